@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Trains a model on a data set, shows how it goes, and leaves everything in one folder."""
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import os
+import sys
+from pathlib import Path
+
+EPILOG = """\
+examples:
+  apps/train.py                                        a gMLP on handwritten digits, a minute
+  apps/train.py --model amlp_n4_32 --data cifar10      CIFAR-10 under the quick recipe
+  apps/train.py --data my_photos/ --image-size 64      a folder with one folder for each class
+  apps/train.py --recipe long --set mixup=0.2          a recipe with one setting changed
+
+A run that was stopped or killed goes on when the same command is given again.
+exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
+"""
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--model", default="gmlp_n4_32", metavar="PRESET", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--data",
+        default="digits",
+        metavar="NAME|FOLDER",
+        help="digits (bundled), a TensorFlow Datasets name, or a folder; default: %(default)s",
+    )
+    parser.add_argument("--data-dir", metavar="DIR", help="of TensorFlow Datasets")
+    parser.add_argument("--out", metavar="DIR", help="default: runs/PRESET-DATA")
+    parser.add_argument("--recipe", default="quick", help="quick, long, imagenet; default: quick")
+    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--batch-size", type=int)
+    parser.add_argument("--learning-rate", type=float)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--precision", choices=["float32", "mixed_bfloat16", "mixed_float16"])
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        dest="settings",
+        help="any other setting of the recipe: weight_decay=0.05, optimizer=adamw, mixup=0.3, "
+        "cutmix=0.3, rand_augment=0.4, cutout=0.4, ema=0.999, stochastic_depth=0.1, ...",
+    )
+    parser.add_argument("--image-size", type=int, metavar="PIXELS", help="default: the preset's")
+    parser.add_argument("--backend", choices=["tensorflow", "jax", "torch"], help="of Keras")
+    parser.add_argument("--no-export", action="store_true", help="leave out model.tflite")
+    parser.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard")
+    parser.add_argument(
+        "--json", action="store_true", help="print the metrics as JSON, no progress"
+    )
+    options = parser.parse_args(arguments)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's notes to its developers
+    if options.backend:
+        os.environ["KERAS_BACKEND"] = options.backend  # before anything imports Keras
+    return parser, options
+
+
+def make_recipe(options):
+    """The named recipe with the command line's settings in their places."""
+    from keras_gmlp.training import RECIPES, Recipe
+
+    if options.recipe not in RECIPES:
+        raise ValueError(f"Unknown recipe {options.recipe!r}. There are: {', '.join(RECIPES)}.")
+    recipe = RECIPES[options.recipe]
+    changes = {
+        name: getattr(options, name)
+        for name in ("epochs", "batch_size", "learning_rate", "seed", "precision")
+        if getattr(options, name) is not None
+    }
+    augmentation = {}
+    of_recipe = {field.name for field in dataclasses.fields(Recipe)} - {"augmentation"}
+    of_augmentation = {field.name for field in dataclasses.fields(recipe.augmentation)}
+    for setting in options.settings:
+        name, _, text = setting.partition("=")
+        value = text
+        with contextlib.suppress(ValueError):
+            value = json.loads(text)
+        if name in of_augmentation:
+            augmentation[name] = value
+        elif name in of_recipe:
+            changes[name] = value
+        else:
+            known = ", ".join(sorted(of_recipe | of_augmentation))
+            raise ValueError(f"--set {setting}: no such setting; there are: {known}.")
+    try:
+        changes["augmentation"] = dataclasses.replace(recipe.augmentation, **augmentation)
+        return dataclasses.replace(recipe, **changes)
+    except TypeError as error:
+        raise ValueError(f"--set: a value of the wrong kind ({error}).") from None
+
+
+def main(arguments=None):
+    parser, options = parse(arguments)
+    try:
+        from keras_gmlp.presets import lookup
+        from keras_gmlp.training import DivergedError
+
+        recipe = make_recipe(options)
+        shape = lookup(options.model)[1]["input_shape"]
+    except ImportError as error:
+        print(
+            f"train: {error}. Install what training needs: pip install 'keras-gmlp[train]'",
+            file=sys.stderr,
+        )
+        return 1
+    except ValueError as error:
+        parser.error(str(error))
+    out = options.out or f"runs/{options.model}-{Path(options.data).name}"
+    try:
+        metrics = run(options, recipe, shape[:2], out)
+    except (ValueError, TypeError, OSError, DivergedError) as error:
+        print(f"train: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(
+            f"\ntrain: stopped; {out} holds all finished epochs. The same command goes on.",
+            file=sys.stderr,
+        )
+        return 130
+    report(options, metrics, out)
+    return 0
+
+
+def run(options, recipe, size, out):
+    import keras
+
+    from keras_gmlp import data, training
+    from keras_gmlp.presets import build
+
+    if options.image_size:
+        size = (options.image_size, options.image_size)
+    dataset = data.load(options.data, size, options.data_dir)
+    keras.utils.set_random_seed(recipe.seed)
+    model = build(
+        options.model,
+        input_shape=dataset.image_shape,
+        classes=len(dataset.labels),
+        **recipe.model_arguments(),
+    )
+    if not options.json:
+        train, test = int(dataset.train.cardinality()), int(dataset.test.cardinality())
+        print(f"model  {options.model}, {model.count_params():,} parameters")
+        print(f"data   {dataset.name}, {len(dataset.labels)} classes, {train:,} + {test:,} images")
+        print(f"to     {out}")
+    return training.train(
+        model,
+        dataset,
+        recipe,
+        out,
+        tensorboard=options.tensorboard,
+        verbose=0 if options.json else 1 if sys.stdout.isatty() else 2,
+        extra={"preset": options.model, "recipe": options.recipe},
+    )
+
+
+def report(options, metrics, out):
+    if options.json:
+        print(json.dumps({"directory": str(out), **metrics}))
+        return
+    print(
+        f"test accuracy {100 * metrics['test_accuracy']:.2f} % after {metrics['epochs']} epochs, "
+        f"{metrics['seconds']:.0f} s"
+    )
+    print(f"model   {out}/model.keras")
+    print(f"curves  {out}/curves.png")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""Files that are whole or absent: written beside their place and renamed."""
+
+import contextlib
+import json
+import os
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def replacing(path):
+    """Yields a path to write to; on success it takes the place of `path` in one step.
+
+    The temporary name keeps the suffix, by which writers choose a format. An error or a kill
+    leaves what was at `path` as it was.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path, value):
+    """Writes indented JSON, whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(value, indent=2) + "\n")
+
+
+def read_json(path, default=None):
+    """The JSON in a file, or `default` where there is no such file."""
+    path = Path(path)
+    return json.loads(path.read_text()) if path.exists() else default

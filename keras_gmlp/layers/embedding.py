@@ -1,0 +1,147 @@
+"""From an image to a sequence of tokens."""
+
+import keras
+from keras import layers, ops
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class PatchEmbedding(layers.Layer):
+    """Cuts an image into square patches and projects each to a token.
+
+    A convolution whose kernel is as large as its stride, as in "An Image is Worth 16x16 Words"
+    (https://arxiv.org/abs/2010.11929). Tokens come row by row, left to right.
+
+    Args:
+        dim: channels of a token.
+        patch_size: side of a patch in pixels; it must divide the image's height and width.
+
+    Input shape: `(batch, height, width, channels)`.
+    Output shape: `(batch, height // patch_size * width // patch_size, dim)`.
+
+    Raises:
+        ValueError: the input is no image, has no fixed size, or is not a whole number of patches.
+
+    Example:
+        >>> PatchEmbedding(128, patch_size=4)(keras.ops.ones((2, 32, 32, 3))).shape
+        (2, 64, 128)
+    """
+
+    def __init__(self, dim, patch_size, **kwargs):
+        super().__init__(**kwargs)
+        self.dim = dim
+        self.patch_size = patch_size
+        self.projection = layers.Conv2D(
+            dim,
+            patch_size,
+            strides=patch_size,
+            data_format="channels_last",
+            dtype=self.dtype_policy,
+            name="projection",
+        )
+
+    def build(self, input_shape):
+        self._token_grid(input_shape)
+        self.projection.build(input_shape)
+
+    def call(self, inputs):
+        rows, columns = self._token_grid(inputs.shape)
+        x = self.projection(inputs)
+        return ops.reshape(x, (-1, rows * columns, self.dim))  # (b, rows, columns, d) -> (b, n, d)
+
+    def compute_output_shape(self, input_shape):
+        rows, columns = self._token_grid(input_shape)
+        return input_shape[0], rows * columns, self.dim
+
+    def get_config(self):
+        return {**super().get_config(), "dim": self.dim, "patch_size": self.patch_size}
+
+    def _token_grid(self, input_shape):
+        if len(input_shape) != 4 or None in input_shape[1:]:
+            raise ValueError(
+                "PatchEmbedding expects images of a fixed size, shape (batch, height, width, "
+                f"channels); received {tuple(input_shape)}. Give the model an input_shape such as "
+                "(32, 32, 3)."
+            )
+        height, width = input_shape[1:3]
+        if height % self.patch_size or width % self.patch_size:
+            raise ValueError(
+                f"PatchEmbedding cannot cut {height}x{width} pixels into patches of "
+                f"{self.patch_size}x{self.patch_size}. Choose a patch_size that divides both sides "
+                "or resize the images."
+            )
+        return height // self.patch_size, width // self.patch_size
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class ClassToken(layers.Layer):
+    """Puts one learned token before the sequence, from which a classifier reads the answer.
+
+    "An Image is Worth 16x16 Words", https://arxiv.org/abs/2010.11929. It starts at zero.
+
+    Input shape: `(batch, tokens, dim)`.
+    Output shape: `(batch, tokens + 1, dim)`.
+
+    Example:
+        >>> ClassToken()(keras.ops.ones((2, 64, 128))).shape
+        (2, 65, 128)
+    """
+
+    def build(self, input_shape):
+        self.token = self.add_weight(
+            shape=(1, 1, input_shape[-1]), initializer="zeros", name="token"
+        )
+
+    def call(self, inputs):
+        # Written with the inputs' batch size unknown: exporters keep it dynamic.
+        token = ops.zeros_like(inputs[:, :1]) + ops.cast(self.token, inputs.dtype)
+        return ops.concatenate([token, inputs], axis=1)
+
+    def compute_output_shape(self, input_shape):
+        batch, tokens, dim = input_shape
+        return batch, None if tokens is None else tokens + 1, dim
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class PositionEmbedding(layers.Layer):
+    """Adds a learned vector to each position.
+
+    "An Image is Worth 16x16 Words", https://arxiv.org/abs/2010.11929.
+
+    Args:
+        initializer: of the embedding. Defaults to a truncated normal of stddev 0.02.
+
+    Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
+
+    Raises:
+        ValueError: the number of tokens is not fixed.
+
+    Example:
+        >>> PositionEmbedding()(keras.ops.ones((2, 65, 128))).shape
+        (2, 65, 128)
+    """
+
+    def __init__(self, initializer=None, **kwargs):
+        super().__init__(**kwargs)
+        self.initializer = keras.initializers.get(
+            initializer or keras.initializers.TruncatedNormal(stddev=0.02)
+        )
+
+    def build(self, input_shape):
+        if len(input_shape) != 3 or None in input_shape[1:]:
+            raise ValueError(
+                "PositionEmbedding expects a fixed number of tokens, shape (batch, tokens, dim); "
+                f"received {tuple(input_shape)}."
+            )
+        self.embedding = self.add_weight(
+            shape=(1, *input_shape[1:]), initializer=self.initializer, name="embedding"
+        )
+
+    def call(self, inputs):
+        return inputs + self.embedding
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        initializer = keras.initializers.serialize(self.initializer)
+        return {**super().get_config(), "initializer": initializer}

@@ -1,0 +1,63 @@
+"""The loss and the metric of classification, for class indices and for rows of probabilities.
+
+MixUp and CutMix turn labels into rows of probabilities, while validation data keep class indices:
+one model meets both in a single `fit`.
+"""
+
+import keras
+from keras import ops
+
+
+def as_rows(y_true, y_pred, label_smoothing=0.0):
+    """Class indices (batch,) or (batch, 1), or rows (batch, classes), to smoothed rows."""
+    classes = y_pred.shape[-1]
+    if len(y_true.shape) == len(y_pred.shape) and y_true.shape[-1] == classes:
+        rows = ops.cast(y_true, y_pred.dtype)
+    else:
+        indices = ops.cast(ops.reshape(y_true, ops.shape(y_pred)[:-1]), "int32")
+        rows = ops.one_hot(indices, classes, dtype=y_pred.dtype)
+    if label_smoothing:
+        rows = rows * (1.0 - label_smoothing) + label_smoothing / classes
+    return rows
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class CrossEntropy(keras.losses.Loss):
+    """Cross-entropy of logits with class indices or with rows of probabilities.
+
+    Args:
+        label_smoothing: in [0, 1), the share of probability spread over all classes.
+
+    Call arguments:
+        y_true: integers of shape `(batch,)` or `(batch, 1)`, or rows `(batch, classes)`.
+        y_pred: logits `(batch, classes)`.
+    """
+
+    def __init__(self, label_smoothing=0.0, name="cross_entropy", **kwargs):
+        super().__init__(name=name, **kwargs)
+        self.label_smoothing = label_smoothing
+
+    def call(self, y_true, y_pred):
+        rows = as_rows(y_true, y_pred, self.label_smoothing)
+        return ops.categorical_crossentropy(rows, y_pred, from_logits=True)
+
+    def get_config(self):
+        return {**super().get_config(), "label_smoothing": self.label_smoothing}
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+def matches(y_true, y_pred):
+    """1 for each sample whose largest logit is its (most probable) class, else 0."""
+    rows = as_rows(y_true, y_pred)
+    return ops.cast(ops.argmax(rows, axis=-1) == ops.argmax(y_pred, axis=-1), "float32")
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class Accuracy(keras.metrics.MeanMetricWrapper):
+    """Share of samples classified right, in [0, 1]; labels as for `CrossEntropy`."""
+
+    def __init__(self, name="accuracy", dtype=None):
+        super().__init__(matches, name=name, dtype=dtype)
+
+    def get_config(self):
+        return {"name": self.name, "dtype": self.dtype}

@@ -1,0 +1,36 @@
+"""Pictures of runs."""
+
+from keras_gmlp.files import replacing
+
+
+def draw_curves(history, path, title=""):
+    """Draws accuracy and loss over epochs, training against test, as a PNG.
+
+    Args:
+        history: rows of history.csv, dicts with `epoch`, `accuracy`, `loss`, `val_accuracy` and
+            `val_loss`.
+        path: of the PNG.
+        title: above the picture.
+    """
+    from matplotlib.figure import Figure  # without pyplot: no display, no global state
+    from matplotlib.ticker import MaxNLocator
+
+    epochs = [int(row["epoch"]) + 1 for row in history]
+    figure = Figure(figsize=(10, 4), layout="constrained", facecolor="white")
+    figure.suptitle(title)
+    for axes, name, scale in zip(
+        figure.subplots(1, 2), ("accuracy", "loss"), (100, 1), strict=True
+    ):
+        for key, label in ((name, "train (augmented)"), (f"val_{name}", "test (averaged weights)")):
+            values = [scale * float(row[key]) for row in history]
+            axes.plot(epochs, values, label=label, marker="." if len(epochs) < 40 else None)
+        if epochs:
+            last = values[-1]
+            axes.annotate(f"{last:.2f}", (epochs[-1], last), (0, 6), textcoords="offset points")
+        axes.set_xlabel("epoch")
+        axes.set_ylabel(f"{name} (%)" if name == "accuracy" else "cross-entropy (nats)")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(alpha=0.3)
+        axes.legend()
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
