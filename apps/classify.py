@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Tells what is in a picture: the most probable classes of each image."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+MODELS = Path(__file__).resolve().parent.parent / "saved_models"
+DEFAULT = MODELS / "amlp_n4_32-cifar10"
+EPILOG = """\
+examples:
+  apps/classify.py cat.jpg                        with the model that comes along (CIFAR-10)
+  apps/classify.py photos/ --top 1                all images of a folder
+  apps/classify.py cat.jpg --json                 one line of JSON for each image
+  apps/classify.py 7.png --model runs/gmlp_n4_32-digits
+
+exit codes: 0 all images classified, 1 some could not be read, 2 wrong usage
+"""
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("images", nargs="+", metavar="IMAGE|FOLDER")
+    parser.add_argument(
+        "--model",
+        default=str(DEFAULT),
+        metavar="PATH",
+        help="a .tflite or .keras file, a SavedModel, or the folder of a run; default: the "
+        f"CIFAR-10 model {DEFAULT.name}",
+    )
+    parser.add_argument("--top", type=int, default=5, metavar="N", help="default: %(default)s")
+    parser.add_argument("--json", action="store_true", help="one line of JSON for each image")
+    options = parser.parse_args(arguments)
+    if options.top < 1:
+        parser.error(f"--top must be at least 1; received {options.top}")
+    return options
+
+
+def main(arguments=None):
+    options = parse(arguments)
+    # After the arguments, so that --help answers at once.
+    from keras_gmlp.images import find_images
+    from keras_gmlp.inference import load
+
+    try:
+        classifier = load(options.model)
+    except (ValueError, ImportError) as error:
+        return _fail(error)
+    code = 0
+    for given in options.images:
+        try:
+            paths = find_images(given)
+        except ValueError as error:
+            code = _fail(error)
+            continue
+        for path in paths:
+            try:
+                show(path, classifier.classify(path, options.top), options.json)
+            except ValueError as error:
+                code = _fail(error)
+    return code
+
+
+def show(path, predictions, as_json):
+    if as_json:
+        rows = [{"label": label, "probability": round(p, 6)} for label, p in predictions]
+        print(json.dumps({"file": str(path), "predictions": rows}), flush=True)
+        return
+    print(path)
+    width = max(len(label) for label, _ in predictions)
+    for label, probability in predictions:
+        print(f"  {label:{width}} {100 * probability:5.1f} % {'█' * round(30 * probability)}")
+
+
+def _fail(error):
+    print(f"classify: {error}", file=sys.stderr, flush=True)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,209 @@
+"""A trained model as SavedModel and TFLite, each checked against the model it came from.
+
+The converter is TensorFlow's. A model of another backend is handed over in a `.keras` file to a
+process of its own that runs Keras on TensorFlow.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+
+import keras
+import numpy as np
+
+import keras_gmlp.layers
+import keras_gmlp.objective  # noqa: F401 (registers what a .keras file names)
+from keras_gmlp import inference
+from keras_gmlp.files import replacing
+
+FORMATS = {
+    "tflite": "model.tflite",  # 8-bit weights, float activations
+    "tflite_float16": "model_float16.tflite",
+    "tflite_float32": "model_float32.tflite",
+    "saved_model": "saved_model",
+}
+
+
+def export(model, directory, formats=tuple(FORMATS), labels=None, card=None):
+    """Writes a model's exports.
+
+    Args:
+        model: a float32 `keras.Model` from images in [0, 255] to logits; see
+            `training.in_float32` for one trained in mixed precision.
+        directory: where to, made if need be.
+        formats: keys of `FORMATS`.
+        labels: class names. They and the card go into each TFLite file, and into a file
+            `labels.txt` in the SavedModel's `assets.extra`.
+        card: further facts for the files' card, a dict that JSON can hold.
+
+    Returns:
+        The paths written, a dict with the formats as keys.
+
+    Raises:
+        ValueError: an unknown format, or a model in mixed precision.
+        RuntimeError: the conversion failed.
+    """
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown:
+        raise ValueError(f"Unknown formats {unknown}; expected some of {', '.join(FORMATS)}.")
+    mixed = [layer.name for layer in model.layers if layer.dtype_policy.name != "float32"]
+    if mixed:
+        raise ValueError(
+            f"Only float32 models convert; layers {mixed[:3]} have policy "
+            f"{model.get_layer(mixed[0]).dtype_policy.name!r}. Use training.in_float32(model)."
+        )
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    labels = list(labels or map(str, range(model.output_shape[-1])))
+    card = {"image_shape": list(model.input_shape[1:]), "pixels": [0, 255], **(card or {})}
+    if keras.backend.backend() == "tensorflow":
+        return {name: _write(name, model, directory, labels, card) for name in formats}
+    with tempfile.TemporaryDirectory() as scratch:
+        model.save(Path(scratch) / "model.keras")
+        order = {"directory": str(directory), "formats": list(formats)}
+        order |= {"labels": labels, "card": card}
+        (Path(scratch) / "order.json").write_text(json.dumps(order))
+        _in_tensorflow(scratch)
+    return {name: directory / FORMATS[name] for name in formats}
+
+
+def check(model, path, images, labels):
+    """Compares an export with the model it came from.
+
+    Args:
+        model: the `keras.Model`.
+        path: of the export.
+        images: `(samples, height, width, channels)`, values 0 to 255.
+        labels: their class indices, `(samples,)`.
+
+    Returns:
+        A dict: `max_logit_difference`, `top1_agreement` and `accuracy` (shares of the samples),
+        `megabytes`, `latency_ms` (median of one image on one thread).
+    """
+    expected = model.predict(images, batch_size=250, verbose=0)
+    classifier = inference.load(path, threads=1)
+    logits = np.concatenate(
+        [classifier.logits(images[i : i + 250]) for i in range(0, len(images), 250)]
+    )
+    answer = logits.argmax(-1)
+    return {
+        "max_logit_difference": float(f"{np.abs(logits - expected).max():.3g}"),
+        "top1_agreement": round(float(np.mean(answer == expected.argmax(-1))), 6),
+        "accuracy": round(float(np.mean(answer == labels)), 6),
+        "megabytes": round(_size(Path(path)) / 1e6, 3),
+        "latency_ms": round(1000 * _latency(classifier, images[:1]), 3),
+    }
+
+
+def _write(name, model, directory, labels, card):
+    path = directory / FORMATS[name]
+    if name == "saved_model":
+        _write_saved_model(model, path, labels)
+        return path
+    flatbuffer = _convert(model, name)
+    with replacing(path) as temporary:
+        temporary.write_bytes(flatbuffer)
+        # Behind the flatbuffer: runtimes do not look there, zip readers look nowhere else.
+        with zipfile.ZipFile(temporary, "a") as archive:
+            archive.writestr("labels.txt", "\n".join(labels) + "\n")
+            archive.writestr("card.json", json.dumps(card))
+    return path
+
+
+def _write_saved_model(model, path, labels):
+    """Through a tf.Module: `model.export` would store the weights twice."""
+    import tensorflow as tf
+
+    module = tf.Module()
+    module.model = model
+    shape = (None, *model.input_shape[1:])
+
+    def signature(dtype):
+        @tf.function(input_signature=[tf.TensorSpec(shape, dtype, name="image")])
+        def serve(image):
+            return {"logits": model(tf.cast(image, tf.float32), training=False)}
+
+        return serve
+
+    temporary = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        module.serve, module.serve_uint8 = signature(tf.float32), signature(tf.uint8)
+        signatures = {"serving_default": module.serve, "uint8": module.serve_uint8}
+        tf.saved_model.save(module, str(temporary), signatures=signatures)
+        extra = temporary / "assets.extra"
+        extra.mkdir()
+        (extra / "labels.txt").write_text("\n".join(labels) + "\n")
+        shutil.rmtree(path, ignore_errors=True)
+        temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _convert(model, name):
+    """The flatbuffer; by way of a SavedModel, since concrete functions convert to NaN."""
+    import tensorflow as tf
+
+    module = tf.Module()
+    module.model = model
+    # A batch of one, fixed: runtimes in browsers reject a dynamic one.
+    spec = tf.TensorSpec((1, *model.input_shape[1:]), tf.float32, name="image")
+    module.serve = tf.function(
+        lambda image: {"logits": model(image, training=False)}, input_signature=[spec]
+    )
+    with tempfile.TemporaryDirectory() as scratch:
+        tf.saved_model.save(module, scratch, signatures={"serving_default": module.serve})
+        converter = tf.lite.TFLiteConverter.from_saved_model(scratch)
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+        if name != "tflite_float32":
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        if name == "tflite_float16":
+            converter.target_spec.supported_types = [tf.float16]
+        try:
+            return converter.convert()
+        except Exception as error:  # the converter raises errors of every kind, many lines long
+            reason = str(error).strip().splitlines()[0][:300]
+            raise RuntimeError(f"{name}: the conversion failed ({reason}).") from error
+
+
+def _in_tensorflow(scratch):
+    """Runs this module as a program on the files in `scratch`."""
+    environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    result = subprocess.run(
+        [sys.executable, "-m", "keras_gmlp.export", scratch],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if result.returncode:
+        last = (result.stderr.strip().splitlines() or ["no message"])[-1]
+        raise RuntimeError(f"exporting in TensorFlow failed: {last}")
+
+
+def _size(path):
+    files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
+    return sum(p.stat().st_size for p in files)
+
+
+def _latency(classifier, image, repeats=50):
+    times = []
+    for _ in range(repeats + 5):
+        began = time.perf_counter()
+        classifier.logits(image)
+        times.append(time.perf_counter() - began)
+    return float(np.median(times[5:]))
+
+
+def _main(scratch):
+    order = json.loads((Path(scratch) / "order.json").read_text())
+    export(keras.saving.load_model(Path(scratch) / "model.keras"), **order)
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])

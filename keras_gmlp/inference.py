@@ -1,0 +1,189 @@
+"""From a saved model and an image file to labels.
+
+A `.tflite` model needs the LiteRT runtime, NumPy and Pillow alone; Keras and TensorFlow are
+imported only for the formats that are theirs.
+"""
+
+import dataclasses
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.images import read_image
+
+PREFERRED = ("model.tflite", "model.keras", "saved_model")  # in a run's folder, the first found
+
+
+@dataclasses.dataclass(frozen=True)
+class Classifier:
+    """A loaded model.
+
+    Attributes:
+        logits: function of images, `(batch, height, width, channels)` with values 0 to 255, to
+            float32 logits `(batch, classes)`.
+        image_shape: `(height, width, channels)` it takes.
+        labels: class names in the order of the logits.
+        path: what was loaded.
+    """
+
+    logits: Callable[[np.ndarray], np.ndarray]
+    image_shape: tuple[int, int, int]
+    labels: tuple[str, ...]
+    path: Path
+
+    def classify(self, path, top=5):
+        """Reads an image file and tells what it shows.
+
+        Args:
+            path: an image file.
+            top: how many classes to name.
+
+        Returns:
+            Pairs `(label, probability)`, the most probable first.
+
+        Raises:
+            ValueError: the file cannot be read as an image.
+        """
+        image = read_image(path, self.image_shape)
+        logits = self.logits(image[None])[0].astype("float64")
+        exponentials = np.exp(logits - logits.max())
+        probabilities = exponentials / exponentials.sum()
+        order = np.argsort(-probabilities, kind="stable")[:top]
+        return [(self.labels[i], float(probabilities[i])) for i in order]
+
+
+def load(path, threads=None):
+    """Loads a `.tflite`, a `.keras`, a SavedModel, or the best of these in a run's folder.
+
+    Args:
+        path: the file or folder.
+        threads: of the LiteRT runtime; defaults to the cores, at most 4.
+
+    Returns:
+        A `Classifier`.
+
+    Raises:
+        ValueError: there is no such model, or it is damaged or no image classifier. One line.
+    """
+    path = Path(path)
+    if path.is_dir() and not (path / "saved_model.pb").exists():
+        found = [path / name for name in PREFERRED if (path / name).exists()]
+        if not found:
+            raise ValueError(
+                f"{path}: no model in this folder; expected one of {', '.join(PREFERRED)}. "
+                "Is the training run complete?"
+            )
+        path = found[0]
+    if not path.exists():
+        raise ValueError(f"{path}: no such model file or folder.")
+    if path.is_dir():
+        return _saved_model(path)
+    if path.suffix == ".tflite":
+        return _tflite(path, threads or min(4, os.cpu_count() or 1))
+    if path.suffix == ".keras":
+        return _keras(path)
+    raise ValueError(
+        f"{path}: unknown kind of model; expected .tflite, .keras, a SavedModel folder or the "
+        "folder of a run."
+    )
+
+
+def read_card(path):
+    """What a `.tflite` file carries about itself: a dict with `labels`, maybe empty.
+
+    The card is a zip archive behind the model, which runtimes do not look at.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            card = json.loads(archive.read("card.json"))
+            card["labels"] = archive.read("labels.txt").decode().splitlines()
+            return card
+    except (zipfile.BadZipFile, KeyError, ValueError):
+        return {}
+
+
+def _tflite(path, threads):
+    from ai_edge_litert.interpreter import Interpreter
+
+    try:
+        interpreter = Interpreter(str(path), num_threads=threads)
+        interpreter.allocate_tensors()
+    except (ValueError, RuntimeError, OSError) as error:
+        raise _damaged(path, error) from None
+    (image, *more), outputs = interpreter.get_input_details(), interpreter.get_output_details()
+    if more or len(image["shape"]) != 4 or len(outputs) != 1:
+        raise ValueError(f"{path}: no image classifier; expected one image in, logits out.")
+
+    def logits(images):
+        rows = []
+        for one in images:
+            interpreter.set_tensor(image["index"], one[None].astype(image["dtype"]))
+            interpreter.invoke()
+            rows.append(interpreter.get_tensor(outputs[0]["index"])[0])
+        return np.stack(rows)
+
+    shape = tuple(int(n) for n in image["shape"][1:])
+    labels = read_card(path).get("labels")
+    return Classifier(logits, shape, _labels(path, int(outputs[0]["shape"][-1]), labels), path)
+
+
+def _keras(path):
+    import keras
+
+    import keras_gmlp.layers
+    import keras_gmlp.objective  # noqa: F401 (registers what the file names)
+
+    try:
+        model = keras.saving.load_model(path)
+    except Exception as error:  # Keras raises what its file readers raise, of every kind
+        raise _damaged(path, error) from None
+    if len(model.input_shape) != 4 or len(model.output_shape) != 2:
+        raise ValueError(f"{path}: no image classifier; expected one image in, logits out.")
+
+    def logits(images):
+        images = np.asarray(images, "float32")
+        return keras.ops.convert_to_numpy(model(images, training=False))
+
+    return Classifier(logits, model.input_shape[1:], _labels(path, model.output_shape[-1]), path)
+
+
+def _saved_model(path):
+    try:
+        import tensorflow as tf
+    except ImportError:
+        raise ValueError(
+            f"{path}: a SavedModel needs TensorFlow; install it or give the .tflite or .keras file."
+        ) from None
+    try:
+        loaded = tf.saved_model.load(str(path))
+        signature = loaded.signatures["serving_default"]
+        image = signature.structured_input_signature[1]["image"]
+    except Exception as error:  # TensorFlow raises errors of every kind for a damaged folder
+        raise _damaged(path, error) from None
+
+    def logits(images, loaded=loaded):  # a signature alone does not keep its variables alive
+        return signature(image=tf.constant(images, tf.float32))["logits"].numpy()
+
+    classes = signature.structured_outputs["logits"].shape[-1]
+    return Classifier(logits, tuple(image.shape[1:]), _labels(path, classes), path)
+
+
+def _labels(path, classes, labels=None):
+    """The labels given or those of labels.txt beside the model, else the classes' numbers."""
+    beside = path.parent / "labels.txt"
+    if labels is None and beside.exists():
+        labels = beside.read_text().splitlines()
+    if labels is None or len(labels) != classes:
+        return tuple(map(str, range(classes)))
+    return tuple(labels)
+
+
+def _damaged(path, error):
+    reason = " ".join(str(error).split())[:200]
+    return ValueError(
+        f"{path}: cannot be loaded; the file is damaged or of another kind ({reason})."
+    )
