@@ -53,6 +53,7 @@ def parse(arguments):
     )
     parser.add_argument("--image-size", type=int, metavar="PIXELS", help="default: the preset's")
     parser.add_argument("--backend", choices=["tensorflow", "jax", "torch"], help="of Keras")
+    parser.add_argument("--restart", action="store_true", help="train anew over what is in OUT")
     parser.add_argument("--no-export", action="store_true", help="leave out model.tflite")
     parser.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard")
     parser.add_argument(
@@ -103,7 +104,6 @@ def main(arguments=None):
     parser, options = parse(arguments)
     try:
         from keras_gmlp.presets import lookup
-        from keras_gmlp.training import DivergedError
 
         recipe = make_recipe(options)
         shape = lookup(options.model)[1]["input_shape"]
@@ -118,7 +118,7 @@ def main(arguments=None):
     out = options.out or f"runs/{options.model}-{Path(options.data).name}"
     try:
         metrics = run(options, recipe, shape[:2], out)
-    except (ValueError, TypeError, OSError, DivergedError) as error:
+    except (ValueError, TypeError, OSError, RuntimeError) as error:
         print(f"train: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -135,6 +135,7 @@ def run(options, recipe, size, out):
     import keras
 
     from keras_gmlp import data, training
+    from keras_gmlp.export import export_run
     from keras_gmlp.presets import build
 
     if options.image_size:
@@ -152,15 +153,19 @@ def run(options, recipe, size, out):
         print(f"model  {options.model}, {model.count_params():,} parameters")
         print(f"data   {dataset.name}, {len(dataset.labels)} classes, {train:,} + {test:,} images")
         print(f"to     {out}")
-    return training.train(
+    metrics = training.train(
         model,
         dataset,
         recipe,
         out,
+        restart=options.restart,
         tensorboard=options.tensorboard,
         verbose=0 if options.json else 1 if sys.stdout.isatty() else 2,
         extra={"preset": options.model, "recipe": options.recipe},
     )
+    if not options.no_export and "exports" not in metrics:
+        metrics["exports"] = export_run(out, ["tflite"], dataset)
+    return metrics
 
 
 def report(options, metrics, out):
@@ -171,7 +176,13 @@ def report(options, metrics, out):
         f"test accuracy {100 * metrics['test_accuracy']:.2f} % after {metrics['epochs']} epochs, "
         f"{metrics['seconds']:.0f} s"
     )
-    print(f"model   {out}/model.keras")
+    for name, found in metrics.get("exports", {}).items():
+        if name != "keras":
+            print(
+                f"{name}: accuracy {100 * found['accuracy']:.2f} %, {found['megabytes']} MB, "
+                f"{found['latency_ms']} ms an image on one thread"
+            )
+    print(f"model   {out}/model.keras, {out}/model.tflite")
     print(f"curves  {out}/curves.png")
 
 

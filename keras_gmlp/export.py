@@ -19,8 +19,9 @@ import numpy as np
 
 import keras_gmlp.layers
 import keras_gmlp.objective  # noqa: F401 (registers what a .keras file names)
+from keras_gmlp import data as data_module
 from keras_gmlp import inference
-from keras_gmlp.files import replacing
+from keras_gmlp.files import read_json, replacing, write_json
 
 FORMATS = {
     "tflite": "model.tflite",  # 8-bit weights, float activations
@@ -73,24 +74,21 @@ def export(model, directory, formats=tuple(FORMATS), labels=None, card=None):
     return {name: directory / FORMATS[name] for name in formats}
 
 
-def check(model, path, images, labels):
+def check(path, images, expected, labels):
     """Compares an export with the model it came from.
 
     Args:
-        model: the `keras.Model`.
         path: of the export.
-        images: `(samples, height, width, channels)`, values 0 to 255.
+        images: uint8 `(samples, height, width, channels)`.
+        expected: the model's logits for them, `(samples, classes)`.
         labels: their class indices, `(samples,)`.
 
     Returns:
         A dict: `max_logit_difference`, `top1_agreement` and `accuracy` (shares of the samples),
         `megabytes`, `latency_ms` (median of one image on one thread).
     """
-    expected = model.predict(images, batch_size=250, verbose=0)
     classifier = inference.load(path, threads=1)
-    logits = np.concatenate(
-        [classifier.logits(images[i : i + 250]) for i in range(0, len(images), 250)]
-    )
+    logits = np.concatenate([classifier.logits(chunk) for chunk in _chunks(images)])
     answer = logits.argmax(-1)
     return {
         "max_logit_difference": float(f"{np.abs(logits - expected).max():.3g}"),
@@ -99,6 +97,52 @@ def check(model, path, images, labels):
         "megabytes": round(_size(Path(path)) / 1e6, 3),
         "latency_ms": round(1000 * _latency(classifier, images[:1]), 3),
     }
+
+
+def export_run(directory, formats=tuple(FORMATS), data=None, report=lambda text: None):
+    """Exports the `model.keras` of a run's folder, checks each file, and records what it found.
+
+    Args:
+        directory: of the run, as `training.train` leaves it.
+        formats: keys of `FORMATS`.
+        data: the `ImageData` whose test split the exports are checked on; `None` for no check.
+        report: called with a line of text as the work goes on.
+
+    Returns:
+        What `check` found, by format; also written to metrics.json under `"exports"`.
+
+    Raises:
+        ValueError: no model in the folder, a damaged one, or an unknown format.
+        RuntimeError: a conversion failed.
+    """
+    directory = Path(directory)
+    source = inference.load(directory / "model.keras")
+    run = read_json(directory / "recipe.json", {})
+    metrics = read_json(directory / "metrics.json", {})
+    facts = {"preset": run.get("preset"), "data": run.get("data")}
+    card = {**facts, "test_accuracy": metrics.get("test_accuracy")}
+    report(f"exporting {', '.join(formats)}")
+    paths = export(source.model, directory, formats, source.labels, card)
+    if data is None:
+        return {}
+    report("checking against the Keras model on the test images")
+    images, labels = (np.concatenate(part) for part in _test_arrays(data))
+    expected = np.concatenate([source.logits(chunk) for chunk in _chunks(images)])
+    exports = metrics.setdefault("exports", {})
+    exports["keras"] = {"accuracy": round(float(np.mean(expected.argmax(-1) == labels)), 6)}
+    for name, path in paths.items():
+        exports[name] = check(path, images, expected, labels)
+        report(f"{path}: " + ", ".join(f"{key} {value}" for key, value in exports[name].items()))
+    write_json(directory / "metrics.json", metrics)
+    return exports
+
+
+def _test_arrays(data):
+    return zip(*data_module.evaluation_batches(data).as_numpy_iterator(), strict=True)
+
+
+def _chunks(images, size=250):
+    return (images[start : start + size] for start in range(0, len(images), size))
 
 
 def _write(name, model, directory, labels, card):
@@ -120,8 +164,7 @@ def _write_saved_model(model, path, labels):
     """Through a tf.Module: `model.export` would store the weights twice."""
     import tensorflow as tf
 
-    module = tf.Module()
-    module.model = model
+    module = _module(model)
     shape = (None, *model.input_shape[1:])
 
     def signature(dtype):
@@ -145,12 +188,23 @@ def _write_saved_model(model, path, labels):
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _convert(model, name):
-    """The flatbuffer; by way of a SavedModel, since concrete functions convert to NaN."""
+def _module(model):
+    """A module that owns the model's variables and not the model.
+
+    With the model, its optimizer would be saved too, and the converter would find no weights.
+    """
     import tensorflow as tf
 
     module = tf.Module()
-    module.model = model
+    module.weights = [variable.value for variable in model.variables]
+    return module
+
+
+def _convert(model, name):
+    """The flatbuffer, by way of a SavedModel."""
+    import tensorflow as tf
+
+    module = _module(model)
     # A batch of one, fixed: runtimes in browsers reject a dynamic one.
     spec = tf.TensorSpec((1, *model.input_shape[1:]), tf.float32, name="image")
     module.serve = tf.function(

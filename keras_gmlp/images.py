@@ -10,7 +10,12 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # others may start programs (EPS)
 MAX_PIXELS = 100_000_000  # decoded, 300 MB: larger files are refused before they are decoded
+
+# Pillow warns of large or odd files; here the size is checked and the rest is decoded. Not around
+# each call, which other threads would see, and last: who asks for the warnings still gets them.
+warnings.filterwarnings("ignore", module=r"PIL\.", append=True)
 
 
 def read_image(path, image_shape):
@@ -18,7 +23,8 @@ def read_image(path, image_shape):
 
     The picture is turned upright by its EXIF tag, laid on white where it is transparent, scaled
     until it covers the target (bicubic, antialiased) and cropped around its centre. Of an
-    animation the first frame counts.
+    animation the first frame counts. Grey of more than 8 bits counts from 0 to 65535, or to 1
+    where it is stored as floats, whatever the image makes use of.
 
     Args:
         path: the file.
@@ -33,40 +39,34 @@ def read_image(path, image_shape):
     """
     height, width, channels = image_shape
     try:
-        with warnings.catch_warnings():
-            # Pillow warns of large or odd files; the size is checked below, the rest is decoded.
-            warnings.simplefilter("ignore")
-            with Image.open(path) as image:
-                pixels = image.width * image.height
-                if pixels > MAX_PIXELS:
-                    raise ValueError(
-                        f"{path}: {image.width}x{image.height} pixels are too many; at most "
-                        f"{MAX_PIXELS:,} are read. Scale the image down first."
-                    )
-                # JPEG alone: decodes at a fraction of the size, never below twice the target.
-                image.draft(None, (2 * width, 2 * height))
-                image = ImageOps.exif_transpose(image)
-                image = _to_mode(image, "L" if channels == 1 else "RGB")
+        with Image.open(path, formats=FORMATS) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise Image.DecompressionBombError
+            # JPEG alone: decodes at a fraction of the size, never below twice the target.
+            image.draft(None, (2 * max(height, width),) * 2)
+            ImageOps.exif_transpose(image, in_place=True)
+            image = _to_mode(image, "L" if channels == 1 else "RGB")
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file.") from None
     except IsADirectoryError:
         raise ValueError(f"{path}: is a folder, not an image file.") from None
     except PermissionError:
         raise ValueError(f"{path}: no permission to read it.") from None
-    except Image.DecompressionBombError:
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise ValueError(
-            f"{path}: its header claims far too many pixels; at most {MAX_PIXELS:,} are read."
+            f"{path}: more than {MAX_PIXELS:,} pixels, by its header. Scale the image down first."
         ) from None
     except UnidentifiedImageError:
         raise ValueError(f"{path}: {_why_no_image(path)}") from None
-    except (OSError, SyntaxError, EOFError, IndexError, TypeError, MemoryError) as error:
-        raise ValueError(f"{path}: damaged or truncated image ({error}).") from None
+    except Exception as error:  # damaged files make Pillow raise nearly anything
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{path}: damaged or truncated image ({reason}).") from None
     image = ImageOps.fit(image, (width, height), Image.Resampling.BICUBIC)
     return np.asarray(image).reshape(image_shape)
 
 
 def find_images(path):
-    """The image files under a folder, sorted; a file stands for itself.
+    """The image files under a folder, sorted, hidden ones left out; a file stands for itself.
 
     Raises:
         ValueError: there is no such path, or the folder holds no image file.
@@ -76,7 +76,13 @@ def find_images(path):
         if not path.exists():
             raise ValueError(f"{path}: no such file or folder.")
         return [path]
-    found = sorted(p for p in path.rglob("*") if p.suffix.lower() in EXTENSIONS and p.is_file())
+    found = sorted(
+        p
+        for p in path.rglob("*")
+        if p.suffix.lower() in EXTENSIONS
+        and not any(part.startswith(".") for part in p.relative_to(path).parts)
+        and p.is_file()
+    )
     if not found:
         raise ValueError(f"{path}: no image in this folder ({', '.join(EXTENSIONS)}).")
     return found
@@ -84,10 +90,10 @@ def find_images(path):
 
 def _to_mode(image, mode):
     """Grey or RGB from any of Pillow's modes, transparency over white."""
-    if image.mode.startswith(("I", "F")):  # 16 or 32 bits: Pillow's own conversion clips at 255
-        values = np.asarray(image, dtype="float64")
-        top = 65535 if values.max(initial=0) > 255 else 255
-        image = Image.fromarray(np.clip(values * 255 / top, 0, 255).round().astype("uint8"))
+    if image.mode.startswith(("I", "F")):  # more than 8 bits, which Pillow itself clips at 255
+        top = 1 if image.mode == "F" else 65535
+        values = np.nan_to_num(np.asarray(image, dtype="float32")).clip(0, top)
+        image = Image.fromarray((values * np.float32(255 / top)).round().astype("uint8"))
     if image.has_transparency_data:
         image = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
@@ -97,4 +103,4 @@ def _to_mode(image, mode):
 def _why_no_image(path):
     if Path(path).stat().st_size == 0:
         return "the file is empty."
-    return "not an image in a format that Pillow reads (PNG, JPEG, WebP, GIF, BMP, TIFF, ...)."
+    return f"not an image, or not in a format that is read ({', '.join(FORMATS)})."

@@ -28,12 +28,14 @@ class Classifier:
         image_shape: `(height, width, channels)` it takes.
         labels: class names in the order of the logits.
         path: what was loaded.
+        model: the `keras.Model` itself, of a `.keras` file alone.
     """
 
     logits: Callable[[np.ndarray], np.ndarray]
     image_shape: tuple[int, int, int]
     labels: tuple[str, ...]
     path: Path
+    model: object = None
 
     def classify(self, path, top=5):
         """Reads an image file and tells what it shows.
@@ -148,7 +150,8 @@ def _keras(path):
         images = np.asarray(images, "float32")
         return keras.ops.convert_to_numpy(model(images, training=False))
 
-    return Classifier(logits, model.input_shape[1:], _labels(path, model.output_shape[-1]), path)
+    labels = _labels(path, model.output_shape[-1])
+    return Classifier(logits, model.input_shape[1:], labels, path, model)
 
 
 def _saved_model(path):

@@ -111,13 +111,16 @@ class DivergedError(RuntimeError):
     """The loss is no number any more."""
 
 
-def train(model, data, recipe, directory, *, tensorboard=False, verbose="auto", extra=None):
+def train(
+    model, data, recipe, directory, *, restart=False, tensorboard=False, verbose="auto", extra=None
+):
     """Trains a model and leaves everything about the run in a directory.
 
     A run that was killed goes on from its last finished epoch when it is started again with the
-    same arguments, and ends as it would have ended. Afterwards the directory holds `model.keras`
-    (averaged weights, float32), `labels.txt`, `recipe.json` (settings, data, versions, hardware),
-    `history.csv` (one row an epoch), `metrics.json` and `curves.png`.
+    same arguments, and ends as it would have ended; one that is complete is loaded. Afterwards the
+    directory holds `model.keras` (averaged weights, float32), `labels.txt`, `recipe.json`
+    (settings, data, versions, hardware), `history.csv` (one row an epoch), `metrics.json` and
+    `curves.png`.
 
     Args:
         model: a `keras.Model` from images in [0, 255] to logits, built with
@@ -125,6 +128,7 @@ def train(model, data, recipe, directory, *, tensorboard=False, verbose="auto", 
         data: an `ImageData` of the model's input shape and number of classes.
         recipe: a `Recipe`.
         directory: where to, made if need be.
+        restart: train anew, even if the directory holds a run, which is overwritten.
         tensorboard: also write logs for TensorBoard, to `directory/tensorboard`.
         verbose: as in `model.fit`.
         extra: further entries for recipe.json, for example the preset's name.
@@ -140,7 +144,12 @@ def train(model, data, recipe, directory, *, tensorboard=False, verbose="auto", 
     _check_fit(model, data)
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
+    if restart:
+        _clear(directory)
     _claim(directory, {**(extra or {}), "data": data.name, "model": model.name}, recipe)
+    if (directory / "metrics.json").exists():
+        model.set_weights(keras.saving.load_model(directory / "model.keras").get_weights())
+        return read_json(directory / "metrics.json")
     with replacing(directory / "labels.txt") as temporary:
         temporary.write_text("\n".join(data.labels) + "\n")
 
@@ -211,20 +220,17 @@ def make_optimizer(recipe, total_steps):
 
 
 def in_float32(model):
-    """The same model with every layer in float32, compiled anew.
+    """The same model with every layer in float32, compiled for evaluation.
 
-    bfloat16 graphs do not convert to TFLite, and a saved model should load anywhere.
+    bfloat16 graphs do not convert to TFLite, and a saved model should load anywhere. Plain SGD
+    keeps no state, which would triple the file; to train further, compile with another optimizer.
     """
     config = model.to_json()
     for policy in ("mixed_bfloat16", "mixed_float16"):
         config = config.replace(f'"{policy}"', '"float32"')
     clone = keras.models.model_from_json(config)
     clone.set_weights(model.get_weights())
-    clone.compile(
-        optimizer=keras.optimizers.AdamW(1e-3, weight_decay=0.05),
-        loss=CrossEntropy(),
-        metrics=[Accuracy()],
-    )
+    clone.compile("sgd", CrossEntropy(), [Accuracy()])
     return clone
 
 
@@ -325,6 +331,13 @@ def _claim(directory, run, recipe):
         )
 
 
+def _clear(directory):
+    """Deletes what would be taken for a run in progress or complete."""
+    for name in ("recipe.json", "metrics.json", "history.csv"):
+        (directory / name).unlink(missing_ok=True)
+    Checkpoint(directory / "checkpoint").remove()
+
+
 def _trim_history(path, epochs):
     """Drops the rows of epochs that are not in the checkpoint and will be trained again."""
     if not path.exists():
@@ -350,8 +363,8 @@ def _finish(model, test, directory):
         "epochs": len(history),
         "seconds": round(sum(float(row["seconds"]) for row in history), 1),
     }
-    write_json(directory / "metrics.json", metrics)
     visualization.draw_curves(history, directory / "curves.png", title=directory.name)
+    write_json(directory / "metrics.json", metrics)  # last: it says that the run is complete
     return metrics
 
 

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Turns a trained model into files to ship, and checks each against the model it came from."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+EPILOG = """\
+formats:
+  tflite           8-bit weights, float activations: smallest and fastest (model.tflite)
+  tflite_float16   half the size of float32, same speed (model_float16.tflite)
+  tflite_float32   the model as it is (model_float32.tflite)
+  saved_model      for TensorFlow Serving, any batch size, float or uint8 pixels (saved_model/)
+
+examples:
+  apps/export.py saved_models/gmlp_n4_32-cifar10
+  apps/export.py runs/gmlp_n4_32-digits --formats tflite saved_model
+
+exit codes: 0 done, 1 failure, 2 wrong usage
+"""
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("run", metavar="RUN", help="a folder that apps/train.py made")
+    parser.add_argument("--formats", nargs="+", metavar="FORMAT", help="default: all four")
+    parser.add_argument("--data", metavar="NAME|FOLDER", help="to check on; default: the run's")
+    parser.add_argument("--data-dir", metavar="DIR", help="of TensorFlow Datasets")
+    parser.add_argument("--no-check", action="store_true", help="export alone")
+    parser.add_argument("--json", action="store_true", help="print what the checks found as JSON")
+    options = parser.parse_args(arguments)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's notes to its developers
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    return options
+
+
+def main(arguments=None):
+    options = parse(arguments)
+    try:
+        found = run(options)
+    except (ValueError, RuntimeError, OSError) as error:
+        print(f"export: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except ImportError as error:
+        print(f"export: {error}. Install: pip install 'keras-gmlp[train]'", file=sys.stderr)
+        return 1
+    if options.json:
+        print(json.dumps(found))
+    return 0
+
+
+def run(options):
+    from keras_gmlp import data, inference
+    from keras_gmlp.export import FORMATS, export_run
+    from keras_gmlp.files import read_json
+
+    directory = Path(options.run)
+    name = options.data or read_json(directory / "recipe.json", {}).get("data")
+    dataset = None
+    if name and not options.no_check:
+        size = inference.load(directory / "model.keras").image_shape[:2]
+        dataset = data.load(name, size, options.data_dir)
+    report = (lambda text: None) if options.json else lambda text: print(text, flush=True)
+    return export_run(directory, options.formats or list(FORMATS), dataset, report)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
