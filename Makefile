@@ -6,10 +6,16 @@ RUN := $(VENV)/bin/python
 .PHONY: demo test lint
 
 demo: $(VENV)/.installed
-	$(RUN) apps/demo.py
+	$(RUN) apps/train.py --data digits --image-size 16 --epochs 20 --out runs/demo
+	$(RUN) apps/classify.py docs/seven.png --model runs/demo --top 3
+
+# What computes runs on each backend, the rest on one.
+ON_EACH := tests/layers tests/test_vision.py tests/test_objective.py tests/test_training.py
 
 test: $(VENV)/.installed lint
-	$(RUN) -m pytest
+	KERAS_BACKEND=tensorflow $(RUN) -m pytest
+	KERAS_BACKEND=jax $(RUN) -m pytest $(ON_EACH)
+	KERAS_BACKEND=torch $(RUN) -m pytest $(ON_EACH) tests/test_export.py
 
 lint: $(VENV)/.installed
 	$(RUN) -m ruff check .

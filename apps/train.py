@@ -86,6 +86,8 @@ def make_recipe(options):
         value = text
         with contextlib.suppress(ValueError):
             value = json.loads(text)
+        if isinstance(value, str) and name not in ("optimizer", "precision"):
+            raise ValueError(f"--set {setting}: expected {name}=NUMBER.")
         if name in of_augmentation:
             augmentation[name] = value
         elif name in of_recipe:
@@ -93,11 +95,8 @@ def make_recipe(options):
         else:
             known = ", ".join(sorted(of_recipe | of_augmentation))
             raise ValueError(f"--set {setting}: no such setting; there are: {known}.")
-    try:
-        changes["augmentation"] = dataclasses.replace(recipe.augmentation, **augmentation)
-        return dataclasses.replace(recipe, **changes)
-    except TypeError as error:
-        raise ValueError(f"--set: a value of the wrong kind ({error}).") from None
+    changes["augmentation"] = dataclasses.replace(recipe.augmentation, **augmentation)
+    return dataclasses.replace(recipe, **changes)
 
 
 def main(arguments=None):
@@ -153,6 +152,8 @@ def run(options, recipe, size, out):
         print(f"model  {options.model}, {model.count_params():,} parameters")
         print(f"data   {dataset.name}, {len(dataset.labels)} classes, {train:,} + {test:,} images")
         print(f"to     {out}")
+        if (Path(out) / "metrics.json").exists() and not options.restart:
+            print("this run is complete already; --restart trains it anew.")
     metrics = training.train(
         model,
         dataset,

@@ -4,15 +4,30 @@ TensorFlow and keras-cv are imported inside the functions that need them, so tha
 module costs nothing; they feed models on every backend.
 """
 
+import contextlib
 import dataclasses
+import difflib
+import os
+import re
+import textwrap
 from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.images import EXTENSIONS, read_image
+from keras_gmlp.images import find_images, read_image
 
-MIRRORED_CHANGES_LABEL = ("digits", "mnist", "kmnist", "emnist", "svhn_cropped", "omniglot")
-MEMORY_LIMIT = 4 * 2**30  # bytes of decoded pixels that are kept in memory; more are streamed
+# TFDS sets of letters and digits, whose mirror images are something else.
+MIRRORED_CHANGES_LABEL = (
+    "binary_alpha_digits",
+    "cmaterdb",
+    "emnist",
+    "kmnist",
+    "mnist",
+    "mnist_corrupted",
+    "omniglot",
+    "svhn_cropped",
+)
+MEMORY_LIMIT = 4 * 2**30  # bytes of decoded pixels kept in memory (while read, twice); or streamed
 SHUFFLE_BUFFER = 10_000  # samples, of a data set that is streamed
 
 
@@ -87,11 +102,12 @@ def load(name, image_size=None, data_dir=None):
     """
     if name == "digits":
         return _digits(image_size)
-    if Path(name).is_dir():
-        return _folder(Path(name), image_size or (224, 224))
-    if "/" in str(name) and Path(name).suffix == "" and str(name).startswith((".", "/", "~")):
+    path = Path(os.path.expanduser(name))
+    if path.is_dir():
+        return _folder(path, image_size or (224, 224))
+    if str(name).startswith((".", "/", "~")) or str(name).endswith("/") or "\\" in str(name):
         raise ValueError(f"{name}: no such folder.")
-    return _tfds(name, image_size, data_dir)
+    return _tfds(str(name), image_size, data_dir)
 
 
 def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=0):
@@ -99,8 +115,8 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
 
     Decoded pixels are kept in memory when they fit (`MEMORY_LIMIT`). The same seed gives the same
     batches, epoch for epoch, and `initial_epoch=k` begins with the (k+1)-th epoch's, so that a
-    resumed run sees what it would have seen. Larger sets are shuffled through a buffer, and there
-    a resumed run's order differs.
+    resumed run sees what it would have seen. Larger sets are shuffled through a buffer of
+    `SHUFFLE_BUFFER` samples.
 
     Args:
         data: an `ImageData`.
@@ -113,27 +129,23 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
     Returns:
         A `tf.data.Dataset` of (float32 images in [0, 255], labels): class indices, or rows of
         probabilities where MixUp or CutMix is on.
+
+    Raises:
+        ValueError: an image cannot be read (one line that names the file; where samples are
+            streamed see `one_line_errors`), or RandAugment is to work on grey images.
     """
     import tensorflow as tf
 
     size = int(data.train.cardinality())
     batch_size = min(batch_size, size)
-    augmenter = _Augmenter(augmentation or Augmentation(0, False), data, seed)
+    augment = _augmenter(augmentation or Augmentation(0, False), data, seed)
     epoch = tf.Variable(initial_epoch, dtype=tf.int64, trainable=False)
+    fold_in = tf.random.experimental.stateless_fold_in
 
-    def start_epoch(_):
-        current = epoch.assign_add(1)
-        # Counted by the epoch, not by the draws so far: a resumed run goes on alike.
-        for i, generator in enumerate(augmenter.generators):
-            generator.reset(tf.stack([current, tf.constant(0, tf.int64), seed + i]))
-        return current
-
-    order = tf.data.Dataset.range(1).map(start_epoch)
     if _fits_in_memory(data, size):
         images, labels = _in_memory(data.train)
 
-        def batches_of(current):
-            key = tf.cast(tf.stack([seed, current]), tf.int32)
+        def batches_of(key):
             return (
                 tf.data.Dataset.range(size)
                 .batch(batch_size, drop_remainder=True)
@@ -142,14 +154,18 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
             )
     else:
 
-        def batches_of(current):
-            shuffled = data.train.shuffle(SHUFFLE_BUFFER, seed=seed)
-            return shuffled.batch(batch_size, drop_remainder=True)
+        def batches_of(key):
+            tf.compat.v1.set_random_seed(1)  # of this function, where Keras' seed would count too
+            order = tf.random.stateless_uniform((), key, None, None, tf.int64)
+            return data.train.shuffle(SHUFFLE_BUFFER, order).batch(batch_size, drop_remainder=True)
 
-    # The augmentation of one batch after the other keeps the draws in order; it runs beside the
-    # training step, several times as fast (see tests/test_data.py), and TensorFlow spreads each
-    # operation over the cores.
-    batches = order.flat_map(batches_of).map(augmenter)
+    def with_keys(key):
+        # Every batch draws from its own key, so that it depends on nothing that was drawn before.
+        return batches_of(key).enumerate().map(lambda i, batch: (fold_in(key, i), *batch))
+
+    root = tf.constant([seed, 0], tf.int64)
+    keys = tf.data.Dataset.range(1).map(lambda _: fold_in(root, epoch.assign_add(1)))
+    batches = keys.flat_map(with_keys).map(augment, augment.parallel_calls)
     batches = batches.apply(tf.data.experimental.assert_cardinality(size // batch_size))
     return batches.prefetch(tf.data.AUTOTUNE)
 
@@ -163,90 +179,156 @@ def evaluation_batches(data, batch_size=250):
     return data.test.batch(batch_size).prefetch(tf.data.AUTOTUNE)
 
 
-class _Augmenter:
-    """keras-cv's layers behind one call on a batch, and the random generators they draw from."""
+@contextlib.contextmanager
+def one_line_errors():
+    """Turns TensorFlow's report of an image that cannot be read into a ValueError of one line.
 
-    def __init__(self, augmentation, data, seed):
-        import keras_cv
-        import tensorflow as tf
+    Data that fit in memory are read within it; for the batches of a larger set, put it around
+    what consumes them.
+    """
+    import tensorflow as tf
 
-        make = keras_cv.layers
-        height, width, channels = data.image_shape
-        self.seed = seed
-        self.image_shape = data.image_shape
-        self.classes = len(data.labels)
-        self.pad = [[0, 0], *([round(augmentation.crop * n)] * 2 for n in (height, width)), [0, 0]]
-        self.layers = []
+    try:
+        yield
+    except tf.errors.OpError as error:
+        from_python = re.search(r"ValueError: (.+)", error.message)
+        if not from_python:
+            raise ValueError(f"reading the data failed: {_first_line(error)}") from None
+        raise ValueError(f"{from_python[1]} Remove the file or repair it.") from None
+
+
+def _augmenter(augmentation, data, seed):
+    """A function of (key, uint8 images, class indices) that augments the batch."""
+    import tensorflow as tf
+
+    rand_augment = None
+    if augmentation.rand_augment:
+        rand_augment = _rand_augment(augmentation.rand_augment, data, seed)
+
+    def augment(key, images, labels):
+        keys = _split(key, 5)
+        images = tf.cast(images, tf.float32)
         if augmentation.crop:
-            self.layers.append(make.RandomCrop(height, width, seed=seed + 1))
+            images = _crop(images, augmentation.crop, keys[0])
         if augmentation.flip and data.mirror:
-            self.layers.append(make.RandomFlip("horizontal", seed=seed + 2))
-        self.rand_augment = None
-        if augmentation.rand_augment:
-            if channels != 3:
-                raise ValueError(
-                    f"RandAugment needs colour images; those of {data.name} have {channels} "
-                    "channel. Leave rand_augment at 0."
-                )
-            self.rand_augment = make.RandAugment(
-                (0, 255), 2, augmentation.rand_augment, seed=seed + 3
-            )
+            images = _flip(images, keys[1])
+        if rand_augment:
+            images = rand_augment(images, keys[2])
         if augmentation.cutout:
-            side = (augmentation.cutout, augmentation.cutout)
-            self.layers.append(make.RandomCutout(side, side, seed=seed + 4))
-        self.mixers = [
-            (share, mixer(alpha, seed=seed + 5))
-            for share, mixer, alpha in (
-                (augmentation.mixup, make.MixUp, 0.8),
-                (augmentation.cutmix, make.CutMix, 1.0),
-            )
-            if share
-        ]
-        self.choice = tf.random.Generator.from_seed(seed + 6)
-        layers = [*self.layers, self.rand_augment, *(mixer for _, mixer in self.mixers)]
-        self.generators = [self.choice]
-        self.generators += [part._random_generator for part in _parts(layers)]
+            images = tf.where(_rectangles(images, augmentation.cutout, keys[3]), 0.0, images)
+        if augmentation.mixup or augmentation.cutmix:
+            labels = tf.one_hot(labels, len(data.labels))
+            images, labels = _mix(images, labels, augmentation, keys[4])
+        return images, labels
 
-    def __call__(self, images, labels):
-        import tensorflow as tf
-
-        # Some of keras-cv's layers draw without their seed; this one holds for the whole graph.
-        tf.compat.v1.set_random_seed(self.seed)
-        images = tf.pad(tf.cast(images, tf.float32), self.pad)
-        for layer in self.layers:
-            images = layer(images, training=True)
-        if self.rand_augment is not None:
-            # One after the other: left to itself the layer draws for all images at once, in an
-            # order that changes from run to run.
-            images = tf.map_fn(
-                lambda image: self.rand_augment(image, training=True), images, parallel_iterations=1
-            )
-        if self.mixers:
-            images, labels = self._mix(images, tf.one_hot(labels, self.classes))
-        images = tf.ensure_shape(images, (None, *self.image_shape))
-        return tf.clip_by_value(images, 0.0, 255.0), labels
-
-    def _mix(self, images, labels):
-        """By the first mixer whose share of [0, 1) holds a random number, or not at all."""
-        import tensorflow as tf
-
-        draw, below, branches = self.choice.uniform(()), 0.0, []
-        for share, mixer in self.mixers:
-
-            def mixed(mixer=mixer):
-                out = mixer({"images": images, "labels": labels}, training=True)
-                return out["images"], out["labels"]
-
-            below += share
-            branches.append((draw < below, mixed))
-        return tf.case(branches, default=lambda: (images, labels))
+    # RandAugment's generators are reset for each batch, which two at once would take for theirs.
+    augment.parallel_calls = None if rand_augment else tf.data.AUTOTUNE
+    return augment
 
 
-def _parts(layers):
-    """The layers and, of RandAugment, those that it chooses from and the chooser."""
-    for layer in filter(None, layers):
-        yield layer
-        yield from _parts([*getattr(layer, "layers", []), getattr(layer, "_random_choice", None)])
+def _crop(images, padding, key):
+    """Windows of the images' size, anywhere in the images with a black margin around them."""
+    import tensorflow as tf
+
+    for axis, axis_key in zip((1, 2), _split(key, 2), strict=True):
+        size = images.shape[axis]
+        margin = round(padding * size)
+        start = tf.random.stateless_uniform(
+            (tf.shape(images)[0], 1), axis_key, 0, 2 * margin + 1, tf.int32
+        )
+        images = tf.pad(images, [[margin, margin] if i == axis else [0, 0] for i in range(4)])
+        images = tf.gather(images, start + tf.range(size), axis=axis, batch_dims=1)
+    return images
+
+
+def _flip(images, key):
+    """Every second image, about, mirrored left and right."""
+    import tensorflow as tf
+
+    draws = tf.random.stateless_uniform((tf.shape(images)[0], 1, 1, 1), key)
+    return tf.where(draws < 0.5, images[:, :, ::-1], images)
+
+
+def _rand_augment(magnitude, data, seed):
+    """keras-cv's RandAugment as a function of (images, key)."""
+    import keras_cv
+    import tensorflow as tf
+
+    if data.image_shape[-1] != 3:
+        raise ValueError(
+            f"RandAugment needs colour images; those of {data.name} have {data.image_shape[-1]} "
+            "channel. Leave rand_augment at 0."
+        )
+    layer = keras_cv.layers.RandAugment((0, 255), 2, magnitude, seed=1)
+    parts = [layer, layer._random_choice, *layer.layers]
+
+    def rand_augment(images, key):
+        # Which operations an image goes through is drawn from the layers' generators, how strong
+        # they are by TensorFlow operations: these follow the graph's seed, each epoch alike.
+        tf.compat.v1.set_random_seed(seed)
+        for i, part in enumerate(parts):
+            part._random_generator.reset(tf.concat([key, [i]], axis=0))
+        # One image after the other: left to itself the layer draws for all of them at once, in an
+        # order that changes from run to run.
+        images = tf.map_fn(lambda x: layer(x, training=True), images, parallel_iterations=1)
+        return tf.clip_by_value(tf.ensure_shape(images, (None, *data.image_shape)), 0.0, 255.0)
+
+    return rand_augment
+
+
+def _rectangles(images, share, key):
+    """For each image a mask, true in a rectangle around a random pixel, cut off at the border.
+
+    `share` is that of the rectangle's sides in the image's, a number or one for each image.
+    """
+    import tensorflow as tf
+
+    inside = []
+    for axis, axis_key in zip((1, 2), _split(key, 2), strict=True):
+        size = images.shape[axis]
+        side = tf.cast(tf.round(share * size), tf.int32)
+        centre = tf.random.stateless_uniform((tf.shape(images)[0],), axis_key, 0, size, tf.int32)
+        position = tf.range(size) - (centre - side // 2)[:, None]
+        inside.append((position >= 0) & (position < side[..., None]))
+    rows, columns = inside
+    return rows[:, :, None, None] & columns[:, None, :, None]
+
+
+def _mix(images, labels, augmentation, key):
+    """MixUp, CutMix or neither, for the whole batch; labels mix as the pixels do."""
+    import tensorflow as tf
+
+    choice, order, weight, place = _split(key, 4)
+    samples = tf.shape(images)[0]
+
+    def beta(alpha):
+        first, second = tf.unstack(tf.random.stateless_gamma((2, samples), weight, alpha))
+        return first / (first + second)
+
+    def mixup():
+        return tf.ones_like(images[..., :1]) * beta(0.8)[:, None, None, None]
+
+    def cutmix():
+        return 1.0 - tf.cast(_rectangles(images, tf.sqrt(1.0 - beta(1.0)), place), tf.float32)
+
+    draw = tf.random.stateless_uniform((), choice)
+    kept = tf.case(  # of each pixel, the share that stays
+        [
+            (draw < augmentation.mixup, mixup),
+            (draw < augmentation.mixup + augmentation.cutmix, cutmix),
+        ],
+        default=lambda: tf.ones_like(images[..., :1]),
+    )
+    others = tf.random.experimental.stateless_shuffle(tf.range(samples), order)
+    images = kept * images + (1.0 - kept) * tf.gather(images, others)
+    kept = tf.reduce_mean(kept, axis=(1, 2))
+    return images, kept * labels + (1.0 - kept) * tf.gather(labels, others)
+
+
+def _split(key, number):
+    import tensorflow as tf
+
+    return tf.unstack(tf.random.experimental.stateless_split(key, number))
 
 
 def _fits_in_memory(data, samples):
@@ -255,7 +337,8 @@ def _fits_in_memory(data, samples):
 
 def _in_memory(dataset):
     """All samples as two tensors."""
-    return dataset.batch(int(dataset.cardinality())).get_single_element()
+    with one_line_errors():
+        return dataset.batch(int(dataset.cardinality())).get_single_element()
 
 
 def _digits(image_size):
@@ -266,8 +349,7 @@ def _digits(image_size):
     digits = load_digits()
     images = np.round(digits.images * 255 / 16)[..., None].astype("uint8")
     if image_size:
-        images = tf.image.resize(images, image_size, "bicubic", antialias=True)
-        images = tf.cast(tf.clip_by_value(tf.round(images), 0, 255), tf.uint8)
+        images = _cover(images, (*image_size, 1))
     order = np.random.default_rng(0).permutation(len(digits.target))
     train, test = (
         tf.data.Dataset.from_tensor_slices(
@@ -283,25 +365,28 @@ def _folder(root, image_size):
     """A folder of class folders, decoded as `classify` decodes."""
     import tensorflow as tf
 
-    splits = {p.name for p in root.iterdir() if p.is_dir()}
-    held_out = next((n for n in ("test", "val", "validation") if n in splits), None)
-    labels = _class_names(root / "train" if held_out and "train" in splits else root)
+    splits = {name.lower(): root / name for name in _folders(root)}
+    held_out = next((n for n in ("test", "val", "valid", "validation") if n in splits), None)
     if held_out and "train" in splits:
-        train = _class_files(root / "train", labels)
-        test = _class_files(root / held_out, labels)
+        labels = _class_names(splits["train"])
+        train = [pair for group in _class_files(splits["train"], labels) for pair in group]
+        test = [pair for group in _class_files(splits[held_out], labels) for pair in group]
     else:
-        files = _class_files(root, labels)
-        test = [pair for _, group in _by_class(files) for pair in group[4::5]]
-        train = [pair for _, group in _by_class(files) for pair in group if pair not in set(test)]
-    if not train or not test:
+        labels = _class_names(root)
+        groups = _class_files(root, labels)
+        train = [pair for group in groups for i, pair in enumerate(group) if i % 5 != 4]
+        test = [pair for group in groups for pair in group[4::5]]
+    # Mixed once: in a stream, only what is in the buffer together gets mixed.
+    train = [train[i] for i in np.random.default_rng(0).permutation(len(train))]
+    if not test:
         raise ValueError(
-            f"{root}: {len(train)} training and {len(test)} test images; each split needs at least "
-            "one (without train and test folders, at least 5 images of a class)."
+            f"{root}: no class has 5 images, of which the fifth would be held out for testing. Add "
+            "images, or lay them out as train/<class name>/<image> and test/<class name>/<image>."
         )
     shape = (*image_size, 3)
 
     def decode(path, label):
-        image = tf.numpy_function(lambda p: read_image(p.decode(), shape), [path], tf.uint8)
+        image = tf.numpy_function(lambda p: read_image(os.fsdecode(p), shape), [path], tf.uint8)
         return tf.ensure_shape(image, shape), label
 
     def dataset(pairs):
@@ -312,86 +397,129 @@ def _folder(root, image_size):
     return ImageData(str(root), labels, shape, dataset(train), dataset(test))
 
 
+def _folders(root):
+    return sorted(p.name for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
+
+
 def _class_names(root):
-    names = tuple(sorted(p.name for p in root.iterdir() if p.is_dir() and p.name[0] != "."))
+    names = tuple(_folders(root))
     if len(names) < 2:
         raise ValueError(
             f"{root}: expected a folder of images for each of two or more classes; found "
-            f"{len(names)} folders. Lay the images out as {root}/<class name>/<image>."
+            f"{len(names)}. Lay the images out as {root}/<class name>/<image>."
         )
     return names
 
 
 def _class_files(root, labels):
+    """For each class the (path, index) of its images; a test split may lack classes."""
+    unknown = sorted(set(_folders(root)) - set(labels))
+    if unknown:
+        raise ValueError(f"{root}: there is no training folder for {', '.join(unknown)}.")
     return [
-        (str(path), index)
+        [(os.fsencode(path), index) for path in find_images(root / label)]
         for index, label in enumerate(labels)
-        for path in sorted((root / label).rglob("*"))
-        if path.suffix.lower() in EXTENSIONS
+        if (root / label).is_dir()
     ]
-
-
-def _by_class(files):
-    groups = {}
-    for path, index in files:
-        groups.setdefault(index, []).append((path, index))
-    return groups.items()
 
 
 def _tfds(name, image_size, data_dir):
     import tensorflow as tf
     import tensorflow_datasets as tfds
 
-    try:
-        builder = tfds.builder(name, data_dir=data_dir)
-    except (tfds.core.registered.DatasetNotFoundError, ValueError) as error:
-        raise ValueError(
-            f"{name!r} is neither a folder, nor 'digits', nor a data set of TensorFlow Datasets "
-            f"({str(error).splitlines()[0]})."
-        ) from None
+    builder = _builder(name, data_dir)
     features = builder.info.features
-    if not {"image", "label"} <= set(features) or not hasattr(features["label"], "names"):
-        raise ValueError(f"{name!r} is no image-classification set: it has {list(features)}.")
-    height, width, channels = features["image"].shape
-    shape = (*(image_size or (height or 224, width or 224)), channels or 3)
-    try:
-        builder.download_and_prepare()
-    except Exception as error:
+    known = dict(features.items()) if isinstance(features, tfds.features.FeaturesDict) else {}
+    if not (
+        isinstance(known.get("image"), tfds.features.Image)
+        and isinstance(known.get("label"), tfds.features.ClassLabel)
+    ):
         raise ValueError(
-            f"{name!r} is not in {builder.data_dir} and could not be downloaded "
-            f"({str(error).splitlines()[0][:200]}). Set TFDS_DATA_DIR to where it is, or connect."
-        ) from None
+            f"{name!r} is no image-classification set: expected the features image and label; it "
+            f"has {', '.join(known) or features}."
+        )
+    height, width, channels = known["image"].shape
+    shape = (*(image_size or (height or 224, width or 224)), channels or 3)
+    _prepare(name, builder)
 
-    def decode(encoded, label):
+    def decode(sample):
         # Bit for bit what Pillow decodes, which classification uses. It reads PNG too.
-        image = tf.io.decode_jpeg(encoded, channels=shape[-1], dct_method="INTEGER_ACCURATE")
+        image = tf.io.decode_jpeg(sample["image"], shape[-1], dct_method="INTEGER_ACCURATE")
         if (height, width) != shape[:2]:
             image = _cover(image, shape)
-        return tf.ensure_shape(image, shape), label
+        return tf.ensure_shape(image, shape), sample["label"]
 
     def split(which):
-        dataset = builder.as_dataset(
-            split=which, as_supervised=True, decoders={"image": tfds.decode.SkipDecoding()}
+        decoders = tfds.decode.PartialDecoding(
+            {"image": True, "label": True}, {"image": tfds.decode.SkipDecoding()}
         )
+        dataset = builder.as_dataset(split=which, decoders=decoders)
         size = dataset.cardinality()
         dataset = dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE)
         return dataset.apply(tf.data.experimental.assert_cardinality(size))
 
-    available = builder.info.splits
-    held_out = next((s for s in ("test", "validation") if s in available), None)
+    held_out = _held_out(builder)
     train, test = ("train", held_out) if held_out else ("train[:80%]", "train[80%:]")
-    labels = tuple(features["label"].names)
+    labels = tuple(known["label"].names)
     mirror = builder.name not in MIRRORED_CHANGES_LABEL
     return ImageData(name, labels, shape, split(train), split(test), mirror)
 
 
-def _cover(image, shape):
-    """Scales until the target is covered, then crops around the centre."""
+def _builder(name, data_dir):
+    import tensorflow_datasets as tfds
+
+    try:
+        return tfds.builder(name, data_dir=data_dir and os.path.expanduser(data_dir))
+    except Exception as error:  # each kind of mistake in a name raises another
+        names = tfds.list_builders(with_community_datasets=False)
+        similar = difflib.get_close_matches(re.split("[:/]", name)[0], names, 2, cutoff=0.8)
+        hint = f" Did you mean {' or '.join(similar)}?" if similar else ""
+        raise ValueError(
+            f"{name!r} is neither a folder, nor 'digits', nor a data set of TensorFlow Datasets "
+            f"({_first_line(error)}).{hint}"
+        ) from None
+
+
+def _prepare(name, builder):
+    """Downloads the set, unless it is there."""
+    from tensorflow_datasets.core.download import downloader
+
+    # Of TFDS' ten, between which it waits longer and longer: without a network, 200 s in all.
+    downloader.MAX_RETRIES = 4
+    try:
+        builder.download_and_prepare()
+    except Exception as error:  # of the network, the disk, a missing package, a manual download
+        raise ValueError(
+            f"{name!r} is not in {builder.data_dir} and could not be downloaded. Set TFDS_DATA_DIR "
+            f"to where it is, or connect. ({_first_line(error)})"
+        ) from None
+
+
+def _held_out(builder):
+    """The first split for testing that has labels; ImageNet's test split has none (-1)."""
+    import tensorflow_datasets as tfds
+
+    for name in ("test", "validation"):
+        if name in builder.info.splits:
+            label = tfds.decode.PartialDecoding({"label": True})
+            dataset = builder.as_dataset(split=f"{name}[:1]", decoders=label)
+            if all(int(sample["label"]) >= 0 for sample in dataset):
+                return name
+    return None
+
+
+def _first_line(error):
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return textwrap.shorten(lines[0], 200, placeholder=" ...")
+
+
+def _cover(images, shape):
+    """Scales one image or a batch until the target is covered, then crops around the centre."""
     import tensorflow as tf
 
     target = tf.constant(shape[:2], tf.float32)
-    size = tf.cast(tf.shape(image)[:2], tf.float32)
+    size = tf.cast(tf.shape(images)[-3:-1], tf.float32)
     scaled = tf.cast(tf.math.ceil(size * tf.reduce_max(target / size) - 1e-3), tf.int32)
-    image = tf.image.resize(image, scaled, "bicubic", antialias=True)
-    image = tf.image.resize_with_crop_or_pad(image, *shape[:2])
-    return tf.cast(tf.clip_by_value(tf.round(image), 0, 255), tf.uint8)
+    images = tf.image.resize(images, scaled, "bicubic", antialias=True)
+    images = tf.image.resize_with_crop_or_pad(images, *shape[:2])
+    return tf.cast(tf.clip_by_value(tf.round(images), 0, 255), tf.uint8)

@@ -140,7 +140,7 @@ def _keras(path):
     import keras_gmlp.objective  # noqa: F401 (registers what the file names)
 
     try:
-        model = keras.saving.load_model(path)
+        model = keras.saving.load_model(path, compile=False)
     except Exception as error:  # Keras raises what its file readers raise, of every kind
         raise _damaged(path, error) from None
     if len(model.input_shape) != 4 or len(model.output_shape) != 2:

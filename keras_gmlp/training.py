@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 import keras
+import numpy as np
 
 from keras_gmlp import visualization
 from keras_gmlp.data import Augmentation, evaluation_batches, training_batches
@@ -74,14 +75,16 @@ class Recipe:
 
 
 RECIPES = {
-    # A nano model in about an hour on one core. In 4 epochs of CIFAR-10 a gMLP of this size
-    # reached 74.0 % under Muon and 68.8 % under AdamW (2e-3, decay 0.05).
+    # A nano model in about two hours on one core. In 4 epochs of CIFAR-10 a gMLP of this size
+    # reached 74.0 % under Muon and 68.8 % under AdamW (2e-3, decay 0.05). With crop and flip alone
+    # it stops at 81.0 % after 16 epochs, at 90.8 % on the training images.
     "quick": Recipe(
-        epochs=16,
+        epochs=30,
         optimizer="muon",
         learning_rate=7e-3,
         weight_decay=0.1,
         precision="mixed_bfloat16",
+        augmentation=Augmentation(rand_augment=0.4, cutout=0.25, mixup=0.2, cutmix=0.3),
     ),
     # Many epochs under strong augmentation, for a GPU.
     "long": Recipe(
@@ -163,28 +166,27 @@ def train(
     checkpoint = Checkpoint(directory / "checkpoint")
     initial_epoch = checkpoint.restore(model)
     _trim_history(directory / "history.csv", initial_epoch)
-    # Dropout draws by the epoch as well, so that a resumed run is the same run.
-    keras.utils.set_random_seed(recipe.seed + initial_epoch)
-    callbacks = [
-        _Clock(),
-        _StopWhenDiverged(),
-        keras.callbacks.CSVLogger(directory / "history.csv", append=True),
-        checkpoint,
-    ]
+    history = keras.callbacks.CSVLogger(directory / "history.csv", append=True)
+    reseed = _ReseedDropout(recipe.seed)
+    callbacks = [_Clock(), reseed, _StopWhenDiverged(), history, checkpoint]
     if recipe.ema:
         callbacks.insert(0, keras.callbacks.SwapEMAWeights())
     if tensorboard:
         callbacks.append(keras.callbacks.TensorBoard(directory / "tensorboard"))
     test = evaluation_batches(data)
-    model.fit(
-        training_batches(data, batch_size, recipe.augmentation, recipe.seed, initial_epoch),
-        epochs=recipe.epochs,
-        initial_epoch=initial_epoch,
-        validation_data=test,
-        callbacks=callbacks,
-        shuffle=False,  # the pipeline does
-        verbose=verbose,
-    )
+    try:
+        model.fit(
+            training_batches(data, batch_size, recipe.augmentation, recipe.seed, initial_epoch),
+            epochs=recipe.epochs,
+            initial_epoch=initial_epoch,
+            validation_data=test,
+            callbacks=callbacks,
+            shuffle=False,  # the pipeline does
+            verbose=verbose,
+        )
+    finally:
+        if history.csv_file:  # Keras closes it at the end of training only
+            history.csv_file.close()
     metrics = _finish(model, test, directory)
     checkpoint.remove()
     return metrics
@@ -230,7 +232,7 @@ def in_float32(model):
         config = config.replace(f'"{policy}"', '"float32"')
     clone = keras.models.model_from_json(config)
     clone.set_weights(model.get_weights())
-    clone.compile("sgd", CrossEntropy(), [Accuracy()])
+    clone.compile("sgd", loss=CrossEntropy(), metrics=[Accuracy()])
     return clone
 
 
@@ -280,6 +282,20 @@ class _Clock(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         logs["seconds"] = round(time.perf_counter() - self.began, 2)
+
+
+class _ReseedDropout(keras.callbacks.Callback):
+    """Starts each epoch's random drops afresh: weight files do not hold how far they had come."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self.seed = seed
+
+    def on_epoch_begin(self, epoch, logs=None):
+        states = [v for v in self.model.variables if v.name == "seed_generator_state"]
+        for i, state in enumerate(states):
+            # Keras counts draws in the second number; no epoch has a million.
+            state.assign(np.array([self.seed * 10_007 + i, epoch * 2**20], dtype="uint32"))
 
 
 class _StopWhenDiverged(keras.callbacks.Callback):
