@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python
 .PHONY: demo test lint
 
 demo: $(VENV)/.installed
-	$(RUN) apps/train.py --data digits --image-size 16 --epochs 20 --out runs/demo
+	$(RUN) apps/train.py --data digits --image-size 16 --out runs/demo
 	$(RUN) apps/classify.py docs/seven.png --model runs/demo --top 3
 
 # What computes runs on each backend, the rest on one.

@@ -8,13 +8,17 @@ __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submodules=[
+        "augmentation",
+        "callbacks",
         "data",
+        "environment",
         "export",
         "images",
         "inference",
         "layers",
         "objective",
         "presets",
+        "recipes",
         "training",
         "vision",
         "visualization",

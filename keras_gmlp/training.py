@@ -1,117 +1,19 @@
-"""Recipes, and `train`: a run that can be killed, resumed and made again."""
+"""`train`: a run that can be killed, resumed and made again."""
 
 import csv
 import dataclasses
 import io
-import math
-import os
-import platform
-import time
-from importlib import metadata
 from pathlib import Path
 
 import keras
-import numpy as np
 
 from keras_gmlp import visualization
-from keras_gmlp.data import Augmentation, evaluation_batches, training_batches
+from keras_gmlp.callbacks import Checkpoint, Clock, ReseedDropout, StopWhenDiverged
+from keras_gmlp.data import evaluation_batches, one_line_errors, training_batches
+from keras_gmlp.environment import environment
 from keras_gmlp.files import read_json, replacing, write_json
 from keras_gmlp.objective import Accuracy, CrossEntropy
-
-NO_DECAY = ["bias", "gamma", "beta", "token", "embedding"]  # weights that decay would only shift
-
-
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """All settings of a training run but the model and the data.
-
-    Attributes:
-        epochs: passes over the training split.
-        batch_size: samples in a step.
-        optimizer: `"adamw"`, or `"muon"` (matrices by Muon, everything else by AdamW).
-        learning_rate: at the end of the warm-up; a cosine takes it to 0.
-        adam_ratio: of AdamW's learning rate to Muon's, for what Muon leaves to AdamW.
-        warmup: share of the steps in which the learning rate grows linearly from 0.
-        weight_decay: decoupled; norms, biases, class token and position embedding are spared.
-        clip_norm: largest norm of the whole gradient.
-        label_smoothing: see `CrossEntropy`.
-        ema: length of the exponential average of the weights, as a share of the run's steps; the
-            averaged weights are those tested and saved. 0 for none.
-        precision: dtype policy the model is built in; the saved model is float32 always.
-        stochastic_depth: see `image_classifier`; `None` leaves the preset's.
-        augmentation: see `Augmentation`.
-        seed: of the weights, the order of the data, the augmentation and the dropouts.
-    """
-
-    epochs: int = 20
-    batch_size: int = 128
-    optimizer: str = "adamw"
-    learning_rate: float = 2e-3
-    adam_ratio: float = 0.3
-    warmup: float = 0.1
-    weight_decay: float = 0.05
-    clip_norm: float = 1.0
-    label_smoothing: float = 0.1
-    ema: float = 0.05
-    precision: str = "float32"
-    stochastic_depth: float | None = None
-    augmentation: Augmentation = dataclasses.field(default_factory=Augmentation)
-    seed: int = 0
-
-    def __post_init__(self):
-        if self.optimizer not in ("adamw", "muon"):
-            raise ValueError(f"optimizer must be 'adamw' or 'muon'; received {self.optimizer!r}.")
-        for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1; received {getattr(self, name)}.")
-        for name in ("warmup", "label_smoothing", "ema"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} must be in [0, 1); received {getattr(self, name)}.")
-
-    def model_arguments(self):
-        """What the model must be built with for this recipe."""
-        depth = {} if self.stochastic_depth is None else {"stochastic_depth": self.stochastic_depth}
-        return {"dtype": self.precision, **depth}
-
-
-RECIPES = {
-    # A nano model in about two hours on one core. In 4 epochs of CIFAR-10 a gMLP of this size
-    # reached 74.0 % under Muon and 68.8 % under AdamW (2e-3, decay 0.05). With crop and flip alone
-    # it stops at 81.0 % after 16 epochs, at 90.8 % on the training images.
-    "quick": Recipe(
-        epochs=30,
-        optimizer="muon",
-        learning_rate=7e-3,
-        weight_decay=0.1,
-        precision="mixed_bfloat16",
-        augmentation=Augmentation(rand_augment=0.4, cutout=0.25, mixup=0.2, cutmix=0.3),
-    ),
-    # Many epochs under strong augmentation, for a GPU.
-    "long": Recipe(
-        epochs=300,
-        batch_size=256,
-        learning_rate=1e-3,
-        warmup=0.05,
-        ema=0.02,
-        precision="mixed_bfloat16",
-        stochastic_depth=0.1,
-        augmentation=Augmentation(rand_augment=0.4, cutout=0.4, mixup=0.4, cutmix=0.4),
-    ),
-    # "Pay Attention to MLPs", appendix A: ImageNet. 10,000 of 93,600 steps are warm-up.
-    "imagenet": Recipe(
-        epochs=300,
-        batch_size=4096,
-        learning_rate=1e-3,
-        warmup=0.107,
-        ema=0.05,
-        precision="mixed_bfloat16",
-        augmentation=Augmentation(rand_augment=0.5, mixup=0.5, cutmix=0.5),
-    ),
-}
-
-
-class DivergedError(RuntimeError):
-    """The loss is no number any more."""
+from keras_gmlp.recipes import make_optimizer
 
 
 def train(
@@ -167,58 +69,33 @@ def train(
     initial_epoch = checkpoint.restore(model)
     _trim_history(directory / "history.csv", initial_epoch)
     history = keras.callbacks.CSVLogger(directory / "history.csv", append=True)
-    reseed = _ReseedDropout(recipe.seed)
-    callbacks = [_Clock(), reseed, _StopWhenDiverged(), history, checkpoint]
+    reseed = ReseedDropout(recipe.seed)
+    callbacks = [Clock(), reseed, StopWhenDiverged(), history, checkpoint]
     if recipe.ema:
         callbacks.insert(0, keras.callbacks.SwapEMAWeights())
     if tensorboard:
         callbacks.append(keras.callbacks.TensorBoard(directory / "tensorboard"))
     test = evaluation_batches(data)
+    train_batches = training_batches(
+        data, batch_size, recipe.augmentation, recipe.seed, initial_epoch
+    )
     try:
-        model.fit(
-            training_batches(data, batch_size, recipe.augmentation, recipe.seed, initial_epoch),
-            epochs=recipe.epochs,
-            initial_epoch=initial_epoch,
-            validation_data=test,
-            callbacks=callbacks,
-            shuffle=False,  # the pipeline does
-            verbose=verbose,
-        )
+        with one_line_errors():
+            model.fit(
+                train_batches,
+                epochs=recipe.epochs,
+                initial_epoch=initial_epoch,
+                validation_data=test,
+                callbacks=callbacks,
+                shuffle=False,  # the pipeline does
+                verbose=verbose,
+            )
     finally:
         if history.csv_file:  # Keras closes it at the end of training only
             history.csv_file.close()
     metrics = _finish(model, test, directory)
     checkpoint.remove()
     return metrics
-
-
-def make_optimizer(recipe, total_steps):
-    """The recipe's optimizer: warm-up and cosine, decay that spares norms and biases, averaging."""
-    warmup_steps = max(1, round(recipe.warmup * total_steps))
-    schedule = keras.optimizers.schedules.CosineDecay(
-        0.0,
-        max(1, total_steps - warmup_steps),
-        warmup_target=recipe.learning_rate,
-        warmup_steps=warmup_steps,
-    )
-    common = {
-        "learning_rate": schedule,
-        "weight_decay": recipe.weight_decay,
-        "global_clipnorm": recipe.clip_norm,
-        "use_ema": recipe.ema > 0,
-        "ema_momentum": 1 - 1 / max(1.0, recipe.ema * total_steps),
-    }
-    if recipe.optimizer == "muon":
-        optimizer = keras.optimizers.Muon(
-            exclude_layers=["head"],
-            adam_lr_ratio=recipe.adam_ratio,
-            adam_weight_decay=recipe.weight_decay,
-            **common,
-        )
-    else:
-        optimizer = keras.optimizers.AdamW(epsilon=1e-6, **common)
-    optimizer.exclude_from_weight_decay(var_names=NO_DECAY)
-    return optimizer
 
 
 def in_float32(model):
@@ -234,83 +111,6 @@ def in_float32(model):
     clone.set_weights(model.get_weights())
     clone.compile("sgd", loss=CrossEntropy(), metrics=[Accuracy()])
     return clone
-
-
-class Checkpoint(keras.callbacks.Callback):
-    """Weights and optimizer after each epoch, in one file whose name holds the epochs done.
-
-    Keras' BackupAndRestore writes weights and epoch to two files, so that a kill between them
-    trains an epoch twice; here a rename makes both appear at once.
-    """
-
-    def __init__(self, directory):
-        super().__init__()
-        self.directory = Path(directory)
-
-    def on_epoch_end(self, epoch, logs=None):
-        older = self._files()
-        with replacing(self.directory / f"{epoch + 1:06d}.weights.h5") as temporary:
-            self.model.save_weights(temporary)
-        for path in older:
-            path.unlink(missing_ok=True)
-
-    def restore(self, model):
-        """Loads the newest checkpoint, if there is one; returns the number of epochs done."""
-        files = self._files()
-        if not files:
-            return 0
-        model.optimizer.build(model.trainable_variables)
-        model.load_weights(files[-1])
-        return int(files[-1].name.split(".")[0])
-
-    def remove(self):
-        """Deletes the checkpoints of a run that is complete."""
-        for path in self._files():
-            path.unlink()
-        if self.directory.exists():
-            self.directory.rmdir()
-
-    def _files(self):
-        return sorted(self.directory.glob("[0-9]*.weights.h5"))
-
-
-class _Clock(keras.callbacks.Callback):
-    """Adds the epoch's duration to its row of the history."""
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.began = time.perf_counter()
-
-    def on_epoch_end(self, epoch, logs=None):
-        logs["seconds"] = round(time.perf_counter() - self.began, 2)
-
-
-class _ReseedDropout(keras.callbacks.Callback):
-    """Starts each epoch's random drops afresh: weight files do not hold how far they had come."""
-
-    def __init__(self, seed):
-        super().__init__()
-        self.seed = seed
-
-    def on_epoch_begin(self, epoch, logs=None):
-        states = [v for v in self.model.variables if v.name == "seed_generator_state"]
-        for i, state in enumerate(states):
-            # Keras counts draws in the second number; no epoch has a million.
-            state.assign(np.array([self.seed * 10_007 + i, epoch * 2**20], dtype="uint32"))
-
-
-class _StopWhenDiverged(keras.callbacks.Callback):
-    """Keras' TerminateOnNaN ends the epoch as if it were whole, and the weights would be kept."""
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.epoch = epoch
-
-    def on_train_batch_end(self, batch, logs=None):
-        if not math.isfinite(float((logs or {}).get("loss", 0.0))):
-            raise DivergedError(
-                f"the loss became {float(logs['loss'])} in epoch {self.epoch + 1}, step "
-                f"{batch + 1}. Lower the learning rate, train in float32, or clip harder, in a "
-                "new directory."
-            )
 
 
 def _check_fit(model, data):
@@ -382,46 +182,3 @@ def _finish(model, test, directory):
     visualization.draw_curves(history, directory / "curves.png", title=directory.name)
     write_json(directory / "metrics.json", metrics)  # last: it says that the run is complete
     return metrics
-
-
-def environment():
-    """Versions and hardware, for the record."""
-    packages = ("keras-gmlp", "keras", "tensorflow-cpu", "tensorflow", "jax", "torch", "keras-cv")
-    versions = {}
-    for name in packages:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return {
-        "backend": keras.backend.backend(),
-        "devices": _devices(),
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "versions": versions,
-    }
-
-
-def _devices():
-    backend = keras.backend.backend()
-    if backend == "jax":
-        import jax
-
-        return [device.device_kind for device in jax.devices()]
-    if backend == "torch":
-        import torch
-
-        return [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())] or ["cpu"]
-    import tensorflow as tf
-
-    return [device.name for device in tf.config.list_physical_devices()]
-
-
-def _processor():
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()

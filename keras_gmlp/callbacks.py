@@ -1,0 +1,91 @@
+"""What makes a run survive: checkpoints, drops that resume, a stop when it diverges."""
+
+import math
+import time
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_gmlp.files import replacing
+
+
+class DivergedError(RuntimeError):
+    """The loss is no number any more."""
+
+
+class Checkpoint(keras.callbacks.Callback):
+    """Weights and optimizer after each epoch, in one file whose name holds the epochs done.
+
+    Keras' BackupAndRestore writes weights and epoch to two files, so that a kill between them
+    trains an epoch twice; here a rename makes both appear at once.
+    """
+
+    def __init__(self, directory):
+        super().__init__()
+        self.directory = Path(directory)
+
+    def on_epoch_end(self, epoch, logs=None):
+        older = self._files()
+        with replacing(self.directory / f"{epoch + 1:06d}.weights.h5") as temporary:
+            self.model.save_weights(temporary)
+        for path in older:
+            path.unlink(missing_ok=True)
+
+    def restore(self, model):
+        """Loads the newest checkpoint, if there is one; returns the number of epochs done."""
+        files = self._files()
+        if not files:
+            return 0
+        model.optimizer.build(model.trainable_variables)
+        model.load_weights(files[-1])
+        return int(files[-1].name.split(".")[0])
+
+    def remove(self):
+        """Deletes the checkpoints of a run that is complete."""
+        for path in self._files():
+            path.unlink()
+        if self.directory.exists():
+            self.directory.rmdir()
+
+    def _files(self):
+        return sorted(self.directory.glob("[0-9]*.weights.h5"))
+
+
+class Clock(keras.callbacks.Callback):
+    """Adds the epoch's duration to its row of the history."""
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.began = time.perf_counter()
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["seconds"] = round(time.perf_counter() - self.began, 2)
+
+
+class ReseedDropout(keras.callbacks.Callback):
+    """Starts each epoch's random drops afresh: weight files do not hold how far they had come."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self.seed = seed
+
+    def on_epoch_begin(self, epoch, logs=None):
+        states = [v for v in self.model.variables if v.name == "seed_generator_state"]
+        for i, state in enumerate(states):
+            # Keras counts draws in the second number; no epoch has a million.
+            state.assign(np.array([self.seed * 10_007 + i, epoch * 2**20], dtype="uint32"))
+
+
+class StopWhenDiverged(keras.callbacks.Callback):
+    """Keras' TerminateOnNaN ends the epoch as if it were whole, and the weights would be kept."""
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epoch = epoch
+
+    def on_train_batch_end(self, batch, logs=None):
+        if not math.isfinite(float((logs or {}).get("loss", 0.0))):
+            raise DivergedError(
+                f"the loss became {float(logs['loss'])} in epoch {self.epoch + 1}, step "
+                f"{batch + 1}. Lower the learning rate, train in float32, or clip harder, in a "
+                "new directory."
+            )

@@ -1,0 +1,51 @@
+"""Versions and hardware, for the record of a run."""
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+import keras
+
+
+def environment():
+    """Versions, backend and hardware: a dict that JSON can hold."""
+    packages = ("keras-gmlp", "keras", "tensorflow-cpu", "tensorflow", "jax", "torch", "keras-cv")
+    versions = {}
+    for name in packages:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "backend": keras.backend.backend(),
+        "devices": _devices(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "versions": versions,
+    }
+
+
+def _devices():
+    backend = keras.backend.backend()
+    if backend == "jax":
+        import jax
+
+        return [device.device_kind for device in jax.devices()]
+    if backend == "torch":
+        import torch
+
+        return [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())] or ["cpu"]
+    import tensorflow as tf
+
+    return [device.name for device in tf.config.list_physical_devices()]
+
+
+def _processor():
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,135 @@
+"""Recipes: every setting of a training run but the model and the data."""
+
+import dataclasses
+
+import keras
+
+from keras_gmlp.augmentation import Augmentation
+
+NO_DECAY = ["bias", "gamma", "beta", "token", "embedding"]  # weights that decay would only shift
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """All settings of a training run but the model and the data.
+
+    Attributes:
+        epochs: passes over the training split.
+        batch_size: samples in a step.
+        optimizer: `"adamw"`, or `"muon"` (matrices by Muon, everything else by AdamW).
+        learning_rate: at the end of the warm-up; a cosine takes it to 0.
+        adam_ratio: of AdamW's learning rate to Muon's, for what Muon leaves to AdamW.
+        warmup: share of the steps in which the learning rate grows linearly from 0.
+        weight_decay: decoupled; norms, biases, class token and position embedding are spared.
+        clip_norm: largest norm of the whole gradient.
+        label_smoothing: see `CrossEntropy`.
+        ema: length of the exponential average of the weights, as a share of the run's steps; the
+            averaged weights are those tested and saved. 0 for none.
+        precision: dtype policy the model is built in; the saved model is float32 always.
+        stochastic_depth: see `image_classifier`; `None` leaves the preset's.
+        augmentation: see `Augmentation`.
+        seed: of the weights, the order of the data, the augmentation and the dropouts.
+    """
+
+    epochs: int = 20
+    batch_size: int = 128
+    optimizer: str = "adamw"
+    learning_rate: float = 2e-3
+    adam_ratio: float = 0.3
+    warmup: float = 0.1
+    weight_decay: float = 0.05
+    clip_norm: float = 1.0
+    label_smoothing: float = 0.1
+    ema: float = 0.05
+    precision: str = "float32"
+    stochastic_depth: float | None = None
+    augmentation: Augmentation = dataclasses.field(default_factory=Augmentation)
+    seed: int = 0
+
+    def __post_init__(self):
+        if self.optimizer not in ("adamw", "muon"):
+            raise ValueError(f"optimizer must be 'adamw' or 'muon'; received {self.optimizer!r}.")
+        for name in ("epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1; received {getattr(self, name)}.")
+        for name in ("warmup", "label_smoothing", "ema"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must be in [0, 1); received {getattr(self, name)}.")
+
+    def model_arguments(self):
+        """What the model must be built with for this recipe."""
+        depth = {} if self.stochastic_depth is None else {"stochastic_depth": self.stochastic_depth}
+        return {"dtype": self.precision, **depth}
+
+
+RECIPES = {
+    # A first look, or small data. In 4 epochs of CIFAR-10 a gMLP of the nano size reached 74.0 %
+    # under Muon and 68.8 % under AdamW (2e-3, decay 0.05).
+    "quick": Recipe(
+        epochs=12,
+        optimizer="muon",
+        learning_rate=7e-3,
+        weight_decay=0.1,
+        precision="mixed_bfloat16",
+    ),
+    # A nano model in about two hours on one core. With crop and flip alone it would learn the
+    # training images by heart: 16 epochs of CIFAR-10 gave 90.8 % on them and 81.0 % on the others.
+    "standard": Recipe(
+        epochs=30,
+        optimizer="muon",
+        learning_rate=7e-3,
+        weight_decay=0.1,
+        precision="mixed_bfloat16",
+        augmentation=Augmentation(rand_augment=0.4, cutout=0.25, mixup=0.2, cutmix=0.3),
+    ),
+    # Many epochs under strong augmentation, for a GPU.
+    "long": Recipe(
+        epochs=300,
+        batch_size=256,
+        learning_rate=1e-3,
+        warmup=0.05,
+        ema=0.02,
+        precision="mixed_bfloat16",
+        stochastic_depth=0.1,
+        augmentation=Augmentation(rand_augment=0.4, cutout=0.4, mixup=0.4, cutmix=0.4),
+    ),
+    # "Pay Attention to MLPs", appendix A: ImageNet. 10,000 of 93,600 steps are warm-up.
+    "imagenet": Recipe(
+        epochs=300,
+        batch_size=4096,
+        learning_rate=1e-3,
+        warmup=0.107,
+        ema=0.05,
+        precision="mixed_bfloat16",
+        augmentation=Augmentation(rand_augment=0.5, mixup=0.5, cutmix=0.5),
+    ),
+}
+
+
+def make_optimizer(recipe, total_steps):
+    """The recipe's optimizer: warm-up and cosine, decay that spares norms and biases, averaging."""
+    warmup_steps = max(1, round(recipe.warmup * total_steps))
+    schedule = keras.optimizers.schedules.CosineDecay(
+        0.0,
+        max(1, total_steps - warmup_steps),
+        warmup_target=recipe.learning_rate,
+        warmup_steps=warmup_steps,
+    )
+    common = {
+        "learning_rate": schedule,
+        "weight_decay": recipe.weight_decay,
+        "global_clipnorm": recipe.clip_norm,
+        "use_ema": recipe.ema > 0,
+        "ema_momentum": 1 - 1 / max(1.0, recipe.ema * total_steps),
+    }
+    if recipe.optimizer == "muon":
+        optimizer = keras.optimizers.Muon(
+            exclude_layers=["head"],
+            adam_lr_ratio=recipe.adam_ratio,
+            adam_weight_decay=recipe.weight_decay,
+            **common,
+        )
+    else:
+        optimizer = keras.optimizers.AdamW(epsilon=1e-6, **common)
+    optimizer.exclude_from_weight_decay(var_names=NO_DECAY)
+    return optimizer

@@ -1,0 +1,130 @@
+"""The contract that every layer keeps, checked by one call."""
+
+import inspect
+import pathlib
+import tempfile
+
+import keras
+import numpy as np
+
+POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
+
+
+def check_layer(
+    layer_class, arguments, input_shape, *, attention=None, without_gradient=(), policies=POLICIES
+):
+    """Checks configuration, building, shapes, a compiled training step, precision and saving.
+
+    Args:
+        layer_class: the class of the layer.
+        arguments: of its constructor.
+        input_shape: of its input, batch first.
+        attention: shape of the second input, `attention`, of a layer that takes one.
+        without_gradient: ends of the paths of those weights that cannot learn, whatever the loss.
+        policies: dtype policies to run under.
+    """
+    shapes = {"inputs": input_shape}
+    if attention is not None:
+        shapes["attention"] = attention
+    _check_config(layer_class, arguments)
+    _check_building(layer_class(**arguments), shapes)
+    _check_shapes(layer_class(**arguments), shapes)
+    _check_training(layer_class(**arguments), shapes, tuple(without_gradient))
+    for policy in policies:
+        _check_precision_and_saving(layer_class(**arguments, dtype=policy), shapes)
+
+
+def redraw_weights(layer, stddev=0.5):
+    """Draws all trainable weights anew, so that no start value hides a fault.
+
+    Returns:
+        The new weights as float64 arrays, by their paths without the layer's own name.
+    """
+    generator = np.random.default_rng(1)
+    redrawn = {}
+    for weight in layer.trainable_weights:
+        value = generator.normal(0.0, stddev, weight.shape).astype("float32")
+        weight.assign(value)
+        redrawn[weight.path.split("/", 1)[1]] = value.astype("float64")
+    return redrawn
+
+
+def to_numpy(tensor):
+    return keras.ops.convert_to_numpy(tensor)
+
+
+def _check_config(layer_class, arguments):
+    layer = layer_class(**arguments, name="checked")
+    config = layer.get_config()
+    restored = layer_class.from_config(config)
+    assert restored.get_config() == config
+    assert restored.name == "checked"
+    base = set(inspect.signature(keras.layers.Layer.__init__).parameters)
+    own = set(inspect.signature(layer_class.__init__).parameters) - base
+    assert own <= set(config) <= own | base
+
+
+def _check_building(layer, shapes):
+    assert layer.weights == []
+    layer.build(shapes["inputs"])
+    built = [weight.path for weight in layer.weights]
+    assert built
+    _call(layer, _draw(shapes))
+    assert [weight.path for weight in layer.weights] == built
+
+
+def _check_shapes(layer, shapes):
+    computed = layer.compute_output_shape((None, *shapes["inputs"][1:]))
+    assert _functional(layer, shapes).output_shape == tuple(computed)
+    batch = shapes["inputs"][0]
+    assert tuple(_call(layer, _draw(shapes)).shape) == (batch, *computed[1:])
+
+
+def _check_training(layer, shapes, without_gradient):
+    model = _functional(layer, shapes)
+    # Start values of zero would keep what lies behind them from learning in the first step.
+    redraw_weights(layer)
+    model.compile(optimizer=keras.optimizers.SGD(1.0), loss="mse")
+    before = {weight.path: to_numpy(weight) for weight in model.trainable_weights}
+    targets = np.random.normal(size=(shapes["inputs"][0], *model.output_shape[1:]))
+    history = model.fit(_draw(shapes), targets.astype("float32"), verbose=0)
+    assert np.isfinite(history.history["loss"][0])
+    unchanged = {
+        weight.path
+        for weight in model.trainable_weights
+        if np.array_equal(to_numpy(weight), before[weight.path])
+    }
+    assert {path for path in unchanged if not path.endswith(without_gradient)} == set()
+
+
+def _check_precision_and_saving(layer, shapes):
+    model = _functional(layer, shapes)
+    redraw_weights(layer)
+    inputs = _draw(shapes)
+    outputs = model(inputs)
+    assert keras.backend.standardize_dtype(outputs.dtype) == layer.compute_dtype
+    outputs = to_numpy(keras.ops.cast(outputs, "float32"))
+    assert np.isfinite(outputs).all()
+    assert {weight.dtype for weight in layer.trainable_weights} == {"float32"}
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory, "model.keras")
+        model.save(path)
+        loaded = keras.saving.load_model(path)
+    assert loaded.get_layer(layer.name).dtype_policy.name == layer.dtype_policy.name
+    np.testing.assert_array_equal(
+        to_numpy(keras.ops.cast(loaded(inputs), "float32")), outputs, strict=True
+    )
+
+
+def _functional(layer, shapes):
+    inputs = {name: keras.Input(shape[1:], name=name) for name, shape in shapes.items()}
+    return keras.Model(inputs, _call(layer, inputs))
+
+
+def _call(layer, tensors):
+    others = {name: tensor for name, tensor in tensors.items() if name != "inputs"}
+    return layer(tensors["inputs"], **others)
+
+
+def _draw(shapes):
+    return {name: np.random.normal(size=shape).astype("float32") for name, shape in shapes.items()}

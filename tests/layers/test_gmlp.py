@@ -1,0 +1,182 @@
+import keras
+import numpy as np
+import pytest
+from check_layer import check_layer, redraw_weights, to_numpy
+from numpy_reference import gmlp_block, spatial_gating, tiny_attention
+
+from keras_gmlp.layers import GMLPBlock, SpatialGatingUnit, TinyAttention
+
+GATINGS = ("linear", "additive", "multiplicative", "split")
+every_gating = pytest.mark.parametrize("gating", GATINGS)
+# At unit scale an epsilon of 1e-5 and one of 1e-6 agree to five digits; at 0.003 they do not.
+every_scale = pytest.mark.parametrize("scale", [1.0, 0.003])
+
+
+def tokens(*shape, scale=1.0):
+    return (scale * np.random.normal(size=shape)).astype("float32")
+
+
+def gated_shape(gating):
+    return (8, 5, 3) if gating == "split" else (8, 5, 6)
+
+
+@pytest.mark.parametrize(
+    ("gating", "attention"),
+    [(gating, gated_shape(gating)) for gating in GATINGS] + [("split", None)],
+)
+def test_spatial_gating_unit_contract(gating, attention):
+    check_layer(SpatialGatingUnit, {"gating": gating}, (8, 5, 6), attention=attention)
+
+
+def test_tiny_attention_contract():
+    check_layer(TinyAttention, {"units": 7, "head_size": 3}, (8, 5, 6))
+
+
+@every_gating
+@pytest.mark.parametrize("attention_size", [0, 3])
+def test_gmlp_block_contract(gating, attention_size):
+    arguments = {"hidden_dim": 14, "gating": gating, "attention_size": attention_size}
+    check_layer(GMLPBlock, arguments, (8, 5, 6))
+
+
+def test_gmlp_block_contract_with_dropout_and_stochastic_depth():
+    check_layer(GMLPBlock, {"hidden_dim": 14, "drop_path": 0.2, "dropout": 0.1}, (8, 5, 6))
+
+
+@every_gating
+@every_scale
+@pytest.mark.parametrize("with_attention", [False, True])
+def test_spatial_gating_unit_numbers(gating, scale, with_attention):
+    layer = SpatialGatingUnit(gating)
+    inputs = tokens(8, 5, 6, scale=scale)
+    attention = tokens(*gated_shape(gating)) if with_attention else None
+    layer.build(inputs.shape)
+    weights = redraw_weights(layer)
+    expected = spatial_gating(inputs, weights, gating, attention if with_attention else 0.0)
+    outputs = to_numpy(layer(inputs, attention=attention))
+    tolerance = 1e-5 * min(1.0, np.abs(expected).max())
+    np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=tolerance)
+
+
+def test_spatial_weights_by_hand():
+    # Column i of the kernel holds what token i takes: here, the next token.
+    layer = SpatialGatingUnit("linear")
+    inputs = np.array([[[1.0, -1.0], [2.0, 4.0], [5.0, 3.0]]])
+    layer.build(inputs.shape)
+    layer.spatial.kernel.assign([[0, 0, 1], [1, 0, 0], [0, 1, 0]])
+    expected = [[[-1, 1], [1, -1], [1, -1]]]
+    np.testing.assert_allclose(to_numpy(layer(inputs)), expected, atol=1e-4)
+
+
+@every_scale
+def test_tiny_attention_numbers(scale):
+    layer = TinyAttention(7, head_size=3)
+    inputs = tokens(8, 5, 6, scale=scale)
+    layer.build(inputs.shape)
+    expected = tiny_attention(inputs, redraw_weights(layer))
+    np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-5, atol=1e-5)
+
+
+@every_gating
+@every_scale
+@pytest.mark.parametrize("attention_size", [0, 3])
+def test_gmlp_block_numbers(gating, scale, attention_size):
+    layer = GMLPBlock(14, gating, attention_size)
+    inputs = tokens(8, 5, 6, scale=scale)
+    layer.build(inputs.shape)
+    expected = gmlp_block(inputs, redraw_weights(layer), gating, attention_size)
+    np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_norm_inside_the_gate_has_its_own_epsilon():
+    layer = GMLPBlock(14)
+    assert (layer.norm.epsilon, layer.gate.norm.epsilon) == (1e-6, 1e-5)
+
+
+@every_gating
+def test_tokens_mix_across_the_sequence_alone(gating):
+    layer = GMLPBlock(14, gating)
+    inputs = tokens(8, 5, 6)
+    layer.build(inputs.shape)
+    redraw_weights(layer)
+    changed = inputs.copy()
+    changed[0, 2] += tokens(6)
+    difference = np.abs(to_numpy(layer(changed)) - to_numpy(layer(inputs))).max(axis=-1)
+    assert (difference[0] > 1e-6).all()
+    np.testing.assert_array_equal(difference[1:], np.zeros((7, 5)))
+
+
+@every_gating
+def test_gate_starts_as_the_identity(gating):
+    layer = SpatialGatingUnit(gating)
+    inputs = tokens(2, 64, 8)
+    outputs = to_numpy(layer(inputs))
+    start = {"linear": np.zeros_like(inputs), "split": inputs[..., :4]}.get(gating, inputs)
+    np.testing.assert_allclose(outputs, start, rtol=0, atol=1e-3)
+    kernel = to_numpy(layer.spatial.kernel)
+    assert kernel.std() == pytest.approx(1e-6, rel=0.1)
+    gates = gating in ("multiplicative", "split")
+    np.testing.assert_array_equal(to_numpy(layer.spatial.bias), np.full(64, float(gates)))
+
+
+def test_spatial_weights_learn_from_their_start_near_zero():
+    inputs = keras.Input((5, 6))
+    layer = GMLPBlock(14)
+    model = keras.Model(inputs, layer(inputs))
+    model.compile(optimizer=keras.optimizers.SGD(0.1), loss="mse")
+    model.fit(tokens(8, 5, 6), tokens(8, 5, 6), verbose=0)
+    assert np.abs(to_numpy(layer.gate.spatial.kernel)).max() > 1e-4
+
+
+def test_residual_takes_the_input_before_its_norm():
+    layer = GMLPBlock(14)
+    inputs = 100.0 + tokens(8, 5, 6)
+    layer.build(inputs.shape)
+    layer.shrink.kernel.assign(np.zeros((7, 6)))
+    np.testing.assert_array_equal(to_numpy(layer(inputs)), inputs)
+
+
+def test_stochastic_depth_drops_whole_samples_and_rescales_the_others():
+    rate, batch = 0.3, 1000
+    layer = GMLPBlock(14, drop_path=rate)
+    inputs = tokens(batch, 3, 4)
+    layer.build(inputs.shape)
+    redraw_weights(layer)
+    branch = to_numpy(layer(inputs, training=False)) - inputs
+    outputs = to_numpy(layer(inputs, training=True))
+    dropped = (outputs == inputs).all(axis=(1, 2))
+    np.testing.assert_allclose(
+        outputs[~dropped], (inputs + branch / (1 - rate))[~dropped], rtol=1e-5, atol=1e-4
+    )
+    assert abs(dropped.mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / batch)
+
+
+def test_stochastic_depth_draws_anew_in_each_step_of_a_compiled_fit():
+    inputs = keras.Input((3, 4))
+    model = keras.Model(inputs, GMLPBlock(14, drop_path=0.5)(inputs))
+    model.compile(optimizer=keras.optimizers.SGD(0.0), loss="mse")
+    redraw_weights(model)
+    samples = tokens(32, 3, 4)
+    losses = model.fit(samples, samples, batch_size=32, epochs=4, verbose=0).history["loss"]
+    assert len(set(losses)) == 4
+
+
+def test_unknown_gating():
+    message = "Unknown gating 'concatenate'; expected one of 'linear', 'additive', "
+    with pytest.raises(ValueError, match=message):
+        SpatialGatingUnit("concatenate")
+    with pytest.raises(ValueError, match=message):
+        GMLPBlock(14, "concatenate")
+
+
+@pytest.mark.parametrize("layer_class", [SpatialGatingUnit, lambda: GMLPBlock(14)])
+def test_number_of_tokens_must_be_fixed(layer_class):
+    with pytest.raises(ValueError, match=r"must be fixed; received .*\(None, None, [0-9]+\)"):
+        layer_class()(keras.Input((None, 6)))
+
+
+def test_split_needs_an_even_number_of_channels():
+    with pytest.raises(ValueError, match="halves the channels; received an odd number, 7"):
+        SpatialGatingUnit("split")(keras.Input((5, 7)))
+    with pytest.raises(ValueError, match="halves the channels; received an odd number, 9"):
+        GMLPBlock(9, "split")(keras.Input((5, 6)))

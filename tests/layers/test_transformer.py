@@ -1,0 +1,118 @@
+import keras
+import numpy as np
+import pytest
+from check_layer import POLICIES, check_layer, redraw_weights, to_numpy
+from numpy_reference import attention_branch, feed_forward_branch, transformer_block
+
+from keras_gmlp.layers import TransformerBlock
+
+
+def tokens(*shape, scale=1.0):
+    return (scale * np.random.normal(size=shape)).astype("float32")
+
+
+@pytest.mark.parametrize("rates", [{}, {"drop_path": 0.2, "dropout": 0.1}])
+def test_contract(rates):
+    # JAX's attention has no float16 on a CPU: "F16_F16_F32 is not supported by dot_general".
+    no_float16 = keras.backend.backend() == "jax"
+    check_layer(
+        TransformerBlock,
+        {"num_heads": 2, "hidden_dim": 14, **rates},
+        (8, 5, 6),
+        # A key's bias adds the same number to all scores of a query: softmax takes it away.
+        without_gradient=["attention/key/bias"],
+        policies=[p for p in POLICIES if not (no_float16 and p == "mixed_float16")],
+    )
+
+
+def silence(layer):
+    for weight in layer.trainable_weights:
+        weight.assign(np.zeros(weight.shape))
+
+
+# At unit scale an epsilon of 1e-5 and one of 1e-6 agree to five digits; at 0.003 they do not.
+@pytest.mark.parametrize("scale", [1.0, 0.003])
+def test_numbers(scale):
+    layer = TransformerBlock(num_heads=2, hidden_dim=14)
+    inputs = tokens(8, 5, 6, scale=scale)
+    layer.build(inputs.shape)
+    expected = transformer_block(inputs, redraw_weights(layer))
+    np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_feed_forward_norm_has_epsilon_1e_6():
+    layer = TransformerBlock(num_heads=2, hidden_dim=14)
+    inputs = tokens(8, 5, 6, scale=0.003)
+    layer.build(inputs.shape)
+    weights = redraw_weights(layer)
+    silence(layer.attention)
+    expected = inputs + feed_forward_branch(inputs, weights)
+    np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_each_branch_has_its_own_norm():
+    layer = TransformerBlock(num_heads=2, hidden_dim=14)
+    inputs = tokens(8, 5, 6)
+    layer.build(inputs.shape)
+    redraw_weights(layer)
+    silence(layer.shrink)
+    attended = to_numpy(layer(inputs))
+    silence(layer.norm2)
+    np.testing.assert_array_equal(to_numpy(layer(inputs)), attended)
+    silence(layer.norm1)
+    assert np.abs(to_numpy(layer(inputs)) - attended).max() > 1e-3
+
+
+def test_tokens_mix_across_the_sequence_alone():
+    layer = TransformerBlock(num_heads=2, hidden_dim=14)
+    inputs = tokens(8, 5, 6)
+    layer.build(inputs.shape)
+    redraw_weights(layer)
+    changed = inputs.copy()
+    changed[0, 2] += tokens(6)
+    difference = np.abs(to_numpy(layer(changed)) - to_numpy(layer(inputs))).max(axis=-1)
+    assert (difference[0] > 1e-6).all()
+    np.testing.assert_array_equal(difference[1:], np.zeros((7, 5)))
+
+
+def test_residuals_take_the_input_before_its_norm():
+    layer = TransformerBlock(num_heads=2, hidden_dim=14)
+    inputs = 100.0 + tokens(8, 5, 6)
+    layer.build(inputs.shape)
+    silence(layer.attention)
+    silence(layer.shrink)
+    np.testing.assert_array_equal(to_numpy(layer(inputs)), inputs)
+
+
+def test_stochastic_depth_drops_each_branch_by_itself_and_rescales():
+    rate, batch = 0.3, 1000
+    layer = TransformerBlock(num_heads=2, hidden_dim=14, drop_path=rate)
+    inputs = tokens(batch, 3, 4)
+    layer.build(inputs.shape)
+    weights = redraw_weights(layer)
+    outputs = to_numpy(layer(inputs, training=True))
+    outcomes = {}
+    for first in (0, 1):
+        attended = inputs + first * attention_branch(inputs, weights) / (1 - rate)
+        for second in (0, 1):
+            expected = attended + second * feed_forward_branch(attended, weights) / (1 - rate)
+            outcomes[first, second] = np.isclose(outputs, expected, rtol=1e-4, atol=1e-4).all(
+                axis=(1, 2)
+            )
+    np.testing.assert_array_equal(sum(outcomes.values()), np.ones(batch))
+    for (first, second), chosen in outcomes.items():
+        chance = (1 - rate if first else rate) * (1 - rate if second else rate)
+        assert abs(chosen.mean() - chance) < 4 * np.sqrt(chance * (1 - chance) / batch)
+
+
+def test_no_sample_is_dropped_at_inference():
+    layer = TransformerBlock(num_heads=2, hidden_dim=14, drop_path=0.5, dropout=0.5)
+    inputs = tokens(8, 5, 6)
+    layer.build(inputs.shape)
+    expected = transformer_block(inputs, redraw_weights(layer))
+    np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_heads_must_divide_the_channels():
+    with pytest.raises(ValueError, match="6 channels cannot be shared by num_heads=4"):
+        TransformerBlock(num_heads=4, hidden_dim=14)(keras.Input((5, 6)))

@@ -1,0 +1,104 @@
+"""The papers' equations in NumPy, written without a look at the layers they check."""
+
+import math
+
+import numpy as np
+
+_erf = np.vectorize(math.erf)
+
+
+def layer_norm(x, weights, name, epsilon):
+    """Normalizes the last axis; `weights` holds `{name}/gamma` and `{name}/beta`."""
+    variance = x.var(axis=-1, keepdims=True)
+    normalized = (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(variance + epsilon)
+    return normalized * weights[f"{name}/gamma"] + weights[f"{name}/beta"]
+
+
+def dense(x, weights, name):
+    return x @ weights[f"{name}/kernel"] + weights[f"{name}/bias"]
+
+
+def gelu(x):
+    """x times the probability that a standard normal variable is below x."""
+    return x * 0.5 * (1.0 + _erf(x / math.sqrt(2.0)))
+
+
+def softmax(x):
+    exponentials = np.exp(x - x.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def attention(query, key, value):
+    """softmax(q k^T / sqrt(d)) v over the last two axes, tokens and channels."""
+    scores = query @ np.swapaxes(key, -1, -2) / math.sqrt(query.shape[-1])
+    return softmax(scores) @ value
+
+
+def patch_embedding(images, weights, patch_size):
+    """Patches row by row, each flattened and multiplied by the kernel."""
+    kernel = weights["projection/kernel"].reshape(-1, weights["projection/kernel"].shape[-1])
+    height, width = images.shape[1:3]
+    tokens = [
+        images[:, top : top + patch_size, left : left + patch_size].reshape(len(images), -1)
+        for top in range(0, height, patch_size)
+        for left in range(0, width, patch_size)
+    ]
+    return np.stack(tokens, axis=1) @ kernel + weights["projection/bias"]
+
+
+def spatial_gating(z, weights, gating, summand=0.0):
+    """s(Z) of the gMLP paper, section 2.1 and table 3."""
+    z1, z2 = np.split(z, 2, axis=-1) if gating == "split" else (z, z)
+    spatial = weights["spatial/kernel"].T
+    normalized = layer_norm(z2, weights, "norm", epsilon=1e-5)
+    projected = np.einsum("ij,bjc->bic", spatial, normalized)
+    projected = projected + weights["spatial/bias"][:, None] + summand
+    return {
+        "linear": projected,
+        "additive": z1 + projected,
+        "multiplicative": z1 * projected,
+        "split": z1 * projected,
+    }[gating]
+
+
+def tiny_attention(x, weights):
+    query, key, value = np.split(dense(x, weights, "qkv"), 3, axis=-1)
+    return dense(attention(query, key, value), weights, "projection")
+
+
+def gmlp_block(x, weights, gating, attention_size=0):
+    shortcut = x
+    x = layer_norm(x, weights, "norm", epsilon=1e-6)
+    summand = tiny_attention(x, _part(weights, "attention")) if attention_size else 0.0
+    x = gelu(dense(x, weights, "expand"))
+    x = spatial_gating(x, _part(weights, "gate"), gating, summand)
+    return shortcut + dense(x, weights, "shrink")
+
+
+def attention_branch(x, weights):
+    """Multi-head attention of the normalized input; kernels are (dim, heads, head size)."""
+    x = layer_norm(x, weights, "norm1", epsilon=1e-6)
+    query, key, value = (
+        np.einsum("bnd,dhk->bhnk", x, weights[f"attention/{name}/kernel"])
+        + weights[f"attention/{name}/bias"][:, None]
+        for name in ("query", "key", "value")
+    )
+    kernel = weights["attention/attention_output/kernel"]
+    mixed = np.einsum("bhnk,hkd->bnd", attention(query, key, value), kernel)
+    return mixed + weights["attention/attention_output/bias"]
+
+
+def feed_forward_branch(x, weights):
+    x = layer_norm(x, weights, "norm2", epsilon=1e-6)
+    return dense(gelu(dense(x, weights, "expand")), weights, "shrink")
+
+
+def transformer_block(x, weights):
+    x = x + attention_branch(x, weights)
+    return x + feed_forward_branch(x, weights)
+
+
+def _part(weights, name):
+    """The weights under `name/`, by the rest of their paths."""
+    prefix = f"{name}/"
+    return {path[len(prefix) :]: w for path, w in weights.items() if path.startswith(prefix)}

@@ -1,0 +1,87 @@
+"""What holds between backends: each in a process of its own, since Keras fixes it at import."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+BACKENDS = ("tensorflow", "jax", "torch")
+
+SAVE = """
+import sys, keras, numpy as np, keras_gmlp
+directory = sys.argv[1]
+images = np.load(f"{directory}/images.npy")
+rng = np.random.default_rng(0)
+shell = dict(dim=16, depth=2, input_shape=(8, 8, 3), patch_size=4, classes=3)
+models = {
+    "gmlp": keras_gmlp.gMLP(hidden_dim=32, **shell),
+    "amlp": keras_gmlp.aMLP(hidden_dim=32, **shell),
+    "vit": keras_gmlp.ViT(num_heads=2, **shell),
+}
+for name, model in models.items():
+    model.set_weights([w + rng.normal(0, 0.3, w.shape) for w in model.get_weights()])
+    path = f"{directory}/{name}-{keras.backend.backend()}"
+    model.save(f"{path}.keras")
+    np.save(f"{path}.npy", model.predict(images, verbose=0))
+"""
+
+LOAD = """
+import sys, keras, numpy as np
+from pathlib import Path
+from keras_gmlp import inference
+directory = Path(sys.argv[1])
+images = np.load(directory / "images.npy")
+for path in sorted(directory.glob("*.keras")):
+    difference = np.abs(inference.load(path).logits(images) - np.load(path.with_suffix(".npy")))
+    print(path.stem, difference.max())
+"""
+
+
+def run(program, backend, *arguments):
+    environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Models saved under each backend, with their logits."""
+    directory = tmp_path_factory.mktemp("saved")
+    images = np.random.default_rng(1).integers(0, 256, (10, 8, 8, 3), "uint8")
+    np.save(directory / "images.npy", images)
+    for backend in BACKENDS:
+        run(SAVE, backend, directory)
+    return directory
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_model_of_any_backend_loads(saved, backend):
+    rows = [line.split() for line in run(LOAD, backend, saved).splitlines()]
+    assert len(rows) == 9
+    assert {name: float(d) for name, d in rows if float(d) > 1e-3} == {}
+    spread = [np.ptp(np.load(path)) for path in saved.glob("*-*.npy")]
+    assert min(spread) > 0.1  # the logits say something
+
+
+def test_jax_needs_no_tensorflow():
+    program = (
+        "import sys; sys.modules['tensorflow'] = None\n"
+        "import keras_gmlp, numpy as np\n"
+        "model = keras_gmlp.gMLP(8, 1, 16, input_shape=(8, 8, 3), patch_size=4, classes=2)\n"
+        "model.fit(np.zeros((4, 8, 8, 3)), np.zeros(4, 'int32'), verbose=0)\n"
+        "print(model.output_shape)"
+    )
+    assert run(program, "jax").strip() == "(None, 2)"
+
+
+def test_importing_the_package_imports_no_framework():
+    program = (
+        "import sys, keras_gmlp\n"
+        "print([m for m in ('keras', 'tensorflow', 'jax', 'torch') if m in sys.modules])"
+    )
+    assert run(program, "tensorflow").strip() == "[]"

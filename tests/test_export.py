@@ -1,0 +1,142 @@
+"""Every export against the model it came from, on every backend."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_gmlp
+from keras_gmlp import inference
+from keras_gmlp.data import ImageData
+from keras_gmlp.export import FORMATS, check, export, export_run
+from keras_gmlp.training import in_float32
+
+MODELS = {
+    "gmlp": (keras_gmlp.gMLP, {"hidden_dim": 64}),
+    "amlp": (keras_gmlp.aMLP, {"hidden_dim": 64}),
+    "vit": (keras_gmlp.ViT, {"num_heads": 2}),
+}
+# Largest logit difference; the logits' own spread is about 3.
+TOLERANCE = {"saved_model": 1e-3, "tflite_float32": 1e-3, "tflite_float16": 0.02, "tflite": 0.3}
+
+
+def random_model(family, **overrides):
+    """A model with every weight drawn anew: fresh ones have a zero head and equal gates."""
+    function, sizes = MODELS[family]
+    sizes = {"dim": 32, "depth": 2, "patch_size": 4, "classes": 5, **sizes, **overrides}
+    model = function(input_shape=(16, 16, 3), **sizes)
+    rng = np.random.default_rng(0)
+    model.set_weights(
+        [w + rng.normal(0, 0.3 if w.ndim < 2 else 0.1, w.shape) for w in model.get_weights()]
+    )
+    return model
+
+
+@pytest.fixture(scope="module")
+def images():
+    return np.random.default_rng(1).integers(0, 256, (20, 16, 16, 3), "uint8")
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def exported(request, tmp_path_factory):
+    model = random_model(request.param)
+    return model, export(model, tmp_path_factory.mktemp(request.param), labels=list("abcde"))
+
+
+def test_exports_agree_with_the_model(exported, images):
+    model, paths = exported
+    expected = model.predict(images, verbose=0)
+    assert np.ptp(expected, axis=0).min() > 0.1  # the images are told apart
+    assert list(paths) == list(FORMATS)
+    for name, path in paths.items():
+        found = check(path, images, expected, expected.argmax(-1))
+        assert found["max_logit_difference"] <= TOLERANCE[name], name
+        assert found["accuracy"] == found["top1_agreement"]
+        assert found["latency_ms"] > 0
+    # LiteRT loaded each .tflite without the Flex delegate: its operators are built in.
+
+
+def test_sizes_tell_the_precision_of_the_weights(exported):
+    model, paths = exported
+    weights = 4 * model.count_params()
+    assert paths["tflite_float32"].stat().st_size > weights
+    assert paths["tflite_float16"].stat().st_size < 0.8 * weights + 20_000
+    assert paths["tflite"].stat().st_size < paths["tflite_float16"].stat().st_size
+    stored = sum(p.stat().st_size for p in (paths["saved_model"] / "variables").iterdir())
+    assert stored < 1.2 * weights + 20_000  # once
+
+
+def test_saved_model_takes_any_batch_of_float_or_uint8_pixels(exported, images):
+    model, paths = exported
+    loaded = tf.saved_model.load(str(paths["saved_model"]))
+    expected = model.predict(images, verbose=0)
+    for count in (1, 7, 20):
+        floats = loaded.signatures["serving_default"](image=tf.constant(images[:count], tf.float32))
+        bytes_ = loaded.signatures["uint8"](image=tf.constant(images[:count]))
+        np.testing.assert_allclose(floats["logits"], expected[:count], atol=1e-3)
+        np.testing.assert_array_equal(bytes_["logits"], floats["logits"])
+    labels = paths["saved_model"] / "assets.extra" / "labels.txt"
+    assert labels.read_text().split() == list("abcde")
+
+
+def test_check_notices_a_wrong_file(exported, images):
+    model, paths = exported
+    expected = model.predict(images, verbose=0)
+    found = check(paths["tflite_float32"], images[::-1], expected, expected.argmax(-1))
+    assert found["max_logit_difference"] > 0.1
+
+
+def test_optimizer_state_stays_behind(tmp_path, images):
+    model = random_model("gmlp")
+    model.fit(images, np.zeros(20, "int32"), verbose=0)
+    path = export(model, tmp_path, ["saved_model"])["saved_model"]
+    stored = sum(p.stat().st_size for p in (path / "variables").iterdir())
+    assert stored < 1.2 * 4 * model.count_params() + 20_000
+
+
+def test_mixed_precision_is_refused_with_the_way_out(tmp_path, images):
+    mixed = random_model("gmlp", dtype="mixed_bfloat16")
+    with pytest.raises(ValueError, match=r"mixed_bfloat16.*training\.in_float32"):
+        export(mixed, tmp_path)
+    plain = in_float32(mixed)
+    path = export(plain, tmp_path, ["tflite_float32"])["tflite_float32"]
+    found = inference.load(path).logits(images)
+    np.testing.assert_allclose(found, plain.predict(images, verbose=0), atol=1e-3)
+
+
+def test_unknown_format(tmp_path):
+    with pytest.raises(ValueError, match=r"Unknown formats \['onnx'\].*saved_model"):
+        export(random_model("gmlp"), tmp_path, ["onnx"])
+
+
+def test_export_of_a_run_records_what_it_found(tmp_path, images):
+    model = random_model("gmlp")
+    model.save(tmp_path / "model.keras")
+    (tmp_path / "labels.txt").write_text("\n".join("abcde"))
+    (tmp_path / "metrics.json").write_text('{"test_accuracy": 0.5}')
+    labels = model.predict(images, verbose=0).argmax(-1)
+    labels[:5] = (labels[:5] + 1) % 5  # a quarter is called wrong
+    split = tf.data.Dataset.from_tensor_slices((images, labels))
+    data = ImageData("random", tuple("abcde"), (16, 16, 3), split, split)
+    lines = []
+    found = export_run(tmp_path, ["tflite_float32"], data, lines.append)
+    assert found["keras"] == {"accuracy": 0.75}
+    assert found["tflite_float32"]["accuracy"] == 0.75
+    assert found["tflite_float32"]["top1_agreement"] == 1.0
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert metrics == {"test_accuracy": 0.5, "exports": found}
+    assert inference.read_card(tmp_path / "model_float32.tflite")["test_accuracy"] == 0.5
+    assert any("top1_agreement 1.0" in line for line in lines)
+
+
+def test_weights_move_between_float32_and_mixed(images):
+    mixed = random_model("vit", dtype="mixed_bfloat16")
+    plain = in_float32(mixed)
+    assert {layer.dtype_policy.name for layer in plain.layers} == {"float32"}
+    for ours, theirs in zip(plain.get_weights(), mixed.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    difference = plain.predict(images, verbose=0) - mixed.predict(images, verbose=0)
+    assert np.abs(difference).max() < 0.3
+    assert keras.backend.standardize_dtype(plain.compute_dtype) == "float32"

@@ -1,0 +1,134 @@
+"""Loading of models and the classification of files, by every format."""
+
+import json
+import subprocess
+import sys
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+from PIL import Image
+
+import keras_gmlp
+from keras_gmlp import inference
+from keras_gmlp.export import FORMATS, export
+
+LABELS = ("red", "green", "blue")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The folder of a run whose model tells pure colours apart, set by hand."""
+    directory = tmp_path_factory.mktemp("run")
+    model = keras_gmlp.gMLP(
+        8, 1, 16, input_shape=(8, 8, 3), patch_size=4, classes=3, name="colours"
+    )
+    # The token's first three channels are the patch's mean colour, the head reads them off.
+    stem = np.zeros((4, 4, 3, 8), "float32")
+    stem[:, :, range(3), range(3)] = 1 / 16
+    model.get_layer("stem").set_weights([stem, np.zeros(8, "float32")])
+    model.get_layer("head").set_weights([5 * np.eye(8, 3, dtype="float32"), np.zeros(3, "float32")])
+    shrink = model.get_layer("block_0").shrink
+    shrink.set_weights([np.zeros_like(w) for w in shrink.get_weights()])
+    model.save(directory / "model.keras")
+    (directory / "labels.txt").write_text("\n".join(LABELS) + "\n")
+    export(model, directory, labels=LABELS, card={"preset": "colours"})
+    return directory
+
+
+@pytest.mark.parametrize("name", ["model.keras", *FORMATS.values()])
+@pytest.mark.parametrize("colour", LABELS)
+def test_every_format_classifies(run, tmp_path, name, colour):
+    path = tmp_path / "picture.png"
+    Image.new("RGB", (31, 17), colour).save(path)
+    classifier = inference.load(run / name)
+    assert classifier.image_shape == (8, 8, 3)
+    assert classifier.labels == LABELS
+    predictions = classifier.classify(path)
+    assert predictions[0][0] == colour
+    assert sum(probability for _, probability in predictions) == pytest.approx(1)
+    assert [p for _, p in predictions] == sorted((p for _, p in predictions), reverse=True)
+    assert classifier.classify(path, top=1) == predictions[:1]
+
+
+def test_probabilities_are_the_softmax_of_the_logits(run, tmp_path):
+    path = tmp_path / "picture.png"
+    Image.new("RGB", (8, 8), "red").save(path)
+    classifier = inference.load(run / "model.keras")
+    logits = classifier.logits(np.array(Image.open(path))[None])[0]
+    expected = np.exp(logits) / np.exp(logits).sum()
+    found = dict(classifier.classify(path))
+    np.testing.assert_allclose([found[label] for label in LABELS], expected, rtol=1e-5)
+
+
+def test_folder_of_a_run_gives_its_smallest_model(run):
+    assert inference.load(run).path == run / "model.tflite"
+
+
+def test_card_travels_inside_the_file(run, tmp_path):
+    moved = tmp_path / "elsewhere.tflite"
+    moved.write_bytes((run / "model.tflite").read_bytes())
+    card = inference.read_card(moved)
+    assert card["labels"] == list(LABELS)
+    assert card["preset"] == "colours"
+    assert card["image_shape"] == [8, 8, 3]
+    assert inference.load(moved).labels == LABELS
+
+
+def test_file_without_labels_numbers_its_classes(run, tmp_path):
+    whole = (run / "model.tflite").read_bytes()
+    with zipfile.ZipFile(run / "model.tflite") as archive:
+        start = archive.infolist()[0].header_offset
+    bare = tmp_path / "bare.tflite"
+    bare.write_bytes(whole[:start])
+    assert inference.read_card(bare) == {}
+    assert inference.load(bare).labels == ("0", "1", "2")
+
+
+def bad_models(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken.keras").write_bytes(b"PK no zip")
+    (tmp_path / "broken.tflite").write_bytes(b"TFL3" * 100)
+    (tmp_path / "model.txt").write_text("weights")
+    (tmp_path / "saved").mkdir()
+    (tmp_path / "saved" / "saved_model.pb").write_bytes(b"none")
+    return {
+        "missing.tflite": "no such model file",
+        "empty": "no model in this folder",
+        "broken.keras": "damaged or of another kind",
+        "broken.tflite": "damaged or of another kind",
+        "model.txt": "unknown kind of model",
+        "saved": "damaged or of another kind",
+    }
+
+
+def test_bad_models_say_what_is_wrong_in_one_line(tmp_path):
+    for name, reason in bad_models(tmp_path).items():
+        with pytest.raises(ValueError, match=reason) as caught:
+            inference.load(tmp_path / name)
+        message = str(caught.value)
+        assert message.startswith(str(tmp_path / name))
+        assert "\n" not in message
+
+
+def test_model_that_is_no_image_classifier(tmp_path):
+    inputs = keras.Input((4,))
+    keras.Model(inputs, keras.layers.Dense(2)(inputs)).save(tmp_path / "rows.keras")
+    with pytest.raises(ValueError, match="no image classifier"):
+        inference.load(tmp_path / "rows.keras")
+
+
+def test_tflite_needs_neither_keras_nor_tensorflow(run, tmp_path):
+    path = tmp_path / "picture.png"
+    Image.new("RGB", (8, 8), "blue").save(path)
+    program = (
+        "import json, sys; from keras_gmlp import inference;"
+        f"best = inference.load({str(run / 'model.tflite')!r}).classify({str(path)!r})[0][0];"
+        "heavy = [m for m in ('keras', 'tensorflow', 'jax', 'torch') if m in sys.modules];"
+        "print(json.dumps([best, heavy]))"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+    assert json.loads(output) == ["blue", []]

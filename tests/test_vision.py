@@ -1,0 +1,242 @@
+import keras
+import numpy as np
+import pytest
+from check_layer import redraw_weights, to_numpy
+
+import keras_gmlp
+from keras_gmlp import ViT, aMLP, gMLP, image_classifier
+from keras_gmlp.layers import GMLPBlock
+
+TINY = {"dim": 8, "depth": 2, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 3}
+FAMILIES = {
+    "gmlp": (gMLP, {"hidden_dim": 12}),
+    "amlp": (aMLP, {"hidden_dim": 12, "attention_size": 2}),
+    "vit": (ViT, {"num_heads": 2}),
+}
+every_family = pytest.mark.parametrize("family", FAMILIES)
+
+
+def tiny(family="gmlp", **overrides):
+    function, arguments = FAMILIES[family]
+    return function(**{**TINY, **arguments, **overrides})
+
+
+def pixels(*shape):
+    return np.random.default_rng(2).integers(0, 256, shape, dtype="uint8")
+
+
+def one_hot(indices):
+    return np.eye(3, dtype="float32")[indices]
+
+
+@every_family
+def test_uint8_and_float_pixels_give_the_same_logits(family):
+    model = tiny(family)
+    redraw_weights(model)
+    images = pixels(4, 8, 8, 3)
+    logits = to_numpy(model(images))
+    assert logits.std() > 0.1
+    np.testing.assert_array_equal(to_numpy(model(images.astype("float32"))), logits)
+
+
+def test_pixels_are_normalized_channel_by_channel():
+    images = pixels(4, 8, 8, 3).astype("float32")
+    mean, std = (0.1, 0.2, 0.3), (0.5, 0.6, 0.7)
+    model, plain = tiny(mean=mean, std=std), tiny(mean=0.0, std=1.0)
+    redraw_weights(model)
+    plain.set_weights(model.get_weights())
+    normalized = (images / 255 - np.array(mean)) / np.array(std)
+    np.testing.assert_allclose(
+        to_numpy(model(images)), to_numpy(plain(255 * normalized)), rtol=1e-4, atol=1e-4
+    )
+
+
+def test_pixels_are_scaled_to_plus_and_minus_one_by_default():
+    model = tiny()
+    scaled = keras.Model(model.input, model.get_layer("stem").input)
+    images = np.array([0, 127.5, 255]).reshape(3, 1, 1, 1) * np.ones((3, 8, 8, 3))
+    np.testing.assert_allclose(to_numpy(scaled(images))[:, 0, 0, 0], [-1, 0, 1], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("family", "shape", "tokens"),
+    [("gmlp", (8, 8, 1), 4), ("gmlp", (4, 12, 3), 3), ("vit", (12, 4, 1), 3)],
+)
+def test_grey_and_rectangular_images(family, shape, tokens):
+    model = tiny(family, input_shape=shape)
+    redraw_weights(model)
+    assert model.get_layer("stem").output.shape == (None, tokens, 8)
+    logits = to_numpy(model(pixels(4, *shape)))
+    assert logits.shape == (4, 3)
+    assert np.abs(logits[0] - logits[1]).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("family", "policy"),
+    [
+        ("gmlp", "mixed_bfloat16"),
+        ("amlp", "mixed_bfloat16"),
+        ("vit", "mixed_bfloat16"),
+        ("gmlp", "mixed_float16"),
+    ],
+)
+def test_logits_are_float32_under_mixed_precision(family, policy):
+    model = tiny(family, dtype=policy)
+    redraw_weights(model, stddev=0.2)
+    assert model.get_layer("block_0").compute_dtype == policy.removeprefix("mixed_")
+    images = pixels(4, 8, 8, 3)
+    logits = model(images)
+    assert keras.backend.standardize_dtype(logits.dtype) == "float32"
+    exact = tiny(family)
+    exact.set_weights(model.get_weights())
+    np.testing.assert_allclose(to_numpy(logits), to_numpy(exact(images)), atol=0.1)
+
+
+def test_global_mixed_precision_policy_reaches_the_blocks_and_spares_the_logits():
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        model = tiny()
+    finally:
+        keras.config.set_dtype_policy(before)
+    assert model.get_layer("block_0").compute_dtype == "bfloat16"
+    assert keras.backend.standardize_dtype(model(pixels(4, 8, 8, 3)).dtype) == "float32"
+
+
+@pytest.mark.parametrize(("family", "shape"), [("gmlp", (4,)), ("amlp", (4, 1)), ("vit", (4,))])
+def test_fit_works_at_once_with_class_indices(family, shape):
+    indices = np.array([0, 1, 2, 0])
+    # Black, grey and white are easily told apart.
+    images = (127 * indices[:, None, None, None] * np.ones((4, 8, 8, 3))).astype("uint8")
+    model = tiny(family, depth=1, stochastic_depth=0.1, dropout=0.1)
+    history = model.fit(images, indices.reshape(shape), epochs=10, verbose=0).history
+    assert set(history) == {"accuracy", "loss"}
+    # The head starts at zero, so all classes are equally likely at first.
+    assert history["loss"][0] == pytest.approx(np.log(3), rel=1e-5)
+    assert history["loss"][-1] < 0.95 * history["loss"][0]
+
+
+def test_fit_on_rows_with_validation_on_indices():
+    model = tiny(depth=1)
+    images, indices = pixels(4, 8, 8, 3), np.array([0, 1, 2, 0])
+    history = model.fit(
+        images, one_hot(indices), validation_data=(images, indices), verbose=0
+    ).history
+    # After one step the classes are no longer equally likely, and less wrong.
+    assert history["val_loss"][0] < history["loss"][0]
+    assert history["val_loss"][0] == pytest.approx(model.evaluate(images, indices, verbose=0)[0])
+
+
+def test_saved_model_gives_the_same_logits_and_goes_on_learning(tmp_path):
+    model = tiny("amlp", depth=1, mean=(0.1, 0.2, 0.3), std=(0.5, 0.6, 0.7))
+    redraw_weights(model)
+    images, indices = pixels(4, 8, 8, 3), np.array([0, 1, 2, 0])
+    model.fit(images, indices, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    logits = to_numpy(loaded(images))
+    np.testing.assert_array_equal(logits, to_numpy(model(images)))
+    assert loaded.optimizer.weight_decay == 0.05
+    loaded.fit(images, one_hot(indices), verbose=0)
+    assert int(loaded.optimizer.iterations) == 2
+    assert np.abs(to_numpy(loaded(images)) - logits).max() > 0
+
+
+@pytest.mark.parametrize(("family", "tokens"), [("gmlp", 4), ("amlp", 4), ("vit", 5)])
+def test_without_top_the_tokens_come_out(family, tokens):
+    model = tiny(family, include_top=False)
+    assert model.output_shape == (None, tokens, 8)
+    outputs = to_numpy(model(pixels(4, 8, 8, 3)))
+    # The last layer is a norm with its start values.
+    np.testing.assert_allclose(outputs.mean(axis=-1), np.zeros((4, tokens)), atol=1e-5)
+    np.testing.assert_allclose(outputs.std(axis=-1), np.ones((4, tokens)), atol=1e-2)
+
+
+@every_family
+def test_layer_names(family):
+    names = [layer.name for layer in tiny(family).layers]
+    fixed = ["stem", "block_0", "block_1", "norm", "head"]
+    assert [name for name in names if name in fixed] == fixed
+    assert names[0] == "image"
+    assert ("class_token" in names and "position" in names) == (family == "vit")
+
+
+def test_head_reads_the_mean_over_tokens_or_the_class_token():
+    for model, read in [(tiny(), lambda x: x.mean(axis=1)), (tiny("vit"), lambda x: x[:, 0])]:
+        redraw_weights(model)
+        head = model.get_layer("head")
+        images = pixels(4, 8, 8, 3)
+        tokens = to_numpy(keras.Model(model.input, model.get_layer("norm").output)(images))
+        expected = read(tokens) @ to_numpy(head.kernel) + to_numpy(head.bias)
+        np.testing.assert_allclose(to_numpy(model(images)), expected, rtol=1e-5, atol=1e-5)
+
+
+@every_family
+def test_stochastic_depth_grows_linearly_over_depth(family):
+    model = tiny(family, depth=5, stochastic_depth=0.2)
+    rates = [model.get_layer(f"block_{i}").drop_path for i in range(5)]
+    assert rates == pytest.approx([0.0, 0.05, 0.1, 0.15, 0.2])
+
+
+def test_every_gate_of_a_fresh_model_is_close_to_the_identity():
+    model = keras_gmlp.build("gmlp_n4_32")
+    images = pixels(2, 32, 32, 3)
+    tokens = keras.Model(model.input, model.get_layer("stem").output)(images)
+    blocks = [layer for layer in model.layers if isinstance(layer, GMLPBlock)]
+    assert blocks
+    for block in blocks:
+        expanded = block.expand(block.norm(tokens))
+        gated = to_numpy(block.gate(expanded))
+        first_half = to_numpy(expanded)[..., : gated.shape[-1]]
+        assert np.abs(first_half).max() > 0.1
+        np.testing.assert_allclose(gated, first_half, rtol=1e-3, atol=0)
+        tokens = block(tokens)
+
+
+def test_a_new_family_is_a_function_that_makes_a_block():
+    def block(drop_path, dtype, name):
+        return keras.layers.Dense(8, activation="relu", dtype=dtype, name=name)
+
+    model = image_classifier(block, **TINY)
+    assert model.output_shape == (None, 3)
+    # Stem 4 * 4 * 3 * 8 + 8, two blocks of 8 * 8 + 8, norm 16, head 8 * 3 + 3.
+    assert model.count_params() == 392 + 2 * 72 + 16 + 27
+
+
+@pytest.mark.parametrize(
+    ("family", "arguments", "message"),
+    [
+        ("gmlp", {"patch_size": 3}, "cannot cut 8x8 pixels into patches of 3x3"),
+        ("gmlp", {"patch_size": 0}, "patch_size must be positive whole numbers; received 0"),
+        ("gmlp", {"dim": -8}, "dim must be positive whole numbers; received -8"),
+        ("gmlp", {"depth": 0}, "depth must be positive whole numbers; received 0"),
+        ("vit", {"depth": 1.5}, r"depth must be positive whole numbers; received 1\.5"),
+        ("gmlp", {"classes": 0}, "classes must be positive whole numbers; received 0"),
+        ("gmlp", {"hidden_dim": 0}, "hidden_dim must be positive whole numbers; received 0"),
+        ("gmlp", {"hidden_dim": 7}, "halves the channels; received an odd number, 7"),
+        ("gmlp", {"gating": "concatenate"}, "Unknown gating 'concatenate'; expected one of"),
+        ("amlp", {"attention_size": 0}, "attention_size must be positive .* received 0"),
+        ("vit", {"num_heads": 0}, "num_heads must be positive whole numbers; received 0"),
+        ("vit", {"num_heads": 3}, "8 channels cannot be shared by num_heads=3"),
+        ("gmlp", {"stochastic_depth": 1.0}, r"stochastic_depth must be in \[0, 1\); received 1"),
+        ("vit", {"stochastic_depth": -0.1}, r"stochastic_depth must be in \[0, 1\); received -0"),
+        (
+            "gmlp",
+            {"input_shape": (8, 8)},
+            r"must be \(height, width, channels\); received \(8, 8\)",
+        ),
+        ("vit", {"input_shape": (None, 8, 3)}, "input_shape must be positive .* received"),
+        ("gmlp", {"mean": (0.5, 0.5)}, r"one for each of 3 channels; received \(0\.5, 0\.5\)"),
+        ("gmlp", {"std": [1.0] * 4}, r"one for each of 3 channels; received \[1\.0, 1\.0"),
+    ],
+)
+def test_bad_argument(family, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        tiny(family, **arguments)
+
+
+@pytest.mark.parametrize(("family", "reported"), [("gmlp", "gMLP"), ("vit", "ViT")])
+def test_misspelt_argument(family, reported):
+    with pytest.raises(TypeError, match=f"{reported} has no argument 'stochastic_dept'") as caught:
+        tiny(family, stochastic_dept=0.1)
+    assert "stochastic_depth" in str(caught.value)
