@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 MODELS = Path(__file__).resolve().parent.parent / "saved_models"
-DEFAULT = MODELS / "amlp_n4_32-cifar10"
+DEFAULT = MODELS / "gmlp_n4_32-cifar10"
 EPILOG = """\
 examples:
   apps/classify.py cat.jpg                        with the model that comes along (CIFAR-10)
