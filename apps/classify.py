@@ -2,7 +2,9 @@
 """Tells what is in a picture: the most probable classes of each image."""
 
 import argparse
+import contextlib
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -46,7 +48,8 @@ def main(arguments=None):
     from keras_gmlp.inference import load
 
     try:
-        classifier = load(options.model)
+        with silence():
+            classifier = load(options.model)
     except (ValueError, ImportError) as error:
         return _fail(error)
     code = 0
@@ -73,6 +76,20 @@ def show(path, predictions, as_json):
     width = max(len(label) for label, _ in predictions)
     for label, probability in predictions:
         print(f"  {label:{width}} {100 * probability:5.1f} % {'█' * round(30 * probability)}")
+
+
+@contextlib.contextmanager
+def silence():
+    """Keeps the runtimes' notes about themselves, written below Python, off standard error."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _fail(error):
