@@ -185,7 +185,8 @@ def report(options, metrics, out):
                 f"{name}: accuracy {100 * found['accuracy']:.2f} %, {found['megabytes']} MB, "
                 f"{found['latency_ms']} ms an image on one thread"
             )
-    print(f"model   {out}/model.keras, {out}/model.tflite")
+    exported = f", {out}/model.tflite" if "exports" in metrics else ""
+    print(f"model   {out}/model.keras{exported}")
     print(f"curves  {out}/curves.png")
 
 

@@ -23,6 +23,13 @@ def replacing(path):
         temporary.unlink(missing_ok=True)
 
 
+def remove_leftovers(directory):
+    """Deletes the temporary files that killed processes left in a directory and below."""
+    for path in Path(directory).rglob(".[0-9]*.*"):
+        if path.is_file():
+            path.unlink(missing_ok=True)
+
+
 def write_json(path, value):
     """Writes indented JSON, whole or not at all."""
     with replacing(path) as temporary:

@@ -11,7 +11,7 @@ from keras_gmlp import visualization
 from keras_gmlp.callbacks import Checkpoint, Clock, ReseedDropout, StopWhenDiverged
 from keras_gmlp.data import evaluation_batches, one_line_errors, training_batches
 from keras_gmlp.environment import environment
-from keras_gmlp.files import read_json, replacing, write_json
+from keras_gmlp.files import read_json, remove_leftovers, replacing, write_json
 from keras_gmlp.objective import Accuracy, CrossEntropy
 from keras_gmlp.recipes import make_optimizer
 
@@ -49,6 +49,7 @@ def train(
     _check_fit(model, data)
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(directory)
     if restart:
         _clear(directory)
     _claim(directory, {**(extra or {}), "data": data.name, "model": model.name}, recipe)

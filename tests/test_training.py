@@ -114,10 +114,11 @@ def test_killed_run_goes_on_to_the_same_end(data, tmp_path, train_killed, optimi
 
 
 def test_row_without_checkpoint_is_trained_again(data, tmp_path, train_killed):
-    """A kill after the history's row and before the checkpoint must not leave the row twice."""
+    """A kill between the history's row and the whole checkpoint must not leave the row twice."""
     train_killed(2, tiny_model(), data, RECIPE, tmp_path)
     with open(tmp_path / "history.csv", "a") as file:
         file.write("2,0.5,0.1,0.5,0.1,0.5\n3,0.")
+    (tmp_path / "checkpoint" / ".99.000003.weights.h5").write_bytes(b"half a checkpoint")
     train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
     assert [row["epoch"] for row in history(tmp_path)] == ["0", "1", "2", "3"]
 
