@@ -74,6 +74,8 @@ class ReseedDropout(keras.callbacks.Callback):
         for i, state in enumerate(states):
             # Keras counts draws in the second number; no epoch has a million.
             state.assign(np.array([self.seed * 10_007 + i, epoch * 2**20], dtype="uint32"))
+        if keras.backend.backend() == "torch":  # plain dropout draws from PyTorch's own generator
+            keras.utils.set_random_seed(self.seed * 10_007 + epoch)
 
 
 class StopWhenDiverged(keras.callbacks.Callback):

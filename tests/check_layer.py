@@ -106,6 +106,7 @@ def _check_precision_and_saving(layer, shapes):
     outputs = to_numpy(keras.ops.cast(outputs, "float32"))
     assert np.isfinite(outputs).all()
     assert {weight.dtype for weight in layer.trainable_weights} == {"float32"}
+    assert {part.compute_dtype for part in _parts(layer)} <= {layer.compute_dtype}
     with tempfile.TemporaryDirectory() as directory:
         path = pathlib.Path(directory, "model.keras")
         model.save(path)
@@ -114,6 +115,14 @@ def _check_precision_and_saving(layer, shapes):
     np.testing.assert_array_equal(
         to_numpy(keras.ops.cast(loaded(inputs), "float32")), outputs, strict=True
     )
+
+
+def _parts(layer):
+    """The layers inside a layer, at every depth."""
+    for attribute in vars(layer).values():
+        if isinstance(attribute, keras.Layer):
+            yield attribute
+            yield from _parts(attribute)
 
 
 def _functional(layer, shapes):

@@ -161,6 +161,29 @@ def test_layer_names(family):
     assert ("class_token" in names and "position" in names) == (family == "vit")
 
 
+@pytest.mark.parametrize(
+    ("family", "arguments", "attribute", "value"),
+    [
+        ("gmlp", {"hidden_dim": 10}, "hidden_dim", 10),
+        ("gmlp", {"gating": "additive"}, "gating", "additive"),
+        ("gmlp", {"dropout": 0.3}, "dropout", 0.3),
+        ("gmlp", {}, "attention_size", 0),
+        ("amlp", {}, "attention_size", 2),
+        ("amlp", {"dropout": 0.3, "gating": "linear"}, "gating", "linear"),
+        ("vit", {"num_heads": 4}, "num_heads", 4),
+        ("vit", {"mlp_ratio": 3}, "hidden_dim", 24),
+        ("vit", {"dropout": 0.3}, "dropout", 0.3),
+    ],
+)
+def test_arguments_reach_every_block(family, arguments, attribute, value):
+    model = tiny(family, **arguments)
+    assert [getattr(model.get_layer(f"block_{i}"), attribute) for i in (0, 1)] == [value, value]
+
+
+def test_last_norm_has_the_epsilon_of_published_weights():
+    assert tiny().get_layer("norm").epsilon == 1e-6
+
+
 def test_head_reads_the_mean_over_tokens_or_the_class_token():
     for model, read in [(tiny(), lambda x: x.mean(axis=1)), (tiny("vit"), lambda x: x[:, 0])]:
         redraw_weights(model)

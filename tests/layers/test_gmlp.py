@@ -139,7 +139,7 @@ def test_residual_takes_the_input_before_its_norm():
 def test_stochastic_depth_drops_whole_samples_and_rescales_the_others():
     rate, batch = 0.3, 1000
     layer = GMLPBlock(14, drop_path=rate)
-    inputs = tokens(batch, 3, 4)
+    inputs = tokens(batch, 5, 6)
     layer.build(inputs.shape)
     redraw_weights(layer)
     branch = to_numpy(layer(inputs, training=False)) - inputs
@@ -151,12 +151,27 @@ def test_stochastic_depth_drops_whole_samples_and_rescales_the_others():
     assert abs(dropped.mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / batch)
 
 
+def test_dropout_drops_single_channels_of_the_branch_and_rescales_the_others():
+    rate, batch = 0.3, 1000
+    layer = GMLPBlock(14, dropout=rate)
+    inputs = tokens(batch, 5, 6)
+    layer.build(inputs.shape)
+    redraw_weights(layer)
+    branch = to_numpy(layer(inputs, training=False)) - inputs
+    outputs = to_numpy(layer(inputs, training=True))
+    dropped = outputs == inputs
+    np.testing.assert_allclose(
+        outputs[~dropped], (inputs + branch / (1 - rate))[~dropped], rtol=1e-5, atol=1e-4
+    )
+    assert abs(dropped.mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / dropped.size)
+
+
 def test_stochastic_depth_draws_anew_in_each_step_of_a_compiled_fit():
-    inputs = keras.Input((3, 4))
+    inputs = keras.Input((5, 6))
     model = keras.Model(inputs, GMLPBlock(14, drop_path=0.5)(inputs))
     model.compile(optimizer=keras.optimizers.SGD(0.0), loss="mse")
     redraw_weights(model)
-    samples = tokens(32, 3, 4)
+    samples = tokens(32, 5, 6)
     losses = model.fit(samples, samples, batch_size=32, epochs=4, verbose=0).history["loss"]
     assert len(set(losses)) == 4
 

@@ -87,7 +87,7 @@ def test_residuals_take_the_input_before_its_norm():
 def test_stochastic_depth_drops_each_branch_by_itself_and_rescales():
     rate, batch = 0.3, 1000
     layer = TransformerBlock(num_heads=2, hidden_dim=14, drop_path=rate)
-    inputs = tokens(batch, 3, 4)
+    inputs = tokens(batch, 5, 6)
     layer.build(inputs.shape)
     weights = redraw_weights(layer)
     outputs = to_numpy(layer(inputs, training=True))
@@ -103,6 +103,23 @@ def test_stochastic_depth_drops_each_branch_by_itself_and_rescales():
     for (first, second), chosen in outcomes.items():
         chance = (1 - rate if first else rate) * (1 - rate if second else rate)
         assert abs(chosen.mean() - chance) < 4 * np.sqrt(chance * (1 - chance) / batch)
+
+
+@pytest.mark.parametrize("silent", ["attention", "shrink"])
+def test_dropout_drops_single_channels_of_each_branch_and_rescales_the_others(silent):
+    rate, batch = 0.3, 1000
+    layer = TransformerBlock(num_heads=2, hidden_dim=14, dropout=rate)
+    inputs = tokens(batch, 5, 6)
+    layer.build(inputs.shape)
+    redraw_weights(layer)
+    silence(getattr(layer, silent))
+    branch = to_numpy(layer(inputs, training=False)) - inputs
+    outputs = to_numpy(layer(inputs, training=True))
+    dropped = outputs == inputs
+    np.testing.assert_allclose(
+        outputs[~dropped], (inputs + branch / (1 - rate))[~dropped], rtol=1e-5, atol=1e-4
+    )
+    assert abs(dropped.mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / dropped.size)
 
 
 def test_no_sample_is_dropped_at_inference():
