@@ -17,7 +17,7 @@ examples:
   apps/classify.py cat.jpg --json                 one line of JSON for each image
   apps/classify.py 7.png --model runs/gmlp_n4_32-digits
 
-exit codes: 0 all images classified, 1 some could not be read, 2 wrong usage
+exit codes: 0 all images classified, 1 an image or the model could not be read, 2 wrong usage
 """
 
 

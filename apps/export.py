@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+FORMATS = ("tflite", "tflite_float16", "tflite_float32", "saved_model")
 EPILOG = """\
 formats:
   tflite           8-bit weights, float activations: smallest and fastest (model.tflite)
@@ -27,7 +28,9 @@ def parse(arguments):
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("run", metavar="RUN", help="a folder that apps/train.py made")
-    parser.add_argument("--formats", nargs="+", metavar="FORMAT", help="default: all four")
+    parser.add_argument(
+        "--formats", nargs="+", choices=FORMATS, metavar="FORMAT", help="default: all four"
+    )
     parser.add_argument("--data", metavar="NAME|FOLDER", help="to check on; default: the run's")
     parser.add_argument("--data-dir", metavar="DIR", help="of TensorFlow Datasets")
     parser.add_argument("--no-check", action="store_true", help="export alone")
@@ -46,7 +49,7 @@ def main(arguments=None):
         print(f"export: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except ImportError as error:
-        print(f"export: {error}. Install: pip install 'keras-gmlp[train]'", file=sys.stderr)
+        print(f"export: {error}. Install: pip install -e '.[train]'", file=sys.stderr)
         return 1
     if options.json:
         print(json.dumps(found))
@@ -55,7 +58,7 @@ def main(arguments=None):
 
 def run(options):
     from keras_gmlp import data, inference
-    from keras_gmlp.export import FORMATS, export_run
+    from keras_gmlp.export import export_run
     from keras_gmlp.files import read_json
 
     directory = Path(options.run)
@@ -65,7 +68,7 @@ def run(options):
         size = inference.load(directory / "model.keras").image_shape[:2]
         dataset = data.load(name, size, options.data_dir)
     report = (lambda text: None) if options.json else lambda text: print(text, flush=True)
-    return export_run(directory, options.formats or list(FORMATS), dataset, report)
+    return export_run(directory, options.formats or FORMATS, dataset, report)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ examples:
   apps/train.py --data my_photos/ --image-size 64      a folder with one folder for each class
   apps/train.py --recipe long --set mixup=0.2          a recipe with one setting changed
 
-A run that was stopped or killed goes on when the same command is given again.
+A run that was stopped or killed goes on when the same command is given again, without --restart.
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
 
@@ -51,7 +51,7 @@ def parse(arguments):
         metavar="NAME=VALUE",
         dest="settings",
         help="any other setting of the recipe: weight_decay=0.05, optimizer=adamw, mixup=0.3, "
-        "cutmix=0.3, rand_augment=0.4, cutout=0.4, ema=0.999, stochastic_depth=0.1, ...",
+        "cutmix=0.3, rand_augment=0.4, cutout=0.4, ema=0.05, stochastic_depth=0.1, ...",
     )
     parser.add_argument("--image-size", type=int, metavar="PIXELS", help="default: the preset's")
     parser.add_argument("--backend", choices=["tensorflow", "jax", "torch"], help="of Keras")
@@ -109,27 +109,35 @@ def main(arguments=None):
         recipe = make_recipe(options)
         shape = lookup(options.model)[1]["input_shape"]
     except ImportError as error:
-        print(
-            f"train: {error}. Install what training needs: pip install 'keras-gmlp[train]'",
-            file=sys.stderr,
-        )
-        return 1
-    except ValueError as error:
+        return missing(error, options)
+    except (ValueError, TypeError) as error:
         parser.error(str(error))
+    if options.image_size is not None and options.image_size < 1:
+        parser.error(f"--image-size must be at least 1; received {options.image_size}")
     out = options.out or f"runs/{options.model}-{Path(options.data).name}"
     try:
         metrics = run(options, recipe, shape[:2], out)
+    except ImportError as error:
+        return missing(error, options)
     except (ValueError, TypeError, OSError, RuntimeError) as error:
         print(f"train: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
+        again = "The same command without --restart" if options.restart else "The same command"
         print(
-            f"\ntrain: stopped; {out} holds all finished epochs. The same command goes on.",
-            file=sys.stderr,
+            f"\ntrain: stopped; {out} keeps the finished epochs. {again} goes on.", file=sys.stderr
         )
         return 130
     report(options, metrics, out)
     return 0
+
+
+def missing(error, options):
+    """Says which extra of the package brings what could not be imported."""
+    backend = [options.backend] if options.backend in ("jax", "torch") else []
+    extras = ",".join(["train", *backend])
+    print(f"train: {error}. Install it: pip install -e '.[{extras}]'", file=sys.stderr)
+    return 1
 
 
 def run(options, recipe, size, out):
@@ -166,7 +174,7 @@ def run(options, recipe, size, out):
         verbose=0 if options.json else 1 if sys.stdout.isatty() else 2,
         extra={"preset": options.model, "recipe": options.recipe},
     )
-    if not options.no_export and "exports" not in metrics:
+    if not options.no_export and "tflite" not in metrics.get("exports", {}):
         metrics["exports"] = export_run(out, ["tflite"], dataset)
     return metrics
 
@@ -185,7 +193,7 @@ def report(options, metrics, out):
                 f"{name}: accuracy {100 * found['accuracy']:.2f} %, {found['megabytes']} MB, "
                 f"{found['latency_ms']} ms an image on one thread"
             )
-    exported = f", {out}/model.tflite" if "exports" in metrics else ""
+    exported = f", {out}/model.tflite" if "tflite" in metrics.get("exports", {}) else ""
     print(f"model   {out}/model.keras{exported}")
     print(f"curves  {out}/curves.png")
 

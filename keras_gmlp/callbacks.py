@@ -1,13 +1,14 @@
 """What makes a run survive: checkpoints, drops that resume, a stop when it diverges."""
 
 import math
+import shutil
 import time
 from pathlib import Path
 
 import keras
 import numpy as np
 
-from keras_gmlp.files import replacing
+from keras_gmlp.files import remove_leftovers, replacing
 
 
 class DivergedError(RuntimeError):
@@ -34,6 +35,7 @@ class Checkpoint(keras.callbacks.Callback):
 
     def restore(self, model):
         """Loads the newest checkpoint, if there is one; returns the number of epochs done."""
+        remove_leftovers(self.directory, r"\d{6}\.weights\.h5")
         files = self._files()
         if not files:
             return 0
@@ -43,10 +45,7 @@ class Checkpoint(keras.callbacks.Callback):
 
     def remove(self):
         """Deletes the checkpoints of a run that is complete."""
-        for path in self._files():
-            path.unlink()
-        if self.directory.exists():
-            self.directory.rmdir()
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def _files(self):
         return sorted(self.directory.glob("[0-9]*.weights.h5"))
@@ -73,9 +72,10 @@ class ReseedDropout(keras.callbacks.Callback):
         states = [v for v in self.model.variables if v.name == "seed_generator_state"]
         for i, state in enumerate(states):
             # Keras counts draws in the second number; no epoch has a million.
-            state.assign(np.array([self.seed * 10_007 + i, epoch * 2**20], dtype="uint32"))
+            start = (self.seed * 10_007 + i) % 2**32
+            state.assign(np.array([start, epoch * 2**20 % 2**32], dtype="uint32"))
         if keras.backend.backend() == "torch":  # plain dropout draws from PyTorch's own generator
-            keras.utils.set_random_seed(self.seed * 10_007 + epoch)
+            keras.utils.set_random_seed((self.seed * 10_007 + epoch) % 2**32)
 
 
 class StopWhenDiverged(keras.callbacks.Callback):

@@ -9,6 +9,7 @@ import dataclasses
 import difflib
 import os
 import re
+import sys
 import textwrap
 from pathlib import Path
 
@@ -102,7 +103,7 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
 
     Raises:
         ValueError: an image cannot be read (one line that names the file; where samples are
-            streamed see `one_line_errors`), or RandAugment is to work on grey images.
+            streamed see `one_line_errors`).
     """
     import tensorflow as tf
 
@@ -160,10 +161,12 @@ def one_line_errors():
 
     try:
         yield
+    except tf.errors.ResourceExhaustedError as error:
+        raise RuntimeError(f"out of memory; lower batch_size ({_first_line(error)}).") from None
     except tf.errors.OpError as error:
         from_python = re.search(r"ValueError: (.+)", error.message)
         if not from_python:
-            raise ValueError(f"reading the data failed: {_first_line(error)}") from None
+            raise ValueError(f"TensorFlow failed: {_first_line(error)}") from None
         raise ValueError(f"{from_python[1]} Remove the file or repair it.") from None
 
 
@@ -323,7 +326,8 @@ def _prepare(name, builder):
     # Of TFDS' ten, between which it waits longer and longer: without a network, 200 s in all.
     downloader.MAX_RETRIES = 4
     try:
-        builder.download_and_prepare()
+        with contextlib.redirect_stdout(sys.stderr):  # standard output is for results
+            builder.download_and_prepare()
     except Exception as error:  # of the network, the disk, a missing package, a manual download
         raise ValueError(
             f"{name!r} is not in {builder.data_dir} and could not be downloaded. Set TFDS_DATA_DIR "

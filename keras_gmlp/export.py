@@ -121,12 +121,20 @@ def export_run(directory, formats=tuple(FORMATS), data=None, report=lambda text:
     metrics = read_json(directory / "metrics.json", {})
     facts = {"preset": run.get("preset"), "data": run.get("data")}
     card = {**facts, "test_accuracy": metrics.get("test_accuracy")}
+    if run and "test_accuracy" not in metrics:
+        raise ValueError(f"{directory}: this run is not complete; finish it with apps/train.py.")
+    if data is not None and tuple(data.labels) != tuple(source.labels):
+        raise ValueError(
+            f"{directory}: the model's classes are not those of {data.name}; check it on the data "
+            "that it was trained on."
+        )
     report(f"exporting {', '.join(formats)}")
     paths = export(source.model, directory, formats, source.labels, card)
     if data is None:
         return {}
     report("checking against the Keras model on the test images")
-    images, labels = (np.concatenate(part) for part in _test_arrays(data))
+    with data_module.one_line_errors():
+        images, labels = (np.concatenate(part) for part in _test_arrays(data))
     expected = np.concatenate([source.logits(chunk) for chunk in _chunks(images)])
     exports = metrics.setdefault("exports", {})
     exports["keras"] = {"accuracy": round(float(np.mean(expected.argmax(-1) == labels)), 6)}

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 from pathlib import Path
 
 
@@ -23,10 +24,15 @@ def replacing(path):
         temporary.unlink(missing_ok=True)
 
 
-def remove_leftovers(directory):
-    """Deletes the temporary files that killed processes left in a directory and below."""
-    for path in Path(directory).rglob(".[0-9]*.*"):
-        if path.is_file():
+def remove_leftovers(directory, names):
+    """Deletes what `replacing` left in a directory when its process was killed.
+
+    Args:
+        directory: where to look, not below.
+        names: regular expression of the names that were to be replaced; no other file is touched.
+    """
+    for path in Path(directory).glob(".*"):
+        if re.fullmatch(rf"\.\d+\.({names})", path.name):
             path.unlink(missing_ok=True)
 
 

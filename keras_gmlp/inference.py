@@ -177,9 +177,9 @@ def _saved_model(path):
 
 def _labels(path, classes, labels=None):
     """The labels given or those of labels.txt beside the model, else the classes' numbers."""
-    beside = path.parent / "labels.txt"
-    if labels is None and beside.exists():
-        labels = beside.read_text().splitlines()
+    for beside in (path / "assets.extra" / "labels.txt", path.parent / "labels.txt"):
+        if labels is None and beside.exists():
+            labels = beside.read_text().splitlines()
     if labels is None or len(labels) != classes:
         return tuple(map(str, range(classes)))
     return tuple(labels)

@@ -6,6 +6,7 @@ import keras
 
 from keras_gmlp.augmentation import Augmentation
 
+PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 NO_DECAY = ["bias", "gamma", "beta", "token", "embedding"]  # weights that decay would only shift
 
 
@@ -28,7 +29,8 @@ class Recipe:
         precision: dtype policy the model is built in; the saved model is float32 always.
         stochastic_depth: see `image_classifier`; `None` leaves the preset's.
         augmentation: see `Augmentation`.
-        seed: of the weights, the order of the data, the augmentation and the dropouts.
+        seed: of the order of the data, the augmentation and the dropouts; `apps/train.py` draws
+            the weights from it too.
     """
 
     epochs: int = 20
@@ -47,6 +49,19 @@ class Recipe:
     seed: int = 0
 
     def __post_init__(self):
+        for name in ("epochs", "batch_size", "seed"):
+            if type(getattr(self, name)) is not int:
+                raise ValueError(
+                    f"{name} must be a whole number; received {getattr(self, name)!r}."
+                )
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed must be in [0, 2**32); received {self.seed}.")
+        if self.precision not in PRECISIONS:
+            raise ValueError(
+                f"precision must be one of {', '.join(PRECISIONS)}; received {self.precision!r}."
+            )
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate must be above 0; received {self.learning_rate}.")
         if self.optimizer not in ("adamw", "muon"):
             raise ValueError(f"optimizer must be 'adamw' or 'muon'; received {self.optimizer!r}.")
         for name in ("epochs", "batch_size"):

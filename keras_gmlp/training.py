@@ -3,17 +3,39 @@
 import csv
 import dataclasses
 import io
+import math
+import re
+import shutil
 from pathlib import Path
 
 import keras
 
 from keras_gmlp import visualization
-from keras_gmlp.callbacks import Checkpoint, Clock, ReseedDropout, StopWhenDiverged
+from keras_gmlp.callbacks import (
+    Checkpoint,
+    Clock,
+    DivergedError,
+    ReseedDropout,
+    StopWhenDiverged,
+)
 from keras_gmlp.data import evaluation_batches, one_line_errors, training_batches
 from keras_gmlp.environment import environment
 from keras_gmlp.files import read_json, remove_leftovers, replacing, write_json
 from keras_gmlp.objective import Accuracy, CrossEntropy
 from keras_gmlp.recipes import make_optimizer
+
+# What a run and its exports leave in their folder, in the order in which a restart deletes it.
+WRITTEN = (
+    "metrics.json",
+    "model.keras",
+    "model.tflite",
+    "model_float16.tflite",
+    "model_float32.tflite",
+    "labels.txt",
+    "curves.png",
+    "history.csv",
+    "recipe.json",
+)
 
 
 def train(
@@ -46,13 +68,16 @@ def train(
             settings.
         DivergedError: the loss became NaN or infinite.
     """
+    import matplotlib.figure  # noqa: F401 (if it is missing, fail now and not after the last epoch)
+
     _check_fit(model, data)
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(directory)
     if restart:
         _clear(directory)
-    _claim(directory, {**(extra or {}), "data": data.name, "model": model.name}, recipe)
+    run = {"data": data.name, "image_shape": list(data.image_shape), "labels": list(data.labels)}
+    _claim(directory, {**(extra or {}), "model": model.name, **run}, recipe)
+    remove_leftovers(directory, "|".join(map(re.escape, WRITTEN)))
     if (directory / "metrics.json").exists():
         model.set_weights(keras.saving.load_model(directory / "model.keras").get_weights())
         return read_json(directory / "metrics.json")
@@ -62,7 +87,7 @@ def train(
     batch_size = min(recipe.batch_size, int(data.train.cardinality()))
     steps = int(data.train.cardinality()) // batch_size
     model.compile(
-        optimizer=make_optimizer(recipe, steps * recipe.epochs),
+        optimizer=_scaled(make_optimizer(recipe, steps * recipe.epochs), recipe),
         loss=CrossEntropy(recipe.label_smoothing),
         metrics=[Accuracy()],
     )
@@ -133,26 +158,37 @@ def _claim(directory, run, recipe):
     path = directory / "recipe.json"
     settings = {**run, **dataclasses.asdict(recipe)}
     before = read_json(path)
-    if before is None:
+    # A run that failed in its first epoch has nothing to go on with.
+    begun = (directory / "metrics.json").exists() or any((directory / "checkpoint").glob("*.h5"))
+    if before is None or not begun:
         write_json(path, {**settings, "environment": environment()})
         return
     differing = [
         f"{name} {before.get(name)!r} there, {value!r} here"
         for name, value in settings.items()
-        if before.get(name) != value
+        if name in before and before[name] != value
     ]
     if differing:
         raise ValueError(
             f"{directory} holds a run with other settings ({'; '.join(differing)}). Give the same "
-            "settings to go on with it, or another directory."
+            "settings to go on with it, choose another directory, or train anew with --restart "
+            "(restart=True)."
         )
 
 
 def _clear(directory):
-    """Deletes what would be taken for a run in progress or complete."""
-    for name in ("recipe.json", "metrics.json", "history.csv"):
-        (directory / name).unlink(missing_ok=True)
+    """Deletes a run; recipe.json last, since it guards what is there."""
     Checkpoint(directory / "checkpoint").remove()
+    shutil.rmtree(directory / "saved_model", ignore_errors=True)
+    for name in WRITTEN:
+        (directory / name).unlink(missing_ok=True)
+
+
+def _scaled(optimizer, recipe):
+    """With loss scaling for float16; Keras looks at the model's policy, ours is in its layers."""
+    if recipe.precision != "mixed_float16":
+        return optimizer
+    return keras.optimizers.LossScaleOptimizer(optimizer)
 
 
 def _trim_history(path, epochs):
@@ -171,6 +207,8 @@ def _finish(model, test, directory):
     with replacing(directory / "model.keras") as temporary:
         final.save(temporary)
     loss, accuracy = final.evaluate(test, verbose=0)
+    if not math.isfinite(loss):
+        raise DivergedError("the averaged weights give no finite loss. Lower the learning rate.")
     with open(directory / "history.csv", newline="") as file:
         history = list(csv.DictReader(file))
     metrics = {

@@ -1,8 +1,10 @@
 """Image classifiers: one shell, in which the block is an argument."""
 
 import inspect
+from numbers import Integral
 
 import keras
+import numpy as np
 from keras import layers
 
 from keras_gmlp.layers import (
@@ -26,6 +28,7 @@ def image_classifier(
     stochastic_depth=0.0,
     include_top=True,
     class_token=False,
+    position_embedding=False,
     mean=0.5,
     std=0.5,
     dtype=None,
@@ -46,8 +49,8 @@ def image_classifier(
         stochastic_depth: probability, in [0, 1), that a sample skips the last block in training;
             it grows linearly from 0 at the first block.
         include_top: `False` gives the tokens after the last norm, `(batch, tokens, dim)`.
-        class_token: classify from a learned class token, with learned position embeddings, in
-            place of the mean over tokens without them.
+        class_token: classify from a learned class token, in place of the mean over tokens.
+        position_embedding: add a learned vector to each position.
         mean, std: of the pixels scaled to [0, 1], one number or one for each channel.
         dtype: dtype policy of all layers, for example `"mixed_bfloat16"`. Defaults to the global
             one. Logits are float32 always.
@@ -56,6 +59,7 @@ def image_classifier(
     Returns:
         A compiled `keras.Model`: images `(batch, height, width, channels)` with values in
         [0, 255] to logits `(batch, classes)`. It takes class indices and one-hot rows as labels.
+        Without a top it is not compiled.
 
     Raises:
         ValueError: a patch size that does not divide the image, or a size out of its range.
@@ -63,14 +67,14 @@ def image_classifier(
     _check_sizes(
         dim=dim, depth=depth, classes=classes, patch_size=patch_size, input_shape=input_shape
     )
-    if not 0 <= stochastic_depth < 1:
-        raise ValueError(f"stochastic_depth must be in [0, 1); received {stochastic_depth}.")
+    _check_rates(stochastic_depth=stochastic_depth)
     inputs = keras.Input(input_shape, name="image")
     # In float32 whatever the policy: bfloat16 has too few digits for mixed pixels.
     x = _normalization(mean, std, input_shape[-1])(inputs)
     x = PatchEmbedding(dim, patch_size, dtype=dtype, name="stem")(x)
     if class_token:
         x = ClassToken(dtype=dtype, name="class_token")(x)
+    if position_embedding:
         x = PositionEmbedding(dtype=dtype, name="position")(x)
     for i in range(depth):
         drop_path = stochastic_depth * i / max(depth - 1, 1)
@@ -125,6 +129,7 @@ def gMLP(
         (None, 10)
     """
     _check_sizes(hidden_dim=hidden_dim)
+    _check_rates(dropout=dropout)
 
     def block(**kwargs):
         return GMLPBlock(hidden_dim, gating, attention_size, dropout=dropout, **kwargs)
@@ -166,7 +171,7 @@ def ViT(
         num_heads: attention heads; they must divide `dim`.
         mlp_ratio: hidden channels of the feed-forward network over `dim`.
         dropout: rate, in [0, 1), on each branch's output.
-        class_token: see `image_classifier`.
+        class_token: classify from it, as the paper does; `False` takes the mean over tokens.
         name: the model's name.
         **shell: `input_shape`, `patch_size`, `classes`, `stochastic_depth`, `include_top`, ...:
             see `image_classifier`.
@@ -177,11 +182,13 @@ def ViT(
     Reference: https://arxiv.org/abs/2010.11929.
     """
     _check_sizes(num_heads=num_heads)
+    _check_rates(dropout=dropout)
 
     def block(**kwargs):
         return TransformerBlock(num_heads, int(dim * mlp_ratio), dropout=dropout, **kwargs)
 
-    return _shell("ViT", block, dim=dim, depth=depth, class_token=class_token, name=name, **shell)
+    shell = {"class_token": class_token, "position_embedding": True, **shell}
+    return _shell("ViT", block, dim=dim, depth=depth, name=name, **shell)
 
 
 def _shell(family, block, **arguments):
@@ -198,7 +205,7 @@ def _shell(family, block, **arguments):
 
 def _normalization(mean, std, channels):
     def per_channel(value):
-        values = [value] * channels if isinstance(value, int | float) else list(value)
+        values = [value] * channels if np.ndim(value) == 0 else list(value)
         if len(values) != channels:
             raise ValueError(
                 f"mean and std must be one number or one for each of {channels} channels; "
@@ -215,11 +222,16 @@ def _normalization(mean, std, channels):
     )
 
 
+def _check_rates(**rates):
+    for name, rate in rates.items():
+        if not 0 <= rate < 1:
+            raise ValueError(f"{name} must be in [0, 1); received {rate}.")
+
+
 def _check_sizes(**sizes):
     for name, value in sizes.items():
-        values = value if isinstance(value, tuple | list) else [value]
-        if not all(isinstance(v, int) and v > 0 for v in values):
+        is_shape = name == "input_shape" and isinstance(value, tuple | list)
+        if name == "input_shape" and not (is_shape and len(value) == 3):
+            raise ValueError(f"input_shape must be (height, width, channels); received {value}.")
+        if not all(isinstance(v, Integral) and v > 0 for v in (value if is_shape else [value])):
             raise ValueError(f"{name} must be positive whole numbers; received {value!r}.")
-    shape = sizes.get("input_shape")
-    if shape is not None and len(shape) != 3:
-        raise ValueError(f"input_shape must be (height, width, channels); received {shape}.")

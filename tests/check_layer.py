@@ -106,7 +106,8 @@ def _check_precision_and_saving(layer, shapes):
     outputs = to_numpy(keras.ops.cast(outputs, "float32"))
     assert np.isfinite(outputs).all()
     assert {weight.dtype for weight in layer.trainable_weights} == {"float32"}
-    assert {part.compute_dtype for part in _parts(layer)} <= {layer.compute_dtype}
+    # A part that forgets the policy may cast its output back unseen; no public name lists parts.
+    assert {part.compute_dtype for part in layer._flatten_layers()} == {layer.compute_dtype}
     with tempfile.TemporaryDirectory() as directory:
         path = pathlib.Path(directory, "model.keras")
         model.save(path)
@@ -115,14 +116,6 @@ def _check_precision_and_saving(layer, shapes):
     np.testing.assert_array_equal(
         to_numpy(keras.ops.cast(loaded(inputs), "float32")), outputs, strict=True
     )
-
-
-def _parts(layer):
-    """The layers inside a layer, at every depth."""
-    for attribute in vars(layer).values():
-        if isinstance(attribute, keras.Layer):
-            yield attribute
-            yield from _parts(attribute)
 
 
 def _functional(layer, shapes):

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from keras_gmlp import files
 from keras_gmlp.files import read_json, replacing, write_json
 
 
@@ -90,3 +91,14 @@ def test_json_is_whole_or_as_before(tmp_path):
 def test_json_default_where_there_is_no_file(tmp_path):
     assert read_json(tmp_path / "none.json") is None
     assert read_json(tmp_path / "none.json", {"a": 1}) == {"a": 1}
+
+
+def test_leftovers_go_and_other_files_stay(tmp_path):
+    for name in (".123.model.keras", ".123.notes", ".2024.model.keras.txt", "model.keras"):
+        (tmp_path / name).touch()
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / ".123.model.keras").touch()
+    files.remove_leftovers(tmp_path, r"model\.keras")
+    kept = {".123.notes", ".2024.model.keras.txt", "model.keras", "below"}
+    assert {path.name for path in tmp_path.iterdir()} == kept
+    assert (tmp_path / "below" / ".123.model.keras").exists()

@@ -124,3 +124,7 @@ def test_unknown_preset_suggests_the_nearest(unknown, nearest):
 def test_unknown_preset_that_is_near_to_none():
     with pytest.raises(ValueError, match=r"preset 'resnet'\. There are: gmlp_ti16_224, "):
         build("resnet")
+
+
+def test_vit_b16_with_mean_pooling():
+    assert build("vit_b16_224", class_token=False).count_params() == 86_566_120

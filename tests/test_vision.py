@@ -263,3 +263,20 @@ def test_misspelt_argument(family, reported):
     with pytest.raises(TypeError, match=f"{reported} has no argument 'stochastic_dept'") as caught:
         tiny(family, stochastic_dept=0.1)
     assert "stochastic_depth" in str(caught.value)
+
+
+def test_vit_without_class_token_still_sees_positions():
+    keras.utils.set_random_seed(0)
+    model = keras_gmlp.ViT(
+        16, 1, 2, class_token=False, input_shape=(8, 8, 3), patch_size=4, classes=3
+    )
+    model.set_weights([w + np.random.normal(0, 0.3, w.shape) for w in model.get_weights()])
+    image = np.random.default_rng(0).uniform(0, 255, (1, 8, 8, 3))
+    swapped = np.concatenate([image[:, 4:], image[:, :4]], axis=1)
+    assert np.abs(model.predict(image, verbose=0) - model.predict(swapped, verbose=0)).max() > 0.01
+
+
+@pytest.mark.parametrize("function", [keras_gmlp.gMLP, keras_gmlp.ViT])
+def test_rate_of_one_is_refused(function):
+    with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\); received 1.0"):
+        function(dropout=1.0)

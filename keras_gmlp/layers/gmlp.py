@@ -53,12 +53,12 @@ class SpatialGatingUnit(layers.Layer):
         self.epsilon = epsilon
         self.norm = layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name="norm")
 
-    def build(self, input_shape, attention_shape=None):
-        tokens, channels = input_shape[1:]
+    def build(self, inputs_shape, attention_shape=None):
+        tokens, channels = inputs_shape[1:]
         if tokens is None:
             raise ValueError(
                 "SpatialGatingUnit has one weight for each pair of tokens, so their number must be "
-                f"fixed; received inputs of shape {tuple(input_shape)}."
+                f"fixed; received inputs of shape {tuple(inputs_shape)}."
             )
         if self.gating == "split" and channels % 2:
             raise ValueError(
@@ -73,7 +73,7 @@ class SpatialGatingUnit(layers.Layer):
             dtype=self.dtype_policy,
             name="spatial",
         )
-        projected = self.compute_output_shape(input_shape)
+        projected = self.compute_output_shape(inputs_shape)
         self.norm.build(projected)
         self.spatial.build((projected[0], projected[2], tokens))
 
@@ -87,8 +87,8 @@ class SpatialGatingUnit(layers.Layer):
             return u * v
         return u + v if self.gating == "additive" else v
 
-    def compute_output_shape(self, input_shape, attention_shape=None):
-        batch, tokens, channels = input_shape
+    def compute_output_shape(self, inputs_shape, attention_shape=None):
+        batch, tokens, channels = inputs_shape
         return batch, tokens, channels // 2 if self.gating == "split" else channels
 
     def get_config(self):

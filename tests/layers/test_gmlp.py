@@ -32,15 +32,16 @@ def test_tiny_attention_contract():
     check_layer(TinyAttention, {"units": 7, "head_size": 3}, (8, 5, 6))
 
 
-@every_gating
-@pytest.mark.parametrize("attention_size", [0, 3])
-def test_gmlp_block_contract(gating, attention_size):
-    arguments = {"hidden_dim": 14, "gating": gating, "attention_size": attention_size}
-    check_layer(GMLPBlock, arguments, (8, 5, 6))
-
-
-def test_gmlp_block_contract_with_dropout_and_stochastic_depth():
-    check_layer(GMLPBlock, {"hidden_dim": 14, "drop_path": 0.2, "dropout": 0.1}, (8, 5, 6))
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *({"gating": gating} for gating in GATINGS),
+        {"attention_size": 3},
+        {"drop_path": 0.2, "dropout": 0.1},
+    ],
+)
+def test_gmlp_block_contract(arguments):
+    check_layer(GMLPBlock, {"hidden_dim": 14, **arguments}, (8, 5, 6))
 
 
 @every_gating
