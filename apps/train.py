@@ -88,7 +88,7 @@ def make_recipe(options):
         value = text
         with contextlib.suppress(ValueError):
             value = json.loads(text)
-        if isinstance(value, str) and name not in ("optimizer", "precision"):
+        if name not in ("optimizer", "precision") and not isinstance(value, int | float):
             raise ValueError(f"--set {setting}: expected {name}=NUMBER.")
         if name in of_augmentation:
             augmentation[name] = value

@@ -78,8 +78,7 @@ class Recipe:
 
 
 RECIPES = {
-    # A first look, or small data. In 4 epochs of CIFAR-10 a gMLP of the nano size reached 74.0 %
-    # under Muon and 68.8 % under AdamW (2e-3, decay 0.05).
+    # A first look, or small data. In so few epochs Muon gets further than AdamW.
     "quick": Recipe(
         epochs=12,
         optimizer="muon",
