@@ -107,10 +107,10 @@ def _rand_augment(magnitude, data, seed):
         tf.compat.v1.set_random_seed(seed)
         for i, part in enumerate(parts):
             part._random_generator.reset(tf.concat([key, [i]], axis=0))
-        # One image after the other: left to itself the layer draws for all of them at once, in an
-        # order that changes from run to run.
         if grey:  # its operations on colours take three channels
             images = tf.image.grayscale_to_rgb(images)
+        # One image after the other: left to itself the layer draws for all of them at once, in an
+        # order that changes from run to run.
         images = tf.map_fn(lambda x: layer(x, training=True), images, parallel_iterations=1)
         if grey:
             images = tf.image.rgb_to_grayscale(images)

@@ -164,7 +164,7 @@ def _claim(directory, run, recipe):
         write_json(path, {**settings, "environment": environment()})
         return
     differing = [
-        f"{name} {before.get(name)!r} there, {value!r} here"
+        f"{name} {before[name]!r} there, {value!r} here"
         for name, value in settings.items()
         if name in before and before[name] != value
     ]
