@@ -62,11 +62,12 @@ def run(options):
     from keras_gmlp.files import read_json
 
     directory = Path(options.run)
-    name = options.data or read_json(directory / "recipe.json", {}).get("data")
+    recipe = read_json(directory / "recipe.json", {})
+    name = options.data or recipe.get("data")
     dataset = None
     if name and not options.no_check:
-        size = inference.load(directory / "model.keras").image_shape[:2]
-        dataset = data.load(name, size, options.data_dir)
+        shape = recipe.get("image_shape") or inference.load(directory / "model.keras").image_shape
+        dataset = data.load(name, tuple(shape[:2]), options.data_dir)
     report = (lambda text: None) if options.json else lambda text: print(text, flush=True)
     return export_run(directory, options.formats or FORMATS, dataset, report)
 

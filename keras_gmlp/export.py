@@ -19,8 +19,9 @@ import numpy as np
 
 import keras_gmlp.layers
 import keras_gmlp.objective  # noqa: F401 (registers what a .keras file names)
-from keras_gmlp import data as data_module
 from keras_gmlp import inference
+from keras_gmlp.data import evaluation_batches
+from keras_gmlp.errors import one_line_errors
 from keras_gmlp.files import read_json, replacing, write_json
 
 FORMATS = {
@@ -133,7 +134,7 @@ def export_run(directory, formats=tuple(FORMATS), data=None, report=lambda text:
     if data is None:
         return {}
     report("checking against the Keras model on the test images")
-    with data_module.one_line_errors():
+    with one_line_errors():
         images, labels = (np.concatenate(part) for part in _test_arrays(data))
     expected = np.concatenate([source.logits(chunk) for chunk in _chunks(images)])
     exports = metrics.setdefault("exports", {})
@@ -146,7 +147,7 @@ def export_run(directory, formats=tuple(FORMATS), data=None, report=lambda text:
 
 
 def _test_arrays(data):
-    return zip(*data_module.evaluation_batches(data).as_numpy_iterator(), strict=True)
+    return zip(*evaluation_batches(data).as_numpy_iterator(), strict=True)
 
 
 def _chunks(images, size=250):

@@ -18,8 +18,9 @@ from keras_gmlp.callbacks import (
     ReseedDropout,
     StopWhenDiverged,
 )
-from keras_gmlp.data import evaluation_batches, one_line_errors, training_batches
+from keras_gmlp.data import evaluation_batches, training_batches
 from keras_gmlp.environment import environment
+from keras_gmlp.errors import one_line_errors
 from keras_gmlp.files import read_json, remove_leftovers, replacing, write_json
 from keras_gmlp.objective import Accuracy, CrossEntropy
 from keras_gmlp.recipes import make_optimizer

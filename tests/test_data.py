@@ -7,7 +7,8 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from keras_gmlp import data
+from keras_gmlp import data, sources
+from keras_gmlp.errors import one_line_errors
 from keras_gmlp.images import read_image
 
 RED, GREEN = (255, 0, 0), (0, 255, 0)
@@ -112,7 +113,7 @@ def test_folder_images_are_those_that_classify_reads(tmp_path, monkeypatch):
 
 def test_folder_of_many_files_is_listed_fast(tmp_path, monkeypatch):
     files = [Path(f"{i}.png") for i in range(20_000)]
-    monkeypatch.setattr(data, "find_images", lambda _: files)
+    monkeypatch.setattr(sources, "find_images", lambda _: files)
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     photos = data.load(tmp_path)  # minutes, where it takes time by the square
@@ -150,7 +151,7 @@ def test_damaged_image_in_a_folder(tmp_path, monkeypatch, memory):
         (lambda: data.training_batches(photos, 2), "a/002.png"),
         (lambda: data.evaluation_batches(photos), "b/004.png"),
     ):
-        with pytest.raises(ValueError, match="damaged") as error, data.one_line_errors():
+        with pytest.raises(ValueError, match="damaged") as error, one_line_errors():
             list(batches())
         assert str(error.value).startswith(f"{tmp_path / name}: damaged or truncated image")
         assert str(error.value).endswith("Remove the file or repair it.")
@@ -253,7 +254,7 @@ def test_cover_scales_and_crops_around_the_centre():
     image = np.zeros((20, 60, 3), "uint8")
     image[:, 15:45] = GREEN
     for turned in (image, image.transpose(1, 0, 2)):
-        assert (data._cover(tf.constant(turned), (10, 10, 3)).numpy() == GREEN).all()
+        assert (sources.cover(tf.constant(turned), (10, 10, 3)).numpy() == GREEN).all()
 
 
 @pytest.mark.parametrize(

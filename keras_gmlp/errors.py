@@ -1,0 +1,31 @@
+"""One line for what went wrong, in place of a library's report of many."""
+
+import contextlib
+import re
+import textwrap
+
+
+@contextlib.contextmanager
+def one_line_errors():
+    """Turns TensorFlow's report of an image that cannot be read into a ValueError of one line.
+
+    Data that fit in memory are read within it; for the batches of a larger set, put it around
+    what consumes them.
+    """
+    import tensorflow as tf
+
+    try:
+        yield
+    except tf.errors.ResourceExhaustedError as error:
+        raise RuntimeError(f"out of memory; lower batch_size ({first_line(error)}).") from None
+    except tf.errors.OpError as error:
+        from_python = re.search(r"ValueError: (.+)", error.message)
+        if not from_python:
+            raise ValueError(f"TensorFlow failed: {first_line(error)}") from None
+        raise ValueError(f"{from_python[1]} Remove the file or repair it.") from None
+
+
+def first_line(error):
+    """The first line of an error's text, at most 200 characters."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return textwrap.shorten(lines[0], 200, placeholder=" ...")
