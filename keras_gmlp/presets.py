@@ -25,7 +25,10 @@ PRESETS = {
     "vit_s16_224": (ViT, {"dim": 384, "depth": 12, "num_heads": 6, **_224}),
     "vit_b16_224": (ViT, {"dim": 768, "depth": 12, "num_heads": 12, **_224}),
     "gmlp_n4_32": (gMLP, {"dim": 192, "depth": 7, "hidden_dim": 384, **_32}),
-    "amlp_n4_32": (aMLP, {"dim": 192, "depth": 5, "hidden_dim": 368, **_32}),
+    "amlp_n4_32": (
+        aMLP,
+        {"dim": 192, "depth": 6, "hidden_dim": 368, "attention_size": 32, **_32},
+    ),
     "vit_n4_32": (ViT, {"dim": 128, "depth": 4, "num_heads": 2, **_32}),
     "gmlp_ti4_32": (gMLP, {"dim": 256, "depth": 10, "hidden_dim": 1024, **_32}),
     "amlp_ti4_32": (aMLP, {"dim": 256, "depth": 8, "hidden_dim": 1024, **_32}),

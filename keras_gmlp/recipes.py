@@ -88,13 +88,15 @@ RECIPES = {
     ),
     # A nano model in about two hours on one core. With crop and flip alone it would learn the
     # training images by heart: 16 epochs of CIFAR-10 gave 90.8 % on them and 81.0 % on the others.
+    # RandAugment and cutout as well leave it behind in so few epochs: after ten of thirty, then
+    # three of crop and flip with the learning rate going to 0, it had 77.2 %, less than crop and flip alone in as many.
     "standard": Recipe(
-        epochs=30,
+        epochs=36,
         optimizer="muon",
         learning_rate=7e-3,
         weight_decay=0.1,
         precision="mixed_bfloat16",
-        augmentation=Augmentation(rand_augment=0.4, cutout=0.25, mixup=0.2, cutmix=0.3),
+        augmentation=Augmentation(mixup=0.2, cutmix=0.5),
     ),
     # Many epochs under strong augmentation, for a GPU.
     "long": Recipe(
