@@ -1,4 +1,4 @@
-"""The MLP family for images, in Keras 3: gMLP, aMLP, and ViT beside them."""
+"""The MLP family for images, in Keras 3, beside attention and convolution."""
 
 import lazy_loader
 
@@ -20,6 +20,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "objective",
         "presets",
         "recipes",
+        "resnet",
+        "shell",
         "sources",
         "training",
         "vision",
@@ -27,6 +29,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     ],
     submod_attrs={
         "presets": ["PRESETS", "build"],
-        "vision": ["ViT", "aMLP", "gMLP", "image_classifier"],
+        "layers.resmlp": ["fold"],
+        "resnet": ["ResNet"],
+        "shell": ["image_classifier"],
+        "vision": ["EAMLP", "FeedForwardOnly", "MLPMixer", "ResMLP", "ViT", "aMLP", "gMLP"],
     },
 )

@@ -88,8 +88,8 @@ RECIPES = {
     ),
     # A nano model in about two hours on one core. With crop and flip alone it would learn the
     # training images by heart: 16 epochs of CIFAR-10 gave 90.8 % on them and 81.0 % on the others.
-    # RandAugment and cutout as well leave it behind in so few epochs: after ten of thirty, then
-    # three of crop and flip with the learning rate going to 0, it had 77.2 %, less than crop and flip alone in as many.
+    # RandAugment and cutout as well leave it behind in so few epochs: ten of them and three of crop
+    # and flip, with the learning rate going to 0, gave 77.2 %, less than crop and flip alone.
     "standard": Recipe(
         epochs=36,
         optimizer="muon",

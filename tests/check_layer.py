@@ -1,6 +1,7 @@
 """The contract that every layer keeps, checked by one call."""
 
 import inspect
+import itertools
 import pathlib
 import tempfile
 
@@ -49,6 +50,61 @@ def redraw_weights(layer, stddev=0.5):
     return redrawn
 
 
+def check_stochastic_depth(layer, inputs, branches):
+    """Checks that each branch is dropped for whole samples, by itself, and rescaled where kept.
+
+    Args:
+        layer: a built block with `drop_path` and without dropout.
+        inputs: of the block; enough samples for a statistic, a thousand.
+        branches: what each branch adds to its input, functions in NumPy, in their order.
+    """
+    rate, batch = layer.drop_path, len(inputs)
+    outputs = to_numpy(layer(inputs, training=True))
+    outcomes = []
+    for kept in itertools.product((0, 1), repeat=len(branches)):
+        expected = inputs
+        for keep, branch in zip(kept, branches, strict=True):
+            expected = expected + keep * branch(expected) / (1 - rate)
+        chosen = np.isclose(outputs, expected, rtol=1e-4, atol=1e-4).all(axis=(1, 2))
+        chance = (1 - rate) ** sum(kept) * rate ** (len(kept) - sum(kept))
+        assert abs(chosen.mean() - chance) < 4 * np.sqrt(chance * (1 - chance) / batch)
+        outcomes.append(chosen)
+    np.testing.assert_array_equal(sum(map(np.int64, outcomes)), np.ones(batch))
+
+
+def check_dropout(layer, inputs):
+    """Checks that dropout hits single channels of a branch and rescales the others.
+
+    Args:
+        layer: a built block with `dropout`, in which one branch alone is not silent.
+        inputs: of the block; enough samples for a statistic, a thousand.
+    """
+    rate = layer.dropout
+    branch = to_numpy(layer(inputs, training=False)) - inputs
+    outputs = to_numpy(layer(inputs, training=True))
+    dropped = outputs == inputs
+    np.testing.assert_allclose(
+        outputs[~dropped], (inputs + branch / (1 - rate))[~dropped], rtol=1e-5, atol=1e-4
+    )
+    assert abs(dropped.mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / dropped.size)
+
+
+def check_tokens_mix_within_a_sample(layer, inputs):
+    """Checks that each token hears of a change in every other of its sequence, and none beyond."""
+    generator = np.random.default_rng(3)
+    changed = inputs.copy()
+    changed[0, 2] += generator.normal(size=inputs.shape[-1])
+    difference = np.abs(to_numpy(layer(changed)) - to_numpy(layer(inputs))).max(axis=-1)
+    assert (difference[0] > 1e-6).all()
+    np.testing.assert_array_equal(difference[1:], np.zeros_like(difference[1:]))
+
+
+def silence(layer):
+    """Sets all trainable weights of a layer to zero."""
+    for weight in layer.trainable_weights:
+        weight.assign(np.zeros(weight.shape))
+
+
 def to_numpy(tensor):
     return keras.ops.convert_to_numpy(tensor)
 
@@ -60,7 +116,8 @@ def _check_config(layer_class, arguments):
     assert restored.get_config() == config
     assert restored.name == "checked"
     base = set(inspect.signature(keras.layers.Layer.__init__).parameters)
-    own = set(inspect.signature(layer_class.__init__).parameters) - base
+    ours = [c for c in layer_class.__mro__ if c.__module__.startswith("keras_gmlp")]
+    own = {name for c in ours for name in inspect.signature(c.__init__).parameters} - base
     assert own <= set(config) <= own | base
 
 

@@ -18,6 +18,10 @@ def dense(x, weights, name):
     return x @ weights[f"{name}/kernel"] + weights[f"{name}/bias"]
 
 
+def feed_forward(x, weights):
+    return dense(gelu(dense(x, weights, "expand")), weights, "shrink")
+
+
 def gelu(x):
     """x times the probability that a standard normal variable is below x."""
     return x * 0.5 * (1.0 + _erf(x / math.sqrt(2.0)))
@@ -69,9 +73,9 @@ def tiny_attention(x, weights):
 def gmlp_block(x, weights, gating, attention_size=0):
     shortcut = x
     x = layer_norm(x, weights, "norm", epsilon=1e-6)
-    summand = tiny_attention(x, _part(weights, "attention")) if attention_size else 0.0
+    summand = tiny_attention(x, part(weights, "attention")) if attention_size else 0.0
     x = gelu(dense(x, weights, "expand"))
-    x = spatial_gating(x, _part(weights, "gate"), gating, summand)
+    x = spatial_gating(x, part(weights, "gate"), gating, summand)
     return shortcut + dense(x, weights, "shrink")
 
 
@@ -89,8 +93,7 @@ def attention_branch(x, weights):
 
 
 def feed_forward_branch(x, weights):
-    x = layer_norm(x, weights, "norm2", epsilon=1e-6)
-    return dense(gelu(dense(x, weights, "expand")), weights, "shrink")
+    return feed_forward(layer_norm(x, weights, "norm2", epsilon=1e-6), weights)
 
 
 def transformer_block(x, weights):
@@ -98,7 +101,94 @@ def transformer_block(x, weights):
     return x + feed_forward_branch(x, weights)
 
 
-def _part(weights, name):
+def token_mlp(x, weights):
+    """The same network for each channel, along the tokens."""
+    return np.swapaxes(feed_forward(np.swapaxes(x, 1, 2), weights), 1, 2)
+
+
+def mixer_token_branch(x, weights):
+    return token_mlp(layer_norm(x, weights, "norm1", epsilon=1e-6), part(weights, "token_mlp"))
+
+
+def mixer_block(x, weights):
+    """Equation 1 of the MLP-Mixer paper."""
+    x = x + mixer_token_branch(x, weights)
+    return x + feed_forward_branch(x, weights)
+
+
+def feed_forward_only_branches(weights):
+    """Over channels, then over tokens with a norm along the tokens."""
+
+    def over_channels(x):
+        return feed_forward(layer_norm(x, weights, "norm1", epsilon=1e-6), weights)
+
+    def over_tokens(x):
+        columns = layer_norm(np.swapaxes(x, 1, 2), weights, "norm2", epsilon=1e-6)
+        return token_mlp(np.swapaxes(columns, 1, 2), part(weights, "token_mlp"))
+
+    return over_channels, over_tokens
+
+
+def affine(x, weights, name):
+    return weights[f"{name}/alpha"] * x + weights[f"{name}/beta"]
+
+
+def resmlp_branches(weights):
+    """Equations 2 and 3 of the ResMLP paper, without their residuals."""
+
+    def over_tokens(x):
+        spatial = weights["spatial/kernel"].T
+        mixed = np.einsum("ij,bjc->bic", spatial, affine(x, weights, "norm1"))
+        return weights["scale1/gamma"] * (mixed + weights["spatial/bias"][:, None])
+
+    def over_channels(x):
+        return weights["scale2/gamma"] * feed_forward(affine(x, weights, "norm2"), weights)
+
+    return over_tokens, over_channels
+
+
+def external_attention(x, weights, num_heads):
+    """Equations 5 to 10 of the external attention paper, head by head."""
+    features = np.split(dense(x, weights, "query"), num_heads, axis=-1)
+    outputs = []
+    for head in features:
+        scores = head @ weights["keys/kernel"]  # (batch, tokens, slots)
+        over_tokens = np.swapaxes(softmax(np.swapaxes(scores, 1, 2)), 1, 2)
+        share = over_tokens / (over_tokens.sum(axis=-1, keepdims=True) + 1e-9)
+        outputs.append(share @ weights["values/kernel"])
+    return dense(np.concatenate(outputs, axis=-1), weights, "projection")
+
+
+def external_attention_branch(x, weights, num_heads):
+    x = layer_norm(x, weights, "norm1", epsilon=1e-6)
+    return external_attention(x, part(weights, "attention"), num_heads)
+
+
+def external_attention_block(x, weights, num_heads):
+    x = x + external_attention_branch(x, weights, num_heads)
+    return x + feed_forward_branch(x, weights)
+
+
+def convolution(images, kernel, bias=0.0, stride=1):
+    """A square kernel over images padded with zeros until size / stride, rounded up, is left."""
+    size = kernel.shape[0]
+    rows, columns = (-(-n // stride) for n in images.shape[1:3])
+    padding = [(0, 0)]
+    for n, out in zip(images.shape[1:3], (rows, columns), strict=True):
+        total = max((out - 1) * stride + size - n, 0)
+        padding.append((total // 2, total - total // 2))
+    padded = np.pad(images, [*padding, (0, 0)])
+    outputs = np.zeros((len(images), rows, columns, kernel.shape[-1]))
+    for top in range(size):
+        for left in range(size):
+            window = padded[:, top:, left:][
+                :, : rows * stride : stride, : columns * stride : stride
+            ]
+            outputs += window[:, :rows, :columns] @ kernel[top, left]
+    return outputs + bias
+
+
+def part(weights, name):
     """The weights under `name/`, by the rest of their paths."""
     prefix = f"{name}/"
     return {path[len(prefix) :]: w for path, w in weights.items() if path.startswith(prefix)}

@@ -4,14 +4,28 @@ import pytest
 from check_layer import redraw_weights, to_numpy
 
 import keras_gmlp
-from keras_gmlp import ViT, aMLP, gMLP, image_classifier
-from keras_gmlp.layers import GMLPBlock
+from keras_gmlp import (
+    EAMLP,
+    FeedForwardOnly,
+    MLPMixer,
+    ResMLP,
+    ViT,
+    aMLP,
+    gMLP,
+    image_classifier,
+)
+from keras_gmlp.layers import Affine, ConvolutionalStem, GMLPBlock, PatchEmbedding
 
 TINY = {"dim": 8, "depth": 2, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 3}
 FAMILIES = {
     "gmlp": (gMLP, {"hidden_dim": 12}),
     "amlp": (aMLP, {"hidden_dim": 12, "attention_size": 2}),
     "vit": (ViT, {"num_heads": 2}),
+    "deit": (ViT, {"num_heads": 2, "distillation_token": True}),
+    "mixer": (MLPMixer, {}),
+    "resmlp": (ResMLP, {}),
+    "eamlp": (EAMLP, {"num_heads": 4, "slots": 3}),
+    "ff_only": (FeedForwardOnly, {"token_hidden_dim": 20}),
 }
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
@@ -78,6 +92,10 @@ def test_grey_and_rectangular_images(family, shape, tokens):
         ("amlp", "mixed_bfloat16"),
         ("vit", "mixed_bfloat16"),
         ("gmlp", "mixed_float16"),
+        ("mixer", "mixed_bfloat16"),
+        ("resmlp", "mixed_bfloat16"),
+        ("eamlp", "mixed_bfloat16"),
+        ("ff_only", "mixed_bfloat16"),
     ],
 )
 def test_logits_are_float32_under_mixed_precision(family, policy):
@@ -142,7 +160,9 @@ def test_saved_model_gives_the_same_logits_and_goes_on_learning(tmp_path):
     assert np.abs(to_numpy(loaded(images)) - logits).max() > 0
 
 
-@pytest.mark.parametrize(("family", "tokens"), [("gmlp", 4), ("amlp", 4), ("vit", 5)])
+@pytest.mark.parametrize(
+    ("family", "tokens"), [("gmlp", 4), ("amlp", 4), ("vit", 5), ("deit", 6), ("ff_only", 5)]
+)
 def test_without_top_the_tokens_come_out(family, tokens):
     model = tiny(family, include_top=False)
     assert model.output_shape == (None, tokens, 8)
@@ -158,7 +178,60 @@ def test_layer_names(family):
     fixed = ["stem", "block_0", "block_1", "norm", "head"]
     assert [name for name in names if name in fixed] == fixed
     assert names[0] == "image"
-    assert ("class_token" in names and "position" in names) == (family == "vit")
+    with_class_token = family in ("vit", "deit", "eamlp", "ff_only")
+    assert ("class_token" in names) == ("position" in names) == with_class_token
+    assert ("distillation_token" in names) == ("head_distillation" in names) == (family == "deit")
+
+
+def test_stems():
+    stems = {family: type(tiny(family).get_layer("stem")) for family in FAMILIES}
+    assert stems.pop("eamlp") is ConvolutionalStem
+    assert set(stems.values()) == {PatchEmbedding}
+    assert type(tiny("eamlp", stem="patches").get_layer("stem")) is PatchEmbedding
+    assert type(tiny("gmlp", stem="convolutions").get_layer("stem")) is ConvolutionalStem
+
+
+def test_resmlp_has_no_norm_that_needs_statistics():
+    assert type(tiny("resmlp").get_layer("norm")) is Affine
+
+
+def test_mixer_hidden_sizes_by_default():
+    block = tiny("mixer").get_layer("block_0")
+    assert (block.token_hidden_dim, block.hidden_dim) == (4, 32)
+    block = tiny("mixer", token_hidden_dim=5, channel_hidden_dim=6).get_layer("block_0")
+    assert (block.token_hidden_dim, block.hidden_dim) == (5, 6)
+
+
+def test_distilled_logits_are_the_mean_of_two_heads():
+    model = tiny("deit")
+    redraw_weights(model)
+    images = pixels(4, 8, 8, 3)
+    tokens = to_numpy(keras.Model(model.input, model.get_layer("norm").output)(images))
+    heads = [model.get_layer(name) for name in ("head", "head_distillation")]
+    first, second = (
+        tokens[:, i] @ to_numpy(head.kernel) + to_numpy(head.bias) for i, head in enumerate(heads)
+    )
+    assert np.abs(first - second).max() > 0.1
+    np.testing.assert_allclose(to_numpy(model(images)), (first + second) / 2, rtol=1e-5, atol=1e-5)
+    # The class token stands before the distillation token.
+    embedded = to_numpy(keras.Model(model.input, model.get_layer("class_token").output)(images))
+    for i, name in enumerate(("class_token", "distillation_token")):
+        np.testing.assert_allclose(
+            embedded[0, i], to_numpy(model.get_layer(name).token)[0, 0], rtol=1e-6
+        )
+
+
+def test_heads_of_a_distilled_vit_learn_apart():
+    model = tiny("deit", depth=1)
+    heads = [model.get_layer(name).output for name in ("head", "head_distillation")]
+    pair = keras.Model(model.input, heads)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    pair.compile(keras.optimizers.SGD(0.1), loss=[loss, loss])
+    labels, teacher = np.array([0, 0, 0, 0]), np.array([2, 2, 2, 2])
+    pair.fit(pixels(4, 8, 8, 3), [labels, teacher], epochs=3, verbose=0)
+    first, second = (to_numpy(logits) for logits in pair(pixels(4, 8, 8, 3)))
+    assert (first.argmax(-1) == 0).all()
+    assert (second.argmax(-1) == 2).all()
 
 
 @pytest.mark.parametrize(
@@ -173,6 +246,15 @@ def test_layer_names(family):
         ("vit", {"num_heads": 4}, "num_heads", 4),
         ("vit", {"mlp_ratio": 3}, "hidden_dim", 24),
         ("vit", {"dropout": 0.3}, "dropout", 0.3),
+        ("mixer", {"dropout": 0.3}, "dropout", 0.3),
+        ("resmlp", {"layer_scale": 1e-5}, "layer_scale", 1e-5),
+        ("resmlp", {"mlp_ratio": 3}, "hidden_dim", 24),
+        ("resmlp", {"dropout": 0.3}, "dropout", 0.3),
+        ("eamlp", {"expansion": 2}, "expansion", 2),
+        ("eamlp", {"mlp_ratio": 2}, "hidden_dim", 16),
+        ("eamlp", {"dropout": 0.3}, "dropout", 0.3),
+        ("ff_only", {"token_hidden_dim": 7}, "token_hidden_dim", 7),
+        ("ff_only", {"mlp_ratio": 3, "dropout": 0.3}, "hidden_dim", 24),
     ],
 )
 def test_arguments_reach_every_block(family, arguments, attribute, value):
@@ -251,6 +333,13 @@ def test_a_new_family_is_a_function_that_makes_a_block():
         ("vit", {"input_shape": (None, 8, 3)}, "input_shape must be positive .* received"),
         ("gmlp", {"mean": (0.5, 0.5)}, r"one for each of 3 channels; received \(0\.5, 0\.5\)"),
         ("gmlp", {"std": [1.0] * 4}, r"one for each of 3 channels; received \[1\.0, 1\.0"),
+        ("vit", {"class_token": False, "distillation_token": True}, "stands beside a class token"),
+        ("vit", {"stem": "t2t"}, "stem must be one of 'patches', 'convolutions'; received 't2t'"),
+        ("eamlp", {"num_heads": 3}, "32 channels .* cannot be shared by num_heads=3"),
+        ("eamlp", {"slots": 0}, "slots must be positive whole numbers; received 0"),
+        ("mixer", {"token_hidden_dim": -1}, "token_hidden_dim must be positive .* received -1"),
+        ("ff_only", {"token_hidden_dim": 0}, "token_hidden_dim must be positive .* received 0"),
+        ("gmlp", {"std": 0.0}, r"std must be above 0; received 0\.0"),
     ],
 )
 def test_bad_argument(family, arguments, message):
@@ -258,7 +347,9 @@ def test_bad_argument(family, arguments, message):
         tiny(family, **arguments)
 
 
-@pytest.mark.parametrize(("family", "reported"), [("gmlp", "gMLP"), ("vit", "ViT")])
+@pytest.mark.parametrize(
+    ("family", "reported"), [("gmlp", "gMLP"), ("amlp", "aMLP"), ("vit", "ViT")]
+)
 def test_misspelt_argument(family, reported):
     with pytest.raises(TypeError, match=f"{reported} has no argument 'stochastic_dept'") as caught:
         tiny(family, stochastic_dept=0.1)

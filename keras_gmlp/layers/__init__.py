@@ -1,15 +1,34 @@
 """The building blocks: one paper, one file."""
 
-from keras_gmlp.layers.embedding import ClassToken, PatchEmbedding, PositionEmbedding
+from keras_gmlp.layers.embedding import (
+    ClassToken,
+    ConvolutionalStem,
+    PatchEmbedding,
+    PositionEmbedding,
+)
+from keras_gmlp.layers.external_attention import ExternalAttention, ExternalAttentionBlock
+from keras_gmlp.layers.feed_forward import FeedForwardOnlyBlock
 from keras_gmlp.layers.gmlp import GMLPBlock, SpatialGatingUnit, TinyAttention
+from keras_gmlp.layers.mixer import MixerBlock, TokenMLP
+from keras_gmlp.layers.resmlp import Affine, FoldedResMLPBlock, LayerScale, ResMLPBlock
 from keras_gmlp.layers.transformer import TransformerBlock
 
 __all__ = [
+    "Affine",
     "ClassToken",
+    "ConvolutionalStem",
+    "ExternalAttention",
+    "ExternalAttentionBlock",
+    "FeedForwardOnlyBlock",
+    "FoldedResMLPBlock",
     "GMLPBlock",
+    "LayerScale",
+    "MixerBlock",
     "PatchEmbedding",
     "PositionEmbedding",
+    "ResMLPBlock",
     "SpatialGatingUnit",
     "TinyAttention",
+    "TokenMLP",
     "TransformerBlock",
 ]

@@ -40,36 +40,117 @@ class PatchEmbedding(layers.Layer):
         )
 
     def build(self, input_shape):
-        self._token_grid(input_shape)
+        _token_grid(self, input_shape)
         self.projection.build(input_shape)
 
     def call(self, inputs):
-        rows, columns = self._token_grid(inputs.shape)
+        rows, columns = _token_grid(self, inputs.shape)
         x = self.projection(inputs)
         return ops.reshape(x, (-1, rows * columns, self.dim))  # (b, rows, columns, d) -> (b, n, d)
 
     def compute_output_shape(self, input_shape):
-        rows, columns = self._token_grid(input_shape)
+        rows, columns = _token_grid(self, input_shape)
         return input_shape[0], rows * columns, self.dim
 
     def get_config(self):
         return {**super().get_config(), "dim": self.dim, "patch_size": self.patch_size}
 
-    def _token_grid(self, input_shape):
-        if len(input_shape) != 4 or None in input_shape[1:]:
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class ConvolutionalStem(layers.Layer):
+    """From an image to tokens by a few small convolutions, which overlap as patches do not.
+
+    3x3 convolutions of stride 2, one for each halving, with twice the channels each time; a norm
+    over the channels and GELU between them. The norm has no statistics of its own: batch
+    normalization's would not be part of averaged weights.
+
+    Args:
+        dim: channels of a token.
+        patch_size: pixels of the image's side for each token, a power of two; it must divide the
+            image's height and width.
+
+    Input shape: `(batch, height, width, channels)`.
+    Output shape: `(batch, height // patch_size * width // patch_size, dim)`.
+
+    Raises:
+        ValueError: a patch size that is no power of two, or as for `PatchEmbedding`.
+
+    Example:
+        >>> ConvolutionalStem(128, patch_size=4)(keras.ops.ones((2, 32, 32, 3))).shape
+        (2, 64, 128)
+
+    Reference: "Early Convolutions Help Transformers See Better",
+    https://arxiv.org/abs/2106.14881.
+    """
+
+    def __init__(self, dim, patch_size, **kwargs):
+        super().__init__(**kwargs)
+        halvings = int(patch_size).bit_length() - 1
+        if patch_size != 2**halvings or not halvings:
             raise ValueError(
-                "PatchEmbedding expects images of a fixed size, shape (batch, height, width, "
-                f"channels); received {tuple(input_shape)}. Give the model an input_shape such as "
-                "(32, 32, 3)."
+                "ConvolutionalStem halves the image some times, so patch_size must be 2, 4, 8, "
+                f"16, ...; received {patch_size}."
             )
-        height, width = input_shape[1:3]
-        if height % self.patch_size or width % self.patch_size:
-            raise ValueError(
-                f"PatchEmbedding cannot cut {height}x{width} pixels into patches of "
-                f"{self.patch_size}x{self.patch_size}. Choose a patch_size that divides both sides "
-                "or resize the images."
+        self.dim = dim
+        self.patch_size = patch_size
+        own = {"dtype": self.dtype_policy}
+        self.convolutions = [
+            layers.Conv2D(
+                max(1, dim >> i),
+                3,
+                strides=2,
+                padding="same",
+                data_format="channels_last",
+                name=f"convolution_{halvings - 1 - i}",
+                **own,
             )
-        return height // self.patch_size, width // self.patch_size
+            for i in reversed(range(halvings))
+        ]
+        self.norms = [
+            layers.LayerNormalization(epsilon=1e-6, name=f"norm_{i}", **own)
+            for i in range(halvings - 1)
+        ]
+        self.activation = layers.Activation("gelu", name="activation", **own)
+
+    def build(self, input_shape):
+        _token_grid(self, input_shape)
+        shape = input_shape
+        for convolution in self.convolutions:
+            convolution.build(shape)
+            shape = convolution.compute_output_shape(shape)
+        for convolution, norm in zip(self.convolutions, self.norms, strict=False):
+            norm.build((*shape[:3], convolution.filters))
+
+    def call(self, inputs):
+        rows, columns = _token_grid(self, inputs.shape)
+        x = self.convolutions[0](inputs)
+        for norm, convolution in zip(self.norms, self.convolutions[1:], strict=True):
+            x = convolution(self.activation(norm(x)))
+        return ops.reshape(x, (-1, rows * columns, self.dim))  # (b, rows, columns, d) -> (b, n, d)
+
+    def compute_output_shape(self, input_shape):
+        rows, columns = _token_grid(self, input_shape)
+        return input_shape[0], rows * columns, self.dim
+
+    def get_config(self):
+        return {**super().get_config(), "dim": self.dim, "patch_size": self.patch_size}
+
+
+def _token_grid(layer, input_shape):
+    """Rows and columns of tokens; a `ValueError` where the image is no whole number of patches."""
+    name, patch_size = type(layer).__name__, layer.patch_size
+    if len(input_shape) != 4 or None in input_shape[1:]:
+        raise ValueError(
+            f"{name} expects images of a fixed size, shape (batch, height, width, channels); "
+            f"received {tuple(input_shape)}. Give the model an input_shape such as (32, 32, 3)."
+        )
+    height, width = input_shape[1:3]
+    if height % patch_size or width % patch_size:
+        raise ValueError(
+            f"{name} cannot cut {height}x{width} pixels into patches of {patch_size}x{patch_size}. "
+            "Choose a patch_size that divides both sides or resize the images."
+        )
+    return height // patch_size, width // patch_size
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")

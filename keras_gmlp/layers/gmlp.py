@@ -149,7 +149,7 @@ class GMLPBlock(layers.Layer):
 
     Args:
         hidden_dim: channels between the two dense layers, the paper's d_ffn.
-        gating: see `SpatialGatingUnit`.
+        gating: see `SpatialGatingUnit`; `"none"` leaves the gate out, and tokens do not mix.
         attention_size: head size of the tiny attention; 0 means none.
         drop_path: probability, in [0, 1), that a sample skips the block in training (stochastic
             depth).
@@ -182,8 +182,10 @@ class GMLPBlock(layers.Layer):
         own = {"dtype": self.dtype_policy}
         self.norm = layers.LayerNormalization(epsilon=1e-6, name="norm", **own)
         self.expand = layers.Dense(hidden_dim, activation="gelu", name="expand", **own)
-        self.gate = SpatialGatingUnit(gating, name="gate", **own)
+        self.gate = None if gating == "none" else SpatialGatingUnit(gating, name="gate", **own)
         self.attention = None
+        if attention_size and self.gate is None:
+            raise ValueError("The attention joins the gate: give a gating other than 'none'.")
         if attention_size:
             gated = hidden_dim // 2 if gating == "split" else hidden_dim
             self.attention = TinyAttention(gated, attention_size, name="attention", **own)
@@ -194,16 +196,21 @@ class GMLPBlock(layers.Layer):
         self.norm.build(input_shape)
         self.expand.build(input_shape)
         expanded = (*input_shape[:-1], self.hidden_dim)
-        self.gate.build(expanded)
+        gated = expanded
+        if self.gate is not None:
+            self.gate.build(expanded)
+            gated = self.gate.compute_output_shape(expanded)
         if self.attention is not None:
             self.attention.build(input_shape)
         self.shrink = layers.Dense(input_shape[-1], dtype=self.dtype_policy, name="shrink")
-        self.shrink.build(self.gate.compute_output_shape(expanded))
+        self.shrink.build(gated)
 
     def call(self, inputs, training=None):
         x = self.norm(inputs)
         attention = None if self.attention is None else self.attention(x)
-        x = self.gate(self.expand(x), attention=attention)
+        x = self.expand(x)
+        if self.gate is not None:
+            x = self.gate(x, attention=attention)
         x = self.branch_dropout(self.shrink(x), training=training)
         return inputs + self.branch_drop(x, training=training)
 

@@ -2,15 +2,16 @@ import keras
 import numpy as np
 import pytest
 from check_layer import check_layer, redraw_weights, to_numpy
-from numpy_reference import patch_embedding
+from numpy_reference import convolution, gelu, layer_norm, patch_embedding
 
-from keras_gmlp.layers import ClassToken, PatchEmbedding, PositionEmbedding
+from keras_gmlp.layers import ClassToken, ConvolutionalStem, PatchEmbedding, PositionEmbedding
 
 
 @pytest.mark.parametrize(
     ("layer_class", "arguments", "input_shape"),
     [
         (PatchEmbedding, {"dim": 5, "patch_size": 2}, (3, 4, 6, 3)),
+        (ConvolutionalStem, {"dim": 6, "patch_size": 4}, (3, 4, 8, 3)),
         (ClassToken, {}, (3, 4, 6)),
         (PositionEmbedding, {}, (3, 4, 6)),
         (PositionEmbedding, {"initializer": "zeros"}, (3, 4, 6)),
@@ -37,6 +38,28 @@ def test_token_order_by_hand():
     layer.projection.kernel.assign(np.ones((2, 2, 1, 1)))
     tokens = to_numpy(layer(image[None, :, :, None].astype("float32")))
     np.testing.assert_array_equal(tokens.ravel(), [22, 30, 38, 102, 110, 118])
+
+
+# At unit scale an epsilon of 1e-5 and one of 1e-6 agree to five digits; at 0.003 they do not.
+@pytest.mark.parametrize("scale", [1.0, 0.003])
+def test_stem_of_convolutions_halves_the_image_with_each(scale):
+    layer = ConvolutionalStem(6, patch_size=4)
+    images = (scale * np.random.normal(size=(2, 8, 12, 3))).astype("float32")
+    layer.build(images.shape)
+    weights = redraw_weights(layer)
+    assert weights["convolution_0/kernel"].shape == (3, 3, 3, 3)
+    x = convolution(images, weights["convolution_0/kernel"], weights["convolution_0/bias"], 2)
+    x = gelu(layer_norm(x, weights, "norm_0", epsilon=1e-6))
+    x = convolution(x, weights["convolution_1/kernel"], weights["convolution_1/bias"], 2)
+    np.testing.assert_allclose(
+        to_numpy(layer(images)), x.reshape(2, 2 * 3, 6), rtol=1e-5, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("patch_size", [0, 1, 3, 12])
+def test_stem_of_convolutions_needs_a_power_of_two(patch_size):
+    with pytest.raises(ValueError, match=rf"must be 2, 4, 8, 16, \.\.\.; received {patch_size}"):
+        ConvolutionalStem(6, patch_size)
 
 
 def test_class_token_comes_first():
@@ -69,17 +92,19 @@ def test_position_embedding_starts_small_and_different_for_each_position():
     assert len(np.unique(embedding[0], axis=0)) == 64
 
 
+@pytest.mark.parametrize("stem", [PatchEmbedding, ConvolutionalStem])
 @pytest.mark.parametrize("shape", [(None, None, 3), (4, None, 3), (4, 4)])
-def test_patches_need_images_of_a_fixed_size(shape):
+def test_stems_need_images_of_a_fixed_size(stem, shape):
     with pytest.raises(ValueError, match=r"expects images of a fixed size.*received \(None, "):
-        PatchEmbedding(5, patch_size=2)(keras.Input(shape))
+        stem(5, patch_size=2)(keras.Input(shape))
 
 
+@pytest.mark.parametrize("stem", [PatchEmbedding, ConvolutionalStem])
 @pytest.mark.parametrize(("height", "width"), [(4, 5), (5, 4)])
-def test_patches_must_divide_both_sides(height, width):
+def test_patches_must_divide_both_sides(stem, height, width):
     message = rf"cannot cut {height}x{width} pixels into patches of 2x2"
     with pytest.raises(ValueError, match=message):
-        PatchEmbedding(5, patch_size=2)(keras.Input((height, width, 3)))
+        stem(5, patch_size=2)(keras.Input((height, width, 3)))
 
 
 @pytest.mark.parametrize("shape", [(None, 6), (6,), (2, 3, 4)])

@@ -1,0 +1,129 @@
+import keras
+import numpy as np
+import pytest
+from check_layer import (
+    check_dropout,
+    check_layer,
+    check_stochastic_depth,
+    check_tokens_mix_within_a_sample,
+    redraw_weights,
+    silence,
+    to_numpy,
+)
+from numpy_reference import resmlp_branches
+
+from keras_gmlp import ResMLP, fold, gMLP
+from keras_gmlp.layers import Affine, FoldedResMLPBlock, LayerScale, ResMLPBlock
+
+TINY = {"dim": 8, "depth": 2, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 3}
+
+
+def tokens(*shape):
+    return np.random.normal(size=shape).astype("float32")
+
+
+def built(samples=8, **arguments):
+    layer = ResMLPBlock(14, **arguments)
+    inputs = tokens(samples, 5, 6)
+    layer.build(inputs.shape)
+    return layer, redraw_weights(layer), inputs
+
+
+@pytest.mark.parametrize(
+    ("layer_class", "arguments"),
+    [
+        (Affine, {}),
+        (LayerScale, {"initial_value": 0.2}),
+        (ResMLPBlock, {"hidden_dim": 14, "layer_scale": 0.2, "drop_path": 0.2, "dropout": 0.1}),
+        (FoldedResMLPBlock, {"hidden_dim": 14}),
+    ],
+)
+def test_contract(layer_class, arguments):
+    check_layer(layer_class, arguments, (8, 5, 6))
+
+
+def test_affine_and_layer_scale_by_hand():
+    affine, scale = Affine(), LayerScale(0.25)
+    inputs = np.array([[[1.0, -2.0], [3.0, 4.0]]], "float32")
+    np.testing.assert_array_equal(to_numpy(affine(inputs)), inputs)
+    np.testing.assert_array_equal(to_numpy(scale(inputs)), inputs / 4)
+    affine.alpha.assign([2, 3])
+    affine.beta.assign([0.5, -1])
+    np.testing.assert_array_equal(to_numpy(affine(inputs)), [[[2.5, -7], [6.5, 11]]])
+
+
+def test_block_numbers():
+    layer, weights, inputs = built()
+    expected = inputs
+    for branch in resmlp_branches(weights):
+        expected = expected + branch(expected)
+    np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_block_starts_close_to_the_identity():
+    layer = ResMLPBlock(14, layer_scale=1e-5)
+    inputs = tokens(8, 5, 6)
+    np.testing.assert_allclose(to_numpy(layer(inputs)), inputs, atol=1e-3)
+
+
+def test_tokens_mix_across_the_sequence_alone():
+    layer, _, inputs = built()
+    check_tokens_mix_within_a_sample(layer, inputs)
+
+
+def test_stochastic_depth_drops_each_branch_by_itself_and_rescales():
+    layer, weights, inputs = built(samples=1000, drop_path=0.3)
+    check_stochastic_depth(layer, inputs, resmlp_branches(weights))
+
+
+@pytest.mark.parametrize("silent", ["scale1", "scale2"])
+def test_dropout_drops_single_channels_of_each_branch_and_rescales_the_others(silent):
+    layer, _, inputs = built(samples=1000, dropout=0.3)
+    silence(getattr(layer, silent))
+    check_dropout(layer, inputs)
+
+
+@pytest.mark.parametrize("layer", [ResMLPBlock(14), FoldedResMLPBlock(14)])
+def test_number_of_tokens_must_be_fixed(layer):
+    with pytest.raises(ValueError, match=r"must be fixed: .* received \(None, None, 6\)"):
+        layer(keras.Input((None, 6)))
+
+
+def test_fold_keeps_the_logits_of_a_hundred_images():
+    model = ResMLP(**TINY)
+    redraw_weights(model)
+    before = model.get_weights()
+    images = np.random.default_rng(2).integers(0, 256, (100, 8, 8, 3), dtype="uint8")
+    expected = to_numpy(model(images))
+    folded = fold(model)
+    logits = to_numpy(folded(images))
+    assert np.abs(expected).max() > 1
+    np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-4)
+    np.testing.assert_array_equal(to_numpy(model(images)), expected)
+    assert all(np.array_equal(a, b) for a, b in zip(before, model.get_weights(), strict=True))
+
+
+def test_folded_model_has_fewer_layers_and_saves(tmp_path):
+    model = ResMLP(**TINY)
+    redraw_weights(model)
+    folded = fold(model)
+    kinds = {type(layer) for layer in folded._flatten_layers()}
+    assert FoldedResMLPBlock in kinds
+    assert not {Affine, LayerScale, ResMLPBlock} & kinds
+    count = [len(list(m._flatten_layers())) for m in (model, folded)]
+    # Gone are the last Affine and, in each of two blocks, two Affines, two LayerScales, four drops.
+    assert count[0] - count[1] == 1 + 2 * 8
+    # 4 channels of Affine and 2 of LayerScale a block, less the token branch's scale; the last
+    # Affine; a bias for each token becomes a shift for each token and channel.
+    assert model.count_params() - folded.count_params() == 2 * (5 * 8 + 4 - 4 * 8) + 2 * 8
+    folded.save(tmp_path / "folded.keras")
+    loaded = keras.saving.load_model(tmp_path / "folded.keras")
+    images = np.random.default_rng(2).integers(0, 256, (4, 8, 8, 3), dtype="uint8")
+    np.testing.assert_array_equal(to_numpy(loaded(images)), to_numpy(folded(images)))
+
+
+def test_fold_refuses_what_is_no_resmlp_with_a_head():
+    with pytest.raises(ValueError, match="fold takes a ResMLP; gmlp has no ResMLPBlock among"):
+        fold(gMLP(hidden_dim=12, **TINY))
+    with pytest.raises(ValueError, match="Build it with include_top=True"):
+        fold(ResMLP(**TINY, include_top=False))

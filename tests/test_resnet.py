@@ -1,0 +1,92 @@
+import keras
+import numpy as np
+import pytest
+from check_layer import to_numpy
+from numpy_reference import convolution
+
+from keras_gmlp import ResNet
+
+SMALL = {"depth": 14, "width": 4, "input_shape": (8, 8, 3), "classes": 3}
+
+
+def redrawn(**overrides):
+    """A ResNet whose weights and statistics are all drawn anew, and these by their paths."""
+    model = ResNet(**{**SMALL, **overrides})
+    generator = np.random.default_rng(1)
+    weights = {}
+    for weight in model.weights:
+        value = generator.normal(0.0, 0.5, weight.shape)
+        value = np.abs(value) + 0.1 if weight.path.endswith("variance") else value
+        weight.assign(value)
+        weights[weight.path] = value
+    return model, weights
+
+
+def pixels(*shape):
+    return np.random.default_rng(2).integers(0, 256, shape, dtype="uint8")
+
+
+def normalized_convolution(x, weights, name, stride=1):
+    x = convolution(x, weights[f"{name}_convolution/kernel"], stride=stride)
+    norm = {key: weights[f"{name}_norm/{key}"] for key in ("gamma", "beta")}
+    mean, variance = (weights[f"{name}_norm/moving_{key}"] for key in ("mean", "variance"))
+    return (x - mean) / np.sqrt(variance + 1e-5) * norm["gamma"] + norm["beta"]
+
+
+def reference(images, weights):
+    """He et al. 2015, section 4.2, option A: 2 blocks a stage."""
+    x = np.maximum(normalized_convolution(images / 127.5 - 1, weights, "stem"), 0)
+    for block in range(6):
+        stride = 2 if block in (2, 4) else 1
+        y = np.maximum(normalized_convolution(x, weights, f"block_{block}_1", stride), 0)
+        y = normalized_convolution(y, weights, f"block_{block}_2")
+        added = y.shape[-1] - x.shape[-1]
+        x = np.pad(x[:, ::stride, ::stride], [(0, 0)] * 3 + [(added // 2, added - added // 2)])
+        x = np.maximum(x + y, 0)
+    return x.mean(axis=(1, 2)) @ weights["head/kernel"] + weights["head/bias"]
+
+
+def test_logits():
+    model, weights = redrawn()
+    images = pixels(4, 8, 8, 3)
+    expected = reference(images.astype("float64"), weights)
+    assert np.abs(expected).max() > 1
+    np.testing.assert_allclose(to_numpy(model(images)), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_trainable_parameters_of_resnet_56():
+    # The paper's table 6 rounds them to 0.85 million.
+    model = ResNet(56)
+    assert sum(int(np.prod(w.shape)) for w in model.trainable_weights) == 853_018
+
+
+def test_fit_saves_and_loads(tmp_path):
+    model = ResNet(**SMALL, stochastic_depth=0.2)
+    indices = np.array([0, 1, 2, 0])
+    images = (127 * indices[:, None, None, None] * np.ones((4, 8, 8, 3))).astype("uint8")
+    history = model.fit(images, indices, epochs=10, verbose=0).history
+    assert history["loss"][-1] < 0.9 * history["loss"][0]
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(to_numpy(loaded(images)), to_numpy(model(images)))
+
+
+def test_logits_are_float32_under_mixed_precision():
+    model, _ = redrawn(dtype="mixed_bfloat16")
+    assert keras.backend.standardize_dtype(model(pixels(4, 8, 8, 3)).dtype) == "float32"
+
+
+def test_without_top_the_features_come_out():
+    assert ResNet(**SMALL, include_top=False).output_shape == (None, 2, 2, 16)
+
+
+def test_stochastic_depth_grows_linearly_over_depth():
+    model = ResNet(**SMALL, stochastic_depth=0.5)
+    rates = [model.get_layer(f"block_{i}_drop_path").rate for i in range(6)]
+    assert rates == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
+
+
+@pytest.mark.parametrize("depth", [2, 18, 57])
+def test_depth_must_be_6n_plus_2(depth):
+    with pytest.raises(ValueError, match=rf"depth must be 6n \+ 2: .* received {depth}"):
+        ResNet(depth)
