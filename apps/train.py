@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 
 EPILOG = """\
@@ -54,7 +55,12 @@ def parse(arguments):
         "cutmix=0.3, rand_augment=0.4, cutout=0.4, ema=0.05, stochastic_depth=0.1, ...",
     )
     parser.add_argument("--image-size", type=int, metavar="PIXELS", help="default: the preset's")
+    parser.add_argument(
+        "--fraction", type=float, default=1.0, help="of the training images; default: all, 1.0"
+    )
     parser.add_argument("--backend", choices=["tensorflow", "jax", "torch"], help="of Keras")
+    # For a program that starts this one: when it is killed, its end of the pipe closes.
+    parser.add_argument("--stop-with-parent", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--restart", action="store_true", help="train anew over what is in OUT")
     parser.add_argument("--no-export", action="store_true", help="leave out model.tflite")
     parser.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard")
@@ -114,6 +120,10 @@ def main(arguments=None):
         parser.error(str(error))
     if options.image_size is not None and options.image_size < 1:
         parser.error(f"--image-size must be at least 1; received {options.image_size}")
+    if not 0 < options.fraction <= 1:
+        parser.error(f"--fraction must be in (0, 1]; received {options.fraction}")
+    if options.stop_with_parent:
+        threading.Thread(target=stop_with_parent, daemon=True).start()
     out = options.out or f"runs/{options.model}-{Path(options.data).name}"
     try:
         metrics = run(options, recipe, shape[:2], out)
@@ -130,6 +140,11 @@ def main(arguments=None):
         return 130
     report(options, metrics, out)
     return 0
+
+
+def stop_with_parent():
+    sys.stdin.buffer.read()
+    os._exit(130)
 
 
 def missing(error, options):
@@ -150,6 +165,8 @@ def run(options, recipe, size, out):
     if options.image_size:
         size = (options.image_size, options.image_size)
     dataset = data.load(options.data, size, options.data_dir)
+    if options.fraction < 1:
+        dataset = data.first_part(dataset, options.fraction)
     keras.utils.set_random_seed(recipe.seed)
     model = build(
         options.model,
@@ -172,7 +189,7 @@ def run(options, recipe, size, out):
         restart=options.restart,
         tensorboard=options.tensorboard,
         verbose=0 if options.json else 1 if sys.stdout.isatty() else 2,
-        extra={"preset": options.model, "recipe": options.recipe},
+        extra={"preset": options.model, "recipe": options.recipe, "fraction": options.fraction},
     )
     if not options.no_export and "tflite" not in metrics.get("exports", {}):
         metrics["exports"] = export_run(out, ["tflite"], dataset)

@@ -8,9 +8,16 @@ import numpy as np
 
 from keras_gmlp.augmentation import Augmentation, make_augmenter
 from keras_gmlp.errors import one_line_errors
-from keras_gmlp.sources import ImageData, load
+from keras_gmlp.sources import ImageData, first_part, load
 
-__all__ = ["Augmentation", "ImageData", "evaluation_batches", "load", "training_batches"]
+__all__ = [
+    "Augmentation",
+    "ImageData",
+    "evaluation_batches",
+    "first_part",
+    "load",
+    "training_batches",
+]
 
 MEMORY_LIMIT = 4 * 2**30  # bytes of decoded pixels kept in memory (while read, twice); or streamed
 SHUFFLE_BUFFER = 10_000  # samples, of a data set that is streamed

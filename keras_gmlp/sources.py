@@ -59,6 +59,27 @@ def load(name, image_size=None, data_dir=None):
     return tfds_source.load(str(name), image_size, data_dir)
 
 
+def first_part(data, fraction):
+    """The same data set with the first part of its training samples alone.
+
+    A smaller part lies within a larger one, and is the same for every model and seed.
+
+    Args:
+        data: an `ImageData`.
+        fraction: of the training samples, in (0, 1]; at least one is kept.
+
+    Returns:
+        An `ImageData` with the same test split.
+
+    Raises:
+        ValueError: a fraction out of its range.
+    """
+    if not 0 < fraction <= 1:
+        raise ValueError(f"fraction must be in (0, 1]; received {fraction}.")
+    samples = max(1, round(fraction * int(data.train.cardinality())))
+    return dataclasses.replace(data, train=data.train.take(samples))
+
+
 def _digits(image_size):
     """1,797 handwritten digits of 8x8 pixels, 360 of them for testing; a fixed split."""
     import tensorflow as tf

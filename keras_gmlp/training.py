@@ -37,6 +37,7 @@ WRITTEN = (
     "history.csv",
     "recipe.json",
 )
+TRAIN_SAMPLES = 10_000  # that the accuracy on training images is measured on, at most
 
 
 def train(
@@ -62,7 +63,8 @@ def train(
         extra: further entries for recipe.json, for example the preset's name.
 
     Returns:
-        The metrics, a dict: test accuracy and loss of the saved model, parameters, seconds.
+        The metrics, a dict: accuracy of the saved model on the test images and on (up to 10,000)
+        training images as they are, test loss, parameters, epochs, seconds, images per second.
 
     Raises:
         ValueError: the model does not fit the data, or the directory holds a run with other
@@ -120,7 +122,10 @@ def train(
     finally:
         if history.csv_file:  # Keras closes it at the end of training only
             history.csv_file.close()
-    metrics = _finish(model, test, directory)
+    metrics = _finish(model, data, directory)
+    images = steps * batch_size * metrics["epochs"]
+    metrics["images_per_second"] = round(images / metrics["seconds"], 1)
+    write_json(directory / "metrics.json", metrics)  # last: it says that the run is complete
     checkpoint.remove()
     return metrics
 
@@ -202,23 +207,24 @@ def _trim_history(path, epochs):
         csv.writer(file).writerows([rows[0], *kept] if kept else [])
 
 
-def _finish(model, test, directory):
-    """Saves the averaged weights in float32 and measures what was saved."""
+def _finish(model, data, directory):
+    """Saves the averaged weights in float32, draws the curves and measures what was saved."""
     final = in_float32(model)
     with replacing(directory / "model.keras") as temporary:
         final.save(temporary)
-    loss, accuracy = final.evaluate(test, verbose=0)
+    loss, accuracy = final.evaluate(evaluation_batches(data), verbose=0)
+    some = dataclasses.replace(data, test=data.train.take(TRAIN_SAMPLES))
+    train_accuracy = final.evaluate(evaluation_batches(some), verbose=0)[1]
     if not math.isfinite(loss):
         raise DivergedError("the averaged weights give no finite loss. Lower the learning rate.")
     with open(directory / "history.csv", newline="") as file:
         history = list(csv.DictReader(file))
-    metrics = {
+    visualization.draw_curves(history, directory / "curves.png", title=directory.name)
+    return {
         "test_accuracy": round(float(accuracy), 6),
+        "train_accuracy": round(float(train_accuracy), 6),
         "test_loss": round(float(loss), 6),
         "parameters": model.count_params(),
         "epochs": len(history),
         "seconds": round(sum(float(row["seconds"]) for row in history), 1),
     }
-    visualization.draw_curves(history, directory / "curves.png", title=directory.name)
-    write_json(directory / "metrics.json", metrics)  # last: it says that the run is complete
-    return metrics

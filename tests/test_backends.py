@@ -19,9 +19,18 @@ models = {
     "gmlp": keras_gmlp.gMLP(hidden_dim=32, **shell),
     "amlp": keras_gmlp.aMLP(hidden_dim=32, **shell),
     "vit": keras_gmlp.ViT(num_heads=2, **shell),
+    "deit": keras_gmlp.ViT(num_heads=2, distillation_token=True, **shell),
+    "mixer": keras_gmlp.MLPMixer(**shell),
+    "resmlp": keras_gmlp.ResMLP(**shell),
+    "eamlp": keras_gmlp.EAMLP(num_heads=4, **shell),
+    "ff_only": keras_gmlp.FeedForwardOnly(token_hidden_dim=20, **shell),
+    "resnet": keras_gmlp.ResNet(14, 4, input_shape=(8, 8, 3), classes=3),
 }
 for name, model in models.items():
-    model.set_weights([w + rng.normal(0, 0.3, w.shape) for w in model.get_weights()])
+    for weight in model.weights:
+        noise = rng.normal(0, 0.3, weight.shape)
+        noise = abs(noise) if weight.name == "moving_variance" else noise
+        weight.assign(keras.ops.convert_to_numpy(weight) + noise)
     path = f"{directory}/{name}-{keras.backend.backend()}"
     model.save(f"{path}.keras")
     np.save(f"{path}.npy", model.predict(images, verbose=0))

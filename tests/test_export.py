@@ -17,6 +17,12 @@ MODELS = {
     "gmlp": (keras_gmlp.gMLP, {"hidden_dim": 64}),
     "amlp": (keras_gmlp.aMLP, {"hidden_dim": 64}),
     "vit": (keras_gmlp.ViT, {"num_heads": 2}),
+    "deit": (keras_gmlp.ViT, {"num_heads": 2, "distillation_token": True}),
+    "mixer": (keras_gmlp.MLPMixer, {}),
+    "resmlp": (keras_gmlp.ResMLP, {}),
+    "eamlp": (keras_gmlp.EAMLP, {"num_heads": 4}),
+    "ff_only": (keras_gmlp.FeedForwardOnly, {"token_hidden_dim": 68}),
+    "resnet": (keras_gmlp.ResNet, {}),
 }
 # Largest logit difference; the logits' own spread is about 3.
 TOLERANCE = {"saved_model": 1e-3, "tflite_float32": 1e-3, "tflite_float16": 0.02, "tflite": 0.3}
@@ -25,12 +31,18 @@ TOLERANCE = {"saved_model": 1e-3, "tflite_float32": 1e-3, "tflite_float16": 0.02
 def random_model(family, **overrides):
     """A model with every weight drawn anew: fresh ones have a zero head and equal gates."""
     function, sizes = MODELS[family]
-    sizes = {"dim": 32, "depth": 2, "patch_size": 4, "classes": 5, **sizes, **overrides}
+    shell = {"dim": 32, "depth": 2, "patch_size": 4}
+    if family == "resnet":
+        shell = {"depth": 14, "width": 8}
+    sizes = {**shell, "classes": 5, **sizes, **overrides}
     model = function(input_shape=(16, 16, 3), **sizes)
     rng = np.random.default_rng(0)
-    model.set_weights(
-        [w + rng.normal(0, 0.3 if w.ndim < 2 else 0.1, w.shape) for w in model.get_weights()]
-    )
+    for weight in model.weights:
+        noise = rng.normal(0, 0.3 if len(weight.shape) < 2 else 0.1, weight.shape)
+        # A variance stays above 0.
+        noise = np.abs(noise) if weight.name == "moving_variance" else noise
+        if "seed" not in weight.name:
+            weight.assign(keras.ops.convert_to_numpy(weight) + noise)
     return model
 
 

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Draws what a trained model has learned: filters, attention, confusion, its surest mistakes."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+PICTURES = ("filters", "attention", "confusion", "mistakes")
+EPILOG = """\
+pictures:
+  filters     the weights over the image's tokens, block by block (gMLP, Mixer, ResMLP, ...)
+  attention   what the blocks of an aMLP or a ViT look at in an image
+  confusion   which classes are taken for which, over the test images
+  mistakes    the test images that the model is surest about and wrong
+
+examples:
+  apps/visualize.py saved_models/gmlp_n4_32-cifar10
+  apps/visualize.py runs/vit_n4_32-digits --only attention --image docs/seven.png
+
+exit codes: 0 done, 1 failure, 2 wrong usage
+"""
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("run", metavar="RUN", help="a folder that apps/train.py made")
+    parser.add_argument("--out", metavar="DIR", help="default: RUN/pictures")
+    parser.add_argument(
+        "--only", nargs="+", choices=PICTURES, metavar="PICTURE", help="default: all that apply"
+    )
+    parser.add_argument("--image", metavar="FILE", help="for attention; default: a test image")
+    parser.add_argument("--data", metavar="NAME|FOLDER", help="to test on; default: the run's")
+    parser.add_argument("--data-dir", metavar="DIR", help="of TensorFlow Datasets")
+    options = parser.parse_args(arguments)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's notes to its developers
+    return options
+
+
+def main(arguments=None):
+    options = parse(arguments)
+    try:
+        for path in draw(options):
+            print(path)
+    except (ValueError, OSError) as error:
+        print(f"visualize: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except ImportError as error:
+        print(f"visualize: {error}. Install: pip install -e '.[train]'", file=sys.stderr)
+        return 1
+    return 0
+
+
+def draw(options):
+    """Draws the pictures and yields their paths."""
+    from keras_gmlp import inference, pictures
+    from keras_gmlp.images import read_image
+
+    directory = Path(options.run)
+    out = Path(options.out or directory / "pictures")
+    wanted = options.only or PICTURES
+    classifier = inference.load(directory / "model.keras")
+    model = classifier.model
+    if "filters" in wanted:
+        yield from attempt(
+            options, lambda p: pictures.draw_spatial_filters(model, p), out, "filters"
+        )
+    needs_data = {"confusion", "mistakes"} & set(wanted)
+    if "attention" in wanted and not options.image:
+        needs_data.add("attention")
+    images = labels = None
+    if needs_data:
+        images, labels, names = test_images(options, directory, classifier)
+    if "attention" in wanted:
+        image = read_image(options.image, classifier.image_shape) if options.image else images[0]
+        title = Path(options.image).name if options.image else f"test image: {names[labels[0]]}"
+        yield from attempt(
+            options,
+            lambda path: pictures.draw_attention(model, image, path, title),
+            out,
+            "attention",
+        )
+    if not {"confusion", "mistakes"} & set(wanted):
+        return
+    logits = model.predict(images, batch_size=250, verbose=0)
+    if "confusion" in wanted:
+        pictures.draw_confusion(labels, logits.argmax(-1), names, out / "confusion.png")
+        yield out / "confusion.png"
+    if "mistakes" in wanted:
+        pictures.draw_mistakes(images, labels, logits, names, out / "mistakes.png")
+        yield out / "mistakes.png"
+
+
+def attempt(options, function, out, name):
+    """Draws a picture that not every family has; says so where it was not asked for by name."""
+    path = out / f"{name}.png"
+    try:
+        function(path)
+    except ValueError as error:
+        if options.only:
+            raise
+        print(f"visualize: no {name}: {error}", file=sys.stderr)
+        return
+    yield path
+
+
+def test_images(options, directory, classifier):
+    import numpy as np
+
+    from keras_gmlp import data
+    from keras_gmlp.files import read_json
+
+    name = options.data or read_json(directory / "recipe.json", {}).get("data")
+    if not name:
+        raise ValueError(f"{directory}: no recipe.json that names the data; give --data.")
+    dataset = data.load(name, classifier.image_shape[:2], options.data_dir)
+    if tuple(dataset.labels) != tuple(classifier.labels):
+        raise ValueError(f"{directory}: the model's classes are not those of {name}.")
+    batches = data.evaluation_batches(dataset).as_numpy_iterator()
+    images, labels = (np.concatenate(part) for part in zip(*batches, strict=True))
+    return images, labels, dataset.labels
+
+
+if __name__ == "__main__":
+    sys.exit(main())

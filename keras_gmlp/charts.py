@@ -1,0 +1,168 @@
+"""Charts of a comparison: one colour for each preset, light paper, labels at the points."""
+
+import statistics
+from pathlib import Path
+
+from keras_gmlp.comparison import summarize
+from keras_gmlp.files import replacing
+
+COSTS = {
+    "parameters": ("parameters (millions)", 1e-6),
+    "flops": ("FLOPs an image (millions)", 1e-6),
+    "latency_ms": ("latency of one image, 8-bit TFLite on one thread (ms)", 1),
+}
+
+
+def draw_comparison(runs, rows, directory):
+    """Draws what the runs allow: accuracy over epochs, over costs, over training images.
+
+    Args:
+        runs: complete `comparison.Run`s.
+        rows: the table's rows, see `comparison.write_results`.
+        directory: where to.
+
+    Returns:
+        The paths of the PNGs.
+    """
+    directory = Path(directory)
+    colours = _colours(list(dict.fromkeys(run.preset for run in runs)))
+    summary = summarize(rows)
+    whole = [line for line in summary if line["fraction"] == 1]
+    paths = []
+    if whole:
+        full = [run for run in runs if run.fraction == 1]
+        paths.append(draw_epochs(full, colours, directory / "epochs.png"))
+        paths.append(draw_costs(whole, colours, directory / "costs.png"))
+    if len({line["fraction"] for line in summary}) > 1:
+        paths.append(draw_fractions(summary, colours, directory / "fractions.png"))
+    return paths
+
+
+def draw_epochs(runs, colours, path):
+    """Test accuracy over epochs: the mean over seeds, and a band from the worst to the best."""
+    figure, axes = _figure()
+    ends = []
+    for preset, colour in colours.items():
+        histories = [run.history() for run in runs if run.preset == preset]
+        if not histories:
+            continue
+        columns = [
+            [100 * float(h[i]["val_accuracy"]) for h in histories]
+            for i in range(min(map(len, histories)))
+        ]
+        epochs = range(1, len(columns) + 1)
+        means = [statistics.mean(column) for column in columns]
+        axes.plot(epochs, means, color=colour, marker=".")
+        if len(histories) > 1:
+            low, high = [min(c) for c in columns], [max(c) for c in columns]
+            axes.fill_between(epochs, low, high, color=colour, alpha=0.15, linewidth=0)
+        ends.append((means[-1], len(columns), preset, colour))
+    _label_ends(axes, ends)
+    axes.set(xlabel="epoch", ylabel="test accuracy (%), averaged weights")
+    return _save(figure, path)
+
+
+def draw_costs(summary, colours, path):
+    """Test accuracy over parameters, FLOPs and latency; a line through what nothing beats."""
+    known = [name for name in COSTS if all(name in line for line in summary)]
+    figure, all_axes = _figure(columns=len(known))
+    for axes, name in zip(all_axes, known, strict=True):
+        label, unit = COSTS[name]
+        points = [(unit * s[name], 100 * s["test_accuracy"], s) for s in summary]
+        for x, y, line in points:
+            spread = 100 * (line["spread"] or 0)
+            axes.errorbar(x, y, yerr=spread or None, fmt="o", color=colours[line["preset"]])
+        front = pareto(points)
+        axes.plot([x for x, _, _ in front], [y for _, y, _ in front], "--", color="0.6", zorder=0)
+        _label_points(axes, points, colours)
+        axes.set(xlabel=label, ylabel="test accuracy (%)")
+        axes.margins(x=0.25, y=0.1)
+    return _save(figure, path)
+
+
+def pareto(points):
+    """Of (cost, accuracy, ...) those that no other beats in both, by cost."""
+    front = []
+    for point in sorted(points, key=lambda p: (p[0], -p[1])):
+        if not front or point[1] > front[-1][1]:
+            front.append(point)
+    return front
+
+
+def draw_fractions(summary, colours, path):
+    """Test accuracy over the share of the training images."""
+    figure, axes = _figure()
+    ends = []
+    for preset, colour in colours.items():
+        lines = sorted((s for s in summary if s["preset"] == preset), key=lambda s: s["fraction"])
+        if len(lines) < 2:
+            continue
+        shares = [100 * s["fraction"] for s in lines]
+        accuracies = [100 * s["test_accuracy"] for s in lines]
+        spreads = [100 * (s["spread"] or 0) for s in lines]
+        axes.errorbar(shares, accuracies, yerr=spreads, color=colour, marker="o", capsize=2)
+        ends.append((accuracies[-1], shares[-1], preset, colour))
+    axes.set_xscale("log")
+    ticks = sorted({100 * s["fraction"] for s in summary})
+    axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    axes.minorticks_off()
+    _label_ends(axes, ends)
+    axes.set(xlabel="training images (% of the set)", ylabel="test accuracy (%)")
+    return _save(figure, path)
+
+
+def _figure(columns=1):
+    from matplotlib.figure import Figure  # without pyplot: no display, no global state
+
+    width = 9 if columns == 1 else 6 * columns
+    figure = Figure(figsize=(width, 5.5), layout="constrained", facecolor="white")
+    axes = figure.subplots(1, columns)
+    for one in [axes] if columns == 1 else axes:
+        one.grid(alpha=0.3)
+        one.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _colours(presets):
+    import matplotlib as mpl
+
+    palette = mpl.colormaps["tab20"].colors
+    order = [*palette[::2], *palette[1::2]]  # the strong ones first
+    return {preset: order[i % len(order)] for i, preset in enumerate(presets)}
+
+
+def _label_ends(axes, ends):
+    """Names at the ends of lines, moved apart where they would overlap."""
+    low, high = axes.get_ylim()
+    gap = (high - low) / 28
+    position = float("inf")
+    for y, x, text, colour in sorted(ends, key=lambda e: -e[0]):
+        position = min(y, position - gap)
+        axes.annotate(
+            f"{text} {y:.1f}",
+            (x, y),
+            (8, 0),
+            textcoords="offset points",
+            va="center",
+            color=colour,
+            fontsize=8,
+        ).xyann = (8, (position - y) / (high - low) * axes.bbox.height * 72 / axes.figure.dpi)
+    axes.margins(x=0.02)
+
+
+def _label_points(axes, points, colours):
+    for x, y, line in points:
+        axes.annotate(
+            line["preset"].removesuffix("_n4_32").removesuffix("_32"),
+            (x, y),
+            (5, 4),
+            textcoords="offset points",
+            color=colours[line["preset"]],
+            fontsize=8,
+        )
+
+
+def _save(figure, path):
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
+    return path

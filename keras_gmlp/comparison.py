@@ -1,0 +1,240 @@
+"""A sweep: presets x seeds x fractions of the training set under one recipe, and its table.
+
+Each run is a folder of its own, which `training.train` fills and resumes; the table is made from
+the folders, so that a sweep that was killed goes on where it was and has each run once.
+"""
+
+import csv
+import dataclasses
+import statistics
+import time
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp import inference
+from keras_gmlp.files import read_json, replacing, write_json
+
+FAILURE = "failed.txt"  # in a run's folder: one line that says why
+COLUMNS = (
+    "preset",
+    "seed",
+    "fraction",
+    "status",
+    "test_accuracy",
+    "train_accuracy",
+    "parameters",
+    "flops",
+    "latency_ms",
+    "epochs",
+    "seconds",
+    "images_per_second",
+    "data",
+    "recipe",
+    "backend",
+    "processor",
+    "versions",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One training run of a sweep, in a folder of its own under `root`."""
+
+    preset: str
+    seed: int
+    fraction: float
+    root: Path
+
+    @property
+    def directory(self):
+        part = "" if self.fraction == 1 else f"-{self.fraction:g}"
+        return Path(self.root) / f"{self.preset}{part}-seed{self.seed}"
+
+    @property
+    def name(self):
+        return self.directory.name
+
+    @property
+    def complete(self):
+        return (self.directory / "metrics.json").exists()
+
+    @property
+    def failed(self):
+        return not self.complete and (self.directory / FAILURE).exists()
+
+    def fail(self, reason):
+        """Records why the run failed."""
+        with replacing(self.directory / FAILURE) as temporary:
+            temporary.write_text(" ".join(reason.split()) + "\n")
+
+    def forget_failure(self):
+        (self.directory / FAILURE).unlink(missing_ok=True)
+
+    def history(self):
+        """Rows of history.csv, dicts; none before the first epoch."""
+        path = self.directory / "history.csv"
+        if not path.exists():
+            return []
+        with path.open(newline="") as file:
+            return list(csv.DictReader(file))
+
+    def row(self, costs=None):
+        """The run's row of the table, a dict with `COLUMNS` as keys."""
+        recipe = read_json(self.directory / "recipe.json", {})
+        metrics = read_json(self.directory / "metrics.json", {})
+        environment = recipe.get("environment", {})
+        found = {
+            **{name: metrics[name] for name in COLUMNS if name in metrics},
+            **{name: recipe[name] for name in ("data", "recipe") if name in recipe},
+            **{name: environment.get(name) for name in ("backend", "processor")},
+            **(costs or {}).get(self.preset, {}),
+            "preset": self.preset,
+            "seed": self.seed,
+            "fraction": self.fraction,
+            "status": self._status(),
+            "versions": " ".join(f"{k}={v}" for k, v in environment.get("versions", {}).items()),
+        }
+        return {name: found.get(name, "") for name in COLUMNS}
+
+    def _status(self):
+        if self.complete:
+            return "complete"
+        if self.failed:
+            return "failed: " + (self.directory / FAILURE).read_text().strip()
+        return f"{len(self.history())} epochs so far"
+
+
+def plan(presets, seeds, fractions, root):
+    """All runs of a sweep, the first seed and the whole training set first."""
+    return [
+        Run(preset, seed, fraction, Path(root))
+        for seed in seeds
+        for fraction in sorted(fractions, reverse=True)
+        for preset in presets
+    ]
+
+
+def write_results(runs, path, costs=None):
+    """Writes the table, one row a run, as CSV; returns its rows.
+
+    Args:
+        runs: the sweep's.
+        path: of the CSV.
+        costs: for each preset a dict with `flops` and `latency_ms`, where they are known.
+    """
+    rows = [run.row(costs) for run in runs]
+    with replacing(path) as temporary, temporary.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+    return rows
+
+
+def summarize(rows):
+    """Complete rows, gathered over their seeds, the most accurate first.
+
+    Returns:
+        Dicts with the preset, the fraction, the number of seeds, and each figure's mean over the
+        seeds; `spread` is the standard deviation of the test accuracy (`None` for one seed).
+    """
+    groups = {}
+    for row in rows:
+        if row["status"] == "complete":
+            groups.setdefault((row["preset"], row["fraction"]), []).append(row)
+    summary = []
+    for (preset, fraction), group in groups.items():
+        accuracies = [row["test_accuracy"] for row in group]
+        means = {
+            name: statistics.mean(values)
+            for name in COLUMNS
+            if (values := [r[name] for r in group if isinstance(r[name], int | float)])
+        }
+        spread = statistics.stdev(accuracies) if len(group) > 1 else None
+        summary.append(
+            {**means, "preset": preset, "fraction": fraction, "seeds": len(group), "spread": spread}
+        )
+    return sorted(summary, key=lambda s: (-s["fraction"], -s["test_accuracy"]))
+
+
+def to_markdown(rows, command):
+    """The table for people: one line for each preset and fraction, then what failed."""
+    summary = summarize(rows)
+    some = next((row for row in rows if row["status"] == "complete"), {})
+    lines = [
+        f"{some.get('data', '')}, recipe `{some.get('recipe', '')}`, Keras on "
+        f"{some.get('backend', '')}, {some.get('processor', '')} ({some.get('versions', '')}).",
+        "",
+        f"Made by `{command}`.",
+        "",
+        "| preset | data | seeds | test accuracy | on training images | parameters | MFLOPs "
+        "| ms an image | epochs | images/s |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for line in summary:
+        spread = "" if line["spread"] is None else f" ± {100 * line['spread']:.2f}"
+        cells = (
+            f"`{line['preset']}`",
+            f"{100 * line['fraction']:g} %",
+            str(line["seeds"]),
+            f"{100 * line['test_accuracy']:.2f}{spread} %",
+            f"{100 * line['train_accuracy']:.2f} %" if "train_accuracy" in line else "",
+            f"{line['parameters']:,.0f}",
+            f"{line['flops'] / 1e6:.0f}" if "flops" in line else "",
+            f"{line['latency_ms']:.2f}" if "latency_ms" in line else "",
+            f"{line['epochs']:g}",
+            f"{line['images_per_second']:.0f}" if "images_per_second" in line else "",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    unfinished = [row for row in rows if row["status"] != "complete"]
+    if unfinished:
+        lines += ["", "Not in the table:", ""]
+        lines += [
+            f"- `{row['preset']}`, seed {row['seed']}, {100 * row['fraction']:g} %: {row['status']}"
+            for row in unfinished
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def measure_costs(runs, repeats=200):
+    """FLOPs of each preset, and the latency of its 8-bit TFLite file, measured in turns.
+
+    Args:
+        runs: complete runs; of each preset the first with the whole training set is measured.
+        repeats: times that each file classifies one image, on one thread.
+
+    Returns:
+        For each preset a dict with `flops` (where JAX is installed) and `latency_ms`, the median.
+    """
+    from keras_gmlp.complexity import flops
+    from keras_gmlp.export import export_run
+
+    first = {run.preset: run for run in sorted(runs, key=lambda run: run.fraction)}
+    classifiers, costs = {}, {}
+    for preset, run in first.items():
+        path = run.directory / "model.tflite"
+        if not path.exists():
+            export_run(run.directory, ["tflite"])
+        classifiers[preset] = inference.load(path, threads=1)
+        labels = len(classifiers[preset].labels)
+        known = read_json(run.directory / "costs.json")
+        if known is None:
+            shape = classifiers[preset].image_shape
+            known = {"flops": flops(preset, input_shape=shape, classes=labels)}
+            write_json(run.directory / "costs.json", known)
+        costs[preset] = {name: value for name, value in known.items() if value is not None}
+    for preset, seconds in _latencies(classifiers, repeats).items():
+        costs[preset]["latency_ms"] = round(1000 * seconds, 3)
+    return costs
+
+
+def _latencies(classifiers, repeats):
+    """Median seconds of each; one image of each in turn, so that all meet the same disturbances."""
+    times = {name: [] for name in classifiers}
+    images = {name: np.zeros((1, *c.image_shape), "uint8") for name, c in classifiers.items()}
+    for _ in range(repeats):
+        for name, classifier in classifiers.items():
+            began = time.perf_counter()
+            classifier.logits(images[name])
+            times[name].append(time.perf_counter() - began)
+    return {name: statistics.median(found) for name, found in times.items()}

@@ -1,0 +1,199 @@
+"""Sweeps: what their table says, and what a kill leaves behind."""
+
+import csv
+import importlib.util
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from keras_gmlp import charts, comparison
+from keras_gmlp.comparison import COLUMNS, Run, plan, summarize, to_markdown, write_results
+
+APPS = Path(__file__).resolve().parent.parent / "apps"
+COSTS = {"a": {"flops": 2e6, "latency_ms": 0.5}, "b": {"flops": 4e6, "latency_ms": 0.4}}
+
+
+def finished(run, accuracy, epochs=2, **metrics):
+    """Leaves in a run's folder what training leaves there."""
+    run.directory.mkdir(parents=True)
+    found = {"test_accuracy": accuracy, "train_accuracy": 0.9, "parameters": 1000, **metrics}
+    found |= {"epochs": epochs, "seconds": 4.0, "images_per_second": 50.0}
+    (run.directory / "metrics.json").write_text(json.dumps(found))
+    recipe = {"data": "shades", "recipe": "quick"}
+    recipe["environment"] = {"backend": "jax", "processor": "abacus", "versions": {"keras": "3"}}
+    (run.directory / "recipe.json").write_text(json.dumps(recipe))
+    lines = [f"{i},{accuracy * (i + 1) / epochs}" for i in range(epochs)]
+    (run.directory / "history.csv").write_text("\n".join(["epoch,val_accuracy", *lines]) + "\n")
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Two seeds of `a`, one of `b` that failed, and `a` on half of the data."""
+    runs = plan(["a", "b"], [0, 1], [0.5, 1.0], tmp_path / "runs")
+    for run, accuracy in zip(runs, [0.5, None, 0.4, 0.3, 0.7, 0.2, 0.4, None], strict=True):
+        if accuracy:
+            finished(run, accuracy)
+    runs[1].fail("out of\nmemory")
+    return runs
+
+
+def test_plan_has_each_combination_once_whole_set_first(tmp_path):
+    runs = plan(["a", "b"], [0, 1], [0.5, 1.0], tmp_path)
+    assert [run.name for run in runs] == [
+        "a-seed0",
+        "b-seed0",
+        "a-0.5-seed0",
+        "b-0.5-seed0",
+        "a-seed1",
+        "b-seed1",
+        "a-0.5-seed1",
+        "b-0.5-seed1",
+    ]
+
+
+def test_table_has_each_run_once(runs, tmp_path):
+    write_results(runs, tmp_path / "results.csv", COSTS)
+    write_results(runs, tmp_path / "results.csv", COSTS)
+    with open(tmp_path / "results.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == COLUMNS
+    assert [(row["preset"], row["seed"], row["fraction"]) for row in rows] == [
+        (run.preset, str(run.seed), str(run.fraction)) for run in runs
+    ]
+    first, failed, *_, missing = rows
+    assert (first["test_accuracy"], first["flops"], first["latency_ms"]) == (
+        "0.5",
+        "2000000.0",
+        "0.5",
+    )
+    assert (first["backend"], first["versions"], first["status"]) == ("jax", "keras=3", "complete")
+    assert (failed["status"], failed["test_accuracy"]) == ("failed: out of memory", "")
+    assert missing["status"] == "0 epochs so far"
+
+
+def test_summary_gathers_the_seeds(runs, tmp_path):
+    rows = write_results(runs, tmp_path / "results.csv", COSTS)
+    summary = {(line["preset"], line["fraction"]): line for line in summarize(rows)}
+    whole = summary["a", 1.0]
+    assert (whole["seeds"], whole["test_accuracy"]) == (2, pytest.approx(0.6))
+    assert whole["spread"] == pytest.approx(0.1 * 2**0.5)  # of 0.5 and 0.7, with n - 1
+    assert summary["b", 1.0]["spread"] is None
+    assert list(summary) == [("a", 1.0), ("b", 1.0), ("a", 0.5), ("b", 0.5)]
+
+
+def test_table_for_people(runs, tmp_path):
+    rows = write_results(runs, tmp_path / "results.csv", COSTS)
+    text = to_markdown(rows, "apps/compare.py a b")
+    assert "Made by `apps/compare.py a b`." in text
+    assert "| `a` | 100 % | 2 | 60.00 ± 14.14 % | 90.00 % | 1,000 | 2 | 0.50 | 2 | 50 |" in text
+    assert "- `b`, seed 0, 100 %: failed: out of memory" in text
+
+
+def test_pareto_front():
+    points = [(1, 50), (2, 40), (2, 60), (3, 60), (4, 70)]
+    assert charts.pareto(points) == [(1, 50), (2, 60), (4, 70)]
+
+
+def test_charts(runs, tmp_path):
+    rows = write_results(runs, tmp_path / "results.csv", COSTS)
+    complete = [run for run in runs if run.complete]
+    paths = charts.draw_comparison(complete, rows, tmp_path)
+    assert [path.name for path in paths] == ["epochs.png", "costs.png", "fractions.png"]
+    for path in paths:
+        with Image.open(path) as image:
+            assert min(image.size) > 300
+
+
+def test_failure_is_forgotten_once_the_run_is_complete(tmp_path):
+    run = Run("a", 0, 1.0, tmp_path)
+    run.fail("no memory")
+    assert run.failed
+    (run.directory / "metrics.json").write_text("{}")
+    assert not run.failed
+
+
+def app():
+    spec = importlib.util.spec_from_file_location("app_compare", APPS / "compare.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
+        (["gmlp_n4_32", "--recipe", "fast"], "There are: quick"),
+        (["gmlp_n4_32", "--fractions", "0"], "must be in (0, 1]"),
+        (["gmlp_n4_32", "--jobs", "0"], "at least 1"),
+        ([], "required: PRESET"),
+    ],
+)
+def test_wrong_usage(arguments, reason, capsys):
+    with pytest.raises(SystemExit) as caught:
+        app().main(arguments)
+    assert caught.value.code == 2
+    assert reason in capsys.readouterr().err
+
+
+SWEEP = [
+    *("gmlp_n4_32", "resmlp_n4_32", "--data", "digits", "--seeds", "0", "1", "--epochs", "2"),
+    *("--jobs", "2", "--", "--image-size", "8", "--precision", "float32"),
+]
+
+
+@pytest.mark.slow
+def test_sweep_killed_twice_has_each_run_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(comparison, "measure_costs", lambda runs: {})
+    command = [sys.executable, str(APPS / "compare.py"), *SWEEP]
+    command[4:4] = ["--out", str(tmp_path)]
+    histories = tmp_path / "runs"
+    for epochs in (1, 3):  # in all, when it is killed
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + 600  # of a machine at work on other things
+            while rows_of(histories) < epochs and process.poll() is None:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+    code = app().main(command[2:])
+    assert code == 0
+    assert "results.md" in capsys.readouterr().out
+    with open(tmp_path / "results.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    found = [(row["preset"], row["seed"], row["status"], row["epochs"]) for row in rows]
+    assert found == [
+        ("gmlp_n4_32", "0", "complete", "2"),
+        ("resmlp_n4_32", "0", "complete", "2"),
+        ("gmlp_n4_32", "1", "complete", "2"),
+        ("resmlp_n4_32", "1", "complete", "2"),
+    ]
+    for path in histories.glob("*/history.csv"):
+        with path.open(newline="") as file:
+            assert [row["epoch"] for row in csv.DictReader(file)] == ["0", "1"]
+
+
+def rows_of(directory):
+    """Epochs that all runs have recorded so far."""
+    return sum(max(0, len(p.read_text().splitlines()) - 1) for p in directory.glob("*/history.csv"))
+
+
+@pytest.mark.slow
+def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(comparison, "measure_costs", lambda runs: {})
+    arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--seeds", "-1", "0", "--epochs", "1"]
+    arguments += ["--", "--image-size", "8", "--precision", "float32"]
+    assert app().main(arguments) == 1
+    with open(tmp_path / "results.csv", newline="") as file:
+        failed, complete = list(csv.DictReader(file))
+    assert "seed must be in" in failed["status"]
+    assert complete["status"] == "complete"
+    assert "gmlp_n4_32 seed -1: failed" in capsys.readouterr().err
