@@ -143,7 +143,8 @@ def main(arguments=None):
 
 
 def stop_with_parent():
-    sys.stdin.buffer.read()
+    while os.read(0, 1):  # not sys.stdin, whose lock a thread would hold at the program's end
+        pass
     os._exit(130)
 
 

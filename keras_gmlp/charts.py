@@ -135,18 +135,19 @@ def _label_ends(axes, ends):
     """Names at the ends of lines, moved apart where they would overlap."""
     low, high = axes.get_ylim()
     gap = (high - low) / 28
+    points = axes.bbox.height * 72 / axes.figure.dpi / (high - low)  # for each unit of y
     position = float("inf")
     for y, x, text, colour in sorted(ends, key=lambda e: -e[0]):
         position = min(y, position - gap)
         axes.annotate(
             f"{text} {y:.1f}",
             (x, y),
-            (8, 0),
+            (8, points * (position - y)),
             textcoords="offset points",
             va="center",
             color=colour,
             fontsize=8,
-        ).xyann = (8, (position - y) / (high - low) * axes.bbox.height * 72 / axes.figure.dpi)
+        )
     axes.margins(x=0.02)
 
 
