@@ -33,6 +33,9 @@ def parse(arguments):
     )
     parser.add_argument("--data", metavar="NAME|FOLDER", help="to check on; default: the run's")
     parser.add_argument("--data-dir", metavar="DIR", help="of TensorFlow Datasets")
+    parser.add_argument(
+        "--fold", action="store_true", help="of a ResMLP: fold Affine and LayerScale away first"
+    )
     parser.add_argument("--no-check", action="store_true", help="export alone")
     parser.add_argument("--json", action="store_true", help="print what the checks found as JSON")
     options = parser.parse_args(arguments)
@@ -69,7 +72,8 @@ def run(options):
         shape = recipe.get("image_shape") or inference.load(directory / "model.keras").image_shape
         dataset = data.load(name, tuple(shape[:2]), options.data_dir)
     report = (lambda text: None) if options.json else lambda text: print(text, flush=True)
-    return export_run(directory, options.formats or FORMATS, dataset, report)
+    formats = options.formats or FORMATS
+    return export_run(directory, formats, dataset, report, folded=options.fold)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     ],
     submod_attrs={
         "presets": ["PRESETS", "build"],
-        "layers.resmlp": ["fold"],
+        "layers": ["fold"],
         "resnet": ["ResNet"],
         "shell": ["image_classifier"],
         "vision": ["EAMLP", "FeedForwardOnly", "MLPMixer", "ResMLP", "ViT", "aMLP", "gMLP"],

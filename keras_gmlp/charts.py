@@ -40,7 +40,7 @@ def draw_comparison(runs, rows, directory):
 
 def draw_epochs(runs, colours, path):
     """Test accuracy over epochs: the mean over seeds, and a band from the worst to the best."""
-    figure, axes = _figure()
+    figure, (axes,) = _figure()
     ends = []
     for preset, colour in colours.items():
         histories = [run.history() for run in runs if run.preset == preset]
@@ -91,7 +91,7 @@ def pareto(points):
 
 def draw_fractions(summary, colours, path):
     """Test accuracy over the share of the training images."""
-    figure, axes = _figure()
+    figure, (axes,) = _figure()
     ends = []
     for preset, colour in colours.items():
         lines = sorted((s for s in summary if s["preset"] == preset), key=lambda s: s["fraction"])
@@ -116,11 +116,11 @@ def _figure(columns=1):
 
     width = 9 if columns == 1 else 6 * columns
     figure = Figure(figsize=(width, 5.5), layout="constrained", facecolor="white")
-    axes = figure.subplots(1, columns)
-    for one in [axes] if columns == 1 else axes:
-        one.grid(alpha=0.3)
-        one.spines[["top", "right"]].set_visible(False)
-    return figure, axes
+    all_axes = figure.subplots(1, columns, squeeze=False)[0]
+    for axes in all_axes:
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, all_axes
 
 
 def _colours(presets):

@@ -17,12 +17,12 @@ from pathlib import Path
 import keras
 import numpy as np
 
-import keras_gmlp.layers
 import keras_gmlp.objective  # noqa: F401 (registers what a .keras file names)
 from keras_gmlp import inference
 from keras_gmlp.data import evaluation_batches
 from keras_gmlp.errors import one_line_errors
 from keras_gmlp.files import read_json, replacing, write_json
+from keras_gmlp.layers import fold
 
 FORMATS = {
     "tflite": "model.tflite",  # 8-bit weights, float activations
@@ -100,7 +100,9 @@ def check(path, images, expected, labels):
     }
 
 
-def export_run(directory, formats=tuple(FORMATS), data=None, report=lambda text: None):
+def export_run(
+    directory, formats=tuple(FORMATS), data=None, report=lambda text: None, *, folded=False
+):
     """Exports the `model.keras` of a run's folder, checks each file, and records what it found.
 
     Args:
@@ -108,12 +110,14 @@ def export_run(directory, formats=tuple(FORMATS), data=None, report=lambda text:
         formats: keys of `FORMATS`.
         data: the `ImageData` whose test split the exports are checked on; `None` for no check.
         report: called with a line of text as the work goes on.
+        folded: export `fold(model)`, of a ResMLP; it is compared with the model as it was.
 
     Returns:
         What `check` found, by format; also written to metrics.json under `"exports"`.
 
     Raises:
-        ValueError: no model in the folder, a damaged one, or an unknown format.
+        ValueError: no model in the folder, a damaged one, one that does not fold, or an unknown
+            format.
         RuntimeError: a conversion failed.
     """
     directory = Path(directory)
@@ -130,7 +134,8 @@ def export_run(directory, formats=tuple(FORMATS), data=None, report=lambda text:
             "that it was trained on."
         )
     report(f"exporting {', '.join(formats)}")
-    paths = export(source.model, directory, formats, source.labels, card)
+    model = fold(source.model) if folded else source.model
+    paths = export(model, directory, formats, source.labels, card)
     if data is None:
         return {}
     report("checking against the Keras model on the test images")

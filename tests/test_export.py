@@ -20,7 +20,8 @@ MODELS = {
     "deit": (keras_gmlp.ViT, {"num_heads": 2, "distillation_token": True}),
     "mixer": (keras_gmlp.MLPMixer, {}),
     "resmlp": (keras_gmlp.ResMLP, {}),
-    "eamlp": (keras_gmlp.EAMLP, {"num_heads": 4}),
+    # With random memories all tokens get the same: a class token would hardly know the image.
+    "eamlp": (keras_gmlp.EAMLP, {"num_heads": 4, "class_token": False}),
     "ff_only": (keras_gmlp.FeedForwardOnly, {"token_hidden_dim": 68}),
     "resnet": (keras_gmlp.ResNet, {}),
 }
@@ -141,6 +142,27 @@ def test_export_of_a_run_records_what_it_found(tmp_path, images):
     assert metrics == {"test_accuracy": 0.5, "exports": found}
     assert inference.read_card(tmp_path / "model_float32.tflite")["test_accuracy"] == 0.5
     assert any("top1_agreement 1.0" in line for line in lines)
+
+
+def test_folded_export_agrees_with_the_model_as_it_was(tmp_path, images):
+    model = random_model("resmlp")
+    model.save(tmp_path / "model.keras")
+    (tmp_path / "labels.txt").write_text("\n".join("abcde"))
+    labels = model.predict(images, verbose=0).argmax(-1)
+    split = tf.data.Dataset.from_tensor_slices((images, labels))
+    data = ImageData("random", tuple("abcde"), (16, 16, 3), split, split)
+    found = export_run(tmp_path, ["tflite_float32"], data, folded=True)["tflite_float32"]
+    assert found["max_logit_difference"] < 1e-3
+    # Two Affines and two LayerScales of 32 channels a block, and the last Affine; a shift comes in.
+    folded = (tmp_path / "model_float32.tflite").stat().st_size
+    export_run(tmp_path, ["tflite_float32"], data)
+    assert folded != (tmp_path / "model_float32.tflite").stat().st_size
+
+
+def test_what_does_not_fold(tmp_path):
+    random_model("gmlp").save(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match="fold takes a ResMLP"):
+        export_run(tmp_path, ["tflite_float32"], folded=True)
 
 
 def test_weights_move_between_float32_and_mixed(images):

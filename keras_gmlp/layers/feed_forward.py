@@ -1,7 +1,7 @@
 """Feed-forward only: "Do You Even Need Attention?", https://arxiv.org/abs/2105.02723."""
 
 import keras
-from keras import layers
+from keras import ops
 
 from keras_gmlp.layers.mixer import TokenMLP
 from keras_gmlp.layers.residual import ResidualBlock, check_tokens
@@ -38,19 +38,24 @@ class FeedForwardOnlyBlock(ResidualBlock):
         self.token_hidden_dim = token_hidden_dim
         self.token_mlp = TokenMLP(token_hidden_dim, dtype=self.dtype_policy, name="token_mlp")
 
-    def make_norm(self, name):
-        axis = -1 if name == "norm1" else 1  # of channels, of tokens
-        own = {"dtype": self.dtype_policy, "name": name}
-        return layers.LayerNormalization(axis=axis, epsilon=1e-6, **own)
+    def build_norms(self, input_shape):
+        check_tokens(self, input_shape)
+        batch, tokens, dim = input_shape
+        self.norm1.build(input_shape)
+        self.norm2.build((batch, dim, tokens))
 
     def build_mixer(self, input_shape):
-        check_tokens(self, input_shape)
         self.token_mlp.build(input_shape)
+
+    def mix_tokens(self, x):
+        # Turned by hand: Keras' own norm takes no other axis than the last under PyTorch.
+        x = self.norm2(ops.transpose(x, (0, 2, 1)))  # (b, n, d) -> (b, d, n)
+        return self.token_mlp(ops.transpose(x, (0, 2, 1)))
 
     def call(self, inputs, training=None):
         x = self.dropout1(self.mix_channels(self.norm1(inputs)), training=training)
         inputs = inputs + self.drop_path1(x, training=training)
-        x = self.dropout2(self.token_mlp(self.norm2(inputs)), training=training)
+        x = self.dropout2(self.mix_tokens(inputs), training=training)
         return inputs + self.drop_path2(x, training=training)
 
     def get_config(self):

@@ -36,6 +36,10 @@ class ResidualBlock(layers.Layer):
     def make_norm(self, name):
         return layers.LayerNormalization(epsilon=1e-6, dtype=self.dtype_policy, name=name)
 
+    def build_norms(self, input_shape):
+        self.norm1.build(input_shape)
+        self.norm2.build(input_shape)
+
     def build_mixer(self, input_shape):
         raise NotImplementedError
 
@@ -46,9 +50,8 @@ class ResidualBlock(layers.Layer):
         return self.shrink(self.expand(x))
 
     def build(self, input_shape):
-        self.norm1.build(input_shape)
+        self.build_norms(input_shape)
         self.build_mixer(input_shape)
-        self.norm2.build(input_shape)
         self.expand.build(input_shape)
         self.shrink = layers.Dense(input_shape[-1], dtype=self.dtype_policy, name="shrink")
         self.shrink.build((*input_shape[:-1], self.hidden_dim))
