@@ -204,7 +204,7 @@ def measure_costs(runs, repeats=200):
         repeats: times that each file classifies one image, on one thread.
 
     Returns:
-        For each preset a dict with `flops` (where PyTorch is installed) and the median `latency_ms`.
+        For each preset a dict with `flops` (with PyTorch installed) and the median `latency_ms`.
     """
     from keras_gmlp.complexity import flops
     from keras_gmlp.export import export_run
