@@ -10,12 +10,14 @@ demo: $(VENV)/.installed
 	$(RUN) apps/classify.py docs/seven.png --model runs/demo --top 3
 
 # What computes runs on each backend, the rest on one.
-ON_EACH := tests/layers tests/test_vision.py tests/test_objective.py tests/test_training.py
+ON_EACH := tests/layers tests/test_vision.py tests/test_resnet.py tests/test_objective.py \
+	tests/test_training.py
+PYTEST := $(RUN) -m pytest --numprocesses auto --dist loadfile
 
 test: $(VENV)/.installed lint
-	KERAS_BACKEND=tensorflow $(RUN) -m pytest
-	KERAS_BACKEND=jax $(RUN) -m pytest $(ON_EACH)
-	KERAS_BACKEND=torch $(RUN) -m pytest $(ON_EACH) tests/test_export.py
+	KERAS_BACKEND=tensorflow $(PYTEST)
+	KERAS_BACKEND=jax $(PYTEST) $(ON_EACH)
+	KERAS_BACKEND=torch $(PYTEST) $(ON_EACH) tests/test_export.py
 
 lint: $(VENV)/.installed
 	$(RUN) -m ruff check .

@@ -1,0 +1,320 @@
+"""Published names to ours and back: one table a family, strict in both directions."""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+from keras import ops
+
+from keras_gmlp.layers import (
+    FeedForwardOnlyBlock,
+    GMLPBlock,
+    MixerBlock,
+    ResMLPBlock,
+    TransformerBlock,
+)
+
+# Rows of (theirs, ours, kind); "{}" stands for the number of the block.
+_MLP = (
+    ("blocks.{}.mlp_channels.fc1", "block_{}/expand", "dense"),
+    ("blocks.{}.mlp_channels.fc2", "block_{}/shrink", "dense"),
+)
+_ENDS = (
+    ("stem.proj", "stem/projection", "convolution"),
+    ("norm", "norm", "norm"),
+    ("head", "head", "dense"),
+)
+_NORMS = (
+    ("blocks.{}.norm1", "block_{}/norm1", "norm"),
+    ("blocks.{}.norm2", "block_{}/norm2", "norm"),
+)
+_TOKENS = (
+    ("cls_token", "class_token/token", "array"),
+    ("pos_embed", "position/embedding", "array"),
+    ("patch_embed.proj", "stem/projection", "convolution"),
+    ("norm", "norm", "norm"),
+    ("head", "head", "dense"),
+)
+_DISTILLED = (
+    ("dist_token", "distillation_token/token", "array"),
+    ("head_dist", "head_distillation", "dense"),
+)
+TABLES = {
+    GMLPBlock: {
+        "timm": (
+            *_ENDS,
+            *_MLP,
+            ("blocks.{}.norm", "block_{}/norm", "norm"),
+            ("blocks.{}.mlp_channels.gate.norm", "block_{}/gate/norm", "norm"),
+            ("blocks.{}.mlp_channels.gate.proj", "block_{}/gate/spatial", "dense"),
+        )
+    },
+    MixerBlock: {
+        "timm": (
+            *_ENDS,
+            *_MLP,
+            *_NORMS,
+            ("blocks.{}.mlp_tokens.fc1", "block_{}/token_mlp/expand", "dense"),
+            ("blocks.{}.mlp_tokens.fc2", "block_{}/token_mlp/shrink", "dense"),
+        ),
+        "flax": (
+            ("stem", "stem/projection", "flax"),
+            ("MixerBlock_{}/LayerNorm_0", "block_{}/norm1", "flax norm"),
+            ("MixerBlock_{}/token_mixing/Dense_0", "block_{}/token_mlp/expand", "flax"),
+            ("MixerBlock_{}/token_mixing/Dense_1", "block_{}/token_mlp/shrink", "flax"),
+            ("MixerBlock_{}/LayerNorm_1", "block_{}/norm2", "flax norm"),
+            ("MixerBlock_{}/channel_mixing/Dense_0", "block_{}/expand", "flax"),
+            ("MixerBlock_{}/channel_mixing/Dense_1", "block_{}/shrink", "flax"),
+            ("pre_head_layer_norm", "norm", "flax norm"),
+            ("head", "head", "flax"),
+        ),
+    },
+    ResMLPBlock: {
+        "timm": (
+            ("stem.proj", "stem/projection", "convolution"),
+            ("blocks.{}.norm1", "block_{}/norm1", "affine"),
+            ("blocks.{}.linear_tokens", "block_{}/spatial", "dense"),
+            ("blocks.{}.ls1", "block_{}/scale1/gamma", "array"),
+            ("blocks.{}.norm2", "block_{}/norm2", "affine"),
+            *_MLP,
+            ("blocks.{}.ls2", "block_{}/scale2/gamma", "array"),
+            ("norm", "norm", "affine"),
+            ("head", "head", "dense"),
+        ),
+        "release": (
+            ("patch_embed.proj", "stem/projection", "convolution"),
+            ("blocks.{}.norm1", "block_{}/norm1", "affine"),
+            ("blocks.{}.attn", "block_{}/spatial", "dense"),
+            ("blocks.{}.gamma_1", "block_{}/scale1/gamma", "array"),
+            ("blocks.{}.norm2", "block_{}/norm2", "affine"),
+            ("blocks.{}.mlp.fc1", "block_{}/expand", "dense"),
+            ("blocks.{}.mlp.fc2", "block_{}/shrink", "dense"),
+            ("blocks.{}.gamma_2", "block_{}/scale2/gamma", "array"),
+            ("norm", "norm", "affine"),
+            ("head", "head", "dense"),
+        ),
+    },
+    TransformerBlock: {
+        "timm": (
+            *_TOKENS,
+            *_NORMS,
+            ("blocks.{}.attn.qkv", "block_{}/attention", "qkv"),
+            ("blocks.{}.attn.proj", "block_{}/attention/attention_output", "heads"),
+            ("blocks.{}.mlp.fc1", "block_{}/expand", "dense"),
+            ("blocks.{}.mlp.fc2", "block_{}/shrink", "dense"),
+        ),
+        "flax": (
+            ("cls", "class_token/token", "array"),
+            ("Transformer/posembed_input/pos_embedding", "position/embedding", "array"),
+            ("embedding", "stem/projection", "flax"),
+            ("Transformer/encoderblock_{}/LayerNorm_0", "block_{}/norm1", "flax norm"),
+            *(
+                (
+                    f"Transformer/encoderblock_{{}}/MultiHeadDotProductAttention_1/{theirs}",
+                    f"block_{{}}/attention/{ours}",
+                    "flax",
+                )
+                for theirs, ours in (
+                    ("query", "query"),
+                    ("key", "key"),
+                    ("value", "value"),
+                    ("out", "attention_output"),
+                )
+            ),
+            ("Transformer/encoderblock_{}/LayerNorm_2", "block_{}/norm2", "flax norm"),
+            ("Transformer/encoderblock_{}/MlpBlock_3/Dense_0", "block_{}/expand", "flax"),
+            ("Transformer/encoderblock_{}/MlpBlock_3/Dense_1", "block_{}/shrink", "flax"),
+            ("Transformer/encoder_norm", "norm", "flax norm"),
+            ("head", "head", "flax"),
+        ),
+    },
+    FeedForwardOnlyBlock: {
+        "release": (
+            *_TOKENS,
+            *_NORMS,
+            ("blocks.{}.mlp1.fc1", "block_{}/expand", "dense"),
+            ("blocks.{}.mlp1.fc2", "block_{}/shrink", "dense"),
+            ("blocks.{}.mlp2.fc1", "block_{}/token_mlp/expand", "dense"),
+            ("blocks.{}.mlp2.fc2", "block_{}/token_mlp/shrink", "dense"),
+        )
+    },
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Link:
+    """One array of theirs, the weights of ours that it becomes, and the way there and back."""
+
+    theirs: str
+    ours: tuple[str, ...]
+    forward: Callable  # (array, shapes of ours) -> arrays of ours
+    backward: Callable  # (arrays of ours) -> array
+
+
+def _same(theirs, ours):
+    # Theirs may carry axes of length 1, as an Affine's (1, 1, d) does.
+    return Link(theirs, (ours,), lambda a, shapes: [a.reshape(shapes[0])], lambda w: w[0])
+
+
+def _transposed(theirs, ours, axes, back):
+    return Link(
+        theirs,
+        (ours,),
+        lambda a, shapes: [a.transpose(axes)],
+        lambda w: w[0].transpose(back),
+    )
+
+
+def _dense(theirs, ours):
+    yield _transposed(f"{theirs}.weight", f"{ours}/kernel", (1, 0), (1, 0))
+    yield _same(f"{theirs}.bias", f"{ours}/bias")
+
+
+def _convolution(theirs, ours):
+    yield _transposed(f"{theirs}.weight", f"{ours}/kernel", (2, 3, 1, 0), (3, 2, 0, 1))
+    yield _same(f"{theirs}.bias", f"{ours}/bias")
+
+
+def _pairs(theirs_suffixes, ours_suffixes):
+    def links(theirs, ours):
+        for t, o in zip(theirs_suffixes, ours_suffixes, strict=True):
+            yield _same(theirs + t, ours + o)
+
+    return links
+
+
+def _qkv(theirs, ours):
+    """One matrix (3d, d), rows ordered query, key, value, then heads."""
+    names = ("query", "key", "value")
+
+    def kernels(array, shapes):
+        return [part.T.reshape(s) for part, s in zip(np.split(array, 3), shapes, strict=True)]
+
+    def matrix(weights):
+        return np.concatenate([w.reshape(len(w), -1).T for w in weights])
+
+    def biases(array, shapes):
+        return [part.reshape(s) for part, s in zip(np.split(array, 3), shapes, strict=True)]
+
+    kernel_paths = tuple(f"{ours}/{name}/kernel" for name in names)
+    bias_paths = tuple(f"{ours}/{name}/bias" for name in names)
+    yield Link(f"{theirs}.weight", kernel_paths, kernels, matrix)
+    yield Link(
+        f"{theirs}.bias", bias_paths, biases, lambda w: np.concatenate([b.ravel() for b in w])
+    )
+
+
+def _heads(theirs, ours):
+    """The output projection: (d, heads x size) there, (heads, size, d) here."""
+    yield Link(
+        f"{theirs}.weight",
+        (f"{ours}/kernel",),
+        lambda a, shapes: [a.T.reshape(shapes[0])],
+        lambda w: w[0].reshape(-1, w[0].shape[-1]).T,
+    )
+    yield _same(f"{theirs}.bias", f"{ours}/bias")
+
+
+KINDS = {
+    "dense": _dense,
+    "convolution": _convolution,
+    "norm": _pairs((".weight", ".bias"), ("/gamma", "/beta")),
+    "affine": _pairs((".alpha", ".beta"), ("/alpha", "/beta")),
+    "array": _pairs(("",), ("",)),
+    "qkv": _qkv,
+    "heads": _heads,
+    "flax": _pairs(("/kernel", "/bias"), ("/kernel", "/bias")),
+    "flax norm": _pairs(("/scale", "/bias"), ("/gamma", "/beta")),
+}
+
+
+def links(model, dialect):
+    """The links between a model of ours and a checkpoint in one of the family's dialects."""
+    depth = sum(layer.name.startswith("block_") for layer in model.layers)
+    table = _tables(model)[dialect]
+    if any(layer.name == "distillation_token" for layer in model.layers):
+        table = (*table, *_DISTILLED)
+    if not any(layer.name == "class_token" for layer in model.layers):
+        table = tuple(row for row in table if not row[1].startswith("class_token"))
+    return [
+        link
+        for theirs, ours, kind in table
+        for i in range(depth if "{}" in ours else 1)
+        for link in KINDS[kind](theirs.format(i), ours.format(i))
+    ]
+
+
+def _tables(model):
+    for layer in model.layers:
+        for block, tables in TABLES.items():
+            if isinstance(layer, block):
+                return tables
+    raise ValueError(
+        f"No published weights are known for {model.name}; there are for gMLP, MLPMixer, ResMLP, "
+        "ViT and FeedForwardOnly."
+    )
+
+
+def load_arrays(model, arrays, origin="the checkpoint"):
+    """Writes published arrays to a model of the same size.
+
+    Args:
+        model: a `keras.Model` of a family in `TABLES`.
+        arrays: by their published names, in any dialect of the family.
+        origin: what the arrays came from, for errors.
+
+    Raises:
+        ValueError: a name too many or too few on either side, or another shape. The model stays
+            as it was.
+    """
+    weights = {weight.path: weight for weight in model.weights if "seed" not in weight.name}
+    dialects = {name: links(model, name) for name in _tables(model)}
+
+    def differences(dialect):
+        return {link.theirs for link in dialects[dialect]} ^ set(arrays)
+
+    nearest = min(dialects, key=lambda name: len(differences(name)))
+    chosen = dialects[nearest]
+    expected = {link.theirs for link in chosen}
+    reached = {path for link in chosen for path in link.ours}
+    _refuse(origin, model, "has no", expected - set(arrays))
+    _refuse(origin, model, "has beside what the model knows", set(arrays) - expected)
+    _refuse(origin, model, "leaves as they are", set(weights) - reached)
+    values = {}
+    for link in chosen:
+        shapes = [tuple(weights[path].shape) for path in link.ours]
+        sizes = [int(np.prod(shape)) for shape in shapes]
+        array = arrays[link.theirs]
+        parts = link.forward(array, shapes) if array.size == sum(sizes) else []
+        if [part.shape for part in parts] != shapes:
+            raise ValueError(
+                f"{origin}: {link.theirs} has shape {array.shape}, which does not fit "
+                f"{link.ours[0]} {shapes[0]} of {model.name}: another size or another family."
+            )
+        values.update(zip(link.ours, parts, strict=True))
+    for path, value in values.items():  # once nothing can fail any more
+        weights[path].assign(value)
+
+
+def to_arrays(model, dialect=None):
+    """A model's weights under their published names; the inverse of `load_arrays`.
+
+    Args:
+        model: a `keras.Model` of a family in `TABLES`.
+        dialect: `"timm"`, `"release"` or `"flax"`; defaults to the family's first.
+
+    Returns:
+        float32 arrays by name.
+    """
+    tables = _tables(model)
+    weights = {weight.path: ops.convert_to_numpy(weight) for weight in model.weights}
+    return {
+        link.theirs: np.ascontiguousarray(link.backward([weights[path] for path in link.ours]))
+        for link in links(model, dialect or next(iter(tables)))
+    }
+
+
+def _refuse(origin, model, what, names):
+    if names:
+        some = ", ".join(sorted(names)[:4]) + (", ..." if len(names) > 4 else "")
+        raise ValueError(f"{origin} {what} {some} ({len(names)} in all), as {model.name} expects.")

@@ -1,0 +1,175 @@
+"""From one image size to another: weights over tokens, resampled on the tokens' 2-D grid."""
+
+import dataclasses
+from functools import reduce
+
+import numpy as np
+from keras import ops
+
+from keras_gmlp.interpretation import token_grid
+from keras_gmlp.layers import (
+    ClassToken,
+    FeedForwardOnlyBlock,
+    FoldedResMLPBlock,
+    GMLPBlock,
+    MixerBlock,
+    PositionEmbedding,
+    ResMLPBlock,
+)
+
+# What lies along each axis of the weights that have tokens on one: "reads" where the weight is
+# multiplied by the tokens of an image, "writes" where it makes tokens or stands at them.
+TOKEN_AXES = {
+    GMLPBlock: {"gate/spatial/kernel": ("reads", "writes"), "gate/spatial/bias": ("writes",)},
+    ResMLPBlock: {"spatial/kernel": ("reads", "writes"), "spatial/bias": ("writes",)},
+    FoldedResMLPBlock: {"spatial/kernel": ("reads", "writes"), "shift": ("writes", None)},
+    MixerBlock: {
+        "token_mlp/expand/kernel": ("reads", None),
+        "token_mlp/shrink/kernel": (None, "writes"),
+        "token_mlp/shrink/bias": ("writes",),
+    },
+    FeedForwardOnlyBlock: {
+        "norm2/gamma": ("writes",),
+        "norm2/beta": ("writes",),
+        "token_mlp/expand/kernel": ("reads", None),
+        "token_mlp/shrink/kernel": (None, "writes"),
+        "token_mlp/shrink/bias": ("writes",),
+    },
+    PositionEmbedding: {"embedding": (None, "writes", None)},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Transfer:
+    """What became of each weight of the target: paths that were kept, resized, left fresh."""
+
+    kept: tuple[str, ...]
+    resized: tuple[str, ...]
+    fresh: tuple[str, ...]
+
+    def __str__(self):
+        parts = [f"{len(self.kept)} weights kept", f"{len(self.resized)} resized"]
+        return ", ".join([*parts, *([f"fresh: {' '.join(self.fresh)}"] if self.fresh else [])])
+
+
+def transfer(source, target):
+    """Copies a model's weights to one for another image size or with other classes.
+
+    A matrix W over tokens becomes `U W D`, where D brings an image's tokens to the old grid and U
+    brings the answer to the new one: a constant input keeps its output, whatever the size.
+
+    Args:
+        source: a `keras.Model` of this package.
+        target: one of the same architecture. Its image may have another size; where its head has
+            another number of classes, the head stays as it is.
+
+    Returns:
+        A `Transfer`.
+
+    Raises:
+        ValueError: another architecture, or another size of it. The target stays as it was.
+    """
+    ours, theirs = _learned(target), _learned(source)
+    fresh = [
+        path
+        for path in ours
+        if path.startswith("head")
+        and (path not in theirs or tuple(theirs[path].shape) != tuple(ours[path].shape))
+    ]
+    lacking = sorted(set(ours) - set(theirs) - set(fresh))
+    over = sorted(path for path in set(theirs) - set(ours) if not path.startswith("head"))
+    if lacking or over:
+        raise ValueError(
+            f"{source.name} and {target.name} are of other architectures: the target alone has "
+            f"{lacking[:3]}, the source alone {over[:3]}."
+        )
+    values, resized = {}, []
+    operators = _operators(source, target)
+    axes = _token_axes(target) if operators else {}
+    for path in ours:
+        if path in fresh:
+            continue
+        values[path] = ops.convert_to_numpy(theirs[path])
+        if path in axes:
+            values[path] = _resized(values[path], axes[path], *operators)
+            resized.append(path)
+        if values[path].shape != tuple(ours[path].shape):
+            raise ValueError(
+                f"{path} has shape {tuple(theirs[path].shape)} in {source.name} and "
+                f"{tuple(ours[path].shape)} in {target.name}: another size of the architecture."
+            )
+    for path, value in values.items():  # once nothing can fail any more
+        ours[path].assign(value)
+    kept = [path for path in values if path not in resized]
+    return Transfer(tuple(kept), tuple(resized), tuple(fresh))
+
+
+def resample(old, new):
+    """The matrix that brings a 2-D grid, row by row, to another size.
+
+    Bicubic, with antialiasing where the grid shrinks, as images are resized; borders are cut off
+    the filter. Rows sum to 1.
+
+    Args:
+        old, new: `(rows, columns)`.
+
+    Returns:
+        A float64 array `(new rows x new columns, old rows x old columns)`.
+    """
+    return np.kron(*(_resample_axis(o, n) for o, n in zip(old, new, strict=True)))
+
+
+def _resample_axis(old, new):
+    scale = old / new
+    support = max(scale, 1.0)  # of the filter, in old pixels
+    centres = (np.arange(new) + 0.5) * scale
+    distance = np.abs(np.arange(old) + 0.5 - centres[:, None]) / support
+    near = 1.5 * distance**3 - 2.5 * distance**2 + 1  # Keys' cubic, a = -0.5
+    far = -0.5 * distance**3 + 2.5 * distance**2 - 4 * distance + 2
+    weights = np.where(distance < 1, near, np.where(distance < 2, far, 0.0))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _operators(source, target):
+    """The matrices for axes that read and that write tokens, or `None` where the sizes agree."""
+    try:
+        old, new = token_grid(source), token_grid(target)
+    except ValueError:  # a model without tokens has no weights of any image size
+        return None
+    if old == new:
+        return None
+    leading = sum(isinstance(layer, ClassToken) for layer in target.layers)
+    return tuple(
+        reduce(_join, [np.ones((1, 1))] * leading, resample(a, b))
+        for a, b in ((new, old), (old, new))
+    )
+
+
+def _join(below, above):
+    """A matrix that leaves one more leading token as it is."""
+    joined = np.zeros((len(below) + 1, below.shape[1] + 1))
+    joined[:1, :1], joined[1:, 1:] = above, below
+    return joined
+
+
+def _resized(array, axes, reading, writing):
+    for axis, kind in enumerate(axes):
+        if kind:
+            matrix = reading.T if kind == "reads" else writing
+            array = np.moveaxis(np.tensordot(matrix, array, (1, axis)), 0, axis)
+    return array
+
+
+def _token_axes(model):
+    """For each weight with tokens on an axis, by its path, what lies along its axes."""
+    return {
+        f"{layer.name}/{path}": axes
+        for layer in model.layers
+        for kind, weights in TOKEN_AXES.items()
+        if isinstance(layer, kind)
+        for path, axes in weights.items()
+    }
+
+
+def _learned(model):
+    return {weight.path: weight for weight in model.weights if "seed" not in weight.name}

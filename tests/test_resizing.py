@@ -1,0 +1,144 @@
+"""Weights over tokens at a new image size."""
+
+import keras
+import numpy as np
+import pytest
+from check_layer import redraw_weights, to_numpy
+from PIL import Image
+
+from keras_gmlp import (
+    FeedForwardOnly,
+    MLPMixer,
+    ResMLP,
+    ResNet,
+    ViT,
+    aMLP,
+    fold,
+    gMLP,
+)
+from keras_gmlp.resizing import resample, transfer
+
+TINY = {"dim": 8, "depth": 2, "patch_size": 4, "classes": 3}
+FAMILIES = {
+    "gmlp": lambda **sizes: gMLP(hidden_dim=12, **sizes),
+    "amlp": lambda **sizes: aMLP(hidden_dim=12, attention_size=3, **sizes),
+    "mixer": MLPMixer,
+    "resmlp": ResMLP,
+    "folded": lambda **sizes: fold(ResMLP(**sizes)),
+    "vit": lambda **sizes: ViT(num_heads=2, class_token=False, **sizes),
+    "ff_only": lambda **sizes: FeedForwardOnly(token_hidden_dim=20, **sizes),
+}
+SIZES = [((16, 16, 3), (24, 24, 3)), ((24, 24, 3), (16, 16, 3)), ((16, 24, 3), (24, 16, 3))]
+
+
+@pytest.mark.parametrize(("old", "new"), [((4, 4), (6, 6)), ((6, 4), (3, 8)), ((4, 4), (4, 4))])
+def test_resample_resizes_as_pillow_does(old, new):
+    image = np.random.default_rng(0).normal(size=old).astype("float32")
+    expected = Image.fromarray(image).resize(new[::-1], Image.Resampling.BICUBIC)
+    found = (resample(old, new) @ image.ravel()).reshape(new)
+    np.testing.assert_allclose(found, np.asarray(expected), atol=1e-5)
+
+
+def flat_image(shape, colour=(200, 40, 90)):
+    return np.broadcast_to(np.array(colour, "float32"), (1, *shape))
+
+
+@pytest.mark.parametrize("family", [f for f in FAMILIES if f not in ("vit", "ff_only")])
+@pytest.mark.parametrize(("old", "new"), SIZES)
+def test_flat_image_keeps_its_tokens_where_weights_do_not_vary_over_the_image(family, old, new):
+    """With filters that sum to the same at each token, a flat image gives the same everywhere."""
+    source = FAMILIES[family](input_shape=old, **TINY)
+    redraw_weights(source, stddev=0.3)
+    even_out(source)
+    target = FAMILIES[family](input_shape=new, **TINY)
+    found = transfer(source, target)
+    assert found.resized
+    assert not found.fresh
+    np.testing.assert_allclose(
+        to_numpy(target(flat_image(new))), to_numpy(source(flat_image(old))), rtol=1e-4, atol=1e-4
+    )
+
+
+def even_out(model):
+    """Makes what is added to each token the same, and each token's filter the same in sum."""
+    for weight in model.weights:
+        value = to_numpy(weight)
+        path = weight.path
+        if path.endswith(("spatial/kernel", "token_mlp/shrink/kernel")):
+            sums = value.sum(axis=0, keepdims=True)
+            weight.assign(value + (sums.mean() - sums) / len(value))
+        if path.endswith("token_mlp/shrink/kernel"):
+            weight.assign(np.repeat(value.mean(axis=1, keepdims=True), value.shape[1], axis=1))
+        if path.endswith(("spatial/bias", "token_mlp/shrink/bias")):
+            weight.assign(np.full_like(value, value.mean()))
+        if path.endswith("shift"):
+            weight.assign(np.broadcast_to(value.mean(axis=0), value.shape))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_same_size_is_a_copy(family):
+    source = FAMILIES[family](input_shape=(16, 16, 3), **TINY)
+    redraw_weights(source)
+    target = FAMILIES[family](input_shape=(16, 16, 3), **TINY)
+    found = transfer(source, target)
+    assert not found.resized
+    image = np.random.default_rng(1).uniform(0, 255, (2, 16, 16, 3))
+    np.testing.assert_array_equal(to_numpy(target(image)), to_numpy(source(image)))
+
+
+def test_weights_over_tokens_are_smooth_interpolations_by_hand():
+    source, target = (
+        gMLP(hidden_dim=12, input_shape=shape, **TINY) for shape in ((4, 8, 3), (4, 16, 3))
+    )
+    gate = source.get_layer("block_0").gate.spatial
+    gate.kernel.assign([[1.0, 0.0], [0.0, 1.0]])
+    gate.bias.assign([1.0, 3.0])
+    transfer(source, target)
+    resized = target.get_layer("block_0").gate.spatial
+    upsample, downsample = resample((1, 2), (1, 4)), resample((1, 4), (1, 2))
+    np.testing.assert_allclose(
+        to_numpy(resized.kernel), (upsample @ downsample).T, rtol=1e-5, atol=1e-6
+    )
+    np.testing.assert_allclose(to_numpy(resized.bias), upsample @ [1.0, 3.0], rtol=1e-5)
+    np.testing.assert_allclose(to_numpy(resized.kernel).sum(axis=0), np.ones(4), rtol=1e-5)
+
+
+def test_class_and_distillation_token_keep_their_positions():
+    shapes = ((8, 8, 3), (16, 16, 3))
+    source, target = (
+        ViT(num_heads=2, distillation_token=True, input_shape=shape, **TINY) for shape in shapes
+    )
+    redraw_weights(source)
+    transfer(source, target)
+    old, new = (to_numpy(m.get_layer("position").embedding)[0] for m in (source, target))
+    np.testing.assert_allclose(new[:2], old[:2], rtol=1e-6)
+    np.testing.assert_allclose(new[2:], resample((2, 2), (4, 4)) @ old[2:], rtol=1e-4, atol=1e-6)
+
+
+def test_new_classes_get_a_fresh_head():
+    source = gMLP(hidden_dim=12, input_shape=(8, 8, 3), **TINY)
+    redraw_weights(source)
+    target = gMLP(hidden_dim=12, input_shape=(8, 8, 3), **{**TINY, "classes": 5})
+    found = transfer(source, target)
+    assert found.fresh == ("head/kernel", "head/bias")
+    assert str(found).endswith("0 resized, fresh: head/kernel head/bias")
+    assert (to_numpy(target.get_layer("head").kernel) == 0).all()
+    image = np.random.default_rng(1).uniform(0, 255, (2, 8, 8, 3))
+    features = [keras.Model(m.input, m.get_layer("norm").output)(image) for m in (source, target)]
+    np.testing.assert_array_equal(*map(to_numpy, features))
+
+
+def test_resnet_needs_no_resizing():
+    source, target = (ResNet(8, 4, input_shape=s, classes=3) for s in ((8, 8, 3), (16, 16, 3)))
+    assert not transfer(source, target).resized
+
+
+def test_other_architectures_are_refused_and_nothing_is_half_copied():
+    target = gMLP(hidden_dim=12, input_shape=(8, 8, 3), **TINY)
+    before = target.get_weights()
+    with pytest.raises(ValueError, match="mixer and gmlp are of other architectures"):
+        transfer(MLPMixer(input_shape=(8, 8, 3), **TINY), target)
+    with pytest.raises(ValueError, match=r"block_0/expand/kernel has shape \(8, 14\) in gmlp and"):
+        transfer(gMLP(hidden_dim=14, input_shape=(8, 8, 3), **TINY), target)
+    for old, new in zip(before, target.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
