@@ -70,7 +70,7 @@ PRESETS = {
     "gmlp_none_n4_32": (gMLP, {"dim": 192, "depth": 7, "hidden_dim": 296, "gating": "none", **_32}),
     "amlp_n4_32": (
         aMLP,
-        {"dim": 192, "depth": 6, "hidden_dim": 368, "attention_size": 32, **_32},
+        {"dim": 192, "depth": 7, "hidden_dim": 352, "attention_size": 16, **_32},
     ),
     "mixer_n4_32": (MLPMixer, {"dim": 128, "depth": 6, **_32}),
     "resmlp_n4_32": (ResMLP, {"dim": 128, "depth": 6, **_32}),

@@ -186,14 +186,32 @@ def rows_of(directory):
     return sum(max(0, len(p.read_text().splitlines()) - 1) for p in directory.glob("*/history.csv"))
 
 
-@pytest.mark.slow
+STAND_IN = """
+import json, pathlib, sys
+given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+if given["--seed"] == "1":
+    sys.exit("train: out of\\nmemory")
+metrics = {"test_accuracy": 0.5, "parameters": 7, "epochs": 1}
+pathlib.Path(given["--out"], "history.csv").write_text("epoch,val_accuracy\\n0,0.5\\n")
+pathlib.Path(given["--out"], "metrics.json").write_text(json.dumps(metrics))
+"""
+
+
 def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(comparison, "measure_costs", lambda runs: {})
-    arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--seeds", "-1", "0", "--epochs", "1"]
-    arguments += ["--", "--image-size", "8", "--precision", "float32"]
-    assert app().main(arguments) == 1
+    (tmp_path / "train.py").write_text(STAND_IN)
+    compare = app()
+    compare.TRAIN = tmp_path / "train.py"
+    arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--seeds", "0", "1", "2", "--epochs", "1"]
+    assert compare.main(arguments) == 1
     with open(tmp_path / "results.csv", newline="") as file:
-        failed, complete = list(csv.DictReader(file))
-    assert "seed must be in" in failed["status"]
-    assert complete["status"] == "complete"
-    assert "gmlp_n4_32 seed -1: failed" in capsys.readouterr().err
+        assert [row["status"] for row in csv.DictReader(file)] == [
+            "complete",
+            "failed: memory",
+            "complete",
+        ]
+    assert "gmlp_n4_32 seed 1: failed: memory" in capsys.readouterr().err
+    # It stays failed, until it is asked for again.
+    (tmp_path / "train.py").write_text(STAND_IN.replace('== "1"', '== "none"'))
+    assert compare.main(arguments) == 1
+    assert compare.main([*arguments, "--retry"]) == 0

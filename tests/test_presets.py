@@ -33,7 +33,7 @@ PARAMETERS = {
     "gmlp_additive_n4_32": 814_230,
     "gmlp_multiplicative_n4_32": 814_230,
     "gmlp_none_n4_32": 813_474,
-    "amlp_n4_32": 828_058,
+    "amlp_n4_32": 845_226,
     "mixer_n4_32": 851_082,
     "resmlp_n4_32": 827_658,
     "eamlp_n4_32": 791_178,
