@@ -2,8 +2,13 @@
 """Trains many models under one recipe and compares them: a table and charts."""
 
 import argparse
+import contextlib
+import dataclasses
+import importlib.util
+import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -14,7 +19,7 @@ examples:
   apps/compare.py gmlp_n4_32 amlp_n4_32 vit_n4_32 --epochs 3          on handwritten digits
   apps/compare.py gmlp_n4_32 vit_n4_32 --data cifar10 --seeds 0 1 2   three seeds of each
   apps/compare.py gmlp_n4_32 --data cifar10 --fractions 0.1 0.25 0.5 1
-  apps/compare.py gmlp_n4_32 mixer_n4_32 --data cifar10 --jobs 2      two at once, a core each
+  apps/compare.py gmlp_n4_32 mixer_n4_32 --jobs 2   two at once, half the cores each
   apps/compare.py gmlp_n4_32 --data cifar10 -- --set mixup=0.2        what follows goes to train.py
 
 Writes OUT/results.csv (one row a run), OUT/results.md and charts. A sweep that was stopped or
@@ -47,6 +52,7 @@ def parse(arguments):
         "--jobs", type=int, default=1, help="runs at once, which share the cores; default: 1"
     )
     parser.add_argument("--retry", action="store_true", help="try runs again that failed before")
+    parser.add_argument("--json", action="store_true", help="print the table's rows as JSON")
     parser.add_argument("--no-train", action="store_true", help="table and charts of what is there")
     options = parser.parse_args(own)
     options.passed = passed
@@ -63,19 +69,24 @@ def main(arguments=None):
         check(options)
     except ValueError as error:
         parser.error(str(error))
+    except ImportError as error:
+        print(f"compare: {error}. Install: pip install -e '.[train]'", file=sys.stderr)
+        return 1
     from keras_gmlp.comparison import plan
 
     runs = plan(options.presets, options.seeds, options.fractions, options.runs)
     try:
+        refuse_other_settings(options, runs)
         if not options.no_train:
-            Sweep(options, runs).work()
+            with alone(options.out):
+                Sweep(options, runs).work()
+        return report(options, runs)
     except KeyboardInterrupt:
         print("\ncompare: stopped; the same command goes on.", file=sys.stderr)
         return 130
-    except OSError as error:
-        print(f"compare: {error}", file=sys.stderr)
+    except (OSError, ValueError, RuntimeError) as error:
+        print(f"compare: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
-    return report(options, runs)
 
 
 def check(options):
@@ -89,22 +100,80 @@ def check(options):
         raise ValueError(f"Unknown recipe {options.recipe!r}. There are: {', '.join(RECIPES)}.")
     if not all(0 < fraction <= 1 for fraction in options.fractions):
         raise ValueError(f"--fractions must be in (0, 1]; received {options.fractions}")
-    if options.jobs < 1 or (options.epochs is not None and options.epochs < 1):
-        raise ValueError("--jobs and --epochs must be at least 1")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if not 1 <= options.jobs <= cores:
+        raise ValueError(f"--jobs must be from 1 to the {cores} cores; received {options.jobs}")
+    if options.epochs is not None and options.epochs < 1:
+        raise ValueError("--epochs must be at least 1")
+    options.epochs = options.epochs or RECIPES[options.recipe].epochs
     for name in ("presets", "seeds", "fractions"):
         values = getattr(options, name)
         setattr(options, name, list(dict.fromkeys(values)))  # each once
+    options.recipes = {seed: recipe_of(options, seed) for seed in options.seeds}
+
+
+def train_arguments(options, seed):
+    """What train.py is given for every run of a seed; its own arguments first, ours win."""
+    backend = ["--backend", options.backend] if options.backend else []
+    return [
+        *options.passed,
+        *("--data", options.data, "--recipe", options.recipe, "--epochs", str(options.epochs)),
+        *("--seed", str(seed), *backend),
+    ]
+
+
+def recipe_of(options, seed):
+    """The recipe that train.py makes of the arguments; it refuses those that are wrong."""
+    spec = importlib.util.spec_from_file_location("train", TRAIN)
+    train = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(train)
+    try:
+        recipe = train.make_recipe(train.parse(train_arguments(options, seed))[1])
+    except TypeError as error:
+        raise ValueError(error) from None
+    if (recipe.seed, recipe.epochs) != (seed, options.epochs):
+        raise ValueError("give seeds and epochs as --seeds and --epochs, before --")
+    return recipe
+
+
+def refuse_other_settings(options, runs):
+    """Raises a ValueError where a complete run was made with other settings than those asked."""
+    for run in runs:
+        settings = json.loads(json.dumps(dataclasses.asdict(options.recipes[run.seed])))
+        settings |= {"preset": run.preset, "data": options.data, "fraction": run.fraction}
+        settings |= {"backend": options.backend} if options.backend else {}
+        differing = run.differences(settings) if run.complete else []
+        if differing:
+            raise ValueError(
+                f"{run.directory} holds a run with other settings ({'; '.join(differing)}). Give "
+                "the same, or choose another --out."
+            )
+
+
+@contextlib.contextmanager
+def alone(directory):
+    """Keeps a second sweep out of a folder: it would train the same runs over one another."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with open(directory / ".lock", "w") as lock:
+        try:
+            import fcntl
+        except ImportError:  # not on this system; two at once are the user's own care
+            yield
+            return
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(f"{directory}: another sweep is at work here.") from None
+        yield
 
 
 class Sweep:
     """Trains what is not complete, some runs at a time, each in a process of its own."""
 
     def __init__(self, options, runs):
-        from keras_gmlp.recipes import RECIPES
-
         self.options = options
         self.runs = runs
-        self.epochs = options.epochs or RECIPES[options.recipe].epochs
+        self.epochs = options.epochs
         self.waiting = []
         self.working = {}  # run: (process, cores)
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
@@ -130,17 +199,15 @@ class Sweep:
             for process, _ in self.working.values():
                 process.terminate()
                 process.wait()
-            if sys.stdout.isatty() and self.line:
-                print()
+            if self.line:
+                print(file=sys.stderr)
 
     def start(self, run, cores):
         """Starts train.py on some of the cores; it ends when this process does."""
         options = self.options
-        command = [sys.executable, str(TRAIN), "--model", run.preset, "--data", options.data]
-        command += ["--recipe", options.recipe, "--epochs", str(self.epochs)]
-        command += ["--seed", str(run.seed), "--fraction", str(run.fraction)]
+        command = [sys.executable, str(TRAIN), *train_arguments(options, run.seed)]
+        command += ["--model", run.preset, "--fraction", str(run.fraction)]
         command += ["--out", str(run.directory), "--json", "--no-export", "--stop-with-parent"]
-        command += ["--backend", options.backend] if options.backend else []
         run.directory.mkdir(parents=True, exist_ok=True)
         environment = dict(os.environ)
         everywhere = None
@@ -151,7 +218,7 @@ class Sweep:
         try:
             with open(run.directory / "log.txt", "w") as log:
                 process = subprocess.Popen(
-                    command + options.passed,
+                    command,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=log,
@@ -172,10 +239,12 @@ class Sweep:
             self.free.append(cores)
             if process.returncode == 0:
                 (run.directory / "log.txt").unlink(missing_ok=True)
-                self.say(f"{run.name}: complete")
+                self.say(f"{run.name}: complete ({self.state()})")
                 continue
             lines = (run.directory / "log.txt").read_text().strip().splitlines()
-            reason = lines[-1] if lines else f"ended by signal {-process.returncode}"
+            reason = lines[-1] if lines else f"exit code {process.returncode}"
+            if process.returncode < 0:
+                reason = f"ended by signal {-process.returncode}"
             run.fail(reason)
             self.say(f"{run.name}: failed ({reason})")
 
@@ -185,29 +254,29 @@ class Sweep:
 
     def show(self):
         """One line for the whole sweep, written over itself on a terminal."""
-        if not sys.stdout.isatty():
+        if not sys.stderr.isatty():
             return
+        at_work = [f"{run.name} {len(run.history())}/{self.epochs}" for run in self.working]
+        line = f"{self.state()} | {', '.join(at_work)}"[: shutil.get_terminal_size().columns - 1]
+        print("\r" + line.ljust(len(self.line)), end="", file=sys.stderr, flush=True)
+        self.line = line
+
+    def state(self):
+        """How many runs are done, and about how long the others will take."""
         complete = sum(run.complete for run in self.runs)
         failed = sum(run.failed for run in self.runs)
-        done, now = self.done(), time.time()
         left = sum(
             run.fraction * (self.epochs - len(run.history()))
             for run in (*self.waiting, *self.working)
         )
-        rate = (done - self.done_before) / (now - self.began)
-        at_work = ", ".join(
-            f"{run.name} {len(run.history())}/{self.epochs}" for run in self.working
-        )
-        line = f"{complete}/{len(self.runs)} runs, {failed} failed | {at_work} | "
-        line += f"left {clock(left / rate)}" if rate > 0 else "left ?"
-        width = os.get_terminal_size().columns - 1
-        print("\r" + line[:width].ljust(min(len(self.line), width)), end="", flush=True)
-        self.line = line
+        rate = (self.done() - self.done_before) / (time.time() - self.began)
+        text = f"{complete}/{len(self.runs)} runs" + (f", {failed} failed" if failed else "")
+        return text + (f", left {clock(left / rate)}" if rate > 0 and left else "")
 
     def say(self, text):
-        if sys.stdout.isatty():
-            print("\r" + " " * len(self.line) + "\r", end="")
-        print(text, flush=True)
+        if sys.stderr.isatty():
+            print("\r" + " " * len(self.line) + "\r", end="", file=sys.stderr)
+        print(text, file=sys.stderr, flush=True)
 
 
 def clock(seconds):
@@ -220,19 +289,27 @@ def report(options, runs):
     from keras_gmlp import charts, comparison
     from keras_gmlp.files import replacing
 
+    def warn(text):
+        print(f"compare: {text}", file=sys.stderr, flush=True)
+
     complete = [run for run in runs if run.complete]
-    costs = comparison.measure_costs(complete)
+    comparison.write_results(runs, options.out / "results.csv")  # first, whatever fails below
+    costs = comparison.measure_costs(complete, warn)
     rows = comparison.write_results(runs, options.out / "results.csv", costs)
     with replacing(options.out / "results.md") as temporary:
         temporary.write_text(comparison.to_markdown(rows, options.command))
     written = [options.out / "results.md", options.out / "results.csv"]
     if complete:
         written += charts.draw_comparison(complete, rows, options.out)
-    for path in written:
-        print(path)
-    for row in rows:
-        if row["status"].startswith("failed"):
-            print(f"compare: {row['preset']} seed {row['seed']}: {row['status']}", file=sys.stderr)
+    if options.json:
+        print(json.dumps(rows))
+    else:
+        print(*written, sep="\n")
+    failed = [row for row in rows if row["status"].startswith("failed")]
+    for row in failed:
+        warn(f"{row['preset']} seed {row['seed']}: {row['status']}")
+    if failed:
+        warn("--retry tries them again")
     return 0 if len(complete) == len(runs) else 1
 
 

@@ -2,6 +2,7 @@
 """Draws what a trained model has learned: filters, attention, confusion, its surest mistakes."""
 
 import argparse
+import json
 import os
 import sys
 from pathlib import Path
@@ -31,9 +32,13 @@ def parse(arguments):
     parser.add_argument(
         "--only", nargs="+", choices=PICTURES, metavar="PICTURE", help="default: all that apply"
     )
+    parser.add_argument(
+        "--tokens", type=int, nargs="+", metavar="N", help="whose filters to draw; default: eight"
+    )
     parser.add_argument("--image", metavar="FILE", help="for attention; default: a test image")
     parser.add_argument("--data", metavar="NAME|FOLDER", help="to test on; default: the run's")
     parser.add_argument("--data-dir", metavar="DIR", help="of TensorFlow Datasets")
+    parser.add_argument("--json", action="store_true", help="print the pictures' paths as JSON")
     options = parser.parse_args(arguments)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's notes to its developers
     return options
@@ -42,14 +47,19 @@ def parse(arguments):
 def main(arguments=None):
     options = parse(arguments)
     try:
+        paths = []
         for path in draw(options):
-            print(path)
-    except (ValueError, OSError) as error:
+            paths.append(str(path))
+            if not options.json:
+                print(path, flush=True)
+    except (ValueError, OSError, RuntimeError) as error:
         print(f"visualize: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except ImportError as error:
         print(f"visualize: {error}. Install: pip install -e '.[train]'", file=sys.stderr)
         return 1
+    if options.json:
+        print(json.dumps({"pictures": paths}))
     return 0
 
 
@@ -65,7 +75,10 @@ def draw(options):
     model = classifier.model
     if "filters" in wanted:
         yield from attempt(
-            options, lambda p: pictures.draw_spatial_filters(model, p), out, "filters"
+            options,
+            lambda p: pictures.draw_spatial_filters(model, p, options.tokens),
+            out,
+            "filters",
         )
     needs_data = {"confusion", "mistakes"} & set(wanted)
     if "attention" in wanted and not options.image:
@@ -110,6 +123,7 @@ def test_images(options, directory, classifier):
     import numpy as np
 
     from keras_gmlp import data
+    from keras_gmlp.errors import one_line_errors
     from keras_gmlp.files import read_json
 
     name = options.data or read_json(directory / "recipe.json", {}).get("data")
@@ -118,8 +132,9 @@ def test_images(options, directory, classifier):
     dataset = data.load(name, classifier.image_shape[:2], options.data_dir)
     if tuple(dataset.labels) != tuple(classifier.labels):
         raise ValueError(f"{directory}: the model's classes are not those of {name}.")
-    batches = data.evaluation_batches(dataset).as_numpy_iterator()
-    images, labels = (np.concatenate(part) for part in zip(*batches, strict=True))
+    with one_line_errors():
+        batches = data.evaluation_batches(dataset).as_numpy_iterator()
+        images, labels = (np.concatenate(part) for part in zip(*batches, strict=True))
     return images, labels, dataset.labels
 
 

@@ -52,13 +52,17 @@ class Checkpoint(keras.callbacks.Callback):
 
 
 class Clock(keras.callbacks.Callback):
-    """Adds the epoch's duration to its row of the history."""
+    """Adds the seconds of the epoch's training, without its test, to its row of the history."""
 
     def on_epoch_begin(self, epoch, logs=None):
         self.began = time.perf_counter()
+        self.ended = None
+
+    def on_test_begin(self, logs=None):
+        self.ended = time.perf_counter()
 
     def on_epoch_end(self, epoch, logs=None):
-        logs["seconds"] = round(time.perf_counter() - self.began, 2)
+        logs["seconds"] = round((self.ended or time.perf_counter()) - self.began, 2)
 
 
 class ReseedDropout(keras.callbacks.Callback):

@@ -52,7 +52,10 @@ def read_checkpoint(source):
             )
         config = path.with_name("config.json")
     arrays = _read(path, source)
-    described = json.loads(Path(config).read_text()) if config and Path(config).exists() else {}
+    try:
+        described = json.loads(Path(config).read_text()) if Path(config).exists() else {}
+    except ValueError as error:
+        raise ValueError(f"{config}: damaged, no JSON ({error}).") from None
     return Checkpoint(_unwrapped(arrays, source), described, source)
 
 
@@ -88,11 +91,14 @@ def _read(path, source):
         if path.suffix in (".pth", ".pt", ".bin"):
             return _read_pickle(path)
         if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as file:
-                return dict(file)
+            # Opened here, since NumPy leaves a damaged file open.
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+                return dict(arrays)
     except ImportError as error:
         raise ValueError(f"{source}: {error}; install it: pip install -e '.[convert]'") from None
-    except pickle.UnpicklingError:
+    except pickle.UnpicklingError as error:
+        if "Unsupported global" not in str(error):
+            raise ValueError(f"{source}: damaged, or no file of PyTorch's weights.") from None
         raise ValueError(
             f"{source}: holds more than weights, which could run code when it is read; refused. "
             "Ask for a .safetensors file."
@@ -111,6 +117,8 @@ def _read_pickle(path):
 
 def _unwrapped(arrays, source):
     """The state dict alone, where a training script has wrapped it, as float32 arrays."""
+    if not isinstance(arrays, dict):
+        raise ValueError(f"{source}: holds a {type(arrays).__name__} and no state dict.")
     for key in ("state_dict_ema", "model_ema", "state_dict", "model"):
         if isinstance(arrays.get(key), dict):
             arrays = arrays[key]

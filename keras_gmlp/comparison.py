@@ -71,6 +71,16 @@ class Run:
     def forget_failure(self):
         (self.directory / FAILURE).unlink(missing_ok=True)
 
+    def differences(self, settings):
+        """What a complete run's recipe.json says otherwise than the settings, as phrases."""
+        found = read_json(self.directory / "recipe.json", {})
+        found = {**found, "backend": found.get("environment", {}).get("backend")}
+        return [
+            f"{name} {found[name]!r} there, {value!r} here"
+            for name, value in settings.items()
+            if name in found and found[name] != value
+        ]
+
     def history(self):
         """Rows of history.csv, dicts; none before the first epoch."""
         path = self.directory / "history.csv"
@@ -160,10 +170,14 @@ def summarize(rows):
 def to_markdown(rows, command):
     """The table for people: one line for each preset and fraction, then what failed."""
     summary = summarize(rows)
-    some = next((row for row in rows if row["status"] == "complete"), {})
+    circumstances = dict.fromkeys(
+        f"{row['data']}, recipe `{row['recipe']}`, Keras on {row['backend']}, {row['processor']} "
+        f"({row['versions']})."
+        for row in rows
+        if row["status"] == "complete"
+    )
     lines = [
-        f"{some.get('data', '')}, recipe `{some.get('recipe', '')}`, Keras on "
-        f"{some.get('backend', '')}, {some.get('processor', '')} ({some.get('versions', '')}).",
+        *circumstances,
         "",
         f"Made by `{command}`.",
         "",
@@ -196,11 +210,12 @@ def to_markdown(rows, command):
     return "\n".join(lines) + "\n"
 
 
-def measure_costs(runs, repeats=200):
+def measure_costs(runs, report=lambda text: None, repeats=200):
     """FLOPs of each preset, and the latency of its 8-bit TFLite file, measured in turns.
 
     Args:
         runs: complete runs; of each preset the first with the whole training set is measured.
+        report: called with a line of text where a model does not export or cannot be counted.
         repeats: times that each file classifies one image, on one thread.
 
     Returns:
@@ -209,20 +224,23 @@ def measure_costs(runs, repeats=200):
     from keras_gmlp.complexity import flops
     from keras_gmlp.export import export_run
 
-    first = {run.preset: run for run in sorted(runs, key=lambda run: run.fraction)}
+    first = {}
+    for run in sorted(runs, key=lambda run: (-run.fraction, run.seed)):
+        first.setdefault(run.preset, run)
     classifiers, costs = {}, {}
     for preset, run in first.items():
         path = run.directory / "model.tflite"
-        if not path.exists():
-            export_run(run.directory, ["tflite"])
-        classifiers[preset] = inference.load(path, threads=1)
-        labels = len(classifiers[preset].labels)
-        known = read_json(run.directory / "costs.json")
-        if known is None:
-            shape = classifiers[preset].image_shape
-            known = {"flops": flops(preset, input_shape=shape, classes=labels)}
-            write_json(run.directory / "costs.json", known)
-        costs[preset] = {name: value for name, value in known.items() if value is not None}
+        metrics = read_json(run.directory / "metrics.json")
+        try:
+            if not path.exists():
+                export_run(run.directory, ["tflite"])
+            classifiers[preset] = inference.load(path, threads=1)
+            if metrics.get("flops") is None:
+                metrics["flops"] = flops(run.directory / "model.keras")
+                write_json(run.directory / "metrics.json", metrics)
+        except (ValueError, RuntimeError) as error:
+            report(f"{run.name}: {error}")
+        costs[preset] = {} if metrics.get("flops") is None else {"flops": metrics["flops"]}
     for preset, seconds in _latencies(classifiers, repeats).items():
         costs[preset]["latency_ms"] = round(1000 * seconds, 3)
     return costs

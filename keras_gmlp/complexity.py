@@ -10,29 +10,26 @@ import sys
 
 import keras
 
+from keras_gmlp import inference
 
-def flops(preset, **overrides):
-    """Floating-point operations of one image through a preset's model.
+
+def flops(path):
+    """Floating-point operations of one image through a saved model.
 
     Args:
-        preset: a key of `PRESETS`.
-        **overrides: see `presets.build`.
+        path: of a `.keras` file.
 
     Returns:
         Their number, or `None` where PyTorch is not installed.
 
     Raises:
-        ValueError: an unknown preset or an override out of its range.
+        ValueError: no such model, or a damaged one.
     """
-    from keras_gmlp.presets import build, lookup
-
-    lookup(preset)
     if keras.backend.backend() == "torch":
-        return _count(build(preset, **overrides))
+        return _count(inference.load(path).model)
     # Keras has one backend a process.
-    arguments = [preset, *(f"{name}={value!r}" for name, value in overrides.items())]
     result = subprocess.run(
-        [sys.executable, "-m", "keras_gmlp.complexity", *arguments],
+        [sys.executable, "-m", "keras_gmlp.complexity", str(path)],
         env={**os.environ, "KERAS_BACKEND": "torch"},
         capture_output=True,
         text=True,
@@ -41,7 +38,8 @@ def flops(preset, **overrides):
     if "No module named 'torch'" in result.stderr:
         return None
     if result.returncode:
-        raise ValueError(result.stderr.strip().splitlines()[-1])
+        reason = (result.stderr.strip().splitlines() or ["no message"])[-1]
+        raise ValueError(f"{path}: its operations could not be counted ({reason}).")
     return int(result.stdout)
 
 
@@ -57,12 +55,5 @@ def _count(model):
     return counter.get_total_flops()
 
 
-def _main(preset, *settings):
-    import ast
-
-    pairs = (setting.split("=", 1) for setting in settings)
-    print(flops(preset, **{name: ast.literal_eval(value) for name, value in pairs}))
-
-
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    print(flops(sys.argv[1]))

@@ -126,6 +126,7 @@ def export_run(
     metrics = read_json(directory / "metrics.json", {})
     facts = {"preset": run.get("preset"), "data": run.get("data")}
     card = {**facts, "test_accuracy": metrics.get("test_accuracy")}
+    card |= {"folded": True} if folded else {}
     if run and "test_accuracy" not in metrics:
         raise ValueError(f"{directory}: this run is not complete; finish it with apps/train.py.")
     if data is not None and tuple(data.labels) != tuple(source.labels):
@@ -146,6 +147,7 @@ def export_run(
     exports["keras"] = {"accuracy": round(float(np.mean(expected.argmax(-1) == labels)), 6)}
     for name, path in paths.items():
         exports[name] = check(path, images, expected, labels)
+        exports[name] |= {"folded": True, "parameters": model.count_params()} if folded else {}
         report(f"{path}: " + ", ".join(f"{key} {value}" for key, value in exports[name].items()))
     write_json(directory / "metrics.json", metrics)
     return exports

@@ -32,9 +32,9 @@ def spatial_filters(model):
         model: a built `keras.Model` of blocks.
 
     Returns:
-        For each such block, by its name, an array `(filters, rows, columns)`: for gMLP and ResMLP
-        one filter for each token that is made, for Mixer and feed-forward-only one for each unit
-        of the token MLP's first layer. A class token's weight is left out.
+        For each such block, by its name, an array `(filters, rows, columns)`: where
+        `filters_make_tokens(block)`, one filter for each token that is made, row by row; else one
+        for each unit of the token MLP's first layer. A class token's weight is left out.
 
     Raises:
         ValueError: the model has no such block.
@@ -56,6 +56,11 @@ def spatial_filters(model):
     if not found:
         raise ValueError(f"{model.name} has no block that mixes tokens by a matrix of weights.")
     return found
+
+
+def filters_make_tokens(block):
+    """Whether a block's filters each make a token (gMLP, ResMLP), not a hidden unit (Mixer)."""
+    return isinstance(block, GMLPBlock | ResMLPBlock | FoldedResMLPBlock)
 
 
 def attention_maps(model, image):

@@ -3,10 +3,15 @@
 import numpy as np
 
 from keras_gmlp.files import replacing
-from keras_gmlp.interpretation import attention_maps, confusion, spatial_filters
+from keras_gmlp.interpretation import (
+    attention_maps,
+    confusion,
+    filters_make_tokens,
+    spatial_filters,
+)
 
 
-def draw_spatial_filters(model, path, columns=8):
+def draw_spatial_filters(model, path, tokens=None):
     """Each block's weights over tokens, laid out as they lie in the image (gMLP, figure 3).
 
     Blue adds, red takes away, white is nothing; each row has its own scale. Where a filter makes a
@@ -15,20 +20,25 @@ def draw_spatial_filters(model, path, columns=8):
     Args:
         model: with blocks that mix tokens by a matrix; see `interpretation.spatial_filters`.
         path: of the PNG.
-        columns: filters drawn of each block, spread over the image.
+        tokens: indices of the filters to draw; defaults to eight, spread over the image.
 
     Raises:
-        ValueError: the model has no such block.
+        ValueError: the model has no such block, or no such token.
     """
     filters = spatial_filters(model)
     rows, width = next(iter(filters.values())).shape[1:]
+    count = min(map(len, filters.values()))
+    if tokens and not all(0 <= token < count for token in tokens):
+        raise ValueError(f"tokens must be in [0, {count}); received {list(tokens)}.")
+    columns = len(tokens) if tokens else min(8, count)
     figure, grid = _figure(len(filters), columns, "weights over the image's tokens")
     for axes, (name, block) in zip(grid, filters.items(), strict=True):
-        chosen = _spread(len(block), rows, width, columns)
+        makes_tokens = filters_make_tokens(model.get_layer(name))
+        chosen = tokens or _spread(len(block), rows, width, columns, makes_tokens)
         limit = np.abs(block[chosen]).max() or 1.0
         for i, (ax, index) in enumerate(zip(axes, chosen, strict=True)):
             picture = ax.imshow(block[index], cmap="RdBu", vmin=-limit, vmax=limit)
-            if len(block) == rows * width:
+            if makes_tokens:
                 y, x = divmod(index, width)
                 ax.add_patch(_square(x, y))
             if not i:
@@ -85,12 +95,14 @@ def draw_confusion(labels, predictions, names, path):
 
     counts = confusion(labels, predictions, len(names))
     shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    size = 2.5 + 0.5 * len(names)
+    legible = len(names) <= 50
+    size = 2.5 + 0.5 * min(len(names), 20)
     figure = Figure(figsize=(size + 1, size), layout="constrained", facecolor="white")
     axes = figure.subplots()
     shown = axes.imshow(shares, cmap="Blues", vmin=0, vmax=100)
-    axes.set_xticks(range(len(names)), names, rotation=45, ha="right")
-    axes.set_yticks(range(len(names)), names)
+    if legible:
+        axes.set_xticks(range(len(names)), names, rotation=45 if len(names) <= 20 else 90)
+        axes.set_yticks(range(len(names)), names)
     axes.set(xlabel="the model says", ylabel="the image shows")
     if len(names) <= 20:
         for (row, column), share in np.ndenumerate(shares):
@@ -132,9 +144,9 @@ def draw_mistakes(images, labels, logits, names, path, count=24):
     _save(figure, path)
 
 
-def _spread(filters, rows, width, count):
+def _spread(filters, rows, width, count, over_image):
     """Indices spread over the image where there is a filter for each token, else over the list."""
-    if filters != rows * width:
+    if not over_image:
         return np.linspace(0, filters - 1, count).round().astype(int)
     ys = np.linspace(0, rows - 1, count).round().astype(int)
     # Up and down over the rows, so that the places do not lie on one diagonal.

@@ -7,7 +7,8 @@ import keras
 from keras_gmlp.augmentation import Augmentation
 
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
-NO_DECAY = ["bias", "gamma", "beta", "token", "embedding"]  # weights that decay would only shift
+# Weights that decay would only shift: of norms, Affine and LayerScale, biases, tokens, positions.
+NO_DECAY = ["bias", "gamma", "beta", "alpha", "token", "embedding"]
 
 
 @dataclasses.dataclass(frozen=True)

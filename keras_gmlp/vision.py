@@ -97,7 +97,10 @@ def MLPMixer(
     Reference: https://arxiv.org/abs/2105.01601.
     """
     check_sizes(dim=dim)
-    hidden = (token_hidden_dim or max(1, dim // 2), channel_hidden_dim or 4 * dim)
+    hidden = (
+        max(1, dim // 2) if token_hidden_dim is None else token_hidden_dim,
+        4 * dim if channel_hidden_dim is None else channel_hidden_dim,
+    )
     check_sizes(token_hidden_dim=hidden[0], channel_hidden_dim=hidden[1])
     check_rates(dropout=dropout)
 

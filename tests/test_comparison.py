@@ -14,6 +14,7 @@ from PIL import Image
 
 from keras_gmlp import charts, comparison
 from keras_gmlp.comparison import COLUMNS, Run, plan, summarize, to_markdown, write_results
+from keras_gmlp.recipes import RECIPES
 
 APPS = Path(__file__).resolve().parent.parent / "apps"
 COSTS = {"a": {"flops": 2e6, "latency_ms": 0.5}, "b": {"flops": 4e6, "latency_ms": 0.4}}
@@ -131,7 +132,11 @@ def app():
         (["gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
         (["gmlp_n4_32", "--recipe", "fast"], "There are: quick"),
         (["gmlp_n4_32", "--fractions", "0"], "must be in (0, 1]"),
-        (["gmlp_n4_32", "--jobs", "0"], "at least 1"),
+        (["gmlp_n4_32", "--jobs", "0"], "--jobs must be from 1 to the"),
+        (["gmlp_n4_32", "--epochs", "0"], "at least 1"),
+        (["gmlp_n4_32", "--seeds", "-1"], "seed must be in"),
+        (["gmlp_n4_32", "--", "--set", "mixpu=1"], "no such setting"),
+        (["gmlp_n4_32", "--", "--set", "seed=3"], "give seeds and epochs as --seeds"),
         ([], "required: PRESET"),
     ],
 )
@@ -150,7 +155,7 @@ SWEEP = [
 
 @pytest.mark.slow
 def test_sweep_killed_twice_has_each_run_once(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(comparison, "measure_costs", lambda runs: {})
+    monkeypatch.setattr(comparison, "measure_costs", lambda runs, report: {})
     command = [sys.executable, str(APPS / "compare.py"), *SWEEP]
     command[4:4] = ["--out", str(tmp_path)]
     histories = tmp_path / "runs"
@@ -198,9 +203,10 @@ pathlib.Path(given["--out"], "metrics.json").write_text(json.dumps(metrics))
 
 
 def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(comparison, "measure_costs", lambda runs: {})
+    monkeypatch.setattr(comparison, "measure_costs", lambda runs, report: {})
     (tmp_path / "train.py").write_text(STAND_IN)
     compare = app()
+    monkeypatch.setattr(compare, "recipe_of", lambda options, seed: RECIPES["quick"])
     compare.TRAIN = tmp_path / "train.py"
     arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--seeds", "0", "1", "2", "--epochs", "1"]
     assert compare.main(arguments) == 1
@@ -214,4 +220,24 @@ def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsy
     # It stays failed, until it is asked for again.
     (tmp_path / "train.py").write_text(STAND_IN.replace('== "1"', '== "none"'))
     assert compare.main(arguments) == 1
+    assert "--retry tries them again" in capsys.readouterr().err
     assert compare.main([*arguments, "--retry"]) == 0
+
+
+def test_complete_run_with_other_settings_is_not_taken_for_what_was_asked(tmp_path, capsys):
+    run = Run("gmlp_n4_32", 0, 1.0, tmp_path / "runs")
+    finished(run, 0.5)
+    recipe = {"epochs": 2, "data": "digits", "augmentation": {"mixup": 0.3}}
+    (run.directory / "recipe.json").write_text(json.dumps(recipe))
+    assert app().main(["gmlp_n4_32", "--out", str(tmp_path), "--epochs", "3"]) == 1
+    error = capsys.readouterr().err
+    assert "epochs 2 there, 3 here" in error
+    assert "augmentation {'mixup': 0.3} there" in error
+    assert error.count("\n") == 1
+
+
+def test_second_sweep_in_one_folder_is_refused(tmp_path, capsys):
+    compare = app()
+    with compare.alone(tmp_path):
+        assert compare.main(["gmlp_n4_32", "--out", str(tmp_path)]) == 1
+    assert "another sweep is at work here" in capsys.readouterr().err

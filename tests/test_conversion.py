@@ -63,8 +63,6 @@ def test_logits_are_timm_s_there_and_back(timm, name):
 
     back = {path: torch.from_numpy(array) for path, array in to_arrays(ours).items()}
     again = timm.create_model(name).eval()
-    shapes = {path: array.shape for path, array in again.state_dict().items()}
-    back = {path: array.reshape(shapes[path]) for path, array in back.items()}
     again.load_state_dict(back, strict=True)
     for path, array in again.state_dict().items():
         np.testing.assert_array_equal(array.numpy(), arrays[path])
@@ -144,6 +142,15 @@ def test_strict_in_both_directions_and_nothing_is_half_loaded(change, message):
     assert len(str(error.value).splitlines()) == 1
     for old, new in zip(before, model.get_weights(), strict=True):
         np.testing.assert_array_equal(old, new)
+
+
+def test_same_size_in_another_shape_is_refused():
+    model = FAMILIES["vit"](**TINY)
+    arrays = random_arrays(model, "flax")
+    name = "Transformer/encoderblock_0/MultiHeadDotProductAttention_1/query/kernel"
+    arrays[name] = arrays[name].reshape(8, 4, 2)  # four heads in place of two
+    with pytest.raises(ValueError, match=r"query/kernel has shape \(8, 4, 2\), which does not"):
+        load_arrays(model, arrays)
 
 
 def test_deeper_checkpoint_is_refused():

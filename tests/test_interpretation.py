@@ -45,6 +45,19 @@ def test_filters_of_the_other_families(model, filters, kernel):
     np.testing.assert_array_equal(found.reshape(filters, 6).T, expected)
 
 
+def test_a_square_marks_the_token_that_a_filter_makes_and_no_hidden_unit(tmp_path, monkeypatch):
+    marked = []
+    square = pictures._square
+    monkeypatch.setattr(pictures, "_square", lambda x, y: marked.append((x, y)) or square(x, y))
+    # As many hidden units as tokens: their number does not tell them apart.
+    pictures.draw_spatial_filters(MLPMixer(token_hidden_dim=6, **TINY), tmp_path / "mixer.png")
+    assert marked == []
+    pictures.draw_spatial_filters(ResMLP(**TINY), tmp_path / "resmlp.png", tokens=[0, 5])
+    assert marked == [(0, 0), (2, 1)] * 2
+    with pytest.raises(ValueError, match=r"tokens must be in \[0, 6\); received \[6\]"):
+        pictures.draw_spatial_filters(ResMLP(**TINY), tmp_path / "resmlp.png", tokens=[6])
+
+
 def test_filters_leave_out_the_class_token():
     model = FeedForwardOnly(token_hidden_dim=5, **TINY)
     kernel = to_numpy(model.get_layer("block_0").token_mlp.expand.kernel)
@@ -167,6 +180,11 @@ def test_app_with_an_image_needs_no_data(run, capsys, tmp_path):
     given = ["--only", "attention", "--image", str(tmp_path / "grey.png")]
     assert app().main([str(run), *given, "--out", str(tmp_path / "here")]) == 0
     assert (tmp_path / "here" / "attention.png").exists()
+    capsys.readouterr()
+    assert app().main([str(run), *given, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "pictures": [str(run / "pictures" / "attention.png")]
+    }
 
 
 @pytest.mark.parametrize(

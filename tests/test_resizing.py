@@ -115,6 +115,27 @@ def test_class_and_distillation_token_keep_their_positions():
     np.testing.assert_allclose(new[2:], resample((2, 2), (4, 4)) @ old[2:], rtol=1e-4, atol=1e-6)
 
 
+def test_class_token_of_feed_forward_only_keeps_its_weights():
+    shapes = ((8, 8, 3), (16, 16, 3))
+    source, target = (
+        FeedForwardOnly(token_hidden_dim=20, input_shape=shape, **TINY) for shape in shapes
+    )
+    redraw_weights(source)
+    assert len(transfer(source, target).resized) == 1 + 2 * 5
+    old, new = (model.get_layer("block_1") for model in (source, target))
+    upsample, downsample = resample((2, 2), (4, 4)), resample((4, 4), (2, 2))
+    for name, matrix in (("expand", downsample.T), ("shrink", upsample)):
+        before, after = (to_numpy(getattr(b.token_mlp, name).kernel) for b in (old, new))
+        if name == "shrink":
+            before, after = before.T, after.T
+        np.testing.assert_array_equal(after[0], before[0])
+        np.testing.assert_allclose(after[1:], matrix @ before[1:], rtol=1e-4, atol=1e-6)
+    for weight in ("gamma", "beta"):
+        before, after = (to_numpy(getattr(b.norm2, weight)) for b in (old, new))
+        np.testing.assert_array_equal(after[0], before[0])
+        np.testing.assert_allclose(after[1:], upsample @ before[1:], rtol=1e-4, atol=1e-6)
+
+
 def test_new_classes_get_a_fresh_head():
     source = gMLP(hidden_dim=12, input_shape=(8, 8, 3), **TINY)
     redraw_weights(source)

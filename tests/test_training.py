@@ -97,6 +97,24 @@ def train_killed(monkeypatch):
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda **sizes: keras_gmlp.gMLP(hidden_dim=12, **sizes),
+        lambda **sizes: keras_gmlp.ResMLP(**sizes),
+        lambda **sizes: keras_gmlp.ViT(num_heads=2, distillation_token=True, **sizes),
+        lambda **sizes: keras_gmlp.EAMLP(num_heads=4, **sizes),
+    ],
+)
+def test_only_kernels_decay(optimizer, model):
+    model = model(dim=8, depth=1, input_shape=(8, 8, 3), patch_size=4, classes=2)
+    made = make_optimizer(dataclasses.replace(RECIPE, optimizer=optimizer), 10)
+    made.build(model.trainable_variables)
+    decayed = {v.path for v in model.trainable_variables if made._use_weight_decay(v)}
+    assert decayed == {v.path for v in model.trainable_variables if v.name == "kernel"}
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_killed_run_goes_on_to_the_same_end(data, tmp_path, train_killed, optimizer):
     recipe = dataclasses.replace(RECIPE, optimizer=optimizer)
     arguments = {"stochastic_depth": 0.3, "dropout": 0.1}  # their random states must resume too

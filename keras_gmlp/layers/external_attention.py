@@ -59,7 +59,7 @@ class ExternalAttention(layers.Layer):
         self.projection.build((batch, tokens, expanded))
 
     def call(self, inputs):
-        tokens, expanded = inputs.shape[1], inputs.shape[-1] * self.expansion
+        tokens, expanded = ops.shape(inputs)[1], inputs.shape[-1] * self.expansion
         x = self.query(inputs)
         x = ops.reshape(x, (-1, tokens, self.num_heads, expanded // self.num_heads))
         x = self.values(self.attend(self.keys(x)))  # (b, n, h, slots) -> (b, n, h, d/h)

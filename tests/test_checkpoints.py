@@ -1,0 +1,153 @@
+"""Published weights as files: what is read, and what is refused in one line."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from keras_gmlp.checkpoints import read_checkpoint
+
+torch = pytest.importorskip("torch")
+safetensors = pytest.importorskip("safetensors.numpy")
+
+ARRAYS = {"norm.weight": np.arange(3.0, dtype="float32"), "head.bias": np.ones(2, "float32")}
+
+
+def same(found):
+    assert set(found) == set(ARRAYS)
+    for name, array in ARRAYS.items():
+        assert found[name].dtype == np.float32
+        np.testing.assert_array_equal(found[name], array)
+    return True
+
+
+def tensors(dtype=torch.float32):
+    return {name: torch.from_numpy(array).to(dtype) for name, array in ARRAYS.items()}
+
+
+def fails(path, message):
+    with pytest.raises(ValueError, match=message) as error:
+        read_checkpoint(path)
+    assert str(error.value).startswith(str(path))
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_safetensors_with_a_config_beside(tmp_path):
+    safetensors.save_file(ARRAYS, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps({"architecture": "gmlp_s16_224"}))
+    found = read_checkpoint(tmp_path / "model.safetensors")
+    assert same(found.arrays)
+    assert found.config["architecture"] == "gmlp_s16_224"
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda t: t,
+        lambda t: {"state_dict": t, "epoch": 3},
+        lambda t: {"model": t, "optimizer": {"lr": 0.1}},
+        lambda t: {f"module.{name}": array for name, array in t.items()},
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_pytorch_files(tmp_path, wrapped, dtype):
+    torch.save(wrapped(tensors(dtype)), tmp_path / "model.pth")
+    found = read_checkpoint(tmp_path / "model.pth")
+    assert same(found.arrays)
+    assert found.config == {}
+
+
+def test_npz(tmp_path):
+    np.savez(tmp_path / "model.npz", **ARRAYS)
+    assert same(read_checkpoint(tmp_path / "model.npz").arrays)
+
+
+def test_missing_file(tmp_path):
+    fails(tmp_path / "model.safetensors", "no such file; expected .safetensors")
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".pth", ".npz"])
+def test_truncated_file(tmp_path, suffix):
+    path = tmp_path / f"model{suffix}"
+    if suffix == ".safetensors":
+        safetensors.save_file(ARRAYS, path)
+    elif suffix == ".pth":
+        torch.save(tensors(), path)
+    else:
+        np.savez(path, **ARRAYS)
+    path.write_bytes(path.read_bytes()[:-20])
+    fails(path, "damaged or of another kind|refused")
+
+
+class Trap:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_pickle_with_code_is_refused_and_not_run(tmp_path):
+    trap = tmp_path / "sprung"
+    torch.save({"head.bias": torch.ones(2), "trap": Trap(trap)}, tmp_path / "model.pth")
+    fails(tmp_path / "model.pth", "holds more than weights.*refused")
+    (tmp_path / "plain.pth").write_bytes(pickle.dumps(Trap(trap), protocol=2))
+    fails(tmp_path / "plain.pth", "refused")
+    np.savez(tmp_path / "model.npz", trap=np.array([Trap(trap)], object))
+    fails(tmp_path / "model.npz", "damaged or of another kind")
+    assert not trap.exists()
+
+
+def test_what_is_no_state_dict(tmp_path):
+    torch.save({"epoch": 3}, tmp_path / "model.pth")
+    fails(tmp_path / "model.pth", "epoch is no array of weights")
+    torch.save([1, 2], tmp_path / "list.pth")
+    fails(tmp_path / "list.pth", "no state dict")
+
+
+def test_page_in_place_of_weights(tmp_path):
+    (tmp_path / "model.pth").write_text("<html>not found</html>")
+    fails(tmp_path / "model.pth", "damaged")
+
+
+def test_damaged_config(tmp_path):
+    safetensors.save_file(ARRAYS, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(ValueError, match=r"config\.json: damaged, no JSON"):
+        read_checkpoint(tmp_path / "model.safetensors")
+
+
+def test_unknown_kind(tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"x")
+    fails(tmp_path / "model.onnx", r"unknown kind of file; expected one of \.safetensors")
+
+
+def test_hub_name_with_its_revision(tmp_path, monkeypatch):
+    import huggingface_hub
+
+    safetensors.save_file(ARRAYS, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text("{}")
+    asked = []
+
+    def download(name, file, revision):
+        asked.append((name, file, revision))
+        return str(tmp_path / file)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    assert same(read_checkpoint("hf-hub:timm/gmlp_s16_224.ra3_in1k@abc").arrays)
+    assert asked == [
+        ("timm/gmlp_s16_224.ra3_in1k", name, "abc") for name in ("model.safetensors", "config.json")
+    ]
+
+
+def test_hub_name_without_network(monkeypatch):
+    import huggingface_hub
+
+    def download(name, file, revision):
+        raise OSError("We couldn't connect\nto the hub")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    fails("hf-hub:timm/gmlp_s16_224.ra3_in1k", "could not be downloaded; check the name and the")
