@@ -23,6 +23,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "inference",
         "interpretation",
         "layers",
+        "muon",
         "objective",
         "pictures",
         "presets",

@@ -5,6 +5,7 @@ import dataclasses
 import keras
 
 from keras_gmlp.augmentation import Augmentation
+from keras_gmlp.muon import MatrixMuon
 
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 # Weights that decay would only shift: of norms, Affine and LayerScale, biases, tokens, positions.
@@ -18,7 +19,8 @@ class Recipe:
     Attributes:
         epochs: passes over the training split.
         batch_size: samples in a step.
-        optimizer: `"adamw"`, or `"muon"` (matrices by Muon, everything else by AdamW).
+        optimizer: `"adamw"`, or `"muon"` (kernels by Muon, but the first's and the last's; these
+            and everything else by AdamW).
         learning_rate: at the end of the warm-up; a cosine takes it to 0.
         adam_ratio: of AdamW's learning rate to Muon's, for what Muon leaves to AdamW.
         warmup: share of the steps in which the learning rate grows linearly from 0.
@@ -140,8 +142,10 @@ def make_optimizer(recipe, total_steps):
         "ema_momentum": 1 - 1 / max(1.0, recipe.ema * total_steps),
     }
     if recipe.optimizer == "muon":
-        optimizer = keras.optimizers.Muon(
-            exclude_layers=["head"],
+        optimizer = MatrixMuon(
+            # The first and the last layer and the tokens are AdamW's, as Muon's authors advise, and
+            # the biases: attention's have two axes.
+            exclude_layers=["^stem", "^head", "/token$", "/bias$"],
             adam_lr_ratio=recipe.adam_ratio,
             adam_weight_decay=recipe.weight_decay,
             **common,
