@@ -197,20 +197,17 @@ def _qkv(theirs, ours):
     """One matrix (3d, d), rows ordered query, key, value, then heads."""
     names = ("query", "key", "value")
 
-    def kernels(array, shapes):
+    def parts(array, shapes):  # for the bias too: turning one axis changes nothing
         return [part.T.reshape(s) for part, s in zip(np.split(array, 3), shapes, strict=True)]
 
     def matrix(weights):
         return np.concatenate([w.reshape(len(w), -1).T for w in weights])
 
-    def biases(array, shapes):
-        return [part.reshape(s) for part, s in zip(np.split(array, 3), shapes, strict=True)]
-
     kernel_paths = tuple(f"{ours}/{name}/kernel" for name in names)
     bias_paths = tuple(f"{ours}/{name}/bias" for name in names)
-    yield Link(f"{theirs}.weight", kernel_paths, kernels, matrix)
+    yield Link(f"{theirs}.weight", kernel_paths, parts, matrix)
     yield Link(
-        f"{theirs}.bias", bias_paths, biases, lambda w: np.concatenate([b.ravel() for b in w])
+        f"{theirs}.bias", bias_paths, parts, lambda w: np.concatenate([b.ravel() for b in w])
     )
 
 

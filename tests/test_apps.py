@@ -1,35 +1,25 @@
 """The programs as a user runs them: what they print, write and return."""
 
-import importlib.util
 import json
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
+from load_app import APPS, load_app
 from PIL import Image
 
-APPS = Path(__file__).resolve().parent.parent / "apps"
 # 8 pixels, patch 4: four tokens, a second an epoch.
 QUICK = ["--data", "digits", "--image-size", "8", "--precision", "float32"]
-
-
-def app(name):
-    """An app as a module, so that its `main` runs in this process."""
-    spec = importlib.util.spec_from_file_location(f"app_{name}", APPS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A trained run's folder."""
     directory = tmp_path_factory.mktemp("run")
-    assert app("train").main([*QUICK, "--epochs", "3", "--out", str(directory), "--json"]) == 0
+    assert load_app("train").main([*QUICK, "--epochs", "3", "--out", str(directory), "--json"]) == 0
     return directory
 
 
@@ -51,12 +41,12 @@ def test_train_leaves_a_model_ready_to_ship(run):
 
 
 def test_train_again_is_complete(run, capsys):
-    assert app("train").main([*QUICK, "--epochs", "3", "--out", str(run)]) == 0
+    assert load_app("train").main([*QUICK, "--epochs", "3", "--out", str(run)]) == 0
     assert "complete already" in capsys.readouterr().out
 
 
 def test_train_with_other_settings_fails_in_one_line(run, capsys):
-    assert app("train").main([*QUICK, "--epochs", "4", "--out", str(run)]) == 1
+    assert load_app("train").main([*QUICK, "--epochs", "4", "--out", str(run)]) == 1
     error = capsys.readouterr().err
     assert "epochs 3 there, 4 here" in error
     assert error.count("\n") == 1
@@ -78,25 +68,25 @@ def test_train_with_other_settings_fails_in_one_line(run, capsys):
 )
 def test_train_wrong_usage(arguments, reason, capsys):
     with pytest.raises(SystemExit) as caught:
-        app("train").main(arguments)
+        load_app("train").main(arguments)
     assert caught.value.code == 2
     assert reason in capsys.readouterr().err
 
 
 def test_train_on_a_folder_that_is_not_there(tmp_path, capsys):
-    assert app("train").main(["--data", "./nowhere/", "--out", str(tmp_path)]) == 1
+    assert load_app("train").main(["--data", "./nowhere/", "--out", str(tmp_path)]) == 1
     error = capsys.readouterr().err
     assert "./nowhere/" in error
     assert error.count("\n") == 1
 
 
 def test_classify_prints_bars_and_json(run, picture, capsys):
-    assert app("classify").main([str(picture), "--model", str(run), "--top", "3"]) == 0
+    assert load_app("classify").main([str(picture), "--model", str(run), "--top", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == str(picture)
     assert len(lines) == 4
     assert "%" in lines[1]
-    assert app("classify").main([str(picture), "--model", str(run), "--json"]) == 0
+    assert load_app("classify").main([str(picture), "--model", str(run), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["file"] == str(picture)
     assert len(answer["predictions"]) == 5
@@ -106,7 +96,7 @@ def test_classify_goes_on_after_a_bad_file(run, picture, tmp_path, capsys):
     (tmp_path / "empty.png").touch()
     (tmp_path / "none").mkdir()
     paths = [tmp_path / "empty.png", tmp_path / "missing.png", tmp_path / "none", picture]
-    assert app("classify").main([*map(str, paths), "--model", str(run), "--json"]) == 1
+    assert load_app("classify").main([*map(str, paths), "--model", str(run), "--json"]) == 1
     captured = capsys.readouterr()
     assert json.loads(captured.out)["file"] == str(picture)
     errors = captured.err.splitlines()
@@ -117,34 +107,34 @@ def test_classify_goes_on_after_a_bad_file(run, picture, tmp_path, capsys):
 
 def test_classify_takes_a_folder(run, picture, capsys):
     Image.new("L", (4, 4)).save(picture.parent / "second.jpg")
-    assert app("classify").main([str(picture.parent), "--model", str(run), "--json"]) == 0
+    assert load_app("classify").main([str(picture.parent), "--model", str(run), "--json"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
 def test_classify_without_model_or_images(tmp_path, picture, capsys):
-    assert app("classify").main([str(picture), "--model", str(tmp_path / "none")]) == 1
+    assert load_app("classify").main([str(picture), "--model", str(tmp_path / "none")]) == 1
     assert capsys.readouterr().err.count("\n") == 1
     with pytest.raises(SystemExit) as caught:
-        app("classify").main([])
+        load_app("classify").main([])
     assert caught.value.code == 2
 
 
 def test_export_writes_and_checks(run, capsys):
-    assert app("export").main([str(run), "--formats", "tflite_float32", "--json"]) == 0
+    assert load_app("export").main([str(run), "--formats", "tflite_float32", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["tflite_float32"]["max_logit_difference"] < 1e-3
     assert found["tflite_float32"]["accuracy"] == found["keras"]["accuracy"]
 
 
 def test_export_of_nothing(tmp_path, capsys):
-    assert app("export").main([str(tmp_path)]) == 1
+    assert load_app("export").main([str(tmp_path)]) == 1
     assert capsys.readouterr().err.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["train", "classify", "export"])
 def test_help_teaches(name, capsys):
     with pytest.raises(SystemExit) as caught:
-        app(name).main(["--help"])
+        load_app(name).main(["--help"])
     assert caught.value.code == 0
     text = capsys.readouterr().out
     assert "examples:" in text

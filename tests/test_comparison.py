@@ -1,22 +1,20 @@
 """Sweeps: what their table says, and what a kill leaves behind."""
 
 import csv
-import importlib.util
 import json
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
+from load_app import APPS, load_app
 from PIL import Image
 
 from keras_gmlp import charts, comparison
 from keras_gmlp.comparison import COLUMNS, Run, plan, summarize, to_markdown, write_results
 from keras_gmlp.recipes import RECIPES
 
-APPS = Path(__file__).resolve().parent.parent / "apps"
 COSTS = {"a": {"flops": 2e6, "latency_ms": 0.5}, "b": {"flops": 4e6, "latency_ms": 0.4}}
 
 
@@ -119,13 +117,6 @@ def test_failure_is_forgotten_once_the_run_is_complete(tmp_path):
     assert not run.failed
 
 
-def app():
-    spec = importlib.util.spec_from_file_location("app_compare", APPS / "compare.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -142,7 +133,7 @@ def app():
 )
 def test_wrong_usage(arguments, reason, capsys):
     with pytest.raises(SystemExit) as caught:
-        app().main(arguments)
+        load_app("compare").main(arguments)
     assert caught.value.code == 2
     assert reason in capsys.readouterr().err
 
@@ -169,7 +160,7 @@ def test_sweep_killed_twice_has_each_run_once(tmp_path, monkeypatch, capsys):
         finally:
             process.send_signal(signal.SIGKILL)
             process.wait()
-    code = app().main(command[2:])
+    code = load_app("compare").main(command[2:])
     assert code == 0
     assert "results.md" in capsys.readouterr().out
     with open(tmp_path / "results.csv", newline="") as file:
@@ -205,7 +196,7 @@ pathlib.Path(given["--out"], "metrics.json").write_text(json.dumps(metrics))
 def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(comparison, "measure_costs", lambda runs, report: {})
     (tmp_path / "train.py").write_text(STAND_IN)
-    compare = app()
+    compare = load_app("compare")
     monkeypatch.setattr(compare, "recipe_of", lambda options, seed: RECIPES["quick"])
     compare.TRAIN = tmp_path / "train.py"
     arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--seeds", "0", "1", "2", "--epochs", "1"]
@@ -229,7 +220,7 @@ def test_complete_run_with_other_settings_is_not_taken_for_what_was_asked(tmp_pa
     finished(run, 0.5)
     recipe = {"epochs": 2, "data": "digits", "augmentation": {"mixup": 0.3}}
     (run.directory / "recipe.json").write_text(json.dumps(recipe))
-    assert app().main(["gmlp_n4_32", "--out", str(tmp_path), "--epochs", "3"]) == 1
+    assert load_app("compare").main(["gmlp_n4_32", "--out", str(tmp_path), "--epochs", "3"]) == 1
     error = capsys.readouterr().err
     assert "epochs 2 there, 3 here" in error
     assert "augmentation {'mixup': 0.3} there" in error
@@ -237,7 +228,7 @@ def test_complete_run_with_other_settings_is_not_taken_for_what_was_asked(tmp_pa
 
 
 def test_second_sweep_in_one_folder_is_refused(tmp_path, capsys):
-    compare = app()
+    compare = load_app("compare")
     with compare.alone(tmp_path):
         assert compare.main(["gmlp_n4_32", "--out", str(tmp_path)]) == 1
     assert "another sweep is at work here" in capsys.readouterr().err

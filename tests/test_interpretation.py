@@ -1,11 +1,10 @@
-import importlib.util
 import json
-from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 from check_layer import redraw_weights, to_numpy
+from load_app import load_app
 from numpy_reference import dense, layer_norm, part, softmax
 from PIL import Image
 
@@ -146,14 +145,6 @@ def test_pictures_are_drawn(tmp_path):
             assert np.asarray(picture.convert("L")).std() > 3  # not blank
 
 
-def app():
-    path = Path(__file__).resolve().parent.parent / "apps" / "visualize.py"
-    spec = importlib.util.spec_from_file_location("app_visualize", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
 def run(tmp_path):
     """A folder as training leaves it, of a ViT that knows nothing."""
@@ -166,7 +157,7 @@ def run(tmp_path):
 
 
 def test_app_draws_what_applies(run, capsys):
-    assert app().main([str(run)]) == 0
+    assert load_app("visualize").main([str(run)]) == 0
     out, error = capsys.readouterr()
     assert out.split() == [
         str(run / "pictures" / f"{name}.png") for name in ("attention", "confusion", "mistakes")
@@ -178,10 +169,10 @@ def test_app_with_an_image_needs_no_data(run, capsys, tmp_path):
     (run / "recipe.json").unlink()
     Image.new("L", (30, 20), 90).save(tmp_path / "grey.png")
     given = ["--only", "attention", "--image", str(tmp_path / "grey.png")]
-    assert app().main([str(run), *given, "--out", str(tmp_path / "here")]) == 0
+    assert load_app("visualize").main([str(run), *given, "--out", str(tmp_path / "here")]) == 0
     assert (tmp_path / "here" / "attention.png").exists()
     capsys.readouterr()
-    assert app().main([str(run), *given, "--json"]) == 0
+    assert load_app("visualize").main([str(run), *given, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "pictures": [str(run / "pictures" / "attention.png")]
     }
@@ -196,7 +187,7 @@ def test_app_with_an_image_needs_no_data(run, capsys, tmp_path):
     ],
 )
 def test_app_fails_in_one_line(run, capsys, arguments, reason):
-    assert app().main([str(run), *arguments]) == 1
+    assert load_app("visualize").main([str(run), *arguments]) == 1
     error = capsys.readouterr().err
     assert reason in error
     assert error.count("\n") == 1

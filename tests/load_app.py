@@ -1,0 +1,13 @@
+"""The programs in apps/ as modules, so that their `main` runs in the tests' process."""
+
+import importlib.util
+from pathlib import Path
+
+APPS = Path(__file__).resolve().parent.parent / "apps"
+
+
+def load_app(name):
+    spec = importlib.util.spec_from_file_location(f"app_{name}", APPS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
