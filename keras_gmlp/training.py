@@ -1,5 +1,6 @@
 """`train`: a run that can be killed, resumed and made again."""
 
+import contextlib
 import csv
 import dataclasses
 import io
@@ -109,7 +110,7 @@ def train(
         data, batch_size, recipe.augmentation, recipe.seed, initial_epoch
     )
     try:
-        with one_line_errors():
+        with one_line_errors(), _quick_attention():
             model.fit(
                 train_batches,
                 epochs=recipe.epochs,
@@ -143,6 +144,17 @@ def in_float32(model):
     clone.set_weights(model.get_weights())
     clone.compile("sgd", loss=CrossEntropy(), metrics=[Accuracy()])
     return clone
+
+
+def _quick_attention():
+    """On a CPU, PyTorch's fused attention makes a ViT's step 1.3 to 2 times as long (backward)."""
+    if keras.backend.backend() == "torch":
+        import torch
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        if not torch.cuda.is_available():
+            return sdpa_kernel(SDPBackend.MATH)
+    return contextlib.nullcontext()
 
 
 def _check_fit(model, data):
