@@ -11,7 +11,7 @@ demo: $(VENV)/.installed
 
 # What computes runs on each backend, the rest on one.
 ON_EACH := tests/layers tests/test_vision.py tests/test_resnet.py tests/test_objective.py \
-	tests/test_training.py tests/test_interpretation.py tests/test_muon.py
+	tests/test_training.py tests/test_interpretation.py tests/test_muon.py tests/test_finetuning.py
 PYTEST := $(RUN) -m pytest --numprocesses auto --dist loadfile
 
 test: $(VENV)/.installed lint

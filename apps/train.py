@@ -16,6 +16,8 @@ examples:
   apps/train.py --data cifar10 --recipe standard       CIFAR-10, about two hours on one core
   apps/train.py --data my_photos/ --image-size 64      a folder with one folder for each class
   apps/train.py --recipe long --set mixup=0.2          a recipe with one setting changed
+  apps/train.py --weights saved_models/gmlp_n4_32-cifar10 --data my_photos/
+                                                       begin with a trained model
 
 A run that was stopped or killed goes on when the same command is given again, without --restart.
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
@@ -27,8 +29,15 @@ def parse(arguments):
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--model", default="gmlp_n4_32", metavar="PRESET", help="default: %(default)s"
+        "--model", metavar="PRESET", help="default: gmlp_n4_32, or what the weights are of"
     )
+    parser.add_argument(
+        "--weights",
+        metavar="SOURCE",
+        help="to begin with: a run's folder, a .keras file, a file of published weights, or "
+        "hf-hub:NAME; resized to the images, with a fresh head where the classes are others",
+    )
+    parser.add_argument("--freeze", action="store_true", help="train the head alone")
     parser.add_argument(
         "--data",
         default="digits",
@@ -38,7 +47,8 @@ def parse(arguments):
     parser.add_argument("--data-dir", metavar="DIR", help="of TensorFlow Datasets")
     parser.add_argument("--out", metavar="DIR", help="default: runs/PRESET-DATA")
     parser.add_argument(
-        "--recipe", default="quick", help="quick, standard, long, imagenet; default: quick"
+        "--recipe",
+        help="quick, standard, long, finetune, imagenet; default: quick, or finetune with weights",
     )
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--batch-size", type=int)
@@ -52,7 +62,8 @@ def parse(arguments):
         metavar="NAME=VALUE",
         dest="settings",
         help="any other setting of the recipe: weight_decay=0.05, optimizer=adamw, mixup=0.3, "
-        "cutmix=0.3, rand_augment=0.4, cutout=0.4, ema=0.05, stochastic_depth=0.1, ...",
+        "cutmix=0.3, rand_augment=0.4, cutout=0.4, ema=0.05, stochastic_depth=0.1, "
+        "layer_decay=0.75, ...",
     )
     parser.add_argument("--image-size", type=int, metavar="PIXELS", help="default: the preset's")
     parser.add_argument(
@@ -68,6 +79,10 @@ def parse(arguments):
         "--json", action="store_true", help="print the metrics as JSON, no progress"
     )
     options = parser.parse_args(arguments)
+    if options.recipe is None:
+        options.recipe = "finetune" if options.weights else "quick"
+    if options.model is None and not options.weights:
+        options.model = "gmlp_n4_32"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's notes to its developers
     if options.backend:
         os.environ["KERAS_BACKEND"] = options.backend  # before anything imports Keras
@@ -86,6 +101,8 @@ def make_recipe(options):
         for name in ("epochs", "batch_size", "learning_rate", "seed", "precision")
         if getattr(options, name) is not None
     }
+    if options.freeze:
+        changes["freeze"] = True
     augmentation = {}
     of_recipe = {field.name for field in dataclasses.fields(Recipe)} - {"augmentation"}
     of_augmentation = {field.name for field in dataclasses.fields(recipe.augmentation)}
@@ -113,7 +130,8 @@ def main(arguments=None):
         from keras_gmlp.presets import lookup
 
         recipe = make_recipe(options)
-        shape = lookup(options.model)[1]["input_shape"]
+        if options.model:
+            lookup(options.model)
     except ImportError as error:
         return missing(error, options)
     except (ValueError, TypeError) as error:
@@ -124,9 +142,10 @@ def main(arguments=None):
         parser.error(f"--fraction must be in (0, 1]; received {options.fraction}")
     if options.stop_with_parent:
         threading.Thread(target=stop_with_parent, daemon=True).start()
-    out = options.out or f"runs/{options.model}-{Path(options.data).name}"
+    begin = options.weights.rpartition("/")[2] if options.weights else options.model
+    out = options.out or f"runs/{begin}-{Path(options.data).name}"
     try:
-        metrics = run(options, recipe, shape[:2], out)
+        metrics = run(options, recipe, out)
     except ImportError as error:
         return missing(error, options)
     except (ValueError, TypeError, OSError, RuntimeError) as error:
@@ -156,32 +175,37 @@ def missing(error, options):
     return 1
 
 
-def run(options, recipe, size, out):
+def run(options, recipe, out):
     import keras
 
-    from keras_gmlp import data, training
+    from keras_gmlp import data, presets, pretrained, training
     from keras_gmlp.export import export_run
-    from keras_gmlp.presets import build
+    from keras_gmlp.files import write_json
 
-    if options.image_size:
-        size = (options.image_size, options.image_size)
+    source = pretrained.load(options.weights, options.model) if options.weights else None
+    preset = source.preset if source else options.model
+    shape = source.model.input_shape[1:] if source else presets.lookup(preset)[1]["input_shape"]
+    size = (options.image_size, options.image_size) if options.image_size else shape[:2]
     dataset = data.load(options.data, size, options.data_dir)
     if options.fraction < 1:
         dataset = data.first_part(dataset, options.fraction)
     keras.utils.set_random_seed(recipe.seed)
-    model = build(
-        options.model,
-        input_shape=dataset.image_shape,
-        classes=len(dataset.labels),
-        **recipe.model_arguments(),
-    )
+    arguments = {"input_shape": dataset.image_shape, **recipe.model_arguments()}
+    if source:
+        model, transfer = source.adapt(dataset.labels, **arguments)
+    else:
+        model, transfer = presets.build(preset, classes=len(dataset.labels), **arguments), None
+    complete = (Path(out) / "metrics.json").exists() and not options.restart
     if not options.json:
-        train, test = int(dataset.train.cardinality()), int(dataset.test.cardinality())
-        print(f"model  {options.model}, {model.count_params():,} parameters")
-        print(f"data   {dataset.name}, {len(dataset.labels)} classes, {train:,} + {test:,} images")
-        print(f"to     {out}")
-        if (Path(out) / "metrics.json").exists() and not options.restart:
+        introduce(preset, model, dataset, out, f"{options.weights}: {transfer}" if source else "")
+        if complete:
             print("this run is complete already; --restart trains it anew.")
+    before = None
+    if source and not complete and not transfer.fresh:
+        before = round(model.evaluate(data.evaluation_batches(dataset), verbose=0)[1], 6)
+        if not options.json:
+            print(f"before {100 * before:.2f} % of the test images right")
+    names = {"preset": preset, "recipe": options.recipe, "fraction": options.fraction}
     metrics = training.train(
         model,
         dataset,
@@ -190,11 +214,24 @@ def run(options, recipe, size, out):
         restart=options.restart,
         tensorboard=options.tensorboard,
         verbose=0 if options.json else 1 if sys.stdout.isatty() else 2,
-        extra={"preset": options.model, "recipe": options.recipe, "fraction": options.fraction},
+        extra={**names, "weights": options.weights},
     )
+    if before is not None:
+        metrics["accuracy_before"] = before
+        write_json(Path(out) / "metrics.json", metrics)
     if not options.no_export and "tflite" not in metrics.get("exports", {}):
         metrics["exports"] = export_run(out, ["tflite"], dataset)
     return metrics
+
+
+def introduce(preset, model, dataset, out, weights):
+    """Says what is about to be trained on what."""
+    train, test = int(dataset.train.cardinality()), int(dataset.test.cardinality())
+    print(f"model  {preset}, {model.count_params():,} parameters")
+    if weights:
+        print(f"from   {weights}")
+    print(f"data   {dataset.name}, {len(dataset.labels)} classes, {train:,} + {test:,} images")
+    print(f"to     {out}")
 
 
 def report(options, metrics, out):

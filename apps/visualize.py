@@ -66,7 +66,6 @@ def main(arguments=None):
 def draw(options):
     """Draws the pictures and yields their paths."""
     from keras_gmlp import inference, pictures
-    from keras_gmlp.images import read_image
 
     directory = Path(options.run)
     out = Path(options.out or directory / "pictures")
@@ -87,7 +86,7 @@ def draw(options):
     if needs_data:
         images, labels, names = test_images(options, directory, classifier)
     if "attention" in wanted:
-        image = read_image(options.image, classifier.image_shape) if options.image else images[0]
+        image = classifier.read(options.image) if options.image else images[0]
         title = Path(options.image).name if options.image else f"test image: {names[labels[0]]}"
         yield from attempt(
             options,

@@ -10,6 +10,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submodules=[
         "augmentation",
         "callbacks",
+        "cards",
         "charts",
         "checkpoints",
         "comparison",
@@ -26,7 +27,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "muon",
         "objective",
         "pictures",
+        "pretrained",
         "presets",
+        "published_names",
         "recipes",
         "resizing",
         "resnet",

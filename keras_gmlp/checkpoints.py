@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_gmlp.files import replacing, write_json
+
 HUB = "hf-hub:"
 SUFFIXES = (".safetensors", ".pth", ".pt", ".npz", ".bin")
 
@@ -57,6 +59,21 @@ def read_checkpoint(source):
     except ValueError as error:
         raise ValueError(f"{config}: damaged, no JSON ({error}).") from None
     return Checkpoint(_unwrapped(arrays, source), described, source)
+
+
+def write_checkpoint(path, arrays, config):
+    """Writes arrays as a `.safetensors` file, and what describes them as config.json beside it.
+
+    Raises:
+        ValueError: safetensors is not installed.
+    """
+    try:
+        from safetensors.numpy import save
+    except ImportError as error:
+        raise ValueError(f"{path}: {error}; install it: pip install -e '.[convert]'") from None
+    with replacing(path) as temporary:
+        temporary.write_bytes(save(arrays))
+    write_json(Path(path).with_name("config.json"), config)
 
 
 def _from_hub(source):

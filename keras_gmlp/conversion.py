@@ -1,4 +1,4 @@
-"""Published names to ours and back: one table a family, strict in both directions."""
+"""Published weights to ours and back, strict in both directions."""
 
 import dataclasses
 from collections.abc import Callable
@@ -6,139 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from keras import ops
 
-from keras_gmlp.layers import (
-    FeedForwardOnlyBlock,
-    GMLPBlock,
-    MixerBlock,
-    ResMLPBlock,
-    TransformerBlock,
-)
-
-# Rows of (theirs, ours, kind); "{}" stands for the number of the block.
-_MLP = (
-    ("blocks.{}.mlp_channels.fc1", "block_{}/expand", "dense"),
-    ("blocks.{}.mlp_channels.fc2", "block_{}/shrink", "dense"),
-)
-_ENDS = (
-    ("stem.proj", "stem/projection", "convolution"),
-    ("norm", "norm", "norm"),
-    ("head", "head", "dense"),
-)
-_NORMS = (
-    ("blocks.{}.norm1", "block_{}/norm1", "norm"),
-    ("blocks.{}.norm2", "block_{}/norm2", "norm"),
-)
-_TOKENS = (
-    ("cls_token", "class_token/token", "array"),
-    ("pos_embed", "position/embedding", "array"),
-    ("patch_embed.proj", "stem/projection", "convolution"),
-    ("norm", "norm", "norm"),
-    ("head", "head", "dense"),
-)
-_DISTILLED = (
-    ("dist_token", "distillation_token/token", "array"),
-    ("head_dist", "head_distillation", "dense"),
-)
-TABLES = {
-    GMLPBlock: {
-        "timm": (
-            *_ENDS,
-            *_MLP,
-            ("blocks.{}.norm", "block_{}/norm", "norm"),
-            ("blocks.{}.mlp_channels.gate.norm", "block_{}/gate/norm", "norm"),
-            ("blocks.{}.mlp_channels.gate.proj", "block_{}/gate/spatial", "dense"),
-        )
-    },
-    MixerBlock: {
-        "timm": (
-            *_ENDS,
-            *_MLP,
-            *_NORMS,
-            ("blocks.{}.mlp_tokens.fc1", "block_{}/token_mlp/expand", "dense"),
-            ("blocks.{}.mlp_tokens.fc2", "block_{}/token_mlp/shrink", "dense"),
-        ),
-        "flax": (
-            ("stem", "stem/projection", "flax"),
-            ("MixerBlock_{}/LayerNorm_0", "block_{}/norm1", "flax norm"),
-            ("MixerBlock_{}/token_mixing/Dense_0", "block_{}/token_mlp/expand", "flax"),
-            ("MixerBlock_{}/token_mixing/Dense_1", "block_{}/token_mlp/shrink", "flax"),
-            ("MixerBlock_{}/LayerNorm_1", "block_{}/norm2", "flax norm"),
-            ("MixerBlock_{}/channel_mixing/Dense_0", "block_{}/expand", "flax"),
-            ("MixerBlock_{}/channel_mixing/Dense_1", "block_{}/shrink", "flax"),
-            ("pre_head_layer_norm", "norm", "flax norm"),
-            ("head", "head", "flax"),
-        ),
-    },
-    ResMLPBlock: {
-        "timm": (
-            ("stem.proj", "stem/projection", "convolution"),
-            ("blocks.{}.norm1", "block_{}/norm1", "affine"),
-            ("blocks.{}.linear_tokens", "block_{}/spatial", "dense"),
-            ("blocks.{}.ls1", "block_{}/scale1/gamma", "array"),
-            ("blocks.{}.norm2", "block_{}/norm2", "affine"),
-            *_MLP,
-            ("blocks.{}.ls2", "block_{}/scale2/gamma", "array"),
-            ("norm", "norm", "affine"),
-            ("head", "head", "dense"),
-        ),
-        "release": (
-            ("patch_embed.proj", "stem/projection", "convolution"),
-            ("blocks.{}.norm1", "block_{}/norm1", "plain affine"),
-            ("blocks.{}.attn", "block_{}/spatial", "dense"),
-            ("blocks.{}.gamma_1", "block_{}/scale1/gamma", "array"),
-            ("blocks.{}.norm2", "block_{}/norm2", "plain affine"),
-            ("blocks.{}.mlp.fc1", "block_{}/expand", "dense"),
-            ("blocks.{}.mlp.fc2", "block_{}/shrink", "dense"),
-            ("blocks.{}.gamma_2", "block_{}/scale2/gamma", "array"),
-            ("norm", "norm", "plain affine"),
-            ("head", "head", "dense"),
-        ),
-    },
-    TransformerBlock: {
-        "timm": (
-            *_TOKENS,
-            *_NORMS,
-            ("blocks.{}.attn.qkv", "block_{}/attention", "qkv"),
-            ("blocks.{}.attn.proj", "block_{}/attention/attention_output", "heads"),
-            ("blocks.{}.mlp.fc1", "block_{}/expand", "dense"),
-            ("blocks.{}.mlp.fc2", "block_{}/shrink", "dense"),
-        ),
-        "flax": (
-            ("cls", "class_token/token", "array"),
-            ("Transformer/posembed_input/pos_embedding", "position/embedding", "array"),
-            ("embedding", "stem/projection", "flax"),
-            ("Transformer/encoderblock_{}/LayerNorm_0", "block_{}/norm1", "flax norm"),
-            *(
-                (
-                    f"Transformer/encoderblock_{{}}/MultiHeadDotProductAttention_1/{theirs}",
-                    f"block_{{}}/attention/{ours}",
-                    "flax",
-                )
-                for theirs, ours in (
-                    ("query", "query"),
-                    ("key", "key"),
-                    ("value", "value"),
-                    ("out", "attention_output"),
-                )
-            ),
-            ("Transformer/encoderblock_{}/LayerNorm_2", "block_{}/norm2", "flax norm"),
-            ("Transformer/encoderblock_{}/MlpBlock_3/Dense_0", "block_{}/expand", "flax"),
-            ("Transformer/encoderblock_{}/MlpBlock_3/Dense_1", "block_{}/shrink", "flax"),
-            ("Transformer/encoder_norm", "norm", "flax norm"),
-            ("head", "head", "flax"),
-        ),
-    },
-    FeedForwardOnlyBlock: {
-        "release": (
-            *_TOKENS,
-            *_NORMS,
-            ("blocks.{}.mlp1.fc1", "block_{}/expand", "dense"),
-            ("blocks.{}.mlp1.fc2", "block_{}/shrink", "dense"),
-            ("blocks.{}.mlp2.fc1", "block_{}/token_mlp/expand", "dense"),
-            ("blocks.{}.mlp2.fc2", "block_{}/token_mlp/shrink", "dense"),
-        )
-    },
-}
+from keras_gmlp.published_names import DISTILLED, TABLES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -241,7 +109,7 @@ def links(model, dialect):
     depth = sum(layer.name.startswith("block_") for layer in model.layers)
     table = _tables(model)[dialect]
     if any(layer.name == "distillation_token" for layer in model.layers):
-        table = (*table, *_DISTILLED)
+        table = (*table, *DISTILLED)
     if not any(layer.name == "class_token" for layer in model.layers):
         table = tuple(row for row in table if not row[1].startswith("class_token"))
     return [

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 from pathlib import Path
 
 import keras
@@ -19,6 +18,7 @@ import numpy as np
 
 import keras_gmlp.objective  # noqa: F401 (registers what a .keras file names)
 from keras_gmlp import inference
+from keras_gmlp.cards import write_card
 from keras_gmlp.data import evaluation_batches
 from keras_gmlp.errors import one_line_errors
 from keras_gmlp.files import read_json, replacing, write_json
@@ -125,7 +125,7 @@ def export_run(
     run = read_json(directory / "recipe.json", {})
     metrics = read_json(directory / "metrics.json", {})
     facts = {"preset": run.get("preset"), "data": run.get("data")}
-    card = {**facts, "test_accuracy": metrics.get("test_accuracy")}
+    card = {**facts, **source.preparation, "test_accuracy": metrics.get("test_accuracy")}
     card |= {"folded": True} if folded else {}
     if run and "test_accuracy" not in metrics:
         raise ValueError(f"{directory}: this run is not complete; finish it with apps/train.py.")
@@ -169,10 +169,7 @@ def _write(name, model, directory, labels, card):
     flatbuffer = _convert(model, name)
     with replacing(path) as temporary:
         temporary.write_bytes(flatbuffer)
-        # Behind the flatbuffer: runtimes do not look there, zip readers look nowhere else.
-        with zipfile.ZipFile(temporary, "a") as archive:
-            archive.writestr("labels.txt", "\n".join(labels) + "\n")
-            archive.writestr("card.json", json.dumps(card))
+        write_card(temporary, labels, card)
     return path
 
 

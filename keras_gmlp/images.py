@@ -3,6 +3,7 @@
 Needs Pillow and NumPy alone.
 """
 
+import math
 import warnings
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # others may start programs (EPS)
+INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 MAX_PIXELS = 100_000_000  # decoded, 300 MB: larger files are refused before they are decoded
 
 # Pillow warns of large or odd files; here the size is checked and the rest is decoded. Not around
@@ -18,7 +20,7 @@ MAX_PIXELS = 100_000_000  # decoded, 300 MB: larger files are refused before the
 warnings.filterwarnings("ignore", module=r"PIL\.", append=True)
 
 
-def read_image(path, image_shape):
+def read_image(path, image_shape, crop=None, interpolation="bicubic"):
     """Reads an image file of any common format, mode and size.
 
     The picture is turned upright by its EXIF tag, laid on white where it is transparent, scaled
@@ -29,20 +31,32 @@ def read_image(path, image_shape):
     Args:
         path: the file.
         image_shape: `(height, width, channels)`, with 1 channel (grey) or 3 (RGB).
+        crop: the part of the picture's shorter side that is kept, in (0, 1], as published weights
+            were tested: the picture is scaled so that it covers `height / crop` and
+            `width / crop`, in whole pixels as torchvision counts them. Defaults to all of it, to
+            the fraction of a pixel.
+        interpolation: one of `INTERPOLATIONS`; antialiased but for `"nearest"`.
 
     Returns:
         A uint8 array of that shape, values 0 to 255.
 
     Raises:
         ValueError: the file is missing, cannot be read, is empty, damaged, no image, or larger
-            than `MAX_PIXELS`. The message is one line that starts with the path.
+            than `MAX_PIXELS` (the message is one line that starts with the path); an unknown
+            interpolation.
     """
     height, width, channels = image_shape
+    if interpolation not in INTERPOLATIONS:
+        raise ValueError(
+            f"interpolation must be one of {', '.join(INTERPOLATIONS)}; received {interpolation!r}."
+        )
+    resampling = Image.Resampling[interpolation.upper()]
     try:
         with Image.open(path, formats=FORMATS) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise Image.DecompressionBombError
-            _reduce(image, 2 * max(height, width))
+            if crop is None:  # or else to the pixel as published
+                _reduce(image, 2 * max(height, width))
             ImageOps.exif_transpose(image, in_place=True)
             image = _to_mode(image, "L" if channels == 1 else "RGB")
     except FileNotFoundError:
@@ -60,7 +74,10 @@ def read_image(path, image_shape):
     except Exception as error:  # damaged files make Pillow raise nearly anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{path}: damaged or truncated image ({reason}).") from None
-    image = ImageOps.fit(image, (width, height), Image.Resampling.BICUBIC)
+    if crop is None:
+        image = ImageOps.fit(image, (width, height), resampling)
+    else:
+        image = _scaled_and_cropped(image, (width, height), crop, resampling)
     return np.asarray(image).reshape(image_shape)
 
 
@@ -85,6 +102,18 @@ def find_images(path):
     if not found:
         raise ValueError(f"{path}: no image in this folder ({', '.join(EXTENSIONS)}).")
     return found
+
+
+def _scaled_and_cropped(image, size, crop, resampling):
+    """As torchvision's Resize and CenterCrop do it, to the pixel."""
+    least = [math.floor(side / crop) for side in size]
+    # The side that is smaller for its target becomes it; the other follows, rounded down.
+    tight = 0 if least[0] * image.height >= least[1] * image.width else 1
+    scaled = [int(least[tight] * side / image.size[tight]) for side in image.size]
+    scaled[tight] = least[tight]
+    image = image.resize(scaled, resampling)
+    left, top = (round((have - want) / 2) for have, want in zip(scaled, size, strict=True))
+    return image.crop((left, top, left + size[0], top + size[1]))
 
 
 def _reduce(image, side):

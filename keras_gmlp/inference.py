@@ -5,14 +5,13 @@ imported only for the formats that are theirs.
 """
 
 import dataclasses
-import json
 import os
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from keras_gmlp.cards import read_card
 from keras_gmlp.images import read_image
 
 PREFERRED = ("model.tflite", "model.keras", "saved_model")  # in a run's folder, the first found
@@ -28,6 +27,7 @@ class Classifier:
         image_shape: `(height, width, channels)` it takes.
         labels: class names in the order of the logits.
         path: what was loaded.
+        preparation: how pictures are cut to size, arguments of `images.read_image`.
         model: the `keras.Model` itself, of a `.keras` file alone.
     """
 
@@ -35,7 +35,12 @@ class Classifier:
     image_shape: tuple[int, int, int]
     labels: tuple[str, ...]
     path: Path
+    preparation: dict = dataclasses.field(default_factory=dict)
     model: object = None
+
+    def read(self, path):
+        """The pixels of an image file as the model takes them; see `images.read_image`."""
+        return read_image(path, self.image_shape, **self.preparation)
 
     def classify(self, path, top=5):
         """Reads an image file and tells what it shows.
@@ -50,8 +55,7 @@ class Classifier:
         Raises:
             ValueError: the file cannot be read as an image.
         """
-        image = read_image(path, self.image_shape)
-        logits = self.logits(image[None])[0].astype("float64")
+        logits = self.logits(self.read(path)[None])[0].astype("float64")
         exponentials = np.exp(logits - logits.max())
         probabilities = exponentials / exponentials.sum()
         order = np.argsort(-probabilities, kind="stable")[:top]
@@ -94,20 +98,6 @@ def load(path, threads=None):
     )
 
 
-def read_card(path):
-    """What a `.tflite` file carries about itself: a dict with `labels`, maybe empty.
-
-    The card is a zip archive behind the model, which runtimes do not look at.
-    """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            card = json.loads(archive.read("card.json"))
-            card["labels"] = archive.read("labels.txt").decode().splitlines()
-            return card
-    except (zipfile.BadZipFile, KeyError, ValueError):
-        return {}
-
-
 def _tflite(path, threads):
     from ai_edge_litert.interpreter import Interpreter
 
@@ -129,8 +119,9 @@ def _tflite(path, threads):
         return np.stack(rows)
 
     shape = tuple(int(n) for n in image["shape"][1:])
-    labels = read_card(path).get("labels")
-    return Classifier(logits, shape, _labels(path, int(outputs[0]["shape"][-1]), labels), path)
+    card = read_card(path)
+    labels = _labels(path, int(outputs[0]["shape"][-1]), card.get("labels"))
+    return Classifier(logits, shape, labels, path, _preparation(card))
 
 
 def _keras(path):
@@ -150,8 +141,9 @@ def _keras(path):
         images = np.asarray(images, "float32")
         return keras.ops.convert_to_numpy(model(images, training=False))
 
-    labels = _labels(path, model.output_shape[-1])
-    return Classifier(logits, model.input_shape[1:], labels, path, model)
+    card = read_card(path)
+    labels = _labels(path, model.output_shape[-1], card.get("labels"))
+    return Classifier(logits, model.input_shape[1:], labels, path, _preparation(card), model)
 
 
 def _saved_model(path):
@@ -173,6 +165,10 @@ def _saved_model(path):
 
     classes = signature.structured_outputs["logits"].shape[-1]
     return Classifier(logits, tuple(image.shape[1:]), _labels(path, classes), path)
+
+
+def _preparation(card):
+    return {name: card[name] for name in ("crop", "interpolation") if card.get(name)}
 
 
 def _labels(path, classes, labels=None):

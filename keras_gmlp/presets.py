@@ -85,11 +85,15 @@ PRESETS = {
 }
 
 
-def build(preset, **overrides):
-    """Makes the model of a preset, with fresh weights.
+def build(preset, weights=None, **overrides):
+    """Makes the model of a preset, with fresh weights or with given ones.
 
     Args:
         preset: a key of `PRESETS`, for example `"gmlp_n4_32"`.
+        weights: to begin with, as `pretrained.load` takes them: a name on the Hugging Face hub
+            (`"hf-hub:timm/gmlp_s16_224.ra3_in1k"`), a file of published weights, a `.keras` file
+            or a run's folder. For another image size they are resized, for other classes the head
+            starts afresh.
         **overrides: arguments of the model that take the place of the preset's, for example
             `classes=5` or `input_shape=(64, 64, 3)`.
 
@@ -97,10 +101,15 @@ def build(preset, **overrides):
         A compiled `keras.Model` named after the preset.
 
     Raises:
-        ValueError: an unknown preset, or an override out of its range.
+        ValueError: an unknown preset, an override out of its range, or weights that are not
+            there, damaged, or of another architecture.
         TypeError: an override that the model does not take.
     """
     function, arguments = lookup(preset)
+    if weights is not None:
+        from keras_gmlp import pretrained  # which builds models here
+
+        return pretrained.load(weights, preset).adapt(**overrides)[0]
     return function(**{**arguments, "name": preset, **overrides})
 
 

@@ -5,6 +5,7 @@ import dataclasses
 import keras
 
 from keras_gmlp.augmentation import Augmentation
+from keras_gmlp.finetuning import LayerwiseAdamW
 from keras_gmlp.muon import MatrixMuon
 
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -27,6 +28,9 @@ class Recipe:
         weight_decay: decoupled; norms, biases, class token and position embedding are spared.
         clip_norm: largest norm of the whole gradient.
         label_smoothing: see `CrossEntropy`.
+        layer_decay: of the learning rate, from each layer to the one below it; see
+            `LayerwiseAdamW`. 1 for none.
+        freeze: train the head alone.
         ema: length of the exponential average of the weights, as a share of the run's steps; the
             averaged weights are those tested and saved. 0 for none.
         precision: dtype policy the model is built in; the saved model is float32 always.
@@ -45,6 +49,8 @@ class Recipe:
     weight_decay: float = 0.05
     clip_norm: float = 1.0
     label_smoothing: float = 0.1
+    layer_decay: float = 1.0
+    freeze: bool = False
     ema: float = 0.05
     precision: str = "float32"
     stochastic_depth: float | None = None
@@ -67,6 +73,10 @@ class Recipe:
             raise ValueError(f"learning_rate must be above 0; received {self.learning_rate}.")
         if self.optimizer not in ("adamw", "muon"):
             raise ValueError(f"optimizer must be 'adamw' or 'muon'; received {self.optimizer!r}.")
+        if not 0 < self.layer_decay <= 1:
+            raise ValueError(f"layer_decay must be in (0, 1]; received {self.layer_decay}.")
+        if self.layer_decay < 1 and self.optimizer != "adamw":
+            raise ValueError(f"layer_decay goes with adamw; received {self.optimizer!r}.")
         for name in ("epochs", "batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1; received {getattr(self, name)}.")
@@ -112,6 +122,13 @@ RECIPES = {
         stochastic_depth=0.1,
         augmentation=Augmentation(rand_augment=0.4, cutout=0.4, mixup=0.4, cutmix=0.4),
     ),
+    # From trained weights: to other classes, another size of image, or to the end without mixing.
+    "finetune": Recipe(
+        epochs=12,
+        learning_rate=1e-3,
+        weight_decay=0.05,
+        precision="mixed_bfloat16",
+    ),
     # "Pay Attention to MLPs", appendix A: ImageNet. 10,000 of 93,600 steps are warm-up.
     "imagenet": Recipe(
         epochs=300,
@@ -150,6 +167,8 @@ def make_optimizer(recipe, total_steps):
             adam_weight_decay=recipe.weight_decay,
             **common,
         )
+    elif recipe.layer_decay < 1:
+        optimizer = LayerwiseAdamW(layer_decay=recipe.layer_decay, epsilon=1e-6, **common)
     else:
         optimizer = keras.optimizers.AdamW(epsilon=1e-6, **common)
     optimizer.exclude_from_weight_decay(var_names=NO_DECAY)

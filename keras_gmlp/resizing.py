@@ -52,7 +52,7 @@ class Transfer:
         return ", ".join([*parts, *([f"fresh: {' '.join(self.fresh)}"] if self.fresh else [])])
 
 
-def transfer(source, target):
+def transfer(source, target, head=True):
     """Copies a model's weights to one for another image size or with other classes.
 
     A matrix W over tokens becomes `U W D`, where D brings an image's tokens to the old grid and U
@@ -62,6 +62,7 @@ def transfer(source, target):
         source: a `keras.Model` of this package.
         target: one of the same architecture. Its image may have another size; where its head has
             another number of classes, the head stays as it is.
+        head: copy the head where it fits.
 
     Returns:
         A `Transfer`.
@@ -74,7 +75,7 @@ def transfer(source, target):
         path
         for path in ours
         if path.startswith("head")
-        and (path not in theirs or tuple(theirs[path].shape) != tuple(ours[path].shape))
+        and not (head and path in theirs and tuple(theirs[path].shape) == tuple(ours[path].shape))
     ]
     lacking = sorted(set(ours) - set(theirs) - set(fresh))
     over = sorted(path for path in set(theirs) - set(ours) if not path.startswith("head"))

@@ -19,10 +19,12 @@ from keras_gmlp.callbacks import (
     ReseedDropout,
     StopWhenDiverged,
 )
+from keras_gmlp.cards import write_card
 from keras_gmlp.data import evaluation_batches, training_batches
 from keras_gmlp.environment import environment
 from keras_gmlp.errors import one_line_errors
 from keras_gmlp.files import read_json, remove_leftovers, replacing, write_json
+from keras_gmlp.finetuning import freeze_backbone
 from keras_gmlp.objective import Accuracy, CrossEntropy
 from keras_gmlp.recipes import make_optimizer
 
@@ -90,6 +92,8 @@ def train(
 
     batch_size = min(recipe.batch_size, int(data.train.cardinality()))
     steps = int(data.train.cardinality()) // batch_size
+    if recipe.freeze:
+        freeze_backbone(model)
     model.compile(
         optimizer=_scaled(make_optimizer(recipe, steps * recipe.epochs), recipe),
         loss=CrossEntropy(recipe.label_smoothing),
@@ -142,6 +146,7 @@ def in_float32(model):
         config = config.replace(f'"{policy}"', '"float32"')
     clone = keras.models.model_from_json(config)
     clone.set_weights(model.get_weights())
+    clone.trainable = True  # whatever was frozen
     clone.compile("sgd", loss=CrossEntropy(), metrics=[Accuracy()])
     return clone
 
@@ -224,6 +229,8 @@ def _finish(model, data, directory):
     final = in_float32(model)
     with replacing(directory / "model.keras") as temporary:
         final.save(temporary)
+        facts = {"image_shape": list(data.image_shape), "pixels": [0, 255], "data": data.name}
+        write_card(temporary, data.labels, facts)
     loss, accuracy = final.evaluate(evaluation_batches(data), verbose=0)
     some = dataclasses.replace(data, test=data.train.take(TRAIN_SAMPLES))
     train_accuracy = final.evaluate(evaluation_batches(some), verbose=0)[1]

@@ -56,7 +56,7 @@ def test_train_with_other_settings_fails_in_one_line(run, capsys):
     ("arguments", "reason"),
     [
         (["--model", "gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
-        (["--recipe", "fast"], "There are: quick, standard, long, imagenet"),
+        (["--recipe", "fast"], "There are: quick, standard, long, finetune, imagenet"),
         (["--set", "mixpu=0.3"], "no such setting"),
         (["--set", "mixup=much"], "expected mixup=NUMBER"),
         (["--set", "warmup=null"], "expected warmup=NUMBER"),
@@ -78,6 +78,19 @@ def test_train_on_a_folder_that_is_not_there(tmp_path, capsys):
     error = capsys.readouterr().err
     assert "./nowhere/" in error
     assert error.count("\n") == 1
+
+
+def test_train_goes_on_from_weights(run, tmp_path, capsys):
+    begun = ["--data", "digits", "--image-size", "12", "--precision", "float32", "--epochs", "1"]
+    begun += ["--weights", str(run), "--backend", "tensorflow"]
+    assert load_app("train").main([*begun, "--freeze", "--out", str(tmp_path), "--no-export"]) == 0
+    out = capsys.readouterr().out
+    assert "62 weights kept, 14 resized" in out  # a kernel and a bias in each of 7 blocks
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert f"before {100 * metrics['accuracy_before']:.2f} % of the test images right" in out
+    recipe = json.loads((tmp_path / "recipe.json").read_text())
+    assert (recipe["recipe"], recipe["freeze"]) == ("finetune", True)
+    assert (recipe["preset"], recipe["weights"]) == ("gmlp_n4_32", str(run))
 
 
 def test_classify_prints_bars_and_json(run, picture, capsys):

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import keras_gmlp
 from keras_gmlp import inference
+from keras_gmlp.cards import read_card
 from keras_gmlp.data import ImageData
 from keras_gmlp.export import FORMATS, check, export, export_run
 from keras_gmlp.training import in_float32
@@ -140,7 +141,7 @@ def test_export_of_a_run_records_what_it_found(tmp_path, images):
     assert found["tflite_float32"]["top1_agreement"] == 1.0
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert metrics == {"test_accuracy": 0.5, "exports": found}
-    assert inference.read_card(tmp_path / "model_float32.tflite")["test_accuracy"] == 0.5
+    assert read_card(tmp_path / "model_float32.tflite")["test_accuracy"] == 0.5
     assert any("top1_agreement 1.0" in line for line in lines)
 
 

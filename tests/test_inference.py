@@ -12,6 +12,7 @@ from PIL import Image
 
 import keras_gmlp
 from keras_gmlp import inference
+from keras_gmlp.cards import read_card
 from keras_gmlp.export import FORMATS, export
 
 LABELS = ("red", "green", "blue")
@@ -69,7 +70,7 @@ def test_folder_of_a_run_gives_its_smallest_model(run):
 def test_card_travels_inside_the_file(run, tmp_path):
     moved = tmp_path / "elsewhere.tflite"
     moved.write_bytes((run / "model.tflite").read_bytes())
-    card = inference.read_card(moved)
+    card = read_card(moved)
     assert card["labels"] == list(LABELS)
     assert card["preset"] == "colours"
     assert card["image_shape"] == [8, 8, 3]
@@ -82,7 +83,7 @@ def test_file_without_labels_numbers_its_classes(run, tmp_path):
         start = archive.infolist()[0].header_offset
     bare = tmp_path / "bare.tflite"
     bare.write_bytes(whole[:start])
-    assert inference.read_card(bare) == {}
+    assert read_card(bare) == {}
     assert inference.load(bare).labels == ("0", "1", "2")
 
 

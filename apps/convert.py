@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Turns published weights into a model of ours, or a model of ours into a file that timm loads."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+EPILOG = """\
+examples:
+  apps/convert.py hf-hub:timm/gmlp_s16_224.ra3_in1k               from the Hugging Face hub
+  apps/convert.py mixer.npz --preset mixer_b16_224 --out runs/mixer
+  apps/convert.py runs/mixer --image-size 160                     weights over tokens are resized
+  apps/convert.py runs/mixer --out mixer/model.safetensors        back, under timm's names
+
+Into a folder: model.keras, which carries class names and pre-processing, and labels.txt; classify
+with it (apps/classify.py --model FOLDER) or train it further (apps/train.py --weights FOLDER).
+exit codes: 0 done, 1 failure, 2 wrong usage
+"""
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="hf-hub:NAME[@REVISION], a .safetensors, .pth, .pt, .bin or .npz file, a .keras file "
+        "or the folder of a run",
+    )
+    parser.add_argument("--preset", help="default: what the source says that it is of")
+    parser.add_argument("--out", metavar="FOLDER|FILE", help="default: runs/NAME of the source")
+    parser.add_argument("--image-size", type=int, metavar="PIXELS", help="default: the source's")
+    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    options = parser.parse_args(arguments)
+    if options.image_size is not None and options.image_size < 1:
+        parser.error(f"--image-size must be at least 1; received {options.image_size}")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's notes to its developers
+    if options.out is None:
+        name = options.source.rstrip("/").rpartition("/")[2].partition("@")[0]
+        options.out = f"runs/{name.removesuffix(Path(name).suffix) if is_file(name) else name}"
+    return options
+
+
+def is_file(name):
+    from keras_gmlp.checkpoints import SUFFIXES
+
+    return Path(name).suffix in (*SUFFIXES, ".keras")
+
+
+def main(arguments=None):
+    options = parse(arguments)
+    try:
+        done = convert(options)
+    except (ValueError, TypeError, OSError, RuntimeError) as error:
+        print(f"convert: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except ImportError as error:
+        print(f"convert: {error}. Install: pip install -e '.[convert]'", file=sys.stderr)
+        return 1
+    if options.json:
+        print(json.dumps(done))
+        return 0
+    print(f"model  {done['preset']}, {done['parameters']:,} parameters, {done['weights']}")
+    height, width, channels = done["image_shape"]
+    print(f"takes  images of {height} x {width} x {channels}, {done['classes']} classes")
+    print(f"to     {done['path']}")
+    return 0
+
+
+def convert(options):
+    import dataclasses
+
+    from keras_gmlp import pretrained
+
+    found = pretrained.load(options.source, options.preset)
+    weights = "all weights kept"
+    if options.image_size:
+        shape = (options.image_size, options.image_size, found.model.input_shape[-1])
+        model, transfer = found.adapt(input_shape=shape)
+        found, weights = dataclasses.replace(found, model=model), str(transfer)
+    path = Path(options.out)
+    if path.suffix == ".safetensors":
+        found.save_published(path)
+    elif path.suffix == ".keras":
+        found.save(path)
+    elif path.suffix in (".pth", ".pt", ".npz", ".bin"):
+        raise ValueError(f"{path}: expected a folder, a .keras or a .safetensors file to write.")
+    else:
+        path = path / "model.keras"
+        found.save(path)
+        path.with_name("labels.txt").write_text("\n".join(found.labels) + "\n")
+    return {
+        "path": str(path),
+        "preset": found.preset,
+        "parameters": found.model.count_params(),
+        "image_shape": list(found.model.input_shape[1:]),
+        "classes": found.model.output_shape[-1],
+        "weights": weights,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,224 @@
+"""Models that begin with weights: what comes along, what is resized, what starts afresh."""
+
+import json
+
+import numpy as np
+import pytest
+from check_layer import redraw_weights, to_numpy
+from load_app import load_app
+from PIL import Image
+from sklearn.datasets import load_sample_image
+
+import keras_gmlp
+from keras_gmlp import inference, pretrained
+from keras_gmlp.images import read_image
+from keras_gmlp.pretrained import Pretrained
+
+LABELS = tuple("abcdefghij")
+PREPARATION = {"crop": 0.8, "interpolation": "bilinear"}
+
+
+@pytest.fixture(scope="module")
+def ours():
+    model = keras_gmlp.build("mixer_n4_32", mean=[0.1, 0.2, 0.3], std=0.4)
+    redraw_weights(model)
+    return Pretrained(model, "mixer_n4_32", LABELS, PREPARATION, "here")
+
+
+@pytest.fixture(scope="module")
+def published(ours, tmp_path_factory):
+    path = tmp_path_factory.mktemp("published") / "model.safetensors"
+    ours.save_published(path)
+    return path
+
+
+def images(side=32):
+    return np.random.default_rng(0).integers(0, 256, (2, side, side, 3)).astype("float32")
+
+
+def same_logits(one, other):
+    np.testing.assert_allclose(to_numpy(one(images())), to_numpy(other(images())), atol=1e-5)
+    return True
+
+
+def test_published_weights_there_and_back(ours, published):
+    found = pretrained.load(published)
+    assert same_logits(found.model, ours.model)
+    assert (found.preset, found.labels) == ("mixer_n4_32", LABELS)
+    assert found.preparation == PREPARATION
+    assert same_logits(keras_gmlp.build("mixer_n4_32", weights=published), ours.model)
+
+
+def test_keras_file_carries_all_that_belongs_to_it(ours, tmp_path):
+    ours.save(tmp_path / "moved.keras")
+    found = pretrained.load(tmp_path / "moved.keras")
+    assert same_logits(found.model, ours.model)
+    assert (found.preset, found.labels) == ("mixer_n4_32", LABELS)
+    assert inference.load(tmp_path / "moved.keras").preparation == PREPARATION
+
+
+def test_name_on_the_hub(published, monkeypatch):
+    hub = pytest.importorskip("huggingface_hub")
+    asked = []
+
+    def download(name, file, revision):
+        asked.append((name, file, revision))
+        return str(published.with_name(file))
+
+    monkeypatch.setattr(hub, "hf_hub_download", download)
+    assert pretrained.load("hf-hub:someone/mixer@v2").labels == LABELS
+    assert asked == [("someone/mixer", f, "v2") for f in ("model.safetensors", "config.json")]
+
+
+def test_other_classes_start_afresh(ours):
+    model, moved = ours.adapt(("cat", "dog"))
+    assert moved.fresh == ("head/kernel", "head/bias")
+    assert np.abs(to_numpy(model(images()))).max() == 0
+    assert model.output_shape == (None, 2)
+
+
+def test_as_many_classes_with_other_names_start_afresh(ours):
+    assert ours.adapt(LABELS)[1].fresh == ()
+    assert ours.adapt(LABELS[::-1])[1].fresh == ("head/kernel", "head/bias")
+
+
+def test_another_image_size_is_resized_and_keeps_its_normalization(ours):
+    model, moved = ours.adapt(input_shape=(48, 40, 3), stochastic_depth=0.1)
+    assert model.input_shape == (None, 48, 40, 3)
+    assert not moved.fresh
+    assert len(moved.resized) == 3 * 6  # two kernels and a bias over tokens in six blocks
+    flat = np.full((1, 48, 40, 3), 90.0)
+    before = ours.model.get_layer("normalization")(flat)
+    np.testing.assert_allclose(
+        to_numpy(model.get_layer("normalization")(flat)), to_numpy(before), atol=1e-6
+    )
+
+
+def test_imagenet_labels():
+    labels = pretrained.imagenet_labels()
+    assert len(set(labels)) == 1000
+    assert (labels[0], labels[207], labels[999]) == ("tench", "golden retriever", "toilet tissue")
+
+
+def bare(published, tmp_path):
+    path = tmp_path / "bare.safetensors"
+    path.write_bytes(published.read_bytes())
+    return path
+
+
+def described(published, tmp_path, **config):
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    return bare(published, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("source", "preset", "message"),
+    [
+        (bare, None, "no config.json says what these weights are of"),
+        (bare, "mixer_s16_224", r"has no blocks\.6\."),
+        (bare, "gmlp_n4_32", "has no blocks"),
+        (bare, "mixer_n4_33", "Did you mean 'mixer_n4_32'"),
+        (
+            lambda p, t: described(p, t, architecture="swin_tiny"),
+            None,
+            "Unknown preset 'swin_tiny'",
+        ),
+        (
+            lambda p, t: described(
+                p, t, architecture="mixer_n4_32", pretrained_cfg={"interpolation": "hamming"}
+            ),
+            None,
+            "'hamming' interpolation; there are: nearest",
+        ),
+        (lambda p, t: t / "none.keras", None, "no such model file"),
+        (lambda p, t: t / "model.onnx", None, "expected hf-hub:NAME"),
+    ],
+)
+def test_what_cannot_be_loaded_is_said_in_one_line(published, tmp_path, source, preset, message):
+    path = source(published, tmp_path)
+    with pytest.raises(ValueError, match=message) as error:
+        pretrained.load(path, preset)
+    assert str(error.value).startswith(str(path))
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_another_number_of_channels_is_refused(ours):
+    with pytest.raises(ValueError, match="takes images of 3 channels"):
+        ours.adapt(input_shape=(32, 32, 1))
+
+
+@pytest.mark.parametrize("size", [(640, 427), (427, 640), (251, 250), (100, 90), (224, 500)])
+@pytest.mark.parametrize(("crop", "interpolation"), [(0.875, "bicubic"), (0.9, "bilinear")])
+def test_preparation_is_timm_s(timm, tmp_path, size, crop, interpolation):
+    from timm.data import create_transform
+
+    photo = Image.fromarray(load_sample_image("china.jpg")).resize(size)
+    photo.save(tmp_path / "photo.jpg", quality=90)
+    norm = {"mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}
+    transform = create_transform((3, 224, 224), crop_pct=crop, interpolation=interpolation, **norm)
+    with Image.open(tmp_path / "photo.jpg") as opened:
+        expected = transform(opened.convert("RGB")).numpy().transpose(1, 2, 0)
+    pixels = read_image(tmp_path / "photo.jpg", (224, 224, 3), crop, interpolation)
+    np.testing.assert_allclose(pixels / 127.5 - 1, expected, atol=1e-2)
+
+
+@pytest.mark.slow
+def test_classify_tells_timm_s_top_five(timm, tmp_path, capsys):
+    import torch
+    from timm.data import create_transform, resolve_model_data_config
+    from timm.models import save_for_hf
+
+    torch.manual_seed(0)
+    theirs = timm.create_model("vit_tiny_patch16_224").eval()
+    with torch.no_grad():
+        for weight in theirs.parameters():
+            weight.add_(0.05 * torch.randn(weight.shape))
+    save_for_hf(theirs, tmp_path / "theirs", safe_serialization="both")
+    arguments = [str(tmp_path / "theirs" / "model.safetensors"), "--out", str(tmp_path / "ours")]
+    assert load_app("convert").main(arguments) == 0
+    assert "5,717,416 parameters" in capsys.readouterr().out
+    transform = create_transform(**resolve_model_data_config(theirs))
+    classifier = inference.load(tmp_path / "ours")
+    for name in ("china", "flower"):
+        path = tmp_path / f"{name}.jpg"
+        Image.fromarray(load_sample_image(f"{name}.jpg")).save(path)
+        with Image.open(path) as opened, torch.no_grad():
+            logits = theirs(transform(opened)[None])[0]
+        top = logits.softmax(-1).topk(5)
+        expected = [pretrained.imagenet_labels()[i] for i in top.indices]
+        found = classifier.classify(path)
+        assert [label for label, _ in found] == expected
+        np.testing.assert_allclose([p for _, p in found], top.values.numpy(), rtol=1e-3)
+
+
+def test_convert_there_and_back(ours, published, tmp_path, capsys):
+    convert = load_app("convert").main
+    assert convert([str(published), "--out", str(tmp_path / "run"), "--json"]) == 0
+    done = json.loads(capsys.readouterr().out)
+    assert done["image_shape"] == [32, 32, 3]
+    assert done["preset"] == "mixer_n4_32"
+    assert (tmp_path / "run" / "labels.txt").read_text().split() == list(LABELS)
+    again = tmp_path / "again" / "model.safetensors"
+    assert convert([str(tmp_path / "run"), "--out", str(again)]) == 0
+    assert same_logits(pretrained.load(again).model, ours.model)
+    larger = tmp_path / "larger.keras"
+    assert convert([str(published), "--out", str(larger), "--image-size", "64"]) == 0
+    assert "18 resized" in capsys.readouterr().out
+    assert inference.load(larger).image_shape == (64, 64, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["missing.safetensors"], "no such file"),
+        (["{published}", "--out", "model.pth"], "expected a folder, a .keras or a .safetensors"),
+        (["{published}", "--out", "{out}", "--image-size", "33"], "patch"),
+    ],
+)
+def test_convert_fails_in_one_line(published, tmp_path, capsys, arguments, reason):
+    given = [a.format(published=published, out=tmp_path / "run") for a in arguments]
+    assert load_app("convert").main(given) == 1
+    error = capsys.readouterr().err
+    assert reason in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "run").exists()
