@@ -67,6 +67,13 @@ def parse(arguments):
     )
     parser.add_argument("--image-size", type=int, metavar="PIXELS", help="default: the preset's")
     parser.add_argument(
+        "--patch-window",
+        type=int,
+        metavar="PIXELS",
+        help="that a token is made from, for larger images than the weights': 6 where patches of 4 "
+        "meet images of 48 in place of 32",
+    )
+    parser.add_argument(
         "--fraction", type=float, default=1.0, help="of the training images; default: all, 1.0"
     )
     parser.add_argument("--backend", choices=["tensorflow", "jax", "torch"], help="of Keras")
@@ -191,6 +198,8 @@ def run(options, recipe, out):
         dataset = data.first_part(dataset, options.fraction)
     keras.utils.set_random_seed(recipe.seed)
     arguments = {"input_shape": dataset.image_shape, **recipe.model_arguments()}
+    if options.patch_window:
+        arguments["patch_window"] = options.patch_window
     if source:
         model, transfer = source.adapt(dataset.labels, **arguments)
     else:
@@ -206,6 +215,7 @@ def run(options, recipe, out):
         if not options.json:
             print(f"before {100 * before:.2f} % of the test images right")
     names = {"preset": preset, "recipe": options.recipe, "fraction": options.fraction}
+    names |= {"weights": options.weights, "patch_window": options.patch_window}
     metrics = training.train(
         model,
         dataset,
@@ -214,7 +224,7 @@ def run(options, recipe, out):
         restart=options.restart,
         tensorboard=options.tensorboard,
         verbose=0 if options.json else 1 if sys.stdout.isatty() else 2,
-        extra={**names, "weights": options.weights},
+        extra=names,
     )
     if before is not None:
         metrics["accuracy_before"] = before

@@ -12,6 +12,7 @@ from keras_gmlp.checkpoints import HUB, SUFFIXES, read_checkpoint, write_checkpo
 from keras_gmlp.conversion import load_arrays, to_arrays
 from keras_gmlp.files import replacing
 from keras_gmlp.images import INTERPOLATIONS
+from keras_gmlp.layers import PatchEmbedding
 from keras_gmlp.published_names import ARCHITECTURES
 from keras_gmlp.resizing import transfer
 
@@ -195,7 +196,10 @@ def _arguments(model):
     """What the model was built with of what a preset's user chooses."""
     layer = model.get_layer("normalization")
     std = 1 / (255 * np.asarray(layer.scale))
+    stem = next((x for x in model.layers if isinstance(x, PatchEmbedding)), None)
+    wider = stem is not None and stem.window > stem.patch_size
     return {
+        **({"patch_window": stem.window} if wider else {}),
         "input_shape": tuple(model.input_shape[1:]),
         "classes": model.output_shape[-1],
         "mean": (-np.asarray(layer.offset) * std).tolist(),

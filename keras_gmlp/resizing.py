@@ -37,6 +37,7 @@ TOKEN_AXES = {
     },
     PositionEmbedding: {"embedding": (None, "writes", None)},
 }
+WINDOW = "stem/projection/kernel"  # (rows, columns, channels, dim) of the pixels around a patch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +57,8 @@ def transfer(source, target, head=True):
     """Copies a model's weights to one for another image size or with other classes.
 
     A matrix W over tokens becomes `U W D`, where D brings an image's tokens to the old grid and U
-    brings the answer to the new one: a constant input keeps its output, whatever the size.
+    brings the answer to the new one: a constant input keeps its output, whatever the size. A stem
+    with another window reads it resampled to the old one.
 
     Args:
         source: a `keras.Model` of this package.
@@ -93,6 +95,10 @@ def transfer(source, target, head=True):
         values[path] = ops.convert_to_numpy(theirs[path])
         if path in axes:
             values[path] = _resized(values[path], axes[path], *operators)
+            resized.append(path)
+        elif path == WINDOW and values[path].shape[:2] != tuple(ours[path].shape[:2]):
+            reading = _resample_axis(ours[path].shape[0], len(values[path]))
+            values[path] = _resized(values[path], ("reads", "reads", None, None), reading, None)
             resized.append(path)
         if values[path].shape != tuple(ours[path].shape):
             raise ValueError(

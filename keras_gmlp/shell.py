@@ -18,6 +18,7 @@ def image_classifier(
     *,
     input_shape=(224, 224, 3),
     patch_size=16,
+    patch_window=None,
     dim=256,
     depth=12,
     classes=1000,
@@ -42,6 +43,8 @@ def image_classifier(
             from tokens to tokens, shape `(batch, tokens, dim)`.
         input_shape: `(height, width, channels)` of the images.
         patch_size: side of a patch in pixels; it must divide height and width.
+        patch_window: side of what a token is made from, where that is to be more than its patch;
+            see `PatchEmbedding`.
         dim: channels of a token.
         depth: number of blocks.
         classes: number of classes.
@@ -76,8 +79,11 @@ def image_classifier(
         raise ValueError(f"stem must be one of {', '.join(map(repr, STEMS))}; received {stem!r}.")
     if distillation_token and not class_token:
         raise ValueError("distillation_token stands beside a class token: give class_token=True.")
+    if patch_window is not None and stem != "patches":
+        raise ValueError(f"patch_window goes with stem='patches'; received {stem!r}.")
+    window = {} if patch_window is None else {"window": patch_window}
     inputs, x = pixels(input_shape, mean, std)
-    x = STEMS[stem](dim, patch_size, dtype=dtype, name="stem")(x)
+    x = STEMS[stem](dim, patch_size, **window, dtype=dtype, name="stem")(x)
     if distillation_token:
         x = ClassToken(dtype=dtype, name="distillation_token")(x)
     if class_token:

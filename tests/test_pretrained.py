@@ -1,5 +1,6 @@
 """Models that begin with weights: what comes along, what is resized, what starts afresh."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -87,6 +88,11 @@ def test_another_image_size_is_resized_and_keeps_its_normalization(ours):
     assert model.input_shape == (None, 48, 40, 3)
     assert not moved.fresh
     assert len(moved.resized) == 3 * 6  # two kernels and a bias over tokens in six blocks
+    wider, moved = ours.adapt(input_shape=(48, 48, 3), patch_window=6)
+    assert len(moved.resized) == 3 * 6 + 1  # and the stem's kernel
+    again, moved = dataclasses.replace(ours, model=wider).adapt()  # whose window is kept
+    assert not moved.resized
+    assert again.get_layer("stem").window == 6
     flat = np.full((1, 48, 40, 3), 90.0)
     before = ours.model.get_layer("normalization")(flat)
     np.testing.assert_allclose(

@@ -163,3 +163,29 @@ def test_other_architectures_are_refused_and_nothing_is_half_copied():
         transfer(gMLP(hidden_dim=14, input_shape=(8, 8, 3), **TINY), target)
     for old, new in zip(before, target.get_weights(), strict=True):
         np.testing.assert_array_equal(old, new)
+
+
+def stem_on_a_ramp(side, **window):
+    """Tokens of a larger image's stem, and those of the model that its weights come from."""
+    source = gMLP(hidden_dim=12, input_shape=(16, 16, 3), **TINY)
+    redraw_weights(source)
+    target = gMLP(hidden_dim=12, input_shape=(side, side, 3), **window, **TINY)
+    transfer(source, target)
+    ramp = np.arange(16.0)[:, None, None] * [1, 2, 3] + 3 * np.arange(16.0)[:, None]
+    ramp = np.moveaxis(ramp.astype("float32"), -1, 0)
+    larger = np.asarray([Image.fromarray(channel).resize((side, side)) for channel in ramp])
+    return (
+        to_numpy(keras.Model(m.input, m.get_layer("stem").output)(x.transpose(1, 2, 0)[None]))
+        for m, x in ((target, larger), (source, ramp))
+    )
+
+
+def test_wider_window_sees_on_a_larger_image_what_a_patch_saw():
+    def error(**window):
+        new, old = stem_on_a_ramp(32, **window)
+        # Four new tokens stand around the middle of four old ones; on a ramp their means agree.
+        new = new.reshape(8, 8, 8)[3:5, 3:5].mean((0, 1))
+        return np.abs(new - old.reshape(4, 4, 8)[1:3, 1:3].mean((0, 1))).max()
+
+    # A patch of as many pixels as before sees half the slope.
+    assert error(patch_window=8) < 0.1 * error()

@@ -14,26 +14,37 @@ class PatchEmbedding(layers.Layer):
     Args:
         dim: channels of a token.
         patch_size: side of a patch in pixels; it must divide the image's height and width.
+        window: side of the square around a patch that its token is made from, in pixels: larger
+            by an even number, so that neighbours overlap. Beyond the image are zeros. Defaults to
+            the patch itself.
 
     Input shape: `(batch, height, width, channels)`.
     Output shape: `(batch, height // patch_size * width // patch_size, dim)`.
 
     Raises:
-        ValueError: the input is no image, has no fixed size, or is not a whole number of patches.
+        ValueError: a window that does not fit the patch; an input that is no image, has no fixed
+            size, or is not a whole number of patches.
 
     Example:
         >>> PatchEmbedding(128, patch_size=4)(keras.ops.ones((2, 32, 32, 3))).shape
         (2, 64, 128)
     """
 
-    def __init__(self, dim, patch_size, **kwargs):
+    def __init__(self, dim, patch_size, window=None, **kwargs):
         super().__init__(**kwargs)
         self.dim = dim
         self.patch_size = patch_size
+        self.window = patch_size if window is None else window
+        if self.window < patch_size or (self.window - patch_size) % 2:
+            raise ValueError(
+                f"window must be patch_size {patch_size}, or larger by an even number; received "
+                f"{window}."
+            )
         self.projection = layers.Conv2D(
             dim,
-            patch_size,
+            self.window,
             strides=patch_size,
+            padding="same",
             data_format="channels_last",
             dtype=self.dtype_policy,
             name="projection",
@@ -53,7 +64,8 @@ class PatchEmbedding(layers.Layer):
         return input_shape[0], rows * columns, self.dim
 
     def get_config(self):
-        return {**super().get_config(), "dim": self.dim, "patch_size": self.patch_size}
+        sizes = {"dim": self.dim, "patch_size": self.patch_size, "window": self.window}
+        return {**super().get_config(), **sizes}
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")

@@ -11,6 +11,7 @@ from keras_gmlp.layers import ClassToken, ConvolutionalStem, PatchEmbedding, Pos
     ("layer_class", "arguments", "input_shape"),
     [
         (PatchEmbedding, {"dim": 5, "patch_size": 2}, (3, 4, 6, 3)),
+        (PatchEmbedding, {"dim": 5, "patch_size": 2, "window": 4}, (3, 4, 6, 3)),
         (ConvolutionalStem, {"dim": 6, "patch_size": 4}, (3, 4, 8, 3)),
         (ClassToken, {}, (3, 4, 6)),
         (PositionEmbedding, {}, (3, 4, 6)),
@@ -38,6 +39,23 @@ def test_token_order_by_hand():
     layer.projection.kernel.assign(np.ones((2, 2, 1, 1)))
     tokens = to_numpy(layer(image[None, :, :, None].astype("float32")))
     np.testing.assert_array_equal(tokens.ravel(), [22, 30, 38, 102, 110, 118])
+
+
+def test_windows_overlap_and_zeros_lie_beyond():
+    # A kernel of ones over 4 x 4 pixels, of which the patch is the middle.
+    layer = PatchEmbedding(1, patch_size=2, window=4)
+    image = (10 * np.arange(4)[:, None] + np.arange(6)).astype("float32")
+    layer.build((1, 4, 6, 1))
+    layer.projection.kernel.assign(np.ones((4, 4, 1, 1)))
+    padded = np.pad(image, 1)
+    expected = [padded[r : r + 4, c : c + 4].sum() for r in (0, 2) for c in (0, 2, 4)]
+    np.testing.assert_array_equal(to_numpy(layer(image[None, :, :, None])).ravel(), expected)
+
+
+@pytest.mark.parametrize("window", [1, 5, 2])
+def test_window_must_fit_the_patch(window):
+    with pytest.raises(ValueError, match="window must be patch_size 4, or larger by an even"):
+        PatchEmbedding(1, patch_size=4, window=window)
 
 
 # At unit scale an epsilon of 1e-5 and one of 1e-6 agree to five digits; at 0.003 they do not.

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Tells how a trained model does at other image sizes, before any training there."""
+
+import argparse
+import json
+import os
+import sys
+
+KINDS = ("window", "resampled", "fresh")
+EPILOG = """\
+For each size the images of the model's own data set are scaled, and three models are tested:
+  window     weights over tokens resampled on the tokens' grid, and each token made from a window
+             of pixels that has grown with the image, so that it sees what it saw before
+  resampled  weights over tokens resampled; a patch of as many pixels as before
+  fresh      weights over tokens left as they are at the start of training
+
+examples:
+  apps/resize.py saved_models/gmlp_n4_32-cifar10 --sizes 48 64
+  apps/resize.py runs/vit --sizes 40 --images 1000 --json
+
+To train on at a size: apps/train.py --weights RUN --data NAME --image-size 48 --patch-window 6
+exit codes: 0 done, 1 failure, 2 wrong usage
+"""
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("run", metavar="RUN", help="a folder that apps/train.py made")
+    parser.add_argument("--sizes", type=int, nargs="+", required=True, metavar="PIXELS")
+    parser.add_argument("--images", type=int, metavar="N", help="of the test split; default: all")
+    parser.add_argument("--data-dir", metavar="DIR", help="of TensorFlow Datasets")
+    parser.add_argument("--backend", choices=["tensorflow", "jax", "torch"], help="of Keras")
+    parser.add_argument("--json", action="store_true", help="print the accuracies as JSON")
+    options = parser.parse_args(arguments)
+    if min([*options.sizes, options.images or 1]) < 1:
+        parser.error("--sizes and --images must be at least 1")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's notes to its developers
+    if options.backend:
+        os.environ["KERAS_BACKEND"] = options.backend  # before anything imports Keras
+    return options
+
+
+def main(arguments=None):
+    options = parse(arguments)
+    try:
+        rows = list(measure(options))
+    except (ValueError, RuntimeError, OSError) as error:
+        print(f"resize: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except ImportError as error:
+        print(f"resize: {error}. Install: pip install -e '.[train]'", file=sys.stderr)
+        return 1
+    if options.json:
+        print(json.dumps(rows))
+    return 0
+
+
+def measure(options):
+    """Rows of accuracies, printed as they come."""
+    import dataclasses
+    from pathlib import Path
+
+    from keras_gmlp import data, pretrained
+    from keras_gmlp.files import read_json
+
+    source = pretrained.load(options.run)
+    name = read_json(Path(options.run) / "recipe.json", {}).get("data")
+    if name is None:
+        raise ValueError(f"{options.run}: no recipe.json tells its data; give a run's folder.")
+    own = source.model.input_shape[1]
+    if not options.json:
+        print("pixels    window  resampled      fresh")
+    for size in [own, *(size for size in options.sizes if size != own)]:
+        dataset = data.load(name, (size, size), options.data_dir)
+        if options.images:
+            dataset = dataclasses.replace(dataset, test=dataset.test.take(options.images))
+        row = measure_at(size, source, dataset)
+        if not options.json:
+            shown = (f"{100 * row[key]:.2f} %" if key in row else "-" for key in KINDS)
+            print(f"{size:6}" + "".join(f"{text:>11}" for text in shown), flush=True)
+        yield row
+
+
+def measure_at(size, source, dataset):
+    """The accuracies at one size, by kind."""
+    from keras_gmlp import presets
+
+    arguments = {"input_shape": dataset.image_shape}
+    model, transfer = source.adapt(dataset.labels, **arguments)
+    row = {"pixels": size, "resampled": accuracy(model, dataset)}
+    patch = getattr(model.get_layer("stem"), "patch_size", 0)
+    window = patch + 2 * round(patch * (size / source.model.input_shape[1] - 1) / 2)
+    if window > patch:
+        wider, _ = source.adapt(dataset.labels, **arguments, patch_window=window)
+        row |= {"patch_window": window, "window": accuracy(wider, dataset)}
+    if transfer.resized:
+        classes = len(dataset.labels)
+        fresh = presets.build(source.preset, **arguments, classes=classes)
+        weights = {weight.path: weight for weight in fresh.weights}
+        for weight in model.weights:
+            if weight.path in transfer.kept:
+                weights[weight.path].assign(weight)
+        row["fresh"] = accuracy(fresh, dataset)
+    return row
+
+
+def accuracy(model, dataset):
+    from keras_gmlp.data import evaluation_batches
+
+    return round(float(model.evaluate(evaluation_batches(dataset), verbose=0)[1]), 6)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""The program that tells how a model does at other image sizes."""
+
+import json
+
+import keras
+import pytest
+from load_app import load_app
+
+import keras_gmlp
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A folder as training leaves it, of a model that knows nothing."""
+    directory = tmp_path_factory.mktemp("run")
+    model = keras_gmlp.build("gmlp_n4_32", input_shape=(8, 8, 1), classes=10)
+    head = model.get_layer("head").kernel
+    head.assign(keras.random.normal(head.shape, seed=0))
+    model.save(directory / "model.keras")
+    (directory / "labels.txt").write_text("\n".join("0123456789"))
+    (directory / "recipe.json").write_text(json.dumps({"data": "digits"}))
+    return directory
+
+
+def test_each_size_is_a_row(run, capsys):
+    given = [str(run), "--sizes", "12", "16", "--images", "50"]
+    assert load_app("resize").main([*given, "--json"]) == 0
+    own, middle, large = json.loads(capsys.readouterr().out)
+    assert set(own) == {"pixels", "resampled"}  # nothing to resize
+    assert [row["pixels"] for row in (own, middle, large)] == [8, 12, 16]
+    assert [row["patch_window"] for row in (middle, large)] == [6, 8]
+    assert all(0 <= large[kind] <= 1 for kind in ("window", "resampled", "fresh"))
+    assert load_app("resize").main(given) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["pixels", "window", "resampled", "fresh"]
+    assert lines[1].split() == ["8", "-", f"{100 * own['resampled']:.2f}", "%", "-"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "code", "reason"), [("10", 1, "patch"), ("0", 2, "must be at least 1")]
+)
+def test_what_it_refuses(run, capsys, sizes, code, reason):
+    try:
+        found = load_app("resize").main([str(run), "--sizes", sizes])
+    except SystemExit as stopped:
+        found = stopped.code
+    assert found == code
+    assert reason in capsys.readouterr().err
