@@ -125,6 +125,7 @@ RECIPES = {
     # From trained weights: to other classes, another size of image, or to the end without mixing.
     "finetune": Recipe(
         epochs=12,
+        batch_size=64,
         learning_rate=1e-3,
         weight_decay=0.05,
         precision="mixed_bfloat16",

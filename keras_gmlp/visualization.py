@@ -26,7 +26,9 @@ def draw_curves(history, path, title=""):
             axes.plot(epochs, values, label=label, marker="." if len(epochs) < 40 else None)
         if epochs:
             last = values[-1]
-            axes.annotate(f"{last:.2f}", (epochs[-1], last), (0, 6), textcoords="offset points")
+            at = {"xytext": (0, 6), "textcoords": "offset points", "ha": "right"}
+            axes.annotate(f"{last:.2f}", (epochs[-1], last), **at)
+            axes.margins(y=0.08)  # room for it
         axes.set_xlabel("epoch")
         axes.set_ylabel(f"{name} (%)" if name == "accuracy" else "cross-entropy (nats)")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
