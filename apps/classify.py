@@ -16,6 +16,7 @@ examples:
   apps/classify.py photos/ --top 1                all images of a folder
   apps/classify.py cat.jpg --json                 one line of JSON for each image
   apps/classify.py 7.png --model runs/gmlp_n4_32-digits
+  apps/classify.py cat.jpg --model hf-hub:timm/gmlp_s16_224.ra3_in1k
 
 exit codes: 0 all images classified, 1 an image or the model could not be read, 2 wrong usage
 """
@@ -30,8 +31,8 @@ def parse(arguments):
         "--model",
         default=str(DEFAULT),
         metavar="PATH",
-        help="a .tflite or .keras file, a SavedModel, or the folder of a run; default: the "
-        f"CIFAR-10 model {DEFAULT.name}",
+        help="a .tflite or .keras file, a SavedModel, the folder of a run, or published weights "
+        f"(hf-hub:NAME); default: the CIFAR-10 model {DEFAULT.name}",
     )
     parser.add_argument("--top", type=int, default=5, metavar="N", help="default: %(default)s")
     parser.add_argument("--json", action="store_true", help="one line of JSON for each image")

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.cards import read_card
+from keras_gmlp.checkpoints import HUB, SUFFIXES
 from keras_gmlp.images import read_image
 
 PREFERRED = ("model.tflite", "model.keras", "saved_model")  # in a run's folder, the first found
@@ -63,10 +64,11 @@ class Classifier:
 
 
 def load(path, threads=None):
-    """Loads a `.tflite`, a `.keras`, a SavedModel, or the best of these in a run's folder.
+    """Loads a `.tflite`, a `.keras`, a SavedModel, the best of these in a run's folder, or weights.
 
     Args:
-        path: the file or folder.
+        path: the file or folder; or published weights that say what they are of, a name on the
+            Hugging Face hub or a file with its config.json (see `pretrained.load`).
         threads: of the LiteRT runtime; defaults to the cores, at most 4.
 
     Returns:
@@ -75,6 +77,8 @@ def load(path, threads=None):
     Raises:
         ValueError: there is no such model, or it is damaged or no image classifier. One line.
     """
+    if str(path).startswith(HUB) or Path(path).suffix in SUFFIXES:
+        return _published(path)
     path = Path(path)
     if path.is_dir() and not (path / "saved_model.pb").exists():
         found = [path / name for name in PREFERRED if (path / name).exists()]
@@ -136,14 +140,28 @@ def _keras(path):
         raise _damaged(path, error) from None
     if len(model.input_shape) != 4 or len(model.output_shape) != 2:
         raise ValueError(f"{path}: no image classifier; expected one image in, logits out.")
+    card = read_card(path)
+    labels = _labels(path, model.output_shape[-1], card.get("labels"))
+    shape = model.input_shape[1:]
+    return Classifier(_logits_of(model), shape, labels, path, _preparation(card), model)
+
+
+def _published(source):
+    from keras_gmlp import pretrained  # which loads models of ours from here
+
+    found = pretrained.load(source)
+    shape, logits = found.model.input_shape[1:], _logits_of(found.model)
+    return Classifier(logits, shape, found.labels, Path(source), found.preparation, found.model)
+
+
+def _logits_of(model):
+    import keras
 
     def logits(images):
         images = np.asarray(images, "float32")
         return keras.ops.convert_to_numpy(model(images, training=False))
 
-    card = read_card(path)
-    labels = _labels(path, model.output_shape[-1], card.get("labels"))
-    return Classifier(logits, model.input_shape[1:], labels, path, _preparation(card), model)
+    return logits
 
 
 def _saved_model(path):

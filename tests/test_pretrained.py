@@ -68,6 +68,7 @@ def test_name_on_the_hub(published, monkeypatch):
 
     monkeypatch.setattr(hub, "hf_hub_download", download)
     assert pretrained.load("hf-hub:someone/mixer@v2").labels == LABELS
+    assert inference.load(published).preparation == PREPARATION  # for classify, without a .keras
     assert asked == [("someone/mixer", f, "v2") for f in ("model.safetensors", "config.json")]
 
 
