@@ -9,15 +9,17 @@ demo: $(VENV)/.installed
 	$(RUN) apps/train.py --data digits --image-size 16 --out runs/demo
 	$(RUN) apps/classify.py docs/seven.png --model runs/demo --top 3
 
-# What computes runs on each backend, the rest on one.
-ON_EACH := tests/layers tests/test_vision.py tests/test_resnet.py tests/test_objective.py \
-	tests/test_training.py tests/test_interpretation.py tests/test_muon.py tests/test_finetuning.py
-PYTEST := $(RUN) -m pytest --numprocesses auto --dist loadfile
+# What computes runs on each backend, the rest on one. The longest files come first, so that no
+# process is left alone with one at the end.
+LONG := tests/test_comparison.py tests/test_apps.py tests/test_backends.py tests/test_conversion.py
+ON_EACH := tests/test_training.py tests/test_resnet.py tests/test_vision.py tests/layers \
+	tests/test_objective.py tests/test_interpretation.py tests/test_muon.py tests/test_finetuning.py
+PYTEST := $(RUN) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/.installed lint
-	KERAS_BACKEND=tensorflow $(PYTEST)
+	KERAS_BACKEND=tensorflow $(PYTEST) $(LONG) $(ON_EACH) tests
 	KERAS_BACKEND=jax $(PYTEST) $(ON_EACH)
-	KERAS_BACKEND=torch $(PYTEST) $(ON_EACH) tests/test_export.py
+	KERAS_BACKEND=torch $(PYTEST) tests/test_export.py $(ON_EACH)
 
 lint: $(VENV)/.installed
 	$(RUN) -m ruff check .
