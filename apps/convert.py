@@ -14,8 +14,8 @@ examples:
   apps/convert.py runs/mixer --image-size 160                     weights over tokens are resized
   apps/convert.py runs/mixer --out mixer/model.safetensors        back, under timm's names
 
-Into a folder: model.keras, which carries class names and pre-processing, and labels.txt; classify
-with it (apps/classify.py --model FOLDER) or train it further (apps/train.py --weights FOLDER).
+Into a folder: model.keras, which carries class names and pre-processing; classify with it
+(apps/classify.py --model FOLDER) or train it further (apps/train.py --weights FOLDER).
 exit codes: 0 done, 1 failure, 2 wrong usage
 """
 
@@ -31,23 +31,18 @@ def parse(arguments):
         "or the folder of a run",
     )
     parser.add_argument("--preset", help="default: what the source says that it is of")
-    parser.add_argument("--out", metavar="FOLDER|FILE", help="default: runs/NAME of the source")
+    parser.add_argument(
+        "--out",
+        metavar="FOLDER|FILE",
+        help="default: runs/NAME of the source; a model that is there is kept",
+    )
     parser.add_argument("--image-size", type=int, metavar="PIXELS", help="default: the source's")
     parser.add_argument("--json", action="store_true", help="print what was done as JSON")
     options = parser.parse_args(arguments)
     if options.image_size is not None and options.image_size < 1:
         parser.error(f"--image-size must be at least 1; received {options.image_size}")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's notes to its developers
-    if options.out is None:
-        name = options.source.rstrip("/").rpartition("/")[2].partition("@")[0]
-        options.out = f"runs/{name.removesuffix(Path(name).suffix) if is_file(name) else name}"
     return options
-
-
-def is_file(name):
-    from keras_gmlp.checkpoints import SUFFIXES
-
-    return Path(name).suffix in (*SUFFIXES, ".keras")
 
 
 def main(arguments=None):
@@ -74,24 +69,25 @@ def convert(options):
     import dataclasses
 
     from keras_gmlp import pretrained
+    from keras_gmlp.checkpoints import short_name
 
+    path = Path(options.out or f"runs/{short_name(options.source)}{at_size(options)}")
+    if path.suffix in (".pth", ".pt", ".npz", ".bin"):
+        raise ValueError(f"{path}: expected a folder, a .keras or a .safetensors file to write.")
+    if path.suffix != ".safetensors":
+        path = path if path.suffix == ".keras" else path / "model.keras"
+        if path.exists() or path.with_name("recipe.json").exists():
+            raise ValueError(f"{path.parent}: holds a model already; give another --out.")
     found = pretrained.load(options.source, options.preset)
     weights = "all weights kept"
     if options.image_size:
         shape = (options.image_size, options.image_size, found.model.input_shape[-1])
         model, transfer = found.adapt(input_shape=shape)
         found, weights = dataclasses.replace(found, model=model), str(transfer)
-    path = Path(options.out)
     if path.suffix == ".safetensors":
         found.save_published(path)
-    elif path.suffix == ".keras":
-        found.save(path)
-    elif path.suffix in (".pth", ".pt", ".npz", ".bin"):
-        raise ValueError(f"{path}: expected a folder, a .keras or a .safetensors file to write.")
     else:
-        path = path / "model.keras"
         found.save(path)
-        path.with_name("labels.txt").write_text("\n".join(found.labels) + "\n")
     return {
         "path": str(path),
         "preset": found.preset,
@@ -100,6 +96,10 @@ def convert(options):
         "classes": found.model.output_shape[-1],
         "weights": weights,
     }
+
+
+def at_size(options):
+    return f"_{options.image_size}px" if options.image_size else ""
 
 
 if __name__ == "__main__":

@@ -85,31 +85,51 @@ def measure(options):
 
 def measure_at(size, source, dataset):
     """The accuracies at one size, by kind."""
-    from keras_gmlp import presets
+    import keras
 
     arguments = {"input_shape": dataset.image_shape}
     model, transfer = source.adapt(dataset.labels, **arguments)
     row = {"pixels": size, "resampled": accuracy(model, dataset)}
-    patch = getattr(model.get_layer("stem"), "patch_size", 0)
-    window = patch + 2 * round(patch * (size / source.model.input_shape[1] - 1) / 2)
-    if window > patch:
+    window = scaled_window(source.model, size)
+    if window:
         wider, _ = source.adapt(dataset.labels, **arguments, patch_window=window)
         row |= {"patch_window": window, "window": accuracy(wider, dataset)}
     if transfer.resized:
-        classes = len(dataset.labels)
-        fresh = presets.build(source.preset, **arguments, classes=classes)
-        weights = {weight.path: weight for weight in fresh.weights}
+        kept = {w.path: keras.ops.convert_to_numpy(w) for w in model.weights}
+        start_afresh(model)
         for weight in model.weights:
             if weight.path in transfer.kept:
-                weights[weight.path].assign(weight)
-        row["fresh"] = accuracy(fresh, dataset)
+                weight.assign(kept[weight.path])
+        row["fresh"] = accuracy(model, dataset)
     return row
+
+
+def start_afresh(model):
+    """Draws all weights as at the start of training."""
+    import keras
+
+    fresh = keras.models.clone_model(model)
+    model.set_weights(fresh.get_weights())
+
+
+def scaled_window(model, size):
+    """The window that has grown with the image, or `None` where it would not overlap more."""
+    from keras_gmlp.layers import PatchEmbedding
+
+    stem = next((x for x in model.layers if isinstance(x, PatchEmbedding)), None)
+    if stem is None:
+        return None
+    more = stem.window * size / model.input_shape[1] - stem.patch_size
+    window = stem.patch_size + 2 * round(more / 2)
+    return window if window > stem.window else None
 
 
 def accuracy(model, dataset):
     from keras_gmlp.data import evaluation_batches
+    from keras_gmlp.errors import one_line_errors
 
-    return round(float(model.evaluate(evaluation_batches(dataset), verbose=0)[1]), 6)
+    with one_line_errors():
+        return round(float(model.evaluate(evaluation_batches(dataset), verbose=0)[1]), 6)
 
 
 if __name__ == "__main__":

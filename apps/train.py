@@ -86,6 +86,8 @@ def parse(arguments):
         "--json", action="store_true", help="print the metrics as JSON, no progress"
     )
     options = parser.parse_args(arguments)
+    if options.weights:
+        options.weights = options.weights.rstrip("/")
     if options.recipe is None:
         options.recipe = "finetune" if options.weights else "quick"
     if options.model is None and not options.weights:
@@ -134,6 +136,7 @@ def make_recipe(options):
 def main(arguments=None):
     parser, options = parse(arguments)
     try:
+        from keras_gmlp.checkpoints import short_name
         from keras_gmlp.presets import lookup
 
         recipe = make_recipe(options)
@@ -143,14 +146,18 @@ def main(arguments=None):
         return missing(error, options)
     except (ValueError, TypeError) as error:
         parser.error(str(error))
+    if options.freeze and not options.weights:
+        parser.error("--freeze trains the head on a trained backbone: give --weights")
     if options.image_size is not None and options.image_size < 1:
         parser.error(f"--image-size must be at least 1; received {options.image_size}")
     if not 0 < options.fraction <= 1:
         parser.error(f"--fraction must be in (0, 1]; received {options.fraction}")
     if options.stop_with_parent:
         threading.Thread(target=stop_with_parent, daemon=True).start()
-    begin = options.weights.rpartition("/")[2] if options.weights else options.model
+    begin = short_name(options.weights) if options.weights else options.model
     out = options.out or f"runs/{begin}-{Path(options.data).name}"
+    if options.weights and Path(options.weights).resolve() in of_run(Path(out).resolve()):
+        parser.error(f"--out {out} is where the weights are; give another folder")
     try:
         metrics = run(options, recipe, out)
     except ImportError as error:
@@ -166,6 +173,10 @@ def main(arguments=None):
         return 130
     report(options, metrics, out)
     return 0
+
+
+def of_run(out):
+    return out, out / "model.keras"
 
 
 def stop_with_parent():
@@ -186,6 +197,7 @@ def run(options, recipe, out):
     import keras
 
     from keras_gmlp import data, presets, pretrained, training
+    from keras_gmlp.errors import one_line_errors
     from keras_gmlp.export import export_run
     from keras_gmlp.files import write_json
 
@@ -211,7 +223,8 @@ def run(options, recipe, out):
             print("this run is complete already; --restart trains it anew.")
     before = None
     if source and not complete and not transfer.fresh:
-        before = round(model.evaluate(data.evaluation_batches(dataset), verbose=0)[1], 6)
+        with one_line_errors():
+            before = round(model.evaluate(data.evaluation_batches(dataset), verbose=0)[1], 6)
         if not options.json:
             print(f"before {100 * before:.2f} % of the test images right")
     names = {"preset": preset, "recipe": options.recipe, "fraction": options.fraction}

@@ -20,6 +20,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "environment",
         "errors",
         "export",
+        "finetuning",
         "images",
         "inference",
         "interpretation",

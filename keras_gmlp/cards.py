@@ -1,33 +1,47 @@
-"""What a model's file says of itself: class names, and how a picture becomes its input.
+"""What a model says of itself: class names, and how a picture becomes its input.
 
-A card is two members of a zip archive: in a `.keras` file, which is one, beside what Keras reads;
-behind the flatbuffer of a `.tflite` file, where runtimes do not look.
+A card is a pair of members: of a zip archive in a `.keras` file, which is one, beside what Keras
+reads; behind the flatbuffer of a `.tflite` file, where runtimes do not look; files in the
+`assets.extra` of a SavedModel.
 """
 
 import json
 import zipfile
+from pathlib import Path
+
+CARD, LABELS = "card.json", "labels.txt"
 
 
 def write_card(path, labels, facts):
-    """Adds a card to a `.keras` or `.tflite` file that has none.
+    """Adds a card to a model that has none.
 
     Args:
-        path: the file.
+        path: a `.keras` or `.tflite` file, or the folder of a SavedModel.
         labels: class names in the order of the logits.
         facts: a dict that JSON can hold. `crop` and `interpolation` are those of
             `images.read_image`.
     """
+    members = {LABELS: "\n".join(labels) + "\n", CARD: json.dumps(facts)}
+    if Path(path).is_dir():
+        extra = Path(path) / "assets.extra"
+        extra.mkdir(exist_ok=True)
+        for name, text in members.items():
+            (extra / name).write_text(text)
+        return
     with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("labels.txt", "\n".join(labels) + "\n")
-        archive.writestr("card.json", json.dumps(facts))
+        for name, text in members.items():
+            archive.writestr(name, text)
 
 
 def read_card(path):
-    """The card of a file: its facts and, under `labels`, the class names; empty without a card."""
+    """The card of a model: its facts and, under `labels`, the class names; empty without a card."""
+    extra = Path(path) / "assets.extra"
     try:
-        with zipfile.ZipFile(path) as archive:
-            card = json.loads(archive.read("card.json"))
-            card["labels"] = archive.read("labels.txt").decode().splitlines()
-            return card
-    except (zipfile.BadZipFile, KeyError, ValueError):
+        if Path(path).is_dir():
+            card, labels = ((extra / name).read_text() for name in (CARD, LABELS))
+        else:
+            with zipfile.ZipFile(path) as archive:
+                card, labels = (archive.read(name).decode() for name in (CARD, LABELS))
+        return {**json.loads(card), "labels": labels.splitlines()}
+    except (zipfile.BadZipFile, KeyError, ValueError, OSError):
         return {}

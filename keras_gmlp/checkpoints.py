@@ -8,9 +8,33 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.files import replacing, write_json
+from keras_gmlp.images import INTERPOLATIONS
 
 HUB = "hf-hub:"
+MOMENTS = ("mean", "std")
 SUFFIXES = (".safetensors", ".pth", ".pt", ".npz", ".bin")
+
+
+@dataclasses.dataclass(frozen=True)
+class Described:
+    """What a publisher's config.json says; `None` where it says nothing.
+
+    Attributes:
+        architecture: timm's name of it.
+        mean, std: of the channels of pixels in [0, 1].
+        image_shape: `(height, width, channels)`.
+        crop: part of the picture's shorter side that is kept; see `images.read_image`.
+        interpolation: see `images.read_image`.
+        labels: class names.
+    """
+
+    architecture: str | None = None
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    image_shape: tuple[int, int, int] | None = None
+    crop: float | None = None
+    interpolation: str | None = None
+    labels: tuple[str, ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,12 +43,12 @@ class Checkpoint:
 
     Attributes:
         arrays: float32 arrays.
-        config: of the hub's config.json, or empty: `architecture`, `pretrained_cfg`, `label_names`.
+        config: a `Described`.
         origin: path or hub name.
     """
 
     arrays: dict
-    config: dict
+    config: Described
     origin: str
 
 
@@ -54,26 +78,73 @@ def read_checkpoint(source):
             )
         config = path.with_name("config.json")
     arrays = _read(path, source)
+    return Checkpoint(_unwrapped(arrays, source), _described(Path(config)), source)
+
+
+def _described(path):
+    """Reads timm's config.json, of which older ones hold everything at the top."""
+    if not path.exists():
+        return Described()
     try:
-        described = json.loads(Path(config).read_text()) if Path(config).exists() else {}
-    except ValueError as error:
-        raise ValueError(f"{config}: damaged, no JSON ({error}).") from None
-    return Checkpoint(_unwrapped(arrays, source), described, source)
+        config = json.loads(path.read_text())
+        values = {**config, **(config.get("pretrained_cfg") or {})}
+        mode = values.get("crop_mode", "center")
+        if mode != "center":
+            raise ValueError(f"crop_mode {mode!r} is not known, 'center' is")
+        size, crop = values.get("input_size"), values.get("crop_pct")
+        channels, height, width = map(int, size) if size else (None,) * 3
+        if crop is not None and not 0 < crop <= 1:
+            raise ValueError(f"crop_pct must be in (0, 1], is {crop}")
+        interpolation = values.get("interpolation")
+        if interpolation not in (None, *INTERPOLATIONS):
+            known = ", ".join(INTERPOLATIONS)
+            raise ValueError(f"interpolation {interpolation!r} is none of {known}")
+        labels = values.get("label_names")
+        if isinstance(labels, dict):
+            labels = labels.values()
+        architecture = config.get("architecture")
+        return Described(
+            architecture if architecture is None else str(architecture),
+            *(tuple(map(float, values[key])) if values.get(key) else None for key in MOMENTS),
+            (height, width, channels) if size else None,
+            crop,
+            interpolation,
+            tuple(map(str, labels)) if labels else None,
+        )
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path}: not as timm writes it ({error}).") from None
+
+
+def short_name(source):
+    """A name for what is made from a source: its file's or folder's, or the hub's last part."""
+    name = str(source).rstrip("/").rpartition("/")[2]
+    if str(source).startswith(HUB):
+        return name.partition("@")[0]
+    path = Path(source)
+    if path.suffix not in (*SUFFIXES, ".keras"):
+        return path.resolve().name
+    return path.resolve().parent.name if path.stem == "model" else path.stem
 
 
 def write_checkpoint(path, arrays, config):
     """Writes arrays as a `.safetensors` file, and what describes them as config.json beside it.
 
     Raises:
-        ValueError: safetensors is not installed.
+        ValueError: safetensors is not installed, or the folder's config.json is of another file.
     """
+    path = Path(path)
+    beside = path.with_name("config.json")
+    if beside.exists() and not path.exists():
+        raise ValueError(
+            f"{path}: {beside} is there already, and of another file; choose another folder."
+        )
     try:
         from safetensors.numpy import save
     except ImportError as error:
         raise ValueError(f"{path}: {error}; install it: pip install -e '.[convert]'") from None
     with replacing(path) as temporary:
         temporary.write_bytes(save(arrays))
-    write_json(Path(path).with_name("config.json"), config)
+    write_json(beside, config)
 
 
 def _from_hub(source):
@@ -112,7 +183,8 @@ def _read(path, source):
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
                 return dict(arrays)
     except ImportError as error:
-        raise ValueError(f"{source}: {error}; install it: pip install -e '.[convert]'") from None
+        extra = "convert" if path.suffix == ".safetensors" else "torch"
+        raise ValueError(f"{source}: {error}; install it: pip install -e '.[{extra}]'") from None
     except pickle.UnpicklingError as error:
         if "Unsupported global" not in str(error):
             raise ValueError(f"{source}: damaged, or no file of PyTorch's weights.") from None
@@ -142,7 +214,7 @@ def _unwrapped(arrays, source):
             break
     found = {}
     for name, array in arrays.items():
-        if not hasattr(array, "shape"):
+        if not hasattr(array, "shape") or not isinstance(name, str):
             raise ValueError(f"{source}: {name} is no array of weights; expected a state dict.")
         if hasattr(array, "detach"):
             array = array.detach().float().numpy()

@@ -184,12 +184,25 @@ def to_arrays(model, dialect=None):
 
     Returns:
         float32 arrays by name.
+
+    Raises:
+        ValueError: a model some of whose weights no published model has.
     """
-    tables = _tables(model)
-    weights = {weight.path: ops.convert_to_numpy(weight) for weight in model.weights}
+    chosen = links(model, dialect or next(iter(_tables(model))))
+    weights = {
+        weight.path: ops.convert_to_numpy(weight)
+        for weight in model.weights
+        if "seed" not in weight.name
+    }
+    differing = sorted({path for link in chosen for path in link.ours} ^ set(weights))
+    if differing:
+        raise ValueError(
+            f"{model.name}: no published names are known for a model of this kind "
+            f"({', '.join(differing[:3])}{', ...' if len(differing) > 3 else ''})."
+        )
     return {
         link.theirs: np.ascontiguousarray(link.backward([weights[path] for path in link.ours]))
-        for link in links(model, dialect or next(iter(tables)))
+        for link in chosen
     }
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 import keras_gmlp.objective  # noqa: F401 (registers what a .keras file names)
 from keras_gmlp import inference
-from keras_gmlp.cards import write_card
+from keras_gmlp.cards import read_card, write_card
 from keras_gmlp.data import evaluation_batches
 from keras_gmlp.errors import one_line_errors
 from keras_gmlp.files import read_json, replacing, write_json
@@ -40,9 +40,9 @@ def export(model, directory, formats=tuple(FORMATS), labels=None, card=None):
             `training.in_float32` for one trained in mixed precision.
         directory: where to, made if need be.
         formats: keys of `FORMATS`.
-        labels: class names. They and the card go into each TFLite file, and into a file
-            `labels.txt` in the SavedModel's `assets.extra`.
-        card: further facts for the files' card, a dict that JSON can hold.
+        labels: class names. They and the card go into each TFLite file, and into the SavedModel's
+            `assets.extra`.
+        card: further facts for the card, a dict that JSON can hold; see `cards.write_card`.
 
     Returns:
         The paths written, a dict with the formats as keys.
@@ -124,7 +124,8 @@ def export_run(
     source = inference.load(directory / "model.keras")
     run = read_json(directory / "recipe.json", {})
     metrics = read_json(directory / "metrics.json", {})
-    facts = {"preset": run.get("preset"), "data": run.get("data")}
+    own = read_card(directory / "model.keras")
+    facts = {key: run.get(key, own.get(key)) for key in ("preset", "data")}
     card = {**facts, **source.preparation, "test_accuracy": metrics.get("test_accuracy")}
     card |= {"folded": True} if folded else {}
     if run and "test_accuracy" not in metrics:
@@ -164,7 +165,7 @@ def _chunks(images, size=250):
 def _write(name, model, directory, labels, card):
     path = directory / FORMATS[name]
     if name == "saved_model":
-        _write_saved_model(model, path, labels)
+        _write_saved_model(model, path, labels, card)
         return path
     flatbuffer = _convert(model, name)
     with replacing(path) as temporary:
@@ -173,7 +174,7 @@ def _write(name, model, directory, labels, card):
     return path
 
 
-def _write_saved_model(model, path, labels):
+def _write_saved_model(model, path, labels, card):
     """Through a tf.Module: `model.export` would store the weights twice."""
     import tensorflow as tf
 
@@ -192,9 +193,7 @@ def _write_saved_model(model, path, labels):
         module.serve, module.serve_uint8 = signature(tf.float32), signature(tf.uint8)
         signatures = {"serving_default": module.serve, "uint8": module.serve_uint8}
         tf.saved_model.save(module, str(temporary), signatures=signatures)
-        extra = temporary / "assets.extra"
-        extra.mkdir()
-        (extra / "labels.txt").write_text("\n".join(labels) + "\n")
+        write_card(temporary, labels, card)
         shutil.rmtree(path, ignore_errors=True)
         temporary.rename(path)
     finally:

@@ -11,8 +11,8 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
 
     The early layers of a trained model are the most general, and change the least. The head and
     the last norm have the whole rate, the last block `layer_decay` times as much, the one before
-    it `layer_decay` squared, and what makes the tokens the least. The decay of the weights is not
-    scaled.
+    it `layer_decay` squared, and what makes the tokens the least. The decay of the weights falls
+    with it.
 
     Args:
         layer_decay: in (0, 1].
@@ -33,6 +33,17 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
     def update_step(self, gradient, variable, learning_rate):
         rate = self.rates[self._get_variable_index(variable)]
         super().update_step(gradient, variable, learning_rate * rate)
+
+    def _apply_weight_decay(self, variables):
+        whole = self.weight_decay
+        if whole is None:
+            return
+        try:
+            for variable in variables:
+                self.weight_decay = whole * self.rates[self._get_variable_index(variable)]
+                super()._apply_weight_decay([variable])
+        finally:
+            self.weight_decay = whole
 
     def get_config(self):
         return {**super().get_config(), "layer_decay": self.layer_decay}

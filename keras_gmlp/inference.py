@@ -26,10 +26,11 @@ class Classifier:
         logits: function of images, `(batch, height, width, channels)` with values 0 to 255, to
             float32 logits `(batch, classes)`.
         image_shape: `(height, width, channels)` it takes.
-        labels: class names in the order of the logits.
+        labels: class names in the order of the logits, or numbers where there are no names.
         path: what was loaded.
         preparation: how pictures are cut to size, arguments of `images.read_image`.
-        model: the `keras.Model` itself, of a `.keras` file alone.
+        model: the `keras.Model` itself, of a `.keras` file or published weights alone.
+        named: whether the source told the class names.
     """
 
     logits: Callable[[np.ndarray], np.ndarray]
@@ -38,6 +39,12 @@ class Classifier:
     path: Path
     preparation: dict = dataclasses.field(default_factory=dict)
     model: object = None
+    named: bool = True
+
+    @property
+    def named_labels(self):
+        """The labels, or `None` where they are but numbers in order for want of names."""
+        return self.labels if self.named else None
 
     def read(self, path):
         """The pixels of an image file as the model takes them; see `images.read_image`."""
@@ -123,9 +130,7 @@ def _tflite(path, threads):
         return np.stack(rows)
 
     shape = tuple(int(n) for n in image["shape"][1:])
-    card = read_card(path)
-    labels = _labels(path, int(outputs[0]["shape"][-1]), card.get("labels"))
-    return Classifier(logits, shape, labels, path, _preparation(card))
+    return _classifier(logits, shape, int(outputs[0]["shape"][-1]), path, read_card(path))
 
 
 def _keras(path):
@@ -140,28 +145,24 @@ def _keras(path):
         raise _damaged(path, error) from None
     if len(model.input_shape) != 4 or len(model.output_shape) != 2:
         raise ValueError(f"{path}: no image classifier; expected one image in, logits out.")
-    card = read_card(path)
-    labels = _labels(path, model.output_shape[-1], card.get("labels"))
-    shape = model.input_shape[1:]
-    return Classifier(_logits_of(model), shape, labels, path, _preparation(card), model)
+    return _of_keras(model, path, read_card(path))
 
 
 def _published(source):
     from keras_gmlp import pretrained  # which loads models of ours from here
 
     found = pretrained.load(source)
-    shape, logits = found.model.input_shape[1:], _logits_of(found.model)
-    return Classifier(logits, shape, found.labels, Path(source), found.preparation, found.model)
+    return _of_keras(found.model, Path(source), {**found.preparation, "labels": found.labels})
 
 
-def _logits_of(model):
+def _of_keras(model, path, card):
     import keras
 
     def logits(images):
         images = np.asarray(images, "float32")
         return keras.ops.convert_to_numpy(model(images, training=False))
 
-    return logits
+    return _classifier(logits, model.input_shape[1:], model.output_shape[-1], path, card, model)
 
 
 def _saved_model(path):
@@ -182,21 +183,18 @@ def _saved_model(path):
         return signature(image=tf.constant(images, tf.float32))["logits"].numpy()
 
     classes = signature.structured_outputs["logits"].shape[-1]
-    return Classifier(logits, tuple(image.shape[1:]), _labels(path, classes), path)
+    return _classifier(logits, image.shape[1:], classes, path, read_card(path))
 
 
-def _preparation(card):
-    return {name: card[name] for name in ("crop", "interpolation") if card.get(name)}
-
-
-def _labels(path, classes, labels=None):
-    """The labels given or those of labels.txt beside the model, else the classes' numbers."""
-    for beside in (path / "assets.extra" / "labels.txt", path.parent / "labels.txt"):
-        if labels is None and beside.exists():
-            labels = beside.read_text().splitlines()
-    if labels is None or len(labels) != classes:
-        return tuple(map(str, range(classes)))
-    return tuple(labels)
+def _classifier(logits, shape, classes, path, card, model=None):
+    """With the labels of the card or of labels.txt beside the model, else the classes' numbers."""
+    labels, beside = card.get("labels"), path.parent / "labels.txt"
+    if labels is None and beside.exists():
+        labels = beside.read_text().splitlines()
+    named = labels is not None and len(labels) == classes
+    labels = tuple(labels) if named else tuple(map(str, range(classes)))
+    preparation = {name: card[name] for name in ("crop", "interpolation") if card.get(name)}
+    return Classifier(logits, tuple(shape), labels, path, preparation, model, named)
 
 
 def _damaged(path, error):

@@ -7,18 +7,19 @@ import keras
 import numpy as np
 
 from keras_gmlp import inference, presets
-from keras_gmlp.cards import write_card
+from keras_gmlp.cards import read_card, write_card
 from keras_gmlp.checkpoints import HUB, SUFFIXES, read_checkpoint, write_checkpoint
 from keras_gmlp.conversion import load_arrays, to_arrays
 from keras_gmlp.files import replacing
-from keras_gmlp.images import INTERPOLATIONS
 from keras_gmlp.layers import PatchEmbedding
 from keras_gmlp.published_names import ARCHITECTURES
 from keras_gmlp.resizing import transfer
+from keras_gmlp.training import in_float32
 
 # The part of a picture that published weights were tested on, where no config.json says it.
-CROP = {"ResMLP": 0.9, "ViT": 0.9}  # by the family; of the others:
+CROP = {"ViT": 0.9}  # by the family; of the others:
 OTHER_CROP = 0.875
+_FIRST = "stem.proj.weight"  # timm's name of the first convolution in the models of MLPs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,14 +29,14 @@ class Pretrained:
     Attributes:
         model: the `keras.Model`.
         preset: its name in `presets.PRESETS`.
-        labels: class names in the order of the logits.
+        labels: class names in the order of the logits, or `None` where the source has none.
         preparation: how pictures are cut to size, arguments of `images.read_image`.
         origin: where the weights came from.
     """
 
     model: keras.Model
     preset: str
-    labels: tuple[str, ...]
+    labels: tuple[str, ...] | None
     preparation: dict
     origin: str
 
@@ -45,8 +46,8 @@ class Pretrained:
         Weights over tokens are resized on the tokens' grid; see `resizing.transfer`.
 
         Args:
-            labels: class names to tell apart. Where they are not those of the weights, the head
-                starts afresh.
+            labels: class names to tell apart. Unless they are known to be those of the weights,
+                the head starts afresh.
             **overrides: arguments of the model, for example `input_shape=(160, 160, 3)`.
 
         Returns:
@@ -74,23 +75,28 @@ class Pretrained:
 
     def save(self, path):
         """Writes a `.keras` file that carries the class names and the preparation."""
+        model = in_float32(self.model)
+        labels = self.labels or map(str, range(model.output_shape[-1]))
+        shape = list(model.input_shape[1:])
+        facts = {"preset": self.preset, "image_shape": shape, "pixels": [0, 255]}
         with replacing(path) as temporary:
-            self.model.save(temporary)
-            shape = list(self.model.input_shape[1:])
-            facts = {"preset": self.preset, "image_shape": shape, "pixels": [0, 255]}
-            write_card(temporary, self.labels, {**facts, **self.preparation})
+            model.save(temporary)
+            write_card(temporary, labels, {**facts, **self.preparation})
 
     def save_published(self, path):
         """Writes a `.safetensors` file under timm's names and a config.json beside it.
 
-        timm reads both with `timm.create_model("local-dir:FOLDER")` where the file is named
+        `timm.create_model("local-dir:FOLDER", pretrained=True)` reads both where the file is named
         model.safetensors and timm knows the architecture; `load` reads both always.
 
         Raises:
-            ValueError: a family without published weights.
+            ValueError: a model of a kind that nobody publishes.
         """
         height, width, channels = self.model.input_shape[1:]
         ours = _arguments(self.model)
+        if "patch_window" in ours:
+            raise ValueError(f"{self.origin}: published models have no patch_window.")
+        arrays = to_arrays(self.model)
         described = {
             "input_size": [channels, height, width],
             "interpolation": self.preparation.get("interpolation", "bicubic"),
@@ -98,15 +104,18 @@ class Pretrained:
             "mean": ours["mean"],
             "std": ours["std"],
             "num_classes": ours["classes"],
+            "fixed_input_size": True,
+            "first_conv": "stem.proj" if _FIRST in arrays else "patch_embed.proj",
+            "classifier": ["head", "head_dist"] if "head_dist.bias" in arrays else "head",
         }
         theirs = {preset: name for name, preset in ARCHITECTURES.items()}
         config = {
             "architecture": theirs.get(self.preset, self.preset),
             "num_classes": ours["classes"],
             "pretrained_cfg": described,
-            "label_names": list(self.labels),
         }
-        write_checkpoint(path, to_arrays(self.model), config)
+        config |= {"label_names": list(self.labels)} if self.labels else {}
+        write_checkpoint(path, arrays, config)
 
 
 def load(source, preset=None):
@@ -137,37 +146,38 @@ def imagenet_labels():
 
 def _published(source, preset):
     checkpoint = read_checkpoint(source)
-    architecture = checkpoint.config.get("architecture")
-    preset = preset or ARCHITECTURES.get(architecture, architecture)
+    config = checkpoint.config
+    stated = ARCHITECTURES.get(config.architecture, config.architecture)
+    preset = preset or stated
     if preset is None:
         raise ValueError(
             f"{source}: no config.json says what these weights are of; name the preset, for "
             "example gmlp_s16_224."
         )
-    try:
-        family, own = presets.lookup(preset)
-    except ValueError as error:
-        raise ValueError(f"{source}: {error}") from None
-    described = checkpoint.config.get("pretrained_cfg", {})
-    interpolation = described.get("interpolation", "bicubic")
-    if interpolation not in INTERPOLATIONS:
+    if stated in presets.PRESETS and stated != preset:
         raise ValueError(
-            f"{source}: config.json asks for {interpolation!r} interpolation; there are: "
-            f"{', '.join(INTERPOLATIONS)}."
+            f"{source}: config.json says that these weights are of {stated}, not {preset}. Name "
+            "that preset, or move the file away from a config.json that is not its own."
         )
-    arguments = {key: described[key] for key in ("mean", "std") if key in described}
-    if "input_size" in described:
-        channels, height, width = described["input_size"]
-        arguments["input_shape"] = (height, width, channels)
+    family, own = _lookup(preset, source)
+    arguments = {"mean": config.mean, "std": config.std, "input_shape": config.image_shape}
+    arguments = {name: value for name, value in arguments.items() if value is not None}
     classes = _head_size(checkpoint.arrays) or own["classes"]
     model = presets.build(preset, classes=classes, **arguments)
     load_arrays(model, checkpoint.arrays, source)
-    labels = tuple(checkpoint.config.get("label_names") or ())
-    if len(labels) != classes:
-        labels = imagenet_labels() if classes == 1000 else tuple(map(str, range(classes)))
-    crop = described.get("crop_pct", CROP.get(family.__name__, OTHER_CROP))
-    preparation = {"crop": crop, "interpolation": interpolation}
+    labels = config.labels
+    if labels is None or len(labels) != classes:
+        labels = imagenet_labels() if classes == 1000 else None
+    crop = config.crop or CROP.get(family.__name__, OTHER_CROP)
+    preparation = {"crop": crop, "interpolation": config.interpolation or "bicubic"}
     return Pretrained(model, preset, labels, preparation, str(source))
+
+
+def _lookup(preset, source):
+    try:
+        return presets.lookup(preset)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from None
 
 
 def _head_size(arrays):
@@ -184,12 +194,9 @@ def _ours(source, preset):
             "file or the folder of a run."
         )
     found = inference.load(path)
-    preset = preset or found.model.name
-    try:
-        presets.lookup(preset)
-    except ValueError as error:
-        raise ValueError(f"{source}: {error}") from None
-    return Pretrained(found.model, preset, found.labels, found.preparation, str(source))
+    preset = preset or read_card(path).get("preset") or found.model.name
+    _lookup(preset, source)
+    return Pretrained(found.model, preset, found.named_labels, found.preparation, str(source))
 
 
 def _arguments(model):
@@ -197,9 +204,11 @@ def _arguments(model):
     layer = model.get_layer("normalization")
     std = 1 / (255 * np.asarray(layer.scale))
     stem = next((x for x in model.layers if isinstance(x, PatchEmbedding)), None)
-    wider = stem is not None and stem.window > stem.patch_size
+    patches = {} if stem is None else {"patch_size": stem.patch_size}
+    if stem is not None and stem.window > stem.patch_size:
+        patches["patch_window"] = stem.window
     return {
-        **({"patch_window": stem.window} if wider else {}),
+        **patches,
         "input_shape": tuple(model.input_shape[1:]),
         "classes": model.output_shape[-1],
         "mean": (-np.asarray(layer.offset) * std).tolist(),

@@ -13,6 +13,7 @@ from keras_gmlp.layers import (
     FoldedResMLPBlock,
     GMLPBlock,
     MixerBlock,
+    PatchEmbedding,
     PositionEmbedding,
     ResMLPBlock,
 )
@@ -96,10 +97,12 @@ def transfer(source, target, head=True):
         if path in axes:
             values[path] = _resized(values[path], axes[path], *operators)
             resized.append(path)
-        elif path == WINDOW and values[path].shape[:2] != tuple(ours[path].shape[:2]):
-            reading = _resample_axis(ours[path].shape[0], len(values[path]))
-            values[path] = _resized(values[path], ("reads", "reads", None, None), reading, None)
-            resized.append(path)
+        elif path == WINDOW and _patch_size(source) == _patch_size(target):
+            old, new = len(values[path]), ours[path].shape[0]
+            if old != new:
+                reading = _resample_axis(new, old)
+                values[path] = _resized(values[path], ("reads", "reads", None, None), reading, None)
+                resized.append(path)
         if values[path].shape != tuple(ours[path].shape):
             raise ValueError(
                 f"{path} has shape {tuple(theirs[path].shape)} in {source.name} and "
@@ -165,6 +168,10 @@ def _resized(array, axes, reading, writing):
             matrix = reading.T if kind == "reads" else writing
             array = np.moveaxis(np.tensordot(matrix, array, (1, axis)), 0, axis)
     return array
+
+
+def _patch_size(model):
+    return next(x.patch_size for x in model.layers if isinstance(x, PatchEmbedding))
 
 
 def _token_axes(model):

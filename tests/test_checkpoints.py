@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from keras_gmlp.checkpoints import read_checkpoint
+from keras_gmlp.checkpoints import Described, read_checkpoint, short_name, write_checkpoint
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.numpy")
@@ -38,7 +38,7 @@ def test_safetensors_with_a_config_beside(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"architecture": "gmlp_s16_224"}))
     found = read_checkpoint(tmp_path / "model.safetensors")
     assert same(found.arrays)
-    assert found.config["architecture"] == "gmlp_s16_224"
+    assert found.config == Described("gmlp_s16_224")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_pytorch_files(tmp_path, wrapped, dtype):
     torch.save(wrapped(tensors(dtype)), tmp_path / "model.pth")
     found = read_checkpoint(tmp_path / "model.pth")
     assert same(found.arrays)
-    assert found.config == {}
+    assert found.config == Described()
 
 
 def test_npz(tmp_path):
@@ -116,7 +116,7 @@ def test_page_in_place_of_weights(tmp_path):
 def test_damaged_config(tmp_path):
     safetensors.save_file(ARRAYS, tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(ValueError, match=r"config\.json: damaged, no JSON"):
+    with pytest.raises(ValueError, match=r"config\.json: not as timm writes it \(Expecting"):
         read_checkpoint(tmp_path / "model.safetensors")
 
 
@@ -151,3 +151,69 @@ def test_hub_name_without_network(monkeypatch):
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     fails("hf-hub:timm/gmlp_s16_224.ra3_in1k", "could not be downloaded; check the name and the")
+
+
+CFG = {"input_size": [3, 20, 30], "mean": [0.1, 0.2, 0.3], "crop_pct": 0.9}
+CFG["interpolation"] = "bilinear"
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"architecture": "a", "label_names": ["x", "y"], "pretrained_cfg": CFG},
+        {"architecture": "a", "label_names": {"n1": "x", "n2": "y"}, **CFG},  # as older ones are
+    ],
+)
+def test_config_is_read_in_both_forms(tmp_path, config):
+    safetensors.save_file(ARRAYS, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert read_checkpoint(tmp_path / "model.safetensors").config == Described(
+        "a", (0.1, 0.2, 0.3), None, (20, 30, 3), 0.9, "bilinear", ("x", "y")
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ([], "not as timm writes it"),
+        ({"pretrained_cfg": {"crop_mode": "squash"}}, "crop_mode 'squash' is not known"),
+        ({"pretrained_cfg": {"crop_pct": 0}}, r"crop_pct must be in \(0, 1\], is 0"),
+        ({"pretrained_cfg": {"input_size": [3, 32]}}, "not enough values"),
+        ({"pretrained_cfg": {"mean": 0.5}}, "not iterable"),
+        ({"interpolation": "hamming"}, "interpolation 'hamming' is none of nearest, bilinear"),
+    ],
+)
+def test_config_that_says_nonsense(tmp_path, config, message):
+    safetensors.save_file(ARRAYS, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=message) as error:
+        read_checkpoint(tmp_path / "model.safetensors")
+    assert str(error.value).startswith(str(tmp_path / "config.json"))
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_config_of_another_file_is_not_overwritten(tmp_path):
+    write_checkpoint(tmp_path / "a.safetensors", ARRAYS, {"architecture": "a"})
+    write_checkpoint(tmp_path / "a.safetensors", ARRAYS, {"architecture": "b"})  # its own is
+    with pytest.raises(ValueError, match="is there already, and of another file"):
+        write_checkpoint(tmp_path / "b.safetensors", ARRAYS, {"architecture": "c"})
+    assert read_checkpoint(tmp_path / "a.safetensors").config.architecture == "b"
+    assert not (tmp_path / "b.safetensors").exists()
+
+
+def test_weights_without_names_are_refused(tmp_path):
+    torch.save({0: torch.ones(2)}, tmp_path / "model.pth")
+    fails(tmp_path / "model.pth", "no array of weights")
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("hf-hub:timm/gmlp_s16_224.ra3_in1k@main", "gmlp_s16_224.ra3_in1k"),
+        ("runs/gmlp_n4_32-cifar10/", "gmlp_n4_32-cifar10"),
+        ("weights/mixer.npz", "mixer"),
+        ("downloads/resmlp/model.safetensors", "resmlp"),
+    ],
+)
+def test_short_names(source, name):
+    assert short_name(source) == name

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from check_layer import to_numpy
 
-from keras_gmlp import FeedForwardOnly, MLPMixer, ResMLP, ViT, build, gMLP
+from keras_gmlp import EAMLP, FeedForwardOnly, MLPMixer, ResMLP, ViT, aMLP, build, fold, gMLP
 from keras_gmlp.conversion import links, load_arrays, to_arrays
 
 PAIRS = {
@@ -99,6 +99,21 @@ def test_each_dialect_goes_there_and_back(family, dialect):
     assert set(back) == set(arrays)
     for name, array in arrays.items():
         np.testing.assert_array_equal(back[name], array)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: aMLP(hidden_dim=12, attention_size=4, **TINY),
+        lambda: gMLP(hidden_dim=12, gating="none", **TINY),
+        lambda: fold(ResMLP(**TINY)),
+        lambda: EAMLP(num_heads=4, **TINY),
+    ],
+)
+def test_model_that_nobody_publishes_is_refused(model):
+    with pytest.raises(ValueError, match=r"[Nn]o published (names|weights) are known for") as error:
+        to_arrays(model())
+    assert len(str(error.value).splitlines()) == 1
 
 
 def test_google_s_names():

@@ -37,6 +37,20 @@ def test_first_step_is_as_long_as_the_rate():
     assert {path: moved[path] for path in expected} == pytest.approx(expected, rel=1e-2)
 
 
+def test_decay_falls_with_the_rate():
+    # Frozen gradients: what is left of a step is the decay, rate x decay x weight.
+    optimizer = LayerwiseAdamW(0.1, weight_decay=0.5, layer_decay=0.5)
+    paths = ("stem/projection/kernel", "block_0/shrink/kernel", "norm/gamma", "head/kernel")
+    layers = [keras.Variable(np.full(2, 8.0), name="weight") for _ in paths]
+    for layer, path in zip(layers, paths, strict=True):
+        layer._path = path
+    optimizer.build(layers)
+    optimizer.apply([keras.ops.zeros(2) for _ in layers], layers)
+    expected = [8 * (1 - 0.05 * rate) for rate in (0.25, 0.5, 1, 1)]
+    np.testing.assert_allclose([to_numpy(layer)[0] for layer in layers], expected, rtol=1e-6)
+    assert optimizer.weight_decay == 0.5
+
+
 def test_recipe_makes_it():
     recipe = Recipe(layer_decay=0.7, epochs=1)
     optimizer = make_optimizer(recipe, 10)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import keras
 import numpy as np
 import pytest
 from check_layer import redraw_weights, to_numpy
@@ -14,8 +15,10 @@ import keras_gmlp
 from keras_gmlp import inference, pretrained
 from keras_gmlp.images import read_image
 from keras_gmlp.pretrained import Pretrained
+from keras_gmlp.published_names import ARCHITECTURES
 
 LABELS = tuple("abcdefghij")
+MLPS = ["gmlp_s16_224", "mixer_b16_224", "resmlp_12_224", "resmlp_24_224", "resmlp_36_224"]
 PREPARATION = {"crop": 0.8, "interpolation": "bilinear"}
 
 
@@ -131,11 +134,9 @@ def described(published, tmp_path, **config):
             "Unknown preset 'swin_tiny'",
         ),
         (
-            lambda p, t: described(
-                p, t, architecture="mixer_n4_32", pretrained_cfg={"interpolation": "hamming"}
-            ),
-            None,
-            "'hamming' interpolation; there are: nearest",
+            lambda p, t: described(p, t, architecture="vit_tiny_patch16_224"),
+            "mixer_n4_32",
+            "config.json says that these weights are of vit_ti16_224, not mixer_n4_32",
         ),
         (lambda p, t: t / "none.keras", None, "no such model file"),
         (lambda p, t: t / "model.onnx", None, "expected hf-hub:NAME"),
@@ -147,6 +148,66 @@ def test_what_cannot_be_loaded_is_said_in_one_line(published, tmp_path, source, 
         pretrained.load(path, preset)
     assert str(error.value).startswith(str(path))
     assert len(str(error.value).splitlines()) == 1
+
+
+def test_head_stays_only_where_the_names_are_known(ours):
+    nameless = dataclasses.replace(ours, labels=None)
+    assert nameless.adapt()[1].fresh == ()
+    assert nameless.adapt(tuple("0123456789"))[1].fresh == ("head/kernel", "head/bias")
+
+
+def test_file_without_names_has_none(ours, tmp_path):
+    ours.model.save(tmp_path / "bare.keras")
+    assert pretrained.load(tmp_path / "bare.keras").labels is None
+    assert inference.load(tmp_path / "bare.keras").labels == tuple("0123456789")
+
+
+def test_file_of_ours_loads_compiled(ours, tmp_path):
+    ours.save(tmp_path / "model.keras")
+    model = keras.saving.load_model(tmp_path / "model.keras")
+    assert model.evaluate(images(), np.array([0, 1]), verbose=0)[0] > 0
+
+
+def test_patch_size_of_the_model_is_kept():
+    model = keras_gmlp.build("mixer_n4_32", patch_size=8)
+    found = Pretrained(model, "mixer_n4_32", LABELS, {}, "here")
+    adapted, moved = found.adapt(input_shape=(64, 64, 3))
+    assert adapted.get_layer("stem").patch_size == 8
+    assert "stem/projection/kernel" in moved.kept
+
+
+def test_wider_window_is_not_published(ours, tmp_path):
+    wider, _ = ours.adapt(input_shape=(48, 48, 3), patch_window=6)
+    with pytest.raises(ValueError, match="published models have no patch_window"):
+        dataclasses.replace(ours, model=wider).save_published(tmp_path / "model.safetensors")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", ["resmlp_12_224", "deit_ti16_distilled_224"])
+def test_timm_reads_what_we_publish(timm, tmp_path, preset):
+    """At another size and with other classes, which timm learns from config.json."""
+    import torch
+
+    model = keras_gmlp.build(preset, input_shape=(64, 64, 3), classes=5)
+    redraw_weights(model, stddev=0.02)
+    ours = Pretrained(model, preset, tuple("abcde"), PREPARATION, "here")
+    ours.save_published(tmp_path / "model.safetensors")
+    theirs = timm.create_model(f"local-dir:{tmp_path}", pretrained=True).eval()
+    x = (images(64) / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
+    with torch.no_grad():
+        expected = theirs(torch.from_numpy(x.transpose(0, 3, 1, 2)).float()).numpy()
+    assert np.abs(expected).max() > 1e-3
+    np.testing.assert_allclose(to_numpy(model(images(64))), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", [*list(ARCHITECTURES)[:4], *MLPS])
+def test_preparation_without_a_config_is_timm_s(timm, name):
+    cfg = timm.models.get_pretrained_cfg(name)
+    family, arguments = keras_gmlp.presets.lookup(ARCHITECTURES.get(name, name))
+    assert cfg.crop_pct == pretrained.CROP.get(family.__name__, pretrained.OTHER_CROP)
+    assert cfg.interpolation == "bicubic"
+    for key in ("mean", "std"):
+        assert list(getattr(cfg, key)) == list(np.broadcast_to(arguments.get(key, 0.5), 3))
 
 
 def test_another_number_of_channels_is_refused(ours):
@@ -204,7 +265,9 @@ def test_convert_there_and_back(ours, published, tmp_path, capsys):
     done = json.loads(capsys.readouterr().out)
     assert done["image_shape"] == [32, 32, 3]
     assert done["preset"] == "mixer_n4_32"
-    assert (tmp_path / "run" / "labels.txt").read_text().split() == list(LABELS)
+    assert inference.load(tmp_path / "run").labels == LABELS
+    assert convert([str(published), "--out", str(tmp_path / "run")]) == 1
+    assert "holds a model already; give another --out" in capsys.readouterr().err
     again = tmp_path / "again" / "model.safetensors"
     assert convert([str(tmp_path / "run"), "--out", str(again)]) == 0
     assert same_logits(pretrained.load(again).model, ours.model)

@@ -37,6 +37,24 @@ def test_each_size_is_a_row(run, capsys):
 
 
 @pytest.mark.parametrize(
+    ("preset", "arguments", "kinds"),
+    [
+        ("resnet_56_32", {}, {"resampled"}),
+        ("mixer_n4_32", {"patch_window": 6}, {"resampled", "window", "fresh"}),
+    ],
+)
+def test_models_without_patches_and_with_wide_windows(tmp_path, capsys, preset, arguments, kinds):
+    model = keras_gmlp.build(preset, input_shape=(8, 8, 1), classes=10, **arguments)
+    model.save(tmp_path / "model.keras")
+    (tmp_path / "recipe.json").write_text(json.dumps({"data": "digits"}))
+    given = [str(tmp_path), "--sizes", "16", "--images", "20", "--json"]
+    assert load_app("resize").main(given) == 0
+    row = json.loads(capsys.readouterr().out)[1]
+    assert set(row) - {"pixels", "patch_window"} == kinds
+    assert row.get("patch_window", 12) == 12
+
+
+@pytest.mark.parametrize(
     ("sizes", "code", "reason"), [("10", 1, "patch"), ("0", 2, "must be at least 1")]
 )
 def test_what_it_refuses(run, capsys, sizes, code, reason):
