@@ -63,6 +63,9 @@ def test_train_with_other_settings_fails_in_one_line(run, capsys):
         (["--seed", "-1"], "seed must be in"),
         (["--set", "mixup=3"], "must be in [0, 1]"),
         (["--epochs", "0"], "at least 1"),
+        (["--freeze"], "give --weights"),
+        (["--weights", "runs/a/", "--out", "runs/a"], "is where the weights are"),
+        (["--weights", "runs/a/model.keras", "--out", "runs/a"], "is where the weights are"),
         (["--epochs", "many"], "invalid int"),
     ],
 )
