@@ -241,7 +241,7 @@ def test_recipe_out_of_range(field, value):
 
 
 def test_named_recipes():
-    assert set(RECIPES) == {"quick", "standard", "long", "imagenet"}
+    assert set(RECIPES) == {"quick", "standard", "long", "finetune", "imagenet"}
     imagenet = RECIPES["imagenet"]
     assert (imagenet.epochs, imagenet.batch_size, imagenet.learning_rate) == (300, 4096, 1e-3)
     assert (imagenet.weight_decay, imagenet.clip_norm, imagenet.label_smoothing) == (0.05, 1.0, 0.1)
