@@ -6,27 +6,54 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+import keras_gmlp
+from keras_gmlp import data, pretrained
+from keras_gmlp.pretrained import Pretrained
+
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
-EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+TRAINING, WEIGHTS, FOLDER, CLASSIFYING = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 @pytest.mark.slow
-def test_first_example_trains(tmp_path, monkeypatch):
+def test_training_example(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {}
-    exec(EXAMPLES[0], names)
+    exec(TRAINING, names)
     images, labels = next(names["digits"].test.batch(360).as_numpy_iterator())
     found = names["model"].predict(images, verbose=0).argmax(-1)
     assert (found == labels).mean() > 0.9
     assert (tmp_path / "digits.keras").exists()
 
 
-def test_second_example_classifies(tmp_path, monkeypatch, capsys):
+def test_weights_example(monkeypatch):
+    asked = []
+
+    def load(source, preset):  # the hub's file would be one of 78 MB
+        asked.append((source, preset))
+        small = keras_gmlp.build("gmlp_ti16_224", input_shape=(32, 32, 3), depth=1)
+        return Pretrained(small, "gmlp_ti16_224", None, {}, source)
+
+    monkeypatch.setattr(pretrained, "load", load)
+    names = {}
+    exec(WEIGHTS.replace(", input_shape", ", depth=1, input_shape"), names)
+    assert names["model"].input_shape == (None, 160, 160, 3)
+    assert asked == [("hf-hub:timm/gmlp_s16_224.ra3_in1k", "gmlp_s16_224")]
+
+
+def test_folder_example(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(FOLDER, {})
+    found = data.load("runs/five_digits", (32, 32))
+    assert found.labels == ("0", "1", "2", "3", "4")
+    assert (int(found.train.cardinality()), int(found.test.cardinality())) == (723, 178)
+
+
+def test_classifying_example(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "saved_models").symlink_to(ROOT / "saved_models")
     Image.new("RGB", (50, 40), "green").save("cat.jpg")
-    exec(EXAMPLES[1], {})
+    exec(CLASSIFYING, {})
     assert capsys.readouterr().out.count("0.") == 3  # three labels, each with its probability
 
 
