@@ -2,6 +2,7 @@
 """Turns published weights into a model of ours, or a model of ours into a file that timm loads."""
 
 import argparse
+import dataclasses
 import json
 import os
 import sys
@@ -66,12 +67,11 @@ def main(arguments=None):
 
 
 def convert(options):
-    import dataclasses
-
     from keras_gmlp import pretrained
     from keras_gmlp.checkpoints import short_name
 
-    path = Path(options.out or f"runs/{short_name(options.source)}{at_size(options)}")
+    at_size = f"_{options.image_size}px" if options.image_size else ""
+    path = Path(options.out or f"runs/{short_name(options.source)}{at_size}")
     if path.suffix in (".pth", ".pt", ".npz", ".bin"):
         raise ValueError(f"{path}: expected a folder, a .keras or a .safetensors file to write.")
     if path.suffix != ".safetensors":
@@ -96,10 +96,6 @@ def convert(options):
         "classes": found.model.output_shape[-1],
         "weights": weights,
     }
-
-
-def at_size(options):
-    return f"_{options.image_size}px" if options.image_size else ""
 
 
 if __name__ == "__main__":

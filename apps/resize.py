@@ -2,9 +2,11 @@
 """Tells how a trained model does at other image sizes, before any training there."""
 
 import argparse
+import dataclasses
 import json
 import os
 import sys
+from pathlib import Path
 
 KINDS = ("window", "resampled", "fresh")
 EPILOG = """\
@@ -59,9 +61,6 @@ def main(arguments=None):
 
 def measure(options):
     """Rows of accuracies, printed as they come."""
-    import dataclasses
-    from pathlib import Path
-
     from keras_gmlp import data, pretrained
     from keras_gmlp.files import read_json
 
@@ -87,49 +86,35 @@ def measure_at(size, source, dataset):
     """The accuracies at one size, by kind."""
     import keras
 
+    from keras_gmlp.training import evaluate
+
     arguments = {"input_shape": dataset.image_shape}
     model, transfer = source.adapt(dataset.labels, **arguments)
-    row = {"pixels": size, "resampled": accuracy(model, dataset)}
+    row = {"pixels": size, "resampled": evaluate(model, dataset)[1]}
     window = scaled_window(source.model, size)
     if window:
         wider, _ = source.adapt(dataset.labels, **arguments, patch_window=window)
-        row |= {"patch_window": window, "window": accuracy(wider, dataset)}
+        row |= {"patch_window": window, "window": evaluate(wider, dataset)[1]}
     if transfer.resized:
-        kept = {w.path: keras.ops.convert_to_numpy(w) for w in model.weights}
-        start_afresh(model)
-        for weight in model.weights:
-            if weight.path in transfer.kept:
-                weight.assign(kept[weight.path])
-        row["fresh"] = accuracy(model, dataset)
+        at_start = keras.models.clone_model(model).get_weights()
+        for weight, value in zip(model.weights, at_start, strict=True):
+            if weight.path in transfer.resized:
+                weight.assign(value)
+        row["fresh"] = evaluate(model, dataset)[1]
     return row
-
-
-def start_afresh(model):
-    """Draws all weights as at the start of training."""
-    import keras
-
-    fresh = keras.models.clone_model(model)
-    model.set_weights(fresh.get_weights())
 
 
 def scaled_window(model, size):
     """The window that has grown with the image, or `None` where it would not overlap more."""
+    from keras_gmlp.interpretation import find_stem
     from keras_gmlp.layers import PatchEmbedding
 
-    stem = next((x for x in model.layers if isinstance(x, PatchEmbedding)), None)
+    stem = find_stem(model, PatchEmbedding)
     if stem is None:
         return None
     more = stem.window * size / model.input_shape[1] - stem.patch_size
     window = stem.patch_size + 2 * round(more / 2)
     return window if window > stem.window else None
-
-
-def accuracy(model, dataset):
-    from keras_gmlp.data import evaluation_batches
-    from keras_gmlp.errors import one_line_errors
-
-    with one_line_errors():
-        return round(float(model.evaluate(evaluation_batches(dataset), verbose=0)[1]), 6)
 
 
 if __name__ == "__main__":

@@ -156,7 +156,8 @@ def main(arguments=None):
         threading.Thread(target=stop_with_parent, daemon=True).start()
     begin = short_name(options.weights) if options.weights else options.model
     out = options.out or f"runs/{begin}-{Path(options.data).name}"
-    if options.weights and Path(options.weights).resolve() in of_run(Path(out).resolve()):
+    place = Path(out).resolve()
+    if options.weights and Path(options.weights).resolve() in (place, place / "model.keras"):
         parser.error(f"--out {out} is where the weights are; give another folder")
     try:
         metrics = run(options, recipe, out)
@@ -173,10 +174,6 @@ def main(arguments=None):
         return 130
     report(options, metrics, out)
     return 0
-
-
-def of_run(out):
-    return out, out / "model.keras"
 
 
 def stop_with_parent():
@@ -197,7 +194,6 @@ def run(options, recipe, out):
     import keras
 
     from keras_gmlp import data, presets, pretrained, training
-    from keras_gmlp.errors import one_line_errors
     from keras_gmlp.export import export_run
     from keras_gmlp.files import write_json
 
@@ -223,8 +219,7 @@ def run(options, recipe, out):
             print("this run is complete already; --restart trains it anew.")
     before = None
     if source and not complete and not transfer.fresh:
-        with one_line_errors():
-            before = round(model.evaluate(data.evaluation_batches(dataset), verbose=0)[1], 6)
+        before = training.evaluate(model, dataset)[1]
         if not options.json:
             print(f"before {100 * before:.2f} % of the test images right")
     names = {"preset": preset, "recipe": options.recipe, "fraction": options.fraction}

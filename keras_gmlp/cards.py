@@ -12,15 +12,18 @@ from pathlib import Path
 CARD, LABELS = "card.json", "labels.txt"
 
 
-def write_card(path, labels, facts):
-    """Adds a card to a model that has none.
+def write_card(path, model, labels=None, facts=None):
+    """Adds a card to a model's file that has none.
 
     Args:
         path: a `.keras` or `.tflite` file, or the folder of a SavedModel.
-        labels: class names in the order of the logits.
-        facts: a dict that JSON can hold. `crop` and `interpolation` are those of
-            `images.read_image`.
+        model: the `keras.Model` in it.
+        labels: class names in the order of the logits. Defaults to the classes' numbers.
+        facts: a dict that JSON can hold, beside the shape and the range of the pixels. `crop` and
+            `interpolation` are those of `images.read_image`.
     """
+    labels = labels or map(str, range(model.output_shape[-1]))
+    facts = {"image_shape": list(model.input_shape[1:]), "pixels": [0, 255], **(facts or {})}
     members = {LABELS: "\n".join(labels) + "\n", CARD: json.dumps(facts)}
     if Path(path).is_dir():
         extra = Path(path) / "assets.extra"

@@ -11,7 +11,6 @@ from keras_gmlp.files import replacing, write_json
 from keras_gmlp.images import INTERPOLATIONS
 
 HUB = "hf-hub:"
-MOMENTS = ("mean", "std")
 SUFFIXES = (".safetensors", ".pth", ".pt", ".npz", ".bin")
 
 
@@ -50,6 +49,11 @@ class Checkpoint:
     arrays: dict
     config: Described
     origin: str
+
+
+def is_published(source):
+    """Whether a source is a name on the hub or, by its suffix, a file of published weights."""
+    return str(source).startswith(HUB) or Path(source).suffix in SUFFIXES
 
 
 def read_checkpoint(source):
@@ -103,13 +107,14 @@ def _described(path):
         if isinstance(labels, dict):
             labels = labels.values()
         architecture = config.get("architecture")
+        moments = {name: values[name] for name in ("mean", "std") if values.get(name)}
         return Described(
-            architecture if architecture is None else str(architecture),
-            *(tuple(map(float, values[key])) if values.get(key) else None for key in MOMENTS),
-            (height, width, channels) if size else None,
-            crop,
-            interpolation,
-            tuple(map(str, labels)) if labels else None,
+            architecture=architecture if architecture is None else str(architecture),
+            **{name: tuple(map(float, numbers)) for name, numbers in moments.items()},
+            image_shape=(height, width, channels) if size else None,
+            crop=crop,
+            interpolation=interpolation,
+            labels=tuple(map(str, labels)) if labels else None,
         )
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"{path}: not as timm writes it ({error}).") from None

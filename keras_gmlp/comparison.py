@@ -14,6 +14,7 @@ import numpy as np
 
 from keras_gmlp import inference
 from keras_gmlp.files import read_json, replacing, write_json
+from keras_gmlp.recipes import differences
 
 FAILURE = "failed.txt"  # in a run's folder: one line that says why
 COLUMNS = (
@@ -75,11 +76,7 @@ class Run:
         """What a complete run's recipe.json says otherwise than the settings, as phrases."""
         found = read_json(self.directory / "recipe.json", {})
         found = {**found, "backend": found.get("environment", {}).get("backend")}
-        return [
-            f"{name} {found[name]!r} there, {value!r} here"
-            for name, value in settings.items()
-            if name in found and found[name] != value
-        ]
+        return differences(found, settings)
 
     def history(self):
         """Rows of history.csv, dicts; none before the first epoch."""

@@ -131,6 +131,11 @@ def _tables(model):
     )
 
 
+def learned_weights(model):
+    """A model's weights by their paths, without the states of its random generators."""
+    return {weight.path: weight for weight in model.weights if "seed" not in weight.name}
+
+
 def load_arrays(model, arrays, origin="the checkpoint"):
     """Writes published arrays to a model of the same size.
 
@@ -143,7 +148,7 @@ def load_arrays(model, arrays, origin="the checkpoint"):
         ValueError: a name too many or too few on either side, or another shape. The model stays
             as it was.
     """
-    weights = {weight.path: weight for weight in model.weights if "seed" not in weight.name}
+    weights = learned_weights(model)
     dialects = {name: links(model, name) for name in _tables(model)}
 
     def differences(dialect):
@@ -189,11 +194,7 @@ def to_arrays(model, dialect=None):
         ValueError: a model some of whose weights no published model has.
     """
     chosen = links(model, dialect or next(iter(_tables(model))))
-    weights = {
-        weight.path: ops.convert_to_numpy(weight)
-        for weight in model.weights
-        if "seed" not in weight.name
-    }
+    weights = {path: ops.convert_to_numpy(w) for path, w in learned_weights(model).items()}
     differing = sorted({path for link in chosen for path in link.ours} ^ set(weights))
     if differing:
         raise ValueError(

@@ -62,14 +62,12 @@ def export(model, directory, formats=tuple(FORMATS), labels=None, card=None):
         )
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    labels = list(labels or map(str, range(model.output_shape[-1])))
-    card = {"image_shape": list(model.input_shape[1:]), "pixels": [0, 255], **(card or {})}
     if keras.backend.backend() == "tensorflow":
         return {name: _write(name, model, directory, labels, card) for name in formats}
     with tempfile.TemporaryDirectory() as scratch:
         model.save(Path(scratch) / "model.keras")
         order = {"directory": str(directory), "formats": list(formats)}
-        order |= {"labels": labels, "card": card}
+        order |= {"labels": labels and list(labels), "card": card}
         (Path(scratch) / "order.json").write_text(json.dumps(order))
         _in_tensorflow(scratch)
     return {name: directory / FORMATS[name] for name in formats}
@@ -170,7 +168,7 @@ def _write(name, model, directory, labels, card):
     flatbuffer = _convert(model, name)
     with replacing(path) as temporary:
         temporary.write_bytes(flatbuffer)
-        write_card(temporary, labels, card)
+        write_card(temporary, model, labels, card)
     return path
 
 
@@ -193,7 +191,7 @@ def _write_saved_model(model, path, labels, card):
         module.serve, module.serve_uint8 = signature(tf.float32), signature(tf.uint8)
         signatures = {"serving_default": module.serve, "uint8": module.serve_uint8}
         tf.saved_model.save(module, str(temporary), signatures=signatures)
-        write_card(temporary, labels, card)
+        write_card(temporary, model, labels, card)
         shutil.rmtree(path, ignore_errors=True)
         temporary.rename(path)
     finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.cards import read_card
-from keras_gmlp.checkpoints import HUB, SUFFIXES
+from keras_gmlp.checkpoints import is_published
 from keras_gmlp.images import read_image
 
 PREFERRED = ("model.tflite", "model.keras", "saved_model")  # in a run's folder, the first found
@@ -40,11 +40,6 @@ class Classifier:
     preparation: dict = dataclasses.field(default_factory=dict)
     model: object = None
     named: bool = True
-
-    @property
-    def named_labels(self):
-        """The labels, or `None` where they are but numbers in order for want of names."""
-        return self.labels if self.named else None
 
     def read(self, path):
         """The pixels of an image file as the model takes them; see `images.read_image`."""
@@ -84,7 +79,7 @@ def load(path, threads=None):
     Raises:
         ValueError: there is no such model, or it is damaged or no image classifier. One line.
     """
-    if str(path).startswith(HUB) or Path(path).suffix in SUFFIXES:
+    if is_published(path):
         return _published(path)
     path = Path(path)
     if path.is_dir() and not (path / "saved_model.pb").exists():

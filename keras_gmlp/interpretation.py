@@ -16,13 +16,18 @@ from keras_gmlp.layers import (
 )
 
 
+def find_stem(model, kind=PatchEmbedding | ConvolutionalStem):
+    """The layer of a kind that makes tokens from the image, or `None` in a model without."""
+    return next((layer for layer in model.layers if isinstance(layer, kind)), None)
+
+
 def token_grid(model):
     """Rows and columns of the tokens that the stem makes."""
-    stems = [x for x in model.layers if isinstance(x, PatchEmbedding | ConvolutionalStem)]
-    if not stems:
+    stem = find_stem(model)
+    if stem is None:
         raise ValueError(f"{model.name} has no tokens: no stem that makes them from the image.")
     height, width = model.input_shape[1:3]
-    return height // stems[0].patch_size, width // stems[0].patch_size
+    return height // stem.patch_size, width // stem.patch_size
 
 
 def spatial_filters(model):

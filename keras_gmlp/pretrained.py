@@ -8,9 +8,10 @@ import numpy as np
 
 from keras_gmlp import inference, presets
 from keras_gmlp.cards import read_card, write_card
-from keras_gmlp.checkpoints import HUB, SUFFIXES, read_checkpoint, write_checkpoint
+from keras_gmlp.checkpoints import HUB, SUFFIXES, is_published, read_checkpoint, write_checkpoint
 from keras_gmlp.conversion import load_arrays, to_arrays
 from keras_gmlp.files import replacing
+from keras_gmlp.interpretation import find_stem
 from keras_gmlp.layers import PatchEmbedding
 from keras_gmlp.published_names import ARCHITECTURES
 from keras_gmlp.resizing import transfer
@@ -76,12 +77,10 @@ class Pretrained:
     def save(self, path):
         """Writes a `.keras` file that carries the class names and the preparation."""
         model = in_float32(self.model)
-        labels = self.labels or map(str, range(model.output_shape[-1]))
-        shape = list(model.input_shape[1:])
-        facts = {"preset": self.preset, "image_shape": shape, "pixels": [0, 255]}
         with replacing(path) as temporary:
             model.save(temporary)
-            write_card(temporary, labels, {**facts, **self.preparation})
+            facts = {"preset": self.preset, **self.preparation}
+            write_card(temporary, model, self.labels, facts)
 
     def save_published(self, path):
         """Writes a `.safetensors` file under timm's names and a config.json beside it.
@@ -135,8 +134,7 @@ def load(source, preset=None):
         ValueError: no such source, a damaged one, or weights of another architecture or size. One
             line.
     """
-    published = str(source).startswith(HUB) or Path(source).suffix in SUFFIXES
-    return _published(source, preset) if published else _ours(source, preset)
+    return _published(source, preset) if is_published(source) else _ours(source, preset)
 
 
 def imagenet_labels():
@@ -196,14 +194,15 @@ def _ours(source, preset):
     found = inference.load(path)
     preset = preset or read_card(path).get("preset") or found.model.name
     _lookup(preset, source)
-    return Pretrained(found.model, preset, found.named_labels, found.preparation, str(source))
+    labels = found.labels if found.named else None
+    return Pretrained(found.model, preset, labels, found.preparation, str(source))
 
 
 def _arguments(model):
     """What the model was built with of what a preset's user chooses."""
     layer = model.get_layer("normalization")
     std = 1 / (255 * np.asarray(layer.scale))
-    stem = next((x for x in model.layers if isinstance(x, PatchEmbedding)), None)
+    stem = find_stem(model, PatchEmbedding)
     patches = {} if stem is None else {"patch_size": stem.patch_size}
     if stem is not None and stem.window > stem.patch_size:
         patches["patch_window"] = stem.window

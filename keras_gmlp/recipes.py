@@ -122,7 +122,7 @@ RECIPES = {
         stochastic_depth=0.1,
         augmentation=Augmentation(rand_augment=0.4, cutout=0.4, mixup=0.4, cutmix=0.4),
     ),
-    # From trained weights: to other classes, another size of image, or to the end without mixing.
+    # From trained weights, to other classes or another size of image.
     "finetune": Recipe(
         epochs=12,
         batch_size=64,
@@ -141,6 +141,15 @@ RECIPES = {
         augmentation=Augmentation(rand_augment=0.5, mixup=0.5, cutmix=0.5),
     ),
 }
+
+
+def differences(before, settings):
+    """Where the settings of a run that is there are not those asked for, as phrases."""
+    return [
+        f"{name} {before[name]!r} there, {value!r} here"
+        for name, value in settings.items()
+        if name in before and before[name] != value
+    ]
 
 
 def make_optimizer(recipe, total_steps):

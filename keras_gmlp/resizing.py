@@ -6,7 +6,8 @@ from functools import reduce
 import numpy as np
 from keras import ops
 
-from keras_gmlp.interpretation import token_grid
+from keras_gmlp.conversion import learned_weights
+from keras_gmlp.interpretation import find_stem, token_grid
 from keras_gmlp.layers import (
     ClassToken,
     FeedForwardOnlyBlock,
@@ -38,7 +39,6 @@ TOKEN_AXES = {
     },
     PositionEmbedding: {"embedding": (None, "writes", None)},
 }
-WINDOW = "stem/projection/kernel"  # (rows, columns, channels, dim) of the pixels around a patch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +73,7 @@ def transfer(source, target, head=True):
     Raises:
         ValueError: another architecture, or another size of it. The target stays as it was.
     """
-    ours, theirs = _learned(target), _learned(source)
+    ours, theirs = learned_weights(target), learned_weights(source)
     fresh = [
         path
         for path in ours
@@ -87,22 +87,12 @@ def transfer(source, target, head=True):
             f"{source.name} and {target.name} are of other architectures: the target alone has "
             f"{lacking[:3]}, the source alone {over[:3]}."
         )
-    values, resized = {}, []
-    operators = _operators(source, target)
-    axes = _token_axes(target) if operators else {}
+    values = {}
+    matrices = {**_token_matrices(source, target), **_window_matrices(source, target)}
     for path in ours:
         if path in fresh:
             continue
-        values[path] = ops.convert_to_numpy(theirs[path])
-        if path in axes:
-            values[path] = _resized(values[path], axes[path], *operators)
-            resized.append(path)
-        elif path == WINDOW and _patch_size(source) == _patch_size(target):
-            old, new = len(values[path]), ours[path].shape[0]
-            if old != new:
-                reading = _resample_axis(new, old)
-                values[path] = _resized(values[path], ("reads", "reads", None, None), reading, None)
-                resized.append(path)
+        values[path] = _resized(ops.convert_to_numpy(theirs[path]), matrices.get(path, ()))
         if values[path].shape != tuple(ours[path].shape):
             raise ValueError(
                 f"{path} has shape {tuple(theirs[path].shape)} in {source.name} and "
@@ -110,8 +100,9 @@ def transfer(source, target, head=True):
             )
     for path, value in values.items():  # once nothing can fail any more
         ours[path].assign(value)
-    kept = [path for path in values if path not in resized]
-    return Transfer(tuple(kept), tuple(resized), tuple(fresh))
+    kept = tuple(path for path in values if path not in matrices)
+    resized = tuple(path for path in values if path in matrices)
+    return Transfer(kept, resized, tuple(fresh))
 
 
 def resample(old, new):
@@ -140,19 +131,36 @@ def _resample_axis(old, new):
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _operators(source, target):
-    """The matrices for axes that read and that write tokens, or `None` where the sizes agree."""
+def _token_matrices(source, target):
+    """For each weight with tokens on an axis, by its path: a matrix for each axis, or `None`."""
     try:
         old, new = token_grid(source), token_grid(target)
     except ValueError:  # a model without tokens has no weights of any image size
-        return None
+        return {}
     if old == new:
-        return None
+        return {}
     leading = sum(isinstance(layer, ClassToken) for layer in target.layers)
-    return tuple(
+    reading, writing = (
         reduce(_join, [np.ones((1, 1))] * leading, resample(a, b))
         for a, b in ((new, old), (old, new))
     )
+    by_kind = {"reads": reading.T, "writes": writing, None: None}
+    return {
+        f"{layer.name}/{path}": [by_kind[kind] for kind in axes]
+        for layer in target.layers
+        for block, weights in TOKEN_AXES.items()
+        if isinstance(layer, block)
+        for path, axes in weights.items()
+    }
+
+
+def _window_matrices(source, target):
+    """The same for the stem's kernel, where its window has another size around the same patch."""
+    old, new = (find_stem(model, PatchEmbedding) for model in (source, target))
+    if old is None or new is None or old.patch_size != new.patch_size or old.window == new.window:
+        return {}
+    reading = _resample_axis(new.window, old.window).T
+    return {f"{new.name}/projection/kernel": [reading, reading, None, None]}
 
 
 def _join(below, above):
@@ -162,28 +170,8 @@ def _join(below, above):
     return joined
 
 
-def _resized(array, axes, reading, writing):
-    for axis, kind in enumerate(axes):
-        if kind:
-            matrix = reading.T if kind == "reads" else writing
+def _resized(array, matrices):
+    for axis, matrix in enumerate(matrices):
+        if matrix is not None:
             array = np.moveaxis(np.tensordot(matrix, array, (1, axis)), 0, axis)
     return array
-
-
-def _patch_size(model):
-    return next(x.patch_size for x in model.layers if isinstance(x, PatchEmbedding))
-
-
-def _token_axes(model):
-    """For each weight with tokens on an axis, by its path, what lies along its axes."""
-    return {
-        f"{layer.name}/{path}": axes
-        for layer in model.layers
-        for kind, weights in TOKEN_AXES.items()
-        if isinstance(layer, kind)
-        for path, axes in weights.items()
-    }
-
-
-def _learned(model):
-    return {weight.path: weight for weight in model.weights if "seed" not in weight.name}

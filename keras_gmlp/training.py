@@ -26,7 +26,7 @@ from keras_gmlp.errors import one_line_errors
 from keras_gmlp.files import read_json, remove_leftovers, replacing, write_json
 from keras_gmlp.finetuning import freeze_backbone
 from keras_gmlp.objective import Accuracy, CrossEntropy
-from keras_gmlp.recipes import make_optimizer
+from keras_gmlp.recipes import differences, make_optimizer
 
 # What a run and its exports leave in their folder, in the order in which a restart deletes it.
 WRITTEN = (
@@ -135,6 +135,17 @@ def train(
     return metrics
 
 
+def evaluate(model, data):
+    """Loss and accuracy of a compiled model on the test split, to six digits.
+
+    Raises:
+        ValueError: an image cannot be read. One line.
+    """
+    with one_line_errors():
+        found = model.evaluate(evaluation_batches(data), verbose=0)
+    return tuple(round(float(value), 6) for value in found)
+
+
 def in_float32(model):
     """The same model with every layer in float32, compiled for evaluation.
 
@@ -186,11 +197,7 @@ def _claim(directory, run, recipe):
     if before is None or not begun:
         write_json(path, {**settings, "environment": environment()})
         return
-    differing = [
-        f"{name} {before[name]!r} there, {value!r} here"
-        for name, value in settings.items()
-        if name in before and before[name] != value
-    ]
+    differing = differences(before, settings)
     if differing:
         raise ValueError(
             f"{directory} holds a run with other settings ({'; '.join(differing)}). Give the same "
@@ -229,20 +236,19 @@ def _finish(model, data, directory):
     final = in_float32(model)
     with replacing(directory / "model.keras") as temporary:
         final.save(temporary)
-        facts = {"image_shape": list(data.image_shape), "pixels": [0, 255], "data": data.name}
-        write_card(temporary, data.labels, facts)
-    loss, accuracy = final.evaluate(evaluation_batches(data), verbose=0)
+        write_card(temporary, final, data.labels, {"data": data.name})
+    loss, accuracy = evaluate(final, data)
     some = dataclasses.replace(data, test=data.train.take(TRAIN_SAMPLES))
-    train_accuracy = final.evaluate(evaluation_batches(some), verbose=0)[1]
+    train_accuracy = evaluate(final, some)[1]
     if not math.isfinite(loss):
         raise DivergedError("the averaged weights give no finite loss. Lower the learning rate.")
     with open(directory / "history.csv", newline="") as file:
         history = list(csv.DictReader(file))
     visualization.draw_curves(history, directory / "curves.png", title=directory.name)
     return {
-        "test_accuracy": round(float(accuracy), 6),
-        "train_accuracy": round(float(train_accuracy), 6),
-        "test_loss": round(float(loss), 6),
+        "test_accuracy": accuracy,
+        "train_accuracy": train_accuracy,
+        "test_loss": loss,
         "parameters": model.count_params(),
         "epochs": len(history),
         "seconds": round(sum(float(row["seconds"]) for row in history), 1),
