@@ -7,13 +7,15 @@ import os
 import sys
 from pathlib import Path
 
-FORMATS = ("tflite", "tflite_float16", "tflite_float32", "saved_model")
+FORMATS = ("tflite", "tflite_float16", "tflite_float32", "tflite_int8", "saved_model", "onnx")
 EPILOG = """\
 formats:
   tflite           8-bit weights, float activations: smallest and fastest (model.tflite)
   tflite_float16   half the size of float32, same speed (model_float16.tflite)
   tflite_float32   the model as it is (model_float32.tflite)
-  saved_model      for TensorFlow Serving, any batch size, float or uint8 pixels (saved_model/)
+  tflite_int8      integers throughout, uint8 pixels in, for what has no floats (model_int8.tflite)
+  saved_model      for TensorFlow Serving: float or uint8 pixels, JPEG or PNG files (saved_model/)
+  onnx             for ONNX Runtime, any batch size; needs pip install -e '.[onnx]' (model.onnx)
 
 examples:
   apps/export.py saved_models/gmlp_n4_32-cifar10
@@ -29,16 +31,23 @@ def parse(arguments):
     )
     parser.add_argument("run", metavar="RUN", help="a folder that apps/train.py made")
     parser.add_argument(
-        "--formats", nargs="+", choices=FORMATS, metavar="FORMAT", help="default: all four"
+        "--formats", nargs="+", choices=FORMATS, metavar="FORMAT", help="default: all there is"
     )
     parser.add_argument("--data", metavar="NAME|FOLDER", help="to check on; default: the run's")
     parser.add_argument("--data-dir", metavar="DIR", help="of TensorFlow Datasets")
     parser.add_argument(
         "--fold", action="store_true", help="of a ResMLP: fold Affine and LayerScale away first"
     )
-    parser.add_argument("--no-check", action="store_true", help="export alone")
+    parser.add_argument(
+        "--batch", type=int, default=1, metavar="N", help="images a TFLite file takes; default: 1"
+    )
+    parser.add_argument(
+        "--no-check", action="store_true", help="export alone, without the data and so without int8"
+    )
     parser.add_argument("--json", action="store_true", help="print what the checks found as JSON")
     options = parser.parse_args(arguments)
+    if options.batch < 1:
+        parser.error(f"--batch must be at least 1; received {options.batch}")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's notes to its developers
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     return options
@@ -72,8 +81,14 @@ def run(options):
         shape = recipe.get("image_shape") or inference.load(directory / "model.keras").image_shape
         dataset = data.load(name, tuple(shape[:2]), options.data_dir)
     report = (lambda text: None) if options.json else lambda text: print(text, flush=True)
-    formats = options.formats or FORMATS
-    return export_run(directory, formats, dataset, report, folded=options.fold)
+    return export_run(
+        directory,
+        options.formats,
+        dataset,
+        report,
+        folded=options.fold,
+        tflite_batch=options.batch,
+    )
 
 
 if __name__ == "__main__":

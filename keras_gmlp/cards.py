@@ -2,7 +2,7 @@
 
 A card is a pair of members: of a zip archive in a `.keras` file, which is one, beside what Keras
 reads; behind the flatbuffer of a `.tflite` file, where runtimes do not look; files in the
-`assets.extra` of a SavedModel.
+`assets.extra` of a SavedModel; metadata of an `.onnx` file, which its runtime reads.
 """
 
 import json
@@ -10,6 +10,21 @@ import zipfile
 from pathlib import Path
 
 CARD, LABELS = "card.json", "labels.txt"
+
+
+def members(model, labels=None, facts=None):
+    """The card's members, a dict from their names to their text; see `write_card`."""
+    labels = labels or map(str, range(model.output_shape[-1]))
+    facts = {"image_shape": list(model.input_shape[1:]), "pixels": [0, 255], **(facts or {})}
+    return {LABELS: "\n".join(labels) + "\n", CARD: json.dumps(facts)}
+
+
+def from_members(found):
+    """The card's facts and, under `labels`, the class names, of the members that were found."""
+    try:
+        return {**json.loads(found[CARD]), "labels": found[LABELS].splitlines()}
+    except (KeyError, ValueError):
+        return {}
 
 
 def write_card(path, model, labels=None, facts=None):
@@ -22,29 +37,26 @@ def write_card(path, model, labels=None, facts=None):
         facts: a dict that JSON can hold, beside the shape and the range of the pixels. `crop` and
             `interpolation` are those of `images.read_image`.
     """
-    labels = labels or map(str, range(model.output_shape[-1]))
-    facts = {"image_shape": list(model.input_shape[1:]), "pixels": [0, 255], **(facts or {})}
-    members = {LABELS: "\n".join(labels) + "\n", CARD: json.dumps(facts)}
+    card = members(model, labels, facts)
     if Path(path).is_dir():
         extra = Path(path) / "assets.extra"
         extra.mkdir(exist_ok=True)
-        for name, text in members.items():
+        for name, text in card.items():
             (extra / name).write_text(text)
         return
     with zipfile.ZipFile(path, "a") as archive:
-        for name, text in members.items():
+        for name, text in card.items():
             archive.writestr(name, text)
 
 
 def read_card(path):
-    """The card of a model: its facts and, under `labels`, the class names; empty without a card."""
-    extra = Path(path) / "assets.extra"
+    """The card of a model's file: its facts and its `labels`; empty without a card."""
+    path = Path(path)
     try:
-        if Path(path).is_dir():
-            card, labels = ((extra / name).read_text() for name in (CARD, LABELS))
-        else:
-            with zipfile.ZipFile(path) as archive:
-                card, labels = (archive.read(name).decode() for name in (CARD, LABELS))
-        return {**json.loads(card), "labels": labels.splitlines()}
+        if path.is_dir():
+            extra = path / "assets.extra"
+            return from_members({name: (extra / name).read_text() for name in (CARD, LABELS)})
+        with zipfile.ZipFile(path) as archive:
+            return from_members({name: archive.read(name).decode() for name in (CARD, LABELS)})
     except (zipfile.BadZipFile, KeyError, ValueError, OSError):
         return {}

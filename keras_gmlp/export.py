@@ -1,12 +1,13 @@
-"""A trained model as SavedModel and TFLite, each checked against the model it came from.
+"""A trained model as TFLite, SavedModel and ONNX, each checked against the model it came from.
 
-The converter is TensorFlow's. A model of another backend is handed over in a `.keras` file to a
-process of its own that runs Keras on TensorFlow.
+Each converter belongs to one backend. A model of another one is handed over in a `.keras` file to
+a process of its own that runs Keras on the converter's.
 """
 
+import dataclasses
+import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,49 +29,74 @@ FORMATS = {
     "tflite": "model.tflite",  # 8-bit weights, float activations
     "tflite_float16": "model_float16.tflite",
     "tflite_float32": "model_float32.tflite",
+    "tflite_int8": "model_int8.tflite",  # integers throughout, from uint8 pixels
     "saved_model": "saved_model",
+    "onnx": "model.onnx",
 }
+NEEDS = {"onnx": ("torch", "onnx", "onnxscript", "onnxruntime")}
+CALIBRATION = 500  # training images that tell the ranges of the integers
 
 
-def export(model, directory, formats=tuple(FORMATS), labels=None, card=None):
+def export(
+    model, directory, formats=None, labels=None, card=None, calibration=None, tflite_batch=1
+):
     """Writes a model's exports.
 
     Args:
         model: a float32 `keras.Model` from images in [0, 255] to logits; see
             `training.in_float32` for one trained in mixed precision.
         directory: where to, made if need be.
-        formats: keys of `FORMATS`.
-        labels: class names. They and the card go into each TFLite file, and into the SavedModel's
-            `assets.extra`.
+        formats: keys of `FORMATS`. Default to all that are not `lacking` anything.
+        labels: class names. They and the card go into each file; see `cards`.
         card: further facts for the card, a dict that JSON can hold; see `cards.write_card`.
+        calibration: for `"tflite_int8"`, images as `tflite.convert` takes them.
+        tflite_batch: images that a TFLite file takes at once; see `tflite.convert`.
 
     Returns:
         The paths written, a dict with the formats as keys.
 
     Raises:
-        ValueError: an unknown format, or a model in mixed precision.
+        ValueError: an unknown format, one that lacks something, or a model in mixed precision.
         RuntimeError: the conversion failed.
     """
+    if formats is None:
+        formats = [name for name in FORMATS if not lacking(name, calibration)]
+    _check(model, formats, calibration)
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    facts = {"labels": labels and list(labels), "card": card, "tflite_batch": tflite_batch}
+    for backend in ("tensorflow", "torch"):
+        chosen = [name for name in formats if (name == "onnx") == (backend == "torch")]
+        if chosen and keras.backend.backend() == backend:
+            for name in chosen:
+                _write(name, model, directory, calibration=calibration, **facts)
+        elif chosen:
+            order = {"directory": str(directory), "formats": chosen, **facts}
+            _hand_over(backend, model, order, calibration)
+    return {name: directory / FORMATS[name] for name in formats}
+
+
+def lacking(name, calibration=None):
+    """What a format cannot be written for want of, as a phrase; `None` where it can."""
+    if name == "tflite_int8" and calibration is None:
+        return "images to calibrate it with"
+    absent = [package for package in NEEDS.get(name, ()) if not importlib.util.find_spec(package)]
+    return f"{', '.join(absent)} (pip install -e '.[onnx]')" if absent else None
+
+
+def _check(model, formats, calibration):
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
         raise ValueError(f"Unknown formats {unknown}; expected some of {', '.join(FORMATS)}.")
+    for name in formats:
+        if lack := lacking(name, calibration):
+            raise ValueError(f"{name} lacks {lack}.")
     mixed = [layer.name for layer in model.layers if layer.dtype_policy.name != "float32"]
     if mixed:
         raise ValueError(
             f"Only float32 models convert; layers {mixed[:3]} have policy "
             f"{model.get_layer(mixed[0]).dtype_policy.name!r}. Use training.in_float32(model)."
         )
-    directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
-    if keras.backend.backend() == "tensorflow":
-        return {name: _write(name, model, directory, labels, card) for name in formats}
-    with tempfile.TemporaryDirectory() as scratch:
-        model.save(Path(scratch) / "model.keras")
-        order = {"directory": str(directory), "formats": list(formats)}
-        order |= {"labels": labels and list(labels), "card": card}
-        (Path(scratch) / "order.json").write_text(json.dumps(order))
-        _in_tensorflow(scratch)
-    return {name: directory / FORMATS[name] for name in formats}
 
 
 def check(path, images, expected, labels):
@@ -99,16 +125,18 @@ def check(path, images, expected, labels):
 
 
 def export_run(
-    directory, formats=tuple(FORMATS), data=None, report=lambda text: None, *, folded=False
+    directory, formats=None, data=None, report=lambda text: None, *, folded=False, tflite_batch=1
 ):
     """Exports the `model.keras` of a run's folder, checks each file, and records what it found.
 
     Args:
         directory: of the run, as `training.train` leaves it.
-        formats: keys of `FORMATS`.
-        data: the `ImageData` whose test split the exports are checked on; `None` for no check.
+        formats: keys of `FORMATS`. Default to all that are not `lacking` anything.
+        data: the `ImageData` whose test split the exports are checked on and some of whose
+            training split calibrates the integers; `None` for no check.
         report: called with a line of text as the work goes on.
         folded: export `fold(model)`, of a ResMLP; it is compared with the model as it was.
+        tflite_batch: images that a TFLite file takes at once.
 
     Returns:
         What `check` found, by format; also written to metrics.json under `"exports"`.
@@ -133,14 +161,22 @@ def export_run(
             f"{directory}: the model's classes are not those of {data.name}; check it on the data "
             "that it was trained on."
         )
+    with one_line_errors():
+        calibration = data and _arrays(dataclasses.replace(data, test=data.train), CALIBRATION)[0]
+    if formats is None:
+        lacks = {name: lacking(name, calibration) for name in FORMATS}
+        for name, lack in lacks.items():
+            if lack:
+                report(f"leaving out {name}, which lacks {lack}")
+        formats = [name for name, lack in lacks.items() if not lack]
     report(f"exporting {', '.join(formats)}")
     model = fold(source.model) if folded else source.model
-    paths = export(model, directory, formats, source.labels, card)
+    paths = export(model, directory, formats, source.labels, card, calibration, tflite_batch)
     if data is None:
         return {}
     report("checking against the Keras model on the test images")
     with one_line_errors():
-        images, labels = (np.concatenate(part) for part in _test_arrays(data))
+        images, labels = _arrays(data)
     expected = np.concatenate([source.logits(chunk) for chunk in _chunks(images)])
     exports = metrics.setdefault("exports", {})
     exports["keras"] = {"accuracy": round(float(np.mean(expected.argmax(-1) == labels)), 6)}
@@ -152,102 +188,55 @@ def export_run(
     return exports
 
 
-def _test_arrays(data):
-    return zip(*evaluation_batches(data).as_numpy_iterator(), strict=True)
+def _arrays(data, count=-1):
+    """The first images of the test split and their class indices, uint8 and integers."""
+    some = dataclasses.replace(data, test=data.test.take(count))
+    batches = evaluation_batches(some).as_numpy_iterator()
+    images, labels = (np.concatenate(part) for part in zip(*batches, strict=True))
+    return images.astype("uint8"), labels
 
 
 def _chunks(images, size=250):
     return (images[start : start + size] for start in range(0, len(images), size))
 
 
-def _write(name, model, directory, labels, card):
+def _write(name, model, directory, labels, card, calibration, tflite_batch):
     path = directory / FORMATS[name]
     if name == "saved_model":
-        _write_saved_model(model, path, labels, card)
-        return path
-    flatbuffer = _convert(model, name)
-    with replacing(path) as temporary:
-        temporary.write_bytes(flatbuffer)
-        write_card(temporary, model, labels, card)
-    return path
+        from keras_gmlp.serving import write_saved_model
+
+        write_saved_model(model, path, labels, card)
+    elif name == "onnx":
+        from keras_gmlp.onnx_export import write_onnx
+
+        write_onnx(model, path, labels, card)
+    else:
+        from keras_gmlp.tflite import convert
+
+        precision = name.removeprefix("tflite").removeprefix("_") or "dynamic"
+        flatbuffer = convert(model, precision, calibration, tflite_batch)
+        with replacing(path) as temporary:
+            temporary.write_bytes(flatbuffer)
+            write_card(temporary, model, labels, card)
 
 
-def _write_saved_model(model, path, labels, card):
-    """Through a tf.Module: `model.export` would store the weights twice."""
-    import tensorflow as tf
-
-    module = _module(model)
-    shape = (None, *model.input_shape[1:])
-
-    def signature(dtype):
-        @tf.function(input_signature=[tf.TensorSpec(shape, dtype, name="image")])
-        def serve(image):
-            return {"logits": model(tf.cast(image, tf.float32), training=False)}
-
-        return serve
-
-    temporary = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
-        module.serve, module.serve_uint8 = signature(tf.float32), signature(tf.uint8)
-        signatures = {"serving_default": module.serve, "uint8": module.serve_uint8}
-        tf.saved_model.save(module, str(temporary), signatures=signatures)
-        write_card(temporary, model, labels, card)
-        shutil.rmtree(path, ignore_errors=True)
-        temporary.rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _module(model):
-    """A module that owns the model's variables and not the model.
-
-    With the model, its optimizer would be saved too, and the converter would find no weights.
-    """
-    import tensorflow as tf
-
-    module = tf.Module()
-    module.weights = [variable.value for variable in model.variables]
-    return module
-
-
-def _convert(model, name):
-    """The flatbuffer, by way of a SavedModel."""
-    import tensorflow as tf
-
-    module = _module(model)
-    # A batch of one, fixed: runtimes in browsers reject a dynamic one.
-    spec = tf.TensorSpec((1, *model.input_shape[1:]), tf.float32, name="image")
-    module.serve = tf.function(
-        lambda image: {"logits": model(image, training=False)}, input_signature=[spec]
-    )
+def _hand_over(backend, model, order, calibration):
+    """Runs this module as a program on another backend."""
     with tempfile.TemporaryDirectory() as scratch:
-        tf.saved_model.save(module, scratch, signatures={"serving_default": module.serve})
-        converter = tf.lite.TFLiteConverter.from_saved_model(scratch)
-        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-        if name != "tflite_float32":
-            converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        if name == "tflite_float16":
-            converter.target_spec.supported_types = [tf.float16]
-        try:
-            return converter.convert()
-        except Exception as error:  # the converter raises errors of every kind, many lines long
-            reason = str(error).strip().splitlines()[0][:300]
-            raise RuntimeError(f"{name}: the conversion failed ({reason}).") from error
-
-
-def _in_tensorflow(scratch):
-    """Runs this module as a program on the files in `scratch`."""
-    environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "2"}
-    result = subprocess.run(
-        [sys.executable, "-m", "keras_gmlp.export", scratch],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        model.save(Path(scratch) / "model.keras")
+        (Path(scratch) / "order.json").write_text(json.dumps(order))
+        if calibration is not None:
+            np.save(Path(scratch) / "calibration.npy", calibration)
+        result = subprocess.run(
+            [sys.executable, "-m", "keras_gmlp.export", scratch],
+            env={**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "2"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     if result.returncode:
         last = (result.stderr.strip().splitlines() or ["no message"])[-1]
-        raise RuntimeError(f"exporting in TensorFlow failed: {last}")
+        raise RuntimeError(f"exporting with Keras on {backend} failed: {last}")
 
 
 def _size(path):
@@ -265,8 +254,11 @@ def _latency(classifier, image, repeats=50):
 
 
 def _main(scratch):
-    order = json.loads((Path(scratch) / "order.json").read_text())
-    export(keras.saving.load_model(Path(scratch) / "model.keras"), **order)
+    scratch = Path(scratch)
+    order = json.loads((scratch / "order.json").read_text())
+    images = scratch / "calibration.npy"
+    calibration = np.load(images) if images.exists() else None
+    export(keras.saving.load_model(scratch / "model.keras"), **order, calibration=calibration)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.cards import read_card
+from keras_gmlp.cards import from_members, read_card
 from keras_gmlp.checkpoints import is_published
 from keras_gmlp.images import read_image
 
@@ -66,12 +66,13 @@ class Classifier:
 
 
 def load(path, threads=None):
-    """Loads a `.tflite`, a `.keras`, a SavedModel, the best of these in a run's folder, or weights.
+    """Loads a model's file, a SavedModel, the best of these in a run's folder, or weights.
 
     Args:
-        path: the file or folder; or published weights that say what they are of, a name on the
-            Hugging Face hub or a file with its config.json (see `pretrained.load`).
-        threads: of the LiteRT runtime; defaults to the cores, at most 4.
+        path: a `.tflite`, `.keras` or `.onnx` file or a folder; or published weights that say what
+            they are of, a name on the Hugging Face hub or a file with its config.json (see
+            `pretrained.load`).
+        threads: of the LiteRT or ONNX runtime; defaults to the cores, at most 4.
 
     Returns:
         A `Classifier`.
@@ -96,11 +97,13 @@ def load(path, threads=None):
         return _saved_model(path)
     if path.suffix == ".tflite":
         return _tflite(path, threads or min(4, os.cpu_count() or 1))
+    if path.suffix == ".onnx":
+        return _onnx(path, threads or min(4, os.cpu_count() or 1))
     if path.suffix == ".keras":
         return _keras(path)
     raise ValueError(
-        f"{path}: unknown kind of model; expected .tflite, .keras, a SavedModel folder or the "
-        "folder of a run."
+        f"{path}: unknown kind of model; expected .tflite, .keras, .onnx, a SavedModel folder or "
+        "the folder of a run."
     )
 
 
@@ -115,17 +118,44 @@ def _tflite(path, threads):
     (image, *more), outputs = interpreter.get_input_details(), interpreter.get_output_details()
     if more or len(image["shape"]) != 4 or len(outputs) != 1:
         raise ValueError(f"{path}: no image classifier; expected one image in, logits out.")
+    batch, *shape = (int(n) for n in image["shape"])
 
     def logits(images):
         rows = []
-        for one in images:
-            interpreter.set_tensor(image["index"], one[None].astype(image["dtype"]))
+        for start in range(0, len(images), batch):
+            some = np.asarray(images[start : start + batch], image["dtype"])
+            # The last are fewer than the file takes: repeated, and left out of the answer.
+            interpreter.set_tensor(image["index"], np.resize(some, image["shape"]))
             interpreter.invoke()
-            rows.append(interpreter.get_tensor(outputs[0]["index"])[0])
-        return np.stack(rows)
+            rows.append(interpreter.get_tensor(outputs[0]["index"])[: len(some)])
+        return np.concatenate(rows)
 
-    shape = tuple(int(n) for n in image["shape"][1:])
     return _classifier(logits, shape, int(outputs[0]["shape"][-1]), path, read_card(path))
+
+
+def _onnx(path, threads):
+    try:
+        import onnxruntime
+    except ImportError:
+        raise ValueError(
+            f"{path}: an ONNX file needs its runtime (pip install onnxruntime); or give the "
+            ".tflite or .keras file."
+        ) from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    try:
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the runtime raises errors of its own, of many kinds
+        raise _damaged(path, error) from None
+    (image, *more), outputs = session.get_inputs(), session.get_outputs()
+    if more or len(image.shape) != 4 or len(outputs) != 1:
+        raise ValueError(f"{path}: no image classifier; expected one image in, logits out.")
+
+    def logits(images):
+        return session.run(None, {image.name: np.asarray(images, "float32")})[0]
+
+    card = from_members(session.get_modelmeta().custom_metadata_map)
+    return _classifier(logits, image.shape[1:], outputs[0].shape[-1], path, card)
 
 
 def _keras(path):

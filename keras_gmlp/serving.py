@@ -1,0 +1,117 @@
+"""A model as a SavedModel that serves: pixels or encoded images in, classes and scores out.
+
+Runs Keras on TensorFlow.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+from keras_gmlp.cards import write_card
+from keras_gmlp.tflite import weights_of
+
+# TensorFlow's kernels for the interpolations of `images.read_image`, and whether to antialias.
+KERNELS = {
+    "nearest": ("box", False),
+    "bilinear": ("triangle", True),
+    "bicubic": ("keyscubic", True),
+    "lanczos": ("lanczos3", True),
+}
+
+
+def write_saved_model(model, path, labels=None, card=None):
+    """Writes a SavedModel with three signatures, each for any number of images.
+
+    `serving_default` takes float pixels and `uint8` bytes, as `image` of shape
+    `(batch, height, width, channels)` in [0, 255]; `encoded` takes JPEG, PNG or BMP files as
+    strings, `image` of shape `(batch,)`, and prepares them as `images.read_image` does but for
+    the EXIF rotation and the last bit of the resampling. Each answers with `logits`,
+    `probabilities` and, in the same order, the names of the `classes`, of shape
+    `(batch, classes)` each.
+
+    Args:
+        model: a float32 `keras.Model` from images in [0, 255] to logits.
+        path: of the folder, replaced once the new one is whole.
+        labels: class names. Default to the classes' numbers.
+        card: see `cards.write_card`; of a `crop` or an `interpolation` in it, `encoded` makes use.
+    """
+    import tensorflow as tf
+
+    path = Path(path)
+    shape = tuple(model.input_shape[1:])
+    module = weights_of(model)
+    names = tf.constant(list(labels or map(str, range(model.output_shape[-1]))))
+
+    def answer(pixels):
+        logits = model(pixels, training=False)
+        classes = tf.broadcast_to(names, tf.shape(logits))
+        return {"logits": logits, "probabilities": tf.nn.softmax(logits), "classes": classes}
+
+    def decode(files):
+        spec = tf.TensorSpec(shape, tf.float32)
+        return tf.map_fn(
+            lambda file: _read(file, shape, card or {}), files, fn_output_signature=spec
+        )
+
+    def signature(prepare, dtype, shape):
+        spec = tf.TensorSpec((None, *shape), dtype, name="image")
+        return tf.function(lambda image: answer(prepare(image)), input_signature=[spec])
+
+    module.serving_default = signature(tf.identity, tf.float32, shape)
+    module.uint8 = signature(lambda image: tf.cast(image, tf.float32), tf.uint8, shape)
+    module.encoded = signature(decode, tf.string, ())
+    signatures = {name: getattr(module, name) for name in ("serving_default", "uint8", "encoded")}
+    temporary = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        # Through a module: `model.export` would store the weights twice.
+        tf.saved_model.save(module, str(temporary), signatures=signatures)
+        write_card(temporary, model, labels, card)
+        shutil.rmtree(path, ignore_errors=True)
+        temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _read(file, shape, card):
+    """An encoded image as the model's pixels: scaled until it covers them, its centre."""
+    import tensorflow as tf
+
+    height, width, channels = shape
+    pixels = _decode(file, channels)
+    size = tf.cast(tf.shape(pixels)[:2], tf.float32)
+    wanted = tf.constant([height, width], tf.float32)
+    if card.get("crop"):  # in whole pixels, as published weights were tested
+        least = tf.floor(wanted / card["crop"])
+        scaled = tf.maximum(tf.floor(size * tf.reduce_max(least / size)), least)
+        offset = tf.round((scaled - wanted) / 2)
+    else:
+        scaled = size * tf.reduce_max(wanted / size)
+        offset = (scaled - wanted) / 2
+    kernel, smooth = KERNELS[card.get("interpolation") or "bicubic"]
+    pixels = tf.raw_ops.ScaleAndTranslate(
+        images=pixels[None],
+        size=[height, width],
+        scale=scaled / size,
+        translation=-offset,
+        kernel_type=kernel,
+        antialias=smooth,
+    )
+    return tf.ensure_shape(tf.clip_by_value(tf.round(pixels[0]), 0, 255), shape)
+
+
+def _decode(file, channels):
+    """Grey or RGB in float32, transparency over white."""
+    import tensorflow as tf
+
+    def jpeg():  # the default decoder differs from other programs' by up to 5 levels
+        rgb = tf.io.decode_jpeg(file, channels=3, dct_method="INTEGER_ACCURATE")
+        return tf.cast(rgb, tf.float32)
+
+    def other():
+        rgba = tf.io.decode_image(file, channels=4, dtype=tf.uint8, expand_animations=False)
+        rgba = tf.cast(rgba, tf.float32)
+        opacity = rgba[..., 3:] / 255
+        return tf.round(rgba[..., :3] * opacity + 255 * (1 - opacity))
+
+    rgb = tf.ensure_shape(tf.cond(tf.io.is_jpeg(file), jpeg, other), (None, None, 3))
+    return rgb if channels == 3 else tf.round(rgb @ [[0.299], [0.587], [0.114]])

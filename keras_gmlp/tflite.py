@@ -1,0 +1,122 @@
+"""A model as a TFLite flatbuffer of built-in operators, in four precisions.
+
+Runs Keras on TensorFlow, whose converter it is.
+"""
+
+import functools
+import tempfile
+import warnings
+
+import keras
+import numpy as np
+from keras import ops
+
+PRECISIONS = ("dynamic", "float16", "float32", "int8")
+
+
+def convert(model, precision, calibration=None, batch=1):
+    """The flatbuffer, with one signature from `image` to `logits`.
+
+    Args:
+        model: a float32 `keras.Model` from images in [0, 255] to logits.
+        precision: `"float32"`; `"float16"`, of the weights; `"dynamic"`, weights of 8 bits and
+            activations in float; or `"int8"`, all in 8-bit integers from uint8 pixels on, but
+            the logits.
+        calibration: for `"int8"`, uint8 images `(samples, height, width, channels)` like those
+            to come, which tell the range of each activation. Some hundreds do.
+        batch: images that the file takes at once. Fixed: runtimes in browsers reject an open one.
+
+    Raises:
+        ValueError: no calibration images, or ones of another shape.
+        RuntimeError: the conversion failed.
+    """
+    import tensorflow as tf
+
+    shape = tuple(model.input_shape[1:])
+    if precision == "int8":
+        _check_calibration(calibration, shape)
+        model = _with_integer_norms(model)
+    module = weights_of(model)
+    spec = tf.TensorSpec((batch, *shape), tf.float32, name="image")
+    module.serve = tf.function(
+        lambda image: {"logits": model(image, training=False)}, input_signature=[spec]
+    )
+    with tempfile.TemporaryDirectory() as scratch:
+        # Straight from a function the converter writes a small file that answers NaN.
+        tf.saved_model.save(module, scratch, signatures={"serving_default": module.serve})
+        converter = tf.lite.TFLiteConverter.from_saved_model(scratch)
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+        if precision != "float32":
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        if precision == "float16":
+            converter.target_spec.supported_types = [tf.float16]
+        if precision == "int8":
+            converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
+            converter.inference_input_type = tf.uint8
+            converter.representative_dataset = lambda: _samples(calibration, batch)
+        try:
+            with warnings.catch_warnings():
+                # Of the interpreter that the converter itself calibrates with.
+                warnings.filterwarnings("ignore", r"\s*Warning: tf\.lite\.Interpreter", UserWarning)
+                return converter.convert()
+        except Exception as error:  # the converter raises errors of every kind, many lines long
+            reason = str(error).strip().splitlines()[0][:300]
+            raise RuntimeError(f"{precision}: the conversion failed ({reason}).") from error
+
+
+def weights_of(model):
+    """A module that owns the model's variables and not the model.
+
+    With the model, its optimizer would be saved too, and the converter would find no weights.
+    """
+    import tensorflow as tf
+
+    module = tf.Module()
+    module.weights = [variable.value for variable in model.variables]
+    return module
+
+
+def _check_calibration(calibration, shape):
+    if calibration is None or not len(calibration):
+        raise ValueError("int8 needs calibration images: some hundreds of those trained on.")
+    if calibration.dtype != np.uint8 or calibration.shape[1:] != shape:
+        raise ValueError(
+            f"Calibration images must be uint8 of shape {shape}; received {calibration.dtype} of "
+            f"shape {calibration.shape[1:]}."
+        )
+
+
+def _samples(calibration, batch):
+    """Batches in float32. The first has 0 and 255 in it, so that a pixel is its own integer."""
+    images = calibration.astype("float32")
+    images[0].flat[:2] = 0, 255
+    for start in range(0, len(images), batch):
+        yield {"image": np.resize(images[start : start + batch], (batch, *images.shape[1:]))}
+
+
+def _with_integer_norms(model):
+    """A copy whose layer norms are computed in a way that 8-bit integers hold.
+
+    Keras' own loses its precision in the squares: a few are 40 times as large as their root mean
+    square, so that most round to nothing and the variance is off by a fifth.
+    """
+    copy = keras.models.clone_model(model)
+    copy.set_weights(model.get_weights())
+    for layer in copy._flatten_layers():
+        if isinstance(layer, keras.layers.LayerNormalization):
+            layer.call = functools.partial(_normalize, layer)
+    return copy
+
+
+def _normalize(norm, inputs):
+    """The norm of the last axis, of inputs with three axes.
+
+    A matrix product sums the squares in 32 bits, without a tensor of squares. The mean is taken
+    off at the end, from values of fine resolution: where outliers make the grid of the inputs
+    coarse, all channels of the centred ones would round in the same direction.
+    """
+    mean = ops.mean(inputs, axis=-1, keepdims=True)
+    centred = ops.expand_dims(inputs - mean, -2)  # (b, n, c) -> (b, n, 1, c)
+    squares = ops.matmul(centred, ops.swapaxes(centred, -1, -2))[..., 0]  # (b, n, 1)
+    scale = ops.rsqrt(squares / inputs.shape[-1] + norm.epsilon) * norm.gamma
+    return inputs * scale + (norm.beta - mean * scale)
