@@ -3,6 +3,7 @@
 
 import argparse
 import base64
+import contextlib
 import errno
 import hashlib
 import json
@@ -57,12 +58,9 @@ def main(arguments=None):
     except ValueError as error:
         print(f"serve: {error}", file=sys.stderr)
         return 1
-    with server:
+    with server, contextlib.suppress(KeyboardInterrupt):
         print(f"http://{HOST}:{server.server_port}/  (Ctrl-C stops)", flush=True)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            print()
+        server.serve_forever()
     return 0
 
 
@@ -84,7 +82,9 @@ def make_server(port, models):
         return ThreadingHTTPServer((HOST, port), handler)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise ValueError(f"port {port} is taken; choose another with --port.") from None
+            raise ValueError(
+                f"port {port} is taken; choose another with --port (or make web PORT=8001)."
+            ) from None
         raise ValueError(f"port {port} cannot be used: {error.strerror}.") from None
 
 

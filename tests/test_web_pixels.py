@@ -104,7 +104,7 @@ def test_png_of_any_mode(page, tmp_path, mode):
 
 def test_grey_of_16_bits_is_rounded_by_the_browser(page, tmp_path):
     deep = Image.fromarray(RANDOM.integers(0, 65536, (40, 50), dtype="uint16"))
-    assert difference(page, tmp_path, encoded(deep)).max() <= 1
+    assert difference(page, tmp_path, encoded(deep)).max() <= 2  # one level before it is scaled
 
 
 def test_every_level_at_every_transparency(page, tmp_path):
