@@ -2,12 +2,17 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
+LITERT := apps/web/node_modules/.installed
+PORT ?= 8000
 
-.PHONY: demo test lint
+.PHONY: demo web test lint
 
 demo: $(VENV)/.installed
 	$(RUN) apps/train.py --data digits --image-size 16 --out runs/demo
 	$(RUN) apps/classify.py docs/seven.png --model runs/demo --top 3
+
+web: $(VENV)/.installed $(LITERT)
+	@$(RUN) apps/serve.py --port $(PORT)
 
 # What computes runs on each backend, the rest on one. The longest files come first, so that no
 # process is left alone with one at the end.
@@ -17,6 +22,7 @@ ON_EACH := tests/test_training.py tests/test_resnet.py tests/test_vision.py test
 PYTEST := $(RUN) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/.installed lint
+	@$(MAKE) --silent $(LITERT) || echo "make test: goes on without LiteRT.js and the page's tests"
 	KERAS_BACKEND=tensorflow $(PYTEST) $(LONG) $(ON_EACH) tests
 	KERAS_BACKEND=jax $(PYTEST) $(ON_EACH)
 	KERAS_BACKEND=torch $(PYTEST) tests/test_export.py $(ON_EACH)
@@ -28,4 +34,9 @@ lint: $(VENV)/.installed
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --editable '.[dev]'
+	touch $@
+
+$(LITERT): apps/web/package.json
+	@command -v npm > /dev/null || { echo "npm is missing: install Node.js, which brings it"; exit 1; }
+	cd apps/web && npm install --loglevel=error
 	touch $@

@@ -1,0 +1,36 @@
+// What a model says of itself: a zip archive behind the flatbuffer, written by keras_gmlp.cards.
+
+const END = 0x06054b50; // signatures of the zip format
+const ENTRY = 0x02014b50;
+const END_SIZE = 22; // bytes of the end record, which stands last, there being no comment
+
+// { labels, ...facts } of a .tflite file; {} where there is no card, or it cannot be read.
+export function readCard(bytes) {
+  try {
+    const members = readStored(bytes);
+    const labels = members["labels.txt"].replace(/\n$/, "").split("\n");
+    return { ...JSON.parse(members["card.json"]), labels };
+  } catch {
+    return {};
+  }
+}
+
+// The members' texts by name. They are stored as they are, not compressed.
+function readStored(bytes) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const end = bytes.length - END_SIZE;
+  if (view.getUint32(end, true) !== END) throw new Error("no zip archive");
+  const decoder = new TextDecoder();
+  const text = (start, length) => decoder.decode(bytes.subarray(start, start + length));
+  const members = {};
+  let at = view.getUint32(end + 16, true);
+  for (let left = view.getUint16(end + 10, true); left > 0; left--) {
+    if (view.getUint32(at, true) !== ENTRY) throw new Error("no entry where one should be");
+    const [nameLength, extra, comment] = [28, 30, 32].map((i) => view.getUint16(at + i, true));
+    const start = view.getUint32(at + 42, true);
+    const header = 30 + view.getUint16(start + 26, true) + view.getUint16(start + 28, true);
+    members[text(at + 46, nameLength)] = text(start + header, view.getUint32(at + 20, true));
+    at += 46 + nameLength + extra + comment;
+  }
+  return members;
+}

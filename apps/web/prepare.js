@@ -1,0 +1,63 @@
+// From a picture's pixels to a model's input, as keras_gmlp.images.read_image does it.
+
+import { INTERPOLATIONS, resize } from "./resample.js";
+
+// The picture scaled until it covers shape = [height, width, channels] and cropped around its
+// centre. crop is the share of the shorter side that is kept, as published weights were tested.
+export function prepare(image, [height, width, channels], { crop, interpolation = "bicubic" } = {}) {
+  if (!INTERPOLATIONS.includes(interpolation)) {
+    throw new Error(`its card asks for the interpolation ${interpolation}, which is unknown here`);
+  }
+  if (channels === 1) image = toGrey(image);
+  return crop
+    ? scaleAndCrop(image, width, height, crop, interpolation)
+    : fit(image, width, height, interpolation);
+}
+
+// Pillow's ImageOps.fit: cut to the target's shape, to the fraction of a pixel, and scaled.
+function fit(image, width, height, interpolation) {
+  const have = image.width / image.height;
+  const want = width / height;
+  const cutWidth = have > want ? want * image.height : image.width;
+  const cutHeight = have < want ? image.width / want : image.height;
+  const left = (image.width - cutWidth) * 0.5;
+  const top = (image.height - cutHeight) * 0.5;
+  return resize(image, width, height, [left, top, left + cutWidth, top + cutHeight], interpolation);
+}
+
+// torchvision's Resize and CenterCrop, to the pixel.
+function scaleAndCrop(image, width, height, crop, interpolation) {
+  const least = [Math.floor(width / crop), Math.floor(height / crop)];
+  const sides = [image.width, image.height];
+  // The side that is smaller for its target becomes it; the other follows, rounded down.
+  const tight = least[0] * image.height >= least[1] * image.width ? 0 : 1;
+  const scaled = sides.map((side) => Math.trunc((least[tight] * side) / sides[tight]));
+  scaled[tight] = least[tight];
+  const large = resize(image, ...scaled, [0, 0, ...sides], interpolation);
+  const [left, top] = [width, height].map((want, i) => roundHalfToEven((scaled[i] - want) / 2));
+  return cut(large, left, top, width, height);
+}
+
+function cut({ width: stride, channels, data }, left, top, width, height) {
+  const out = new Uint8ClampedArray(width * height * channels);
+  for (let y = 0; y < height; y++) {
+    const start = ((top + y) * stride + left) * channels;
+    out.set(data.subarray(start, start + width * channels), y * width * channels);
+  }
+  return { width, height, channels, data: out };
+}
+
+// As Python rounds.
+function roundHalfToEven(x) {
+  const rounded = Math.round(x);
+  return Math.abs(x % 1) === 0.5 && rounded % 2 !== 0 ? rounded - 1 : rounded;
+}
+
+// ITU-R 601 luma in Pillow's whole numbers.
+function toGrey({ width, height, data }) {
+  const grey = new Uint8ClampedArray(width * height);
+  for (let i = 0, at = 0; i < grey.length; i++, at += 3) {
+    grey[i] = (19595 * data[at] + 38470 * data[at + 1] + 7471 * data[at + 2] + 0x8000) >> 16;
+  }
+  return { width, height, channels: 1, data: grey };
+}

@@ -1,0 +1,109 @@
+// What the page shows. Nothing here knows of models or files, and nothing else touches the page.
+
+export const at = (id) => document.getElementById(id);
+
+export function listModels(models) {
+  const options = models.map(({ name, facts, bytes }) => {
+    const title = facts.preset ? facts.preset + variant(name) : name;
+    const parts = [title, facts.test_accuracy && percent(facts.test_accuracy), megabytes(bytes)];
+    return new Option(parts.filter(Boolean).join(" · "), name);
+  });
+  at("model").replaceChildren(...options);
+  at("model").disabled = false;
+}
+
+// The file's own name, where a folder holds more than one model.
+function variant(name) {
+  const [, file] = name.split("/");
+  return file ? ` (${file})` : "";
+}
+
+export function showFacts({ labels, inputShape, card }) {
+  const [, height, width] = inputShape;
+  const tested = card.test_accuracy
+    ? `Right on ${percent(card.test_accuracy)} of the test images of ${card.data}. `
+    : "";
+  const known = labels.slice(0, 10).join(", ");
+  const more = labels.length > 10 ? ` and ${labels.length - 10} more` : "";
+  at("facts").textContent = `${tested}Sees ${pixels(width, height)}, knows ${known}${more}.`;
+}
+
+export function showPicture(file) {
+  const preview = at("preview");
+  URL.revokeObjectURL(preview.src);
+  preview.hidden = !file;
+  if (file) {
+    preview.src = URL.createObjectURL(file);
+    preview.alt = `Your picture: ${file.name}`;
+  } else {
+    preview.removeAttribute("src");
+  }
+  at("invitation").hidden = Boolean(file);
+  at("stage").classList.toggle("filled", Boolean(file));
+}
+
+export function offerCamera(available) {
+  at("open-camera").hidden = !available;
+}
+
+// The camera's picture and buttons in place of the others.
+export function showCamera(open) {
+  const focused = at("shutter").contains(document.activeElement);
+  at("stage").classList.toggle("filming", open);
+  at("viewfinder").hidden = !open;
+  at("shutter").hidden = !open;
+  at("sources").hidden = open;
+  if (open) at("take").focus(); // the button that had it is gone
+  else if (focused) at("open-camera").focus();
+}
+
+export function showStatus(text) {
+  at("answer").textContent = text;
+  at("answer").classList.remove("found");
+  at("classes").replaceChildren();
+  at("seen").hidden = true;
+}
+
+export function showProblem(text) {
+  at("problem").textContent = text;
+}
+
+export function showResult({ ranked, input, readTime, runTime }) {
+  const [{ label, probability }] = ranked;
+  at("answer").textContent = `${label}, ${percent(probability)}`;
+  at("answer").classList.add("found");
+  at("classes").replaceChildren(...ranked.map(row));
+  drawInput(input);
+  at("size").textContent = `What the model sees: ${pixels(input.width, input.height)}`;
+  at("time").textContent = `${time(readTime)} to read and scale, ${time(runTime)} to classify`;
+  at("seen").hidden = false;
+}
+
+function row({ label, probability }) {
+  const item = document.createElement("li");
+  const [name, share, bar] = ["label", "percent", "bar"].map((className) =>
+    Object.assign(document.createElement("span"), { className }),
+  );
+  name.textContent = label;
+  share.textContent = percent(probability);
+  const filled = bar.appendChild(document.createElement("span"));
+  filled.style.width = `${100 * probability}%`;
+  item.append(name, share, bar);
+  return item;
+}
+
+function drawInput({ width, height, channels, data }) {
+  const canvas = Object.assign(at("input"), { width, height });
+  const pixels = new ImageData(width, height);
+  for (let i = 0; i < width * height; i++) {
+    for (let c = 0; c < 3; c++) pixels.data[4 * i + c] = data[channels * i + (c % channels)];
+    pixels.data[4 * i + 3] = 255;
+  }
+  canvas.getContext("2d").putImageData(pixels, 0, 0);
+  canvas.setAttribute("aria-label", `The picture as the model sees it, ${width} by ${height} pixels`);
+}
+
+const pixels = (width, height) => `${width}\u00a0×\u00a0${height} pixels`;
+const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
+const percent = (share) => `${(100 * share).toFixed(1)} %`;
+const time = (ms) => `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;

@@ -1,0 +1,203 @@
+"""The server of the page: what it serves and refuses, without a browser."""
+
+import base64
+import contextlib
+import hashlib
+import http.client
+import json
+import re
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+from load_app import APPS, load_app
+
+MODELS = APPS.parent / "saved_models"
+serve = load_app("serve")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def litert(tmp_path_factory):
+    """A stand-in for LiteRT.js, so that these tests need no npm."""
+    folder = tmp_path_factory.mktemp("litert")
+    (folder / "core" / "wasm").mkdir(parents=True)
+    (folder / "core" / "wasm" / "litert.wasm").write_bytes(b"\0asm")
+    (folder / "core" / "package.json").write_text("{}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(serve, "LITERT", folder)
+        yield
+
+
+@contextlib.contextmanager
+def serving(models):
+    """The port of a server that runs while the context lasts."""
+    with serve.make_server(0, Path(models)) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def port():
+    with serving(MODELS) as port:
+        yield port
+
+
+def get(port, path, method="GET"):
+    """Asks for a path as it stands: no client resolves its dots."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    with contextlib.closing(connection):
+        connection.request(method, path)
+        response = connection.getresponse()
+        return response.status, response.headers, response.read()
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/", "text/html; charset=utf-8"),
+        ("/index.html", "text/html; charset=utf-8"),
+        ("/main.js?again", "text/javascript; charset=utf-8"),
+        ("/style.css", "text/css; charset=utf-8"),
+        ("/icon.svg", "image/svg+xml"),
+        ("/models.json", "application/json"),
+        ("/models/gmlp_n4_32-cifar10.tflite", "application/octet-stream"),
+        ("/node_modules/@litertjs/core/wasm/litert.wasm", "application/wasm"),
+    ],
+)
+def test_files_and_their_types(port, path, kind):
+    status, headers, body = get(port, path)
+    assert (status, headers["Content-Type"]) == (200, kind)
+    assert int(headers["Content-Length"]) == len(body) > 0
+
+
+@pytest.mark.parametrize("path", ["/", "/models.json", "/nothing"])
+def test_headers(port, path):
+    headers = get(port, path)[1]
+    assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
+    assert headers["Cross-Origin-Embedder-Policy"] == "require-corp"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    policy = headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; ")
+    assert "http" not in policy
+    assert "unsafe-inline" not in policy
+
+
+def test_policy_knows_the_import_map(port):
+    _, headers, page = get(port, "/")
+    inline = re.findall(rb"<script[^>]*>([^<]+)</script>", page)
+    assert len(inline) == 1
+    digest = base64.b64encode(hashlib.sha256(inline[0]).digest()).decode()
+    assert f"'sha256-{digest}'" in headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nothing",
+        "/package.json",
+        "/.npmrc",
+        "/models",
+        "/models/",
+        "/node_modules/",
+        "/node_modules/@litertjs/core/package.json",
+        "/models/gmlp_n4_32-cifar10/model.keras",
+        "/../serve.py",
+        "/%2e%2e/serve.py",
+        "/..%2fserve.py",
+        "/models/../../../README.md",
+        "/node_modules/@litertjs/../../main.js",
+        "/%00",
+        str(MODELS / "gmlp_n4_32-cifar10" / "model.tflite"),
+    ],
+)
+def test_whatever_else_is_not_there(port, path):
+    status, _, body = get(port, path)
+    assert status == 404
+    assert b"Traceback" not in body
+
+
+def test_other_methods_are_refused(port):
+    assert get(port, "/", "POST")[0] == 501
+    assert get(port, "/", "HEAD")[0] == 200
+
+
+def test_list_of_models(port):
+    listed = {model["name"]: model for model in json.loads(get(port, "/models.json")[2])}
+    assert set(listed) == {path.parent.name for path in MODELS.glob("*/model.tflite")}
+    model = listed["gmlp_n4_32-cifar10"]
+    assert model["facts"]["preset"] == "gmlp_n4_32"
+    assert 0.8 < model["facts"]["test_accuracy"] < 0.9
+    assert model["bytes"] == len(get(port, model["url"])[2])
+
+
+def test_models_come_and_go_while_it_runs(tmp_path):
+    first = tmp_path / "a run ü" / "model.tflite"
+    first.parent.mkdir()
+    first.write_bytes(b"one")
+    with serving(tmp_path) as port:
+        (tmp_path / "single.tflite").write_bytes(b"two")
+        first.with_name("model_float32.tflite").write_bytes(b"three")
+        listed = json.loads(get(port, "/models.json")[2])
+        assert [model["name"] for model in listed] == ["a run ü", "a run ü/model_float32", "single"]
+        bodies = [get(port, model["url"])[2] for model in listed]
+        assert bodies == [b"one", b"three", b"two"]
+        assert listed[0]["facts"] == {}  # no card
+        first.unlink()
+        assert get(port, listed[0]["url"])[0] == 404
+
+
+def fails(capsys, *arguments):
+    """The one line it fails with."""
+    assert serve.main(arguments) == 1
+    line = capsys.readouterr().err
+    assert line.startswith("serve: ")
+    assert line.count("\n") == 1
+    return line
+
+
+def test_taken_port(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert f"port {port} is taken" in fails(capsys, "--port", port)
+
+
+def test_no_model(capsys, tmp_path):
+    for folder in (tmp_path, tmp_path / "none"):
+        assert "no .tflite file" in fails(capsys, "--models", str(folder))
+
+
+def test_no_litert(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(serve, "LITERT", tmp_path)
+    assert "`make web`" in fails(capsys)
+
+
+@pytest.mark.parametrize("wrong", [["--port", "65536"], ["--port", "x"], ["more"]])
+def test_wrong_usage(wrong, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        serve.main(wrong)
+    assert exit_.value.code == 2
+    assert capsys.readouterr().err
+
+
+def test_help_teaches(capsys):
+    with pytest.raises(SystemExit) as exit_:
+        serve.main(["--help"])
+    assert exit_.value.code == 0
+    text = capsys.readouterr().out
+    assert "examples:" in text
+    assert "exit codes:" in text
+
+
+def test_ctrl_c_ends_it(capsys, monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(serve.ThreadingHTTPServer, "serve_forever", interrupted)
+    assert serve.main(["--port", "0"]) == 0
+    out, err = capsys.readouterr()
+    assert re.match(r"http://127\.0\.0\.1:\d+/ ", out)
+    assert err == ""

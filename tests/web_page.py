@@ -1,0 +1,123 @@
+"""A headless Chromium on the page of apps/web, and what the browser tests feed it."""
+
+import base64
+import contextlib
+import io
+import shutil
+import threading
+
+import pytest
+from load_app import APPS, load_app
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--use-fake-device-for-media-stream",
+    "--use-fake-ui-for-media-stream",  # allows the camera without a question
+]
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+@contextlib.contextmanager
+def open_browser():
+    """A browser, or the reason why tests are skipped."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    executable = next(filter(None, map(shutil.which, NAMES)), None)
+    if executable is None:
+        pytest.skip(f"none of {', '.join(NAMES)} is installed")
+    if not (APPS / "web" / "node_modules" / "@litertjs" / "core").is_dir():
+        pytest.skip("LiteRT.js is not installed in apps/web/node_modules; `make web` does it")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=executable, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@contextlib.contextmanager
+def serve_models(directory):
+    """The address of the page with the models of a folder."""
+    with load_app("serve").make_server(0, directory) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@contextlib.contextmanager
+def open_page(browser, address, script=None, **context_options):
+    """The page, ready for a picture; at the end, whether it asked anybody but its own server.
+
+    Args:
+        script: JavaScript that runs before the page's own.
+    """
+    with contextlib.closing(browser.new_context(**context_options)) as context:
+        asked, thrown = [], []
+        context.on("request", lambda request: asked.append(request.url))
+        context.on("weberror", lambda error: thrown.append(error.error))
+        page = context.new_page()
+        page.set_default_timeout(30_000)
+        if script:
+            page.add_init_script(script)
+        page.goto(address)
+        page.locator("#model option").first.wait_for(state="attached")
+        yield page
+        assert [url for url in asked if not url.startswith((address, "blob:", "data:"))] == []
+        assert asked
+        assert thrown == []
+
+
+def encoded(image, kind="PNG", **options):
+    """An image as the bytes of a file."""
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def as_text(data):
+    """Bytes as `evaluate` can hand them to the page, which undoes it by `BYTES`."""
+    return base64.b64encode(data).decode()
+
+
+BYTES = "const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));"
+
+
+def choose(page, data, name="picture.png", kind="image/png"):
+    """Gives the page a file by its button."""
+    page.set_input_files("#file", {"name": name, "mimeType": kind, "buffer": data})
+
+
+def read_answer(page):
+    """Labels and percentages that the page shows once it has an answer."""
+    page.locator("#answer.found").wait_for()
+    labels = page.locator("#classes .label").all_inner_texts()
+    shares = page.locator("#classes .percent").all_inner_texts()
+    return [(label, float(share.split()[0])) for label, share in zip(labels, shares, strict=True)]
+
+
+def give(page, event, pictures):
+    """Drops or pastes files, as far as a script can."""
+    script = f"""([event, files]) => {{
+      {BYTES}
+      const transfer = new DataTransfer();
+      for (const file of files) transfer.items.add(new File([bytes(file)], "given.png"));
+      const options = {{ bubbles: true, cancelable: true }};
+      document.body.dispatchEvent(
+        event === "drop"
+          ? new DragEvent(event, {{ ...options, dataTransfer: transfer }})
+          : new ClipboardEvent(event, {{ ...options, clipboardData: transfer }}),
+      );
+    }}"""
+    page.evaluate(script, [event, [as_text(picture) for picture in pictures]])
+
+
+def read_problem(page):
+    """The line of an error that the page shows."""
+    page.locator("#problem:not(:empty)").wait_for()
+    line = page.inner_text("#problem")
+    assert "\n" not in line
+    return line
