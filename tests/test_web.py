@@ -22,8 +22,9 @@ from web_page import (
     read_problem,
     serve_models,
 )
-from web_samples import full_integer, noisy_digits
+from web_samples import noisy_digits
 
+import keras_gmlp
 from keras_gmlp import data, export, inference
 
 NAME = "gmlp_n4_32-cifar10"
@@ -44,15 +45,18 @@ LOGITS = f"""async ([name, files]) => {{
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """The saved model, in 8 bits and in float32; one of whole numbers alone; broken ones."""
+    """The saved model, in 8 bits, in float32 and in integers; one without names; broken ones."""
     folder = tmp_path_factory.mktemp("models")
     saved = folder / NAME
     saved.mkdir()
     shutil.copy(SAVED / "model.tflite", saved)
     source = inference.load(SAVED / "model.keras")
-    export.export(source.model, saved, ["tflite_float32"], source.labels)
+    calibration = np.random.default_rng(0).integers(0, 256, (50, 32, 32, 3), "uint8")
+    formats = ["tflite_float32", "tflite_int8"]
+    export.export(source.model, saved, formats, source.labels, calibration=calibration)
     whole = (saved / "model.tflite").read_bytes()
-    (folder / "integer.tflite").write_bytes(full_integer())
+    nameless = keras_gmlp.gMLP(8, 1, 16, input_shape=(8, 8, 3), patch_size=4, classes=3)
+    export.export(nameless, folder / "nameless", ["tflite"])
     (folder / "wrong_text.tflite").write_bytes(b"no model at all\n" * 99)
     (folder / "wrong_half.tflite").write_bytes(whole[:400_000])
     (folder / "wrong_empty.tflite").touch()
@@ -99,7 +103,7 @@ def pictures():
     [
         (NAME, f"{NAME}/model.tflite", 0.05),
         (f"{NAME}/model_float32", f"{NAME}/model_float32.tflite", 1e-3),
-        ("integer", "integer.tflite", 1e-3),
+        (f"{NAME}/model_int8", f"{NAME}/model_int8.tflite", 1e-3),
     ],
 )
 def test_logits_are_pythons(page, models, pictures, tmp_path, name, file, tolerance):
@@ -137,7 +141,7 @@ def test_models_are_told_by_their_cards(page):
 def test_another_model_answers_too(page, pictures):
     choose(page, pictures[0])
     assert len(read_answer(page)) == 5
-    page.select_option("#model", "integer")
+    page.select_option("#model", "nameless")
     page.get_by_text("knows 0, 1, 2.").wait_for()  # it has no names
     assert len(read_answer(page)) == 3
 
