@@ -47,7 +47,7 @@ def parse(arguments):
         nargs="*",
         default=[DEFAULT],
         metavar="MODEL",
-        help="a run's folder or a preset; default: %(default)s",
+        help=f"a run's folder or a preset; default: {DEFAULT}",
     )
     parser.add_argument("--only", nargs="+", metavar="NAME", help="candidates; default: all")
     parser.add_argument(
@@ -59,7 +59,11 @@ def parse(arguments):
     parser.add_argument("--rounds", type=int, help="bursts of each; default: 10")
     parser.add_argument("--quick", action="store_true", help="3 short rounds")
     parser.add_argument(
-        "--out", type=Path, default=Path("runs/benchmark"), metavar="DIR", help="%(default)s"
+        "--out",
+        type=Path,
+        default=Path("runs/benchmark"),
+        metavar="DIR",
+        help="default: %(default)s",
     )
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     options = parser.parse_args(arguments)
