@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submodules=[
         "augmentation",
+        "benchmark",
         "callbacks",
         "cards",
         "charts",

@@ -11,20 +11,35 @@ import keras
 def environment():
     """Versions, backend and hardware: a dict that JSON can hold."""
     packages = ("keras-gmlp", "keras", "tensorflow-cpu", "tensorflow", "jax", "torch", "keras-cv")
-    versions = {}
-    for name in packages:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
     return {
         "backend": keras.backend.backend(),
         "devices": _devices(),
-        "processor": _processor(),
+        "processor": processor(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        "versions": versions,
+        "versions": versions(packages),
     }
+
+
+def versions(packages):
+    """The versions of those packages that are installed, by name."""
+    found = {}
+    for name in packages:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def processor():
+    """The processor's name, as far as the system tells it."""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
 
 
 def _devices():
@@ -40,12 +55,3 @@ def _devices():
     import tensorflow as tf
 
     return [device.name for device in tf.config.list_physical_devices()]
-
-
-def _processor():
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()

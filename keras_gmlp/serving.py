@@ -25,7 +25,7 @@ def write_saved_model(model, path, labels=None, card=None):
     `serving_default` takes float pixels and `uint8` bytes, as `image` of shape
     `(batch, height, width, channels)` in [0, 255]; `encoded` takes JPEG, PNG or BMP files as
     strings, `image` of shape `(batch,)`, and prepares them as `images.read_image` does but for
-    the EXIF rotation and the last bit of the resampling. Each answers with `logits`,
+    the EXIF rotation and a level or so of the resampling. Each answers with `logits`,
     `probabilities` and, in the same order, the names of the `classes`, of shape
     `(batch, classes)` each.
 
@@ -88,15 +88,19 @@ def _read(file, shape, card):
         scaled = size * tf.reduce_max(wanted / size)
         offset = (scaled - wanted) / 2
     kernel, smooth = KERNELS[card.get("interpolation") or "bicubic"]
-    pixels = tf.raw_ops.ScaleAndTranslate(
-        images=pixels[None],
-        size=[height, width],
-        scale=scaled / size,
-        translation=-offset,
-        kernel_type=kernel,
-        antialias=smooth,
-    )
-    return tf.ensure_shape(tf.clip_by_value(tf.round(pixels[0]), 0, 255), shape)
+    pixels = pixels[None]
+    for axis in (1, 0):  # one after the other, each to whole levels, as Pillow does it
+        one = tf.one_hot(axis, 2)
+        pixels = tf.raw_ops.ScaleAndTranslate(
+            images=pixels,
+            size=[height if axis == 0 else tf.shape(pixels)[1], width],
+            scale=1 + one * (scaled / size - 1),
+            translation=-offset * one,
+            kernel_type=kernel,
+            antialias=smooth,
+        )
+        pixels = tf.clip_by_value(tf.round(pixels), 0, 255)
+    return tf.ensure_shape(pixels[0], shape)
 
 
 def _decode(file, channels):

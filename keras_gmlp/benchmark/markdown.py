@@ -1,0 +1,156 @@
+"""The rows of a benchmark as a table for people."""
+
+import datetime
+import os
+import platform
+
+from keras_gmlp import environment
+from keras_gmlp.benchmark.busyness import total_memory
+from keras_gmlp.benchmark.candidates import PRODUCT, TITLES, threads_text
+
+PACKAGES = (
+    *(
+        "keras-gmlp",
+        "keras",
+        "numpy",
+        "tensorflow",
+        "tensorflow-cpu",
+        "jax",
+        "torch",
+        "ai-edge-litert",
+    ),
+    *("onnxruntime", "timm"),
+)
+EXPLANATION = """\
+From uint8 pixels in NumPy to logits in NumPy; medians of all calls, and quartiles. All candidates
+were alive at once and measured in turns. *Ratio* is to the fastest on as many threads, *of limit*
+the floating-point operations a second as a share of those of the matrix product; what computes with
+8-bit integers has none. *Cores* are those it used on average at the largest batch. *Cold start* is
+from the start of the process to the first answer, *MB* the most memory it had up to that batch."""
+
+
+def to_markdown(models, rows, command):
+    """The whole report.
+
+    Args:
+        models: `models.Model`s.
+        rows: see `report.to_rows`, of all models.
+        command: that made them.
+
+    Returns:
+        Markdown that is readable as it is, too.
+    """
+    versions = environment.versions(PACKAGES)
+    memory = total_memory()
+    lines = [
+        f"{environment.processor()}, {os.cpu_count()} cores"
+        + (f", {memory / 1e9:.0f} GB of memory" if memory else "")
+        + f"; {datetime.date.today().isoformat()}.",
+        f"Python {platform.python_version()}, "
+        + ", ".join(f"{name} {number}" for name, number in versions.items())
+        + ".",
+        f"Made by `{command}`.",
+        "",
+        EXPLANATION,
+    ]
+    for model in models:
+        lines += ["", *_section(model, [row for row in rows if row["model"] == model.name])]
+    return "\n".join(lines) + "\n"
+
+
+def busy_line(row):
+    """What the machine was doing besides, of any row of a model."""
+    parts = []
+    if row["others_share"] != "":
+        parts.append(
+            f"other processes took {100 * row['others_share']:.0f} % of the machine's time"
+        )
+    if row["product_spread"] != "":
+        scatter = 100 * row["product_spread"]
+        parts.append(f"the middle half of the matrix products spread over {scatter:.0f} %")
+    verdict = {
+        "yes": "the machine was busy, the figures are not to be trusted",
+        "no": "the machine was quiet",
+        "unknown": "whether the machine was busy is unknown",
+    }[row["busy"]]
+    return ": ".join([verdict, *([" and ".join(parts)] if parts else [])])
+
+
+def _section(model, rows):
+    size = "x".join(map(str, model.shape))
+    work = "" if model.flops is None else f", {model.flops / 1e6:,.0f} MFLOPs an image"
+    lines = [f"## {model.name}", "", f"Images of {size}, {model.parameters:,} parameters{work}."]
+    lines += [f"{busy_line(rows[0]).capitalize()}." if rows else ""]
+    measured = [row for row in rows if row["status"] == "measured"]
+    for threads in dict.fromkeys(row["threads"] for row in measured):
+        lines += ["", *_of_threads(threads, [r for r in measured if r["threads"] == threads])]
+    failed = {}
+    for row in (row for row in rows if row["status"] != "measured"):
+        failed.setdefault((row["candidate"], row["status"]), []).append(str(row["threads"]))
+    if failed:
+        lines += ["", "Not measured:", ""]
+    for (name, status), threads in failed.items():
+        lines.append(f"- `{name}`, threads {' and '.join(threads)}: {status}")
+    return lines
+
+
+def _of_threads(threads, rows):
+    """A table for one number of threads, the fastest first."""
+    products = [row for row in rows if row["batch"] == ""]
+    best = min(products, key=lambda row: row["milliseconds"], default=None)
+    text = f"**{threads_text(threads)}**"
+    if best:
+        text += (
+            f"; limit {best['gflops']:.0f} GFLOP/s ({TITLES[best['candidate']]}, {PRODUCT} rows)"
+        )
+    found = {}
+    for row in rows:
+        if row["batch"] != "":
+            found.setdefault(row["candidate"], {})[row["batch"]] = row
+    if not found:
+        return [text]
+    batches = sorted({row["batch"] for row in rows if row["batch"] != ""})
+    head = ["candidate"]
+    for batch in batches:
+        unit = "ms" if batch == 1 else "images/s"
+        head += [f"{unit}, batch {batch}", "quartiles", "ratio", "of limit"]
+    head += ["cores", "cold start", *(f"MB, batch {batch}" for batch in batches)]
+    ordered = sorted(found.items(), key=lambda item: item[1][batches[0]]["milliseconds"])
+    return [text, "", *_aligned([head, *(_cells(name, by_batch) for name, by_batch in ordered)])]
+
+
+def _cells(name, by_batch):
+    cells = [TITLES.get(name, name)]
+    for batch in sorted(by_batch):
+        row = by_batch[batch]
+        low, middle, high = (
+            row[key] for key in ("first_quartile", "milliseconds", "third_quartile")
+        )
+        if batch > 1:  # images a second, so that the slowest quartile is the lowest
+            low, middle, high = (1000 * batch / value for value in (high, middle, low))
+        share = row["share_of_limit"]
+        cells += [
+            _number(middle),
+            f"{_number(low)} to {_number(high)}",
+            f"{row['ratio']:.2f}",
+            "" if share == "" else f"{100 * share:.0f} %",
+        ]
+    last = by_batch[max(by_batch)]
+    cells += [f"{last['cores_used']:.1f}", f"{last['cold_start_seconds']:.1f} s"]
+    memory = [by_batch[batch]["peak_megabytes"] for batch in sorted(by_batch)]
+    return [*cells, *("" if peak == "" else f"{peak:.0f}" for peak in memory)]
+
+
+def _number(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _aligned(lines):
+    """The lines of a table, the first its head; cells padded so that columns stand in line."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    first, *others = (
+        [line[0].ljust(widths[0])] + [c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True)]
+        for line in lines
+    )
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    return [f"| {' | '.join(cells)} |" for cells in (first, rule, *others)]

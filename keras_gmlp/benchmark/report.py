@@ -1,0 +1,143 @@
+"""From what was measured to rows: quartiles, ratios, shares of what the machine can do."""
+
+import csv
+import dataclasses
+import statistics
+
+from keras_gmlp.benchmark.busyness import BUSY
+from keras_gmlp.files import replacing
+
+COLUMNS = (
+    "model",
+    "candidate",
+    "threads",
+    "batch",
+    "status",
+    "milliseconds",
+    "first_quartile",
+    "third_quartile",
+    "images_per_second",
+    "ratio",
+    "gflops",
+    "share_of_limit",
+    "cores_used",
+    "cold_start_seconds",
+    "peak_megabytes",
+    "calls",
+    "others_share",
+    "product_spread",
+    "busy",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """Quartiles of a sample."""
+
+    first: float
+    median: float
+    third: float
+
+    @property
+    def relative(self):
+        """From the first to the third quartile, as a share of the median."""
+        return (self.third - self.first) / self.median
+
+
+def spread(values):
+    """The quartiles of values, linear between neighbours; of one value, three times that."""
+    if len(values) == 1:
+        return Spread(*values * 3)
+    return Spread(*statistics.quantiles(values, n=4, method="inclusive"))
+
+
+def to_rows(model, results, others):
+    """The rows of one model.
+
+    Args:
+        model: a `models.Model`.
+        results: `measuring.Result`s, the matrix products among them.
+        others: share of the machine's time that other processes took, or `None`.
+
+    Returns:
+        Dicts with `COLUMNS` as keys: one for each candidate and batch, and one for each candidate
+        that failed; what is unknown is `""`. A row's ratio is to the fastest of as many threads
+        and the same batch; its share, of the fastest matrix product on as many threads.
+    """
+    rows = [row for result in results for row in _rows(model, result)]
+    products = [spread(r.seconds(size)) for r in results if _is_product(r) for size in r.bursts]
+    scatter = max((product.relative for product in products), default=None)
+    limits, fastest = {}, {}
+    for row in (row for row in rows if row["status"] == "measured"):
+        threads, key = row["threads"], (row["threads"], row["batch"])
+        fastest[key] = min(row["milliseconds"], fastest.get(key, row["milliseconds"]))
+        if row["batch"] is None:
+            limits[threads] = max(row["gflops"], limits.get(threads, 0))
+    for row in rows:
+        if row["status"] == "measured":
+            row["ratio"] = row["milliseconds"] / fastest[row["threads"], row["batch"]]
+        if row.get("gflops") and row["threads"] in limits:
+            row["share_of_limit"] = row["gflops"] / limits[row["threads"]]
+        row |= {"others_share": others, "product_spread": scatter, "busy": busy(others, scatter)}
+    return [{name: _plain(row.get(name)) for name in COLUMNS} for row in rows]
+
+
+def busy(others, scatter):
+    """Whether the machine was busy: `"yes"`, `"no"` or `"unknown"`."""
+    if (others or 0) > BUSY or (scatter or 0) > BUSY:
+        return "yes"
+    return "unknown" if None in (others, scatter) else "no"
+
+
+def write_csv(rows, path):
+    with replacing(path) as temporary, temporary.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _is_product(result):
+    return result.candidate.reference and not result.error
+
+
+def _rows(model, result):
+    candidate = result.candidate
+    shared = {
+        "model": model.name,
+        "candidate": candidate.name,
+        "threads": candidate.threads,
+        "cold_start_seconds": result.cold_start,
+    }
+    if result.error:
+        return [{**shared, "status": f"failed: {result.error}"}]
+    return [
+        {**shared, "status": "measured", **_figures(model, result, size)} for size in result.bursts
+    ]
+
+
+def _figures(model, result, size):
+    """Of one candidate at one size."""
+    bursts, times = result.bursts[size], spread(result.seconds(size))
+    if result.candidate.reference:
+        batch, operations = None, 2 * size**3
+    else:
+        batch = size
+        operations = size * model.flops if result.candidate.floating and model.flops else None
+    return {
+        "batch": batch,
+        "milliseconds": 1000 * times.median,
+        "first_quartile": 1000 * times.first,
+        "third_quartile": 1000 * times.third,
+        "images_per_second": batch and batch / times.median,
+        "gflops": operations and operations / times.median / 1e9,
+        "cores_used": statistics.median(burst["cores"] for burst in bursts),
+        "peak_megabytes": result.peaks[size],
+        "calls": sum(len(burst["seconds"]) for burst in bursts),
+    }
+
+
+def _plain(value):
+    """As the table holds it: four digits are more than any of this is good for."""
+    if value is None:
+        return ""
+    return float(f"{value:.4g}") if isinstance(value, float) else value
