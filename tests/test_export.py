@@ -11,7 +11,7 @@ import keras_gmlp
 from keras_gmlp import inference
 from keras_gmlp.cards import read_card
 from keras_gmlp.data import ImageData
-from keras_gmlp.export import FORMATS, check, export, export_run
+from keras_gmlp.export import FORMATS, NEEDS, check, export, export_run, lacking
 from keras_gmlp.training import in_float32
 
 MODELS = {
@@ -106,6 +106,27 @@ def test_saved_model_takes_any_batch_of_float_or_uint8_pixels(exported, images):
     assert labels.read_text().split() == list("abcde")
 
 
+def test_integers_throughout(exported):
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(str(exported[1]["tflite_int8"]))
+    (logits,) = interpreter.get_output_details()
+    floats = [t["name"] for t in interpreter.get_tensor_details() if t["dtype"] == np.float32]
+    assert floats == [logits["name"]]
+
+
+def test_onnx_takes_any_batch_and_tells_its_labels(exported, images):
+    model, paths = exported
+    if "onnx" not in paths:
+        pytest.skip("tested on PyTorch")
+    classifier = inference.load(paths["onnx"])
+    assert classifier.labels == tuple("abcde")
+    assert classifier.image_shape == (16, 16, 3)
+    expected = model.predict(images, verbose=0)
+    for count in (1, 7, 20):
+        np.testing.assert_allclose(classifier.logits(images[:count]), expected[:count], atol=1e-3)
+
+
 def test_check_notices_a_wrong_file(exported, images):
     model, paths = exported
     expected = model.predict(images, verbose=0)
@@ -132,8 +153,15 @@ def test_mixed_precision_is_refused_with_the_way_out(tmp_path, images):
 
 
 def test_unknown_format(tmp_path):
-    with pytest.raises(ValueError, match=r"Unknown formats \['onnx'\].*saved_model"):
+    with pytest.raises(ValueError, match=r"Unknown formats \['coreml'\].*saved_model"):
+        export(random_model("gmlp"), tmp_path, ["coreml"])
+
+
+def test_format_whose_packages_are_absent(tmp_path, monkeypatch):
+    monkeypatch.setitem(NEEDS, "onnx", ("torch", "no_such_package"))
+    with pytest.raises(ValueError, match=r"onnx lacks no_such_package \(pip install"):
         export(random_model("gmlp"), tmp_path, ["onnx"])
+    assert lacking("onnx").startswith("no_such_package")
 
 
 def test_export_of_a_run_records_what_it_found(tmp_path, images):
