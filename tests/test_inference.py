@@ -34,7 +34,10 @@ def run(tmp_path_factory):
     shrink.set_weights([np.zeros_like(w) for w in shrink.get_weights()])
     model.save(directory / "model.keras")
     (directory / "labels.txt").write_text("\n".join(LABELS) + "\n")
-    export(model, directory, labels=LABELS, card={"preset": "colours"})
+    tints = np.random.default_rng(0).integers(0, 256, (50, 1, 1, 3), "uint8")
+    tints = np.concatenate([tints, 255 * np.eye(3, dtype="uint8").reshape(3, 1, 1, 3)])
+    calibration = np.broadcast_to(tints, (53, 8, 8, 3))
+    export(model, directory, labels=LABELS, card={"preset": "colours"}, calibration=calibration)
     return directory
 
 
