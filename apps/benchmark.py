@@ -80,8 +80,12 @@ def main(arguments=None):
     parser, options = parse(arguments)
     try:
         check(options)
+        options.out.mkdir(parents=True, exist_ok=True)
     except ValueError as error:
         parser.error(str(error))
+    except OSError as error:
+        print(f"benchmark: {error}", file=sys.stderr)
+        return 1
     except ImportError as error:
         print(f"benchmark: {error}. Install: pip install -e '.[train]'", file=sys.stderr)
         return 1
@@ -100,6 +104,8 @@ def main(arguments=None):
 
 def check(options):
     """Raises a ValueError for wrong usage, before anything is measured."""
+    import matplotlib.figure  # noqa: F401 (or the chart would fail in the end)
+
     from keras_gmlp.benchmark import models
     from keras_gmlp.benchmark.candidates import names
     from keras_gmlp.export import FORMATS

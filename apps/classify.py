@@ -31,8 +31,8 @@ def parse(arguments):
         "--model",
         default=str(DEFAULT),
         metavar="PATH",
-        help="a .tflite or .keras file, a SavedModel, the folder of a run, or published weights "
-        f"(hf-hub:NAME); default: the CIFAR-10 model {DEFAULT.name}",
+        help="a .tflite, .keras or .onnx file, a SavedModel, the folder of a run, or published "
+        f"weights (hf-hub:NAME); default: the CIFAR-10 model {DEFAULT.name}",
     )
     parser.add_argument("--top", type=int, default=5, metavar="N", help="default: %(default)s")
     parser.add_argument("--json", action="store_true", help="one line of JSON for each image")

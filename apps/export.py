@@ -31,7 +31,11 @@ def parse(arguments):
     )
     parser.add_argument("run", metavar="RUN", help="a folder that apps/train.py made")
     parser.add_argument(
-        "--formats", nargs="+", choices=FORMATS, metavar="FORMAT", help="default: all there is"
+        "--formats",
+        nargs="+",
+        choices=FORMATS,
+        metavar="FORMAT",
+        help="default: all that can be",
     )
     parser.add_argument("--data", metavar="NAME|FOLDER", help="to check on; default: the run's")
     parser.add_argument("--data-dir", metavar="DIR", help="of TensorFlow Datasets")
@@ -39,7 +43,11 @@ def parse(arguments):
         "--fold", action="store_true", help="of a ResMLP: fold Affine and LayerScale away first"
     )
     parser.add_argument(
-        "--batch", type=int, default=1, metavar="N", help="images a TFLite file takes; default: 1"
+        "--batch",
+        type=int,
+        default=1,
+        metavar="N",
+        help="images that a TFLite file takes, in its name if more than one; default: 1",
     )
     parser.add_argument(
         "--no-check", action="store_true", help="export alone, without the data and so without int8"

@@ -92,8 +92,11 @@ def find_models(directory):
     """The .tflite files by name: that of their folder, or of the file where that is not enough."""
     found = {}
     for path in sorted([*directory.glob("*.tflite"), *directory.glob("*/*.tflite")]):
+        if path.name.startswith("."):  # an export that is being written
+            continue
         name = path.relative_to(directory).with_suffix("").as_posix()
-        found[name.removesuffix("/model")] = path
+        short = name.removesuffix("/model")
+        found[name if short in found else short] = path
     return found
 
 
@@ -148,9 +151,11 @@ class Handler(SimpleHTTPRequestHandler):
     }
 
     def do_GET(self):
-        if urlsplit(self.path).path == "/models.json":
-            return self.send_json(describe_models(self.models))
-        return super().do_GET()
+        with contextlib.suppress(ConnectionError):  # the page was closed meanwhile
+            if urlsplit(self.path).path == "/models.json":
+                self.send_json(describe_models(self.models))
+            else:
+                super().do_GET()
 
     def send_json(self, value):
         body = json.dumps(value).encode()

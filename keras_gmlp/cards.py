@@ -23,7 +23,7 @@ def from_members(found):
     """The card's facts and, under `labels`, the class names, of the members that were found."""
     try:
         return {**json.loads(found[CARD]), "labels": found[LABELS].splitlines()}
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, TypeError):
         return {}
 
 
@@ -50,7 +50,10 @@ def write_card(path, model, labels=None, facts=None):
 
 
 def read_card(path):
-    """The card of a model's file: its facts and its `labels`; empty without a card."""
+    """The card of a model's file: its facts and its `labels`; empty without a card.
+
+    That of an `.onnx` file is read by its runtime, in `inference`.
+    """
     path = Path(path)
     try:
         if path.is_dir():

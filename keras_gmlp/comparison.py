@@ -4,9 +4,11 @@ Each run is a folder of its own, which `training.train` fills and resumes; the t
 the folders, so that a sweep that was killed goes on where it was and has each run once.
 """
 
+import contextlib
 import csv
 import dataclasses
 import statistics
+import tempfile
 import time
 from pathlib import Path
 
@@ -226,21 +228,39 @@ def measure_costs(runs, report=lambda text: None, repeats=200):
         first.setdefault(run.preset, run)
     classifiers, costs = {}, {}
     for preset, run in first.items():
-        path = run.directory / "model.tflite"
         metrics = read_json(run.directory / "metrics.json")
         try:
-            if not path.exists():
-                export_run(run.directory, ["tflite"])
-            classifiers[preset] = inference.load(path, threads=1)
-            if metrics.get("flops") is None:
-                metrics["flops"] = flops(run.directory / "model.keras")
-                write_json(run.directory / "metrics.json", metrics)
+            with _model_folder(run) as directory:
+                path = directory / "model.tflite"
+                if not path.exists():
+                    export_run(directory, ["tflite"])
+                classifiers[preset] = inference.load(path, threads=1)
+                if metrics.get("flops") is None:
+                    metrics["flops"] = flops(directory / "model.keras")
+                    write_json(run.directory / "metrics.json", metrics)
         except (ValueError, RuntimeError) as error:
             report(f"{run.name}: {error}")
         costs[preset] = {} if metrics.get("flops") is None else {"flops": metrics["flops"]}
     for preset, seconds in _latencies(classifiers, repeats).items():
         costs[preset]["latency_ms"] = round(1000 * seconds, 3)
     return costs
+
+
+@contextlib.contextmanager
+def _model_folder(run):
+    """The run's folder or, where its model was not kept, one with a model that costs the same."""
+    from keras_gmlp.complexity import random_model
+
+    if (run.directory / "model.keras").exists():
+        yield run.directory
+        return
+    recipe = read_json(run.directory / "recipe.json")
+    with tempfile.TemporaryDirectory() as scratch:
+        model = random_model(
+            run.preset, input_shape=tuple(recipe["image_shape"]), classes=len(recipe["labels"])
+        )
+        model.save(Path(scratch) / "model.keras")
+        yield Path(scratch)
 
 
 def _latencies(classifiers, repeats):

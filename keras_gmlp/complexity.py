@@ -1,7 +1,8 @@
 """What one image costs: floating-point operations, counted by PyTorch as a model runs.
 
-Those of matrix products and convolutions, multiplications and additions each, which is what the
-field reports (or half of it, as "MACs"): a dense layer costs twice its weights for each token.
+Counted are those of matrix products and convolutions, multiplications and additions each, which is
+what the field reports (or half of it, as "MACs"): a dense layer costs twice its weights for each
+token.
 """
 
 import os
@@ -9,8 +10,9 @@ import subprocess
 import sys
 
 import keras
+import numpy as np
 
-from keras_gmlp import inference
+from keras_gmlp import inference, presets
 
 
 def flops(path):
@@ -41,6 +43,24 @@ def flops(path):
         reason = (result.stderr.strip().splitlines() or ["no message"])[-1]
         raise ValueError(f"{path}: its operations could not be counted ({reason}).")
     return int(result.stdout)
+
+
+def random_model(preset, **overrides):
+    """A preset that costs what a trained one does, with every weight drawn anew.
+
+    Runtimes skip biases of 0 and factors of 1, which fresh models have.
+
+    Args:
+        preset: a key of `PRESETS`.
+        overrides: see `presets.build`.
+    """
+    model = presets.build(preset, **overrides)
+    rng = np.random.default_rng(0)
+    for weight in model.weights:
+        if "seed" not in weight.path:
+            value = keras.ops.convert_to_numpy(weight)
+            weight.assign(value + rng.uniform(-0.02, 0.02, value.shape))
+    return model
 
 
 def _count(model):

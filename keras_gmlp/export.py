@@ -33,7 +33,9 @@ FORMATS = {
     "saved_model": "saved_model",
     "onnx": "model.onnx",
 }
-NEEDS = {"onnx": ("torch", "onnx", "onnxscript", "onnxruntime")}
+# What each is written with, and the extra that brings it.
+NEEDS = dict.fromkeys(FORMATS, (("tensorflow",), "train"))
+NEEDS["onnx"] = (("torch", "onnx", "onnxscript", "onnxruntime"), "onnx")
 CALIBRATION = 500  # training images that tell the ranges of the integers
 
 
@@ -50,7 +52,8 @@ def export(
         labels: class names. They and the card go into each file; see `cards`.
         card: further facts for the card, a dict that JSON can hold; see `cards.write_card`.
         calibration: for `"tflite_int8"`, images as `tflite.convert` takes them.
-        tflite_batch: images that a TFLite file takes at once; see `tflite.convert`.
+        tflite_batch: images that a TFLite file takes at once; see `tflite.convert`. More than one
+            are in the file's name, as in `model_batch64.tflite`.
 
     Returns:
         The paths written, a dict with the formats as keys.
@@ -61,7 +64,7 @@ def export(
     """
     if formats is None:
         formats = [name for name in FORMATS if not lacking(name, calibration)]
-    _check(model, formats, calibration)
+    _check(model, formats, labels, calibration)
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     facts = {"labels": labels and list(labels), "card": card, "tflite_batch": tflite_batch}
@@ -73,24 +76,27 @@ def export(
         elif chosen:
             order = {"directory": str(directory), "formats": chosen, **facts}
             _hand_over(backend, model, order, calibration)
-    return {name: directory / FORMATS[name] for name in formats}
+    return {name: directory / _file_name(name, tflite_batch) for name in formats}
 
 
 def lacking(name, calibration=None):
     """What a format cannot be written for want of, as a phrase; `None` where it can."""
     if name == "tflite_int8" and calibration is None:
-        return "images to calibrate it with"
-    absent = [package for package in NEEDS.get(name, ()) if not importlib.util.find_spec(package)]
-    return f"{', '.join(absent)} (pip install -e '.[onnx]')" if absent else None
+        return "images to calibrate it with (in a shell: --data NAME)"
+    packages, extra = NEEDS[name]
+    absent = [package for package in packages if not importlib.util.find_spec(package)]
+    return f"{', '.join(absent)} (pip install -e '.[{extra}]')" if absent else None
 
 
-def _check(model, formats, calibration):
+def _check(model, formats, labels, calibration):
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
         raise ValueError(f"Unknown formats {unknown}; expected some of {', '.join(FORMATS)}.")
     for name in formats:
         if lack := lacking(name, calibration):
             raise ValueError(f"{name} lacks {lack}.")
+    if labels and len(labels) != model.output_shape[-1]:
+        raise ValueError(f"{len(labels)} labels for {model.output_shape[-1]} classes.")
     mixed = [layer.name for layer in model.layers if layer.dtype_policy.name != "float32"]
     if mixed:
         raise ValueError(
@@ -99,7 +105,7 @@ def _check(model, formats, calibration):
         )
 
 
-def check(path, images, expected, labels):
+def check(path, images, expected, labels, batch=1):
     """Compares an export with the model it came from.
 
     Args:
@@ -107,10 +113,11 @@ def check(path, images, expected, labels):
         images: uint8 `(samples, height, width, channels)`.
         expected: the model's logits for them, `(samples, classes)`.
         labels: their class indices, `(samples,)`.
+        batch: images that the latency is measured on.
 
     Returns:
         A dict: `max_logit_difference`, `top1_agreement` and `accuracy` (shares of the samples),
-        `megabytes`, `latency_ms` (median of one image on one thread).
+        `megabytes`, `latency_ms` (an image, median of the batch on one thread).
     """
     classifier = inference.load(path, threads=1)
     logits = np.concatenate([classifier.logits(chunk) for chunk in _chunks(images)])
@@ -120,7 +127,7 @@ def check(path, images, expected, labels):
         "top1_agreement": round(float(np.mean(answer == expected.argmax(-1))), 6),
         "accuracy": round(float(np.mean(answer == labels)), 6),
         "megabytes": round(_size(Path(path)) / 1e6, 3),
-        "latency_ms": round(1000 * _latency(classifier, images[:1]), 3),
+        "latency_ms": round(1000 * _latency(classifier, images[:batch]) / batch, 3),
     }
 
 
@@ -161,8 +168,9 @@ def export_run(
             f"{directory}: the model's classes are not those of {data.name}; check it on the data "
             "that it was trained on."
         )
-    with one_line_errors():
-        calibration = data and _arrays(dataclasses.replace(data, test=data.train), CALIBRATION)[0]
+    calibration = None
+    if data is not None and (formats is None or "tflite_int8" in formats):
+        calibration = _arrays(dataclasses.replace(data, test=data.train), CALIBRATION)[0]
     if formats is None:
         lacks = {name: lacking(name, calibration) for name in FORMATS}
         for name, lack in lacks.items():
@@ -175,15 +183,16 @@ def export_run(
     if data is None:
         return {}
     report("checking against the Keras model on the test images")
-    with one_line_errors():
-        images, labels = _arrays(data)
+    images, labels = _arrays(data)
     expected = np.concatenate([source.logits(chunk) for chunk in _chunks(images)])
     exports = metrics.setdefault("exports", {})
     exports["keras"] = {"accuracy": round(float(np.mean(expected.argmax(-1) == labels)), 6)}
     for name, path in paths.items():
-        exports[name] = check(path, images, expected, labels)
-        exports[name] |= {"folded": True, "parameters": model.count_params()} if folded else {}
-        report(f"{path}: " + ", ".join(f"{key} {value}" for key, value in exports[name].items()))
+        batch = tflite_batch if path.suffix == ".tflite" else 1
+        found = check(path, images, expected, labels, batch)
+        found |= {"folded": True, "parameters": model.count_params()} if folded else {}
+        exports[name if batch == 1 else f"{name}_batch{batch}"] = found
+        report(f"{path}: " + ", ".join(f"{key} {value}" for key, value in found.items()))
     write_json(directory / "metrics.json", metrics)
     return exports
 
@@ -191,8 +200,9 @@ def export_run(
 def _arrays(data, count=-1):
     """The first images of the test split and their class indices, uint8 and integers."""
     some = dataclasses.replace(data, test=data.test.take(count))
-    batches = evaluation_batches(some).as_numpy_iterator()
-    images, labels = (np.concatenate(part) for part in zip(*batches, strict=True))
+    with one_line_errors():
+        batches = evaluation_batches(some).as_numpy_iterator()
+        images, labels = (np.concatenate(part) for part in zip(*batches, strict=True))
     return images.astype("uint8"), labels
 
 
@@ -200,8 +210,15 @@ def _chunks(images, size=250):
     return (images[start : start + size] for start in range(0, len(images), size))
 
 
+def _file_name(name, tflite_batch):
+    path = Path(FORMATS[name])
+    if tflite_batch == 1 or path.suffix != ".tflite":
+        return path.name
+    return f"{path.stem}_batch{tflite_batch}.tflite"
+
+
 def _write(name, model, directory, labels, card, calibration, tflite_batch):
-    path = directory / FORMATS[name]
+    path = directory / _file_name(name, tflite_batch)
     if name == "saved_model":
         from keras_gmlp.serving import write_saved_model
 

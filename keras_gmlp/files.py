@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 
@@ -24,15 +25,41 @@ def replacing(path):
         temporary.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def replacing_folder(path):
+    """Yields the path of a folder to make; on success it takes the place of `path`.
+
+    An error leaves what was at `path` as it was. A kill at worst leaves it beside its place, whole,
+    for the moment between two renames.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary, old = (path.with_name(f".{os.getpid()}{part}.{path.name}") for part in ("", ".old"))
+    try:
+        yield temporary
+        if path.exists():
+            path.rename(old)
+        temporary.rename(path)
+    finally:
+        if old.exists() and not path.exists():
+            old.rename(path)
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
 def remove_leftovers(directory, names):
-    """Deletes what `replacing` left in a directory when its process was killed.
+    """Deletes what `replacing` and `replacing_folder` left where their process was killed.
 
     Args:
         directory: where to look, not below.
         names: regular expression of the names that were to be replaced; no other file is touched.
     """
     for path in Path(directory).glob(".*"):
-        if re.fullmatch(rf"\.\d+\.({names})", path.name):
+        if not re.fullmatch(rf"\.\d+\.({names})", path.name):
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
             path.unlink(missing_ok=True)
 
 

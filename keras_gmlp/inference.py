@@ -117,15 +117,19 @@ def _tflite(path, threads):
         raise _damaged(path, error) from None
     (image, *more), outputs = interpreter.get_input_details(), interpreter.get_output_details()
     if more or len(image["shape"]) != 4 or len(outputs) != 1:
-        raise ValueError(f"{path}: no image classifier; expected one image in, logits out.")
+        raise _no_classifier(path)
     batch, *shape = (int(n) for n in image["shape"])
 
     def logits(images):
         rows = []
         for start in range(0, len(images), batch):
-            some = np.asarray(images[start : start + batch], image["dtype"])
+            some = np.asarray(images[start : start + batch])
+            if image["dtype"] == np.uint8:
+                some = some.round()
+            some = some.astype(image["dtype"])
             # The last are fewer than the file takes: repeated, and left out of the answer.
-            interpreter.set_tensor(image["index"], np.resize(some, image["shape"]))
+            full = np.resize(some, (batch, *some.shape[1:]))
+            interpreter.set_tensor(image["index"], full)
             interpreter.invoke()
             rows.append(interpreter.get_tensor(outputs[0]["index"])[: len(some)])
         return np.concatenate(rows)
@@ -148,8 +152,11 @@ def _onnx(path, threads):
     except Exception as error:  # the runtime raises errors of its own, of many kinds
         raise _damaged(path, error) from None
     (image, *more), outputs = session.get_inputs(), session.get_outputs()
-    if more or len(image.shape) != 4 or len(outputs) != 1:
-        raise ValueError(f"{path}: no image classifier; expected one image in, logits out.")
+    fixed = [*image.shape[1:], outputs[0].shape[-1]]
+    if more or len(image.shape) != 4 or len(outputs) != 1 or set(map(type, fixed)) != {int}:
+        raise _no_classifier(path)
+    if image.type != "tensor(float)" or isinstance(image.shape[0], int):
+        raise ValueError(f"{path}: expected float32 pixels and an open batch.")
 
     def logits(images):
         return session.run(None, {image.name: np.asarray(images, "float32")})[0]
@@ -169,7 +176,7 @@ def _keras(path):
     except Exception as error:  # Keras raises what its file readers raise, of every kind
         raise _damaged(path, error) from None
     if len(model.input_shape) != 4 or len(model.output_shape) != 2:
-        raise ValueError(f"{path}: no image classifier; expected one image in, logits out.")
+        raise _no_classifier(path)
     return _of_keras(model, path, read_card(path))
 
 
@@ -213,6 +220,11 @@ def _saved_model(path):
 
 def _classifier(logits, shape, classes, path, card, model=None):
     """With the labels of the card or of labels.txt beside the model, else the classes' numbers."""
+    if shape[-1] not in (1, 3):
+        raise ValueError(
+            f"{path}: takes images of shape {tuple(shape)}; expected (height, width, channels) "
+            "with 1 or 3 channels."
+        )
     labels, beside = card.get("labels"), path.parent / "labels.txt"
     if labels is None and beside.exists():
         labels = beside.read_text().splitlines()
@@ -220,6 +232,10 @@ def _classifier(logits, shape, classes, path, card, model=None):
     labels = tuple(labels) if named else tuple(map(str, range(classes)))
     preparation = {name: card[name] for name in ("crop", "interpolation") if card.get(name)}
     return Classifier(logits, tuple(shape), labels, path, preparation, model, named)
+
+
+def _no_classifier(path):
+    return ValueError(f"{path}: no image classifier; expected one image in, logits out.")
 
 
 def _damaged(path, error):

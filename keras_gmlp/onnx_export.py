@@ -5,7 +5,10 @@ Runs Keras on PyTorch, the backend from which the batch stays open.
 
 import warnings
 
+import keras
+
 from keras_gmlp.cards import members
+from keras_gmlp.errors import first_line
 from keras_gmlp.files import replacing
 
 
@@ -33,7 +36,7 @@ def write_onnx(model, path, labels=None, card=None):
             return self.model(image, training=False)
 
     # Two: the exporter takes a batch of one for a batch that is always one.
-    sample = torch.zeros(2, *model.input_shape[1:])
+    sample = torch.zeros(2, *model.input_shape[1:], device=keras.ops.zeros(1).device)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the exporter's, to its developers
@@ -47,8 +50,7 @@ def write_onnx(model, path, labels=None, card=None):
                 verbose=False,
             )
     except Exception as error:  # the exporter raises errors of every kind, many lines long
-        reason = str(error).strip().splitlines()[0][:300]
-        raise RuntimeError(f"onnx: the conversion failed ({reason}).") from error
+        raise RuntimeError(f"onnx: the conversion failed ({first_line(error)}).") from error
     proto = program.model_proto
     onnx.helper.set_model_props(proto, members(model, labels, card))
     with replacing(path) as temporary:

@@ -3,27 +3,22 @@
 Runs Keras on TensorFlow.
 """
 
-import os
-import shutil
+import math
 from pathlib import Path
 
 from keras_gmlp.cards import write_card
+from keras_gmlp.files import replacing_folder
 from keras_gmlp.tflite import weights_of
 
-# TensorFlow's kernels for the interpolations of `images.read_image`, and whether to antialias.
-KERNELS = {
-    "nearest": ("box", False),
-    "bilinear": ("triangle", True),
-    "bicubic": ("keyscubic", True),
-    "lanczos": ("lanczos3", True),
-}
+# TensorFlow's kernels for the interpolations of `images.read_image`; it has none for "nearest".
+KERNELS = {"bilinear": "triangle", "bicubic": "keyscubic", "lanczos": "lanczos3"}
 
 
 def write_saved_model(model, path, labels=None, card=None):
     """Writes a SavedModel with three signatures, each for any number of images.
 
     `serving_default` takes float pixels and `uint8` bytes, as `image` of shape
-    `(batch, height, width, channels)` in [0, 255]; `encoded` takes JPEG, PNG or BMP files as
+    `(batch, height, width, channels)` in [0, 255]; `encoded` takes JPEG and PNG files as
     strings, `image` of shape `(batch,)`, and prepares them as `images.read_image` does but for
     the EXIF rotation and a level or so of the resampling. Each answers with `logits`,
     `probabilities` and, in the same order, the names of the `classes`, of shape
@@ -34,9 +29,18 @@ def write_saved_model(model, path, labels=None, card=None):
         path: of the folder, replaced once the new one is whole.
         labels: class names. Default to the classes' numbers.
         card: see `cards.write_card`; of a `crop` or an `interpolation` in it, `encoded` makes use.
+
+    Raises:
+        ValueError: an interpolation that TensorFlow does not have.
     """
     import tensorflow as tf
 
+    interpolation = (card or {}).get("interpolation") or "bicubic"
+    if interpolation not in KERNELS:
+        raise ValueError(
+            f"A SavedModel scales by {', '.join(KERNELS)}; received {interpolation!r}. Export the "
+            "other formats."
+        )
     path = Path(path)
     shape = tuple(model.input_shape[1:])
     module = weights_of(model)
@@ -50,7 +54,7 @@ def write_saved_model(model, path, labels=None, card=None):
     def decode(files):
         spec = tf.TensorSpec(shape, tf.float32)
         return tf.map_fn(
-            lambda file: _read(file, shape, card or {}), files, fn_output_signature=spec
+            lambda file: read(file, shape, card or {}), files, fn_output_signature=spec
         )
 
     def signature(prepare, dtype, shape):
@@ -61,43 +65,40 @@ def write_saved_model(model, path, labels=None, card=None):
     module.uint8 = signature(lambda image: tf.cast(image, tf.float32), tf.uint8, shape)
     module.encoded = signature(decode, tf.string, ())
     signatures = {name: getattr(module, name) for name in ("serving_default", "uint8", "encoded")}
-    temporary = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
+    with replacing_folder(path) as temporary:
         # Through a module: `model.export` would store the weights twice.
         tf.saved_model.save(module, str(temporary), signatures=signatures)
         write_card(temporary, model, labels, card)
-        shutil.rmtree(path, ignore_errors=True)
-        temporary.rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _read(file, shape, card):
+def read(file, shape, card):
     """An encoded image as the model's pixels: scaled until it covers them, its centre."""
     import tensorflow as tf
 
     height, width, channels = shape
     pixels = _decode(file, channels)
-    size = tf.cast(tf.shape(pixels)[:2], tf.float32)
-    wanted = tf.constant([height, width], tf.float32)
+    size = tf.shape(pixels)[:2]
+    wanted = tf.constant([height, width])
     if card.get("crop"):  # in whole pixels, as published weights were tested
-        least = tf.floor(wanted / card["crop"])
-        scaled = tf.maximum(tf.floor(size * tf.reduce_max(least / size)), least)
+        least = tf.constant([math.floor(side / card["crop"]) for side in (height, width)])
+        tight = tf.argmax(least / size)  # the side that is smaller for its target
+        scaled = least[tight] * size // size[tight]
         offset = tf.round((scaled - wanted) / 2)
     else:
-        scaled = size * tf.reduce_max(wanted / size)
-        offset = (scaled - wanted) / 2
-    kernel, smooth = KERNELS[card.get("interpolation") or "bicubic"]
+        scaled = tf.cast(size, tf.float64) * tf.reduce_max(wanted / size)
+        offset = (scaled - tf.cast(wanted, tf.float64)) / 2
+    scale = tf.cast(tf.cast(scaled, tf.float64) / tf.cast(size, tf.float64), tf.float32)
+    offset = tf.cast(offset, tf.float32)
     pixels = pixels[None]
     for axis in (1, 0):  # one after the other, each to whole levels, as Pillow does it
         one = tf.one_hot(axis, 2)
         pixels = tf.raw_ops.ScaleAndTranslate(
             images=pixels,
             size=[height if axis == 0 else tf.shape(pixels)[1], width],
-            scale=1 + one * (scaled / size - 1),
+            scale=1 + one * (scale - 1),
             translation=-offset * one,
-            kernel_type=kernel,
-            antialias=smooth,
+            kernel_type=KERNELS[card.get("interpolation") or "bicubic"],
+            antialias=True,
         )
         pixels = tf.clip_by_value(tf.round(pixels), 0, 255)
     return tf.ensure_shape(pixels[0], shape)

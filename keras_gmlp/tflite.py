@@ -11,7 +11,9 @@ import keras
 import numpy as np
 from keras import ops
 
-PRECISIONS = ("dynamic", "float16", "float32", "int8")
+from keras_gmlp.errors import first_line
+
+PRECISIONS = ("float32", "float16", "dynamic", "int8")
 
 
 def convert(model, precision, calibration=None, batch=1):
@@ -27,11 +29,16 @@ def convert(model, precision, calibration=None, batch=1):
         batch: images that the file takes at once. Fixed: runtimes in browsers reject an open one.
 
     Raises:
-        ValueError: no calibration images, or ones of another shape.
+        ValueError: an unknown precision; no calibration images, or ones of another shape; for
+            `"int8"`, a layer norm without scale or shift or of another axis than the last.
         RuntimeError: the conversion failed.
     """
     import tensorflow as tf
 
+    if precision not in PRECISIONS:
+        raise ValueError(
+            f"precision must be one of {', '.join(PRECISIONS)}; received {precision!r}."
+        )
     shape = tuple(model.input_shape[1:])
     if precision == "int8":
         _check_calibration(calibration, shape)
@@ -60,7 +67,7 @@ def convert(model, precision, calibration=None, batch=1):
                 warnings.filterwarnings("ignore", r"\s*Warning: tf\.lite\.Interpreter", UserWarning)
                 return converter.convert()
         except Exception as error:  # the converter raises errors of every kind, many lines long
-            reason = str(error).strip().splitlines()[0][:300]
+            reason = first_line(error)
             raise RuntimeError(f"{precision}: the conversion failed ({reason}).") from error
 
 
@@ -102,14 +109,18 @@ def _with_integer_norms(model):
     """
     copy = keras.models.clone_model(model)
     copy.set_weights(model.get_weights())
-    for layer in copy._flatten_layers():
+    for layer in copy._flatten_layers():  # Keras has no public way into the blocks
         if isinstance(layer, keras.layers.LayerNormalization):
-            layer.call = functools.partial(_normalize, layer)
+            if layer.gamma is None or layer.beta is None or layer.axis not in (-1, [-1]):
+                raise ValueError(
+                    f"{layer.path}: int8 takes layer norms of the last axis, with scale and shift."
+                )
+            layer.call = functools.partial(normalize, layer)
     return copy
 
 
-def _normalize(norm, inputs):
-    """The norm of the last axis, of inputs with three axes.
+def normalize(norm, inputs):
+    """What a `LayerNormalization` of the last axis computes, in a form that integers hold.
 
     A matrix product sums the squares in 32 bits, without a tensor of squares. The mean is taken
     off at the end, from values of fine resolution: where outliers make the grid of the inputs

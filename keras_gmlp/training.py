@@ -35,6 +35,8 @@ WRITTEN = (
     "model.tflite",
     "model_float16.tflite",
     "model_float32.tflite",
+    "model_int8.tflite",
+    "model.onnx",
     "labels.txt",
     "curves.png",
     "history.csv",
@@ -83,7 +85,7 @@ def train(
         _clear(directory)
     run = {"data": data.name, "image_shape": list(data.image_shape), "labels": list(data.labels)}
     _claim(directory, {**(extra or {}), "model": model.name, **run}, recipe)
-    remove_leftovers(directory, "|".join(map(re.escape, WRITTEN)))
+    remove_leftovers(directory, "|".join(map(re.escape, (*WRITTEN, "saved_model"))))
     if (directory / "metrics.json").exists():
         model.set_weights(keras.saving.load_model(directory / "model.keras").get_weights())
         return read_json(directory / "metrics.json")
@@ -210,6 +212,8 @@ def _clear(directory):
     """Deletes a run; recipe.json last, since it guards what is there."""
     Checkpoint(directory / "checkpoint").remove()
     shutil.rmtree(directory / "saved_model", ignore_errors=True)
+    for path in directory.glob("model*_batch*.tflite"):
+        path.unlink()
     for name in WRITTEN:
         (directory / name).unlink(missing_ok=True)
 

@@ -11,6 +11,8 @@ import pytest
 from load_app import APPS, load_app
 from PIL import Image
 
+from keras_gmlp.export import FORMATS
+
 # 8 pixels, patch 4: four tokens, a second an epoch.
 QUICK = ["--data", "digits", "--image-size", "8", "--precision", "float32"]
 
@@ -140,6 +142,11 @@ def test_export_writes_and_checks(run, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["tflite_float32"]["max_logit_difference"] < 1e-3
     assert found["tflite_float32"]["accuracy"] == found["keras"]["accuracy"]
+    batch = ["--formats", "tflite_int8", "--batch", "8", "--json"]
+    assert load_app("export").main([str(run), *batch]) == 0
+    assert json.loads(capsys.readouterr().out)["tflite_int8_batch8"]["top1_agreement"] > 0.9
+    assert (run / "model_int8_batch8.tflite").exists()
+    assert tuple(FORMATS) == load_app("export").FORMATS
 
 
 def test_export_of_nothing(tmp_path, capsys):

@@ -10,9 +10,10 @@ from keras_gmlp.benchmark import busyness, chart, markdown, models, process, run
 from keras_gmlp.benchmark.busyness import Snapshot, machine_ticks, others_share, process_ticks
 from keras_gmlp.benchmark.candidates import Candidate, candidates
 from keras_gmlp.benchmark.measuring import Plan, Result, measure
-from keras_gmlp.benchmark.models import Model, random_model, timm_architecture
+from keras_gmlp.benchmark.models import Model, timm_architecture
 from keras_gmlp.benchmark.process import CandidateError, Worker
 from keras_gmlp.benchmark.report import COLUMNS, busy, spread, to_rows
+from keras_gmlp.complexity import random_model
 
 MODEL = Model("a", Path("a.keras"), (8, 8, 3), 10, 1000, 2_000_000, None)
 
@@ -234,7 +235,8 @@ def test_chart_and_report(tmp_path):
     text = markdown.to_markdown([MODEL], rows, "apps/benchmark.py a")
     assert "Made by `apps/benchmark.py a`." in text
     assert (
-        "The machine was busy, the figures are not to be trusted: other processes took 50 %" in text
+        "The machine was not quiet, the figures are not to be trusted: other processes took 50 %"
+        in text
     )
     assert "| TFLite, 8-bit weights |         1.5 | 1.25 to 1.75 |  1.00 |" in text
     assert "- `onnx`, threads 1 and 2: failed: No module" in text

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -94,6 +95,22 @@ def test_table_for_people(runs, tmp_path):
     assert "- `b`, seed 0, 100 %: failed: out of memory" in text
 
 
+@pytest.mark.slow
+def test_costs_of_a_run_whose_model_was_not_kept(tmp_path):
+    (run,) = plan(["gmlp_n4_32"], [0], [1.0], tmp_path)
+    finished(run, 0.5)
+    recipe = {"image_shape": [16, 16, 3], "labels": ["a", "b"]}
+    (run.directory / "recipe.json").write_text(json.dumps(recipe))
+    kept = sorted(run.directory.iterdir())
+    costs = comparison.measure_costs([run], repeats=3)["gmlp_n4_32"]
+    # 16 tokens: stem, seven blocks of expand, spatial projection and shrink, head.
+    block = 192 * 384 + 16 * 192 + 192 * 192
+    assert costs["flops"] == 2 * (16 * (48 * 192 + 7 * block) + 192 * 2)
+    assert 0 < costs["latency_ms"] < 100
+    assert sorted(run.directory.iterdir()) == kept
+    assert json.loads((run.directory / "metrics.json").read_text())["flops"] == costs["flops"]
+
+
 def test_pareto_front():
     points = [(1, 50), (2, 40), (2, 60), (3, 60), (4, 70)]
     assert charts.pareto(points) == [(1, 50), (2, 60), (4, 70)]
@@ -138,9 +155,10 @@ def test_wrong_usage(arguments, reason, capsys):
     assert reason in capsys.readouterr().err
 
 
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 SWEEP = [
     *("gmlp_n4_32", "resmlp_n4_32", "--data", "digits", "--seeds", "0", "1", "--epochs", "2"),
-    *("--jobs", "2", "--", "--image-size", "8", "--precision", "float32"),
+    *("--jobs", str(min(2, CORES)), "--", "--image-size", "8", "--precision", "float32"),
 ]
 
 

@@ -1,6 +1,9 @@
 """Every export against the model it came from, on every backend."""
 
 import json
+import os
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -152,13 +155,48 @@ def test_mixed_precision_is_refused_with_the_way_out(tmp_path, images):
     np.testing.assert_allclose(found, plain.predict(images, verbose=0), atol=1e-3)
 
 
+FROM_JAX = """
+import sys, keras, numpy as np
+from keras_gmlp.export import export
+model = keras.saving.load_model(sys.argv[1] + "/model.keras")
+assert keras.backend.backend() == "jax"
+export(model, sys.argv[1], labels=list("abcde"), calibration=np.load(sys.argv[1] + "/images.npy"))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="starts JAX itself, once")
+def test_all_formats_from_jax(tmp_path, images):
+    model = random_model("amlp")
+    model.save(tmp_path / "model.keras")
+    np.save(tmp_path / "images.npy", images)
+    program = [sys.executable, "-c", FROM_JAX, str(tmp_path)]
+    subprocess.run(program, env={**os.environ, "KERAS_BACKEND": "jax"}, check=True)
+    expected = model.predict(images, verbose=0)
+    for name, file in FORMATS.items():
+        found = check(tmp_path / file, images, expected, expected.argmax(-1))
+        assert found["max_logit_difference"] <= TOLERANCE[name], name
+
+
+@pytest.mark.parametrize("shape", [(1, 64, 64, 3), (1, 3, 16, 16), (16, 16, 3)])
+def test_images_of_another_shape_are_refused(exported, shape):
+    path = exported[1]["tflite_float32"]
+    with pytest.raises(ValueError, match=r"[Dd]imension"):
+        inference.load(path).logits(np.zeros(shape, "uint8"))
+
+
+def test_labels_of_another_number(tmp_path):
+    with pytest.raises(ValueError, match="4 labels for 5 classes"):
+        export(random_model("gmlp"), tmp_path, ["tflite"], list("abcd"))
+
+
 def test_unknown_format(tmp_path):
     with pytest.raises(ValueError, match=r"Unknown formats \['coreml'\].*saved_model"):
         export(random_model("gmlp"), tmp_path, ["coreml"])
 
 
 def test_format_whose_packages_are_absent(tmp_path, monkeypatch):
-    monkeypatch.setitem(NEEDS, "onnx", ("torch", "no_such_package"))
+    monkeypatch.setitem(NEEDS, "onnx", (("torch", "no_such_package"), "onnx"))
     with pytest.raises(ValueError, match=r"onnx lacks no_such_package \(pip install"):
         export(random_model("gmlp"), tmp_path, ["onnx"])
     assert lacking("onnx").startswith("no_such_package")

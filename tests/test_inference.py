@@ -94,6 +94,7 @@ def bad_models(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "broken.keras").write_bytes(b"PK no zip")
     (tmp_path / "broken.tflite").write_bytes(b"TFL3" * 100)
+    (tmp_path / "broken.onnx").write_bytes(b"no protocol buffer")
     (tmp_path / "model.txt").write_text("weights")
     (tmp_path / "saved").mkdir()
     (tmp_path / "saved" / "saved_model.pb").write_bytes(b"none")
@@ -102,6 +103,7 @@ def bad_models(tmp_path):
         "empty": "no model in this folder",
         "broken.keras": "damaged or of another kind",
         "broken.tflite": "damaged or of another kind",
+        "broken.onnx": "damaged or of another kind",
         "model.txt": "unknown kind of model",
         "saved": "damaged or of another kind",
     }
@@ -121,6 +123,33 @@ def test_model_that_is_no_image_classifier(tmp_path):
     keras.Model(inputs, keras.layers.Dense(2)(inputs)).save(tmp_path / "rows.keras")
     with pytest.raises(ValueError, match="no image classifier"):
         inference.load(tmp_path / "rows.keras")
+
+
+@pytest.mark.parametrize(
+    ("shape", "output", "reason"),
+    [
+        (("batch", "h", "w", 3), ("batch", "h"), "no image classifier"),
+        (("batch", 3, 8, 8), ("batch", 3), "1 or 3 channels"),
+        ((1, 8, 8, 3), (1, 8), "an open batch"),
+    ],
+)
+def test_onnx_from_elsewhere(tmp_path, shape, output, reason):
+    from onnx import TensorProto, helper, save
+
+    value = helper.make_tensor_value_info
+    nodes = [
+        helper.make_node("GlobalMaxPool", ["image"], ["pooled"]),
+        helper.make_node("Flatten", ["pooled"], ["logits"]),
+    ]
+    inputs = [value("image", TensorProto.FLOAT, shape)]
+    outputs = [value("logits", TensorProto.FLOAT, output)]
+    graph = helper.make_graph(nodes, "elsewhere", inputs, outputs)
+    opset = [helper.make_opsetid("", 18)]
+    path = tmp_path / "model.onnx"
+    save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
+    with pytest.raises(ValueError, match=reason) as caught:
+        inference.load(path)
+    assert "\n" not in str(caught.value)
 
 
 def test_tflite_needs_neither_keras_nor_tensorflow(run, tmp_path):

@@ -1,5 +1,9 @@
 """The SavedModel's signature for image files, against how Python reads them."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import keras
 import numpy as np
 import pytest
@@ -9,9 +13,9 @@ from test_export import random_model
 
 from keras_gmlp.export import export
 from keras_gmlp.images import read_image
-from keras_gmlp.serving import _read
+from keras_gmlp.serving import read
 
-SIZES = [(16, 16), (40, 31), (9, 50), (100, 70), (5, 7)]
+SIZES = [(16, 16), (40, 31), (9, 50), (100, 70), (5, 7), (110, 220)]
 
 
 def photo(size, mode="RGB"):
@@ -31,7 +35,7 @@ def test_pixels_are_pythons_within_two_levels(tmp_path, size, preparation, suffi
     path = tmp_path / f"photo.{suffix}"
     photo(size).save(path)
     expected = read_image(path, (16, 12, 3), **preparation).astype("float32")
-    found = _read(tf.io.read_file(str(path)), (16, 12, 3), preparation)
+    found = read(tf.io.read_file(str(path)), (16, 12, 3), preparation)
     assert np.abs(found - expected).max() <= 2
     assert np.abs(found - expected).mean() < 0.5
 
@@ -42,7 +46,7 @@ def test_grey_and_transparency(tmp_path, mode, channels):
     path = tmp_path / "photo.png"
     photo((40, 31), mode).save(path)
     expected = read_image(path, (16, 16, channels)).astype("float32")
-    found = _read(tf.io.read_file(str(path)), (16, 16, channels), {})
+    found = read(tf.io.read_file(str(path)), (16, 16, channels), {})
     assert np.abs(found - expected).max() <= 2
 
 
@@ -66,6 +70,28 @@ def test_files_of_any_size_in_one_batch(exported, tmp_path):
     assert [[name.decode() for name in row] for row in answer["classes"].numpy()] == [
         list("abcde")
     ] * len(SIZES)
+
+
+def test_crop_is_counted_in_whole_numbers_as_in_python(tmp_path):
+    """In float32 the long side comes out a pixel short of 512 here."""
+    path = tmp_path / "photo.png"
+    photo((110, 220)).save(path)
+    expected = read_image(path, (224, 224, 3), crop=0.875).astype("float32")
+    found = read(tf.io.read_file(str(path)), (224, 224, 3), {"crop": 0.875})
+    assert np.abs(found - expected).max() <= 1
+
+
+def test_interpolation_that_tensorflow_lacks(tmp_path):
+    with pytest.raises(ValueError, match=r"bilinear, bicubic, lanczos; received 'nearest'"):
+        export(random_model("gmlp"), tmp_path, ["saved_model"], card={"interpolation": "nearest"})
+
+
+def test_command_line_tool_reads_it(exported):
+    tool = Path(sys.executable).with_name("saved_model_cli")
+    command = [tool, "show", "--dir", exported[1], "--all"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for name in ("serving_default", "uint8", "encoded", "probabilities", "classes"):
+        assert f"['{name}']" in shown
 
 
 def test_no_image(exported):

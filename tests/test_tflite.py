@@ -7,7 +7,7 @@ from test_export import random_model
 
 from keras_gmlp import inference
 from keras_gmlp.export import export
-from keras_gmlp.tflite import _normalize, convert
+from keras_gmlp.tflite import convert, normalize
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="the converter is TensorFlow's"
@@ -24,7 +24,7 @@ def test_norm_is_the_norm():
     centred = inputs - inputs.mean(-1, keepdims=True)
     expected = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
     expected = expected * norm.gamma.numpy() + norm.beta.numpy()
-    np.testing.assert_allclose(_normalize(norm, inputs), expected, atol=1e-5)
+    np.testing.assert_allclose(normalize(norm, inputs), expected, atol=1e-5)
 
 
 def test_norm_in_integers_holds_small_channels_beside_an_outlier(tmp_path):
@@ -45,6 +45,19 @@ def test_norm_in_integers_holds_small_channels_beside_an_outlier(tmp_path):
     assert np.abs(found - expected)[small].mean() < 0.05  # the norm's outputs there are 1 and -1
 
 
+def test_norm_that_has_no_such_form():
+    image = keras.Input((8, 8, 3))
+    norm = keras.layers.LayerNormalization(scale=False, name="odd")
+    model = keras.Model(image, keras.layers.Flatten()(norm(image)))
+    with pytest.raises(ValueError, match=r"odd.*with scale and shift"):
+        convert(model, "int8", CALIBRATION[:, :8, :8])
+
+
+def test_unknown_precision():
+    with pytest.raises(ValueError, match=r"float32, float16, dynamic, int8; received 'int16'"):
+        convert(random_model("gmlp"), "int16")
+
+
 def test_a_pixel_is_its_own_integer(tmp_path):
     from ai_edge_litert.interpreter import Interpreter
 
@@ -59,10 +72,11 @@ def test_batches(tmp_path):
     model = random_model("gmlp")
     images = np.random.default_rng(1).integers(0, 256, (10, 16, 16, 3), "uint8")
     for name in ("tflite_float32", "tflite_int8"):
-        several = export(model, tmp_path / "4", [name], calibration=CALIBRATION, tflite_batch=4)[
-            name
-        ]
-        one = export(model, tmp_path / "1", [name], calibration=CALIBRATION)[name]
+        several, one = (
+            export(model, tmp_path, [name], calibration=CALIBRATION, tflite_batch=batch)[name]
+            for batch in (4, 1)
+        )
+        assert several.name.endswith("_batch4.tflite")
         # The last four are two images and what fills the batch.
         found, expected = (inference.load(path).logits(images) for path in (several, one))
         assert found.shape == (10, 5)

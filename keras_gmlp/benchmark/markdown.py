@@ -22,11 +22,12 @@ PACKAGES = (
     *("onnxruntime", "timm"),
 )
 EXPLANATION = """\
-From uint8 pixels in NumPy to logits in NumPy; medians of all calls, and quartiles. All candidates
-were alive at once and measured in turns. *Ratio* is to the fastest on as many threads, *of limit*
-the floating-point operations a second as a share of those of the matrix product; what computes with
-8-bit integers has none. *Cores* are those it used on average at the largest batch. *Cold start* is
-from the start of the process to the first answer, *MB* the most memory it had up to that batch."""
+From uint8 pixels in NumPy to logits in NumPy; medians of all calls, and quartiles. The candidates
+were measured in turns, in groups where memory does not hold all. *Ratio* is to the fastest on as
+many threads, *of limit* the floating-point operations a second as a share of those of the matrix
+product; what computes with 8-bit integers has none. *Cores* are those it used on average at the
+largest batch. *Cold start* is from the start of the process to the first answer, measured once;
+*MB* is the most memory it had up to that batch."""
 
 
 def to_markdown(models, rows, command):
@@ -69,7 +70,7 @@ def busy_line(row):
         scatter = 100 * row["product_spread"]
         parts.append(f"the middle half of the matrix products spread over {scatter:.0f} %")
     verdict = {
-        "yes": "the machine was busy, the figures are not to be trusted",
+        "yes": "the machine was not quiet, the figures are not to be trusted",
         "no": "the machine was quiet",
         "unknown": "whether the machine was busy is unknown",
     }[row["busy"]]

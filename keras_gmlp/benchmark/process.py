@@ -50,7 +50,13 @@ class Worker:
 
     def ask(self, request):
         """The answer to a request; raises a `CandidateError`."""
-        timer = threading.Timer(PATIENCE, self.process.kill)
+        late = threading.Event()
+
+        def give_up():
+            late.set()  # first: the end of its output tells that it was killed
+            self.process.kill()
+
+        timer = threading.Timer(PATIENCE, give_up)
         timer.start()
         try:
             with contextlib.suppress(BrokenPipeError):
@@ -58,9 +64,8 @@ class Worker:
                 self.process.stdin.flush()
             line = self.process.stdout.readline()
         finally:
-            late = not timer.is_alive()
             timer.cancel()
-        answer = json.loads(line) if line else {"error": self._reason(late)}
+        answer = json.loads(line) if line else {"error": self._reason(late.is_set())}
         if "error" in answer:
             raise CandidateError(answer["error"])
         return answer
