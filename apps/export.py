@@ -78,8 +78,8 @@ def main(arguments=None):
 
 def run(options):
     from keras_gmlp import data, inference
-    from keras_gmlp.export import export_run
     from keras_gmlp.files import read_json
+    from keras_gmlp.shipping import export_run
 
     directory = Path(options.run)
     recipe = read_json(directory / "recipe.json", {})

@@ -194,8 +194,8 @@ def run(options, recipe, out):
     import keras
 
     from keras_gmlp import data, presets, pretrained, training
-    from keras_gmlp.export import export_run
     from keras_gmlp.files import write_json
+    from keras_gmlp.shipping import export_run
 
     source = pretrained.load(options.weights, options.model) if options.weights else None
     preset = source.preset if source else options.model

@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submodules=[
         "augmentation",
+        "backends",
         "benchmark",
         "callbacks",
         "cards",
@@ -38,6 +39,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "resnet",
         "serving",
         "shell",
+        "shipping",
         "sources",
         "tflite",
         "training",

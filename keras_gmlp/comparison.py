@@ -9,10 +9,7 @@ import csv
 import dataclasses
 import statistics
 import tempfile
-import time
 from pathlib import Path
-
-import numpy as np
 
 from keras_gmlp import inference
 from keras_gmlp.files import read_json, replacing, write_json
@@ -221,7 +218,7 @@ def measure_costs(runs, report=lambda text: None, repeats=200):
         For each preset a dict with `flops` (with PyTorch installed) and the median `latency_ms`.
     """
     from keras_gmlp.complexity import flops
-    from keras_gmlp.export import export_run
+    from keras_gmlp.shipping import export_run, latencies
 
     first = {}
     for run in sorted(runs, key=lambda run: (-run.fraction, run.seed)):
@@ -241,7 +238,7 @@ def measure_costs(runs, report=lambda text: None, repeats=200):
         except (ValueError, RuntimeError) as error:
             report(f"{run.name}: {error}")
         costs[preset] = {} if metrics.get("flops") is None else {"flops": metrics["flops"]}
-    for preset, seconds in _latencies(classifiers, repeats).items():
+    for preset, seconds in latencies(classifiers, repeats=repeats).items():
         costs[preset]["latency_ms"] = round(1000 * seconds, 3)
     return costs
 
@@ -261,15 +258,3 @@ def _model_folder(run):
         )
         model.save(Path(scratch) / "model.keras")
         yield Path(scratch)
-
-
-def _latencies(classifiers, repeats):
-    """Median seconds of each; one image of each in turn, so that all meet the same disturbances."""
-    times = {name: [] for name in classifiers}
-    images = {name: np.zeros((1, *c.image_shape), "uint8") for name, c in classifiers.items()}
-    for _ in range(repeats):
-        for name, classifier in classifiers.items():
-            began = time.perf_counter()
-            classifier.logits(images[name])
-            times[name].append(time.perf_counter() - began)
-    return {name: statistics.median(found) for name, found in times.items()}

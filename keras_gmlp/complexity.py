@@ -5,14 +5,13 @@ what the field reports (or half of it, as "MACs"): a dense layer costs twice its
 token.
 """
 
-import os
-import subprocess
 import sys
 
 import keras
 import numpy as np
 
 from keras_gmlp import inference, presets
+from keras_gmlp.backends import run_on
 
 
 def flops(path):
@@ -29,20 +28,12 @@ def flops(path):
     """
     if keras.backend.backend() == "torch":
         return _count(inference.load(path).model)
-    # Keras has one backend a process.
-    result = subprocess.run(
-        [sys.executable, "-m", "keras_gmlp.complexity", str(path)],
-        env={**os.environ, "KERAS_BACKEND": "torch"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "No module named 'torch'" in result.stderr:
-        return None
-    if result.returncode:
-        reason = (result.stderr.strip().splitlines() or ["no message"])[-1]
-        raise ValueError(f"{path}: its operations could not be counted ({reason}).")
-    return int(result.stdout)
+    try:
+        return int(run_on("torch", "keras_gmlp.complexity", path))
+    except RuntimeError as error:
+        if "No module named 'torch'" in str(error):
+            return None
+        raise ValueError(f"{path}: its operations could not be counted ({error}).") from None
 
 
 def random_model(preset, **overrides):

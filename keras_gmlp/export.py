@@ -1,29 +1,22 @@
-"""A trained model as TFLite, SavedModel and ONNX, each checked against the model it came from.
+"""A trained model as TFLite, SavedModel and ONNX; `shipping` checks them.
 
 Each converter belongs to one backend. A model of another one is handed over in a `.keras` file to
 a process of its own that runs Keras on the converter's.
 """
 
-import dataclasses
 import importlib.util
 import json
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import keras
 import numpy as np
 
 import keras_gmlp.objective  # noqa: F401 (registers what a .keras file names)
-from keras_gmlp import inference
-from keras_gmlp.cards import read_card, write_card
-from keras_gmlp.data import evaluation_batches
-from keras_gmlp.errors import one_line_errors
-from keras_gmlp.files import read_json, replacing, write_json
-from keras_gmlp.layers import fold
+from keras_gmlp.backends import run_on
+from keras_gmlp.cards import write_card
+from keras_gmlp.files import replacing
 
 FORMATS = {
     "tflite": "model.tflite",  # 8-bit weights, float activations
@@ -36,7 +29,6 @@ FORMATS = {
 # What each is written with, and the extra that brings it.
 NEEDS = dict.fromkeys(FORMATS, (("tensorflow",), "train"))
 NEEDS["onnx"] = (("torch", "onnx", "onnxscript", "onnxruntime"), "onnx")
-CALIBRATION = 500  # training images that tell the ranges of the integers
 
 
 def export(
@@ -105,111 +97,6 @@ def _check(model, formats, labels, calibration):
         )
 
 
-def check(path, images, expected, labels, batch=1):
-    """Compares an export with the model it came from.
-
-    Args:
-        path: of the export.
-        images: uint8 `(samples, height, width, channels)`.
-        expected: the model's logits for them, `(samples, classes)`.
-        labels: their class indices, `(samples,)`.
-        batch: images that the latency is measured on.
-
-    Returns:
-        A dict: `max_logit_difference`, `top1_agreement` and `accuracy` (shares of the samples),
-        `megabytes`, `latency_ms` (an image, median of the batch on one thread).
-    """
-    classifier = inference.load(path, threads=1)
-    logits = np.concatenate([classifier.logits(chunk) for chunk in _chunks(images)])
-    answer = logits.argmax(-1)
-    return {
-        "max_logit_difference": float(f"{np.abs(logits - expected).max():.3g}"),
-        "top1_agreement": round(float(np.mean(answer == expected.argmax(-1))), 6),
-        "accuracy": round(float(np.mean(answer == labels)), 6),
-        "megabytes": round(_size(Path(path)) / 1e6, 3),
-        "latency_ms": round(1000 * _latency(classifier, images[:batch]) / batch, 3),
-    }
-
-
-def export_run(
-    directory, formats=None, data=None, report=lambda text: None, *, folded=False, tflite_batch=1
-):
-    """Exports the `model.keras` of a run's folder, checks each file, and records what it found.
-
-    Args:
-        directory: of the run, as `training.train` leaves it.
-        formats: keys of `FORMATS`. Default to all that are not `lacking` anything.
-        data: the `ImageData` whose test split the exports are checked on and some of whose
-            training split calibrates the integers; `None` for no check.
-        report: called with a line of text as the work goes on.
-        folded: export `fold(model)`, of a ResMLP; it is compared with the model as it was.
-        tflite_batch: images that a TFLite file takes at once.
-
-    Returns:
-        What `check` found, by format; also written to metrics.json under `"exports"`.
-
-    Raises:
-        ValueError: no model in the folder, a damaged one, one that does not fold, or an unknown
-            format.
-        RuntimeError: a conversion failed.
-    """
-    directory = Path(directory)
-    source = inference.load(directory / "model.keras")
-    run = read_json(directory / "recipe.json", {})
-    metrics = read_json(directory / "metrics.json", {})
-    own = read_card(directory / "model.keras")
-    facts = {key: run.get(key, own.get(key)) for key in ("preset", "data")}
-    card = {**facts, **source.preparation, "test_accuracy": metrics.get("test_accuracy")}
-    card |= {"folded": True} if folded else {}
-    if run and "test_accuracy" not in metrics:
-        raise ValueError(f"{directory}: this run is not complete; finish it with apps/train.py.")
-    if data is not None and tuple(data.labels) != tuple(source.labels):
-        raise ValueError(
-            f"{directory}: the model's classes are not those of {data.name}; check it on the data "
-            "that it was trained on."
-        )
-    calibration = None
-    if data is not None and (formats is None or "tflite_int8" in formats):
-        calibration = _arrays(dataclasses.replace(data, test=data.train), CALIBRATION)[0]
-    if formats is None:
-        lacks = {name: lacking(name, calibration) for name in FORMATS}
-        for name, lack in lacks.items():
-            if lack:
-                report(f"leaving out {name}, which lacks {lack}")
-        formats = [name for name, lack in lacks.items() if not lack]
-    report(f"exporting {', '.join(formats)}")
-    model = fold(source.model) if folded else source.model
-    paths = export(model, directory, formats, source.labels, card, calibration, tflite_batch)
-    if data is None:
-        return {}
-    report("checking against the Keras model on the test images")
-    images, labels = _arrays(data)
-    expected = np.concatenate([source.logits(chunk) for chunk in _chunks(images)])
-    exports = metrics.setdefault("exports", {})
-    exports["keras"] = {"accuracy": round(float(np.mean(expected.argmax(-1) == labels)), 6)}
-    for name, path in paths.items():
-        batch = tflite_batch if path.suffix == ".tflite" else 1
-        found = check(path, images, expected, labels, batch)
-        found |= {"folded": True, "parameters": model.count_params()} if folded else {}
-        exports[name if batch == 1 else f"{name}_batch{batch}"] = found
-        report(f"{path}: " + ", ".join(f"{key} {value}" for key, value in found.items()))
-    write_json(directory / "metrics.json", metrics)
-    return exports
-
-
-def _arrays(data, count=-1):
-    """The first images of the test split and their class indices, uint8 and integers."""
-    some = dataclasses.replace(data, test=data.test.take(count))
-    with one_line_errors():
-        batches = evaluation_batches(some).as_numpy_iterator()
-        images, labels = (np.concatenate(part) for part in zip(*batches, strict=True))
-    return images.astype("uint8"), labels
-
-
-def _chunks(images, size=250):
-    return (images[start : start + size] for start in range(0, len(images), size))
-
-
 def _file_name(name, tflite_batch):
     path = Path(FORMATS[name])
     if tflite_batch == 1 or path.suffix != ".tflite":
@@ -244,30 +131,7 @@ def _hand_over(backend, model, order, calibration):
         (Path(scratch) / "order.json").write_text(json.dumps(order))
         if calibration is not None:
             np.save(Path(scratch) / "calibration.npy", calibration)
-        result = subprocess.run(
-            [sys.executable, "-m", "keras_gmlp.export", scratch],
-            env={**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "2"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if result.returncode:
-        last = (result.stderr.strip().splitlines() or ["no message"])[-1]
-        raise RuntimeError(f"exporting with Keras on {backend} failed: {last}")
-
-
-def _size(path):
-    files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
-    return sum(p.stat().st_size for p in files)
-
-
-def _latency(classifier, image, repeats=50):
-    times = []
-    for _ in range(repeats + 5):
-        began = time.perf_counter()
-        classifier.logits(image)
-        times.append(time.perf_counter() - began)
-    return float(np.median(times[5:]))
+        run_on(backend, "keras_gmlp.export", scratch)
 
 
 def _main(scratch):

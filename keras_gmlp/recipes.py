@@ -32,7 +32,8 @@ class Recipe:
             `LayerwiseAdamW`. 1 for none.
         freeze: train the head alone.
         ema: length of the exponential average of the weights, as a share of the run's steps; the
-            averaged weights are those tested and saved. 0 for none.
+            averaged weights are those tested and saved. 0 for none. A ResNet's batch statistics
+            stay those of the weights before averaging.
         precision: dtype policy the model is built in; the saved model is float32 always.
         stochastic_depth: see `image_classifier`; `None` leaves the preset's.
         augmentation: see `Augmentation`.

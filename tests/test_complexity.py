@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from keras_gmlp import ViT, complexity, gMLP
+from keras_gmlp import ViT, backends, complexity, gMLP
 from keras_gmlp.complexity import flops
 
 SMALL = {"dim": 8, "depth": 2, "patch_size": 4, "input_shape": (16, 16, 3), "classes": 5}
@@ -33,9 +33,9 @@ def test_flops_of_attention_count(tmp_path):
 
 def test_flops_where_torch_is_missing(monkeypatch):
     program = "raise ModuleNotFoundError(\"No module named 'torch'\")"
-    run = complexity.subprocess.run
+    run = backends.subprocess.run
     monkeypatch.setattr(
-        complexity.subprocess,
+        backends.subprocess,
         "run",
         lambda command, **options: run([sys.executable, "-c", program], **options),
     )

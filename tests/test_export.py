@@ -14,7 +14,8 @@ import keras_gmlp
 from keras_gmlp import inference
 from keras_gmlp.cards import read_card
 from keras_gmlp.data import ImageData
-from keras_gmlp.export import FORMATS, NEEDS, check, export, export_run, lacking
+from keras_gmlp.export import FORMATS, NEEDS, export, lacking
+from keras_gmlp.shipping import check, export_run
 from keras_gmlp.training import in_float32
 
 MODELS = {
@@ -231,6 +232,8 @@ def test_folded_export_agrees_with_the_model_as_it_was(tmp_path, images):
     data = ImageData("random", tuple("abcde"), (16, 16, 3), split, split)
     found = export_run(tmp_path, ["tflite_float32"], data, folded=True)["tflite_float32"]
     assert found["max_logit_difference"] < 1e-3
+    assert found["speed_up"] > 0.5  # of so small a model no more can be said
+    assert found["unfolded_latency_ms"] > 0
     # Two Affines and two LayerScales of 32 channels a block, and the last Affine; a shift comes in.
     folded = (tmp_path / "model_float32.tflite").stat().st_size
     export_run(tmp_path, ["tflite_float32"], data)

@@ -1,0 +1,168 @@
+"""The exports of a training run, each checked against the model it came from."""
+
+import dataclasses
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp import inference
+from keras_gmlp.cards import read_card
+from keras_gmlp.data import evaluation_batches
+from keras_gmlp.errors import one_line_errors
+from keras_gmlp.export import FORMATS, export, lacking
+from keras_gmlp.files import read_json, write_json
+from keras_gmlp.layers import fold
+
+CALIBRATION = 500  # training images that tell the ranges of the integers
+
+
+def export_run(
+    directory, formats=None, data=None, report=lambda text: None, *, folded=False, tflite_batch=1
+):
+    """Exports the `model.keras` of a run's folder, checks each file, and records what it found.
+
+    Args:
+        directory: of the run, as `training.train` leaves it.
+        formats: keys of `FORMATS`. Default to all that are not `lacking` anything.
+        data: the `ImageData` whose test split the exports are checked on and some of whose
+            training split calibrates the integers; `None` for no check.
+        report: called with a line of text as the work goes on.
+        folded: export `fold(model)`, of a ResMLP; it is compared with the model as it was, in its
+            logits and, measured in turns, in its latency.
+        tflite_batch: images that a TFLite file takes at once.
+
+    Returns:
+        What `check` found, by format; also written to metrics.json under `"exports"`.
+
+    Raises:
+        ValueError: no model in the folder, a damaged one, one that does not fold, or an unknown
+            format.
+        RuntimeError: a conversion failed.
+    """
+    directory = Path(directory)
+    source = inference.load(directory / "model.keras")
+    run = read_json(directory / "recipe.json", {})
+    metrics = read_json(directory / "metrics.json", {})
+    own = read_card(directory / "model.keras")
+    facts = {key: run.get(key, own.get(key)) for key in ("preset", "data")}
+    card = {**facts, **source.preparation, "test_accuracy": metrics.get("test_accuracy")}
+    card |= {"folded": True} if folded else {}
+    if run and "test_accuracy" not in metrics:
+        raise ValueError(f"{directory}: this run is not complete; finish it with apps/train.py.")
+    if data is not None and tuple(data.labels) != tuple(source.labels):
+        raise ValueError(
+            f"{directory}: the model's classes are not those of {data.name}; check it on the data "
+            "that it was trained on."
+        )
+    calibration = None
+    if data is not None and (formats is None or "tflite_int8" in formats):
+        calibration = _arrays(dataclasses.replace(data, test=data.train), CALIBRATION)[0]
+    if formats is None:
+        lacks = {name: lacking(name, calibration) for name in FORMATS}
+        for name, lack in lacks.items():
+            if lack:
+                report(f"leaving out {name}, which lacks {lack}")
+        formats = [name for name, lack in lacks.items() if not lack]
+    report(f"exporting {', '.join(formats)}")
+    model = fold(source.model) if folded else source.model
+    paths = export(model, directory, formats, source.labels, card, calibration, tflite_batch)
+    if data is None:
+        return {}
+    report("checking against the Keras model on the test images")
+    images, labels = _arrays(data)
+    expected = np.concatenate([source.logits(chunk) for chunk in _chunks(images)])
+    exports = metrics.setdefault("exports", {})
+    exports["keras"] = {"accuracy": round(float(np.mean(expected.argmax(-1) == labels)), 6)}
+    for name, path in paths.items():
+        batch = tflite_batch if path.suffix == ".tflite" else 1
+        found = check(path, images, expected, labels, batch)
+        if folded:
+            found |= {"folded": True, "parameters": model.count_params()}
+            found |= _gain(name, path, source, batch, calibration)
+        exports[name if batch == 1 else f"{name}_batch{batch}"] = found
+        report(f"{path}: " + ", ".join(f"{key} {value}" for key, value in found.items()))
+    write_json(directory / "metrics.json", metrics)
+    return exports
+
+
+def check(path, images, expected, labels, batch=1):
+    """Compares an export with the model it came from.
+
+    Args:
+        path: of the export.
+        images: uint8 `(samples, height, width, channels)`.
+        expected: the model's logits for them, `(samples, classes)`.
+        labels: their class indices, `(samples,)`.
+        batch: images that the latency is measured on.
+
+    Returns:
+        A dict: `max_logit_difference`, `top1_agreement` and `accuracy` (shares of the samples),
+        `megabytes`, `latency_ms` (an image, median of the batch on one thread).
+    """
+    classifier = inference.load(path, threads=1)
+    logits = np.concatenate([classifier.logits(chunk) for chunk in _chunks(images)])
+    answer = logits.argmax(-1)
+    return {
+        "max_logit_difference": float(f"{np.abs(logits - expected).max():.3g}"),
+        "top1_agreement": round(float(np.mean(answer == expected.argmax(-1))), 6),
+        "accuracy": round(float(np.mean(answer == labels)), 6),
+        "megabytes": round(_size(Path(path)) / 1e6, 3),
+        "latency_ms": round(1000 * latencies({0: classifier}, batch)[0] / batch, 3),
+    }
+
+
+def latencies(classifiers, batch=1, repeats=50):
+    """Median seconds that each classifier takes for a batch.
+
+    A batch of each in turn, so that all meet the same disturbances.
+
+    Args:
+        classifiers: a dict of `inference.Classifier`s.
+        batch: images.
+        repeats: times that each takes its turn, after five that do not count.
+
+    Returns:
+        A dict with the same keys.
+    """
+    times = {name: [] for name in classifiers}
+    images = {name: np.zeros((batch, *c.image_shape), "uint8") for name, c in classifiers.items()}
+    for _ in range(5 + repeats):
+        for name, classifier in classifiers.items():
+            began = time.perf_counter()
+            classifier.logits(images[name])
+            times[name].append(time.perf_counter() - began)
+    return {name: float(np.median(found[5:])) for name, found in times.items()}
+
+
+def _gain(name, path, source, batch, calibration):
+    """What folding gains in latency: an export of the model as it was, beside the folded one."""
+    with tempfile.TemporaryDirectory() as scratch:
+        plain = export(source.model, scratch, [name], None, None, calibration, batch)[name]
+        both = {"folded": path, "plain": plain}
+        seconds = latencies(
+            {which: inference.load(p, threads=1) for which, p in both.items()}, batch
+        )
+    return {
+        "unfolded_latency_ms": round(1000 * seconds["plain"] / batch, 3),
+        "speed_up": round(seconds["plain"] / seconds["folded"], 3),
+    }
+
+
+def _arrays(data, count=-1):
+    """The first images of the test split and their class indices, uint8 and integers."""
+    some = dataclasses.replace(data, test=data.test.take(count))
+    with one_line_errors():
+        batches = evaluation_batches(some).as_numpy_iterator()
+        images, labels = (np.concatenate(part) for part in zip(*batches, strict=True))
+    return images.astype("uint8"), labels
+
+
+def _chunks(images, size=250):
+    return (images[start : start + size] for start in range(0, len(images), size))
+
+
+def _size(path):
+    files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
+    return sum(p.stat().st_size for p in files)
