@@ -22,7 +22,9 @@ examples:
   apps/compare.py gmlp_n4_32 mixer_n4_32 --jobs 2   two at once, half the cores each
   apps/compare.py gmlp_n4_32 --data cifar10 -- --set mixup=0.2        what follows goes to train.py
 
-Writes OUT/results.csv (one row a run), OUT/results.md and charts. A sweep that was stopped or
+Writes OUT/results.csv (one row a run), OUT/results.md and charts; runs that apps/export.py has
+exported get a table of what that cost. A run needs its three small files alone to stay in the
+table, not its model. A sweep that was stopped or
 killed goes on when the same command is given again; a run that fails is a row that says so.
 exit codes: 0 all runs complete, 1 some failed, 2 wrong usage, 130 stopped with Ctrl-C
 """
@@ -297,7 +299,8 @@ def report(options, runs):
     costs = comparison.measure_costs(complete, warn)
     rows = comparison.write_results(runs, options.out / "results.csv", costs)
     with replacing(options.out / "results.md") as temporary:
-        temporary.write_text(comparison.to_markdown(rows, options.command))
+        text = comparison.to_markdown(rows, options.command)
+        temporary.write_text(text + comparison.exports_to_markdown(complete))
     written = [options.out / "results.md", options.out / "results.csv"]
     if complete:
         written += charts.draw_comparison(complete, rows, options.out)

@@ -206,6 +206,35 @@ def to_markdown(rows, command):
     return "\n".join(lines) + "\n"
 
 
+def exports_to_markdown(runs):
+    """What exporting cost: a line for each form of each run that `apps/export.py` has checked."""
+    lines = []
+    for run in runs:
+        exports = read_json(run.directory / "metrics.json", {}).get("exports", {})
+        keras = exports.pop("keras", {}).get("accuracy")
+        for name, found in exports.items():
+            cells = (
+                f"`{run.name}`",
+                f"`{name}`",
+                f"{100 * found['accuracy']:.2f} %",
+                f"{100 * (found['accuracy'] - keras):+.2f}",
+                f"{100 * found['top1_agreement']:.2f} %",
+                f"{found['megabytes']:.2f}",
+                f"{found['latency_ms']:.2f}",
+            )
+            lines.append(f"| {' | '.join(cells)} |")
+    if not lines:
+        return ""
+    head = [
+        "",
+        "Exports, on all test images: accuracy, points to Keras, the same class as Keras, size, ms.",
+        "",
+        "| run | format | accuracy | points | same class | MB | ms an image |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    return "\n".join([*head, *lines]) + "\n"
+
+
 def measure_costs(runs, report=lambda text: None, repeats=200):
     """FLOPs of each preset, and the latency of its 8-bit TFLite file, measured in turns.
 

@@ -166,10 +166,16 @@ def _onnx(path, threads):
 
 
 def _keras(path):
-    import keras
+    try:
+        import keras
 
-    import keras_gmlp.layers
-    import keras_gmlp.objective  # noqa: F401 (registers what the file names)
+        import keras_gmlp.layers
+        import keras_gmlp.objective  # noqa: F401 (registers what the file names)
+    except ImportError as error:
+        raise ValueError(
+            f"{path}: a .keras file needs Keras and its backend ({error}); install one, such as "
+            "pip install -e '.[torch]', or give the .tflite file."
+        ) from None
 
     try:
         model = keras.saving.load_model(path, compile=False)

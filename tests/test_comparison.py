@@ -95,6 +95,17 @@ def test_table_for_people(runs, tmp_path):
     assert "- `b`, seed 0, 100 %: failed: out of memory" in text
 
 
+def test_table_of_exports(tmp_path):
+    kept, plain = plan(["a", "b"], [0], [1.0], tmp_path)
+    form = {"accuracy": 0.79, "top1_agreement": 0.985, "megabytes": 1.25, "latency_ms": 0.5}
+    finished(kept, 0.8, exports={"keras": {"accuracy": 0.8}, "tflite_int8": form})
+    finished(plain, 0.7)
+    assert comparison.exports_to_markdown([plain]) == ""
+    assert comparison.exports_to_markdown([kept, plain]).splitlines()[-1] == (
+        "| `a-seed0` | `tflite_int8` | 79.00 % | -1.00 | 98.50 % | 1.25 | 0.50 |"
+    )
+
+
 @pytest.mark.slow
 def test_costs_of_a_run_whose_model_was_not_kept(tmp_path):
     (run,) = plan(["gmlp_n4_32"], [0], [1.0], tmp_path)

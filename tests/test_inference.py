@@ -1,6 +1,7 @@
 """Loading of models and the classification of files, by every format."""
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -150,6 +151,21 @@ def test_onnx_from_elsewhere(tmp_path, shape, output, reason):
     with pytest.raises(ValueError, match=reason) as caught:
         inference.load(path)
     assert "\n" not in str(caught.value)
+
+
+def test_keras_file_without_a_backend(run):
+    program = "import sys; sys.modules['tensorflow'] = None; from keras_gmlp import inference;"
+    program += f"inference.load({str(run / 'model.keras')!r})"
+    output = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "KERAS_BACKEND": "tensorflow"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = output.stderr.strip().splitlines()[-1]
+    assert "ValueError" in last
+    assert "needs Keras and its backend" in last
 
 
 def test_tflite_needs_neither_keras_nor_tensorflow(run, tmp_path):
