@@ -23,9 +23,9 @@ examples:
   apps/compare.py gmlp_n4_32 --data cifar10 -- --set mixup=0.2        what follows goes to train.py
 
 Writes OUT/results.csv (one row a run), OUT/results.md and charts; runs that apps/export.py has
-exported get a table of what that cost. A run needs its three small files alone to stay in the
-table, not its model. A sweep that was stopped or
-killed goes on when the same command is given again; a run that fails is a row that says so.
+exported get a table of what that cost. To stay in the table a run needs its recipe.json,
+metrics.json and history.csv, not its model. A sweep that was stopped or killed goes on when the
+same command is given again; a run that fails is a row that says so.
 exit codes: 0 all runs complete, 1 some failed, 2 wrong usage, 130 stopped with Ctrl-C
 """
 TRAIN = Path(__file__).resolve().parent / "train.py"

@@ -227,7 +227,7 @@ def exports_to_markdown(runs):
         return ""
     head = [
         "",
-        "Exports, on all test images: accuracy, points to Keras, the same class as Keras, size, ms.",
+        "Exports, on all test images: accuracy, points above Keras, the same class as Keras.",
         "",
         "| run | format | accuracy | points | same class | MB | ms an image |",
         "|---|---|---|---|---|---|---|",
