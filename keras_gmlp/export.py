@@ -13,6 +13,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+import keras_gmlp.layers
 import keras_gmlp.objective  # noqa: F401 (registers what a .keras file names)
 from keras_gmlp.backends import run_on
 from keras_gmlp.cards import write_card
