@@ -233,6 +233,8 @@ class Sweep:
 
     def collect(self):
         """Takes in the runs that ended."""
+        from keras_gmlp.errors import why_ended
+
         for run, (process, cores) in list(self.working.items()):
             if process.poll() is None:
                 continue
@@ -243,10 +245,7 @@ class Sweep:
                 (run.directory / "log.txt").unlink(missing_ok=True)
                 self.say(f"{run.name}: complete ({self.state()})")
                 continue
-            lines = (run.directory / "log.txt").read_text().strip().splitlines()
-            reason = lines[-1] if lines else f"exit code {process.returncode}"
-            if process.returncode < 0:
-                reason = f"ended by signal {-process.returncode}"
+            reason = why_ended(process.returncode, (run.directory / "log.txt").read_text())
             run.fail(reason)
             self.say(f"{run.name}: failed ({reason})")
 

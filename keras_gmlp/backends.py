@@ -1,9 +1,10 @@
 """Work that needs another backend than this process's: Keras has one a process."""
 
 import os
-import signal
 import subprocess
 import sys
+
+from keras_gmlp.errors import why_ended
 
 
 def run_on(backend, module, *arguments):
@@ -32,11 +33,7 @@ def run_on(backend, module, *arguments):
         text=True,
         check=False,
     )
-    if not result.returncode:
-        return result.stdout
-    if result.returncode < 0:
-        name = signal.Signals(-result.returncode).name
-        reason = f"ended by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
-    else:
-        reason = (result.stderr.strip().splitlines() or ["no message"])[-1]
-    raise RuntimeError(f"Keras on {backend}: {reason}")
+    if result.returncode:
+        reason = why_ended(result.returncode, result.stderr)
+        raise RuntimeError(f"Keras on {backend}: {reason}")
+    return result.stdout

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import signal
 import textwrap
 
 
@@ -23,6 +24,20 @@ def one_line_errors():
         if not from_python:
             raise ValueError(f"TensorFlow failed: {first_line(error)}") from None
         raise ValueError(f"{from_python[1]} Remove the file or repair it.") from None
+
+
+def why_ended(code, log):
+    """Why a process failed: the signal that ended it, or the last line of what it wrote.
+
+    Args:
+        code: its return code, not 0; below 0 a signal's number.
+        log: text of its standard error.
+    """
+    if code < 0:
+        name = signal.Signals(-code).name
+        return f"ended by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
+    lines = log.strip().splitlines()
+    return lines[-1] if lines else f"exit code {code}"
 
 
 def first_line(error):

@@ -130,7 +130,7 @@ def _hand_over(backend, model, order, calibration):
     with tempfile.TemporaryDirectory() as scratch:
         model.save(Path(scratch) / "model.keras")
         (Path(scratch) / "order.json").write_text(json.dumps(order))
-        if calibration is not None:
+        if "tflite_int8" in order["formats"]:
             np.save(Path(scratch) / "calibration.npy", calibration)
         run_on(backend, "keras_gmlp.export", scratch)
 

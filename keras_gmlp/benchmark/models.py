@@ -16,7 +16,7 @@ import numpy as np
 from keras_gmlp import inference, presets
 from keras_gmlp.cards import read_card
 from keras_gmlp.complexity import flops, random_model
-from keras_gmlp.errors import first_line
+from keras_gmlp.errors import first_line, why_ended
 from keras_gmlp.export import FORMATS, export
 from keras_gmlp.files import read_json
 from keras_gmlp.published_names import ARCHITECTURES
@@ -109,10 +109,7 @@ def _in_process(source, scratch, formats):
         check=False,
     )
     lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
-    if not result.returncode:
-        return lines, None
-    last = (result.stderr.strip().splitlines() or [f"exit code {result.returncode}"])[-1]
-    return lines, f"ended by signal {-result.returncode}" if result.returncode < 0 else last
+    return lines, why_ended(result.returncode, result.stderr) if result.returncode else None
 
 
 def timm_architecture(preset):

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from keras_gmlp.benchmark.runtimes import variables
+from keras_gmlp.errors import why_ended
 
 PATIENCE = 900  # seconds without an answer after which a candidate is given up
 
@@ -75,11 +76,7 @@ class Worker:
         code = self.process.wait()
         if late:
             return f"no answer within {PATIENCE} seconds"
-        if code < 0:
-            name = signal.Signals(-code).name
-            return f"ended by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
-        lines = self.log.read_text(errors="replace").strip().splitlines()
-        return lines[-1][:200] if lines else f"exit code {code}"
+        return why_ended(code, self.log.read_text(errors="replace"))[:200]
 
     def close(self):
         """Ends it, and a compiler that it may have started."""
