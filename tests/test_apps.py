@@ -168,7 +168,7 @@ def test_help_teaches(name, capsys):
 def test_run_survives_sigkill(tmp_path):
     """SIGKILL in the middle of an epoch, then the same command."""
     command = [sys.executable, str(APPS / "train.py"), *QUICK, "--epochs", "4", "--no-export"]
-    command += ["--out", str(tmp_path), "--set", "batch_size=8"]
+    command += ["--out", str(tmp_path), "--set", "batch_size=8", "--backend", "torch"]
     history = tmp_path / "history.csv"
 
     def rows():
