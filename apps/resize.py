@@ -2,7 +2,6 @@
 """Tells how a trained model does at other image sizes, before any training there."""
 
 import argparse
-import dataclasses
 import json
 import os
 import sys
@@ -36,7 +35,7 @@ def parse(arguments):
     parser.add_argument("--backend", choices=["tensorflow", "jax", "torch"], help="of Keras")
     parser.add_argument("--json", action="store_true", help="print the accuracies as JSON")
     options = parser.parse_args(arguments)
-    if min([*options.sizes, options.images or 1]) < 1:
+    if min([*options.sizes, 1 if options.images is None else options.images]) < 1:
         parser.error("--sizes and --images must be at least 1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's notes to its developers
     if options.backend:
@@ -73,34 +72,35 @@ def measure(options):
         print("pixels    window  resampled      fresh")
     for size in [own, *(size for size in options.sizes if size != own)]:
         dataset = data.load(name, (size, size), options.data_dir)
-        if options.images:
-            dataset = dataclasses.replace(dataset, test=dataset.test.take(options.images))
-        row = measure_at(size, source, dataset)
+        row = measure_at(size, source, dataset, options.images or -1)
         if not options.json:
             shown = (f"{100 * row[key]:.2f} %" if key in row else "-" for key in KINDS)
             print(f"{size:6}" + "".join(f"{text:>11}" for text in shown), flush=True)
         yield row
 
 
-def measure_at(size, source, dataset):
+def measure_at(size, source, dataset, images):
     """The accuracies at one size, by kind."""
     import keras
 
-    from keras_gmlp.training import evaluate
+    from keras_gmlp import training
+
+    def accuracy(model):
+        return training.evaluate(model, dataset, samples=images)[1]
 
     arguments = {"input_shape": dataset.image_shape}
     model, transfer = source.adapt(dataset.labels, **arguments)
-    row = {"pixels": size, "resampled": evaluate(model, dataset)[1]}
+    row = {"pixels": size, "resampled": accuracy(model)}
     window = scaled_window(source.model, size)
     if window:
         wider, _ = source.adapt(dataset.labels, **arguments, patch_window=window)
-        row |= {"patch_window": window, "window": evaluate(wider, dataset)[1]}
+        row |= {"patch_window": window, "window": accuracy(wider)}
     if transfer.resized:
         at_start = keras.models.clone_model(model).get_weights()
         for weight, value in zip(model.weights, at_start, strict=True):
             if weight.path in transfer.resized:
                 weight.assign(value)
-        row["fresh"] = evaluate(model, dataset)[1]
+        row["fresh"] = accuracy(model)
     return row
 
 

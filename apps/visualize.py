@@ -119,10 +119,7 @@ def attempt(options, function, out, name):
 
 
 def test_images(options, directory, classifier):
-    import numpy as np
-
     from keras_gmlp import data
-    from keras_gmlp.errors import one_line_errors
     from keras_gmlp.files import read_json
 
     name = options.data or read_json(directory / "recipe.json", {}).get("data")
@@ -131,10 +128,7 @@ def test_images(options, directory, classifier):
     dataset = data.load(name, classifier.image_shape[:2], options.data_dir)
     if tuple(dataset.labels) != tuple(classifier.labels):
         raise ValueError(f"{directory}: the model's classes are not those of {name}.")
-    with one_line_errors():
-        batches = data.evaluation_batches(dataset).as_numpy_iterator()
-        images, labels = (np.concatenate(part) for part in zip(*batches, strict=True))
-    return images, labels, dataset.labels
+    return *data.arrays(dataset), dataset.labels
 
 
 if __name__ == "__main__":

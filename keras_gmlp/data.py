@@ -13,6 +13,7 @@ from keras_gmlp.sources import ImageData, first_part, load
 __all__ = [
     "Augmentation",
     "ImageData",
+    "arrays",
     "evaluation_batches",
     "first_part",
     "load",
@@ -83,13 +84,36 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
     return batches.prefetch(tf.data.AUTOTUNE)
 
 
-def evaluation_batches(data, batch_size=250):
-    """Batches of the test split in order: (uint8 images, class indices)."""
+def evaluation_batches(data, batch_size=250, split="test", samples=-1):
+    """Batches of a split in order, as they are: (uint8 images, class indices).
+
+    Args:
+        data: an `ImageData`.
+        batch_size: samples in a batch; the last may be smaller.
+        split: `"test"` or `"train"`.
+        samples: so many from the beginning; -1 for all.
+    """
     import tensorflow as tf
 
-    if _fits_in_memory(data, int(data.test.cardinality())):
-        return tf.data.Dataset.from_tensor_slices(_in_memory(data.test)).batch(batch_size)
-    return data.test.batch(batch_size).prefetch(tf.data.AUTOTUNE)
+    dataset = getattr(data, split).take(samples)
+    if _fits_in_memory(data, int(dataset.cardinality())):
+        return tf.data.Dataset.from_tensor_slices(_in_memory(dataset)).batch(batch_size)
+    return dataset.batch(batch_size).prefetch(tf.data.AUTOTUNE)
+
+
+def arrays(data, split="test", samples=-1):
+    """The samples of a split in order, `evaluation_batches` in one piece.
+
+    Returns:
+        uint8 images `(samples, height, width, channels)` and integer class indices `(samples,)`.
+
+    Raises:
+        ValueError: an image cannot be read. One line.
+    """
+    with one_line_errors():
+        batches = evaluation_batches(data, split=split, samples=samples).as_numpy_iterator()
+        images, labels = (np.concatenate(part) for part in zip(*batches, strict=True))
+    return images.astype("uint8"), labels
 
 
 def _fits_in_memory(data, samples):

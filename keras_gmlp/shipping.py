@@ -1,6 +1,5 @@
 """The exports of a training run, each checked against the model it came from."""
 
-import dataclasses
 import tempfile
 import time
 from pathlib import Path
@@ -9,8 +8,7 @@ import numpy as np
 
 from keras_gmlp import inference
 from keras_gmlp.cards import read_card
-from keras_gmlp.data import evaluation_batches
-from keras_gmlp.errors import one_line_errors
+from keras_gmlp.data import arrays
 from keras_gmlp.export import FORMATS, export, lacking
 from keras_gmlp.files import read_json, write_json
 from keras_gmlp.layers import fold
@@ -58,7 +56,7 @@ def export_run(
         )
     calibration = None
     if data is not None and (formats is None or "tflite_int8" in formats):
-        calibration = _arrays(dataclasses.replace(data, test=data.train), CALIBRATION)[0]
+        calibration = arrays(data, "train", CALIBRATION)[0]
     if formats is None:
         lacks = {name: lacking(name, calibration) for name in FORMATS}
         for name, lack in lacks.items():
@@ -71,7 +69,7 @@ def export_run(
     if data is None:
         return {}
     report("checking against the Keras model on the test images")
-    images, labels = _arrays(data)
+    images, labels = arrays(data)
     expected = np.concatenate([source.logits(chunk) for chunk in _chunks(images)])
     exports = metrics.setdefault("exports", {})
     exports["keras"] = {"accuracy": round(float(np.mean(expected.argmax(-1) == labels)), 6)}
@@ -148,15 +146,6 @@ def _gain(name, path, source, batch, calibration):
         "unfolded_latency_ms": round(1000 * seconds["plain"] / batch, 3),
         "speed_up": round(seconds["plain"] / seconds["folded"], 3),
     }
-
-
-def _arrays(data, count=-1):
-    """The first images of the test split and their class indices, uint8 and integers."""
-    some = dataclasses.replace(data, test=data.test.take(count))
-    with one_line_errors():
-        batches = evaluation_batches(some).as_numpy_iterator()
-        images, labels = (np.concatenate(part) for part in zip(*batches, strict=True))
-    return images.astype("uint8"), labels
 
 
 def _chunks(images, size=250):

@@ -137,14 +137,14 @@ def train(
     return metrics
 
 
-def evaluate(model, data):
-    """Loss and accuracy of a compiled model on the test split, to six digits.
+def evaluate(model, data, split="test", samples=-1):
+    """Loss and accuracy of a compiled model on a split, or its first samples, to six digits.
 
     Raises:
         ValueError: an image cannot be read. One line.
     """
     with one_line_errors():
-        found = model.evaluate(evaluation_batches(data), verbose=0)
+        found = model.evaluate(evaluation_batches(data, split=split, samples=samples), verbose=0)
     return tuple(round(float(value), 6) for value in found)
 
 
@@ -242,8 +242,7 @@ def _finish(model, data, directory):
         final.save(temporary)
         write_card(temporary, final, data.labels, {"data": data.name})
     loss, accuracy = evaluate(final, data)
-    some = dataclasses.replace(data, test=data.train.take(TRAIN_SAMPLES))
-    train_accuracy = evaluate(final, some)[1]
+    train_accuracy = evaluate(final, data, "train", TRAIN_SAMPLES)[1]
     if not math.isfinite(loss):
         raise DivergedError("the averaged weights give no finite loss. Lower the learning rate.")
     with open(directory / "history.csv", newline="") as file:
