@@ -89,7 +89,9 @@ def main(arguments=None):
     except ImportError as error:
         print(f"benchmark: {error}. Install: pip install -e '.[train]'", file=sys.stderr)
         return 1
-    progress = Progress()
+    from keras_gmlp.status_line import StatusLine
+
+    progress = StatusLine(log=True)
     try:
         with tempfile.TemporaryDirectory() as scratch:
             found = [run(source, options, scratch, progress) for source in options.models]
@@ -160,37 +162,12 @@ def report(options, found, progress):
     measured = [r for r in rows if r["status"] == "measured" and r["candidate"] not in REFERENCES]
     if measured:
         chart.draw(measured, options.out / "benchmark.png")
-    progress.end()
+    progress.clear()
     print(json.dumps(rows) if options.json else text)
     for model, of_model in found:
         if of_model[0]["busy"] == "yes":
             progress.say(f"benchmark: warning: {model.name}: {markdown.busy_line(of_model[0])}")
     return 0 if measured else 1
-
-
-class Progress:
-    """One line on stderr, written over itself on a terminal."""
-
-    def __init__(self):
-        self.width = 0
-
-    def show(self, text):
-        if not sys.stderr.isatty():
-            print(text, file=sys.stderr, flush=True)
-            return
-        text = text[: shutil.get_terminal_size().columns - 1]
-        print("\r" + text.ljust(self.width), end="", file=sys.stderr, flush=True)
-        self.width = len(text)
-
-    def end(self):
-        """Clears the line."""
-        if self.width:
-            print("\r" + " " * self.width + "\r", end="", file=sys.stderr, flush=True)
-        self.width = 0
-
-    def say(self, text):
-        self.end()
-        print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import importlib.util
 import json
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -173,6 +172,8 @@ class Sweep:
     """Trains what is not complete, some runs at a time, each in a process of its own."""
 
     def __init__(self, options, runs):
+        from keras_gmlp.status_line import StatusLine
+
         self.options = options
         self.runs = runs
         self.epochs = options.epochs
@@ -181,7 +182,7 @@ class Sweep:
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
         size = max(1, len(cores) // options.jobs)
         self.free = [cores[i * size : (i + 1) * size] for i in range(options.jobs)]
-        self.line = ""
+        self.line = StatusLine()
 
     def work(self):
         for run in self.runs:
@@ -201,8 +202,7 @@ class Sweep:
             for process, _ in self.working.values():
                 process.terminate()
                 process.wait()
-            if self.line:
-                print(file=sys.stderr)
+            self.line.clear()
 
     def start(self, run, cores):
         """Starts train.py on some of the cores; it ends when this process does."""
@@ -243,24 +243,20 @@ class Sweep:
             self.free.append(cores)
             if process.returncode == 0:
                 (run.directory / "log.txt").unlink(missing_ok=True)
-                self.say(f"{run.name}: complete ({self.state()})")
+                self.line.say(f"{run.name}: complete ({self.state()})")
                 continue
             reason = why_ended(process.returncode, (run.directory / "log.txt").read_text())
             run.fail(reason)
-            self.say(f"{run.name}: failed ({reason})")
+            self.line.say(f"{run.name}: failed ({reason})")
 
     def done(self):
         """Epochs done, weighted by the size of their training set."""
         return sum(run.fraction * len(run.history()) for run in self.runs)
 
     def show(self):
-        """One line for the whole sweep, written over itself on a terminal."""
-        if not sys.stderr.isatty():
-            return
+        """One line for the whole sweep."""
         at_work = [f"{run.name} {len(run.history())}/{self.epochs}" for run in self.working]
-        line = f"{self.state()} | {', '.join(at_work)}"[: shutil.get_terminal_size().columns - 1]
-        print("\r" + line.ljust(len(self.line)), end="", file=sys.stderr, flush=True)
-        self.line = line
+        self.line.show(f"{self.state()} | {', '.join(at_work)}")
 
     def state(self):
         """How many runs are done, and about how long the others will take."""
@@ -273,11 +269,6 @@ class Sweep:
         rate = (self.done() - self.done_before) / (time.time() - self.began)
         text = f"{complete}/{len(self.runs)} runs" + (f", {failed} failed" if failed else "")
         return text + (f", left {clock(left / rate)}" if rate > 0 and left else "")
-
-    def say(self, text):
-        if sys.stderr.isatty():
-            print("\r" + " " * len(self.line) + "\r", end="", file=sys.stderr)
-        print(text, file=sys.stderr, flush=True)
 
 
 def clock(seconds):
