@@ -54,17 +54,20 @@ def main(arguments=None):
     except (ValueError, ImportError) as error:
         return _fail(error)
     code = 0
-    for given in options.images:
-        try:
-            paths = find_images(given)
-        except ValueError as error:
-            code = _fail(error)
-            continue
-        for path in paths:
+    try:
+        for given in options.images:
             try:
-                show(path, classifier.classify(path, options.top), options.json)
+                paths = find_images(given)
             except ValueError as error:
                 code = _fail(error)
+                continue
+            for path in paths:
+                try:
+                    show(path, classifier.classify(path, options.top), options.json)
+                except ValueError as error:
+                    code = _fail(error)
+    except BrokenPipeError:  # of `classify.py ... | head`, which has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's last flush
     return code
 
 

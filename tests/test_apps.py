@@ -129,6 +129,16 @@ def test_classify_takes_a_folder(run, picture, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such signal of a closed pipe")
+def test_classify_into_a_pipe_that_is_closed(picture):
+    command = [sys.executable, str(APPS / "classify.py"), *[str(picture)] * 3]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    assert process.wait() == 0
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
 def test_classify_without_model_or_images(tmp_path, picture, capsys):
     assert load_app("classify").main([str(picture), "--model", str(tmp_path / "none")]) == 1
     assert capsys.readouterr().err.count("\n") == 1
