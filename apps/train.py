@@ -65,7 +65,7 @@ def parse(arguments):
         "cutmix=0.3, rand_augment=0.4, cutout=0.4, ema=0.05, stochastic_depth=0.1, "
         "layer_decay=0.75, ...",
     )
-    parser.add_argument("--image-size", type=int, metavar="PIXELS", help="default: the preset's")
+    parser.add_argument("--image-size", type=int, metavar="PIXELS", help="default: the model's")
     parser.add_argument(
         "--patch-window",
         type=int,
@@ -130,7 +130,10 @@ def make_recipe(options):
             known = ", ".join(sorted(of_recipe | of_augmentation))
             raise ValueError(f"--set {setting}: no such setting; there are: {known}.")
     changes["augmentation"] = dataclasses.replace(recipe.augmentation, **augmentation)
-    return dataclasses.replace(recipe, **changes)
+    recipe = dataclasses.replace(recipe, **changes)
+    if recipe.freeze and not options.weights:
+        raise ValueError("freeze trains the head on a trained backbone: give --weights")
+    return recipe
 
 
 def main(arguments=None):
@@ -146,8 +149,6 @@ def main(arguments=None):
         return missing(error, options)
     except (ValueError, TypeError) as error:
         parser.error(str(error))
-    if options.freeze and not options.weights:
-        parser.error("--freeze trains the head on a trained backbone: give --weights")
     if options.image_size is not None and options.image_size < 1:
         parser.error(f"--image-size must be at least 1; received {options.image_size}")
     if not 0 < options.fraction <= 1:

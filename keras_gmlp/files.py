@@ -5,7 +5,44 @@ import json
 import os
 import re
 import shutil
+import time
 from pathlib import Path
+
+
+@contextlib.contextmanager
+def alone(directory, wait=0.0):
+    """Keeps other processes out of a folder that this one works in, until it is done or dead.
+
+    Args:
+        directory: made if need be.
+        wait: seconds that another process there is given to end.
+
+    Raises:
+        ValueError: another process is at work there.
+    """
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:  # not on this system; two at once are the user's own care
+        yield
+        return
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        deadline = time.monotonic() + wait
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise ValueError(f"{directory}: another process is at work here.") from None
+                time.sleep(0.1)
+            except OSError:  # a file system that knows no locks
+                break
+        yield
+    finally:
+        os.close(handle)
 
 
 @contextlib.contextmanager

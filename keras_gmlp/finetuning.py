@@ -39,7 +39,8 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         if whole is None:
             return
         try:
-            for variable in variables:
+            # One at a time, and none that is spared: Keras on PyTorch fails with nothing to decay.
+            for variable in filter(self._use_weight_decay, variables):
                 self.weight_decay = whole * self.rates[self._get_variable_index(variable)]
                 super()._apply_weight_decay([variable])
         finally:

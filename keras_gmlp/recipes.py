@@ -10,7 +10,8 @@ from keras_gmlp.muon import MatrixMuon
 
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 # Weights that decay would only shift: of norms, Affine and LayerScale, biases, tokens, positions.
-NO_DECAY = ["bias", "gamma", "beta", "alpha", "token", "embedding"]
+# At the end of the name: TensorFlow's is the whole path, in which a layer is called token_mlp.
+NO_DECAY = [r"(^|/)(bias|gamma|beta|alpha|token|embedding)(:\d+)?$"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,9 +82,14 @@ class Recipe:
         for name in ("epochs", "batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1; received {getattr(self, name)}.")
-        for name in ("warmup", "label_smoothing", "ema"):
-            if not 0 <= getattr(self, name) < 1:
+        for name in ("warmup", "label_smoothing", "ema", "stochastic_depth"):
+            if not 0 <= (getattr(self, name) or 0) < 1:
                 raise ValueError(f"{name} must be in [0, 1); received {getattr(self, name)}.")
+        if not self.weight_decay >= 0:
+            raise ValueError(f"weight_decay must not be below 0; received {self.weight_decay}.")
+        for name in ("clip_norm", "adam_ratio"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0; received {getattr(self, name)}.")
 
     def model_arguments(self):
         """What the model must be built with for this recipe."""
@@ -151,6 +157,24 @@ def differences(before, settings):
         for name, value in settings.items()
         if name in before and before[name] != value
     ]
+
+
+def describe(settings):
+    """The name of a run's recipe and, with their values, the settings that are not the recipe's.
+
+    Args:
+        settings: a run's recipe.json, a dict; epochs and seed are left out.
+    """
+    name = settings.get("recipe", "")
+    if name not in RECIPES:
+        return name
+    usual, found = _flat(dataclasses.asdict(RECIPES[name])), _flat(settings)
+    changed = [key for key in usual if key in found and found[key] != usual[key]]
+    return ", ".join([name, *(f"{k}={found[k]}" for k in changed if k not in ("epochs", "seed"))])
+
+
+def _flat(settings):
+    return {**settings, **settings.get("augmentation", {}), "augmentation": None}
 
 
 def make_optimizer(recipe, total_steps):

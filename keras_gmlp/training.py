@@ -23,7 +23,7 @@ from keras_gmlp.cards import write_card
 from keras_gmlp.data import evaluation_batches, training_batches
 from keras_gmlp.environment import environment
 from keras_gmlp.errors import one_line_errors
-from keras_gmlp.files import read_json, remove_leftovers, replacing, write_json
+from keras_gmlp.files import alone, read_json, remove_leftovers, replacing, write_json
 from keras_gmlp.finetuning import freeze_backbone
 from keras_gmlp.objective import Accuracy, CrossEntropy
 from keras_gmlp.recipes import differences, make_optimizer
@@ -42,6 +42,7 @@ WRITTEN = (
     "history.csv",
     "recipe.json",
 )
+DYING = 20.0  # seconds in which a run that was killed and is started again lets go of its folder
 TRAIN_SAMPLES = 10_000  # that the accuracy on training images is measured on, at most
 
 
@@ -72,17 +73,21 @@ def train(
         training images as they are, test loss, parameters, epochs, seconds, images per second.
 
     Raises:
-        ValueError: the model does not fit the data, or the directory holds a run with other
-            settings.
+        ValueError: the model does not fit the data, the directory holds a run with other
+            settings, or another process is at work there.
         DivergedError: the loss became NaN or infinite.
     """
     import matplotlib.figure  # noqa: F401 (if it is missing, fail now and not after the last epoch)
 
     _check_fit(model, data)
     directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
-    if restart:
-        _clear(directory)
+    with alone(directory, DYING):
+        if restart:
+            _clear(directory)
+        return _train(model, data, recipe, directory, tensorboard, verbose, extra)
+
+
+def _train(model, data, recipe, directory, tensorboard, verbose, extra):
     run = {"data": data.name, "image_shape": list(data.image_shape), "labels": list(data.labels)}
     _claim(directory, {**(extra or {}), "model": model.name, **run}, recipe)
     remove_leftovers(directory, "|".join(map(re.escape, (*WRITTEN, "saved_model"))))
@@ -129,9 +134,7 @@ def train(
     finally:
         if history.csv_file:  # Keras closes it at the end of training only
             history.csv_file.close()
-    metrics = _finish(model, data, directory)
-    images = steps * batch_size * metrics["epochs"]
-    metrics["images_per_second"] = round(images / metrics["seconds"], 1)
+    metrics = _finish(model, data, directory, steps * batch_size, bool(recipe.ema))
     write_json(directory / "metrics.json", metrics)  # last: it says that the run is complete
     checkpoint.remove()
     return metrics
@@ -235,7 +238,7 @@ def _trim_history(path, epochs):
         csv.writer(file).writerows([rows[0], *kept] if kept else [])
 
 
-def _finish(model, data, directory):
+def _finish(model, data, directory, images, averaged):
     """Saves the averaged weights in float32, draws the curves and measures what was saved."""
     final = in_float32(model)
     with replacing(directory / "model.keras") as temporary:
@@ -247,12 +250,15 @@ def _finish(model, data, directory):
         raise DivergedError("the averaged weights give no finite loss. Lower the learning rate.")
     with open(directory / "history.csv", newline="") as file:
         history = list(csv.DictReader(file))
-    visualization.draw_curves(history, directory / "curves.png", title=directory.name)
+    visualization.draw_curves(history, directory / "curves.png", directory.name, averaged)
+    seconds = sum(float(row["seconds"]) for row in history)
     return {
         "test_accuracy": accuracy,
         "train_accuracy": train_accuracy,
         "test_loss": loss,
         "parameters": model.count_params(),
         "epochs": len(history),
-        "seconds": round(sum(float(row["seconds"]) for row in history), 1),
+        "seconds": round(seconds, 1),
+        # An epoch may take less than what its row can tell.
+        "images_per_second": round(images * len(history) / max(seconds, 0.01), 1),
     }

@@ -3,7 +3,7 @@
 from keras_gmlp.files import replacing
 
 
-def draw_curves(history, path, title=""):
+def draw_curves(history, path, title="", averaged=True):
     """Draws accuracy and loss over epochs, training against test, as a PNG.
 
     Args:
@@ -11,17 +11,19 @@ def draw_curves(history, path, title=""):
             `val_loss`.
         path: of the PNG.
         title: above the picture.
+        averaged: whether the weights that were tested are averages.
     """
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
     from matplotlib.ticker import MaxNLocator
 
+    test = "test (averaged weights)" if averaged else "test"
     epochs = [int(row["epoch"]) + 1 for row in history]
     figure = Figure(figsize=(10, 4), layout="constrained", facecolor="white")
     figure.suptitle(title)
     for axes, name, scale in zip(
         figure.subplots(1, 2), ("accuracy", "loss"), (100, 1), strict=True
     ):
-        for key, label in ((name, "train (augmented)"), (f"val_{name}", "test (averaged weights)")):
+        for key, label in ((name, "train (augmented)"), (f"val_{name}", test)):
             values = [scale * float(row[key]) for row in history]
             axes.plot(epochs, values, label=label, marker="." if len(epochs) < 40 else None)
         if epochs:

@@ -66,6 +66,7 @@ def test_train_with_other_settings_fails_in_one_line(run, capsys):
         (["--set", "mixup=3"], "must be in [0, 1]"),
         (["--epochs", "0"], "at least 1"),
         (["--freeze"], "give --weights"),
+        (["--set", "freeze=1"], "give --weights"),
         (["--weights", "runs/a/", "--out", "runs/a"], "is where the weights are"),
         (["--weights", "runs/a/model.keras", "--out", "runs/a"], "is where the weights are"),
         (["--epochs", "many"], "invalid int"),
