@@ -2,7 +2,6 @@
 """Trains many models under one recipe and compares them: a table and charts."""
 
 import argparse
-import contextlib
 import dataclasses
 import importlib.util
 import json
@@ -25,7 +24,8 @@ Writes OUT/results.csv (one row a run), OUT/results.md and charts; runs that app
 exported get a table of what that cost. To stay in the table a run needs its recipe.json,
 metrics.json and history.csv, not its model. A sweep that was stopped or killed goes on when the
 same command is given again; a run that fails is a row that says so.
-exit codes: 0 all runs complete, 1 some failed, 2 wrong usage, 130 stopped with Ctrl-C
+exit codes: 0 all runs complete, 1 some failed or are not done, 2 wrong usage, 130 stopped with
+Ctrl-C
 """
 TRAIN = Path(__file__).resolve().parent / "train.py"
 
@@ -67,6 +67,15 @@ def parse(arguments):
 def main(arguments=None):
     parser, options = parse(arguments)
     try:
+        return compare(parser, options)
+    except KeyboardInterrupt:
+        print("\ncompare: stopped; the same command goes on.", file=sys.stderr)
+        return 130
+
+
+def compare(parser, options):
+    """Checks, trains, reports; the exit code."""
+    try:
         check(options)
     except ValueError as error:
         parser.error(str(error))
@@ -74,17 +83,15 @@ def main(arguments=None):
         print(f"compare: {error}. Install: pip install -e '.[train]'", file=sys.stderr)
         return 1
     from keras_gmlp.comparison import plan
+    from keras_gmlp.files import alone
 
     runs = plan(options.presets, options.seeds, options.fractions, options.runs)
     try:
         refuse_other_settings(options, runs)
         if not options.no_train:
-            with alone(options.out):
+            with alone(options.runs):  # a second sweep would train the same runs over one another
                 Sweep(options, runs).work()
         return report(options, runs)
-    except KeyboardInterrupt:
-        print("\ncompare: stopped; the same command goes on.", file=sys.stderr)
-        return 130
     except (OSError, ValueError, RuntimeError) as error:
         print(f"compare: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
@@ -124,26 +131,24 @@ def train_arguments(options, seed):
 
 
 def recipe_of(options, seed):
-    """The recipe that train.py makes of the arguments; it refuses those that are wrong."""
+    """The recipe that train.py makes of the arguments, and its options; it refuses wrong ones."""
     spec = importlib.util.spec_from_file_location("train", TRAIN)
     train = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(train)
     try:
-        recipe = train.make_recipe(train.parse(train_arguments(options, seed))[1])
+        its_options = train.parse(train_arguments(options, seed))[1]
+        recipe = train.make_recipe(its_options)
     except TypeError as error:
         raise ValueError(error) from None
     if (recipe.seed, recipe.epochs) != (seed, options.epochs):
         raise ValueError("give seeds and epochs as --seeds and --epochs, before --")
-    return recipe
+    return recipe, its_options
 
 
 def refuse_other_settings(options, runs):
-    """Raises a ValueError where a complete run was made with other settings than those asked."""
+    """Raises a ValueError where a run was begun with other settings than those asked for."""
     for run in runs:
-        settings = json.loads(json.dumps(dataclasses.asdict(options.recipes[run.seed])))
-        settings |= {"preset": run.preset, "data": options.data, "fraction": run.fraction}
-        settings |= {"backend": options.backend} if options.backend else {}
-        differing = run.differences(settings) if run.complete else []
+        differing = run.differences(settings_of(options, run)) if run.begun else []
         if differing:
             raise ValueError(
                 f"{run.directory} holds a run with other settings ({'; '.join(differing)}). Give "
@@ -151,21 +156,23 @@ def refuse_other_settings(options, runs):
             )
 
 
-@contextlib.contextmanager
-def alone(directory):
-    """Keeps a second sweep out of a folder: it would train the same runs over one another."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with open(directory / ".lock", "w") as lock:
-        try:
-            import fcntl
-        except ImportError:  # not on this system; two at once are the user's own care
-            yield
-            return
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(f"{directory}: another sweep is at work here.") from None
-        yield
+def settings_of(options, run):
+    """What a run's recipe.json will say."""
+    import keras
+
+    from keras_gmlp.presets import lookup
+    from keras_gmlp.sources import name_of
+
+    recipe, its_options = options.recipes[run.seed]
+    settings = json.loads(json.dumps(dataclasses.asdict(recipe)))
+    settings |= {"preset": run.preset, "data": name_of(options.data), "fraction": run.fraction}
+    settings |= {"weights": its_options.weights, "patch_window": its_options.patch_window}
+    settings["backend"] = its_options.backend or keras.backend.backend()
+    if its_options.image_size:
+        settings["image_size"] = [its_options.image_size] * 2
+    elif not its_options.weights:
+        settings["image_size"] = list(lookup(run.preset)[1]["input_shape"][:2])
+    return settings
 
 
 class Sweep:
@@ -285,6 +292,11 @@ def report(options, runs):
         print(f"compare: {text}", file=sys.stderr, flush=True)
 
     complete = [run for run in runs if run.complete]
+    missed = comparison.left_out(options.out / "results.csv", [run.row() for run in runs])
+    if missed:
+        warn(
+            f"the table held {', '.join(missed)} too; ask for all at once to have them in it again"
+        )
     comparison.write_results(runs, options.out / "results.csv")  # first, whatever fails below
     costs = comparison.measure_costs(complete, warn)
     rows = comparison.write_results(runs, options.out / "results.csv", costs)
@@ -303,6 +315,8 @@ def report(options, runs):
         warn(f"{row['preset']} seed {row['seed']}: {row['status']}")
     if failed:
         warn("--retry tries them again")
+    if len(complete) + len(failed) < len(runs):
+        warn(f"{len(runs) - len(complete) - len(failed)} of {len(runs)} runs are not done")
     return 0 if len(complete) == len(runs) else 1
 
 

@@ -19,7 +19,7 @@ examples:
   apps/visualize.py saved_models/gmlp_n4_32-cifar10
   apps/visualize.py runs/vit_n4_32-digits --only attention --image docs/seven.png
 
-exit codes: 0 done, 1 failure, 2 wrong usage
+exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
 
 
@@ -52,6 +52,9 @@ def main(arguments=None):
             paths.append(str(path))
             if not options.json:
                 print(path, flush=True)
+    except KeyboardInterrupt:
+        print("\nvisualize: stopped.", file=sys.stderr)
+        return 130
     except (ValueError, OSError, RuntimeError) as error:
         print(f"visualize: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
@@ -107,10 +110,12 @@ def draw(options):
 
 def attempt(options, function, out, name):
     """Draws a picture that not every family has; says so where it was not asked for by name."""
+    from keras_gmlp.interpretation import NotApplicableError
+
     path = out / f"{name}.png"
     try:
         function(path)
-    except ValueError as error:
+    except NotApplicableError as error:
         if options.only:
             raise
         print(f"visualize: no {name}: {error}", file=sys.stderr)

@@ -12,6 +12,8 @@ COSTS = {
     "latency_ms": ("latency of one image, 8-bit TFLite on one thread (ms)", 1),
 }
 
+CHARTS = ("epochs.png", "costs.png", "fractions.png")
+
 
 def draw_comparison(runs, rows, directory):
     """Draws what the runs allow: accuracy over epochs, over costs, over training images.
@@ -36,6 +38,9 @@ def draw_comparison(runs, rows, directory):
     of_preset = [line["preset"] for line in summary]
     if any(of_preset.count(preset) > 1 for preset in of_preset):
         paths.append(draw_fractions(summary, colours, directory / "fractions.png"))
+    for name in CHARTS:  # of other runs, which the table does not hold any more
+        if directory / name not in paths:
+            (directory / name).unlink(missing_ok=True)
     return paths
 
 
@@ -44,8 +49,8 @@ def draw_epochs(runs, colours, path):
     figure, (axes,) = _figure()
     ends = []
     for preset, colour in colours.items():
-        histories = [run.history() for run in runs if run.preset == preset]
-        if not histories:
+        histories = [h for run in runs if run.preset == preset and (h := run.history())]
+        if not histories:  # a run's folder may have lost its own
             continue
         columns = [
             [100 * float(h[i]["val_accuracy"]) for h in histories]

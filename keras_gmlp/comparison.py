@@ -7,13 +7,15 @@ the folders, so that a sweep that was killed goes on where it was and has each r
 import contextlib
 import csv
 import dataclasses
+import shutil
 import statistics
 import tempfile
 from pathlib import Path
 
 from keras_gmlp import inference
+from keras_gmlp.cards import read_card
 from keras_gmlp.files import read_json, replacing, write_json
-from keras_gmlp.recipes import differences
+from keras_gmlp.recipes import describe, differences
 
 FAILURE = "failed.txt"  # in a run's folder: one line that says why
 COLUMNS = (
@@ -60,6 +62,11 @@ class Run:
         return (self.directory / "metrics.json").exists()
 
     @property
+    def begun(self):
+        """Whether an epoch of it is done, so that it goes on with its own settings alone."""
+        return self.complete or any((self.directory / "checkpoint").glob("[0-9]*.weights.h5"))
+
+    @property
     def failed(self):
         return not self.complete and (self.directory / FAILURE).exists()
 
@@ -72,10 +79,11 @@ class Run:
         (self.directory / FAILURE).unlink(missing_ok=True)
 
     def differences(self, settings):
-        """What a complete run's recipe.json says otherwise than the settings, as phrases."""
+        """What the run's recipe.json says otherwise than the settings, as phrases."""
         found = read_json(self.directory / "recipe.json", {})
-        found = {**found, "backend": found.get("environment", {}).get("backend")}
-        return differences(found, settings)
+        own = {"backend": found["environment"]["backend"]} if "environment" in found else {}
+        own |= {"image_size": found["image_shape"][:2]} if "image_shape" in found else {}
+        return differences({**found, **own}, settings)
 
     def history(self):
         """Rows of history.csv, dicts; none before the first epoch."""
@@ -92,7 +100,8 @@ class Run:
         environment = recipe.get("environment", {})
         found = {
             **{name: metrics[name] for name in COLUMNS if name in metrics},
-            **{name: recipe[name] for name in ("data", "recipe") if name in recipe},
+            "data": recipe.get("data", ""),
+            "recipe": describe(recipe),
             **{name: environment.get(name) for name in ("backend", "processor")},
             **(costs or {}).get(self.preset, {}),
             "preset": self.preset,
@@ -135,6 +144,26 @@ def write_results(runs, path, costs=None):
         writer.writeheader()
         writer.writerows(rows)
     return rows
+
+
+def left_out(path, rows):
+    """Names of the complete runs that a table written before holds and these rows do not.
+
+    Args:
+        path: of its CSV, which may be missing.
+        rows: see `write_results`.
+    """
+    if not Path(path).exists():
+        return []
+    key = ("preset", "seed", "fraction")
+    here = {tuple(str(row[name]) for name in key) for row in rows}
+    with open(path, newline="") as file:
+        before = [row for row in csv.DictReader(file) if row.get("status") == "complete"]
+    return [
+        Run(row["preset"], int(row["seed"]), float(row["fraction"]), ".").name
+        for row in before
+        if tuple(row[name] for name in key) not in here
+    ]
 
 
 def summarize(rows):
@@ -274,16 +303,29 @@ def measure_costs(runs, report=lambda text: None, repeats=200):
 
 @contextlib.contextmanager
 def _model_folder(run):
-    """The run's folder or, where its model was not kept, one with a model that costs the same."""
-    from keras_gmlp.complexity import random_model
+    """The run's folder or, where its model was not kept, one with a model that costs the same.
 
-    if (run.directory / "model.keras").exists():
+    One with the model alone where its TFLite file is of the folded model.
+    """
+    kept = run.directory / "model.keras"
+    folded = read_card(run.directory / "model.tflite").get("folded")
+    if kept.exists() and not folded:
         yield run.directory
         return
-    recipe = read_json(run.directory / "recipe.json")
     with tempfile.TemporaryDirectory() as scratch:
-        model = random_model(
-            run.preset, input_shape=tuple(recipe["image_shape"]), classes=len(recipe["labels"])
-        )
-        model.save(Path(scratch) / "model.keras")
+        if kept.exists():
+            shutil.copy(kept, scratch)
+        else:
+            _stand_in(run).save(Path(scratch) / "model.keras")
         yield Path(scratch)
+
+
+def _stand_in(run):
+    from keras_gmlp.complexity import random_model
+
+    recipe = read_json(run.directory / "recipe.json", {})
+    if not {"image_shape", "labels"} <= set(recipe):
+        raise ValueError("neither model.keras nor a recipe.json that tells what the model takes.")
+    window = {"patch_window": recipe["patch_window"]} if recipe.get("patch_window") else {}
+    shape = tuple(recipe["image_shape"])
+    return random_model(run.preset, input_shape=shape, classes=len(recipe["labels"]), **window)

@@ -16,6 +16,10 @@ from keras_gmlp.layers import (
 )
 
 
+class NotApplicableError(ValueError):
+    """The model's family has no such thing to show."""
+
+
 def find_stem(model, kind=PatchEmbedding | ConvolutionalStem):
     """The layer of a kind that makes tokens from the image, or `None` in a model without."""
     return next((layer for layer in model.layers if isinstance(layer, kind)), None)
@@ -25,7 +29,9 @@ def token_grid(model):
     """Rows and columns of the tokens that the stem makes."""
     stem = find_stem(model)
     if stem is None:
-        raise ValueError(f"{model.name} has no tokens: no stem that makes them from the image.")
+        raise NotApplicableError(
+            f"{model.name} has no tokens: no stem that makes them from the image."
+        )
     height, width = model.input_shape[1:3]
     return height // stem.patch_size, width // stem.patch_size
 
@@ -39,10 +45,11 @@ def spatial_filters(model):
     Returns:
         For each such block, by its name, an array `(filters, rows, columns)`: where
         `filters_make_tokens(block)`, one filter for each token that is made, row by row; else one
-        for each unit of the token MLP's first layer. A class token's weight is left out.
+        for each unit of the token MLP's first layer. What a class token gives and gets is left
+        out.
 
     Raises:
-        ValueError: the model has no such block.
+        NotApplicableError: the model has no such block.
     """
     grid = token_grid(model)
     found = {}
@@ -56,10 +63,13 @@ def spatial_filters(model):
         else:
             continue
         kernel = ops.convert_to_numpy(kernel)  # (tokens, filters)
-        patches = kernel[len(kernel) - grid[0] * grid[1] :]
-        found[layer.name] = patches.T.reshape(-1, *grid)
+        leading = len(kernel) - grid[0] * grid[1]  # class and distillation token
+        made = leading if filters_make_tokens(layer) else 0
+        found[layer.name] = kernel[leading:, made:].T.reshape(-1, *grid)
     if not found:
-        raise ValueError(f"{model.name} has no block that mixes tokens by a matrix of weights.")
+        raise NotApplicableError(
+            f"{model.name} has no block that mixes tokens by a matrix of weights."
+        )
     return found
 
 
@@ -81,7 +91,7 @@ def attention_maps(model, image):
         class token, the mean over all tokens that attend.
 
     Raises:
-        ValueError: the model has no such block.
+        NotApplicableError: the model has no such block.
     """
     blocks = [
         layer
@@ -90,7 +100,7 @@ def attention_maps(model, image):
         or (isinstance(layer, GMLPBlock) and layer.attention is not None)
     ]
     if not blocks:
-        raise ValueError(f"{model.name} has no block with attention; aMLP and ViT have.")
+        raise NotApplicableError(f"{model.name} has no block with attention; aMLP and ViT have.")
     grid = token_grid(model)
     patches = grid[0] * grid[1]
     inputs = keras.Model(model.input, [block.input for block in blocks])(image[None])

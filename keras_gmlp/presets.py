@@ -13,6 +13,8 @@ _224 = {"input_shape": (224, 224, 3), "patch_size": 16, "classes": 1000}
 _32 = {"input_shape": (32, 32, 3), "patch_size": 4, "classes": 10}
 _IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 _DISTILLED = {"distillation_token": True}
+# 4 x 197 tokens; a number, so that the weights fit at another image size too.
+_FF_ONLY = {"token_hidden_dim": 788, **_224, **_IMAGENET}
 
 PRESETS = {
     "gmlp_ti16_224": (gMLP, {"dim": 128, "depth": 30, "hidden_dim": 768, **_224}),
@@ -34,8 +36,8 @@ PRESETS = {
     "resmlp_36_224": (ResMLP, {"dim": 384, "depth": 36, "layer_scale": 1e-6, **_224, **_IMAGENET}),
     "eamlp_7_224": (EAMLP, {"dim": 256, "depth": 7, "num_heads": 16, "mlp_ratio": 2, **_224}),
     "eamlp_14_224": (EAMLP, {"dim": 384, "depth": 14, "num_heads": 24, "mlp_ratio": 3, **_224}),
-    "ff_only_ti16_224": (FeedForwardOnly, {"dim": 192, "depth": 12, **_224}),
-    "ff_only_b16_224": (FeedForwardOnly, {"dim": 768, "depth": 12, **_224}),
+    "ff_only_ti16_224": (FeedForwardOnly, {"dim": 192, "depth": 12, **_FF_ONLY}),
+    "ff_only_b16_224": (FeedForwardOnly, {"dim": 768, "depth": 12, **_FF_ONLY}),
     "vit_ti16_224": (ViT, {"dim": 192, "depth": 12, "num_heads": 3, **_224}),
     "vit_s16_224": (ViT, {"dim": 384, "depth": 12, "num_heads": 6, **_224}),
     "vit_b16_224": (ViT, {"dim": 768, "depth": 12, "num_heads": 12, **_224}),

@@ -29,6 +29,12 @@ class ImageData:
     mirror: bool = True
 
 
+def name_of(name):
+    """The `name` of the `ImageData` that `load(name)` gives: a folder's without a last slash."""
+    path = Path(os.path.expanduser(name))
+    return str(path) if path.is_dir() and name != "digits" else str(name)
+
+
 def load(name, image_size=None, data_dir=None):
     """Opens a data set.
 

@@ -111,14 +111,16 @@ def MLPMixer(
 
 
 def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="resmlp", **shell):
-    """ResMLP, "Feedforward networks for image classification". Defaults: ResMLP-S12.
+    """ResMLP, "Feedforward networks for image classification". Defaults: the sizes of ResMLP-S12.
 
     `keras_gmlp.fold(model)` gives the same logits without Affine and LayerScale.
 
     Args:
         dim, depth: see `image_classifier`.
         mlp_ratio: hidden channels of the MLP over `dim`.
-        layer_scale: what the scale of each branch starts from.
+        layer_scale: what the scale of each branch starts from, 0.1 as `LayerScale`'s authors
+            advise up to 18 blocks; the presets of the published sizes have the release's, 1e-4 and
+            below.
         dropout: rate, in [0, 1), on each branch's output.
         name: the model's name.
         **shell: `input_shape`, `patch_size`, `classes`, `stochastic_depth`, `include_top`, ...:
@@ -182,14 +184,14 @@ def EAMLP(
 
 
 def FeedForwardOnly(
-    dim=192, depth=12, token_hidden_dim=788, mlp_ratio=4, dropout=0.0, name="ff_only", **shell
+    dim=192, depth=12, token_hidden_dim=None, mlp_ratio=4, dropout=0.0, name="ff_only", **shell
 ):
     """A ViT with attention replaced by an MLP over tokens. Defaults: tiny.
 
     Args:
         dim, depth: see `image_classifier`.
-        token_hidden_dim: units of the token MLP's hidden layer; the paper takes 4 x tokens, the
-            class token among them.
+        token_hidden_dim: units of the token MLP's hidden layer. Defaults to the paper's 4 x
+            tokens, the class token among them.
         mlp_ratio: hidden channels of the channel MLP over `dim`.
         dropout: rate, in [0, 1), on each branch's output.
         name: the model's name.
@@ -201,15 +203,14 @@ def FeedForwardOnly(
 
     Reference: "Do You Even Need Attention?", https://arxiv.org/abs/2105.02723.
     """
-    check_sizes(dim=dim, token_hidden_dim=token_hidden_dim)
+    shell = {"class_token": True, "position_embedding": True, **shell}
+    units = 4 * _tokens(**shell) if token_hidden_dim is None else token_hidden_dim
+    check_sizes(dim=dim, token_hidden_dim=units)
     check_rates(dropout=dropout)
 
     def block(**kwargs):
-        return FeedForwardOnlyBlock(
-            token_hidden_dim, int(dim * mlp_ratio), dropout=dropout, **kwargs
-        )
+        return FeedForwardOnlyBlock(units, int(dim * mlp_ratio), dropout=dropout, **kwargs)
 
-    shell = {"class_token": True, "position_embedding": True, **shell}
     return family_classifier("FeedForwardOnly", block, dim=dim, depth=depth, name=name, **shell)
 
 
@@ -250,3 +251,12 @@ def ViT(
 
     shell = {"class_token": class_token, "position_embedding": True, **shell}
     return family_classifier("ViT", block, dim=dim, depth=depth, name=name, **shell)
+
+
+def _tokens(
+    input_shape=(224, 224, 3), patch_size=16, class_token=False, distillation_token=False, **_
+):
+    """How many tokens a model of these arguments has; the defaults are those of the shell."""
+    check_sizes(input_shape=input_shape, patch_size=patch_size)
+    height, width, _ = input_shape
+    return (height // patch_size) * (width // patch_size) + class_token + distillation_token

@@ -7,14 +7,24 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 
 import pytest
 from load_app import APPS, load_app
 from PIL import Image
 
 from keras_gmlp import charts, comparison
-from keras_gmlp.comparison import COLUMNS, Run, plan, summarize, to_markdown, write_results
-from keras_gmlp.recipes import RECIPES
+from keras_gmlp.comparison import (
+    COLUMNS,
+    Run,
+    left_out,
+    plan,
+    summarize,
+    to_markdown,
+    write_results,
+)
+from keras_gmlp.files import alone
+from keras_gmlp.recipes import RECIPES, describe
 
 COSTS = {"a": {"flops": 2e6, "latency_ms": 0.5}, "b": {"flops": 4e6, "latency_ms": 0.4}}
 
@@ -227,7 +237,7 @@ def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsy
     monkeypatch.setattr(comparison, "measure_costs", lambda runs, report: {})
     (tmp_path / "train.py").write_text(STAND_IN)
     compare = load_app("compare")
-    monkeypatch.setattr(compare, "recipe_of", lambda options, seed: RECIPES["quick"])
+    monkeypatch.setattr(compare, "recipe_of", lambda options, seed: (RECIPES["quick"], None))
     compare.TRAIN = tmp_path / "train.py"
     arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--seeds", "0", "1", "2", "--epochs", "1"]
     assert compare.main(arguments) == 1
@@ -257,8 +267,73 @@ def test_complete_run_with_other_settings_is_not_taken_for_what_was_asked(tmp_pa
     assert error.count("\n") == 1
 
 
-def test_second_sweep_in_one_folder_is_refused(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("begun", "now", "reason"),
+    [
+        ({"image_shape": [8, 8, 1]}, [], "image_size [8, 8] there, [32, 32] here"),
+        ({"image_shape": [8, 8, 1]}, ["--", "--image-size", "16"], "[8, 8] there, [16, 16] here"),
+        ({"patch_window": 6}, [], "patch_window 6 there, None here"),
+        ({"environment": {"backend": "torch"}}, ["--backend", "jax"], "'torch' there, 'jax' here"),
+    ],
+)
+def test_run_that_was_begun_otherwise_is_not_gone_on_with(tmp_path, capsys, begun, now, reason):
+    run = Run("gmlp_n4_32", 0, 1.0, tmp_path / "runs")
+    (run.directory / "checkpoint").mkdir(parents=True)
+    (run.directory / "recipe.json").write_text(json.dumps(begun))
+    arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--epochs", "2", "--no-train", *now]
+    assert load_app("compare").main(arguments) == 1
+    assert "1 of 1 runs are not done" in capsys.readouterr().err
+    (run.directory / "checkpoint" / "000001.weights.h5").touch()
+    assert load_app("compare").main(arguments) == 1
+    assert reason in capsys.readouterr().err
+
+
+def test_a_folder_is_the_same_data_with_and_without_a_slash(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos").mkdir()
+    run = Run("gmlp_n4_32", 0, 1.0, tmp_path / "runs")
+    finished(run, 0.5)
+    (run.directory / "recipe.json").write_text(json.dumps({"data": "photos"}))
     compare = load_app("compare")
-    with compare.alone(tmp_path):
-        assert compare.main(["gmlp_n4_32", "--out", str(tmp_path)]) == 1
-    assert "another sweep is at work here" in capsys.readouterr().err
+    for given in ("photos", "photos/", "./photos"):
+        options = compare.parse(["gmlp_n4_32", "--out", str(tmp_path), "--data", given])[1]
+        compare.check(options)
+        compare.refuse_other_settings(options, [run])
+
+
+def test_second_sweep_of_the_same_runs_is_refused(tmp_path, capsys):
+    arguments = ["gmlp_n4_32", "--out", str(tmp_path / "out"), "--runs", str(tmp_path / "runs")]
+    with alone(tmp_path / "runs"):
+        assert load_app("compare").main(arguments) == 1
+    assert "another process is at work here" in capsys.readouterr().err
+
+
+def test_runs_that_a_table_loses_are_told(runs, tmp_path):
+    path = tmp_path / "results.csv"
+    assert left_out(path, []) == []
+    rows = write_results(runs, path, COSTS)
+    assert left_out(path, rows) == []
+    assert left_out(path, rows[:3]) == ["b-0.5-seed0", "a-seed1", "b-seed1", "a-0.5-seed1"]
+
+
+def test_recipe_of_a_row_tells_what_was_set_otherwise():
+    settings = {"recipe": "quick", "seed": 3, "epochs": 2, "ema": 0.05, "precision": "float32"}
+    settings["augmentation"] = {"flip": True, "mixup": 0.3}
+    assert describe(settings) == "quick, precision=float32, mixup=0.3"
+    assert describe({}) == ""
+
+
+def test_latency_is_that_of_the_model_as_it_was_trained(tmp_path):
+    (run,) = plan(["resmlp_n4_32"], [0], [1.0], tmp_path)
+    finished(run, 0.5)
+    with pytest.raises(ValueError, match=r"neither model\.keras nor a recipe\.json"):
+        comparison._stand_in(run)
+    (run.directory / "model.keras").write_text("a model")
+    for folded in (False, True):
+        with zipfile.ZipFile(run.directory / "model.tflite", "w") as archive:
+            archive.writestr("card.json", json.dumps({"folded": folded}))
+            archive.writestr("labels.txt", "a")
+        with comparison._model_folder(run) as directory:
+            assert (directory == run.directory) is not folded
+            assert (directory / "model.keras").read_text() == "a model"
+            assert (directory / "model.tflite").exists() is not folded

@@ -9,7 +9,12 @@ from numpy_reference import dense, layer_norm, part, softmax
 from PIL import Image
 
 from keras_gmlp import FeedForwardOnly, MLPMixer, ResMLP, ResNet, ViT, aMLP, fold, gMLP, pictures
-from keras_gmlp.interpretation import attention_maps, confusion, spatial_filters
+from keras_gmlp.interpretation import (
+    NotApplicableError,
+    attention_maps,
+    confusion,
+    spatial_filters,
+)
 
 TINY = {"dim": 8, "depth": 2, "input_shape": (8, 12, 3), "patch_size": 4, "classes": 3}
 
@@ -63,6 +68,15 @@ def test_filters_leave_out_the_class_token():
     assert kernel.shape == (7, 5)
     found = spatial_filters(model)["block_0"]
     np.testing.assert_array_equal(found.reshape(5, 6).T, kernel[1:])
+
+
+def test_filters_of_a_class_token_are_left_out():
+    model = gMLP(hidden_dim=12, class_token=True, **TINY)
+    kernel = np.arange(49.0).reshape(7, 7)  # row: token that is read, column: that is made
+    model.get_layer("block_1").gate.spatial.kernel.assign(kernel)
+    found = spatial_filters(model)["block_1"]
+    assert found.shape == (6, 2, 3)
+    np.testing.assert_array_equal(found[0], [[8, 15, 22], [29, 36, 43]])
 
 
 def test_vit_shows_what_its_class_token_attends_to():
@@ -124,7 +138,7 @@ def test_confusion_by_hand():
     ],
 )
 def test_what_a_family_does_not_have(function, model, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(NotApplicableError, match=message):
         function(model())
 
 
@@ -163,6 +177,12 @@ def test_app_draws_what_applies(run, capsys):
         str(run / "pictures" / f"{name}.png") for name in ("attention", "confusion", "mistakes")
     ]
     assert "no filters" in error
+
+
+def test_app_tells_tokens_that_are_not_there(run, capsys):
+    gMLP(8, 1, 12, input_shape=(8, 8, 1), patch_size=4, classes=10).save(run / "model.keras")
+    assert load_app("visualize").main([str(run), "--tokens", "4"]) == 1
+    assert "tokens must be in [0, 4); received [4]" in capsys.readouterr().err
 
 
 def test_app_with_an_image_needs_no_data(run, capsys, tmp_path):

@@ -195,9 +195,11 @@ def test_resmlp_has_no_norm_that_needs_statistics():
     assert type(tiny("resmlp").get_layer("norm")) is Affine
 
 
-def test_mixer_hidden_sizes_by_default():
+def test_hidden_sizes_by_default():
     block = tiny("mixer").get_layer("block_0")
     assert (block.token_hidden_dim, block.hidden_dim) == (4, 32)
+    block = tiny("ff_only", token_hidden_dim=None).get_layer("block_0")
+    assert (block.token_hidden_dim, block.hidden_dim) == (4 * 5, 32)  # a class token too
     block = tiny("mixer", token_hidden_dim=5, channel_hidden_dim=6).get_layer("block_0")
     assert (block.token_hidden_dim, block.hidden_dim) == (5, 6)
 

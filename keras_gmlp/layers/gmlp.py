@@ -18,9 +18,9 @@ class SpatialGatingUnit(layers.Layer):
     - `"split"` (the paper's best, and the default): `Z1 * f(Z2)`, where Z1 and Z2 are the two
       halves of the channels.
 
-    W starts near zero. b starts at one where the projection gates, so that at first
-    `s(Z) = Z` (or `Z1`) and the block is a plain feed-forward block; it starts at zero where the
-    projection is a summand, for the same reason.
+    W starts near zero. b starts at one where the projection gates and at zero where it is a
+    summand, so that at first `s(Z) = Z` (or `Z1`) and the block is a plain feed-forward block. With
+    `"linear"` b starts at zero too: the branch gives next to nothing, the block is the identity.
 
     Args:
         gating: one of the four above.

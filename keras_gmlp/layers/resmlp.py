@@ -40,7 +40,7 @@ class LayerScale(layers.Layer):
     """Scales each channel of a branch by a learned number that starts small.
 
     Args:
-        initial_value: 0.1 for up to 18 blocks, 1e-5 for 24, 1e-6 for more.
+        initial_value: the paper takes 0.1 for up to 18 blocks, 1e-5 for 24, 1e-6 for more.
 
     Input and output shape: `(..., dim)`.
 
