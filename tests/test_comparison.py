@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from argparse import Namespace
 
 import pytest
 from load_app import APPS, load_app
@@ -237,7 +238,8 @@ def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsy
     monkeypatch.setattr(comparison, "measure_costs", lambda runs, report: {})
     (tmp_path / "train.py").write_text(STAND_IN)
     compare = load_app("compare")
-    monkeypatch.setattr(compare, "recipe_of", lambda options, seed: (RECIPES["quick"], None))
+    none = Namespace(weights=None, patch_window=None, backend=None, image_size=None)
+    monkeypatch.setattr(compare, "recipe_of", lambda options, seed: (RECIPES["quick"], none))
     compare.TRAIN = tmp_path / "train.py"
     arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--seeds", "0", "1", "2", "--epochs", "1"]
     assert compare.main(arguments) == 1
