@@ -22,9 +22,8 @@ _NORMS = (
     ("blocks.{}.norm1", "block_{}/norm1", "norm"),
     ("blocks.{}.norm2", "block_{}/norm2", "norm"),
 )
-_TOKENS = (
+_TOKEN = (
     ("cls_token", "class_token/token", "array"),
-    ("pos_embed", "position/embedding", "array"),
     ("patch_embed.proj", "stem/projection", "convolution"),
     ("norm", "norm", "norm"),
     ("head", "head", "dense"),
@@ -90,7 +89,8 @@ TABLES = {
     },
     TransformerBlock: {
         "timm": (
-            *_TOKENS,
+            *_TOKEN,
+            ("pos_embed", "position/embedding", "array"),
             *_NORMS,
             ("blocks.{}.attn.qkv", "block_{}/attention", "qkv"),
             ("blocks.{}.attn.proj", "block_{}/attention/attention_output", "heads"),
@@ -124,7 +124,8 @@ TABLES = {
     },
     FeedForwardOnlyBlock: {
         "release": (
-            *_TOKENS,
+            *_TOKEN,
+            ("pos_encoding", "position/embedding", "grid positions"),
             *_NORMS,
             ("blocks.{}.mlp1.fc1", "block_{}/expand", "dense"),
             ("blocks.{}.mlp1.fc2", "block_{}/shrink", "dense"),

@@ -139,7 +139,7 @@ def test_queries_come_first_then_keys_then_values():
     ("change", "message"),
     [
         (lambda a: a.pop("norm.bias"), r"has no norm\.bias \(1 in all\)"),
-        (lambda a: a.update(extra=np.ones(3)), r"beside what the model knows extra \(1 in all\)"),
+        (lambda a: a.update(extra=np.ones(3)), r"has extra \(1 in all\), which gmlp has not"),
         (
             lambda a: a.update({"head.weight": np.ones((5, 8))}),
             r"head\.weight has shape \(5, 8\), which does not fit head/kernel \(8, 3\)",
@@ -168,6 +168,41 @@ def test_same_size_in_another_shape_is_refused():
         load_arrays(model, arrays)
 
 
+def test_turned_matrix_is_refused():
+    model = FAMILIES["vit"](**TINY)
+    arrays = random_arrays(model, "timm")
+    arrays["blocks.0.attn.qkv.weight"] = arrays["blocks.0.attn.qkv.weight"].T.copy()
+    with pytest.raises(ValueError, match=r"qkv\.weight has shape \(8, 24\), which does not fit"):
+        load_arrays(model, arrays)
+
+
+def test_release_of_feed_forward_only_has_its_positions_on_a_grid():
+    model = FAMILIES["ff_only"](**TINY)
+    arrays = random_arrays(model, "release")
+    grid, first = (arrays[f"pos_encoding.{name}"] for name in ("pos_embed", "cls_pos_embed"))
+    assert (grid.shape, first.shape) == ((1, 8, 2, 2), (1, 1, 8))
+    load_arrays(model, arrays)
+    embedding = to_numpy(model.get_layer("position").embedding)
+    np.testing.assert_array_equal(embedding[0, 0], first[0, 0])
+    np.testing.assert_array_equal(embedding[0, 3], grid[0, :, 1, 0])  # second row, first column
+
+
+@pytest.mark.parametrize("family", ["gmlp", "deit"])
+def test_head_may_be_missing_whole_where_it_is_not_needed(family):
+    model = FAMILIES[family](**TINY)
+    heads = [w for w in model.weights if w.path.startswith("head")]
+    arrays = random_arrays(model, "timm")
+    bare = {name: a for name, a in arrays.items() if not name.startswith("head")}
+    with pytest.raises(ValueError, match=r"has no head\.bias"):
+        load_arrays(model, bare)
+    assert load_arrays(model, bare, headless=True) is False
+    assert not any(to_numpy(weight).any() for weight in heads)
+    with pytest.raises(ValueError, match=r"has no head\.weight"):
+        load_arrays(model, {**bare, "head.bias": arrays["head.bias"]}, headless=True)
+    assert load_arrays(model, arrays, headless=True) is True
+    assert all(to_numpy(weight).any() for weight in heads)
+
+
 def test_deeper_checkpoint_is_refused():
     arrays = random_arrays(FAMILIES["gmlp"](**{**TINY, "depth": 3}), "timm")
     with pytest.raises(ValueError, match=r"blocks\.2\..*, \.\.\. \(10 in all\)"):
@@ -176,7 +211,7 @@ def test_deeper_checkpoint_is_refused():
 
 def test_other_family_is_refused():
     arrays = random_arrays(FAMILIES["mixer"](**TINY), "timm")
-    with pytest.raises(ValueError, match="as resmlp expects"):
+    with pytest.raises(ValueError, match=r"which resmlp needs\. Are they of another preset"):
         load_arrays(FAMILIES["resmlp"](**TINY), arrays)
     with pytest.raises(ValueError, match="No published weights are known for plain"):
         load_arrays(keras.Sequential([keras.layers.Dense(3)], name="plain"), arrays)
