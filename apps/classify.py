@@ -18,7 +18,8 @@ examples:
   apps/classify.py 7.png --model runs/gmlp_n4_32-digits
   apps/classify.py cat.jpg --model hf-hub:timm/gmlp_s16_224.ra3_in1k
 
-exit codes: 0 all images classified, 1 an image or the model could not be read, 2 wrong usage
+exit codes: 0 all images classified, 1 an image or the model could not be read, 2 wrong usage,
+130 stopped with Ctrl-C
 """
 
 
@@ -44,12 +45,22 @@ def parse(arguments):
 
 def main(arguments=None):
     options = parse(arguments)
+    try:
+        return classify(options)
+    except KeyboardInterrupt:
+        print("\nclassify: stopped.", file=sys.stderr)
+        return 130
+
+
+def classify(options):
     # After the arguments, so that --help answers at once.
+    from keras_gmlp.checkpoints import HUB
     from keras_gmlp.images import find_images
     from keras_gmlp.inference import load
 
+    from_hub = options.model.startswith(HUB)  # whose progress is for the eyes
     try:
-        with silence():
+        with contextlib.nullcontext() if from_hub else silence():
             classifier = load(options.model)
     except (ValueError, ImportError) as error:
         return _fail(error)

@@ -17,7 +17,7 @@ examples:
 
 Into a folder: model.keras, which carries class names and pre-processing; classify with it
 (apps/classify.py --model FOLDER) or train it further (apps/train.py --weights FOLDER).
-exit codes: 0 done, 1 failure, 2 wrong usage
+exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
 
 
@@ -35,7 +35,7 @@ def parse(arguments):
     parser.add_argument(
         "--out",
         metavar="FOLDER|FILE",
-        help="default: runs/NAME of the source; a model that is there is kept",
+        help="default: runs/NAME of the source; what is there already is kept",
     )
     parser.add_argument("--image-size", type=int, metavar="PIXELS", help="default: the source's")
     parser.add_argument("--json", action="store_true", help="print what was done as JSON")
@@ -50,6 +50,9 @@ def main(arguments=None):
     options = parse(arguments)
     try:
         done = convert(options)
+    except KeyboardInterrupt:
+        print("\nconvert: stopped.", file=sys.stderr)
+        return 130
     except (ValueError, TypeError, OSError, RuntimeError) as error:
         print(f"convert: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
@@ -72,9 +75,12 @@ def convert(options):
 
     at_size = f"_{options.image_size}px" if options.image_size else ""
     path = Path(options.out or f"runs/{short_name(options.source)}{at_size}")
-    if path.suffix in (".pth", ".pt", ".npz", ".bin"):
+    if path.suffix in (".pth", ".pt", ".npz", ".bin", ".tflite", ".onnx"):
         raise ValueError(f"{path}: expected a folder, a .keras or a .safetensors file to write.")
-    if path.suffix != ".safetensors":
+    if path.suffix == ".safetensors":
+        if path.exists():
+            raise ValueError(f"{path}: is there already; give another --out.")
+    else:
         path = path if path.suffix == ".keras" else path / "model.keras"
         if path.exists() or path.with_name("recipe.json").exists():
             raise ValueError(f"{path.parent}: holds a model already; give another --out.")

@@ -87,7 +87,7 @@ def run(options):
     dataset = None
     if name and not options.no_check:
         shape = recipe.get("image_shape") or inference.load(directory / "model.keras").image_shape
-        dataset = data.load(name, tuple(shape[:2]), options.data_dir)
+        dataset = data.load(name, tuple(shape[:2]), options.data_dir, shape[2])
     report = (lambda text: None) if options.json else lambda text: print(text, flush=True)
     return export_run(
         directory,

@@ -20,7 +20,7 @@ examples:
   apps/resize.py runs/vit --sizes 40 --images 1000 --json
 
 To train on at a size: apps/train.py --weights RUN --data NAME --image-size 48 --patch-window 6
-exit codes: 0 done, 1 failure, 2 wrong usage
+exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
 
 
@@ -47,6 +47,9 @@ def main(arguments=None):
     options = parse(arguments)
     try:
         rows = list(measure(options))
+    except KeyboardInterrupt:
+        print("\nresize: stopped.", file=sys.stderr)
+        return 130
     except (ValueError, RuntimeError, OSError) as error:
         print(f"resize: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
@@ -67,11 +70,11 @@ def measure(options):
     name = read_json(Path(options.run) / "recipe.json", {}).get("data")
     if name is None:
         raise ValueError(f"{options.run}: no recipe.json tells its data; give a run's folder.")
-    own = source.model.input_shape[1]
+    own, channels = source.model.input_shape[1], source.model.input_shape[3]
     if not options.json:
         print("pixels    window  resampled      fresh")
     for size in [own, *(size for size in options.sizes if size != own)]:
-        dataset = data.load(name, (size, size), options.data_dir)
+        dataset = data.load(name, (size, size), options.data_dir, channels)
         row = measure_at(size, source, dataset, options.images or -1)
         if not options.json:
             shown = (f"{100 * row[key]:.2f} %" if key in row else "-" for key in KINDS)
@@ -90,6 +93,8 @@ def measure_at(size, source, dataset, images):
 
     arguments = {"input_shape": dataset.image_shape}
     model, transfer = source.adapt(dataset.labels, **arguments)
+    if transfer.fresh:
+        raise ValueError(f"{source.origin}: the model's classes are not those of {dataset.name}.")
     row = {"pixels": size, "resampled": accuracy(model)}
     window = scaled_window(source.model, size)
     if window:

@@ -202,7 +202,7 @@ def run(options, recipe, out):
     preset = source.preset if source else options.model
     shape = source.model.input_shape[1:] if source else presets.lookup(preset)[1]["input_shape"]
     size = (options.image_size, options.image_size) if options.image_size else shape[:2]
-    dataset = data.load(options.data, size, options.data_dir)
+    dataset = data.load(options.data, size, options.data_dir, shape[2] if source else None)
     if options.fraction < 1:
         dataset = data.first_part(dataset, options.fraction)
     keras.utils.set_random_seed(recipe.seed)

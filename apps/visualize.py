@@ -130,7 +130,8 @@ def test_images(options, directory, classifier):
     name = options.data or read_json(directory / "recipe.json", {}).get("data")
     if not name:
         raise ValueError(f"{directory}: no recipe.json that names the data; give --data.")
-    dataset = data.load(name, classifier.image_shape[:2], options.data_dir)
+    shape = classifier.image_shape
+    dataset = data.load(name, shape[:2], options.data_dir, shape[2])
     if tuple(dataset.labels) != tuple(classifier.labels):
         raise ValueError(f"{directory}: the model's classes are not those of {name}.")
     return *data.arrays(dataset), dataset.labels

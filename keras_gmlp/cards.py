@@ -14,8 +14,9 @@ CARD, LABELS = "card.json", "labels.txt"
 
 def members(model, labels=None, facts=None):
     """The card's members, a dict from their names to their text; see `write_card`."""
-    labels = labels or map(str, range(model.output_shape[-1]))
     facts = {"image_shape": list(model.input_shape[1:]), "pixels": [0, 255], **(facts or {})}
+    if not labels:
+        labels, facts["named"] = map(str, range(model.output_shape[-1])), False
     return {LABELS: "\n".join(labels) + "\n", CARD: json.dumps(facts)}
 
 

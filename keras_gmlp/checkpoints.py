@@ -1,5 +1,6 @@
 """Published weights as files: from a path or a hub name to arrays by their names."""
 
+import argparse
 import dataclasses
 import json
 import pickle
@@ -25,6 +26,7 @@ class Described:
         crop: part of the picture's shorter side that is kept; see `images.read_image`.
         interpolation: see `images.read_image`.
         labels: class names.
+        pool: what the head reads, `"token"` or `"avg"`.
     """
 
     architecture: str | None = None
@@ -34,6 +36,7 @@ class Described:
     crop: float | None = None
     interpolation: str | None = None
     labels: tuple[str, ...] | None = None
+    pool: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,17 +84,22 @@ def read_checkpoint(source):
                 f"{source}: no such file; expected {', '.join(SUFFIXES)} or {HUB}NAME."
             )
         config = path.with_name("config.json")
-    arrays = _read(path, source)
-    return Checkpoint(_unwrapped(arrays, source), _described(Path(config)), source)
+    return Checkpoint(_read(path, source), _described(Path(config)), source)
 
 
 def _described(path):
     """Reads timm's config.json, of which older ones hold everything at the top."""
-    if not path.exists():
+    if not path.is_file():
         return Described()
     try:
         config = json.loads(path.read_text())
         values = {**config, **(config.get("pretrained_cfg") or {})}
+        arguments = config.get("model_args") or {}
+        if arguments.get("img_size"):  # which was built otherwise than the architecture is
+            channels, *_ = values.get("input_size") or (3,)
+            size = arguments["img_size"]
+            sides = list(size) if isinstance(size, list) else [size, size]
+            values["input_size"] = [arguments.get("in_chans", channels), *sides]
         mode = values.get("crop_mode", "center")
         if mode != "center":
             raise ValueError(f"crop_mode {mode!r} is not known, 'center' is")
@@ -115,16 +123,16 @@ def _described(path):
             crop=crop,
             interpolation=interpolation,
             labels=tuple(map(str, labels)) if labels else None,
+            pool=config.get("global_pool"),
         )
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError, OSError) as error:
         raise ValueError(f"{path}: not as timm writes it ({error}).") from None
 
 
 def short_name(source):
     """A name for what is made from a source: its file's or folder's, or the hub's last part."""
-    name = str(source).rstrip("/").rpartition("/")[2]
     if str(source).startswith(HUB):
-        return name.partition("@")[0]
+        return str(source).partition("@")[0].rstrip("/").rpartition("/")[2]
     path = Path(source)
     if path.suffix not in (*SUFFIXES, ".keras"):
         return path.resolve().name
@@ -176,17 +184,11 @@ def _from_hub(source):
 
 
 def _read(path, source):
+    """A file's state dict, float32 arrays by their names."""
+    if path.suffix not in SUFFIXES:
+        raise ValueError(f"{source}: unknown kind of file; expected one of {', '.join(SUFFIXES)}.")
     try:
-        if path.suffix == ".safetensors":
-            from safetensors.numpy import load_file
-
-            return load_file(path)
-        if path.suffix in (".pth", ".pt", ".bin"):
-            return _read_pickle(path)
-        if path.suffix == ".npz":
-            # Opened here, since NumPy leaves a damaged file open.
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return dict(arrays)
+        return _unwrapped(_load(path))
     except ImportError as error:
         extra = "convert" if path.suffix == ".safetensors" else "torch"
         raise ValueError(f"{source}: {error}; install it: pip install -e '.[{extra}]'") from None
@@ -200,19 +202,29 @@ def _read(path, source):
     except Exception as error:  # each reader raises errors of its own for a damaged file
         reason = " ".join(str(error).split())[:160]
         raise ValueError(f"{source}: damaged or of another kind ({reason}).") from None
-    raise ValueError(f"{source}: unknown kind of file; expected one of {', '.join(SUFFIXES)}.")
 
 
-def _read_pickle(path):
+def _load(path):
+    """What a file holds, code excepted."""
+    if path.suffix == ".safetensors":
+        from safetensors.numpy import load_file
+
+        return load_file(path)
+    if path.suffix == ".npz":
+        # Opened here, since NumPy leaves a damaged file open.
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return dict(arrays)
     import torch
 
-    return torch.load(path, map_location="cpu", weights_only=True)
+    # timm's and DeiT's training scripts put their arguments beside the weights.
+    with torch.serialization.safe_globals([argparse.Namespace]):
+        return torch.load(path, map_location="cpu", weights_only=True)
 
 
-def _unwrapped(arrays, source):
+def _unwrapped(arrays):
     """The state dict alone, where a training script has wrapped it, as float32 arrays."""
     if not isinstance(arrays, dict):
-        raise ValueError(f"{source}: holds a {type(arrays).__name__} and no state dict.")
+        raise ValueError(f"a {type(arrays).__name__} and no state dict")
     for key in ("state_dict_ema", "model_ema", "state_dict", "model"):
         if isinstance(arrays.get(key), dict):
             arrays = arrays[key]
@@ -220,7 +232,7 @@ def _unwrapped(arrays, source):
     found = {}
     for name, array in arrays.items():
         if not hasattr(array, "shape") or not isinstance(name, str):
-            raise ValueError(f"{source}: {name} is no array of weights; expected a state dict.")
+            raise ValueError(f"{name} is no array of weights; expected a state dict")
         if hasattr(array, "detach"):
             array = array.detach().float().numpy()
         found[name.removeprefix("module.")] = np.asarray(array, "float32")

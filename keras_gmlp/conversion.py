@@ -133,6 +133,11 @@ def links(model, dialect):
     ]
 
 
+def every_link(model):
+    """The links to checkpoints in all of the family's dialects."""
+    return [link for dialect in _tables(model) for link in links(model, dialect)]
+
+
 def _tables(model):
     for layer in model.layers:
         for block, tables in TABLES.items():

@@ -42,14 +42,16 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
 
     Raises:
         ValueError: the file is missing, cannot be read, is empty, damaged, no image, or larger
-            than `MAX_PIXELS` (the message is one line that starts with the path); an unknown
-            interpolation.
+            than `MAX_PIXELS`, or would be once it is scaled (the message is one line that starts
+            with the path); an unknown interpolation or a crop out of its range.
     """
     height, width, channels = image_shape
     if interpolation not in INTERPOLATIONS:
         raise ValueError(
             f"interpolation must be one of {', '.join(INTERPOLATIONS)}; received {interpolation!r}."
         )
+    if crop is not None and not (isinstance(crop, int | float) and 0 < crop <= 1):
+        raise ValueError(f"crop must be in (0, 1]; received {crop!r}.")
     resampling = Image.Resampling[interpolation.upper()]
     try:
         with Image.open(path, formats=FORMATS) as image:
@@ -77,7 +79,13 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
     if crop is None:
         image = ImageOps.fit(image, (width, height), resampling)
     else:
-        image = _scaled_and_cropped(image, (width, height), crop, resampling)
+        scaled = _cover(image.size, (width, height), crop)
+        if scaled[0] * scaled[1] > MAX_PIXELS:
+            raise ValueError(
+                f"{path}: {image.width} by {image.height} is too thin: scaled it would have more "
+                f"than {MAX_PIXELS:,} pixels. Cut it first."
+            )
+        image = _scaled_and_cropped(image, scaled, (width, height), resampling)
     return np.asarray(image).reshape(image_shape)
 
 
@@ -104,13 +112,18 @@ def find_images(path):
     return found
 
 
-def _scaled_and_cropped(image, size, crop, resampling):
-    """As torchvision's Resize and CenterCrop do it, to the pixel."""
+def _cover(own, size, crop):
+    """The size, as torchvision's Resize counts it, in which a picture covers `size / crop`."""
     least = [math.floor(side / crop) for side in size]
     # The side that is smaller for its target becomes it; the other follows, rounded down.
-    tight = 0 if least[0] * image.height >= least[1] * image.width else 1
-    scaled = [int(least[tight] * side / image.size[tight]) for side in image.size]
+    tight = 0 if least[0] * own[1] >= least[1] * own[0] else 1
+    scaled = [int(least[tight] * side / own[tight]) for side in own]
     scaled[tight] = least[tight]
+    return scaled
+
+
+def _scaled_and_cropped(image, scaled, size, resampling):
+    """As torchvision's Resize and CenterCrop do it, to the pixel."""
     image = image.resize(scaled, resampling)
     left, top = (round((have - want) / 2) for have, want in zip(scaled, size, strict=True))
     return image.crop((left, top, left + size[0], top + size[1]))

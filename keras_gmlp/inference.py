@@ -190,6 +190,10 @@ def _published(source):
     from keras_gmlp import pretrained  # which loads models of ours from here
 
     found = pretrained.load(source)
+    if found.headless:
+        raise ValueError(
+            f"{source}: has no head to classify with; train one with apps/train.py --weights."
+        )
     return _of_keras(found.model, Path(source), {**found.preparation, "labels": found.labels})
 
 
@@ -234,8 +238,9 @@ def _classifier(logits, shape, classes, path, card, model=None):
     labels, beside = card.get("labels"), path.parent / "labels.txt"
     if labels is None and beside.exists():
         labels = beside.read_text().splitlines()
-    named = labels is not None and len(labels) == classes
-    labels = tuple(labels) if named else tuple(map(str, range(classes)))
+    fitting = labels is not None and len(labels) == classes
+    named = fitting and card.get("named", True)
+    labels = tuple(labels) if fitting else tuple(map(str, range(classes)))
     preparation = {name: card[name] for name in ("crop", "interpolation") if card.get(name)}
     return Classifier(logits, tuple(shape), labels, path, preparation, model, named)
 

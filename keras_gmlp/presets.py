@@ -94,8 +94,8 @@ def build(preset, weights=None, **overrides):
         preset: a key of `PRESETS`, for example `"gmlp_n4_32"`.
         weights: to begin with, as `pretrained.load` takes them: a name on the Hugging Face hub
             (`"hf-hub:timm/gmlp_s16_224.ra3_in1k"`), a file of published weights, a `.keras` file
-            or a run's folder. For another image size they are resized, for other classes the head
-            starts afresh.
+            or a run's folder. For another image size they are resized, for another number of
+            classes the head starts afresh.
         **overrides: arguments of the model that take the place of the preset's, for example
             `classes=5` or `input_shape=(64, 64, 3)`.
 

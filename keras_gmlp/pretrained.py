@@ -1,6 +1,7 @@
 """Models that begin with weights: published ones, or those of a model of ours."""
 
 import dataclasses
+import math
 from pathlib import Path
 
 import keras
@@ -9,12 +10,12 @@ import numpy as np
 from keras_gmlp import inference, presets
 from keras_gmlp.cards import read_card, write_card
 from keras_gmlp.checkpoints import HUB, SUFFIXES, is_published, read_checkpoint, write_checkpoint
-from keras_gmlp.conversion import load_arrays, to_arrays
+from keras_gmlp.conversion import every_link, learned_weights, load_arrays, to_arrays
 from keras_gmlp.files import replacing
-from keras_gmlp.interpretation import find_stem
-from keras_gmlp.layers import PatchEmbedding
+from keras_gmlp.interpretation import find_stem, token_grid
+from keras_gmlp.layers import ClassToken, PatchEmbedding
 from keras_gmlp.published_names import ARCHITECTURES
-from keras_gmlp.resizing import transfer
+from keras_gmlp.resizing import TOKEN_AXES, transfer
 from keras_gmlp.training import in_float32
 
 # The part of a picture that published weights were tested on, where no config.json says it.
@@ -33,6 +34,7 @@ class Pretrained:
         labels: class names in the order of the logits, or `None` where the source has none.
         preparation: how pictures are cut to size, arguments of `images.read_image`.
         origin: where the weights came from.
+        headless: whether the source has no head, so that the model's is fresh.
     """
 
     model: keras.Model
@@ -40,6 +42,7 @@ class Pretrained:
     labels: tuple[str, ...] | None
     preparation: dict
     origin: str
+    headless: bool = False
 
     def adapt(self, labels=None, **overrides):
         """Builds the preset anew for another image or other classes, and moves the weights there.
@@ -68,14 +71,20 @@ class Pretrained:
                 f"shape {shape} were asked for."
             )
         model = presets.build(self.preset, **arguments)
+        known = labels is None or tuple(labels) == self.labels
         try:
-            moved = transfer(self.model, model, head=labels is None or tuple(labels) == self.labels)
+            moved = transfer(self.model, model, head=known and not self.headless)
         except ValueError as error:
             raise ValueError(f"{self.origin}: {error}") from None
         return model, moved
 
     def save(self, path):
-        """Writes a `.keras` file that carries the class names and the preparation."""
+        """Writes a `.keras` file that carries the class names and the preparation.
+
+        Raises:
+            ValueError: the source has no head.
+        """
+        self._refuse_headless()
         model = in_float32(self.model)
         with replacing(path) as temporary:
             model.save(temporary)
@@ -89,12 +98,20 @@ class Pretrained:
         model.safetensors and timm knows the architecture; `load` reads both always.
 
         Raises:
-            ValueError: a model of a kind that nobody publishes.
+            ValueError: a model of a kind that nobody publishes, one that is not the preset as it
+                stands, so that nobody could load it, or one without a head.
         """
+        self._refuse_headless()
         height, width, channels = self.model.input_shape[1:]
         ours = _arguments(self.model)
         if "patch_window" in ours:
             raise ValueError(f"{self.origin}: published models have no patch_window.")
+        sizes = {"input_shape": ours["input_shape"], "classes": ours["classes"]}
+        if _shapes(presets.build(self.preset, **sizes)) != _shapes(self.model):
+            raise ValueError(
+                f"{self.origin}: is not {self.preset} as it stands in the presets but of other "
+                "sizes, which a published file could not tell."
+            )
         arrays = to_arrays(self.model)
         described = {
             "input_size": [channels, height, width],
@@ -115,6 +132,12 @@ class Pretrained:
         }
         config |= {"label_names": list(self.labels)} if self.labels else {}
         write_checkpoint(path, arrays, config)
+
+    def _refuse_headless(self):
+        if self.headless:
+            raise ValueError(
+                f"{self.origin}: has no head; train one with apps/train.py --weights first."
+            )
 
 
 def load(source, preset=None):
@@ -149,8 +172,8 @@ def _published(source, preset):
     preset = preset or stated
     if preset is None:
         raise ValueError(
-            f"{source}: no config.json says what these weights are of; name the preset, for "
-            "example gmlp_s16_224."
+            f"{source}: no config.json of timm's says what these weights are of; name the preset, "
+            "for example gmlp_s16_224."
         )
     if stated in presets.PRESETS and stated != preset:
         raise ValueError(
@@ -162,13 +185,53 @@ def _published(source, preset):
     arguments = {name: value for name, value in arguments.items() if value is not None}
     classes = _head_size(checkpoint.arrays) or own["classes"]
     model = presets.build(preset, classes=classes, **arguments)
-    load_arrays(model, checkpoint.arrays, source)
+    if config.image_shape is None:
+        shape = _own_shape(model, checkpoint.arrays)
+        if shape != model.input_shape[1:]:
+            model = presets.build(preset, classes=classes, **{**arguments, "input_shape": shape})
+    by_token = any(layer.name == "class_token" for layer in model.layers)
+    if config.pool is not None and (config.pool == "token") != by_token:
+        raise ValueError(
+            f"{source}: config.json says that the head reads {config.pool!r}; that of {preset} "
+            f"reads {'the class token' if by_token else 'the mean over tokens'}."
+        )
+    has_head = load_arrays(model, checkpoint.arrays, source, headless=True)
     labels = config.labels
     if labels is None or len(labels) != classes:
         labels = imagenet_labels() if classes == 1000 else None
     crop = config.crop or CROP.get(family.__name__, OTHER_CROP)
     preparation = {"crop": crop, "interpolation": config.interpolation or "bicubic"}
-    return Pretrained(model, preset, labels, preparation, str(source))
+    labels = labels if has_head else None
+    return Pretrained(model, preset, labels, preparation, str(source), headless=not has_head)
+
+
+def _own_shape(model, arrays):
+    """The shape of the square images that published weights are of, by their number of tokens."""
+    height, width, channels = model.input_shape[1:]
+    leading = sum(isinstance(layer, ClassToken) for layer in model.layers)
+    at_tokens = {  # one number, or one vector, for each token: by path, its axis
+        f"{layer.name}/{path}": axes.index("writes")
+        for layer in model.layers
+        for block, weights in TOKEN_AXES.items()
+        if isinstance(layer, block)
+        for path, axes in weights.items()
+        if axes in (("writes",), (None, "writes", None))
+    }
+    for link in every_link(model):
+        if link.ours[0] not in at_tokens or not set(link.theirs) <= set(arrays):
+            continue
+        try:
+            found = link.forward([arrays[name] for name in link.theirs], None)[0]
+            side = math.isqrt(found.shape[at_tokens[link.ours[0]]] - leading)
+        except (ValueError, IndexError):  # of another number of axes, which is refused later
+            continue
+        patch = height // token_grid(model)[0]
+        return (side * patch, side * patch, channels)
+    return (height, width, channels)
+
+
+def _shapes(model):
+    return {path: tuple(weight.shape) for path, weight in learned_weights(model).items()}
 
 
 def _lookup(preset, source):
@@ -192,7 +255,15 @@ def _ours(source, preset):
             "file or the folder of a run."
         )
     found = inference.load(path)
-    preset = preset or read_card(path).get("preset") or found.model.name
+    stated = read_card(path).get("preset") or found.model.name
+    if preset is None and stated not in presets.PRESETS:
+        raise ValueError(
+            f"{source}: is of no preset ({stated!r}), and only those can be taken on: build the "
+            "model with keras_gmlp.build or apps/train.py, or name the preset that it is."
+        )
+    if preset is not None and stated in presets.PRESETS and stated != preset:
+        raise ValueError(f"{source}: these weights are of {stated}, not {preset}.")
+    preset = preset or stated
     _lookup(preset, source)
     labels = found.labels if found.named else None
     return Pretrained(found.model, preset, labels, found.preparation, str(source))

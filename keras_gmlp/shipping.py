@@ -65,17 +65,18 @@ def export_run(
         formats = [name for name, lack in lacks.items() if not lack]
     report(f"exporting {', '.join(formats)}")
     model = fold(source.model) if folded else source.model
-    paths = export(model, directory, formats, source.labels, card, calibration, tflite_batch)
+    labels = source.labels if source.named else None
+    paths = export(model, directory, formats, labels, card, calibration, tflite_batch)
     if data is None:
         return {}
     report("checking against the Keras model on the test images")
-    images, labels = arrays(data)
+    images, truth = arrays(data)
     expected = np.concatenate([source.logits(chunk) for chunk in _chunks(images)])
     exports = metrics.setdefault("exports", {})
-    exports["keras"] = {"accuracy": round(float(np.mean(expected.argmax(-1) == labels)), 6)}
+    exports["keras"] = {"accuracy": round(float(np.mean(expected.argmax(-1) == truth)), 6)}
     for name, path in paths.items():
         batch = tflite_batch if path.suffix == ".tflite" else 1
-        found = check(path, images, expected, labels, batch)
+        found = check(path, images, expected, truth, batch)
         if folded:
             found |= {"folded": True, "parameters": model.count_params()}
             found |= _gain(name, path, source, batch, calibration)

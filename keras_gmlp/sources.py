@@ -35,7 +35,7 @@ def name_of(name):
     return str(path) if path.is_dir() and name != "digits" else str(name)
 
 
-def load(name, image_size=None, data_dir=None):
+def load(name, image_size=None, data_dir=None, channels=None):
     """Opens a data set.
 
     Args:
@@ -46,6 +46,8 @@ def load(name, image_size=None, data_dir=None):
         image_size: `(height, width)` that all images are resized to (scaled to cover it, centre
             cropped). Defaults to the size of the set's images, or to 224 where they vary.
         data_dir: where TFDS keeps its sets. Defaults to TFDS' own, `$TFDS_DATA_DIR`.
+        channels: 3 for colour, of which grey images get three equal parts, or 1 for grey. Defaults
+            to the set's own; pictures of folders are read in colour.
 
     Returns:
         An `ImageData`.
@@ -53,6 +55,10 @@ def load(name, image_size=None, data_dir=None):
     Raises:
         ValueError: no such set or folder, or one without images and classes.
     """
+    return _with_channels(_open(name, image_size, data_dir), channels)
+
+
+def _open(name, image_size, data_dir):
     if name == "digits":
         return _digits(image_size)
     path = Path(os.path.expanduser(name))
@@ -84,6 +90,26 @@ def first_part(data, fraction):
         raise ValueError(f"fraction must be in (0, 1]; received {fraction}.")
     samples = max(1, round(fraction * int(data.train.cardinality())))
     return dataclasses.replace(data, train=data.train.take(samples))
+
+
+def _with_channels(data, channels):
+    if channels in (None, data.image_shape[-1]):
+        return data
+    if channels not in (1, 3):
+        raise ValueError(f"channels must be 1 or 3; received {channels!r}.")
+    import tensorflow as tf
+
+    def grey(image):  # as Pillow weighs them, in whole numbers
+        parts = tf.cast(image, tf.int32) * [19595, 38470, 7471]
+        return tf.cast((tf.reduce_sum(parts, -1, keepdims=True) + 2**15) // 2**16, tf.uint8)
+
+    change = tf.image.grayscale_to_rgb if channels == 3 else grey
+    train, test = (
+        split.map(lambda image, label: (change(image), label), tf.data.AUTOTUNE)
+        for split in (data.train, data.test)
+    )
+    shape = (*data.image_shape[:2], channels)
+    return dataclasses.replace(data, image_shape=shape, train=train, test=test)
 
 
 def _digits(image_size):

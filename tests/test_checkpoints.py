@@ -1,5 +1,6 @@
 """Published weights as files: what is read, and what is refused in one line."""
 
+import argparse
 import json
 import pickle
 
@@ -47,6 +48,7 @@ def test_safetensors_with_a_config_beside(tmp_path):
         lambda t: t,
         lambda t: {"state_dict": t, "epoch": 3},
         lambda t: {"model": t, "optimizer": {"lr": 0.1}},
+        lambda t: {"state_dict": {}, "state_dict_ema": t, "args": argparse.Namespace(lr=0.1)},
         lambda t: {f"module.{name}": array for name, array in t.items()},
     ],
 )
@@ -201,6 +203,13 @@ def test_config_of_another_file_is_not_overwritten(tmp_path):
     assert not (tmp_path / "b.safetensors").exists()
 
 
+def test_model_arguments_in_a_config_count(tmp_path):
+    safetensors.save_file(ARRAYS, tmp_path / "model.safetensors")
+    config = {"architecture": "a", "model_args": {"img_size": 48, "in_chans": 1}, **CFG}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert read_checkpoint(tmp_path / "model.safetensors").config.image_shape == (48, 48, 1)
+
+
 def test_weights_without_names_are_refused(tmp_path):
     torch.save({0: torch.ones(2)}, tmp_path / "model.pth")
     fails(tmp_path / "model.pth", "no array of weights")
@@ -210,6 +219,7 @@ def test_weights_without_names_are_refused(tmp_path):
     ("source", "name"),
     [
         ("hf-hub:timm/gmlp_s16_224.ra3_in1k@main", "gmlp_s16_224.ra3_in1k"),
+        ("hf-hub:timm/gmlp_s16_224.ra3_in1k@refs/pr/1", "gmlp_s16_224.ra3_in1k"),
         ("runs/gmlp_n4_32-cifar10/", "gmlp_n4_32-cifar10"),
         ("weights/mixer.npz", "mixer"),
         ("downloads/resmlp/model.safetensors", "resmlp"),

@@ -26,6 +26,23 @@ def fails(match, *arguments, **options):
     return str(error.value)
 
 
+def test_grey_becomes_colour_and_colour_grey(tmp_path):
+    plain = data.load("digits")
+    grey, _ = samples(plain.test)
+    coloured = data.load("digits", channels=3)
+    assert coloured.image_shape == (8, 8, 3)
+    np.testing.assert_array_equal(samples(coloured.test)[0], grey.repeat(3, axis=-1))
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 3), "uint8")
+    for name in ("a", "b"):
+        for i in range(5):
+            (tmp_path / name).mkdir(exist_ok=True)
+            Image.fromarray(pixels).save(tmp_path / name / f"{i}.png")
+    image = samples(data.load(str(tmp_path), (8, 8), channels=1).test)[0][0]
+    np.testing.assert_array_equal(image[..., 0], np.asarray(Image.fromarray(pixels).convert("L")))
+    with pytest.raises(ValueError, match="channels must be 1 or 3; received 4"):
+        data.load("digits", channels=4)
+
+
 def test_digits():
     digits = data.load("digits")
     assert digits.labels == tuple("0123456789")

@@ -74,6 +74,20 @@ def test_any_size_and_aspect(tmp_path, size, shape):
     assert near(pixels, (9, 99, 199) if shape[2] == 3 else 83.5, 0 if shape[2] == 3 else 0.6)
 
 
+@pytest.mark.parametrize("crop", ["0.9", -0.5, 0, 1.5])
+def test_crop_out_of_its_range(tmp_path, crop):
+    path = save(Image.new("RGB", (4, 4)), tmp_path / "a.png")
+    with pytest.raises(ValueError, match=r"crop must be in \(0, 1\]; received"):
+        read_image(path, (4, 4, 3), crop)
+
+
+def test_thin_picture_that_scaling_would_blow_up(tmp_path):
+    path = save(Image.new("L", (1, 50_000)), tmp_path / "thin.png")
+    with pytest.raises(ValueError, match=r"thin\.png: 1 by 50000 is too thin"):
+        read_image(path, (224, 224, 3), crop=0.875)
+    assert read_image(path, (224, 224, 3)).shape == (224, 224, 3)
+
+
 @pytest.mark.parametrize(("size", "border"), [((300, 100), (75, 0)), ((100, 300), (0, 75))])
 def test_crops_around_the_centre(tmp_path, size, border):
     image = ImageOps.expand(Image.new("RGB", size, GREEN), border, RED)

@@ -13,9 +13,12 @@ from sklearn.datasets import load_sample_image
 
 import keras_gmlp
 from keras_gmlp import inference, pretrained
+from keras_gmlp.conversion import to_arrays
 from keras_gmlp.images import read_image
 from keras_gmlp.pretrained import Pretrained
 from keras_gmlp.published_names import ARCHITECTURES
+
+safetensors = pytest.importorskip("safetensors.numpy")
 
 LABELS = tuple("abcdefghij")
 MLPS = ["gmlp_s16_224", "mixer_b16_224", "resmlp_12_224", "resmlp_24_224", "resmlp_36_224"]
@@ -124,7 +127,7 @@ def described(published, tmp_path, **config):
 @pytest.mark.parametrize(
     ("source", "preset", "message"),
     [
-        (bare, None, "no config.json says what these weights are of"),
+        (bare, None, "no config.json of timm's says what these weights are of"),
         (bare, "mixer_s16_224", r"has no blocks\.6\."),
         (bare, "gmlp_n4_32", "has no blocks"),
         (bare, "mixer_n4_33", "Did you mean 'mixer_n4_32'"),
@@ -138,6 +141,11 @@ def described(published, tmp_path, **config):
             "mixer_n4_32",
             "config.json says that these weights are of vit_ti16_224, not mixer_n4_32",
         ),
+        (
+            lambda p, t: described(p, t, architecture="mixer_n4_32", global_pool="token"),
+            None,
+            "head reads 'token'; that of mixer_n4_32 reads the mean over tokens",
+        ),
         (lambda p, t: t / "none.keras", None, "no such model file"),
         (lambda p, t: t / "model.onnx", None, "expected hf-hub:NAME"),
     ],
@@ -150,10 +158,63 @@ def test_what_cannot_be_loaded_is_said_in_one_line(published, tmp_path, source, 
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_head_stays_only_where_the_names_are_known(ours):
+def test_head_stays_only_where_the_names_are_known(ours, tmp_path):
     nameless = dataclasses.replace(ours, labels=None)
-    assert nameless.adapt()[1].fresh == ()
-    assert nameless.adapt(tuple("0123456789"))[1].fresh == ("head/kernel", "head/bias")
+    nameless.save(tmp_path / "model.keras")
+    for found in (nameless, pretrained.load(tmp_path)):
+        assert found.labels is None
+        assert found.adapt()[1].fresh == ()
+        assert found.adapt(tuple("0123456789"))[1].fresh == ("head/kernel", "head/bias")
+    assert inference.load(tmp_path).labels == tuple("0123456789")
+
+
+def test_checkpoint_without_a_head_is_there_to_be_trained_on(ours, tmp_path):
+    path = tmp_path / "model.safetensors"
+    ours.save_published(path)
+    arrays = {n: a for n, a in safetensors.load_file(path).items() if not n.startswith("head")}
+    safetensors.save_file(arrays, path)
+    found = pretrained.load(path)
+    assert (found.headless, found.labels) == (True, None)
+    model, moved = found.adapt(("cat", "dog"))
+    assert moved.fresh == ("head/kernel", "head/bias")
+    kernel = "block_2/token_mlp/expand/kernel"
+    ours_there = {w.path: to_numpy(w) for w in ours.model.weights}
+    np.testing.assert_array_equal(
+        {w.path: to_numpy(w) for w in model.weights}[kernel], ours_there[kernel]
+    )
+    with pytest.raises(ValueError, match=r"has no head to classify with; train one"):
+        inference.load(path)
+    with pytest.raises(ValueError, match=r"has no head; train one"):
+        found.save(tmp_path / "model.keras")
+
+
+@pytest.mark.parametrize("preset", ["mixer_n4_32", "vit_n4_32", "gmlp_n4_32", "resmlp_n4_32"])
+def test_bare_weights_tell_the_size_of_their_images(tmp_path, preset):
+    model = keras_gmlp.build(preset, input_shape=(40, 40, 3), depth=1)
+    path = tmp_path / "bare.safetensors"
+    safetensors.save_file(to_arrays(model), path)
+    assert pretrained._own_shape(keras_gmlp.build(preset), to_arrays(model)) == (40, 40, 3)
+    with pytest.raises(ValueError, match=r"has no blocks\.1"):  # no deeper one for all that
+        pretrained.load(path, preset)
+    whole = keras_gmlp.build(preset, input_shape=(40, 40, 3))
+    safetensors.save_file(to_arrays(whole), path)
+    assert pretrained.load(path, preset).model.input_shape == (None, 40, 40, 3)
+
+
+def test_what_a_published_file_could_not_tell_is_not_written(tmp_path):
+    model = keras_gmlp.build("mixer_n4_32", patch_size=8)
+    with pytest.raises(ValueError, match="is not mixer_n4_32 as it stands"):
+        Pretrained(model, "mixer_n4_32", LABELS, {}, "here").save_published(tmp_path / "a.pth")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_of_another_preset_of_ours_are_refused(tmp_path):
+    keras_gmlp.build("gmlp_additive_n4_32", depth=1).save(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match="are of gmlp_additive_n4_32, not gmlp_linear_n4_32"):
+        pretrained.load(tmp_path, "gmlp_linear_n4_32")
+    keras_gmlp.gMLP(8, 1, 12, input_shape=(8, 8, 3), patch_size=4).save(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match=r"is of no preset \('gmlp'\)"):
+        pretrained.load(tmp_path)
 
 
 def test_file_without_names_has_none(ours, tmp_path):
@@ -270,6 +331,8 @@ def test_convert_there_and_back(ours, published, tmp_path, capsys):
     assert "holds a model already; give another --out" in capsys.readouterr().err
     again = tmp_path / "again" / "model.safetensors"
     assert convert([str(tmp_path / "run"), "--out", str(again)]) == 0
+    assert convert([str(tmp_path / "run"), "--out", str(again)]) == 1
+    assert "is there already; give another --out" in capsys.readouterr().err
     assert same_logits(pretrained.load(again).model, ours.model)
     larger = tmp_path / "larger.keras"
     assert convert([str(published), "--out", str(larger), "--image-size", "64"]) == 0

@@ -46,12 +46,21 @@ def test_each_size_is_a_row(run, capsys):
 def test_models_without_patches_and_with_wide_windows(tmp_path, capsys, preset, arguments, kinds):
     model = keras_gmlp.build(preset, input_shape=(8, 8, 1), classes=10, **arguments)
     model.save(tmp_path / "model.keras")
+    (tmp_path / "labels.txt").write_text("\n".join("0123456789"))
     (tmp_path / "recipe.json").write_text(json.dumps({"data": "digits"}))
     given = [str(tmp_path), "--sizes", "16", "--images", "20", "--json"]
     assert load_app("resize").main(given) == 0
     row = json.loads(capsys.readouterr().out)[1]
     assert set(row) - {"pixels", "patch_window"} == kinds
     assert row.get("patch_window", 12) == 12
+
+
+def test_model_of_other_classes_is_refused(run, tmp_path, capsys):
+    (tmp_path / "model.keras").write_bytes((run / "model.keras").read_bytes())
+    (tmp_path / "labels.txt").write_text("\n".join("abcdefghij"))
+    (tmp_path / "recipe.json").write_text(json.dumps({"data": "digits"}))
+    assert load_app("resize").main([str(tmp_path), "--sizes", "16", "--images", "20"]) == 1
+    assert "the model's classes are not those of digits" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
