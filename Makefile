@@ -19,8 +19,6 @@ web: $(VENV)/.installed $(LITERT)
 LONG := tests/test_comparison.py tests/test_apps.py tests/test_backends.py tests/test_conversion.py
 ON_EACH := tests/test_training.py tests/test_resnet.py tests/test_vision.py tests/layers \
 	tests/test_objective.py tests/test_interpretation.py tests/test_muon.py tests/test_finetuning.py
-# Tests run what XLA compiles a few times at most: its optimizations take longer than they save.
-test: export XLA_FLAGS := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
 PYTEST := $(RUN) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/.installed lint
