@@ -48,7 +48,8 @@ def parse(arguments):
     parser.add_argument("--out", metavar="DIR", help="default: runs/PRESET-DATA")
     parser.add_argument(
         "--recipe",
-        help="quick, standard, long, finetune, imagenet; default: quick, or finetune with weights",
+        help="quick, standard, long, finetune, resolution, imagenet; default: quick, or finetune "
+        "with weights; resolution takes weights to larger images of the same classes",
     )
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--batch-size", type=int)

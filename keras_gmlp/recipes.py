@@ -8,6 +8,7 @@ from keras_gmlp.augmentation import Augmentation
 from keras_gmlp.finetuning import LayerwiseAdamW
 from keras_gmlp.muon import MatrixMuon
 
+OPTIMIZERS = ("adamw", "muon", "sgd")
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 # Weights that decay would only shift: of norms, Affine and LayerScale, biases, tokens, positions.
 # At the end of the name: TensorFlow's is the whole path, in which a layer is called token_mlp.
@@ -21,8 +22,8 @@ class Recipe:
     Attributes:
         epochs: passes over the training split.
         batch_size: samples in a step.
-        optimizer: `"adamw"`, or `"muon"` (kernels by Muon, but the first's and the last's; these
-            and everything else by AdamW).
+        optimizer: `"adamw"`; `"muon"` (kernels by Muon, but the first's and the last's; these
+            and everything else by AdamW); or `"sgd"`, with a momentum of 0.9.
         learning_rate: at the end of the warm-up; a cosine takes it to 0.
         adam_ratio: of AdamW's learning rate to Muon's, for what Muon leaves to AdamW.
         warmup: share of the steps in which the learning rate grows linearly from 0.
@@ -73,8 +74,10 @@ class Recipe:
             )
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate must be above 0; received {self.learning_rate}.")
-        if self.optimizer not in ("adamw", "muon"):
-            raise ValueError(f"optimizer must be 'adamw' or 'muon'; received {self.optimizer!r}.")
+        if self.optimizer not in OPTIMIZERS:
+            raise ValueError(
+                f"optimizer must be one of {', '.join(OPTIMIZERS)}; received {self.optimizer!r}."
+            )
         if not 0 < self.layer_decay <= 1:
             raise ValueError(f"layer_decay must be in (0, 1]; received {self.layer_decay}.")
         if self.layer_decay < 1 and self.optimizer != "adamw":
@@ -135,6 +138,16 @@ RECIPES = {
         batch_size=64,
         learning_rate=1e-3,
         weight_decay=0.05,
+        precision="mixed_bfloat16",
+    ),
+    # To larger images of what the weights know, as ViT (appendix B.1.1) and MLP-Mixer do it: SGD,
+    # no decay, no smoothing. Of their rates, 0.003 to 0.06 for batches of 512, one between.
+    "resolution": Recipe(
+        epochs=8,
+        optimizer="sgd",
+        learning_rate=0.01,
+        weight_decay=0.0,
+        label_smoothing=0.0,
         precision="mixed_bfloat16",
     ),
     # "Pay Attention to MLPs", appendix A: ImageNet. 10,000 of 93,600 steps are warm-up.
@@ -202,6 +215,8 @@ def make_optimizer(recipe, total_steps):
             adam_weight_decay=recipe.weight_decay,
             **common,
         )
+    elif recipe.optimizer == "sgd":
+        optimizer = keras.optimizers.SGD(momentum=0.9, **common)
     elif recipe.layer_decay < 1:
         optimizer = LayerwiseAdamW(layer_decay=recipe.layer_decay, epsilon=1e-6, **common)
     else:

@@ -33,7 +33,7 @@ for name, model in models.items():
         weight.assign(keras.ops.convert_to_numpy(weight) + noise)
     path = f"{directory}/{name}-{keras.backend.backend()}"
     model.save(f"{path}.keras")
-    np.save(f"{path}.npy", model.predict(images, verbose=0))
+    np.save(f"{path}.npy", keras.ops.convert_to_numpy(model(images, training=False)))
 """
 
 LOAD = """

@@ -210,7 +210,9 @@ def test_model_that_does_not_fit_the_data(data, tmp_path):
 SHELL = {"dim": 8, "depth": 1, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 2}
 
 
-@pytest.mark.parametrize("settings", [{}, {"optimizer": "muon"}, {"layer_decay": 0.5}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"optimizer": "muon"}, {"optimizer": "sgd"}, {"layer_decay": 0.5}]
+)
 def test_kernels_alone_decay_in_every_family(settings):
     models = [
         keras_gmlp.gMLP(hidden_dim=12, **SHELL),
@@ -245,7 +247,17 @@ def test_schedule_warms_up_and_ends_at_zero():
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("optimizer", "sgd"), ("epochs", 0), ("ema", 1.0), ("warmup", -0.1)]
+    ("field", "value"),
+    [
+        ("optimizer", "adam"),
+        ("epochs", 0),
+        ("ema", 1.0),
+        ("warmup", -0.1),
+        ("stochastic_depth", 1.5),
+        ("weight_decay", -1.0),
+        ("clip_norm", 0.0),
+        ("adam_ratio", 0.0),
+    ],
 )
 def test_recipe_out_of_range(field, value):
     with pytest.raises(ValueError, match=field):
@@ -253,7 +265,7 @@ def test_recipe_out_of_range(field, value):
 
 
 def test_named_recipes():
-    assert set(RECIPES) == {"quick", "standard", "long", "finetune", "imagenet"}
+    assert set(RECIPES) == {"quick", "standard", "long", "finetune", "resolution", "imagenet"}
     imagenet = RECIPES["imagenet"]
     assert (imagenet.epochs, imagenet.batch_size, imagenet.learning_rate) == (300, 4096, 1e-3)
     assert (imagenet.weight_decay, imagenet.clip_norm, imagenet.label_smoothing) == (0.05, 1.0, 0.1)
