@@ -13,11 +13,15 @@ from pathlib import Path
 EPILOG = """\
 examples:
   apps/train.py                                        a gMLP on handwritten digits, a minute
-  apps/train.py --data cifar10 --recipe standard       CIFAR-10, about two hours on one core
+  apps/train.py --data cifar10 --recipe standard       CIFAR-10, about three hours on one core
   apps/train.py --data my_photos/ --image-size 64      a folder with one folder for each class
   apps/train.py --recipe long --set mixup=0.2          a recipe with one setting changed
   apps/train.py --weights saved_models/gmlp_n4_32-cifar10 --data my_photos/
                                                        begin with a trained model
+
+recipes: quick (12 epochs), standard (36, with MixUp and CutMix), long (300, for a GPU), finetune
+(12, from weights), resolution (8, from weights to larger images), imagenet (300, the gMLP paper's).
+All but --precision float32 compute in bfloat16, which is slow on a CPU without AMX or AVX512-BF16.
 
 A run that was stopped or killed goes on when the same command is given again, without --restart.
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
@@ -44,7 +48,12 @@ def parse(arguments):
         metavar="NAME|FOLDER",
         help="digits (bundled), a TensorFlow Datasets name, or a folder; default: %(default)s",
     )
-    parser.add_argument("--data-dir", metavar="DIR", help="of TensorFlow Datasets")
+    parser.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        help="where TensorFlow Datasets keeps its sets; default: "
+        "$TFDS_DATA_DIR or ~/tensorflow_datasets",
+    )
     parser.add_argument("--out", metavar="DIR", help="default: runs/PRESET-DATA")
     parser.add_argument(
         "--recipe",
@@ -62,9 +71,9 @@ def parse(arguments):
         default=[],
         metavar="NAME=VALUE",
         dest="settings",
-        help="any other setting of the recipe: weight_decay=0.05, optimizer=adamw, mixup=0.3, "
-        "cutmix=0.3, rand_augment=0.4, cutout=0.4, ema=0.05, stochastic_depth=0.1, "
-        "layer_decay=0.75, ...",
+        help="any other setting of the recipe: weight_decay=0.05, optimizer=adamw, flip=0 (for "
+        "letters and signs), mixup=0.3, cutmix=0.3, rand_augment=0.4, cutout=0.4, ema=0.05, "
+        "stochastic_depth=0.1, layer_decay=0.75, ...",
     )
     parser.add_argument("--image-size", type=int, metavar="PIXELS", help="default: the model's")
     parser.add_argument(

@@ -41,6 +41,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "shell",
         "shipping",
         "sources",
+        "status_line",
         "tflite",
         "training",
         "vision",
@@ -48,6 +49,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     ],
     submod_attrs={
         "presets": ["PRESETS", "build"],
+        "inference": ["load_model"],
         "layers": ["fold"],
         "resnet": ["ResNet"],
         "shell": ["image_classifier"],

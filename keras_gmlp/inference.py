@@ -165,12 +165,29 @@ def _onnx(path, threads):
     return _classifier(logits, image.shape[1:], outputs[0].shape[-1], path, card)
 
 
-def _keras(path):
+def load_model(path, compile=True):  # noqa: A002 (Keras' name of it)
+    """Loads a `.keras` file, as `keras.saving.load_model` does once it knows the layers of here.
+
+    Args:
+        path: of the file.
+        compile: with the optimizer and the loss that the model was saved with.
+
+    Returns:
+        A `keras.Model`.
+
+    Raises:
+        ValueError: no such file, or it is damaged; or Keras has no backend. One line.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file.")
     try:
         import keras
 
+        import keras_gmlp.finetuning  # registers, as the others do, what the file names
         import keras_gmlp.layers
-        import keras_gmlp.objective  # noqa: F401 (registers what the file names)
+        import keras_gmlp.muon
+        import keras_gmlp.objective  # noqa: F401
     except ImportError as error:
         raise ValueError(
             f"{path}: a .keras file needs Keras and its backend ({error}); install one, such as "
@@ -178,9 +195,13 @@ def _keras(path):
         ) from None
 
     try:
-        model = keras.saving.load_model(path, compile=False)
+        return keras.saving.load_model(path, compile=compile)
     except Exception as error:  # Keras raises what its file readers raise, of every kind
         raise _damaged(path, error) from None
+
+
+def _keras(path):
+    model = load_model(path, compile=False)
     if len(model.input_shape) != 4 or len(model.output_shape) != 2:
         raise _no_classifier(path)
     return _of_keras(model, path, read_card(path))

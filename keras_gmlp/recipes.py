@@ -109,7 +109,7 @@ RECIPES = {
         weight_decay=0.1,
         precision="mixed_bfloat16",
     ),
-    # A nano model in about two hours on one core. With crop and flip alone it would learn the
+    # A nano model in about three hours on one core. With crop and flip alone it would learn the
     # training images by heart: 16 epochs of CIFAR-10 gave 90.8 % on them and 81.0 % on the others.
     # RandAugment and cutout as well leave it behind in so few epochs: ten of them and three of crop
     # and flip, with the learning rate going to 0, gave 77.2 %, less than crop and flip alone.

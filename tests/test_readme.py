@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 import keras_gmlp
 from keras_gmlp import data, pretrained
@@ -23,7 +22,8 @@ def test_training_example(tmp_path, monkeypatch):
     images, labels = next(names["digits"].test.batch(360).as_numpy_iterator())
     found = names["model"].predict(images, verbose=0).argmax(-1)
     assert (found == labels).mean() > 0.9
-    assert (tmp_path / "digits.keras").exists()
+    again = keras_gmlp.load_model("digits.keras")
+    assert (again.predict(images, verbose=0).argmax(-1) == found).all()
 
 
 def test_weights_example(monkeypatch):
@@ -52,9 +52,9 @@ def test_folder_example(tmp_path, monkeypatch):
 def test_classifying_example(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "saved_models").symlink_to(ROOT / "saved_models")
-    Image.new("RGB", (50, 40), "green").save("cat.jpg")
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
     exec(CLASSIFYING, {})
-    assert capsys.readouterr().out.count("0.") == 3  # three labels, each with its probability
+    assert capsys.readouterr().out.startswith("[('cat', 0.8")
 
 
 def test_every_file_it_names_is_there():
