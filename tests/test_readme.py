@@ -19,7 +19,7 @@ def test_training_example(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {}
     exec(TRAINING, names)
-    images, labels = next(names["digits"].test.batch(360).as_numpy_iterator())
+    images, labels = next(names["images"].test.batch(360).as_numpy_iterator())
     found = names["model"].predict(images, verbose=0).argmax(-1)
     assert (found == labels).mean() > 0.9
     again = keras_gmlp.load_model("digits.keras")
