@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from load_app import load_app
 
-from keras_gmlp import gMLP
+from keras_gmlp import gMLP, status_line
 from keras_gmlp.benchmark import models
 from keras_gmlp.benchmark.models import Model
 from keras_gmlp.benchmark.report import COLUMNS
@@ -108,13 +108,13 @@ def test_end_to_end(run, tmp_path, capsys):
 def test_ctrl_c_ends_all_workers(tmp_path, monkeypatch, capsys):
     app, children = load_app("benchmark"), []
 
-    class Interrupting(app.Progress):
+    class Interrupting(status_line.StatusLine):
         def show(self, text):
             if "round 2 of" in text:
                 children.extend(children_of(os.getpid()))
                 signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(app, "Progress", Interrupting)
+    monkeypatch.setattr(status_line, "StatusLine", Interrupting)
     monkeypatch.setattr(models, "prepare", lambda *given: MODEL)
     before = children_of(os.getpid())
     arguments = ["gmlp_n4_32", "--only", "tflite", "--threads", "1"]
