@@ -14,17 +14,20 @@ demo: $(VENV)/.installed
 web: $(VENV)/.installed $(LITERT)
 	@$(RUN) apps/serve.py --port $(PORT)
 
-# What computes runs on each backend, the rest on one. The longest files come first, so that no
-# process is left alone with one at the end.
-LONG := tests/test_comparison.py tests/test_apps.py tests/test_backends.py tests/test_conversion.py
+# What computes runs on each backend, the rest on one.
 ON_EACH := tests/test_training.py tests/test_resnet.py tests/test_vision.py tests/layers \
 	tests/test_objective.py tests/test_interpretation.py tests/test_muon.py tests/test_finetuning.py
-PYTEST := $(RUN) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+# Tests compile many small models, some of them alike, and run each a few times.
+JAX := KERAS_BACKEND=jax \
+	JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.pytest_cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2 \
+	XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+# One thread to a process: theirs would wait for one another.
+PYTEST := OMP_NUM_THREADS=1 $(RUN) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/.installed lint
 	@$(MAKE) --silent $(LITERT) || echo "make test: goes on without LiteRT.js and the page's tests"
-	KERAS_BACKEND=tensorflow $(PYTEST) $(LONG) $(ON_EACH) tests
-	KERAS_BACKEND=jax $(PYTEST) $(ON_EACH)
+	KERAS_BACKEND=tensorflow $(PYTEST)
+	$(JAX) $(PYTEST) $(ON_EACH)
 	KERAS_BACKEND=torch $(PYTEST) tests/test_export.py $(ON_EACH)
 
 lint: $(VENV)/.installed

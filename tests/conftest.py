@@ -10,6 +10,15 @@ from keras_gmlp.benchmark.runtimes import import_timm
 
 pytest.register_assert_rewrite("check_layer")
 
+# A file is run whole by one of the processes. These begin first, so that none of them keeps one
+# process at work after the others have finished.
+LONGEST = ["test_training", "test_export", "test_apps", "test_comparison", "test_backends"]
+
+
+def pytest_collection_modifyitems(items):
+    rank = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(LONGEST)))
+
 
 @pytest.fixture(scope="session")
 def timm():

@@ -178,7 +178,9 @@ def test_all_formats_from_jax(tmp_path, images):
     model.save(tmp_path / "model.keras")
     np.save(tmp_path / "images.npy", images)
     program = [sys.executable, "-c", FROM_JAX, str(tmp_path)]
-    subprocess.run(program, env={**os.environ, "KERAS_BACKEND": "jax"}, check=True)
+    flags = "--xla_backend_optimization_level=0"  # each is compiled to run once
+    environment = {**os.environ, "KERAS_BACKEND": "jax", "XLA_FLAGS": flags}
+    subprocess.run(program, env=environment, check=True)
     expected = model.predict(images, verbose=0)
     for name, file in FORMATS.items():
         found = check(tmp_path / file, images, expected, expected.argmax(-1))
