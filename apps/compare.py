@@ -19,6 +19,7 @@ examples:
   apps/compare.py gmlp_n4_32 --data cifar10 --fractions 0.1 0.25 0.5 1
   apps/compare.py gmlp_n4_32 mixer_n4_32 --jobs 2   two at once, half the cores each
   apps/compare.py gmlp_n4_32 --data cifar10 -- --set mixup=0.2        what follows goes to train.py
+  apps/compare.py gmlp_n4_32 vit_n4_32 --seeds 0 1 2 --no-train       of these, what is there
 
 Writes OUT/results.csv (one row a run), OUT/results.md and charts; runs that apps/export.py has
 exported get a table of what that cost. To stay in the table a run needs its recipe.json,
@@ -54,7 +55,9 @@ def parse(arguments):
     )
     parser.add_argument("--retry", action="store_true", help="try runs again that failed before")
     parser.add_argument("--json", action="store_true", help="print the table's rows as JSON")
-    parser.add_argument("--no-train", action="store_true", help="table and charts of what is there")
+    parser.add_argument(
+        "--no-train", action="store_true", help="table and charts of those runs that are there"
+    )
     options = parser.parse_args(own)
     options.passed = passed
     options.command = " ".join(["apps/compare.py", *map(shlex.quote, arguments)])
@@ -88,7 +91,11 @@ def compare(parser, options):
     runs = plan(options.presets, options.seeds, options.fractions, options.runs)
     try:
         refuse_other_settings(options, runs)
-        if not options.no_train:
+        if options.no_train:
+            runs = [run for run in runs if run.begun or run.failed]
+            if not runs:
+                raise ValueError(f"{options.runs} has none of these runs; leave out --no-train")
+        else:
             with alone(options.runs):  # a second sweep would train the same runs over one another
                 Sweep(options, runs).work()
         return report(options, runs)

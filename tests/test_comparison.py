@@ -269,6 +269,17 @@ def test_complete_run_with_other_settings_is_not_taken_for_what_was_asked(tmp_pa
     assert error.count("\n") == 1
 
 
+def test_table_of_those_runs_that_are_there(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(comparison, "measure_costs", lambda runs, report: {})
+    arguments = ["gmlp_n4_32", "vit_n4_32", "--seeds", "0", "1", "--out", str(tmp_path)]
+    there = Run("vit_n4_32", 1, 1.0, tmp_path / "runs")
+    finished(there, 0.5)
+    (there.directory / "recipe.json").write_text("{}")
+    assert load_app("compare").main([*arguments, "--no-train", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["preset"], row["seed"]) for row in rows] == [("vit_n4_32", 1)]
+
+
 @pytest.mark.parametrize(
     ("begun", "now", "reason"),
     [
@@ -284,7 +295,7 @@ def test_run_that_was_begun_otherwise_is_not_gone_on_with(tmp_path, capsys, begu
     (run.directory / "recipe.json").write_text(json.dumps(begun))
     arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--epochs", "2", "--no-train", *now]
     assert load_app("compare").main(arguments) == 1
-    assert "1 of 1 runs are not done" in capsys.readouterr().err
+    assert "has none of these runs; leave out --no-train" in capsys.readouterr().err
     (run.directory / "checkpoint" / "000001.weights.h5").touch()
     assert load_app("compare").main(arguments) == 1
     assert reason in capsys.readouterr().err
