@@ -7,6 +7,7 @@ import io
 import math
 import re
 import shutil
+import statistics
 from pathlib import Path
 
 import keras
@@ -251,14 +252,15 @@ def _finish(model, data, directory, images, averaged):
     with open(directory / "history.csv", newline="") as file:
         history = list(csv.DictReader(file))
     visualization.draw_curves(history, directory / "curves.png", directory.name, averaged)
-    seconds = sum(float(row["seconds"]) for row in history)
+    seconds = [float(row["seconds"]) for row in history]
     return {
         "test_accuracy": accuracy,
         "train_accuracy": train_accuracy,
         "test_loss": loss,
         "parameters": model.count_params(),
         "epochs": len(history),
-        "seconds": round(seconds, 1),
-        # An epoch may take less than what its row can tell.
-        "images_per_second": round(images * len(history) / max(seconds, 0.01), 1),
+        "seconds": round(sum(seconds), 1),
+        # The median leaves out what the first epoch compiles and an epoch in which the machine had
+        # other work. An epoch may take less than what its row can tell.
+        "images_per_second": round(images / max(statistics.median(seconds), 0.01), 1),
     }

@@ -67,6 +67,9 @@ def test_run_leaves_everything(run):
     assert metrics == json.loads((directory / "metrics.json").read_text())
     assert (directory / "labels.txt").read_text() == "dark\nbright\n"
     assert [row["epoch"] for row in history(directory)] == ["0", "1", "2", "3"]
+    _, shorter, longer, _ = sorted(float(row["seconds"]) for row in history(directory))
+    median = max((shorter + longer) / 2, 0.01)
+    assert metrics["images_per_second"] == pytest.approx(32 / median, rel=0.01)
     recipe = json.loads((directory / "recipe.json").read_text())
     assert (recipe["preset"], recipe["data"], recipe["augmentation"]["mixup"]) == (
         "tiny",
