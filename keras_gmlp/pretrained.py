@@ -210,12 +210,12 @@ def _own_shape(model, arrays):
     height, width, channels = model.input_shape[1:]
     leading = sum(isinstance(layer, ClassToken) for layer in model.layers)
     at_tokens = {  # one number, or one vector, for each token: by path, its axis
-        f"{layer.name}/{path}": axes.index("writes")
+        f"{layer.name}/{path}": next(i for i, kind in enumerate(axes) if kind)
         for layer in model.layers
         for block, weights in TOKEN_AXES.items()
         if isinstance(layer, block)
         for path, axes in weights.items()
-        if axes in (("writes",), (None, "writes", None))
+        if axes in (("writes",), (None, "stands", None))
     }
     for link in every_link(model):
         if link.ours[0] not in at_tokens or not set(link.theirs) <= set(arrays):

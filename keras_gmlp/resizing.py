@@ -20,7 +20,7 @@ from keras_gmlp.layers import (
 )
 
 # What lies along each axis of the weights that have tokens on one: "reads" where the weight is
-# multiplied by the tokens of an image, "writes" where it makes tokens or stands at them.
+# multiplied by the tokens of an image, "writes" where it makes tokens, "stands" where it is theirs.
 TOKEN_AXES = {
     GMLPBlock: {"gate/spatial/kernel": ("reads", "writes"), "gate/spatial/bias": ("writes",)},
     ResMLPBlock: {"spatial/kernel": ("reads", "writes"), "spatial/bias": ("writes",)},
@@ -31,13 +31,13 @@ TOKEN_AXES = {
         "token_mlp/shrink/bias": ("writes",),
     },
     FeedForwardOnlyBlock: {
-        "norm2/gamma": ("writes",),
-        "norm2/beta": ("writes",),
+        "norm2/gamma": ("stands",),
+        "norm2/beta": ("stands",),
         "token_mlp/expand/kernel": ("reads", None),
         "token_mlp/shrink/kernel": (None, "writes"),
         "token_mlp/shrink/bias": ("writes",),
     },
-    PositionEmbedding: {"embedding": (None, "writes", None)},
+    PositionEmbedding: {"embedding": (None, "stands", None)},
 }
 
 
@@ -58,8 +58,10 @@ def transfer(source, target, head=True):
     """Copies a model's weights to one for another image size or with other classes.
 
     A matrix W over tokens becomes `U W D`, where D brings an image's tokens to the old grid and U
-    brings the answer to the new one: a constant input keeps its output, whatever the size. A stem
-    with another window reads it resampled to the old one.
+    brings the answer to the new one: a constant input keeps its output, whatever the size. The one
+    that leads to the larger grid interpolates, the other is its pseudo-inverse, which undoes it, as
+    "FlexiViT" (https://arxiv.org/abs/2212.08013) resizes the kernels of patches: so does a stem
+    with another window here. Resampled both ways, what a filter reads would be blurred.
 
     Args:
         source: a `keras.Model` of this package.
@@ -140,11 +142,12 @@ def _token_matrices(source, target):
     if old == new:
         return {}
     leading = sum(isinstance(layer, ClassToken) for layer in target.layers)
-    reading, writing = (
-        reduce(_join, [np.ones((1, 1))] * leading, resample(a, b))
-        for a, b in ((new, old), (old, new))
+    pairs = [_there_and_back(*sizes) for sizes in zip(old, new, strict=True)]
+    writing, reading, standing = (
+        reduce(_join, [np.ones((1, 1))] * leading, matrix)
+        for matrix in (*(np.kron(*axes) for axes in zip(*pairs, strict=True)), resample(old, new))
     )
-    by_kind = {"reads": reading.T, "writes": writing, None: None}
+    by_kind = {"reads": reading.T, "writes": writing, "stands": standing, None: None}
     return {
         f"{layer.name}/{path}": [by_kind[kind] for kind in axes]
         for layer in target.layers
@@ -159,8 +162,16 @@ def _window_matrices(source, target):
     old, new = (find_stem(model, PatchEmbedding) for model in (source, target))
     if old is None or new is None or old.patch_size != new.patch_size or old.window == new.window:
         return {}
-    reading = _resample_axis(new.window, old.window).T
+    reading = _there_and_back(old.window, new.window)[1].T
     return {f"{new.name}/projection/kernel": [reading, reading, None, None]}
+
+
+def _there_and_back(old, new):
+    """The matrices that bring an axis to its new size and to its old one."""
+    if new < old:
+        return _there_and_back(new, old)[::-1]
+    there = _resample_axis(old, new)
+    return there, np.linalg.pinv(there)
 
 
 def _join(below, above):
