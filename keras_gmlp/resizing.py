@@ -142,10 +142,10 @@ def _token_matrices(source, target):
     if old == new:
         return {}
     leading = sum(isinstance(layer, ClassToken) for layer in target.layers)
-    pairs = [_there_and_back(*sizes) for sizes in zip(old, new, strict=True)]
+    rows, columns = (_there_and_back(*sizes) for sizes in zip(old, new, strict=True))
+    grids = *map(np.kron, rows, columns), resample(old, new)
     writing, reading, standing = (
-        reduce(_join, [np.ones((1, 1))] * leading, matrix)
-        for matrix in (*(np.kron(*axes) for axes in zip(*pairs, strict=True)), resample(old, new))
+        reduce(_join, [np.ones((1, 1))] * leading, grid) for grid in grids
     )
     by_kind = {"reads": reading.T, "writes": writing, "stands": standing, None: None}
     return {

@@ -8,7 +8,7 @@ import pytest
 
 from keras_gmlp.benchmark.runtimes import import_timm
 
-pytest.register_assert_rewrite("check_layer")
+pytest.register_assert_rewrite("check_layer", "other_backend")
 
 # A file is run whole by one of the processes. These begin first, so that none of them keeps one
 # process at work after the others have finished.

@@ -1,11 +1,8 @@
 """What holds between backends: each in a process of its own, since Keras fixes it at import."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from other_backend import run_under
 
 BACKENDS = ("tensorflow", "jax", "torch")
 
@@ -48,16 +45,6 @@ for path in sorted(directory.glob("*.keras")):
 """
 
 
-def run(program, backend, *arguments):
-    environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "2"}
-    if backend == "jax":  # which compiles what each runs once
-        environment["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
-
-
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """Models saved under each backend, with their logits."""
@@ -65,14 +52,14 @@ def saved(tmp_path_factory):
     images = np.random.default_rng(1).integers(0, 256, (10, 8, 8, 3), "uint8")
     np.save(directory / "images.npy", images)
     for backend in BACKENDS:
-        run(SAVE, backend, directory)
+        run_under(backend, SAVE, directory)
     return directory
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_model_of_any_backend_loads(saved, backend):
-    rows = [line.split() for line in run(LOAD, backend, saved).splitlines()]
+    rows = [line.split() for line in run_under(backend, LOAD, saved).splitlines()]
     assert len(rows) == 9 * len(BACKENDS)
     assert {name: float(d) for name, d in rows if float(d) > 1e-3} == {}
     spread = [np.ptp(np.load(path)) for path in saved.glob("*-*.npy")]
@@ -92,7 +79,7 @@ def test_jax_needs_no_tensorflow():
         "model.fit(np.zeros((4, 8, 8, 3)), np.zeros(4, 'int32'), verbose=0)\n"
         "print(model.output_shape)"
     )
-    assert run(program, "jax").strip() == "(None, 2)"
+    assert run_under("jax", program).strip() == "(None, 2)"
 
 
 def test_importing_the_package_imports_no_framework():
@@ -100,4 +87,4 @@ def test_importing_the_package_imports_no_framework():
         "import sys, keras_gmlp\n"
         "print([m for m in ('keras', 'tensorflow', 'jax', 'torch') if m in sys.modules])"
     )
-    assert run(program, "tensorflow").strip() == "[]"
+    assert run_under("tensorflow", program).strip() == "[]"

@@ -1,14 +1,12 @@
 """Every export against the model it came from, on every backend."""
 
 import json
-import os
-import subprocess
-import sys
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from other_backend import run_under
 
 import keras_gmlp
 from keras_gmlp import inference
@@ -177,10 +175,7 @@ def test_all_formats_from_jax(tmp_path, images):
     model = random_model("amlp")
     model.save(tmp_path / "model.keras")
     np.save(tmp_path / "images.npy", images)
-    program = [sys.executable, "-c", FROM_JAX, str(tmp_path)]
-    flags = "--xla_backend_optimization_level=0"  # each is compiled to run once
-    environment = {**os.environ, "KERAS_BACKEND": "jax", "XLA_FLAGS": flags}
-    subprocess.run(program, env=environment, check=True)
+    run_under("jax", FROM_JAX, tmp_path)
     expected = model.predict(images, verbose=0)
     for name, file in FORMATS.items():
         found = check(tmp_path / file, images, expected, expected.argmax(-1))

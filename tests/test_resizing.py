@@ -192,12 +192,13 @@ def test_wider_window_sees_in_an_enlarged_patch_what_the_patch_was():
     redraw_weights(source)
     target = gMLP(hidden_dim=12, input_shape=(24, 24, 3), patch_window=6, **TINY)
     transfer(source, target)
-    old, new = (to_numpy(m.get_layer("stem").projection.kernel) for m in (source, target))
-    patch = np.random.default_rng(0).uniform(0, 1, (3, 4, 4)).astype("float32")
+    patch = np.random.default_rng(0).uniform(0, 255, (3, 4, 4)).astype("float32")
     larger = [np.asarray(Image.fromarray(c).resize((6, 6), Image.BICUBIC)) for c in patch]
-    np.testing.assert_allclose(
-        np.einsum("cij,ijcd->d", np.stack(larger), new),
-        np.einsum("cij,ijcd->d", patch, old),
-        rtol=1e-4,
-        atol=1e-5,
+    small, large = np.zeros((1, 16, 16, 3), "float32"), np.zeros((1, 24, 24, 3), "float32")
+    small[0, 4:8, 4:8] = np.moveaxis(patch, 0, -1)  # where the token (1, 1) looks
+    large[0, 7:13, 7:13] = np.moveaxis(np.stack(larger), 0, -1)  # and (2, 2), with its margin
+    before, after = (
+        to_numpy(keras.Model(m.input, m.get_layer("stem").output)(image))
+        for m, image in ((source, small), (target, large))
     )
+    np.testing.assert_allclose(after[0, 2 * 6 + 2], before[0, 1 * 4 + 1], rtol=1e-4, atol=1e-4)
