@@ -3,12 +3,13 @@
 
 import argparse
 import json
-import os
 import shlex
 import shutil
 import sys
 import tempfile
 from pathlib import Path
+
+from console import guarded, import_tensorflow
 
 DEFAULT = "saved_models/gmlp_n4_32-cifar10"
 BATCHES, THREADS = (1, 64), (1, 2)
@@ -72,23 +73,22 @@ def parse(arguments):
         parser.error("--rounds, --batch and --threads must be at least 1")
     options.batch, options.threads = sorted(set(options.batch)), sorted(set(options.threads))
     options.command = " ".join(["apps/benchmark.py", *map(shlex.quote, arguments)])
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's notes to its developers
     return parser, options
 
 
 def main(arguments=None):
     parser, options = parse(arguments)
+    return guarded("benchmark", lambda: benchmark(parser, options))
+
+
+def benchmark(parser, options):
+    """Checks the usage, measures, reports; the exit code."""
+    import_tensorflow()
     try:
         check(options)
-        options.out.mkdir(parents=True, exist_ok=True)
     except ValueError as error:
         parser.error(str(error))
-    except OSError as error:
-        print(f"benchmark: {error}", file=sys.stderr)
-        return 1
-    except ImportError as error:
-        print(f"benchmark: {error}. Install: pip install -e '.[train]'", file=sys.stderr)
-        return 1
+    options.out.mkdir(parents=True, exist_ok=True)
     from keras_gmlp.status_line import StatusLine
 
     progress = StatusLine(log=True)
@@ -96,12 +96,8 @@ def main(arguments=None):
         with tempfile.TemporaryDirectory() as scratch:
             found = [run(source, options, scratch, progress) for source in options.models]
         return report(options, found, progress)
-    except KeyboardInterrupt:
-        progress.say("benchmark: stopped.")
-        return 130
-    except (OSError, ValueError, RuntimeError) as error:
-        progress.say(f"benchmark: {' '.join(str(error).split())}")
-        return 1
+    finally:
+        progress.clear()
 
 
 def check(options):

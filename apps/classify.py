@@ -4,9 +4,10 @@
 import argparse
 import contextlib
 import json
-import os
 import sys
 from pathlib import Path
+
+from console import guarded, one_line, quiet
 
 MODELS = Path(__file__).resolve().parent.parent / "saved_models"
 DEFAULT = MODELS / "gmlp_n4_32-cifar10"
@@ -45,11 +46,7 @@ def parse(arguments):
 
 def main(arguments=None):
     options = parse(arguments)
-    try:
-        return classify(options)
-    except KeyboardInterrupt:
-        print("\nclassify: stopped.", file=sys.stderr)
-        return 130
+    return guarded("classify", lambda: classify(options), only_prints=True)
 
 
 def classify(options):
@@ -59,26 +56,22 @@ def classify(options):
     from keras_gmlp.inference import load
 
     from_hub = options.model.startswith(HUB)  # whose progress is for the eyes
-    try:
-        with contextlib.nullcontext() if from_hub else silence():
-            classifier = load(options.model)
-    except (ValueError, ImportError) as error:
-        return _fail(error)
+    with contextlib.nullcontext() if from_hub else quiet():
+        classifier = load(options.model)
     code = 0
-    try:
-        for given in options.images:
+    for given in options.images:
+        try:
+            paths = find_images(given)
+        except ValueError as error:
+            code = _fail(error)
+            continue
+        for path in paths:
             try:
-                paths = find_images(given)
+                predictions = classifier.classify(path, options.top)
             except ValueError as error:
                 code = _fail(error)
-                continue
-            for path in paths:
-                try:
-                    show(path, classifier.classify(path, options.top), options.json)
-                except ValueError as error:
-                    code = _fail(error)
-    except BrokenPipeError:  # of `classify.py ... | head`, which has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's last flush
+            else:
+                show(path, predictions, options.json)
     return code
 
 
@@ -93,22 +86,8 @@ def show(path, predictions, as_json):
         print(f"  {label:{width}} {100 * probability:5.1f} % {'█' * round(30 * probability)}")
 
 
-@contextlib.contextmanager
-def silence():
-    """Keeps the runtimes' notes about themselves, written below Python, off standard error."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    try:
-        with open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-
-
 def _fail(error):
-    print(f"classify: {error}", file=sys.stderr, flush=True)
+    print(f"classify: {one_line(error)}", file=sys.stderr, flush=True)
     return 1
 
 

@@ -3,7 +3,6 @@
 
 import argparse
 import dataclasses
-import importlib.util
 import json
 import os
 import shlex
@@ -11,6 +10,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+import train
+from console import guarded, import_tensorflow
 
 EPILOG = """\
 examples:
@@ -28,7 +30,7 @@ same command is given again; a run that fails is a row that says so.
 exit codes: 0 all runs complete, 1 some failed or are not done, 2 wrong usage, 130 stopped with
 Ctrl-C
 """
-TRAIN = Path(__file__).resolve().parent / "train.py"
+TRAIN = Path(train.__file__)
 
 
 def parse(arguments):
@@ -63,45 +65,37 @@ def parse(arguments):
     options.command = " ".join(["apps/compare.py", *map(shlex.quote, arguments)])
     options.out = Path(options.out or f"runs/compare-{Path(options.data).name}")
     options.runs = Path(options.runs or options.out / "runs")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's notes to its developers
     return parser, options
 
 
 def main(arguments=None):
     parser, options = parse(arguments)
-    try:
-        return compare(parser, options)
-    except KeyboardInterrupt:
-        print("\ncompare: stopped; the same command goes on.", file=sys.stderr)
-        return 130
+    return guarded("compare", lambda: compare(parser, options))
 
 
 def compare(parser, options):
     """Checks, trains, reports; the exit code."""
+    import_tensorflow()
     try:
         check(options)
     except ValueError as error:
         parser.error(str(error))
-    except ImportError as error:
-        print(f"compare: {error}. Install: pip install -e '.[train]'", file=sys.stderr)
-        return 1
     from keras_gmlp.comparison import plan
     from keras_gmlp.files import alone
 
     runs = plan(options.presets, options.seeds, options.fractions, options.runs)
-    try:
-        refuse_other_settings(options, runs)
-        if options.no_train:
-            runs = [run for run in runs if run.begun or run.failed]
-            if not runs:
-                raise ValueError(f"{options.runs} has none of these runs; leave out --no-train")
-        else:
+    refuse_other_settings(options, runs)
+    if options.no_train:
+        runs = [run for run in runs if run.begun or run.failed]
+        if not runs:
+            raise ValueError(f"{options.runs} has none of these runs; leave out --no-train")
+    else:
+        try:
             with alone(options.runs):  # a second sweep would train the same runs over one another
                 Sweep(options, runs).work()
-        return report(options, runs)
-    except (OSError, ValueError, RuntimeError) as error:
-        print(f"compare: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("stopped; the same command goes on.") from None
+    return report(options, runs)
 
 
 def check(options):
@@ -139,9 +133,6 @@ def train_arguments(options, seed):
 
 def recipe_of(options, seed):
     """The recipe that train.py makes of the arguments, and its options; it refuses wrong ones."""
-    spec = importlib.util.spec_from_file_location("train", TRAIN)
-    train = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(train)
     try:
         its_options = train.parse(train_arguments(options, seed))[1]
         recipe = train.make_recipe(its_options)
@@ -292,7 +283,7 @@ def clock(seconds):
 
 def report(options, runs):
     """Writes table and charts; the exit code."""
-    from keras_gmlp import charts, comparison
+    from keras_gmlp import charts, comparison, costs
     from keras_gmlp.files import replacing
 
     def warn(text):
@@ -305,8 +296,8 @@ def report(options, runs):
             f"the table held {', '.join(missed)} too; ask for all at once to have them in it again"
         )
     comparison.write_results(runs, options.out / "results.csv")  # first, whatever fails below
-    costs = comparison.measure_costs(complete, warn)
-    rows = comparison.write_results(runs, options.out / "results.csv", costs)
+    of_presets = costs.measure(complete, warn)
+    rows = comparison.write_results(runs, options.out / "results.csv", of_presets)
     with replacing(options.out / "results.md") as temporary:
         text = comparison.to_markdown(rows, options.command)
         temporary.write_text(text + comparison.exports_to_markdown(complete))

@@ -4,9 +4,10 @@
 import argparse
 import dataclasses
 import json
-import os
 import sys
 from pathlib import Path
+
+from console import guarded, import_tensorflow
 
 EPILOG = """\
 examples:
@@ -42,23 +43,16 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     if options.image_size is not None and options.image_size < 1:
         parser.error(f"--image-size must be at least 1; received {options.image_size}")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's notes to its developers
     return options
 
 
 def main(arguments=None):
     options = parse(arguments)
-    try:
-        done = convert(options)
-    except KeyboardInterrupt:
-        print("\nconvert: stopped.", file=sys.stderr)
-        return 130
-    except (ValueError, TypeError, OSError, RuntimeError) as error:
-        print(f"convert: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-    except ImportError as error:
-        print(f"convert: {error}. Install: pip install -e '.[convert]'", file=sys.stderr)
-        return 1
+    return guarded("convert", lambda: run(options))
+
+
+def run(options):
+    done = convert(options)
     if options.json:
         print(json.dumps(done))
         return 0
@@ -70,6 +64,7 @@ def main(arguments=None):
 
 
 def convert(options):
+    import_tensorflow()
     from keras_gmlp import pretrained
     from keras_gmlp.checkpoints import short_name
 

@@ -7,6 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+from console import guarded, import_tensorflow
+
 FORMATS = ("tflite", "tflite_float16", "tflite_float32", "tflite_int8", "saved_model", "onnx")
 EPILOG = """\
 formats:
@@ -21,7 +23,7 @@ examples:
   apps/export.py saved_models/gmlp_n4_32-cifar10
   apps/export.py runs/gmlp_n4_32-digits --formats tflite saved_model
 
-exit codes: 0 done, 1 failure, 2 wrong usage
+exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C; what is exported stays
 """
 
 
@@ -56,37 +58,36 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     if options.batch < 1:
         parser.error(f"--batch must be at least 1; received {options.batch}")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's notes to its developers
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     return options
 
 
 def main(arguments=None):
     options = parse(arguments)
-    try:
-        found = run(options)
-    except (ValueError, RuntimeError, OSError) as error:
-        print(f"export: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-    except ImportError as error:
-        print(f"export: {error}. Install: pip install -e '.[train]'", file=sys.stderr)
-        return 1
+    return guarded("export", lambda: run(options))
+
+
+def run(options):
+    found = export(options)
     if options.json:
         print(json.dumps(found))
     return 0
 
 
-def run(options):
+def export(options):
+    """Exports and checks; what the checks found."""
+    import_tensorflow()
     from keras_gmlp import data, inference
     from keras_gmlp.files import read_json
     from keras_gmlp.shipping import export_run
 
     directory = Path(options.run)
+    model = inference.run_model(directory)
     recipe = read_json(directory / "recipe.json", {})
     name = options.data or recipe.get("data")
     dataset = None
     if name and not options.no_check:
-        shape = recipe.get("image_shape") or inference.load(directory / "model.keras").image_shape
+        shape = recipe.get("image_shape") or inference.load(model).image_shape
         dataset = data.load(name, tuple(shape[:2]), options.data_dir, shape[2])
     report = (lambda text: None) if options.json else lambda text: print(text, flush=True)
     return export_run(

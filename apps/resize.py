@@ -7,6 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+from console import guarded, import_tensorflow
+
 KINDS = ("window", "resampled", "fresh")
 EPILOG = """\
 For each size the images of the model's own data set are scaled, and three models are tested:
@@ -37,7 +39,6 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     if min([*options.sizes, 1 if options.images is None else options.images]) < 1:
         parser.error("--sizes and --images must be at least 1")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's notes to its developers
     if options.backend:
         os.environ["KERAS_BACKEND"] = options.backend  # before anything imports Keras
     return options
@@ -45,17 +46,11 @@ def parse(arguments):
 
 def main(arguments=None):
     options = parse(arguments)
-    try:
-        rows = list(measure(options))
-    except KeyboardInterrupt:
-        print("\nresize: stopped.", file=sys.stderr)
-        return 130
-    except (ValueError, RuntimeError, OSError) as error:
-        print(f"resize: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-    except ImportError as error:
-        print(f"resize: {error}. Install: pip install -e '.[train]'", file=sys.stderr)
-        return 1
+    return guarded("resize", lambda: run(options))
+
+
+def run(options):
+    rows = list(measure(options))
     if options.json:
         print(json.dumps(rows))
     return 0
@@ -63,6 +58,7 @@ def main(arguments=None):
 
 def measure(options):
     """Rows of accuracies, printed as they come."""
+    import_tensorflow()
     from keras_gmlp import data, pretrained
     from keras_gmlp.files import read_json
 
@@ -70,6 +66,8 @@ def measure(options):
     name = read_json(Path(options.run) / "recipe.json", {}).get("data")
     if name is None:
         raise ValueError(f"{options.run}: no recipe.json tells its data; give a run's folder.")
+    for size in options.sizes:  # all of them before the first is measured
+        source.adapt(input_shape=(size, size, source.model.input_shape[3]))
     own, channels = source.model.input_shape[1], source.model.input_shape[3]
     if not options.json:
         print("pixels    window  resampled      fresh")

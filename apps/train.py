@@ -10,6 +10,8 @@ import sys
 import threading
 from pathlib import Path
 
+from console import guarded, import_tensorflow
+
 EPILOG = """\
 examples:
   apps/train.py                                        a gMLP on handwritten digits, a minute
@@ -102,7 +104,6 @@ def parse(arguments):
         options.recipe = "finetune" if options.weights else "quick"
     if options.model is None and not options.weights:
         options.model = "gmlp_n4_32"
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's notes to its developers
     if options.backend:
         os.environ["KERAS_BACKEND"] = options.backend  # before anything imports Keras
     return parser, options
@@ -148,15 +149,19 @@ def make_recipe(options):
 
 def main(arguments=None):
     parser, options = parse(arguments)
-    try:
-        from keras_gmlp.checkpoints import short_name
-        from keras_gmlp.presets import lookup
+    return guarded("train", lambda: run(parser, options))
 
+
+def run(parser, options):
+    """Checks the usage, trains, reports; the exit code."""
+    import_tensorflow()
+    from keras_gmlp.checkpoints import short_name
+    from keras_gmlp.presets import lookup
+
+    try:
         recipe = make_recipe(options)
         if options.model:
             lookup(options.model)
-    except ImportError as error:
-        return missing(error, options)
     except (ValueError, TypeError) as error:
         parser.error(str(error))
     if options.image_size is not None and options.image_size < 1:
@@ -171,18 +176,12 @@ def main(arguments=None):
     if options.weights and Path(options.weights).resolve() in (place, place / "model.keras"):
         parser.error(f"--out {out} is where the weights are; give another folder")
     try:
-        metrics = run(options, recipe, out)
-    except ImportError as error:
-        return missing(error, options)
-    except (ValueError, TypeError, OSError, RuntimeError) as error:
-        print(f"train: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
+        metrics = train(options, recipe, out)
     except KeyboardInterrupt:
         again = "The same command without --restart" if options.restart else "The same command"
-        print(
-            f"\ntrain: stopped; {out} keeps the finished epochs. {again} goes on.", file=sys.stderr
-        )
-        return 130
+        raise KeyboardInterrupt(
+            f"stopped; {out} keeps the finished epochs. {again} goes on."
+        ) from None
     report(options, metrics, out)
     return 0
 
@@ -193,21 +192,16 @@ def stop_with_parent():
     os._exit(130)
 
 
-def missing(error, options):
-    """Says which extra of the package brings what could not be imported."""
-    backend = [options.backend] if options.backend in ("jax", "torch") else []
-    extras = ",".join(["train", *backend])
-    print(f"train: {error}. Install it: pip install -e '.[{extras}]'", file=sys.stderr)
-    return 1
-
-
-def run(options, recipe, out):
+def train(options, recipe, out):
+    """Trains and exports; the metrics."""
     import keras
 
     from keras_gmlp import data, presets, pretrained, training
-    from keras_gmlp.files import write_json
+    from keras_gmlp.files import alone, write_json
     from keras_gmlp.shipping import export_run
 
+    with alone(out, training.DYING):  # before minutes go into data and model
+        pass
     source = pretrained.load(options.weights, options.model) if options.weights else None
     preset = source.preset if source else options.model
     shape = source.model.input_shape[1:] if source else presets.lookup(preset)[1]["input_shape"]
@@ -226,8 +220,6 @@ def run(options, recipe, out):
     complete = (Path(out) / "metrics.json").exists() and not options.restart
     if not options.json:
         introduce(preset, model, dataset, out, f"{options.weights}: {transfer}" if source else "")
-        if complete:
-            print("this run is complete already; --restart trains it anew.")
     before = None
     if source and not complete and not transfer.fresh:
         before = training.evaluate(model, dataset)[1]
@@ -245,6 +237,8 @@ def run(options, recipe, out):
         verbose=0 if options.json else 1 if sys.stdout.isatty() else 2,
         extra=names,
     )
+    if complete and not options.json:
+        print("this run is complete already; --restart trains it anew.")
     if before is not None:
         metrics["accuracy_before"] = before
         write_json(Path(out) / "metrics.json", metrics)

@@ -3,9 +3,10 @@
 
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
+
+from console import guarded, import_tensorflow
 
 PICTURES = ("filters", "attention", "confusion", "mistakes")
 EPILOG = """\
@@ -39,28 +40,20 @@ def parse(arguments):
     parser.add_argument("--data", metavar="NAME|FOLDER", help="to test on; default: the run's")
     parser.add_argument("--data-dir", metavar="DIR", help="of TensorFlow Datasets")
     parser.add_argument("--json", action="store_true", help="print the pictures' paths as JSON")
-    options = parser.parse_args(arguments)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's notes to its developers
-    return options
+    return parser.parse_args(arguments)
 
 
 def main(arguments=None):
     options = parse(arguments)
-    try:
-        paths = []
-        for path in draw(options):
-            paths.append(str(path))
-            if not options.json:
-                print(path, flush=True)
-    except KeyboardInterrupt:
-        print("\nvisualize: stopped.", file=sys.stderr)
-        return 130
-    except (ValueError, OSError, RuntimeError) as error:
-        print(f"visualize: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-    except ImportError as error:
-        print(f"visualize: {error}. Install: pip install -e '.[train]'", file=sys.stderr)
-        return 1
+    return guarded("visualize", lambda: run(options))
+
+
+def run(options):
+    paths = []
+    for path in draw(options):
+        paths.append(str(path))
+        if not options.json:
+            print(path, flush=True)
     if options.json:
         print(json.dumps({"pictures": paths}))
     return 0
@@ -68,12 +61,13 @@ def main(arguments=None):
 
 def draw(options):
     """Draws the pictures and yields their paths."""
+    import_tensorflow()
     from keras_gmlp import inference, pictures
 
     directory = Path(options.run)
     out = Path(options.out or directory / "pictures")
     wanted = options.only or PICTURES
-    classifier = inference.load(directory / "model.keras")
+    classifier = inference.load(inference.run_model(directory))
     model = classifier.model
     if "filters" in wanted:
         yield from attempt(

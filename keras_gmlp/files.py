@@ -1,6 +1,7 @@
 """Files that are whole or absent: written beside their place and renamed."""
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -36,13 +37,26 @@ def alone(directory, wait=0.0):
                 break
             except BlockingIOError:
                 if time.monotonic() >= deadline:
-                    raise ValueError(f"{directory}: another process is at work here.") from None
+                    raise ValueError(
+                        f"{directory}: another process is at work here; wait for it, stop it, or "
+                        "choose another folder."
+                    ) from None
                 time.sleep(0.1)
             except OSError:  # a file system that knows no locks
                 break
         yield
     finally:
         os.close(handle)
+
+
+def require_space(directory, size):
+    """Raises an OSError where the disk of a folder, made if need be, has less than `size` bytes."""
+    Path(directory).mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(directory).free
+    if free < size:
+        raise OSError(
+            errno.ENOSPC, f"no space left: {size:,} bytes needed, {free:,} free", str(directory)
+        )
 
 
 @contextlib.contextmanager

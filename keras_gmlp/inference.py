@@ -107,6 +107,28 @@ def load(path, threads=None):
     )
 
 
+def run_model(directory):
+    """The path of the `.keras` file in the folder of a training run.
+
+    Raises:
+        ValueError: no such folder, or no model in it. One line.
+    """
+    directory = Path(directory)
+    path = directory / "model.keras"
+    if path.exists():
+        return path
+    if not directory.exists():
+        raise ValueError(f"{directory}: no such folder.")
+    if not directory.is_dir():
+        raise ValueError(f"{directory}: a file; expected the folder of a run of apps/train.py.")
+    if (directory / "recipe.json").exists():
+        raise ValueError(f"{directory}: this run is not complete; finish it with apps/train.py.")
+    raise ValueError(
+        f"{directory}: no model.keras in this folder; expected the folder of a run of "
+        "apps/train.py."
+    )
+
+
 def _tflite(path, threads):
     from ai_edge_litert.interpreter import Interpreter
 

@@ -248,7 +248,8 @@ def _head_size(arrays):
 
 def _ours(source, preset):
     path = Path(source)
-    path = path / "model.keras" if path.is_dir() else path
+    if path.is_dir() or not (path.suffix or path.exists()):
+        path = inference.run_model(path)
     if path.suffix != ".keras":
         raise ValueError(
             f"{source}: expected {HUB}NAME, a file of weights ({', '.join(SUFFIXES)}), a .keras "

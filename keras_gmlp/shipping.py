@@ -40,7 +40,7 @@ def export_run(
         RuntimeError: a conversion failed.
     """
     directory = Path(directory)
-    source = inference.load(directory / "model.keras")
+    source = inference.load(inference.run_model(directory))
     run = read_json(directory / "recipe.json", {})
     metrics = read_json(directory / "metrics.json", {})
     own = read_card(directory / "model.keras")
@@ -81,8 +81,8 @@ def export_run(
             found |= {"folded": True, "parameters": model.count_params()}
             found |= _gain(name, path, source, batch, calibration)
         exports[name if batch == 1 else f"{name}_batch{batch}"] = found
+        write_json(directory / "metrics.json", metrics)  # now, for an interrupt may come
         report(f"{path}: " + ", ".join(f"{key} {value}" for key, value in found.items()))
-    write_json(directory / "metrics.json", metrics)
     return exports
 
 

@@ -175,9 +175,10 @@ def _folders(root):
 def _class_names(root):
     names = tuple(_folders(root))
     if len(names) < 2:
+        found = f"{names[0]} alone" if names else "none"
         raise ValueError(
-            f"{root}: expected a folder of images for each of two or more classes; found "
-            f"{len(names)}. Lay the images out as {root}/<class name>/<image>."
+            f"{root}: expected a folder of images for each of two or more classes; found {found}. "
+            f"Lay the images out as {root}/<class name>/<image>."
         )
     return names
 

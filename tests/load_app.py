@@ -1,9 +1,11 @@
 """The programs in apps/ as modules, so that their `main` runs in the tests' process."""
 
 import importlib.util
+import sys
 from pathlib import Path
 
 APPS = Path(__file__).resolve().parent.parent / "apps"
+sys.path.append(str(APPS))  # where a program finds what it shares with the others
 
 
 def load_app(name):

@@ -160,9 +160,24 @@ def test_export_writes_and_checks(run, capsys):
     assert tuple(FORMATS) == load_app("export").FORMATS
 
 
-def test_export_of_nothing(tmp_path, capsys):
-    assert load_app("export").main([str(tmp_path)]) == 1
-    assert capsys.readouterr().err.count("\n") == 1
+@pytest.mark.parametrize(
+    ("app", "options"), [("export", []), ("visualize", []), ("resize", ["--sizes", "48"])]
+)
+def test_what_is_no_run_is_named_as_it_was_given(app, options, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "recipe.json").write_text("{}")
+    for given, reason in (
+        (tmp_path / "none", "no such folder."),
+        (tmp_path / "file", "expected "),
+        (tmp_path / "begun", "this run is not complete; finish it with apps/train.py."),
+        (tmp_path, "no model.keras in this folder; expected the folder of a run of apps/train.py."),
+    ):
+        assert load_app(app).main([str(given), *options]) == 1
+        error = capsys.readouterr().err
+        assert error.startswith(f"{app}: {given}: ")
+        assert reason in error
+        assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["train", "classify", "export"])

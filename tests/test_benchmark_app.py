@@ -124,7 +124,7 @@ def test_ctrl_c_ends_all_workers(tmp_path, monkeypatch, capsys):
         assert app.main([*arguments, "--out", str(tmp_path / "out")]) == 130
     finally:
         signal.signal(signal.SIGINT, found)
-    assert capsys.readouterr().err == "benchmark: stopped.\n"
+    assert capsys.readouterr().err == "\nbenchmark: stopped.\n"
     assert len(children) >= len(before) + 2  # matrix products
     assert children_of(os.getpid()) == before
     assert not list((tmp_path / "out").iterdir())

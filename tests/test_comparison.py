@@ -14,10 +14,11 @@ import pytest
 from load_app import APPS, load_app
 from PIL import Image
 
-from keras_gmlp import charts, comparison
+from keras_gmlp import charts, costs
 from keras_gmlp.comparison import (
     COLUMNS,
     Run,
+    exports_to_markdown,
     left_out,
     plan,
     summarize,
@@ -111,8 +112,8 @@ def test_table_of_exports(tmp_path):
     form = {"accuracy": 0.79, "top1_agreement": 0.985, "megabytes": 1.25, "latency_ms": 0.5}
     finished(kept, 0.8, exports={"keras": {"accuracy": 0.8}, "tflite_int8": form})
     finished(plain, 0.7)
-    assert comparison.exports_to_markdown([plain]) == ""
-    assert comparison.exports_to_markdown([kept, plain]).splitlines()[-1] == (
+    assert exports_to_markdown([plain]) == ""
+    assert exports_to_markdown([kept, plain]).splitlines()[-1] == (
         "| `a-seed0` | `tflite_int8` | 79.00 % | -1.00 | 98.50 % | 1.25 | 0.50 |"
     )
 
@@ -124,13 +125,13 @@ def test_costs_of_a_run_whose_model_was_not_kept(tmp_path):
     recipe = {"image_shape": [16, 16, 3], "labels": ["a", "b"]}
     (run.directory / "recipe.json").write_text(json.dumps(recipe))
     kept = sorted(run.directory.iterdir())
-    costs = comparison.measure_costs([run], repeats=3)["gmlp_n4_32"]
+    cost = costs.measure([run], repeats=3)["gmlp_n4_32"]
     # 16 tokens: stem, seven blocks of expand, spatial projection and shrink, head.
     block = 192 * 384 + 16 * 192 + 192 * 192
-    assert costs["flops"] == 2 * (16 * (48 * 192 + 7 * block) + 192 * 2)
-    assert 0 < costs["latency_ms"] < 100
+    assert cost["flops"] == 2 * (16 * (48 * 192 + 7 * block) + 192 * 2)
+    assert 0 < cost["latency_ms"] < 100
     assert sorted(run.directory.iterdir()) == kept
-    assert json.loads((run.directory / "metrics.json").read_text())["flops"] == costs["flops"]
+    assert json.loads((run.directory / "metrics.json").read_text())["flops"] == cost["flops"]
 
 
 def test_pareto_front():
@@ -187,7 +188,7 @@ SWEEP = [
 
 @pytest.mark.slow
 def test_sweep_killed_twice_has_each_run_once(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(comparison, "measure_costs", lambda runs, report: {})
+    monkeypatch.setattr(costs, "measure", lambda runs, report: {})
     command = [sys.executable, str(APPS / "compare.py"), *SWEEP]
     command[4:4] = ["--out", str(tmp_path)]
     histories = tmp_path / "runs"
@@ -235,7 +236,7 @@ pathlib.Path(given["--out"], "metrics.json").write_text(json.dumps(metrics))
 
 
 def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(comparison, "measure_costs", lambda runs, report: {})
+    monkeypatch.setattr(costs, "measure", lambda runs, report: {})
     (tmp_path / "train.py").write_text(STAND_IN)
     compare = load_app("compare")
     none = Namespace(weights=None, patch_window=None, backend=None, image_size=None)
@@ -270,7 +271,7 @@ def test_complete_run_with_other_settings_is_not_taken_for_what_was_asked(tmp_pa
 
 
 def test_table_of_those_runs_that_are_there(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(comparison, "measure_costs", lambda runs, report: {})
+    monkeypatch.setattr(costs, "measure", lambda runs, report: {})
     arguments = ["gmlp_n4_32", "vit_n4_32", "--seeds", "0", "1", "--out", str(tmp_path)]
     there = Run("vit_n4_32", 1, 1.0, tmp_path / "runs")
     finished(there, 0.5)
@@ -340,13 +341,13 @@ def test_latency_is_that_of_the_model_as_it_was_trained(tmp_path):
     (run,) = plan(["resmlp_n4_32"], [0], [1.0], tmp_path)
     finished(run, 0.5)
     with pytest.raises(ValueError, match=r"neither model\.keras nor a recipe\.json"):
-        comparison._stand_in(run)
+        costs._stand_in(run)
     (run.directory / "model.keras").write_text("a model")
     for folded in (False, True):
         with zipfile.ZipFile(run.directory / "model.tflite", "w") as archive:
             archive.writestr("card.json", json.dumps({"folded": folded}))
             archive.writestr("labels.txt", "a")
-        with comparison._model_folder(run) as directory:
+        with costs._model_folder(run) as directory:
             assert (directory == run.directory) is not folded
             assert (directory / "model.keras").read_text() == "a model"
             assert (directory / "model.tflite").exists() is not folded

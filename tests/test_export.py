@@ -206,15 +206,21 @@ def test_format_whose_packages_are_absent(tmp_path, monkeypatch):
     assert lacking("onnx").startswith("no_such_package")
 
 
-def test_export_of_a_run_records_what_it_found(tmp_path, images):
+@pytest.fixture
+def exported_run(tmp_path, images):
+    """A run's folder, and data of whose images a quarter are called wrong."""
     model = random_model("gmlp")
     model.save(tmp_path / "model.keras")
     (tmp_path / "labels.txt").write_text("\n".join("abcde"))
     (tmp_path / "metrics.json").write_text('{"test_accuracy": 0.5}')
     labels = model.predict(images, verbose=0).argmax(-1)
-    labels[:5] = (labels[:5] + 1) % 5  # a quarter is called wrong
+    labels[:5] = (labels[:5] + 1) % 5
     split = tf.data.Dataset.from_tensor_slices((images, labels))
-    data = ImageData("random", tuple("abcde"), (16, 16, 3), split, split)
+    return tmp_path, ImageData("random", tuple("abcde"), (16, 16, 3), split, split)
+
+
+def test_export_of_a_run_records_what_it_found(exported_run):
+    tmp_path, data = exported_run
     lines = []
     found = export_run(tmp_path, ["tflite_float32"], data, lines.append)
     assert found["keras"] == {"accuracy": 0.75}
@@ -224,6 +230,22 @@ def test_export_of_a_run_records_what_it_found(tmp_path, images):
     assert metrics == {"test_accuracy": 0.5, "exports": found}
     assert read_card(tmp_path / "model_float32.tflite")["test_accuracy"] == 0.5
     assert any("top1_agreement 1.0" in line for line in lines)
+
+
+def test_interrupted_checks_keep_what_was_found(exported_run, monkeypatch):
+    directory, data = exported_run
+
+    def interrupted(path, *arguments):
+        if path.suffix == ".onnx":
+            raise KeyboardInterrupt
+        return check(path, *arguments)
+
+    monkeypatch.setattr("keras_gmlp.shipping.check", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        export_run(directory, ["tflite_float32", "onnx"], data)
+    exports = json.loads((directory / "metrics.json").read_text())["exports"]
+    assert list(exports) == ["keras", "tflite_float32"]
+    assert (directory / "model.onnx").exists()
 
 
 def test_folded_export_agrees_with_the_model_as_it_was(tmp_path, images):

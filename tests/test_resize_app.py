@@ -55,6 +55,13 @@ def test_models_without_patches_and_with_wide_windows(tmp_path, capsys, preset, 
     assert row.get("patch_window", 12) == 12
 
 
+def test_sizes_are_checked_before_any_is_measured(run, capsys):
+    assert load_app("resize").main([str(run), "--sizes", "12", "18"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "expected sides that are multiples of 4" in captured.err
+
+
 def test_model_of_other_classes_is_refused(run, tmp_path, capsys):
     (tmp_path / "model.keras").write_bytes((run / "model.keras").read_bytes())
     (tmp_path / "labels.txt").write_text("\n".join("abcdefghij"))

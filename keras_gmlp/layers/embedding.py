@@ -159,8 +159,8 @@ def _token_grid(layer, input_shape):
     height, width = input_shape[1:3]
     if height % patch_size or width % patch_size:
         raise ValueError(
-            f"{name} cannot cut {height}x{width} pixels into patches of {patch_size}x{patch_size}. "
-            "Choose a patch_size that divides both sides or resize the images."
+            f"{name} cannot cut {height}x{width} pixels into patches of {patch_size}x{patch_size}: "
+            f"expected sides that are multiples of {patch_size}, or another patch_size."
         )
     return height // patch_size, width // patch_size
 

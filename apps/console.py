@@ -1,0 +1,149 @@
+"""How the programs here end: an exit code and, where something failed, one line that says what."""
+
+import _thread
+import contextlib
+import errno
+import logging
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+VENV = Path(__file__).resolve().parent.parent / ".venv"
+# The extra of the package that brings a module. Those of no extra come with the package itself;
+# every other module is of training.
+EXTRAS = {
+    "huggingface_hub": "convert",
+    "safetensors": "convert",
+    "jax": "jax",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
+    "onnxscript": "onnx",
+    "torch": "torch",
+}
+CORE = ("ai_edge_litert", "keras", "keras_gmlp", "lazy_loader", "numpy", "PIL")
+ADVICE = {
+    errno.ENOSPC: "free some space and give the same command again",
+    errno.EDQUOT: "free some space and give the same command again",
+    errno.EACCES: "choose a place that you may use",
+    errno.EPERM: "choose a place that you may use",
+    errno.EROFS: "choose a place that can be written to",
+    errno.ENOTDIR: "a part of this path is a file",
+    errno.EEXIST: "expected a folder, or a path where nothing is yet",
+}
+
+
+def guarded(name, work, only_prints=False):
+    """Does a program's work and tells how it ended.
+
+    Args:
+        name: of the program, with which its errors begin.
+        work: function without arguments that returns an exit code. What it raises for its user is
+            one line: ValueError, TypeError, RuntimeError, OSError, ImportError; the text of a
+            KeyboardInterrupt says how to go on.
+        only_prints: of a program that leaves nothing but its output: a reader who closes the pipe
+            (`| head`) has had enough, and that is no error.
+
+    Returns:
+        The exit code: `work`'s, 1 after an error, 130 after Ctrl-C.
+    """
+    with _ctrl_c_heard():
+        try:
+            code = work()
+            sys.stdout.flush()  # here, where a failure can still be told
+            return code
+        except KeyboardInterrupt as stopped:
+            text, code = f"\n{name}: {str(stopped) or 'stopped.'}", 130
+        except BrokenPipeError:
+            text, code = f"{name}: stopped; nobody reads the output any more.", 1
+            if only_prints:
+                text, code = None, 0
+        except ImportError as error:
+            text, code = f"{name}: {missing(error)}", 1
+        except (ValueError, TypeError, RuntimeError, OSError) as error:
+            text, code = f"{name}: {one_line(error)}", 1
+        _let_go_of_output()
+        if text:
+            print(text, file=sys.stderr, flush=True)
+        return code
+
+
+def one_line(error):
+    """An error's text on one line; that of the system with its place and with advice."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return " ".join(str(error).split()) or type(error).__name__
+    place = f"{error.filename}: " if error.filename is not None else ""
+    advice = ADVICE.get(error.errno)
+    return f"{place}{error.strerror.lower()}" + (f"; {advice}." if advice else ".")
+
+
+def missing(error):
+    """What to do about a module that cannot be imported."""
+    module = (error.name or "").partition(".")[0]
+    if VENV.is_dir() and Path(sys.prefix).resolve() != VENV.resolve():
+        return f"{error}. Run this with {VENV / 'bin' / 'python'}"
+    if module in CORE:
+        return f"{error}. Install: pip install -e {VENV.parent}"
+    return f"{error}. Install: pip install -e '.[{EXTRAS.get(module, 'train')}]'"
+
+
+@contextlib.contextmanager
+def quiet():
+    """Keeps the runtimes' notes about themselves, written below Python, off standard error."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def import_tensorflow():
+    """Imports TensorFlow, where it is, without its notes and its data sets' to their developers."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    logging.getLogger("absl").setLevel(logging.ERROR)
+    with quiet(), contextlib.suppress(ImportError):
+        import tensorflow  # noqa: F401
+
+
+@contextlib.contextmanager
+def _ctrl_c_heard():
+    """Repeats a Ctrl-C that came while Python could not let it through.
+
+    In a callback of the garbage collector, as JAX has one, or in a destructor, an exception is
+    reported and dropped.
+    """
+    usual = sys.unraisablehook
+
+    def repeat(unraisable):
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            threading.Timer(0.05, _interrupt).start()
+        else:
+            usual(unraisable)
+
+    sys.unraisablehook = repeat
+    try:
+        yield
+    finally:
+        sys.unraisablehook = usual
+
+
+def _interrupt():
+    if hasattr(signal, "pthread_kill"):  # a signal proper also ends a wait
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
+
+
+def _let_go_of_output():
+    """Where standard output fails, so would Python's last flush of it, with a traceback."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
