@@ -8,7 +8,9 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from keras_gmlp.files import remove_leftovers, replacing
+from keras_gmlp.files import remove_leftovers, replacing, require_space
+
+HEADER = 2048  # bytes that HDF5 adds to a variable, groups included, at most
 
 
 class DivergedError(RuntimeError):
@@ -28,6 +30,10 @@ class Checkpoint(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         older = self._files()
+        # HDF5 that meets a full disk may end the whole process; it must not come to that.
+        variables = [*self.model.variables, *self.model.optimizer.variables]
+        size = sum(4 * math.prod(v.shape) + HEADER for v in variables)
+        require_space(self.directory, size)
         with replacing(self.directory / f"{epoch + 1:06d}.weights.h5") as temporary:
             self.model.save_weights(temporary)
         for path in older:

@@ -2,8 +2,10 @@
 
 import csv
 import dataclasses
+import errno
 import json
 import shutil
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -12,7 +14,7 @@ import tensorflow as tf
 
 import keras_gmlp
 from keras_gmlp import training
-from keras_gmlp.callbacks import DivergedError, StopWhenDiverged
+from keras_gmlp.callbacks import Checkpoint, DivergedError, StopWhenDiverged
 from keras_gmlp.data import Augmentation, ImageData
 from keras_gmlp.files import alone
 from keras_gmlp.recipes import RECIPES, Recipe, make_optimizer
@@ -125,6 +127,27 @@ def test_killed_run_goes_on_to_the_same_end(data, tmp_path, train_killed):
     assert [row["epoch"] for row in history(tmp_path / "killed")] == ["0", "1", "2", "3"]
     for ours, theirs in zip(resumed.get_weights(), whole.get_weights(), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
+
+
+def test_full_disk_ends_a_run_before_its_checkpoint(data, tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=1000))
+    with pytest.raises(OSError, match=r"no space left: [\d,]+ bytes needed, 1,000 free") as caught:
+        train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
+    assert caught.value.errno == errno.ENOSPC
+    monkeypatch.undo()
+    train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
+    assert [row["epoch"] for row in history(tmp_path)] == ["0", "1", "2", "3"]
+
+
+def test_space_asked_for_holds_a_checkpoint(data, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("keras_gmlp.callbacks.require_space", lambda path, size: asked.append(size))
+    checkpoint = Checkpoint(tmp_path)
+    checkpoint.set_model(model := tiny_model())
+    model.fit(data.train.batch(8), verbose=0, shuffle=False)
+    checkpoint.on_epoch_end(0)
+    written = (tmp_path / "000001.weights.h5").stat().st_size
+    assert written < asked[0] < 3 * written
 
 
 def test_row_without_checkpoint_is_trained_again(data, tmp_path, train_killed):
