@@ -183,9 +183,23 @@ def test_busy():
     assert busy(None, 0.02) == "unknown"
 
 
+def test_memory_that_a_container_may_take(tmp_path, monkeypatch):
+    monkeypatch.setattr(busyness, "MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(busyness, "CONTAINER", tmp_path)
+    (tmp_path / "meminfo").write_text("MemTotal:  9000 kB\nMemAvailable:  8000 kB\n")
+    assert busyness.available_memory() == 8000 * 1024
+    (tmp_path / "memory.current").write_text("700\n")
+    (tmp_path / "memory.stat").write_text("anon 600\ninactive_file 50\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert busyness.available_memory() == 8000 * 1024
+    (tmp_path / "memory.max").write_text("1000\n")
+    assert busyness.available_memory() == 350
+
+
 def test_where_the_system_does_not_tell(tmp_path, monkeypatch):
     monkeypatch.setattr(busyness, "STAT", tmp_path / "none")
     monkeypatch.setattr(busyness, "MEMORY", tmp_path / "none")
+    monkeypatch.setattr(busyness, "CONTAINER", tmp_path / "none")
     assert busyness.snapshot([1]) is None
     assert busyness.available_memory() is None
     asked = []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 STAT = Path("/proc/stat")
 MEMORY = Path("/proc/meminfo")
+CONTAINER = Path("/sys/fs/cgroup")  # what a container sees of the limits that it is held to
 BUSY = 0.1  # a share of the machine's time, or a spread of one measurement, that is too much
 
 
@@ -77,12 +78,24 @@ def others_share(spans):
 
 def available_memory():
     """Bytes that can be had without swapping, or `None` where the system does not tell."""
-    return _memory("MemAvailable")
+    left = [size for size in (_memory("MemAvailable"), _left_to_container()) if size is not None]
+    return min(left, default=None)
 
 
 def total_memory():
     """Bytes of the machine's memory, or `None` where the system does not tell."""
     return _memory("MemTotal")
+
+
+def _left_to_container():
+    """Bytes up to the limit of version 2 of Linux' control groups; `None` without one."""
+    try:
+        limit, used = (int((CONTAINER / f"memory.{n}").read_text()) for n in ("max", "current"))
+        lines = (CONTAINER / "memory.stat").read_text().splitlines()
+        files = int(dict(line.split() for line in lines)["inactive_file"])
+    except (OSError, ValueError, KeyError):  # no such group, or "max": no limit
+        return None
+    return limit - used + files  # what files take is given back on demand
 
 
 def _memory(name):
