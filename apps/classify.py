@@ -59,19 +59,20 @@ def classify(options):
     with contextlib.nullcontext() if from_hub else quiet():
         classifier = load(options.model)
     code = 0
-    for given in options.images:
-        try:
-            paths = find_images(given)
-        except ValueError as error:
-            code = _fail(error)
-            continue
-        for path in paths:
+    with contextlib.suppress(BrokenPipeError):  # a reader who leaves ends it, with what was so far
+        for given in options.images:
             try:
-                predictions = classifier.classify(path, options.top)
+                paths = find_images(given)
             except ValueError as error:
                 code = _fail(error)
-            else:
-                show(path, predictions, options.json)
+                continue
+            for path in paths:
+                try:
+                    predictions = classifier.classify(path, options.top)
+                except ValueError as error:
+                    code = _fail(error)
+                else:
+                    show(path, predictions, options.json)
     return code
 
 

@@ -85,17 +85,17 @@ def compare(parser, options):
 
     runs = plan(options.presets, options.seeds, options.fractions, options.runs)
     refuse_other_settings(options, runs)
-    if options.no_train:
-        runs = [run for run in runs if run.begun or run.failed]
-        if not runs:
-            raise ValueError(f"{options.runs} has none of these runs; leave out --no-train")
-    else:
-        try:
+    try:
+        if options.no_train:
+            runs = [run for run in runs if run.begun or run.failed]
+            if not runs:
+                raise ValueError(f"{options.runs} has none of these runs; leave out --no-train")
+        else:
             with alone(options.runs):  # a second sweep would train the same runs over one another
                 Sweep(options, runs).work()
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt("stopped; the same command goes on.") from None
-    return report(options, runs)
+        return report(options, runs)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("stopped; the same command goes on.") from None
 
 
 def check(options):

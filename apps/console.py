@@ -10,7 +10,9 @@ import sys
 import threading
 from pathlib import Path
 
-VENV = Path(__file__).resolve().parent.parent / ".venv"
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+FOR_THE_USER = (ValueError, TypeError, RuntimeError, OSError, ImportError)
 # The extra of the package that brings a module. Those of no extra come with the package itself;
 # every other module is of training.
 EXTRAS = {
@@ -40,59 +42,69 @@ def guarded(name, work, only_prints=False):
     Args:
         name: of the program, with which its errors begin.
         work: function without arguments that returns an exit code. What it raises for its user is
-            one line: ValueError, TypeError, RuntimeError, OSError, ImportError; the text of a
-            KeyboardInterrupt says how to go on.
+            one line: ValueError, TypeError, RuntimeError, OSError, ImportError, TensorFlow's own;
+            the text of a KeyboardInterrupt says how to go on. `python -X dev` shows the traceback.
         only_prints: of a program that leaves nothing but its output: a reader who closes the pipe
             (`| head`) has had enough, and that is no error.
 
     Returns:
         The exit code: `work`'s, 1 after an error, 130 after Ctrl-C.
     """
-    with _ctrl_c_heard():
-        try:
+    _prepare_output()
+    code = 0
+    try:
+        with _ctrl_c_heard():
             code = work()
             sys.stdout.flush()  # here, where a failure can still be told
-            return code
-        except KeyboardInterrupt as stopped:
-            text, code = f"\n{name}: {str(stopped) or 'stopped.'}", 130
-        except BrokenPipeError:
-            text, code = f"{name}: stopped; nobody reads the output any more.", 1
-            if only_prints:
-                text, code = None, 0
-        except ImportError as error:
-            text, code = f"{name}: {missing(error)}", 1
-        except (ValueError, TypeError, RuntimeError, OSError) as error:
-            text, code = f"{name}: {one_line(error)}", 1
-        _let_go_of_output()
-        if text:
-            print(text, file=sys.stderr, flush=True)
         return code
+    except KeyboardInterrupt as stopped:
+        text, code = f"\n{name}: {str(stopped) or 'stopped.'}", 130
+    except BrokenPipeError:
+        text = None if only_prints else f"{name}: stopped; nobody reads the output any more."
+        code = code if only_prints else 1
+    except Exception as error:
+        if sys.flags.dev_mode or not isinstance(error, (*FOR_THE_USER, *_of_tensorflow())):
+            raise
+        text, code = f"{name}: {one_line(error)}", 1
+    _let_go_of_output()
+    if text:
+        print(text, file=sys.stderr, flush=True)
+    return code
 
 
 def one_line(error):
-    """An error's text on one line; that of the system with its place and with advice."""
+    """An error's text on one line, with advice where the system or a missing module is at fault."""
+    if isinstance(error, ModuleNotFoundError):
+        return missing(error)
     if not isinstance(error, OSError) or error.strerror is None:
         return " ".join(str(error).split()) or type(error).__name__
+    reason = " ".join(error.strerror.split())  # the system's, or a library's with a path in it
+    reason = reason.lower() if error.strerror == os.strerror(error.errno) else reason
     place = f"{error.filename}: " if error.filename is not None else ""
     advice = ADVICE.get(error.errno)
-    return f"{place}{error.strerror.lower()}" + (f"; {advice}." if advice else ".")
+    return f"{place}{reason}" + (f"; {advice}." if advice else ".")
 
 
 def missing(error):
     """What to do about a module that cannot be imported."""
     module = (error.name or "").partition(".")[0]
+    extra = "" if module in CORE else f"[{EXTRAS.get(module, 'train')}]"
+    advice = f'{error}. Install: pip install -e "{ROOT}{extra}"'
     if VENV.is_dir() and Path(sys.prefix).resolve() != VENV.resolve():
-        return f"{error}. Run this with {VENV / 'bin' / 'python'}"
-    if module in CORE:
-        return f"{error}. Install: pip install -e {VENV.parent}"
-    return f"{error}. Install: pip install -e '.[{EXTRAS.get(module, 'train')}]'"
+        python = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        advice += f", or run this with {python}"
+    return advice
 
 
 @contextlib.contextmanager
 def quiet():
     """Keeps the runtimes' notes about themselves, written below Python, off standard error."""
     sys.stderr.flush()
-    kept = os.dup(2)
+    try:
+        kept = os.dup(2)
+    except OSError:  # closed
+        yield
+        return
     try:
         with open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), 2)
@@ -103,10 +115,14 @@ def quiet():
 
 
 def import_tensorflow():
-    """Imports TensorFlow, where it is, without its notes and its data sets' to their developers."""
+    """Imports TensorFlow, where it is, without its notes and its data sets' to their developers.
+
+    Who has set TF_CPP_MIN_LOG_LEVEL sees what that lets through.
+    """
+    chosen = "TF_CPP_MIN_LOG_LEVEL" in os.environ
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     logging.getLogger("absl").setLevel(logging.ERROR)
-    with quiet(), contextlib.suppress(ImportError):
+    with contextlib.nullcontext() if chosen else quiet(), contextlib.suppress(ImportError):
         import tensorflow  # noqa: F401
 
 
@@ -118,18 +134,25 @@ def _ctrl_c_heard():
     reported and dropped.
     """
     usual = sys.unraisablehook
+    repeats = []
 
     def repeat(unraisable):
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            threading.Timer(0.05, _interrupt).start()
+            repeats.append(threading.Timer(0.05, _interrupt))
+            repeats[-1].daemon = True
+            repeats[-1].start()
         else:
             usual(unraisable)
 
     sys.unraisablehook = repeat
     try:
         yield
+        if any(timer.is_alive() for timer in repeats):
+            raise KeyboardInterrupt
     finally:
         sys.unraisablehook = usual
+        for timer in repeats:
+            timer.cancel()
 
 
 def _interrupt():
@@ -137,6 +160,23 @@ def _interrupt():
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
     else:
         _thread.interrupt_main()
+
+
+def _of_tensorflow():
+    """TensorFlow's errors, which are no OSErrors even where a disk is full."""
+    tensorflow = sys.modules.get("tensorflow")
+    return (tensorflow.errors.OpError,) if hasattr(tensorflow, "errors") else ()
+
+
+def _prepare_output():
+    """Gives what is printed a place to go: a program may start without one, or with another code
+    page than its text."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (to the program's end)
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
 
 
 def _let_go_of_output():

@@ -13,6 +13,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
+from console import guarded
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "apps" / "web"
 LITERT = PAGE / "node_modules" / "@litertjs"
@@ -53,11 +55,11 @@ def parse(arguments):
 
 def main(arguments=None):
     options = parse(arguments)
-    try:
-        server = make_server(options.port, options.models)
-    except ValueError as error:
-        print(f"serve: {error}", file=sys.stderr)
-        return 1
+    return guarded("serve", lambda: serve(options))
+
+
+def serve(options):
+    server = make_server(options.port, options.models)
     with server, contextlib.suppress(KeyboardInterrupt):
         print(f"http://{HOST}:{server.server_port}/  (Ctrl-C stops)", flush=True)
         server.serve_forever()

@@ -200,8 +200,11 @@ def train(options, recipe, out):
     from keras_gmlp.files import alone, write_json
     from keras_gmlp.shipping import export_run
 
+    new = not Path(out).exists()
     with alone(out, training.DYING):  # before minutes go into data and model
         pass
+    if new:  # or a mistake in what follows would leave an empty folder
+        Path(out).rmdir()
     source = pretrained.load(options.weights, options.model) if options.weights else None
     preset = source.preset if source else options.model
     shape = source.model.input_shape[1:] if source else presets.lookup(preset)[1]["input_shape"]

@@ -28,12 +28,12 @@ class Checkpoint(keras.callbacks.Callback):
         super().__init__()
         self.directory = Path(directory)
 
+    def on_train_begin(self, logs=None):
+        self._require_space()  # not only after an epoch
+
     def on_epoch_end(self, epoch, logs=None):
         older = self._files()
-        # HDF5 that meets a full disk may end the whole process; it must not come to that.
-        variables = [*self.model.variables, *self.model.optimizer.variables]
-        size = sum(4 * math.prod(v.shape) + HEADER for v in variables)
-        require_space(self.directory, size)
+        self._require_space()
         with replacing(self.directory / f"{epoch + 1:06d}.weights.h5") as temporary:
             self.model.save_weights(temporary)
         for path in older:
@@ -52,6 +52,12 @@ class Checkpoint(keras.callbacks.Callback):
     def remove(self):
         """Deletes the checkpoints of a run that is complete."""
         shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _require_space(self):
+        """HDF5 that meets a full disk may end the whole process; it must not come to that."""
+        variables = [*self.model.variables, *self.model.optimizer.variables]
+        size = sum(4 * math.prod(v.shape) + HEADER for v in variables)
+        require_space(self.directory, size)
 
     def _files(self):
         return sorted(self.directory.glob("[0-9]*.weights.h5"))

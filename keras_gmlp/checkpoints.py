@@ -4,11 +4,11 @@ import argparse
 import dataclasses
 import json
 import pickle
-import textwrap
 from pathlib import Path
 
 import numpy as np
 
+from keras_gmlp.errors import shortened
 from keras_gmlp.files import replacing, write_json
 from keras_gmlp.images import INTERPOLATIONS
 
@@ -176,7 +176,7 @@ def _from_hub(source):
         try:
             paths.append(hf_hub_download(name, file, revision=revision or None))
         except Exception as error:  # of the network, the name, the revision, the disk: many kinds
-            reason = textwrap.shorten(str(error), 160, placeholder=" ...")
+            reason = shortened(str(error), 160)
             raise ValueError(
                 f"{source}: {file} is not in the cache and could not be downloaded; check the name "
                 f"and the connection, or give a file ({reason})."
@@ -201,7 +201,7 @@ def _read(path, source):
             "Ask for a .safetensors file."
         ) from None
     except Exception as error:  # each reader raises errors of its own for a damaged file
-        reason = textwrap.shorten(str(error), 160, placeholder=" ...")
+        reason = shortened(str(error), 160)
         raise ValueError(f"{source}: damaged or of another kind ({reason}).") from None
 
 

@@ -43,4 +43,10 @@ def why_ended(code, log):
 def first_line(error):
     """The first line of an error's text, at most 200 characters."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return textwrap.shorten(lines[0], 200, placeholder=" ...")
+    return shortened(lines[0], 200)
+
+
+def shortened(text, width):
+    """A text on one line of at most so many characters, cut between words where it has any."""
+    short = textwrap.shorten(text, width, placeholder=" ...")
+    return short if short.strip(". ") else text[:width]

@@ -52,8 +52,8 @@ def alone(directory, wait=0.0):
 def require_space(directory, size):
     """Raises an OSError where the disk of a folder, made if need be, has less than `size` bytes."""
     Path(directory).mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(directory).free
-    if free < size:
+    total, _, free = shutil.disk_usage(directory)
+    if total and free < size:  # some file systems do not tell
         raise OSError(
             errno.ENOSPC, f"no space left: {size:,} bytes needed, {free:,} free", str(directory)
         )
@@ -121,6 +121,15 @@ def write_json(path, value):
 
 
 def read_json(path, default=None):
-    """The JSON in a file, or `default` where there is no such file."""
+    """The JSON in a file, or `default` where there is no such file.
+
+    Raises:
+        ValueError: the file holds something else. One line.
+    """
     path = Path(path)
-    return json.loads(path.read_text()) if path.exists() else default
+    if not path.exists():
+        return default
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(f"{path}: damaged, or no JSON ({error}).") from None

@@ -121,6 +121,11 @@ def run_model(directory):
         raise ValueError(f"{directory}: no such folder.")
     if not directory.is_dir():
         raise ValueError(f"{directory}: a file; expected the folder of a run of apps/train.py.")
+    if (directory / "metrics.json").exists():
+        raise ValueError(
+            f"{directory}: the model.keras of this run is gone; train it anew with apps/train.py "
+            "--restart."
+        )
     if (directory / "recipe.json").exists():
         raise ValueError(f"{directory}: this run is not complete; finish it with apps/train.py.")
     raise ValueError(

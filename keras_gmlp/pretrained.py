@@ -248,12 +248,13 @@ def _head_size(arrays):
 
 def _ours(source, preset):
     path = Path(source)
-    if path.is_dir() or not (path.suffix or path.exists()):
+    if path.is_dir():
         path = inference.run_model(path)
     if path.suffix != ".keras":
+        there = "" if path.exists() else "no such folder; "
         raise ValueError(
-            f"{source}: expected {HUB}NAME, a file of weights ({', '.join(SUFFIXES)}), a .keras "
-            "file or the folder of a run."
+            f"{source}: {there}expected {HUB}NAME, a file of weights ({', '.join(SUFFIXES)}), a "
+            ".keras file or the folder of a run."
         )
     found = inference.load(path)
     stated = read_card(path).get("preset") or found.model.name

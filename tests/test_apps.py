@@ -167,9 +167,13 @@ def test_what_is_no_run_is_named_as_it_was_given(app, options, tmp_path, capsys)
     (tmp_path / "file").touch()
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / "recipe.json").write_text("{}")
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / "metrics.json").write_text("{}")
     for given, reason in (
-        (tmp_path / "none", "no such folder."),
+        (tmp_path / "none", "no such folder"),
+        (tmp_path / "v1.5", "no such folder"),
         (tmp_path / "file", "expected "),
+        (tmp_path / "gone", "the model.keras of this run is gone; train it anew with"),
         (tmp_path / "begun", "this run is not complete; finish it with apps/train.py."),
         (tmp_path, "no model.keras in this folder; expected the folder of a run of apps/train.py."),
     ):

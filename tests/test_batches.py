@@ -1,7 +1,6 @@
 """Training and evaluation batches: order, augmentation, and that a run can be made again."""
 
 import itertools
-import time
 
 import numpy as np
 import pytest
@@ -79,16 +78,10 @@ def test_epochs_differ_and_come_again(monkeypatch, name, memory):
 
 
 @pytest.mark.parametrize("make", [training_batches, evaluation_batches])
-def test_end_of_an_epoch_waits_for_nothing(make):
-    """tf.data's autotuner wakes after 0.63, 1.27, 2.55 s, ... at most every minute."""
-    batches = iter(make(noise(), 4))
-    next(batches)
-    time.sleep(0.7)
-    for _ in batches:
-        pass
-    began = time.monotonic()
-    del batches
-    assert time.monotonic() - began < 0.2
+def test_end_of_an_epoch_does_not_wait_for_the_autotuner(make):
+    """Which wakes after 0.63, 1.27, 2.55 s, ... and then every minute; by the clock it is chance
+    whether a short epoch meets it."""
+    assert make(noise(), 4).options().autotune.enabled is False
 
 
 @pytest.mark.parametrize("seed", [-3, 2**40])

@@ -140,7 +140,7 @@ def test_folder_of_many_files_is_listed_fast(tmp_path, monkeypatch):
 def test_bad_folders(tmp_path):
     fails("two or more classes; found none", tmp_path)
     make(tmp_path, "a/1.png", ".b/1.png")
-    fails("two or more classes; found \\w+ alone", tmp_path)
+    fails("two or more classes; found a alone", tmp_path)
     (tmp_path / "b").mkdir()
     assert str(tmp_path / "b") in fails("no image in this folder", tmp_path)
     make(tmp_path, "b/1.png")

@@ -147,7 +147,8 @@ def described(published, tmp_path, **config):
             "head reads 'token'; that of mixer_n4_32 reads the mean over tokens",
         ),
         (lambda p, t: t / "none.keras", None, "no such model file"),
-        (lambda p, t: t / "model.onnx", None, "expected hf-hub:NAME"),
+        (lambda p, t: t / "v1.5", None, "no such folder; expected hf-hub:NAME"),
+        (lambda p, t: p.with_name("config.json"), None, "config.json: expected hf-hub:NAME"),
     ],
 )
 def test_what_cannot_be_loaded_is_said_in_one_line(published, tmp_path, source, preset, message):

@@ -5,7 +5,6 @@ import dataclasses
 import errno
 import json
 import shutil
-from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -15,8 +14,9 @@ import tensorflow as tf
 import keras_gmlp
 from keras_gmlp import training
 from keras_gmlp.callbacks import Checkpoint, DivergedError, StopWhenDiverged
-from keras_gmlp.data import Augmentation, ImageData
+from keras_gmlp.data import Augmentation, ImageData, training_batches
 from keras_gmlp.files import alone
+from keras_gmlp.objective import CrossEntropy
 from keras_gmlp.recipes import RECIPES, Recipe, make_optimizer
 from keras_gmlp.training import train
 
@@ -130,21 +130,25 @@ def test_killed_run_goes_on_to_the_same_end(data, tmp_path, train_killed):
 
 
 def test_full_disk_ends_a_run_before_its_checkpoint(data, tmp_path, monkeypatch):
-    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=1000))
+    monkeypatch.setattr("shutil.disk_usage", lambda path: (2000, 1000, 1000))
     with pytest.raises(OSError, match=r"no space left: [\d,]+ bytes needed, 1,000 free") as caught:
         train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
     assert caught.value.errno == errno.ENOSPC
-    monkeypatch.undo()
+    assert not history(tmp_path)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: (0, 0, 0))  # does not tell
     train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
     assert [row["epoch"] for row in history(tmp_path)] == ["0", "1", "2", "3"]
 
 
-def test_space_asked_for_holds_a_checkpoint(data, tmp_path, monkeypatch):
+@pytest.mark.parametrize("changes", [{}, {"optimizer": "muon", "precision": "mixed_float16"}])
+def test_space_asked_for_holds_a_checkpoint(data, tmp_path, monkeypatch, changes):
+    recipe = dataclasses.replace(RECIPE, **changes)
     asked = []
     monkeypatch.setattr("keras_gmlp.callbacks.require_space", lambda path, size: asked.append(size))
     checkpoint = Checkpoint(tmp_path)
-    checkpoint.set_model(model := tiny_model())
-    model.fit(data.train.batch(8), verbose=0, shuffle=False)
+    checkpoint.set_model(model := tiny_model(**recipe.model_arguments()))
+    model.compile(training._scaled(make_optimizer(recipe, 4), recipe), CrossEntropy())
+    model.fit(training_batches(data, 8, recipe.augmentation), verbose=0, shuffle=False)
     checkpoint.on_epoch_end(0)
     written = (tmp_path / "000001.weights.h5").stat().st_size
     assert written < asked[0] < 3 * written
