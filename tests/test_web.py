@@ -102,7 +102,9 @@ def pictures():
 @pytest.mark.parametrize(
     ("name", "file", "tolerance"),
     [
-        (NAME, f"{NAME}/model.tflite", 0.05),
+        # Each runtime rounds activations to 8 bits in its own way: less than half of what 8 bits
+        # cost in Python, whatever the model's scale.
+        (NAME, f"{NAME}/model.tflite", None),
         (f"{NAME}/model_float32", f"{NAME}/model_float32.tflite", 1e-3),
         (f"{NAME}/model_int8", f"{NAME}/model_int8.tflite", 1e-3),
     ],
@@ -110,10 +112,15 @@ def pictures():
 def test_logits_are_pythons(page, models, pictures, tmp_path, name, file, tolerance):
     found = np.array(page.evaluate(LOGITS, [name, [as_text(picture) for picture in pictures]]))
     classifier = inference.load(models / file)
-    expected = []
+    images = []
     for picture in pictures:
         (tmp_path / "picture.png").write_bytes(picture)
-        expected.append(classifier.logits(classifier.read(tmp_path / "picture.png")[None])[0])
+        images.append(classifier.read(tmp_path / "picture.png")[None])
+    expected = np.concatenate([classifier.logits(image) for image in images])
+    if tolerance is None:
+        whole = inference.load(models / NAME / "model_float32.tflite")
+        exact = np.concatenate([whole.logits(image) for image in images])
+        tolerance = np.abs(expected - exact).max() / 2
     np.testing.assert_array_equal(found.argmax(-1), np.argmax(expected, -1))
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
 
