@@ -4,6 +4,7 @@
 import argparse
 import dataclasses
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -64,7 +65,8 @@ def run(options):
 
 
 def convert(options):
-    import_tensorflow()
+    if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":  # or it is not needed
+        import_tensorflow()
     from keras_gmlp import pretrained
     from keras_gmlp.checkpoints import short_name
 

@@ -147,6 +147,7 @@ def described(published, tmp_path, **config):
             "head reads 'token'; that of mixer_n4_32 reads the mean over tokens",
         ),
         (lambda p, t: t / "none.keras", None, "no such model file"),
+        (lambda p, t: t / "model.onnx", None, "expected hf-hub:NAME"),
         (lambda p, t: t / "v1.5", None, "no such folder; expected hf-hub:NAME"),
         (lambda p, t: p.with_name("config.json"), None, "config.json: expected hf-hub:NAME"),
     ],
