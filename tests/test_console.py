@@ -136,6 +136,7 @@ def test_traceback_for_developers():
 def test_ctrl_c_in_a_callback_of_the_garbage_collector_is_heard(rest):
     program = f"""
 import gc, signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job begins without it
 def callback(phase, info):
     gc.callbacks.remove(callback)
     signal.raise_signal(signal.SIGINT)
