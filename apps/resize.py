@@ -66,22 +66,23 @@ def measure(options):
     name = read_json(Path(options.run) / "recipe.json", {}).get("data")
     if name is None:
         raise ValueError(f"{options.run}: no recipe.json tells its data; give a run's folder.")
-    for size in options.sizes:  # all of them before the first is measured
-        source.adapt(input_shape=(size, size, source.model.input_shape[3]))
     own, channels = source.model.input_shape[1], source.model.input_shape[3]
+    sizes = [own, *(size for size in options.sizes if size != own)]
+    # All of them before the first is measured, so that a wrong size is told at once.
+    adapted = {size: source.adapt(input_shape=(size, size, channels)) for size in sizes}
     if not options.json:
         print("pixels    window  resampled      fresh")
-    for size in [own, *(size for size in options.sizes if size != own)]:
+    for size in sizes:
         dataset = data.load(name, (size, size), options.data_dir, channels)
-        row = measure_at(size, source, dataset, options.images or -1)
+        row = measure_at(size, source, *adapted.pop(size), dataset, options.images or -1)
         if not options.json:
             shown = (f"{100 * row[key]:.2f} %" if key in row else "-" for key in KINDS)
             print(f"{size:6}" + "".join(f"{text:>11}" for text in shown), flush=True)
         yield row
 
 
-def measure_at(size, source, dataset, images):
-    """The accuracies at one size, by kind."""
+def measure_at(size, source, model, transfer, dataset, images):
+    """The accuracies at one size, by kind, of `source` and of what became of it there."""
     import keras
 
     from keras_gmlp import training
@@ -89,14 +90,12 @@ def measure_at(size, source, dataset, images):
     def accuracy(model):
         return training.evaluate(model, dataset, samples=images)[1]
 
-    arguments = {"input_shape": dataset.image_shape}
-    model, transfer = source.adapt(dataset.labels, **arguments)
-    if transfer.fresh:
+    if transfer.fresh or tuple(dataset.labels) != source.labels:
         raise ValueError(f"{source.origin}: the model's classes are not those of {dataset.name}.")
     row = {"pixels": size, "resampled": accuracy(model)}
     window = scaled_window(source.model, size)
     if window:
-        wider, _ = source.adapt(dataset.labels, **arguments, patch_window=window)
+        wider, _ = source.adapt(input_shape=dataset.image_shape, patch_window=window)
         row |= {"patch_window": window, "window": accuracy(wider)}
     if transfer.resized:
         at_start = keras.models.clone_model(model).get_weights()

@@ -3,11 +3,9 @@ import os
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import keras
 import pytest
 
-from keras_gmlp.benchmark.runtimes import import_timm
-
+# Keras is imported where it is used: the process that hands out the tests imports this, too.
 pytest.register_assert_rewrite("check_layer", "other_backend")
 
 # A file is run whole by one of the processes. These begin first, so that none of them keeps one
@@ -22,6 +20,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def timm():
+    from keras_gmlp.benchmark.runtimes import import_timm
+
     try:
         return import_timm()
     except ImportError:
@@ -30,4 +30,6 @@ def timm():
 
 @pytest.fixture(autouse=True)
 def seed():
+    import keras
+
     keras.utils.set_random_seed(0)

@@ -40,6 +40,8 @@ from keras_gmlp import inference
 directory = Path(sys.argv[1])
 images = np.load(directory / "images.npy")
 for path in sorted(directory.glob("*.keras")):
+    if path.stem.endswith(keras.backend.backend()):  # other tests load those
+        continue
     difference = np.abs(inference.load(path).logits(images) - np.load(path.with_suffix(".npy")))
     print(path.stem, difference.max())
 """
@@ -58,9 +60,9 @@ def saved(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_model_of_any_backend_loads(saved, backend):
+def test_models_of_the_other_backends_load(saved, backend):
     rows = [line.split() for line in run_under(backend, LOAD, saved).splitlines()]
-    assert len(rows) == 9 * len(BACKENDS)
+    assert len(rows) == 9 * (len(BACKENDS) - 1)
     assert {name: float(d) for name, d in rows if float(d) > 1e-3} == {}
     spread = [np.ptp(np.load(path)) for path in saved.glob("*-*.npy")]
     assert min(spread) > 0.1  # the logits say something

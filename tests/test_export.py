@@ -1,33 +1,17 @@
 """Every export against the model it came from, on every backend."""
 
-import json
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from other_backend import run_under
+from random_models import MODELS, random_model
 
-import keras_gmlp
 from keras_gmlp import inference
-from keras_gmlp.cards import read_card
-from keras_gmlp.data import ImageData
 from keras_gmlp.export import FORMATS, NEEDS, export, lacking
-from keras_gmlp.shipping import check, export_run
+from keras_gmlp.shipping import check
 from keras_gmlp.training import in_float32
 
-MODELS = {
-    "gmlp": (keras_gmlp.gMLP, {"hidden_dim": 64}),
-    "amlp": (keras_gmlp.aMLP, {"hidden_dim": 64}),
-    "vit": (keras_gmlp.ViT, {"num_heads": 2}),
-    "deit": (keras_gmlp.ViT, {"num_heads": 2, "distillation_token": True}),
-    "mixer": (keras_gmlp.MLPMixer, {}),
-    "resmlp": (keras_gmlp.ResMLP, {}),
-    # With random memories all tokens get the same: a class token would hardly know the image.
-    "eamlp": (keras_gmlp.EAMLP, {"num_heads": 4, "class_token": False}),
-    "ff_only": (keras_gmlp.FeedForwardOnly, {"token_hidden_dim": 68}),
-    "resnet": (keras_gmlp.ResNet, {}),
-}
 # Largest logit difference; the logits' own spread is about 3.
 TOLERANCE = {
     "saved_model": 1e-3,
@@ -37,24 +21,6 @@ TOLERANCE = {
     "tflite": 0.3,
     "tflite_int8": 1.0,
 }
-
-
-def random_model(family, **overrides):
-    """A model with every weight drawn anew: fresh ones have a zero head and equal gates."""
-    function, sizes = MODELS[family]
-    shell = {"dim": 32, "depth": 2, "patch_size": 4}
-    if family == "resnet":
-        shell = {"depth": 14, "width": 8}
-    sizes = {**shell, "classes": 5, **sizes, **overrides}
-    model = function(input_shape=(16, 16, 3), **sizes)
-    rng = np.random.default_rng(0)
-    for weight in model.weights:
-        noise = rng.normal(0, 0.3 if len(weight.shape) < 2 else 0.1, weight.shape)
-        # A variance stays above 0.
-        noise = np.abs(noise) if weight.name == "moving_variance" else noise
-        if "seed" not in weight.name:
-            weight.assign(keras.ops.convert_to_numpy(weight) + noise)
-    return model
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +37,9 @@ ON_TORCH = keras.backend.backend() == "torch"
 def exported(request, tmp_path_factory):
     model = random_model(request.param)
     formats = list(FORMATS)
-    if request.param not in HANDED_OVER:
+    if request.param in HANDED_OVER:  # with an optimizer's state, which is to stay behind
+        model.fit(np.zeros((2, 16, 16, 3), "uint8"), np.zeros(2, "int32"), verbose=0)
+    else:
         formats.remove("onnx")
     calibration = np.random.default_rng(2).integers(0, 256, (50, 16, 16, 3), "uint8")
     directory = tmp_path_factory.mktemp(request.param)
@@ -97,7 +65,7 @@ def test_sizes_tell_the_precision_of_the_weights(exported):
     assert paths["tflite_float16"].stat().st_size < 0.8 * weights + 20_000
     assert paths["tflite"].stat().st_size < paths["tflite_float16"].stat().st_size
     stored = sum(p.stat().st_size for p in (paths["saved_model"] / "variables").iterdir())
-    assert stored < 1.2 * weights + 20_000  # once
+    assert stored < 1.2 * weights + 20_000  # once, and nothing of an optimizer
 
 
 def test_saved_model_takes_any_batch_of_float_or_uint8_pixels(exported, images):
@@ -122,7 +90,8 @@ def test_integers_throughout(exported):
     assert floats == [logits["name"]]
 
 
-@pytest.mark.parametrize("family", MODELS if ON_TORCH else HANDED_OVER)
+@pytest.mark.skipif(not ON_TORCH, reason="PyTorch writes the ONNX files of all backends")
+@pytest.mark.parametrize("family", MODELS)
 def test_onnx_takes_any_batch_and_tells_its_labels(family, tmp_path, images):
     model = random_model(family)
     path = export(model, tmp_path, ["onnx"], list("abcde"))["onnx"]
@@ -140,14 +109,6 @@ def test_check_notices_a_wrong_file(exported, images):
     expected = model.predict(images, verbose=0)
     found = check(paths["tflite_float32"], images[::-1], expected, expected.argmax(-1))
     assert found["max_logit_difference"] > 0.1
-
-
-def test_optimizer_state_stays_behind(tmp_path, images):
-    model = random_model("gmlp")
-    model.fit(images, np.zeros(20, "int32"), verbose=0)
-    path = export(model, tmp_path, ["saved_model"])["saved_model"]
-    stored = sum(p.stat().st_size for p in (path / "variables").iterdir())
-    assert stored < 1.2 * 4 * model.count_params() + 20_000
 
 
 def test_mixed_precision_is_refused_with_the_way_out(tmp_path, images):
@@ -204,71 +165,6 @@ def test_format_whose_packages_are_absent(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"onnx lacks no_such_package \(pip install"):
         export(random_model("gmlp"), tmp_path, ["onnx"])
     assert lacking("onnx").startswith("no_such_package")
-
-
-@pytest.fixture
-def exported_run(tmp_path, images):
-    """A run's folder, and data of whose images a quarter are called wrong."""
-    model = random_model("gmlp")
-    model.save(tmp_path / "model.keras")
-    (tmp_path / "labels.txt").write_text("\n".join("abcde"))
-    (tmp_path / "metrics.json").write_text('{"test_accuracy": 0.5}')
-    labels = model.predict(images, verbose=0).argmax(-1)
-    labels[:5] = (labels[:5] + 1) % 5
-    split = tf.data.Dataset.from_tensor_slices((images, labels))
-    return tmp_path, ImageData("random", tuple("abcde"), (16, 16, 3), split, split)
-
-
-def test_export_of_a_run_records_what_it_found(exported_run):
-    tmp_path, data = exported_run
-    lines = []
-    found = export_run(tmp_path, ["tflite_float32"], data, lines.append)
-    assert found["keras"] == {"accuracy": 0.75}
-    assert found["tflite_float32"]["accuracy"] == 0.75
-    assert found["tflite_float32"]["top1_agreement"] == 1.0
-    metrics = json.loads((tmp_path / "metrics.json").read_text())
-    assert metrics == {"test_accuracy": 0.5, "exports": found}
-    assert read_card(tmp_path / "model_float32.tflite")["test_accuracy"] == 0.5
-    assert any("top1_agreement 1.0" in line for line in lines)
-
-
-def test_interrupted_checks_keep_what_was_found(exported_run, monkeypatch):
-    directory, data = exported_run
-
-    def interrupted(path, *arguments):
-        if path.suffix == ".onnx":
-            raise KeyboardInterrupt
-        return check(path, *arguments)
-
-    monkeypatch.setattr("keras_gmlp.shipping.check", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        export_run(directory, ["tflite_float32", "onnx"], data)
-    exports = json.loads((directory / "metrics.json").read_text())["exports"]
-    assert list(exports) == ["keras", "tflite_float32"]
-    assert (directory / "model.onnx").exists()
-
-
-def test_folded_export_agrees_with_the_model_as_it_was(tmp_path, images):
-    model = random_model("resmlp")
-    model.save(tmp_path / "model.keras")
-    (tmp_path / "labels.txt").write_text("\n".join("abcde"))
-    labels = model.predict(images, verbose=0).argmax(-1)
-    split = tf.data.Dataset.from_tensor_slices((images, labels))
-    data = ImageData("random", tuple("abcde"), (16, 16, 3), split, split)
-    found = export_run(tmp_path, ["tflite_float32"], data, folded=True)["tflite_float32"]
-    assert found["max_logit_difference"] < 1e-3
-    assert found["speed_up"] > 0.5  # of so small a model no more can be said
-    assert found["unfolded_latency_ms"] > 0
-    # Two Affines and two LayerScales of 32 channels a block, and the last Affine; a shift comes in.
-    folded = (tmp_path / "model_float32.tflite").stat().st_size
-    export_run(tmp_path, ["tflite_float32"], data)
-    assert folded != (tmp_path / "model_float32.tflite").stat().st_size
-
-
-def test_what_does_not_fold(tmp_path):
-    random_model("gmlp").save(tmp_path / "model.keras")
-    with pytest.raises(ValueError, match="fold takes a ResMLP"):
-        export_run(tmp_path, ["tflite_float32"], folded=True)
 
 
 def test_weights_move_between_float32_and_mixed(images):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from PIL import Image
-from test_export import random_model
+from random_models import random_model
 
 from keras_gmlp.export import export
 from keras_gmlp.images import read_image

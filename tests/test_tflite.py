@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from test_export import random_model
+from random_models import random_model
 
 from keras_gmlp import inference
 from keras_gmlp.export import export

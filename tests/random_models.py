@@ -1,0 +1,37 @@
+"""Small models of every family with random weights."""
+
+import keras
+import numpy as np
+
+import keras_gmlp
+
+MODELS = {
+    "gmlp": (keras_gmlp.gMLP, {"hidden_dim": 64}),
+    "amlp": (keras_gmlp.aMLP, {"hidden_dim": 64}),
+    "vit": (keras_gmlp.ViT, {"num_heads": 2}),
+    "deit": (keras_gmlp.ViT, {"num_heads": 2, "distillation_token": True}),
+    "mixer": (keras_gmlp.MLPMixer, {}),
+    "resmlp": (keras_gmlp.ResMLP, {}),
+    # With random memories all tokens get the same: a class token would hardly know the image.
+    "eamlp": (keras_gmlp.EAMLP, {"num_heads": 4, "class_token": False}),
+    "ff_only": (keras_gmlp.FeedForwardOnly, {"token_hidden_dim": 68}),
+    "resnet": (keras_gmlp.ResNet, {}),
+}
+
+
+def random_model(family, **overrides):
+    """A model with every weight drawn anew: fresh ones have a zero head and equal gates."""
+    function, sizes = MODELS[family]
+    shell = {"dim": 32, "depth": 2, "patch_size": 4}
+    if family == "resnet":
+        shell = {"depth": 14, "width": 8}
+    sizes = {**shell, "classes": 5, **sizes, **overrides}
+    model = function(input_shape=(16, 16, 3), **sizes)
+    rng = np.random.default_rng(0)
+    for weight in model.weights:
+        noise = rng.normal(0, 0.3 if len(weight.shape) < 2 else 0.1, weight.shape)
+        # A variance stays above 0.
+        noise = np.abs(noise) if weight.name == "moving_variance" else noise
+        if "seed" not in weight.name:
+            weight.assign(keras.ops.convert_to_numpy(weight) + noise)
+    return model
