@@ -57,7 +57,8 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
         with Image.open(path, formats=FORMATS) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise Image.DecompressionBombError
-            if crop is None:  # or else to the pixel as published
+            # Or else to the pixel: as published, or one that the picture has.
+            if crop is None and interpolation != "nearest":
                 _reduce(image, 2 * max(height, width))
             ImageOps.exif_transpose(image, in_place=True)
             image = _to_mode(image, "L" if channels == 1 else "RGB")

@@ -10,7 +10,7 @@ from keras_gmlp.cards import write_card
 from keras_gmlp.files import replacing_folder
 from keras_gmlp.tflite import weights_of
 
-# TensorFlow's kernels for the interpolations of `images.read_image`; it has none for "nearest".
+# TensorFlow's kernels for the interpolations of `images.read_image` but "nearest", which has none.
 KERNELS = {"bilinear": "triangle", "bicubic": "keyscubic", "lanczos": "lanczos3"}
 
 
@@ -29,18 +29,9 @@ def write_saved_model(model, path, labels=None, card=None):
         path: of the folder, replaced once the new one is whole.
         labels: class names. Default to the classes' numbers.
         card: see `cards.write_card`; of a `crop` or an `interpolation` in it, `encoded` makes use.
-
-    Raises:
-        ValueError: an interpolation that TensorFlow does not have.
     """
     import tensorflow as tf
 
-    interpolation = (card or {}).get("interpolation") or "bicubic"
-    if interpolation not in KERNELS:
-        raise ValueError(
-            f"A SavedModel scales by {', '.join(KERNELS)}; received {interpolation!r}. Export the "
-            "other formats."
-        )
     path = Path(path)
     shape = tuple(model.input_shape[1:])
     module = weights_of(model)
@@ -87,8 +78,19 @@ def read(file, shape, card):
     else:
         scaled = tf.cast(size, tf.float64) * tf.reduce_max(wanted / size)
         offset = (scaled - tf.cast(wanted, tf.float64)) / 2
-    scale = tf.cast(tf.cast(scaled, tf.float64) / tf.cast(size, tf.float64), tf.float32)
-    offset = tf.cast(offset, tf.float32)
+    scale = tf.cast(scaled, tf.float64) / tf.cast(size, tf.float64)
+    offset = tf.cast(offset, tf.float64)
+    interpolation = card.get("interpolation") or "bicubic"
+    if interpolation == "nearest":
+        if card.get("crop"):  # the whole picture is scaled, then cropped
+            pixels = _nearest(pixels, tf.zeros(2, tf.float64), size, scaled)
+            top, left = tf.unstack(tf.cast(offset, tf.int32))
+            pixels = pixels[top : top + height, left : left + width]
+        else:
+            start, end = offset / scale, (offset + tf.cast(wanted, tf.float64)) / scale
+            pixels = _nearest(pixels, start, end, wanted)
+        return tf.ensure_shape(pixels, shape)
+    scale, offset = tf.cast(scale, tf.float32), tf.cast(offset, tf.float32)
     pixels = pixels[None]
     for axis in (1, 0):  # one after the other, each to whole levels, as Pillow does it
         one = tf.one_hot(axis, 2)
@@ -97,11 +99,26 @@ def read(file, shape, card):
             size=[height if axis == 0 else tf.shape(pixels)[1], width],
             scale=1 + one * (scale - 1),
             translation=-offset * one,
-            kernel_type=KERNELS[card.get("interpolation") or "bicubic"],
+            kernel_type=KERNELS[interpolation],
             antialias=True,
         )
         pixels = tf.clip_by_value(tf.round(pixels), 0, 255)
     return tf.ensure_shape(pixels[0], shape)
+
+
+def _nearest(pixels, start, end, counts):
+    """Takes `counts` pixels between `start` and `end`, each of length 2, along both sides."""
+    import tensorflow as tf
+
+    start, end = (tf.cast(tf.cast(edge, tf.float32), tf.float64) for edge in (start, end))
+    for axis in (0, 1):
+        count = counts[axis]
+        step = (end[axis] - start[axis]) / tf.cast(count, tf.float64)
+        # Added up step by step, as Pillow does it: the sums' rounding decides between two pixels.
+        first = start[axis] + step / 2
+        centres = tf.cumsum(tf.concat([first[None], tf.fill([count - 1], step)], 0))
+        pixels = tf.gather(pixels, tf.cast(centres, tf.int32), axis=axis)
+    return pixels
 
 
 def _decode(file, channels):
