@@ -6,9 +6,7 @@ import dataclasses
 import json
 import os
 import shlex
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import train
@@ -82,6 +80,7 @@ def compare(parser, options):
         parser.error(str(error))
     from keras_gmlp.comparison import plan
     from keras_gmlp.files import alone
+    from keras_gmlp.sweep import Sweep
 
     runs = plan(options.presets, options.seeds, options.fractions, options.runs)
     refuse_other_settings(options, runs)
@@ -92,7 +91,11 @@ def compare(parser, options):
                 raise ValueError(f"{options.runs} has none of these runs; leave out --no-train")
         else:
             with alone(options.runs):  # a second sweep would train the same runs over one another
-                Sweep(options, runs).work()
+                if options.retry:
+                    for run in runs:
+                        run.forget_failure()
+                commands = {run: command_of(options, run) for run in runs}
+                Sweep(commands, options.epochs, options.jobs).work()
         return report(options, runs)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("stopped; the same command goes on.") from None
@@ -128,6 +131,15 @@ def train_arguments(options, seed):
         *options.passed,
         *("--data", options.data, "--recipe", options.recipe, "--epochs", str(options.epochs)),
         *("--seed", str(seed), *backend),
+    ]
+
+
+def command_of(options, run):
+    """What trains a run; it ends when this process does."""
+    return [
+        *(sys.executable, str(TRAIN), *train_arguments(options, run.seed)),
+        *("--model", run.preset, "--fraction", str(run.fraction), "--out", str(run.directory)),
+        *("--json", "--no-export", "--stop-with-parent"),
     ]
 
 
@@ -171,114 +183,6 @@ def settings_of(options, run):
     elif not its_options.weights:
         settings["image_size"] = list(lookup(run.preset)[1]["input_shape"][:2])
     return settings
-
-
-class Sweep:
-    """Trains what is not complete, some runs at a time, each in a process of its own."""
-
-    def __init__(self, options, runs):
-        from keras_gmlp.status_line import StatusLine
-
-        self.options = options
-        self.runs = runs
-        self.epochs = options.epochs
-        self.waiting = []
-        self.working = {}  # run: (process, cores)
-        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-        size = max(1, len(cores) // options.jobs)
-        self.free = [cores[i * size : (i + 1) * size] for i in range(options.jobs)]
-        self.line = StatusLine()
-
-    def work(self):
-        for run in self.runs:
-            if self.options.retry:
-                run.forget_failure()
-            if not run.complete and not run.failed:
-                self.waiting.append(run)
-        self.began, self.done_before = time.time(), self.done()
-        try:
-            while self.waiting or self.working:
-                while self.waiting and self.free:
-                    self.start(self.waiting.pop(0), self.free.pop())
-                self.collect()
-                self.show()
-                time.sleep(0.5)
-        finally:
-            for process, _ in self.working.values():
-                process.terminate()
-                process.wait()
-            self.line.clear()
-
-    def start(self, run, cores):
-        """Starts train.py on some of the cores; it ends when this process does."""
-        options = self.options
-        command = [sys.executable, str(TRAIN), *train_arguments(options, run.seed)]
-        command += ["--model", run.preset, "--fraction", str(run.fraction)]
-        command += ["--out", str(run.directory), "--json", "--no-export", "--stop-with-parent"]
-        run.directory.mkdir(parents=True, exist_ok=True)
-        environment = dict(os.environ)
-        everywhere = None
-        if cores and options.jobs > 1:
-            environment["OMP_NUM_THREADS"] = str(len(cores))
-            everywhere = os.sched_getaffinity(0)
-            os.sched_setaffinity(0, cores)  # the child inherits it
-        try:
-            with open(run.directory / "log.txt", "w") as log:
-                process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.DEVNULL,
-                    stderr=log,
-                    env=environment,
-                )
-        finally:
-            if everywhere:
-                os.sched_setaffinity(0, everywhere)
-        self.working[run] = (process, cores)
-
-    def collect(self):
-        """Takes in the runs that ended."""
-        from keras_gmlp.errors import why_ended
-
-        for run, (process, cores) in list(self.working.items()):
-            if process.poll() is None:
-                continue
-            process.stdin.close()
-            del self.working[run]
-            self.free.append(cores)
-            if process.returncode == 0:
-                (run.directory / "log.txt").unlink(missing_ok=True)
-                self.line.say(f"{run.name}: complete ({self.state()})")
-                continue
-            reason = why_ended(process.returncode, (run.directory / "log.txt").read_text())
-            run.fail(reason)
-            self.line.say(f"{run.name}: failed ({reason})")
-
-    def done(self):
-        """Epochs done, weighted by the size of their training set."""
-        return sum(run.fraction * len(run.history()) for run in self.runs)
-
-    def show(self):
-        """One line for the whole sweep."""
-        at_work = [f"{run.name} {len(run.history())}/{self.epochs}" for run in self.working]
-        self.line.show(f"{self.state()} | {', '.join(at_work)}")
-
-    def state(self):
-        """How many runs are done, and about how long the others will take."""
-        complete = sum(run.complete for run in self.runs)
-        failed = sum(run.failed for run in self.runs)
-        left = sum(
-            run.fraction * (self.epochs - len(run.history()))
-            for run in (*self.waiting, *self.working)
-        )
-        rate = (self.done() - self.done_before) / (time.time() - self.began)
-        text = f"{complete}/{len(self.runs)} runs" + (f", {failed} failed" if failed else "")
-        return text + (f", left {clock(left / rate)}" if rate > 0 and left else "")
-
-
-def clock(seconds):
-    minutes = round(seconds / 60)
-    return f"{minutes // 60} h {minutes % 60:02} min" if minutes >= 60 else f"{minutes} min"
 
 
 def report(options, runs):
