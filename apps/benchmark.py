@@ -3,6 +3,7 @@
 
 import argparse
 import json
+import os
 import shlex
 import shutil
 import sys
@@ -11,7 +12,10 @@ from pathlib import Path
 
 from console import guarded, import_tensorflow
 
-DEFAULT = "saved_models/gmlp_n4_32-cifar10"
+# As one would type it; from elsewhere, too.
+DEFAULT = os.path.relpath(
+    Path(__file__).resolve().parent.parent / "saved_models" / "gmlp_n4_32-cifar10"
+)
 BATCHES, THREADS = (1, 64), (1, 2)
 EPILOG = """\
 candidates, each with every number of --threads, in a process of its own, on the CPU:
@@ -50,7 +54,9 @@ def parse(arguments):
         metavar="MODEL",
         help=f"a run's folder or a preset; default: {DEFAULT}",
     )
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="candidates; default: all")
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help="candidates, of those below; default: all"
+    )
     parser.add_argument(
         "--batch", type=int, nargs="+", default=BATCHES, metavar="N", help="default: 1 64"
     )
@@ -69,8 +75,10 @@ def parse(arguments):
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     options = parser.parse_args(arguments)
     options.rounds = options.rounds if options.rounds is not None else 3 if options.quick else 10
-    if min(options.rounds, *options.batch, *options.threads) < 1:
-        parser.error("--rounds, --batch and --threads must be at least 1")
+    for name in ("rounds", "batch", "threads"):
+        value = getattr(options, name)
+        if min([value] if name == "rounds" else value) < 1:
+            parser.error(f"--{name} must be at least 1; received {value}")
     options.batch, options.threads = sorted(set(options.batch)), sorted(set(options.threads))
     options.command = " ".join(["apps/benchmark.py", *map(shlex.quote, arguments)])
     return parser, options

@@ -28,7 +28,9 @@ def parse(arguments):
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("images", nargs="+", metavar="IMAGE|FOLDER")
+    parser.add_argument(
+        "images", nargs="+", metavar="IMAGE|FOLDER", help="of a folder, all images in it and below"
+    )
     parser.add_argument(
         "--model",
         default=str(DEFAULT),

@@ -39,15 +39,24 @@ def parse(arguments):
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("presets", nargs="+", metavar="PRESET")
+    parser.add_argument("presets", nargs="+", metavar="PRESET", help="as --model of train.py")
     parser.add_argument("--data", default="digits", metavar="NAME|FOLDER", help="as of train.py")
+    parser.add_argument("--data-dir", metavar="DIR", help="as of train.py")
     parser.add_argument("--recipe", default="quick", help="of all runs; default: %(default)s")
     parser.add_argument("--epochs", type=int, help="default: the recipe's")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="default: 0")
     parser.add_argument(
-        "--fractions", type=float, nargs="+", default=[1.0], help="of the training images"
+        "--fractions",
+        type=float,
+        nargs="+",
+        default=[1.0],
+        help="of the training images; default: 1",
     )
-    parser.add_argument("--backend", choices=["tensorflow", "jax", "torch"], help="of Keras")
+    parser.add_argument(
+        "--backend",
+        choices=["tensorflow", "jax", "torch"],
+        help="of Keras; default: $KERAS_BACKEND, or else tensorflow",
+    )
     parser.add_argument("--out", metavar="DIR", help="default: runs/compare-DATA")
     parser.add_argument("--runs", metavar="DIR", help="where the runs lie; default: OUT/runs")
     parser.add_argument(
@@ -116,7 +125,7 @@ def check(options):
     if not 1 <= options.jobs <= cores:
         raise ValueError(f"--jobs must be from 1 to the {cores} cores; received {options.jobs}")
     if options.epochs is not None and options.epochs < 1:
-        raise ValueError("--epochs must be at least 1")
+        raise ValueError(f"--epochs must be at least 1; received {options.epochs}")
     options.epochs = options.epochs or RECIPES[options.recipe].epochs
     for name in ("presets", "seeds", "fractions"):
         values = getattr(options, name)
@@ -127,10 +136,11 @@ def check(options):
 def train_arguments(options, seed):
     """What train.py is given for every run of a seed; its own arguments first, ours win."""
     backend = ["--backend", options.backend] if options.backend else []
+    place = ["--data-dir", options.data_dir] if options.data_dir else []
     return [
         *options.passed,
         *("--data", options.data, "--recipe", options.recipe, "--epochs", str(options.epochs)),
-        *("--seed", str(seed), *backend),
+        *("--seed", str(seed), *backend, *place),
     ]
 
 

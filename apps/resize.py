@@ -31,14 +31,27 @@ def parse(arguments):
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("run", metavar="RUN", help="a folder that apps/train.py made")
-    parser.add_argument("--sizes", type=int, nargs="+", required=True, metavar="PIXELS")
+    parser.add_argument(
+        "--sizes",
+        type=int,
+        nargs="+",
+        required=True,
+        metavar="PIXELS",
+        help="of the images' sides: multiples of the patch",
+    )
     parser.add_argument("--images", type=int, metavar="N", help="of the test split; default: all")
     parser.add_argument("--data-dir", metavar="DIR", help="of TensorFlow Datasets")
-    parser.add_argument("--backend", choices=["tensorflow", "jax", "torch"], help="of Keras")
+    parser.add_argument(
+        "--backend",
+        choices=["tensorflow", "jax", "torch"],
+        help="of Keras; default: $KERAS_BACKEND, or else tensorflow",
+    )
     parser.add_argument("--json", action="store_true", help="print the accuracies as JSON")
     options = parser.parse_args(arguments)
-    if min([*options.sizes, 1 if options.images is None else options.images]) < 1:
-        parser.error("--sizes and --images must be at least 1")
+    if min(options.sizes) < 1:
+        parser.error(f"--sizes must be at least 1; received {min(options.sizes)}")
+    if options.images is not None and options.images < 1:
+        parser.error(f"--images must be at least 1; received {options.images}")
     if options.backend:
         os.environ["KERAS_BACKEND"] = options.backend  # before anything imports Keras
     return options

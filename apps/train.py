@@ -35,7 +35,11 @@ def parse(arguments):
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--model", metavar="PRESET", help="default: gmlp_n4_32, or what the weights are of"
+        "--model",
+        metavar="PRESET",
+        help="gmlp, amlp, vit, deit, mixer, resmlp, eamlp or ff_only with _n4_32, small enough for "
+        "a CPU, resnet_56_32, or another of keras_gmlp.PRESETS; default: gmlp_n4_32, or what the "
+        "weights are of",
     )
     parser.add_argument(
         "--weights",
@@ -62,11 +66,15 @@ def parse(arguments):
         help="quick, standard, long, finetune, resolution, imagenet; default: quick, or finetune "
         "with weights; resolution takes weights to larger images of the same classes",
     )
-    parser.add_argument("--epochs", type=int)
-    parser.add_argument("--batch-size", type=int)
-    parser.add_argument("--learning-rate", type=float)
-    parser.add_argument("--seed", type=int)
-    parser.add_argument("--precision", choices=["float32", "mixed_bfloat16", "mixed_float16"])
+    parser.add_argument("--epochs", type=int, help="default, as below: the recipe's")
+    parser.add_argument("--batch-size", type=int, help="images")
+    parser.add_argument("--learning-rate", type=float, help="the highest, after the warm-up")
+    parser.add_argument("--seed", type=int, help="of weights, order and augmentation")
+    parser.add_argument(
+        "--precision",
+        choices=["float32", "mixed_bfloat16", "mixed_float16"],
+        help="to compute in; weights are kept in float32",
+    )
     parser.add_argument(
         "--set",
         action="append",
@@ -88,7 +96,11 @@ def parse(arguments):
     parser.add_argument(
         "--fraction", type=float, default=1.0, help="of the training images; default: all, 1.0"
     )
-    parser.add_argument("--backend", choices=["tensorflow", "jax", "torch"], help="of Keras")
+    parser.add_argument(
+        "--backend",
+        choices=["tensorflow", "jax", "torch"],
+        help="of Keras; default: $KERAS_BACKEND, or else tensorflow",
+    )
     # For a program that starts this one: when it is killed, its end of the pipe closes.
     parser.add_argument("--stop-with-parent", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--restart", action="store_true", help="train anew over what is in OUT")
@@ -156,6 +168,7 @@ def run(parser, options):
     """Checks the usage, trains, reports; the exit code."""
     import_tensorflow()
     from keras_gmlp.checkpoints import short_name
+    from keras_gmlp.files import begun
     from keras_gmlp.presets import lookup
 
     try:
@@ -181,6 +194,8 @@ def run(parser, options):
         again = "The same command without --restart" if options.restart else "The same command"
         raise KeyboardInterrupt(
             f"stopped; {out} keeps the finished epochs. {again} goes on."
+            if begun(out)
+            else "stopped; no epoch was finished. The same command begins again."
         ) from None
     report(options, metrics, out)
     return 0
@@ -200,11 +215,11 @@ def train(options, recipe, out):
     from keras_gmlp.files import alone, write_json
     from keras_gmlp.shipping import export_run
 
-    new = not Path(out).exists()
+    new = [folder for folder in (Path(out), *Path(out).parents) if not folder.exists()]
     with alone(out, training.DYING):  # before minutes go into data and model
         pass
-    if new:  # or a mistake in what follows would leave an empty folder
-        Path(out).rmdir()
+    for folder in new:  # or a mistake in what follows would leave empty ones
+        folder.rmdir()
     source = pretrained.load(options.weights, options.model) if options.weights else None
     preset = source.preset if source else options.model
     shape = source.model.input_shape[1:] if source else presets.lookup(preset)[1]["input_shape"]
@@ -223,9 +238,12 @@ def train(options, recipe, out):
     complete = (Path(out) / "metrics.json").exists() and not options.restart
     if not options.json:
         introduce(preset, model, dataset, out, f"{options.weights}: {transfer}" if source else "")
+    seen = not options.json and sys.stdout.isatty()  # a progress bar would be
     before = None
     if source and not complete and not transfer.fresh:
-        before = training.evaluate(model, dataset)[1]
+        if not options.json:
+            print("before training: testing the weights as they are ...", flush=True)
+        before = training.evaluate(model, dataset, verbose=int(seen))[1]
         if not options.json:
             print(f"before {100 * before:.2f} % of the test images right")
     names = {"preset": preset, "recipe": options.recipe, "fraction": options.fraction}
@@ -237,7 +255,7 @@ def train(options, recipe, out):
         out,
         restart=options.restart,
         tensorboard=options.tensorboard,
-        verbose=0 if options.json else 1 if sys.stdout.isatty() else 2,
+        verbose=0 if options.json else 1 if seen else 2,
         extra=names,
     )
     if complete and not options.json:

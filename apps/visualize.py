@@ -112,7 +112,7 @@ def attempt(options, function, out, name):
     except NotApplicableError as error:
         if options.only:
             raise
-        print(f"visualize: no {name}: {error}", file=sys.stderr)
+        print(f"visualize: {name} left out: {error}", file=sys.stderr)
         return
     yield path
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from keras_gmlp.errors import first_line
 from keras_gmlp.files import remove_leftovers, replacing, require_space
 
 HEADER = 2048  # bytes that HDF5 adds to a variable, groups included, at most
@@ -46,7 +47,13 @@ class Checkpoint(keras.callbacks.Callback):
         if not files:
             return 0
         model.optimizer.build(model.trainable_variables)
-        model.load_weights(files[-1])
+        try:
+            model.load_weights(files[-1])
+        except Exception as error:  # h5py and Keras raise errors of every kind for a damaged file
+            raise ValueError(
+                f"{files[-1]}: damaged ({first_line(error)}). Train the run anew with --restart "
+                "(restart=True)."
+            ) from None
         return int(files[-1].name.split(".")[0])
 
     def remove(self):

@@ -46,11 +46,13 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
         probabilities where MixUp or CutMix is on.
 
     Raises:
-        ValueError: an image cannot be read (one line that names the file; where samples are
-            streamed see `one_line_errors`).
+        ValueError: a batch size below 1; an image cannot be read (one line that names the file;
+            where samples are streamed see `one_line_errors`).
     """
     import tensorflow as tf
 
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1; received {batch_size}.")
     size = int(data.train.cardinality())
     batch_size = min(batch_size, size)
     augment = make_augmenter(augmentation or Augmentation(0, False), data, seed)

@@ -4,6 +4,7 @@ Needs Pillow and NumPy alone.
 """
 
 import math
+import os
 import warnings
 from pathlib import Path
 
@@ -74,6 +75,8 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
         ) from None
     except UnidentifiedImageError:
         raise ValueError(f"{path}: {_why_no_image(path)}") from None
+    except _RangeError as error:
+        raise ValueError(f"{path}: {error}") from None
     except Exception as error:  # damaged files make Pillow raise nearly anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{path}: damaged or truncated image ({reason}).") from None
@@ -96,11 +99,15 @@ def find_images(path):
     Raises:
         ValueError: there is no such path, or the folder holds no image file.
     """
+    if not str(path):  # an unset variable of a shell, not the folder one is in
+        raise ValueError("'': an empty path; expected an image file or a folder.")
     path = Path(path)
     if not path.is_dir():
         if not path.exists():
             raise ValueError(f"{path}: no such file or folder.")
         return [path]
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise ValueError(f"{path}: no permission to read this folder.")
     found = sorted(
         p
         for p in path.rglob("*")
@@ -145,13 +152,34 @@ def _reduce(image, side):
 def _to_mode(image, mode):
     """Grey or RGB from any of Pillow's modes, transparency over white."""
     if image.mode.startswith(("I", "F")):  # more than 8 bits, which Pillow itself clips at 255
-        top = 1 if image.mode == "F" else 65535
-        values = np.nan_to_num(np.asarray(image, dtype="float32")).clip(0, top)
+        values = np.asarray(image, dtype="float32")
+        # 32 bits of a TIFF do not tell where white is.
+        tells = image.mode != "F" and (image.mode, image.format) != ("I", "TIFF")
+        top = 65535 if tells else _white(values)
+        values = values.clip(0, top)
         image = Image.fromarray((values * np.float32(255 / top)).round().astype("uint8"))
     if image.has_transparency_data:
         image = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
     return image.convert(mode)
+
+
+class _RangeError(ValueError):
+    """Pixels of which nobody could tell how bright they are."""
+
+
+def _white(values):
+    """The value of white, of pixels in floats or in 32-bit integers."""
+    low, high = values.min(), values.max()
+    if low >= -0.1 and high <= 1.1:  # by which resampling may have overshot it
+        return 1
+    for top in (255, 65535):
+        if low >= 0 and high <= top:
+            return top
+    raise _RangeError(
+        f"pixels from {low:g} to {high:g}; expected 0 to 1, 0 to 255 or 0 to 65535. Scale them to "
+        "8 bits."
+    )
 
 
 def _why_no_image(path):

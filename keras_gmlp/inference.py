@@ -6,6 +6,7 @@ imported only for the formats that are theirs.
 
 import dataclasses
 import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,10 @@ from keras_gmlp.cards import from_members, read_card
 from keras_gmlp.checkpoints import is_published
 from keras_gmlp.images import read_image
 
+EXPECTED = (
+    "expected a .tflite, .keras or .onnx file, a SavedModel's folder, or that of a run, such as "
+    "saved_models/gmlp_n4_32-cifar10"
+)
 PREFERRED = ("model.tflite", "model.keras", "saved_model")  # in a run's folder, the first found
 
 
@@ -82,6 +87,8 @@ def load(path, threads=None):
     """
     if is_published(path):
         return _published(path)
+    if not str(path):
+        raise ValueError(f"'': an empty path; {EXPECTED}.")
     path = Path(path)
     if path.is_dir() and not (path / "saved_model.pb").exists():
         found = [path / name for name in PREFERRED if (path / name).exists()]
@@ -92,7 +99,9 @@ def load(path, threads=None):
             )
         path = found[0]
     if not path.exists():
-        raise ValueError(f"{path}: no such model file or folder.")
+        raise ValueError(f"{path}: no such model file or folder; {EXPECTED}.")
+    if not os.access(path, os.R_OK):
+        raise ValueError(f"{path}: no permission to read it.")
     if path.is_dir():
         return _saved_model(path)
     if path.suffix == ".tflite":
@@ -101,10 +110,7 @@ def load(path, threads=None):
         return _onnx(path, threads or min(4, os.cpu_count() or 1))
     if path.suffix == ".keras":
         return _keras(path)
-    raise ValueError(
-        f"{path}: unknown kind of model; expected .tflite, .keras, .onnx, a SavedModel folder or "
-        "the folder of a run."
-    )
+    raise ValueError(f"{path}: unknown kind of model; {EXPECTED}.")
 
 
 def run_model(directory):
@@ -118,7 +124,10 @@ def run_model(directory):
     if path.exists():
         return path
     if not directory.exists():
-        raise ValueError(f"{directory}: no such folder.")
+        raise ValueError(
+            f"{directory}: no such folder; expected that of a run of apps/train.py, such as "
+            "saved_models/gmlp_n4_32-cifar10."
+        )
     if not directory.is_dir():
         raise ValueError(f"{directory}: a file; expected the folder of a run of apps/train.py.")
     if (directory / "metrics.json").exists():
@@ -221,6 +230,8 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name of it)
             "pip install -e '.[torch]', or give the .tflite file."
         ) from None
 
+    if not zipfile.is_zipfile(path):  # Keras would say that there is no such file
+        raise _damaged(path, "no zip archive, as .keras files are")
     try:
         return keras.saving.load_model(path, compile=compile)
     except Exception as error:  # Keras raises what its file readers raise, of every kind

@@ -64,6 +64,10 @@ def _open(name, image_size, data_dir):
     path = Path(os.path.expanduser(name))
     if path.is_dir():
         return _folder(path, image_size or (224, 224))
+    if path.is_file() and path.suffix:  # no data set has a dot in its name
+        raise ValueError(
+            f"{name}: a file; expected a data set's name, or a folder of class folders."
+        )
     if str(name).startswith((".", "/", "~")) or str(name).endswith("/") or "\\" in str(name):
         raise ValueError(f"{name}: no such folder.")
     from keras_gmlp import tfds_source  # it makes an ImageData, which stands above

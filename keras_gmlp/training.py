@@ -24,7 +24,7 @@ from keras_gmlp.cards import write_card
 from keras_gmlp.data import evaluation_batches, training_batches
 from keras_gmlp.environment import environment
 from keras_gmlp.errors import one_line_errors
-from keras_gmlp.files import alone, read_json, remove_leftovers, replacing, write_json
+from keras_gmlp.files import alone, begun, read_json, remove_leftovers, replacing, write_json
 from keras_gmlp.finetuning import freeze_backbone
 from keras_gmlp.objective import Accuracy, CrossEntropy
 from keras_gmlp.recipes import differences, make_optimizer
@@ -141,14 +141,16 @@ def _train(model, data, recipe, directory, tensorboard, verbose, extra):
     return metrics
 
 
-def evaluate(model, data, split="test", samples=-1):
+def evaluate(model, data, split="test", samples=-1, verbose=0):
     """Loss and accuracy of a compiled model on a split, or its first samples, to six digits.
 
     Raises:
         ValueError: an image cannot be read. One line.
     """
     with one_line_errors():
-        found = model.evaluate(evaluation_batches(data, split=split, samples=samples), verbose=0)
+        found = model.evaluate(
+            evaluation_batches(data, split=split, samples=samples), verbose=verbose
+        )
     return tuple(round(float(value), 6) for value in found)
 
 
@@ -198,9 +200,7 @@ def _claim(directory, run, recipe):
     path = directory / "recipe.json"
     settings = {**run, **dataclasses.asdict(recipe)}
     before = read_json(path)
-    # A run that failed in its first epoch has nothing to go on with.
-    begun = (directory / "metrics.json").exists() or any((directory / "checkpoint").glob("*.h5"))
-    if before is None or not begun:
+    if before is None or not begun(directory):
         write_json(path, {**settings, "environment": environment()})
         return
     differing = differences(before, settings)

@@ -11,6 +11,7 @@ import pytest
 from load_app import APPS, load_app
 from PIL import Image
 
+from keras_gmlp import training
 from keras_gmlp.export import FORMATS
 
 # 8 pixels, patch 4: four tokens, a second an epoch.
@@ -182,6 +183,26 @@ def test_what_is_no_run_is_named_as_it_was_given(app, options, tmp_path, capsys)
         assert error.startswith(f"{app}: {given}: ")
         assert reason in error
         assert error.count("\n") == 1
+
+
+def test_ctrl_c_before_the_first_epoch_promises_nothing(tmp_path, monkeypatch, capsys):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "train", interrupted)
+    arguments = [*QUICK, "--out", str(tmp_path / "run")]
+    assert load_app("train").main(arguments) == 130
+    assert "no epoch was finished. The same command begins again" in capsys.readouterr().err
+    (tmp_path / "run" / "checkpoint").mkdir(parents=True)
+    (tmp_path / "run" / "checkpoint" / "000001.weights.h5").touch()
+    assert load_app("train").main(arguments) == 130
+    assert "keeps the finished epochs. The same command goes on" in capsys.readouterr().err
+
+
+def test_mistake_leaves_no_empty_folders(tmp_path):
+    arguments = ["--data", "missing/", "--out", str(tmp_path / "runs" / "a")]
+    assert load_app("train").main(arguments) == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["train", "classify", "export"])

@@ -212,6 +212,11 @@ def test_mixup_and_cutmix_get_their_shares_of_the_batches(mixup, cutmix):
     assert np.isclose(pasted.mean(), cutmix, atol=0.15)
 
 
+def test_batch_of_none():
+    with pytest.raises(ValueError, match="batch_size must be at least 1; received 0"):
+        training_batches(noise(), 0)
+
+
 def test_batch_of_one_mixes_with_itself():
     augmentation = Augmentation(mixup=0.5, cutmix=0.5, **NOTHING)
     for pixels, labels in epochs(plain(10, 20), augmentation, batch_size=1):

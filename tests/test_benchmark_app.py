@@ -48,6 +48,12 @@ def test_help_teaches(capsys):
     assert "GB" in text
 
 
+def test_default_model_is_found_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (default,) = load_app("benchmark").parse([])[1].models
+    assert (Path(default) / "model.keras").exists()
+
+
 def test_no_candidate_is_a_failure(tmp_path, monkeypatch, capsys):
     model = dataclasses.replace(MODEL, errors={"tflite": "no luck"})
     monkeypatch.setattr(models, "prepare", lambda *given: model)

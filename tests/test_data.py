@@ -150,6 +150,12 @@ def test_bad_folders(tmp_path):
     fails("no training folder for cats", tmp_path / "c")
 
 
+def test_file_is_no_data_set(tmp_path):
+    path = tmp_path / "photo.jpg"
+    path.write_bytes(b"")
+    fails("a file; expected a data set's name, or a folder of class folders", path)
+
+
 @pytest.mark.parametrize("name", ["photos/", "./photos", "/none/photos", "~/photos", r"C:\photos"])
 def test_name_that_looks_like_a_path(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)

@@ -145,12 +145,41 @@ def test_16_bits_keep_their_scale_whatever_they_hold(tmp_path, suffix, stored, e
     assert near(read_image(save(image, tmp_path / f"a.{suffix}"), (4, 4, 3)), expected)
 
 
+def test_folder_that_nobody_may_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(ValueError, match="no permission to read this folder"):
+        find_images(tmp_path)
+
+
+def test_empty_path_is_not_the_folder_one_is_in():
+    with pytest.raises(ValueError, match="an empty path; expected an image file or a folder"):
+        find_images("")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
 @pytest.mark.parametrize(
-    ("stored", "expected"), [(0.2, 51), (1.0, 255), (-3.0, 0), (1e38, 255), (np.nan, 0)]
+    ("stored", "expected"),
+    [([0, 1], [0, 255]), ([0, 10, 255], [0, 10, 255]), ([0, 25700, 65535], [0, 100, 255])],
 )
-def test_floats_count_from_0_to_1(tmp_path, stored, expected):
-    image = Image.fromarray(np.full((4, 4), stored, "float32"))
-    assert near(read_image(save(image, tmp_path / "a.tif"), (4, 4, 1)), expected)
+def test_32_bits_tell_by_their_values_where_white_is(tmp_path, dtype, stored, expected):
+    image = Image.fromarray(np.repeat([stored], 4, 0).astype(dtype))
+    pixels = read_image(save(image, tmp_path / "a.tif"), (4, len(stored), 1))
+    np.testing.assert_array_equal(pixels[:, :, 0], [expected] * 4)
+
+
+def test_floats_that_resampling_overshot(tmp_path):
+    image = Image.fromarray(np.float32([[-0.05, 0.2, 1.02]] * 3))
+    pixels = read_image(save(image, tmp_path / "a.tif"), (3, 3, 1))
+    np.testing.assert_array_equal(pixels[:, :, 0], [[0, 51, 255]] * 3)
+
+
+@pytest.mark.parametrize(
+    "stored", [[-200.0, 800.0], [0.0, 1e38], [0.0, np.nan], [np.nan, np.nan], [-3.0, 0.0]]
+)
+def test_floats_of_which_nobody_knows_how_bright_they_are(tmp_path, stored):
+    path = save(Image.fromarray(np.float32([stored] * 2)), tmp_path / "a.tif")
+    with pytest.raises(ValueError, match=r"a\.tif: pixels from .*; expected 0 to 1, 0 to 255"):
+        read_image(path, (2, 2, 1))
 
 
 @pytest.mark.parametrize("orientation", STORED)

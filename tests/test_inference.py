@@ -102,7 +102,7 @@ def bad_models(tmp_path):
     return {
         "missing.tflite": "no such model file",
         "empty": "no model in this folder",
-        "broken.keras": "damaged or of another kind",
+        "broken.keras": "damaged or of another kind.*no zip archive",
         "broken.tflite": "damaged or of another kind",
         "broken.onnx": "damaged or of another kind",
         "model.txt": "unknown kind of model",
@@ -117,6 +117,17 @@ def test_bad_models_say_what_is_wrong_in_one_line(tmp_path):
         message = str(caught.value)
         assert message.startswith(str(tmp_path / name))
         assert "\n" not in message
+
+
+def test_model_that_nobody_may_read(run, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(ValueError, match=r"model\.tflite: no permission to read it"):
+        inference.load(run)
+
+
+def test_empty_path_is_no_model():
+    with pytest.raises(ValueError, match=r"an empty path; expected a \.tflite, \.keras or"):
+        inference.load("")
 
 
 def test_model_that_is_no_image_classifier(tmp_path):

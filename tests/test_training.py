@@ -206,6 +206,13 @@ def test_restart_trains_anew(data, run, tmp_path):
     assert metrics["epochs"] == len(history(directory)) == 1
 
 
+def test_damaged_checkpoint_says_what_to_do(data, tmp_path):
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "000002.weights.h5").write_bytes(b"no HDF5")
+    with pytest.raises(ValueError, match=r"000002\.weights\.h5: damaged \(.*anew with --restart"):
+        train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
+
+
 def test_diverged_run_says_where_and_keeps_no_broken_checkpoint(data, tmp_path):
     recipe = dataclasses.replace(RECIPE, learning_rate=1e30, warmup=0.5)
     with pytest.raises(DivergedError, match=r"epoch \d, step \d.*Lower the learning rate"):
