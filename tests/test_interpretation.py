@@ -176,7 +176,7 @@ def test_app_draws_what_applies(run, capsys):
     assert out.split() == [
         str(run / "pictures" / f"{name}.png") for name in ("attention", "confusion", "mistakes")
     ]
-    assert "no filters" in error
+    assert "filters left out" in error
 
 
 def test_app_tells_tokens_that_are_not_there(run, capsys):
