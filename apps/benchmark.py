@@ -3,7 +3,6 @@
 
 import argparse
 import json
-import os
 import shlex
 import shutil
 import sys
@@ -12,10 +11,7 @@ from pathlib import Path
 
 from console import guarded, import_tensorflow
 
-# As one would type it; from elsewhere, too.
-DEFAULT = os.path.relpath(
-    Path(__file__).resolve().parent.parent / "saved_models" / "gmlp_n4_32-cifar10"
-)
+DEFAULT = Path(__file__).resolve().parent.parent / "saved_models" / "gmlp_n4_32-cifar10"
 BATCHES, THREADS = (1, 64), (1, 2)
 EPILOG = """\
 candidates, each with every number of --threads, in a process of its own, on the CPU:
@@ -50,9 +46,9 @@ def parse(arguments):
     parser.add_argument(
         "models",
         nargs="*",
-        default=[DEFAULT],
+        default=[str(DEFAULT)],
         metavar="MODEL",
-        help=f"a run's folder or a preset; default: {DEFAULT}",
+        help=f"a run's folder or a preset; default: {DEFAULT.name}",
     )
     parser.add_argument(
         "--only", nargs="+", metavar="NAME", help="candidates, of those below; default: all"
@@ -76,9 +72,10 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     options.rounds = options.rounds if options.rounds is not None else 3 if options.quick else 10
     for name in ("rounds", "batch", "threads"):
-        value = getattr(options, name)
-        if min([value] if name == "rounds" else value) < 1:
-            parser.error(f"--{name} must be at least 1; received {value}")
+        given = getattr(options, name)
+        least = given if name == "rounds" else min(given)
+        if least < 1:
+            parser.error(f"--{name} must be at least 1; received {least}")
     options.batch, options.threads = sorted(set(options.batch)), sorted(set(options.threads))
     options.command = " ".join(["apps/benchmark.py", *map(shlex.quote, arguments)])
     return parser, options

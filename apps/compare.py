@@ -55,7 +55,7 @@ def parse(arguments):
     parser.add_argument(
         "--backend",
         choices=["tensorflow", "jax", "torch"],
-        help="of Keras; default: $KERAS_BACKEND, or else tensorflow",
+        help="of Keras; default: $KERAS_BACKEND, or what Keras is set to, tensorflow at first",
     )
     parser.add_argument("--out", metavar="DIR", help="default: runs/compare-DATA")
     parser.add_argument("--runs", metavar="DIR", help="where the runs lie; default: OUT/runs")

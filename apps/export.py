@@ -77,12 +77,12 @@ def run(options):
 def export(options):
     """Exports and checks; what the checks found."""
     import_tensorflow()
-    from keras_gmlp import data, inference
+    from keras_gmlp import data, inference, runs
     from keras_gmlp.files import read_json
     from keras_gmlp.shipping import export_run
 
     directory = Path(options.run)
-    model = inference.run_model(directory)
+    model = runs.run_model(directory)
     recipe = read_json(directory / "recipe.json", {})
     name = options.data or recipe.get("data")
     dataset = None

@@ -44,7 +44,7 @@ def parse(arguments):
     parser.add_argument(
         "--backend",
         choices=["tensorflow", "jax", "torch"],
-        help="of Keras; default: $KERAS_BACKEND, or else tensorflow",
+        help="of Keras; default: $KERAS_BACKEND, or what Keras is set to, tensorflow at first",
     )
     parser.add_argument("--json", action="store_true", help="print the accuracies as JSON")
     options = parser.parse_args(arguments)
@@ -80,14 +80,14 @@ def measure(options):
     if name is None:
         raise ValueError(f"{options.run}: no recipe.json tells its data; give a run's folder.")
     own, channels = source.model.input_shape[1], source.model.input_shape[3]
-    sizes = [own, *(size for size in options.sizes if size != own)]
+    sizes = list(dict.fromkeys([own, *options.sizes]))  # each once
     # All of them before the first is measured, so that a wrong size is told at once.
     adapted = {size: source.adapt(input_shape=(size, size, channels)) for size in sizes}
     if not options.json:
         print("pixels    window  resampled      fresh")
     for size in sizes:
         dataset = data.load(name, (size, size), options.data_dir, channels)
-        row = measure_at(size, source, *adapted.pop(size), dataset, options.images or -1)
+        row = measure_at(size, source, *adapted[size], dataset, options.images or -1)
         if not options.json:
             shown = (f"{100 * row[key]:.2f} %" if key in row else "-" for key in KINDS)
             print(f"{size:6}" + "".join(f"{text:>11}" for text in shown), flush=True)
@@ -103,7 +103,7 @@ def measure_at(size, source, model, transfer, dataset, images):
     def accuracy(model):
         return training.evaluate(model, dataset, samples=images)[1]
 
-    if transfer.fresh or tuple(dataset.labels) != source.labels:
+    if tuple(dataset.labels) != source.labels:
         raise ValueError(f"{source.origin}: the model's classes are not those of {dataset.name}.")
     row = {"pixels": size, "resampled": accuracy(model)}
     window = scaled_window(source.model, size)

@@ -66,7 +66,9 @@ def parse(arguments):
         help="quick, standard, long, finetune, resolution, imagenet; default: quick, or finetune "
         "with weights; resolution takes weights to larger images of the same classes",
     )
-    parser.add_argument("--epochs", type=int, help="default, as below: the recipe's")
+    parser.add_argument(
+        "--epochs", type=int, help="default, of this and the next four: the recipe's"
+    )
     parser.add_argument("--batch-size", type=int, help="images")
     parser.add_argument("--learning-rate", type=float, help="the highest, after the warm-up")
     parser.add_argument("--seed", type=int, help="of weights, order and augmentation")
@@ -99,7 +101,7 @@ def parse(arguments):
     parser.add_argument(
         "--backend",
         choices=["tensorflow", "jax", "torch"],
-        help="of Keras; default: $KERAS_BACKEND, or else tensorflow",
+        help="of Keras; default: $KERAS_BACKEND, or what Keras is set to, tensorflow at first",
     )
     # For a program that starts this one: when it is killed, its end of the pipe closes.
     parser.add_argument("--stop-with-parent", action="store_true", help=argparse.SUPPRESS)
@@ -110,12 +112,15 @@ def parse(arguments):
         "--json", action="store_true", help="print the metrics as JSON, no progress"
     )
     options = parser.parse_args(arguments)
+    if options.weights == "":  # an unset variable of a shell
+        parser.error("--weights is empty; expected a run's folder, a file or hf-hub:NAME")
     if options.weights:
         options.weights = options.weights.rstrip("/")
     if options.recipe is None:
         options.recipe = "finetune" if options.weights else "quick"
     if options.model is None and not options.weights:
         options.model = "gmlp_n4_32"
+    options.training = False
     if options.backend:
         os.environ["KERAS_BACKEND"] = options.backend  # before anything imports Keras
     return parser, options
@@ -168,7 +173,6 @@ def run(parser, options):
     """Checks the usage, trains, reports; the exit code."""
     import_tensorflow()
     from keras_gmlp.checkpoints import short_name
-    from keras_gmlp.files import begun
     from keras_gmlp.presets import lookup
 
     try:
@@ -191,14 +195,21 @@ def run(parser, options):
     try:
         metrics = train(options, recipe, out)
     except KeyboardInterrupt:
-        again = "The same command without --restart" if options.restart else "The same command"
-        raise KeyboardInterrupt(
-            f"stopped; {out} keeps the finished epochs. {again} goes on."
-            if begun(out)
-            else "stopped; no epoch was finished. The same command begins again."
-        ) from None
+        raise KeyboardInterrupt(how_to_go_on(options, out)) from None
     report(options, metrics, out)
     return 0
+
+
+def how_to_go_on(options, out):
+    """What a stopped run has left, and what continues it."""
+    from keras_gmlp.runs import begun
+
+    if options.restart and not options.training:
+        return f"stopped; {out} is as it was. The same command begins again."
+    if not begun(out):
+        return "stopped; no epoch was finished. The same command begins again."
+    again = "The same command without --restart" if options.restart else "The same command"
+    return f"stopped; {out} keeps the finished epochs. {again} goes on."
 
 
 def stop_with_parent():
@@ -215,11 +226,13 @@ def train(options, recipe, out):
     from keras_gmlp.files import alone, write_json
     from keras_gmlp.shipping import export_run
 
-    new = [folder for folder in (Path(out), *Path(out).parents) if not folder.exists()]
+    place = Path(out).resolve()
+    new = [folder for folder in (place, *place.parents) if not folder.exists()]
     with alone(out, training.DYING):  # before minutes go into data and model
         pass
-    for folder in new:  # or a mistake in what follows would leave empty ones
-        folder.rmdir()
+    with contextlib.suppress(OSError):  # another run may have begun in one
+        for folder in new:  # or a mistake in what follows would leave empty ones
+            folder.rmdir()
     source = pretrained.load(options.weights, options.model) if options.weights else None
     preset = source.preset if source else options.model
     shape = source.model.input_shape[1:] if source else presets.lookup(preset)[1]["input_shape"]
@@ -248,6 +261,7 @@ def train(options, recipe, out):
             print(f"before {100 * before:.2f} % of the test images right")
     names = {"preset": preset, "recipe": options.recipe, "fraction": options.fraction}
     names |= {"weights": options.weights, "patch_window": options.patch_window}
+    options.training = True
     metrics = training.train(
         model,
         dataset,

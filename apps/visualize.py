@@ -62,12 +62,12 @@ def run(options):
 def draw(options):
     """Draws the pictures and yields their paths."""
     import_tensorflow()
-    from keras_gmlp import inference, pictures
+    from keras_gmlp import inference, pictures, runs
 
     directory = Path(options.run)
     out = Path(options.out or directory / "pictures")
     wanted = options.only or PICTURES
-    classifier = inference.load(inference.run_model(directory))
+    classifier = inference.load(runs.run_model(directory))
     model = classifier.model
     if "filters" in wanted:
         yield from attempt(

@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_gmlp.errors import first_line
 from keras_gmlp.files import remove_leftovers, replacing, require_space
+from keras_gmlp.runs import CHECKPOINTS
 
 HEADER = 2048  # bytes that HDF5 adds to a variable, groups included, at most
 
@@ -50,9 +51,11 @@ class Checkpoint(keras.callbacks.Callback):
         try:
             model.load_weights(files[-1])
         except Exception as error:  # h5py and Keras raise errors of every kind for a damaged file
+            if isinstance(error, MemoryError) or getattr(error, "errno", None):
+                raise  # the system's, which say themselves what to do
             raise ValueError(
-                f"{files[-1]}: damaged ({first_line(error)}). Train the run anew with --restart "
-                "(restart=True)."
+                f"{files[-1]}: cannot be loaded ({first_line(error)}). If it is damaged, train the "
+                "run anew, over it, with --restart (restart=True)."
             ) from None
         return int(files[-1].name.split(".")[0])
 
@@ -67,7 +70,7 @@ class Checkpoint(keras.callbacks.Callback):
         require_space(self.directory, size)
 
     def _files(self):
-        return sorted(self.directory.glob("[0-9]*.weights.h5"))
+        return sorted(self.directory.glob(CHECKPOINTS))
 
 
 class Clock(keras.callbacks.Callback):

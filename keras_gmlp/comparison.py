@@ -11,6 +11,7 @@ from pathlib import Path
 
 from keras_gmlp.files import read_json, replacing
 from keras_gmlp.recipes import describe, differences
+from keras_gmlp.runs import begun
 
 FAILURE = "failed.txt"  # in a run's folder: one line that says why
 COLUMNS = (
@@ -59,7 +60,7 @@ class Run:
     @property
     def begun(self):
         """Whether an epoch of it is done, so that it goes on with its own settings alone."""
-        return self.complete or any((self.directory / "checkpoint").glob("[0-9]*.weights.h5"))
+        return begun(self.directory)
 
     @property
     def failed(self):

@@ -49,12 +49,6 @@ def alone(directory, wait=0.0):
         os.close(handle)
 
 
-def begun(directory):
-    """Whether a training run has left something to go on with: an epoch, or all of them."""
-    directory = Path(directory)
-    return (directory / "metrics.json").exists() or any((directory / "checkpoint").glob("*.h5"))
-
-
 def require_space(directory, size):
     """Raises an OSError where the disk of a folder, made if need be, has less than `size` bytes."""
     Path(directory).mkdir(parents=True, exist_ok=True)

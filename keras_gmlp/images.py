@@ -26,8 +26,8 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
 
     The picture is turned upright by its EXIF tag, laid on white where it is transparent, scaled
     until it covers the target (bicubic, antialiased) and cropped around its centre. Of an
-    animation the first frame counts. Grey of more than 8 bits counts from 0 to 65535, or to 1
-    where it is stored as floats, whatever the image makes use of.
+    animation the first frame counts. Grey of 16 bits counts from 0 to 65535, whatever the image
+    makes use of; a TIFF's of 32 bits, integers or floats, to 1, 255 or 65535 by its largest value.
 
     Args:
         path: the file.
@@ -47,10 +47,7 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
             with the path); an unknown interpolation or a crop out of its range.
     """
     height, width, channels = image_shape
-    if interpolation not in INTERPOLATIONS:
-        raise ValueError(
-            f"interpolation must be one of {', '.join(INTERPOLATIONS)}; received {interpolation!r}."
-        )
+    check_interpolation(interpolation)
     if crop is not None and not (isinstance(crop, int | float) and 0 < crop <= 1):
         raise ValueError(f"crop must be in (0, 1]; received {crop!r}.")
     resampling = Image.Resampling[interpolation.upper()]
@@ -93,17 +90,30 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
     return np.asarray(image).reshape(image_shape)
 
 
+def check_interpolation(name):
+    """Raises a ValueError for a name that is none of `INTERPOLATIONS`."""
+    if name not in INTERPOLATIONS:
+        raise ValueError(
+            f"interpolation must be one of {', '.join(INTERPOLATIONS)}; received {name!r}."
+        )
+
+
 def find_images(path):
     """The image files under a folder, sorted, hidden ones left out; a file stands for itself.
 
     Raises:
-        ValueError: there is no such path, or the folder holds no image file.
+        ValueError: the path is empty, there is no such path, there is no permission to read it, or
+            the folder holds no image file.
     """
     if not str(path):  # an unset variable of a shell, not the folder one is in
         raise ValueError("'': an empty path; expected an image file or a folder.")
     path = Path(path)
-    if not path.is_dir():
-        if not path.exists():
+    try:
+        is_folder, exists = path.is_dir(), path.exists()
+    except PermissionError:  # of a folder above it
+        raise ValueError(f"{path}: no permission to read it.") from None
+    if not is_folder:
+        if not exists:
             raise ValueError(f"{path}: no such file or folder.")
         return [path]
     if not os.access(path, os.R_OK | os.X_OK):
@@ -153,7 +163,7 @@ def _to_mode(image, mode):
     """Grey or RGB from any of Pillow's modes, transparency over white."""
     if image.mode.startswith(("I", "F")):  # more than 8 bits, which Pillow itself clips at 255
         values = np.asarray(image, dtype="float32")
-        # 32 bits of a TIFF do not tell where white is.
+        # A TIFF of 32 bits does not tell where white is.
         tells = image.mode != "F" and (image.mode, image.format) != ("I", "TIFF")
         top = 65535 if tells else _white(values)
         values = values.clip(0, top)
@@ -170,12 +180,16 @@ class _RangeError(ValueError):
 
 def _white(values):
     """The value of white, of pixels in floats or in 32-bit integers."""
+    if not np.isfinite(values).all():
+        raise _RangeError("holds pixels that are no numbers (NaN or infinite). Replace them.")
     low, high = values.min(), values.max()
-    if low >= -0.1 and high <= 1.1:  # by which resampling may have overshot it
-        return 1
-    for top in (255, 65535):
-        if low >= 0 and high <= top:
+    below = -np.inf
+    for top in (1, 255, 65535):
+        # By a tenth resampling may have overshot it. What lies just above the range before may be
+        # of either.
+        if 2 * below < high <= 1.1 * top and low >= -0.1 * max(1, high):
             return top
+        below = top
     raise _RangeError(
         f"pixels from {low:g} to {high:g}; expected 0 to 1, 0 to 255 or 0 to 65535. Scale them to "
         "8 bits."

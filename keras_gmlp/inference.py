@@ -17,8 +17,8 @@ from keras_gmlp.checkpoints import is_published
 from keras_gmlp.images import read_image
 
 EXPECTED = (
-    "expected a .tflite, .keras or .onnx file, a SavedModel's folder, or that of a run, such as "
-    "saved_models/gmlp_n4_32-cifar10"
+    "expected a .tflite, .keras or .onnx file, a SavedModel's folder, that of a run, or published "
+    "weights, hf-hub:NAME"
 )
 PREFERRED = ("model.tflite", "model.keras", "saved_model")  # in a run's folder, the first found
 
@@ -83,10 +83,18 @@ def load(path, threads=None):
         A `Classifier`.
 
     Raises:
-        ValueError: there is no such model, or it is damaged or no image classifier. One line.
+        ValueError: there is no such model or no permission to read it, or it is damaged or no
+            image classifier. One line.
     """
     if is_published(path):
         return _published(path)
+    try:
+        return _load(path, threads)
+    except PermissionError:
+        raise ValueError(f"{path}: no permission to read it.") from None
+
+
+def _load(path, threads):
     if not str(path):
         raise ValueError(f"'': an empty path; {EXPECTED}.")
     path = Path(path)
@@ -100,7 +108,7 @@ def load(path, threads=None):
         path = found[0]
     if not path.exists():
         raise ValueError(f"{path}: no such model file or folder; {EXPECTED}.")
-    if not os.access(path, os.R_OK):
+    if not os.access(path, os.R_OK):  # before a runtime calls it damaged
         raise ValueError(f"{path}: no permission to read it.")
     if path.is_dir():
         return _saved_model(path)
@@ -111,36 +119,6 @@ def load(path, threads=None):
     if path.suffix == ".keras":
         return _keras(path)
     raise ValueError(f"{path}: unknown kind of model; {EXPECTED}.")
-
-
-def run_model(directory):
-    """The path of the `.keras` file in the folder of a training run.
-
-    Raises:
-        ValueError: no such folder, or no model in it. One line.
-    """
-    directory = Path(directory)
-    path = directory / "model.keras"
-    if path.exists():
-        return path
-    if not directory.exists():
-        raise ValueError(
-            f"{directory}: no such folder; expected that of a run of apps/train.py, such as "
-            "saved_models/gmlp_n4_32-cifar10."
-        )
-    if not directory.is_dir():
-        raise ValueError(f"{directory}: a file; expected the folder of a run of apps/train.py.")
-    if (directory / "metrics.json").exists():
-        raise ValueError(
-            f"{directory}: the model.keras of this run is gone; train it anew with apps/train.py "
-            "--restart."
-        )
-    if (directory / "recipe.json").exists():
-        raise ValueError(f"{directory}: this run is not complete; finish it with apps/train.py.")
-    raise ValueError(
-        f"{directory}: no model.keras in this folder; expected the folder of a run of "
-        "apps/train.py."
-    )
 
 
 def _tflite(path, threads):
@@ -230,6 +208,8 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name of it)
             "pip install -e '.[torch]', or give the .tflite file."
         ) from None
 
+    if not os.access(path, os.R_OK):
+        raise ValueError(f"{path}: no permission to read it.")
     if not zipfile.is_zipfile(path):  # Keras would say that there is no such file
         raise _damaged(path, "no zip archive, as .keras files are")
     try:

@@ -16,6 +16,7 @@ from keras_gmlp.interpretation import find_stem, token_grid
 from keras_gmlp.layers import ClassToken, PatchEmbedding
 from keras_gmlp.published_names import ARCHITECTURES
 from keras_gmlp.resizing import TOKEN_AXES, transfer
+from keras_gmlp.runs import run_model
 from keras_gmlp.training import in_float32
 
 # The part of a picture that published weights were tested on, where no config.json says it.
@@ -249,7 +250,7 @@ def _head_size(arrays):
 def _ours(source, preset):
     path = Path(source)
     if path.is_dir():
-        path = inference.run_model(path)
+        path = run_model(path)
     if path.suffix != ".keras":
         there = "" if path.exists() else "no such folder; "
         raise ValueError(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from keras_gmlp.cards import write_card
 from keras_gmlp.files import replacing_folder
+from keras_gmlp.images import check_interpolation
 from keras_gmlp.tflite import weights_of
 
 # TensorFlow's kernels for the interpolations of `images.read_image` but "nearest", which has none.
@@ -29,9 +30,13 @@ def write_saved_model(model, path, labels=None, card=None):
         path: of the folder, replaced once the new one is whole.
         labels: class names. Default to the classes' numbers.
         card: see `cards.write_card`; of a `crop` or an `interpolation` in it, `encoded` makes use.
+
+    Raises:
+        ValueError: an interpolation that is none of `images.INTERPOLATIONS`.
     """
     import tensorflow as tf
 
+    check_interpolation((card or {}).get("interpolation") or "bicubic")
     path = Path(path)
     shape = tuple(model.input_shape[1:])
     module = weights_of(model)
@@ -110,6 +115,7 @@ def _nearest(pixels, start, end, counts):
     """Takes `counts` pixels between `start` and `end`, each of length 2, along both sides."""
     import tensorflow as tf
 
+    # Pillow keeps a box in float32.
     start, end = (tf.cast(tf.cast(edge, tf.float32), tf.float64) for edge in (start, end))
     for axis in (0, 1):
         count = counts[axis]

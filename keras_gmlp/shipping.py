@@ -12,6 +12,7 @@ from keras_gmlp.data import arrays
 from keras_gmlp.export import FORMATS, export, lacking
 from keras_gmlp.files import read_json, write_json
 from keras_gmlp.layers import fold
+from keras_gmlp.runs import run_model
 
 CALIBRATION = 500  # training images that tell the ranges of the integers
 
@@ -40,7 +41,7 @@ def export_run(
         RuntimeError: a conversion failed.
     """
     directory = Path(directory)
-    source = inference.load(inference.run_model(directory))
+    source = inference.load(run_model(directory))
     run = read_json(directory / "recipe.json", {})
     metrics = read_json(directory / "metrics.json", {})
     own = read_card(directory / "model.keras")

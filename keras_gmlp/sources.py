@@ -31,6 +31,8 @@ class ImageData:
 
 def name_of(name):
     """The `name` of the `ImageData` that `load(name)` gives: a folder's without a last slash."""
+    if not str(name):  # an unset variable of a shell, not the folder one is in
+        raise ValueError("'': an empty name; expected a data set's, or a folder of class folders.")
     path = Path(os.path.expanduser(name))
     return str(path) if path.is_dir() and name != "digits" else str(name)
 
@@ -64,7 +66,7 @@ def _open(name, image_size, data_dir):
     path = Path(os.path.expanduser(name))
     if path.is_dir():
         return _folder(path, image_size or (224, 224))
-    if path.is_file() and path.suffix:  # no data set has a dot in its name
+    if path.is_file() and (path.suffix or path.parent != Path()):  # no data set's name
         raise ValueError(
             f"{name}: a file; expected a data set's name, or a folder of class folders."
         )

@@ -31,7 +31,7 @@ class Sweep:
 
     def work(self):
         """Returns when no run is left; a run that fails is marked so."""
-        self.began, self.done_before = time.time(), self._done()
+        self.began, self.done_before = time.monotonic(), self._done()
         try:
             while self.waiting or self.working:
                 while self.waiting and self.free:
@@ -80,7 +80,9 @@ class Sweep:
                 (run.directory / "log.txt").unlink(missing_ok=True)
                 self.line.say(f"{run.name}: complete ({self._state()})")
                 continue
-            reason = why_ended(process.returncode, (run.directory / "log.txt").read_text())
+            reason = why_ended(
+                process.returncode, (run.directory / "log.txt").read_text(errors="replace")
+            )
             run.fail(reason)
             self.line.say(f"{run.name}: failed ({reason})")
 
@@ -101,7 +103,7 @@ class Sweep:
             run.fraction * (self.epochs - len(run.history()))
             for run in (*self.waiting, *self.working)
         )
-        rate = (self._done() - self.done_before) / (time.time() - self.began)
+        rate = (self._done() - self.done_before) / max(time.monotonic() - self.began, 0.1)
         text = f"{complete}/{len(self.commands)} runs" + (f", {failed} failed" if failed else "")
         return text + (f", left {_clock(left / rate)}" if rate > 0 and left else "")
 

@@ -24,10 +24,11 @@ from keras_gmlp.cards import write_card
 from keras_gmlp.data import evaluation_batches, training_batches
 from keras_gmlp.environment import environment
 from keras_gmlp.errors import one_line_errors
-from keras_gmlp.files import alone, begun, read_json, remove_leftovers, replacing, write_json
+from keras_gmlp.files import alone, read_json, remove_leftovers, replacing, write_json
 from keras_gmlp.finetuning import freeze_backbone
 from keras_gmlp.objective import Accuracy, CrossEntropy
 from keras_gmlp.recipes import differences, make_optimizer
+from keras_gmlp.runs import begun
 
 # What a run and its exports leave in their folder, in the order in which a restart deletes it.
 WRITTEN = (

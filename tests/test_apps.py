@@ -11,7 +11,7 @@ import pytest
 from load_app import APPS, load_app
 from PIL import Image
 
-from keras_gmlp import training
+from keras_gmlp import data, training
 from keras_gmlp.export import FORMATS
 
 # 8 pixels, patch 4: four tokens, a second an epoch.
@@ -194,9 +194,15 @@ def test_ctrl_c_before_the_first_epoch_promises_nothing(tmp_path, monkeypatch, c
     assert load_app("train").main(arguments) == 130
     assert "no epoch was finished. The same command begins again" in capsys.readouterr().err
     (tmp_path / "run" / "checkpoint").mkdir(parents=True)
+    (tmp_path / "run" / "checkpoint" / ".7.000001.weights.h5").touch()  # half written
+    assert load_app("train").main(arguments) == 130
+    assert "no epoch was finished." in capsys.readouterr().err
     (tmp_path / "run" / "checkpoint" / "000001.weights.h5").touch()
     assert load_app("train").main(arguments) == 130
     assert "keeps the finished epochs. The same command goes on" in capsys.readouterr().err
+    monkeypatch.setattr(data, "load", interrupted)
+    assert load_app("train").main([*arguments, "--restart"]) == 130
+    assert f"{tmp_path / 'run'} is as it was." in capsys.readouterr().err
 
 
 def test_mistake_leaves_no_empty_folders(tmp_path):

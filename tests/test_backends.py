@@ -11,7 +11,7 @@ import sys, keras, numpy as np, keras_gmlp
 directory = sys.argv[1]
 images = np.load(f"{directory}/images.npy")
 rng = np.random.default_rng(0)
-shell = dict(dim=16, depth=2, input_shape=(8, 8, 3), patch_size=4, classes=3)
+shell = dict(dim=16, depth=1, input_shape=(8, 8, 3), patch_size=4, classes=3)
 models = {
     "gmlp": keras_gmlp.gMLP(hidden_dim=32, **shell),
     "amlp": keras_gmlp.aMLP(hidden_dim=32, **shell),
@@ -21,7 +21,7 @@ models = {
     "resmlp": keras_gmlp.ResMLP(**shell),
     "eamlp": keras_gmlp.EAMLP(num_heads=4, class_token=False, **shell),
     "ff_only": keras_gmlp.FeedForwardOnly(token_hidden_dim=20, **shell),
-    "resnet": keras_gmlp.ResNet(14, 4, input_shape=(8, 8, 3), classes=3),
+    "resnet": keras_gmlp.ResNet(8, 4, input_shape=(8, 8, 3), classes=3),
 }
 for name, model in models.items():
     for weight in model.weights:
@@ -40,8 +40,6 @@ from keras_gmlp import inference
 directory = Path(sys.argv[1])
 images = np.load(directory / "images.npy")
 for path in sorted(directory.glob("*.keras")):
-    if path.stem.endswith(keras.backend.backend()):  # other tests load those
-        continue
     difference = np.abs(inference.load(path).logits(images) - np.load(path.with_suffix(".npy")))
     print(path.stem, difference.max())
 """
@@ -60,9 +58,9 @@ def saved(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_models_of_the_other_backends_load(saved, backend):
+def test_model_of_any_backend_loads(saved, backend):
     rows = [line.split() for line in run_under(backend, LOAD, saved).splitlines()]
-    assert len(rows) == 9 * (len(BACKENDS) - 1)
+    assert len(rows) == 9 * len(BACKENDS)
     assert {name: float(d) for name, d in rows if float(d) > 1e-3} == {}
     spread = [np.ptp(np.load(path)) for path in saved.glob("*-*.npy")]
     assert min(spread) > 0.1  # the logits say something

@@ -178,6 +178,13 @@ def test_wrong_usage(arguments, reason, capsys):
     assert reason in capsys.readouterr().err
 
 
+def test_place_of_the_data_goes_to_train():
+    compare = load_app("compare")
+    options = compare.parse(["gmlp_n4_32", "--data-dir", "sets", "--epochs", "1"])[1]
+    given = compare.train_arguments(options, seed=3)
+    assert given[given.index("--data-dir") + 1] == "sets"
+
+
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 SWEEP = [
     *("gmlp_n4_32", "resmlp_n4_32", "--data", "digits", "--seeds", "0", "1", "--epochs", "2"),

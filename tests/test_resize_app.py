@@ -30,11 +30,13 @@ def test_each_size_is_a_row(run, capsys):
     assert [row["pixels"] for row in (own, middle, large)] == [8, 12, 16]
     assert [row["patch_window"] for row in (middle, large)] == [6, 8]
     assert all(0 <= large[kind] <= 1 for kind in ("window", "resampled", "fresh"))
-    assert load_app("resize").main([str(run), "--sizes", "8", "--images", "50"]) == 0
+    assert load_app("resize").main([str(run), "--sizes", "12", "12", "--images", "50"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["pixels", "window", "resampled", "fresh"]
     assert lines[1].split() == ["8", "-", f"{100 * own['resampled']:.2f}", "%", "-"]
-    assert len(lines) == 2
+    shown = [f"{100 * middle[kind]:.2f}" for kind in ("window", "resampled", "fresh")]
+    assert lines[2].replace("%", "").split() == ["12", *shown]
+    assert len(lines) == 3  # a size given twice is measured once
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,11 @@ def test_crop_is_counted_in_whole_numbers_as_in_python(tmp_path):
     assert np.abs(found - expected).max() <= 1
 
 
+def test_unknown_interpolation(tmp_path):
+    with pytest.raises(ValueError, match=r"one of nearest, .*; received 'area'"):
+        export(random_model("gmlp"), tmp_path, ["saved_model"], card={"interpolation": "area"})
+
+
 def test_command_line_tool_reads_it(exported):
     tool = Path(sys.executable).with_name("saved_model_cli")
     command = [tool, "show", "--dir", exported[1], "--all"]
