@@ -186,7 +186,8 @@ def settings_of(options, run):
     recipe, its_options = options.recipes[run.seed]
     settings = json.loads(json.dumps(dataclasses.asdict(recipe)))
     settings |= {"preset": run.preset, "data": name_of(options.data), "fraction": run.fraction}
-    settings |= {"weights": its_options.weights, "patch_window": its_options.patch_window}
+    settings |= {"weights": its_options.weights}
+    settings |= {"patch_size": its_options.patch_size, "patch_window": its_options.patch_window}
     settings["backend"] = its_options.backend or keras.backend.backend()
     if its_options.image_size:
         settings["image_size"] = [its_options.image_size] * 2

@@ -89,6 +89,13 @@ def parse(arguments):
     )
     parser.add_argument("--image-size", type=int, metavar="PIXELS", help="default: the model's")
     parser.add_argument(
+        "--patch-size",
+        type=int,
+        metavar="PIXELS",
+        help="default: the model's; 6 in place of 4 leaves a model for 32 pixels as many tokens at "
+        "48, as quick as before",
+    )
+    parser.add_argument(
         "--patch-window",
         type=int,
         metavar="PIXELS",
@@ -183,6 +190,8 @@ def run(parser, options):
         parser.error(str(error))
     if options.image_size is not None and options.image_size < 1:
         parser.error(f"--image-size must be at least 1; received {options.image_size}")
+    if options.patch_size is not None and options.patch_size < 1:
+        parser.error(f"--patch-size must be at least 1; received {options.patch_size}")
     if not 0 < options.fraction <= 1:
         parser.error(f"--fraction must be in (0, 1]; received {options.fraction}")
     if options.stop_with_parent:
@@ -242,8 +251,9 @@ def train(options, recipe, out):
         dataset = data.first_part(dataset, options.fraction)
     keras.utils.set_random_seed(recipe.seed)
     arguments = {"input_shape": dataset.image_shape, **recipe.model_arguments()}
-    if options.patch_window:
-        arguments["patch_window"] = options.patch_window
+    for name in ("patch_size", "patch_window"):
+        if getattr(options, name) is not None:
+            arguments[name] = getattr(options, name)
     if source:
         model, transfer = source.adapt(dataset.labels, **arguments)
     else:
@@ -260,7 +270,8 @@ def train(options, recipe, out):
         if not options.json:
             print(f"before {100 * before:.2f} % of the test images right")
     names = {"preset": preset, "recipe": options.recipe, "fraction": options.fraction}
-    names |= {"weights": options.weights, "patch_window": options.patch_window}
+    names |= {"weights": options.weights}
+    names |= {"patch_size": options.patch_size, "patch_window": options.patch_window}
     options.training = True
     metrics = training.train(
         model,

@@ -69,6 +69,6 @@ def _stand_in(run):
     recipe = read_json(run.directory / "recipe.json", {})
     if not {"image_shape", "labels"} <= set(recipe):
         raise ValueError("neither model.keras nor a recipe.json that tells what the model takes.")
-    window = {"patch_window": recipe["patch_window"]} if recipe.get("patch_window") else {}
+    patches = {n: recipe[n] for n in ("patch_size", "patch_window") if recipe.get(n)}
     shape = tuple(recipe["image_shape"])
-    return random_model(run.preset, input_shape=shape, classes=len(recipe["labels"]), **window)
+    return random_model(run.preset, input_shape=shape, classes=len(recipe["labels"]), **patches)

@@ -61,12 +61,13 @@ def transfer(source, target, head=True):
     brings the answer to the new one: a constant input keeps its output, whatever the size. The one
     that leads to the larger grid interpolates, the other is its pseudo-inverse, which undoes it, as
     "FlexiViT" (https://arxiv.org/abs/2212.08013) resizes the kernels of patches: so does a stem
-    with another window here. Resampled both ways, what a filter reads would be blurred.
+    with another patch or window here. Resampled both ways, what a filter reads would be blurred.
 
     Args:
         source: a `keras.Model` of this package.
-        target: one of the same architecture. Its image may have another size; where its head has
-            another number of classes, the head stays as it is.
+        target: one of the same architecture. Its image and its patches may have another size: where
+            both have grown alike, no weight over tokens changes. Where its head has another number
+            of classes, the head stays as it is.
         head: copy the head where it fits.
 
     Returns:
@@ -158,9 +159,9 @@ def _token_matrices(source, target):
 
 
 def _window_matrices(source, target):
-    """The same for the stem's kernel, where its window has another size around the same patch."""
+    """The same for the stem's kernel, where its patch or its window has another size."""
     old, new = (find_stem(model, PatchEmbedding) for model in (source, target))
-    if old is None or new is None or old.patch_size != new.patch_size or old.window == new.window:
+    if old is None or new is None or old.window == new.window:
         return {}
     reading = _there_and_back(old.window, new.window)[1].T
     return {f"{new.name}/projection/kernel": [reading, reading, None, None]}

@@ -246,7 +246,9 @@ def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsy
     monkeypatch.setattr(costs, "measure", lambda runs, report: {})
     (tmp_path / "train.py").write_text(STAND_IN)
     compare = load_app("compare")
-    none = Namespace(weights=None, patch_window=None, backend=None, image_size=None)
+    none = Namespace(
+        weights=None, patch_size=None, patch_window=None, backend=None, image_size=None
+    )
     monkeypatch.setattr(compare, "recipe_of", lambda options, seed: (RECIPES["quick"], none))
     compare.TRAIN = tmp_path / "train.py"
     arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--seeds", "0", "1", "2", "--epochs", "1"]

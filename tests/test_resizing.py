@@ -187,6 +187,26 @@ def test_other_architectures_are_refused_and_nothing_is_half_copied():
         np.testing.assert_array_equal(old, new)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_patches_that_grow_with_the_image_change_no_weight_but_the_stem_s(family):
+    source = FAMILIES[family](input_shape=(16, 16, 3), **TINY)
+    redraw_weights(source)
+    target = FAMILIES[family](input_shape=(24, 24, 3), **{**TINY, "patch_size": 6})
+    moved = transfer(source, target)
+    assert (moved.resized, moved.fresh) == (("stem/projection/kernel",), ())
+    # Each patch enlarged by itself gives the token that it gave.
+    small, large = np.zeros((1, 16, 16, 3), "float32"), np.zeros((1, 24, 24, 3), "float32")
+    rng = np.random.default_rng(0)
+    for row, column, channel in np.ndindex(4, 4, 3):
+        patch = rng.uniform(0, 255, (4, 4)).astype("float32")
+        enlarged = np.asarray(Image.fromarray(patch).resize((6, 6), Image.BICUBIC))
+        for image, pixels in ((small, patch), (large, enlarged)):
+            side = len(pixels)
+            rows = slice(row * side, row * side + side)
+            image[0, rows, column * side : column * side + side, channel] = pixels
+    np.testing.assert_allclose(to_numpy(target(large)), to_numpy(source(small)), atol=1e-3)
+
+
 def test_wider_window_sees_in_an_enlarged_patch_what_the_patch_was():
     source = gMLP(hidden_dim=12, input_shape=(16, 16, 3), **TINY)
     redraw_weights(source)
