@@ -9,9 +9,11 @@ from pathlib import Path
 
 from console import guarded, import_tensorflow
 
-KINDS = ("window", "resampled", "fresh")
+KINDS = ("patch", "window", "resampled", "fresh")
 EPILOG = """\
-For each size the images of the model's own data set are scaled, and three models are tested:
+For each size the images of the model's own data set are scaled, and four models are tested:
+  patch      patches that have grown with the image: as many tokens as before, which see what they
+             saw, and weights over tokens as they were; as quick as before
   window     weights over tokens resampled on the tokens' grid, and each token made from a window
              of pixels that has grown with the image, so that it sees what it saw before
   resampled  weights over tokens resampled; a patch of as many pixels as before
@@ -21,7 +23,8 @@ examples:
   apps/resize.py saved_models/gmlp_n4_32-cifar10 --sizes 48 64
   apps/resize.py runs/vit --sizes 40 --images 1000 --json
 
-To train on at a size: apps/train.py --weights RUN --data NAME --image-size 48 --patch-window 6
+To train on at a size: apps/train.py --weights RUN --data NAME --image-size 48 --patch-window 6,
+or --patch-size 6
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
 
@@ -84,7 +87,7 @@ def measure(options):
     # All of them before the first is measured, so that a wrong size is told at once.
     adapted = {size: source.adapt(input_shape=(size, size, channels)) for size in sizes}
     if not options.json:
-        print("pixels    window  resampled      fresh")
+        print("pixels" + "".join(f"{kind:>11}" for kind in KINDS))
     for size in sizes:
         dataset = data.load(name, (size, size), options.data_dir, channels)
         row = measure_at(size, source, *adapted[size], dataset, options.images or -1)
@@ -106,6 +109,10 @@ def measure_at(size, source, model, transfer, dataset, images):
     if tuple(dataset.labels) != source.labels:
         raise ValueError(f"{source.origin}: the model's classes are not those of {dataset.name}.")
     row = {"pixels": size, "resampled": accuracy(model)}
+    patch = scaled_patch(source.model, size)
+    if patch:
+        larger, _ = source.adapt(input_shape=dataset.image_shape, patch_size=patch)
+        row |= {"patch_size": patch, "patch": accuracy(larger)}
     window = scaled_window(source.model, size)
     if window:
         wider, _ = source.adapt(input_shape=dataset.image_shape, patch_window=window)
@@ -117,6 +124,18 @@ def measure_at(size, source, model, transfer, dataset, images):
                 weight.assign(value)
         row["fresh"] = accuracy(model)
     return row
+
+
+def scaled_patch(model, size):
+    """The patch that has grown with the image, or `None` where none of whole pixels has."""
+    from keras_gmlp.interpretation import find_stem
+    from keras_gmlp.layers import PatchEmbedding
+
+    stem = find_stem(model, PatchEmbedding)
+    if stem is None or stem.window > stem.patch_size or size == model.input_shape[1]:
+        return None
+    patch, rest = divmod(stem.patch_size * size, model.input_shape[1])
+    return None if rest or patch == stem.patch_size else patch
 
 
 def scaled_window(model, size):

@@ -29,12 +29,13 @@ def test_each_size_is_a_row(run, capsys):
     assert set(own) == {"pixels", "resampled"}  # nothing to resize
     assert [row["pixels"] for row in (own, middle, large)] == [8, 12, 16]
     assert [row["patch_window"] for row in (middle, large)] == [6, 8]
-    assert all(0 <= large[kind] <= 1 for kind in ("window", "resampled", "fresh"))
+    assert [row["patch_size"] for row in (middle, large)] == [6, 8]
+    assert all(0 <= large[kind] <= 1 for kind in ("patch", "window", "resampled", "fresh"))
     assert load_app("resize").main([str(run), "--sizes", "12", "12", "--images", "50"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["pixels", "window", "resampled", "fresh"]
-    assert lines[1].split() == ["8", "-", f"{100 * own['resampled']:.2f}", "%", "-"]
-    shown = [f"{100 * middle[kind]:.2f}" for kind in ("window", "resampled", "fresh")]
+    assert lines[0].split() == ["pixels", "patch", "window", "resampled", "fresh"]
+    assert lines[1].split() == ["8", "-", "-", f"{100 * own['resampled']:.2f}", "%", "-"]
+    shown = [f"{100 * middle[kind]:.2f}" for kind in ("patch", "window", "resampled", "fresh")]
     assert lines[2].replace("%", "").split() == ["12", *shown]
     assert len(lines) == 3  # a size given twice is measured once
 
