@@ -13,7 +13,7 @@ KINDS = ("patch", "window", "resampled", "fresh")
 EPILOG = """\
 For each size the images of the model's own data set are scaled, and four models are tested:
   patch      patches that have grown with the image: as many tokens as before, which see what they
-             saw, and weights over tokens as they were; as quick as before
+             saw, and weights over tokens as they were
   window     weights over tokens resampled on the tokens' grid, and each token made from a window
              of pixels that has grown with the image, so that it sees what it saw before
   resampled  weights over tokens resampled; a patch of as many pixels as before

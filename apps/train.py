@@ -93,7 +93,7 @@ def parse(arguments):
         type=int,
         metavar="PIXELS",
         help="default: the model's; 6 in place of 4 leaves a model for 32 pixels as many tokens at "
-        "48, as quick as before",
+        "48",
     )
     parser.add_argument(
         "--patch-window",

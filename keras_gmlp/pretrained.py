@@ -65,6 +65,11 @@ class Pretrained:
         arguments = {**_arguments(self.model), **overrides}
         if labels is not None:
             arguments["classes"] = len(labels)
+        if "patch_size" in overrides and "patch_window" in arguments.keys() - overrides.keys():
+            raise ValueError(
+                f"{self.origin}: its tokens see {arguments['patch_window']} pixels; with another "
+                "patch_size give their patch_window, too."
+            )
         shape = tuple(arguments["input_shape"])
         if shape[-1:] != self.model.input_shape[-1:]:
             raise ValueError(
@@ -276,9 +281,9 @@ def _arguments(model):
     """What the model was built with of what a preset's user chooses."""
     layer = model.get_layer("normalization")
     std = 1 / (255 * np.asarray(layer.scale))
-    stem = find_stem(model, PatchEmbedding)
+    stem = find_stem(model)
     patches = {} if stem is None else {"patch_size": stem.patch_size}
-    if stem is not None and stem.window > stem.patch_size:
+    if isinstance(stem, PatchEmbedding) and stem.window > stem.patch_size:
         patches["patch_window"] = stem.window
     return {
         **patches,

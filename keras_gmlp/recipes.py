@@ -163,8 +163,13 @@ RECIPES = {
 }
 
 
+# What runs had whose recipe.json does not name it yet.
+UNNAMED = {"patch_size": None, "patch_window": None}
+
+
 def differences(before, settings):
     """Where the settings of a run that is there are not those asked for, as phrases."""
+    before = {**UNNAMED, **before}
     return [
         f"{name} {before[name]!r} there, {value!r} here"
         for name, value in settings.items()

@@ -296,6 +296,7 @@ def test_table_of_those_runs_that_are_there(tmp_path, monkeypatch, capsys):
         ({"image_shape": [8, 8, 1]}, [], "image_size [8, 8] there, [32, 32] here"),
         ({"image_shape": [8, 8, 1]}, ["--", "--image-size", "16"], "[8, 8] there, [16, 16] here"),
         ({"patch_window": 6}, [], "patch_window 6 there, None here"),
+        ({}, ["--", "--patch-size", "8"], "patch_size None there, 8 here"),
         ({"environment": {"backend": "torch"}}, ["--backend", "jax"], "'torch' there, 'jax' here"),
     ],
 )

@@ -107,6 +107,23 @@ def test_another_image_size_is_resized_and_keeps_its_normalization(ours):
     )
 
 
+def test_another_patch_asks_for_the_window_of_tokens_that_have_one(ours):
+    wider = dataclasses.replace(ours, model=ours.adapt(patch_window=6)[0])
+    with pytest.raises(ValueError, match="tokens see 6 pixels; with another patch_size give"):
+        wider.adapt(input_shape=(48, 48, 3), patch_size=6)
+    model, moved = wider.adapt(input_shape=(64, 64, 3), patch_size=8, patch_window=12)
+    assert moved.resized == ("stem/projection/kernel",)
+    assert model.get_layer("stem").window == 12
+
+
+def test_patch_of_a_convolutional_stem_is_kept(tmp_path):
+    keras_gmlp.build("eamlp_n4_32", patch_size=8).save(tmp_path / "model.keras")
+    model, moved = pretrained.load(tmp_path).adapt()
+    assert model.get_layer("stem").patch_size == 8
+    assert not moved.resized
+    assert not moved.fresh
+
+
 def test_imagenet_labels():
     labels = pretrained.imagenet_labels()
     assert len(set(labels)) == 1000
