@@ -5,6 +5,7 @@ import argparse
 import json
 import os
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 from console import guarded, import_tensorflow
@@ -102,6 +103,8 @@ def measure_at(size, source, model, transfer, dataset, images):
     import keras
 
     from keras_gmlp import training
+    from keras_gmlp.interpretation import find_stem
+    from keras_gmlp.layers import PatchEmbedding
 
     def accuracy(model):
         return training.evaluate(model, dataset, samples=images)[1]
@@ -109,11 +112,13 @@ def measure_at(size, source, model, transfer, dataset, images):
     if tuple(dataset.labels) != source.labels:
         raise ValueError(f"{source.origin}: the model's classes are not those of {dataset.name}.")
     row = {"pixels": size, "resampled": accuracy(model)}
-    patch = scaled_patch(source.model, size)
+    stem = find_stem(source.model, PatchEmbedding)
+    growth = Fraction(size, source.model.input_shape[1])
+    patch = scaled_patch(stem, growth) if stem else None
     if patch:
         larger, _ = source.adapt(input_shape=dataset.image_shape, patch_size=patch)
         row |= {"patch_size": patch, "patch": accuracy(larger)}
-    window = scaled_window(source.model, size)
+    window = scaled_window(stem, growth) if stem else None
     if window:
         wider, _ = source.adapt(input_shape=dataset.image_shape, patch_window=window)
         row |= {"patch_window": window, "window": accuracy(wider)}
@@ -126,27 +131,17 @@ def measure_at(size, source, model, transfer, dataset, images):
     return row
 
 
-def scaled_patch(model, size):
+def scaled_patch(stem, growth):
     """The patch that has grown with the image, or `None` where none of whole pixels has."""
-    from keras_gmlp.interpretation import find_stem
-    from keras_gmlp.layers import PatchEmbedding
-
-    stem = find_stem(model, PatchEmbedding)
-    if stem is None or stem.window > stem.patch_size or size == model.input_shape[1]:
+    patch = stem.patch_size * growth
+    if stem.window > stem.patch_size or growth == 1 or patch.denominator > 1:
         return None
-    patch, rest = divmod(stem.patch_size * size, model.input_shape[1])
-    return None if rest or patch == stem.patch_size else patch
+    return int(patch)
 
 
-def scaled_window(model, size):
+def scaled_window(stem, growth):
     """The window that has grown with the image, or `None` where it would not overlap more."""
-    from keras_gmlp.interpretation import find_stem
-    from keras_gmlp.layers import PatchEmbedding
-
-    stem = find_stem(model, PatchEmbedding)
-    if stem is None:
-        return None
-    more = stem.window * size / model.input_shape[1] - stem.patch_size
+    more = stem.window * growth - stem.patch_size
     window = stem.patch_size + 2 * round(more / 2)
     return window if window > stem.window else None
 

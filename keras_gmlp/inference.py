@@ -108,8 +108,7 @@ def _load(path, threads):
         path = found[0]
     if not path.exists():
         raise ValueError(f"{path}: no such model file or folder; {EXPECTED}.")
-    if not os.access(path, os.R_OK):  # before a runtime calls it damaged
-        raise ValueError(f"{path}: no permission to read it.")
+    _require_readable(path)
     if path.is_dir():
         return _saved_model(path)
     if path.suffix == ".tflite":
@@ -119,6 +118,12 @@ def _load(path, threads):
     if path.suffix == ".keras":
         return _keras(path)
     raise ValueError(f"{path}: unknown kind of model; {EXPECTED}.")
+
+
+def _require_readable(path):
+    """Before a runtime calls it damaged."""
+    if not os.access(path, os.R_OK):
+        raise ValueError(f"{path}: no permission to read it.")
 
 
 def _tflite(path, threads):
@@ -208,8 +213,7 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name of it)
             "pip install -e '.[torch]', or give the .tflite file."
         ) from None
 
-    if not os.access(path, os.R_OK):
-        raise ValueError(f"{path}: no permission to read it.")
+    _require_readable(path)
     if not zipfile.is_zipfile(path):  # Keras would say that there is no such file
         raise _damaged(path, "no zip archive, as .keras files are")
     try:

@@ -20,6 +20,7 @@ from keras_gmlp.errors import first_line, why_ended
 from keras_gmlp.export import FORMATS, export
 from keras_gmlp.files import read_json
 from keras_gmlp.published_names import ARCHITECTURES
+from keras_gmlp.runs import run_model
 from keras_gmlp.training import in_float32
 from keras_gmlp.vision import MLPMixer, ResMLP, ViT, gMLP
 
@@ -57,8 +58,7 @@ class Model:
 def check(source):
     """Raises a `ValueError` unless the source is a run's folder or a preset's name. One line."""
     if Path(source).is_dir():
-        if not (Path(source) / "model.keras").exists():
-            raise ValueError(f"{source}: no model.keras in this folder.")
+        run_model(source)
         return
     try:
         presets.lookup(source)
