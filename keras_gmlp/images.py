@@ -102,8 +102,8 @@ def find_images(path):
     """The image files under a folder, sorted, hidden ones left out; a file stands for itself.
 
     Raises:
-        ValueError: the path is empty, there is no such path, there is no permission to read it, or
-            the folder holds no image file.
+        ValueError: the path is empty, there is no such path, there is no permission to read it or
+            a folder in it, or the folder holds no image file.
     """
     if not str(path):  # an unset variable of a shell, not the folder one is in
         raise ValueError("'': an empty path; expected an image file or a folder.")
@@ -116,15 +116,13 @@ def find_images(path):
         if not exists:
             raise ValueError(f"{path}: no such file or folder.")
         return [path]
-    if not os.access(path, os.R_OK | os.X_OK):
-        raise ValueError(f"{path}: no permission to read this folder.")
-    found = sorted(
-        p
-        for p in path.rglob("*")
-        if p.suffix.lower() in EXTENSIONS
-        and not any(part.startswith(".") for part in p.relative_to(path).parts)
-        and p.is_file()
-    )
+    found = []
+    for folder, folders, files in os.walk(path):
+        if not os.access(folder, os.R_OK | os.X_OK):
+            raise ValueError(f"{folder}: no permission to read this folder.")
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(folder, name) for name in files if not name.startswith(".")]
+    found = sorted(p for p in found if p.suffix.lower() in EXTENSIONS and p.is_file())
     if not found:
         raise ValueError(f"{path}: no image in this folder ({', '.join(EXTENSIONS)}).")
     return found

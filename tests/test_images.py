@@ -146,10 +146,15 @@ def test_16_bits_keep_their_scale_whatever_they_hold(tmp_path, suffix, stored, e
     assert near(read_image(save(image, tmp_path / f"a.{suffix}"), (4, 4, 3)), expected)
 
 
-def test_folder_that_nobody_may_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("os.access", lambda path, mode: False)
-    with pytest.raises(ValueError, match="no permission to read this folder"):
+@pytest.mark.parametrize("name", ["", "cats/kittens"])
+def test_folder_that_nobody_may_read(tmp_path, monkeypatch, name):
+    (tmp_path / "cats/kittens").mkdir(parents=True)
+    (tmp_path / "cats/a.png").touch()
+    denied = str(tmp_path / name)
+    monkeypatch.setattr("os.access", lambda path, mode: str(path) != denied)
+    with pytest.raises(ValueError, match="no permission to read this folder") as error:
         find_images(tmp_path)
+    assert_one_line(error, denied)
 
 
 def test_empty_path_is_not_the_folder_one_is_in():
