@@ -234,7 +234,9 @@ def train(options, recipe, out):
     from keras_gmlp import data, presets, pretrained, training
     from keras_gmlp.files import alone, write_json
     from keras_gmlp.shipping import export_run
+    from keras_gmlp.sources import check_path
 
+    check_path(options.data)  # before weights are downloaded
     place = Path(out).resolve()
     new = [folder for folder in (place, *place.parents) if not folder.exists()]
     with alone(out, training.DYING):  # before minutes go into data and model

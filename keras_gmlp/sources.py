@@ -37,6 +37,18 @@ def name_of(name):
     return str(path) if path.is_dir() and name != "digits" else str(name)
 
 
+def check_path(name):
+    """Raises a ValueError where a name can only be a path, and none of a folder that is there."""
+    path = Path(os.path.expanduser(name))
+    if path.is_file() and (path.suffix or path.parent != Path()):  # no data set's name
+        raise ValueError(
+            f"{name}: a file; expected a data set's name, or a folder of class folders."
+        )
+    is_path = str(name).startswith((".", "/", "~")) or str(name).endswith("/") or "\\" in str(name)
+    if is_path and not path.is_dir():
+        raise ValueError(f"{name}: no such folder.")
+
+
 def load(name, image_size=None, data_dir=None, channels=None):
     """Opens a data set.
 
@@ -66,12 +78,7 @@ def _open(name, image_size, data_dir):
     path = Path(os.path.expanduser(name))
     if path.is_dir():
         return _folder(path, image_size or (224, 224))
-    if path.is_file() and (path.suffix or path.parent != Path()):  # no data set's name
-        raise ValueError(
-            f"{name}: a file; expected a data set's name, or a folder of class folders."
-        )
-    if str(name).startswith((".", "/", "~")) or str(name).endswith("/") or "\\" in str(name):
-        raise ValueError(f"{name}: no such folder.")
+    check_path(name)
     from keras_gmlp import tfds_source  # it makes an ImageData, which stands above
 
     return tfds_source.load(str(name), image_size, data_dir)

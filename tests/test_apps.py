@@ -11,7 +11,7 @@ import pytest
 from load_app import APPS, load_app
 from PIL import Image
 
-from keras_gmlp import data, training
+from keras_gmlp import data, pretrained, training
 from keras_gmlp.export import FORMATS
 
 # 8 pixels, patch 4: four tokens, a second an epoch.
@@ -183,6 +183,14 @@ def test_what_is_no_run_is_named_as_it_was_given(app, options, tmp_path, capsys)
         assert error.startswith(f"{app}: {given}: ")
         assert reason in error
         assert error.count("\n") == 1
+
+
+def test_missing_data_is_told_before_weights_are_downloaded(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pretrained, "load", None)  # or it would be called
+    assert load_app("train").main(["--weights", "hf-hub:timm/none", "--data", "photos/"]) == 1
+    assert capsys.readouterr().err == "train: photos/: no such folder.\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_ctrl_c_before_the_first_epoch_promises_nothing(tmp_path, monkeypatch, capsys):
