@@ -79,7 +79,10 @@ def draw_costs(summary, colours, path):
             spread = 100 * (line["spread"] or 0)
             axes.errorbar(x, y, yerr=spread or None, fmt="o", color=colours[line["preset"]])
         front = pareto(points)
-        axes.plot([x for x, _, _ in front], [y for _, y, _ in front], "--", color="0.6", zorder=0)
+        xs, ys = [x for x, _, _ in front], [y for _, y, _ in front]
+        axes.plot(xs, ys, "--", color="0.6", zorder=0, label="nothing is better and cheaper")
+        if len(front) > 1:  # one point is no line
+            axes.legend(loc="best", frameon=False, fontsize=8)
         _label_points(axes, points, colours)
         axes.set(xlabel=label, ylabel="test accuracy (%), ± standard deviation over seeds")
         axes.margins(x=0.25, y=0.1)

@@ -202,6 +202,9 @@ def to_markdown(rows, command):
         "",
         f"Made by `{command}`.",
         "",
+        "Images/s are of training, beside whatever else the machine did; ms an image are of the "
+        "8-bit TFLite files on one thread, measured in turns.",
+        "",
         "| preset | data | seeds | test accuracy | on training images | parameters | MFLOPs "
         "| ms an image | epochs | images/s |",
         "|---|---|---|---|---|---|---|---|---|---|",
