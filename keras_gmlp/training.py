@@ -26,6 +26,7 @@ from keras_gmlp.environment import environment
 from keras_gmlp.errors import one_line_errors
 from keras_gmlp.files import alone, read_json, remove_leftovers, replacing, write_json
 from keras_gmlp.finetuning import freeze_backbone
+from keras_gmlp.memory import keep_freed_memory
 from keras_gmlp.objective import Accuracy, CrossEntropy
 from keras_gmlp.recipes import differences, make_optimizer
 from keras_gmlp.runs import begun
@@ -82,6 +83,7 @@ def train(
     import matplotlib.figure  # noqa: F401 (if it is missing, fail now and not after the last epoch)
 
     _check_fit(model, data)
+    keep_freed_memory()
     directory = Path(directory)
     with alone(directory, DYING):
         if restart:
