@@ -20,6 +20,6 @@ def keep_freed_memory():
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # musl and macOS have none; Windows no such library
+    except (AttributeError, OSError, TypeError):  # in this order: macOS and musl, others, Windows
         return False
     return all([mallopt(M_MMAP_THRESHOLD, MOST), mallopt(M_TRIM_THRESHOLD, MOST)])
