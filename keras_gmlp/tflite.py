@@ -12,6 +12,7 @@ import numpy as np
 from keras import ops
 
 from keras_gmlp.errors import first_line
+from keras_gmlp.layers import ExternalAttention
 
 PRECISIONS = ("float32", "float16", "dynamic", "int8")
 
@@ -42,7 +43,7 @@ def convert(model, precision, calibration=None, batch=1):
     shape = tuple(model.input_shape[1:])
     if precision == "int8":
         _check_calibration(calibration, shape)
-        model = _with_integer_norms(model)
+        model = _for_integers(model)
     module = weights_of(model)
     spec = tf.TensorSpec((batch, *shape), tf.float32, name="image")
     module.serve = tf.function(
@@ -101,11 +102,12 @@ def _samples(calibration, batch):
         yield {"image": np.resize(images[start : start + batch], (batch, *images.shape[1:]))}
 
 
-def _with_integer_norms(model):
-    """A copy whose layer norms are computed in a way that 8-bit integers hold.
+def _for_integers(model):
+    """A copy that computes the same in a way that 8-bit integers hold.
 
-    Keras' own loses its precision in the squares: a few are 40 times as large as their root mean
-    square, so that most round to nothing and the variance is off by a fifth.
+    Keras' own layer norm loses its precision in the squares: a few are 40 times as large as their
+    root mean square, so that most round to nothing and the variance is off by a fifth. External
+    attention divides by a sum that may round to nothing.
     """
     copy = keras.models.clone_model(model)
     copy.set_weights(model.get_weights())
@@ -116,7 +118,18 @@ def _with_integer_norms(model):
                     f"{layer.path}: int8 takes layer norms of the last axis, with scale and shift."
                 )
             layer.call = functools.partial(normalize, layer)
+        elif isinstance(layer, ExternalAttention):
+            layer.attend = attend
     return copy
+
+
+def attend(scores):
+    """The double normalization of `ExternalAttention`, in a form that divides by nothing.
+
+    A softmax over tokens divided by its sum over slots is the softmax over slots of its logarithm.
+    Not the layer's own, since in float its operators are slower.
+    """
+    return ops.softmax(ops.log_softmax(scores, axis=1), axis=-1)
 
 
 def normalize(norm, inputs):

@@ -7,7 +7,8 @@ from random_models import random_model
 
 from keras_gmlp import inference
 from keras_gmlp.export import export
-from keras_gmlp.tflite import convert, normalize
+from keras_gmlp.layers import ExternalAttention
+from keras_gmlp.tflite import attend, convert, normalize
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="the converter is TensorFlow's"
@@ -51,6 +52,31 @@ def test_norm_that_has_no_such_form():
     model = keras.Model(image, keras.layers.Flatten()(norm(image)))
     with pytest.raises(ValueError, match=r"odd.*with scale and shift"):
         convert(model, "int8", CALIBRATION[:, :8, :8])
+
+
+def test_attention_is_external_attention():
+    scores = np.random.default_rng(0).normal(0, 4, (2, 5, 3, 7)).astype("float32")
+    expected = ExternalAttention(3, slots=7).attend(scores)
+    np.testing.assert_allclose(attend(scores), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_attention_in_integers_divides_by_no_sum_that_rounds_to_nothing(tmp_path):
+    """One token of 64 takes nearly all of each slot's softmax; the others' sums are tiny."""
+    image = keras.Input((16, 16, 3))
+    tokens = keras.layers.Reshape((64, 12))(keras.layers.Rescaling(1 / 255)(image))
+    attention = ExternalAttention(1, slots=4, expansion=1, name="attention")
+    model = keras.Model(image, keras.layers.Flatten()(attention(tokens)))
+    rng = np.random.default_rng(0)
+    attention.query.kernel.assign(np.eye(12))
+    attention.keys.kernel.assign(np.ones((12, 4)))
+    attention.values.kernel.assign(rng.normal(size=(4, 12)))
+    images = rng.integers(0, 20, (50, 16, 16, 3)).astype("uint8")
+    images.reshape(50, 64, 12)[:, 7] = 255
+    expected = model.predict(images, verbose=0)
+
+    (tmp_path / "model.tflite").write_bytes(convert(model, "int8", images))
+    found = inference.load(tmp_path / "model.tflite").logits(images)
+    assert np.abs(found - expected).mean() < 0.02 * expected.std()
 
 
 def test_unknown_precision():
