@@ -3,16 +3,13 @@
 Runs Keras on TensorFlow, whose converter it is.
 """
 
-import functools
 import tempfile
 import warnings
 
-import keras
 import numpy as np
-from keras import ops
 
 from keras_gmlp.errors import first_line
-from keras_gmlp.layers import ExternalAttention
+from keras_gmlp.integers import for_integers
 
 PRECISIONS = ("float32", "float16", "dynamic", "int8")
 
@@ -43,7 +40,7 @@ def convert(model, precision, calibration=None, batch=1):
     shape = tuple(model.input_shape[1:])
     if precision == "int8":
         _check_calibration(calibration, shape)
-        model = _for_integers(model)
+        model = for_integers(model, calibration)
     module = weights_of(model)
     spec = tf.TensorSpec((batch, *shape), tf.float32, name="image")
     module.serve = tf.function(
@@ -100,47 +97,3 @@ def _samples(calibration, batch):
     images[0].flat[:2] = 0, 255
     for start in range(0, len(images), batch):
         yield {"image": np.resize(images[start : start + batch], (batch, *images.shape[1:]))}
-
-
-def _for_integers(model):
-    """A copy that computes the same in a way that 8-bit integers hold.
-
-    Keras' own layer norm loses its precision in the squares: a few are 40 times as large as their
-    root mean square, so that most round to nothing and the variance is off by a fifth. External
-    attention divides by a sum that may round to nothing.
-    """
-    copy = keras.models.clone_model(model)
-    copy.set_weights(model.get_weights())
-    for layer in copy._flatten_layers():  # Keras has no public way into the blocks
-        if isinstance(layer, keras.layers.LayerNormalization):
-            if layer.gamma is None or layer.beta is None or layer.axis not in (-1, [-1]):
-                raise ValueError(
-                    f"{layer.path}: int8 takes layer norms of the last axis, with scale and shift."
-                )
-            layer.call = functools.partial(normalize, layer)
-        elif isinstance(layer, ExternalAttention):
-            layer.attend = attend
-    return copy
-
-
-def attend(scores):
-    """The double normalization of `ExternalAttention`, in a form that divides by nothing.
-
-    A softmax over tokens divided by its sum over slots is the softmax over slots of its logarithm.
-    Not the layer's own, since in float its operators are slower.
-    """
-    return ops.softmax(ops.log_softmax(scores, axis=1), axis=-1)
-
-
-def normalize(norm, inputs):
-    """What a `LayerNormalization` of the last axis computes, in a form that integers hold.
-
-    A matrix product sums the squares in 32 bits, without a tensor of squares. The mean is taken
-    off at the end, from values of fine resolution: where outliers make the grid of the inputs
-    coarse, all channels of the centred ones would round in the same direction.
-    """
-    mean = ops.mean(inputs, axis=-1, keepdims=True)
-    centred = ops.expand_dims(inputs - mean, -2)  # (b, n, c) -> (b, n, 1, c)
-    squares = ops.matmul(centred, ops.swapaxes(centred, -1, -2))[..., 0]  # (b, n, 1)
-    scale = ops.rsqrt(squares / inputs.shape[-1] + norm.epsilon) * norm.gamma
-    return inputs * scale + (norm.beta - mean * scale)
