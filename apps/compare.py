@@ -181,13 +181,13 @@ def settings_of(options, run):
     import keras
 
     from keras_gmlp.presets import lookup
+    from keras_gmlp.runs import PATCHES
     from keras_gmlp.sources import name_of
 
     recipe, its_options = options.recipes[run.seed]
     settings = json.loads(json.dumps(dataclasses.asdict(recipe)))
     settings |= {"preset": run.preset, "data": name_of(options.data), "fraction": run.fraction}
-    settings |= {"weights": its_options.weights}
-    settings |= {"patch_size": its_options.patch_size, "patch_window": its_options.patch_window}
+    settings |= {name: getattr(its_options, name) for name in ("weights", *PATCHES)}
     settings["backend"] = its_options.backend or keras.backend.backend()
     if its_options.image_size:
         settings["image_size"] = [its_options.image_size] * 2

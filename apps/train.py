@@ -188,10 +188,10 @@ def run(parser, options):
             lookup(options.model)
     except (ValueError, TypeError) as error:
         parser.error(str(error))
-    if options.image_size is not None and options.image_size < 1:
-        parser.error(f"--image-size must be at least 1; received {options.image_size}")
-    if options.patch_size is not None and options.patch_size < 1:
-        parser.error(f"--patch-size must be at least 1; received {options.patch_size}")
+    for name in ("image_size", "patch_size"):
+        pixels = getattr(options, name)
+        if pixels is not None and pixels < 1:
+            parser.error(f"--{name.replace('_', '-')} must be at least 1; received {pixels}")
     if not 0 < options.fraction <= 1:
         parser.error(f"--fraction must be in (0, 1]; received {options.fraction}")
     if options.stop_with_parent:
@@ -233,6 +233,7 @@ def train(options, recipe, out):
 
     from keras_gmlp import data, presets, pretrained, training
     from keras_gmlp.files import alone, write_json
+    from keras_gmlp.runs import PATCHES
     from keras_gmlp.shipping import export_run
     from keras_gmlp.sources import check_path
 
@@ -253,7 +254,7 @@ def train(options, recipe, out):
         dataset = data.first_part(dataset, options.fraction)
     keras.utils.set_random_seed(recipe.seed)
     arguments = {"input_shape": dataset.image_shape, **recipe.model_arguments()}
-    for name in ("patch_size", "patch_window"):
+    for name in PATCHES:
         if getattr(options, name) is not None:
             arguments[name] = getattr(options, name)
     if source:
@@ -272,8 +273,7 @@ def train(options, recipe, out):
         if not options.json:
             print(f"before {100 * before:.2f} % of the test images right")
     names = {"preset": preset, "recipe": options.recipe, "fraction": options.fraction}
-    names |= {"weights": options.weights}
-    names |= {"patch_size": options.patch_size, "patch_window": options.patch_window}
+    names |= {name: getattr(options, name) for name in ("weights", *PATCHES)}
     options.training = True
     metrics = training.train(
         model,

@@ -9,6 +9,7 @@ from keras_gmlp import inference
 from keras_gmlp.cards import read_card
 from keras_gmlp.complexity import flops, random_model
 from keras_gmlp.files import read_json, write_json
+from keras_gmlp.runs import PATCHES
 from keras_gmlp.shipping import export_run, latencies
 
 
@@ -69,6 +70,6 @@ def _stand_in(run):
     recipe = read_json(run.directory / "recipe.json", {})
     if not {"image_shape", "labels"} <= set(recipe):
         raise ValueError("neither model.keras nor a recipe.json that tells what the model takes.")
-    patches = {n: recipe[n] for n in ("patch_size", "patch_window") if recipe.get(n)}
+    patches = {n: recipe[n] for n in PATCHES if recipe.get(n)}
     shape = tuple(recipe["image_shape"])
     return random_model(run.preset, input_shape=shape, classes=len(recipe["labels"]), **patches)

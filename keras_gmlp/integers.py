@@ -6,8 +6,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_gmlp.interpretation import class_tokens
 from keras_gmlp.layers import (
-    ClassToken,
     ExternalAttention,
     ExternalAttentionBlock,
     PositionEmbedding,
@@ -60,8 +60,7 @@ def enlarge_class_tokens(model, calibration):
             as the patches or too small for epsilon, or where its first block is of another kind.
         calibration: images.
     """
-    tokens = [layer for layer in model.layers if isinstance(layer, ClassToken)]
-    tokens.reverse()  # each is put before those that are there
+    tokens = class_tokens(model)
     kinds = (TransformerBlock, ExternalAttentionBlock)
     block = next((layer for layer in model.layers if isinstance(layer, kinds)), None)
     if not tokens or block is None:
@@ -73,10 +72,9 @@ def enlarge_class_tokens(model, calibration):
         return
     size = np.sqrt(squares[1])
     gains = np.ones((1, len(size), 1), "float32")
-    gains[0, : len(tokens), 0] = size[len(tokens) :].mean() / size[: len(tokens)]
+    gains[0, : len(tokens), 0] = np.maximum(1, size[len(tokens) :].mean() / size[: len(tokens)])
     if gains.max() < 2:
         return
-    gains = np.maximum(gains, 1)
     for place, layer in enumerate(tokens):
         layer.token.assign(layer.token * gains[0, place, 0])
     for layer in model.layers:

@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_gmlp.layers import (
+    ClassToken,
     ConvolutionalStem,
     FeedForwardOnlyBlock,
     FoldedResMLPBlock,
@@ -23,6 +24,14 @@ class NotApplicableError(ValueError):
 def find_stem(model, kind=PatchEmbedding | ConvolutionalStem):
     """The layer of a kind that makes tokens from the image, or `None` in a model without."""
     return next((layer for layer in model.layers if isinstance(layer, kind)), None)
+
+
+def class_tokens(model):
+    """The layers that put class and distillation tokens before the patches, in the tokens' order.
+
+    Each puts its own before those that are there.
+    """
+    return [layer for layer in model.layers if isinstance(layer, ClassToken)][::-1]
 
 
 def token_grid(model):

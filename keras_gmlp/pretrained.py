@@ -12,8 +12,8 @@ from keras_gmlp.cards import read_card, write_card
 from keras_gmlp.checkpoints import HUB, SUFFIXES, is_published, read_checkpoint, write_checkpoint
 from keras_gmlp.conversion import every_link, learned_weights, load_arrays, to_arrays
 from keras_gmlp.files import replacing
-from keras_gmlp.interpretation import find_stem, token_grid
-from keras_gmlp.layers import ClassToken, PatchEmbedding
+from keras_gmlp.interpretation import class_tokens, find_stem, token_grid
+from keras_gmlp.layers import PatchEmbedding
 from keras_gmlp.published_names import ARCHITECTURES
 from keras_gmlp.resizing import TOKEN_AXES, transfer
 from keras_gmlp.runs import run_model
@@ -214,7 +214,7 @@ def _published(source, preset):
 def _own_shape(model, arrays):
     """The shape of the square images that published weights are of, by their number of tokens."""
     height, width, channels = model.input_shape[1:]
-    leading = sum(isinstance(layer, ClassToken) for layer in model.layers)
+    leading = len(class_tokens(model))
     at_tokens = {  # one number, or one vector, for each token: by path, its axis
         f"{layer.name}/{path}": next(i for i, kind in enumerate(axes) if kind)
         for layer in model.layers

@@ -7,6 +7,7 @@ import keras
 from keras_gmlp.augmentation import Augmentation
 from keras_gmlp.finetuning import LayerwiseAdamW
 from keras_gmlp.muon import MatrixMuon
+from keras_gmlp.runs import PATCHES
 
 OPTIMIZERS = ("adamw", "muon", "sgd")
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -164,7 +165,7 @@ RECIPES = {
 
 
 # What runs had whose recipe.json does not name it yet.
-UNNAMED = {"patch_size": None, "patch_window": None}
+UNNAMED = dict.fromkeys(PATCHES)
 
 
 def differences(before, settings):

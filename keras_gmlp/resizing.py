@@ -7,9 +7,8 @@ import numpy as np
 from keras import ops
 
 from keras_gmlp.conversion import learned_weights
-from keras_gmlp.interpretation import find_stem, token_grid
+from keras_gmlp.interpretation import class_tokens, find_stem, token_grid
 from keras_gmlp.layers import (
-    ClassToken,
     FeedForwardOnlyBlock,
     FoldedResMLPBlock,
     GMLPBlock,
@@ -142,7 +141,7 @@ def _token_matrices(source, target):
         return {}
     if old == new:
         return {}
-    leading = sum(isinstance(layer, ClassToken) for layer in target.layers)
+    leading = len(class_tokens(target))
     rows, columns = (_there_and_back(*sizes) for sizes in zip(old, new, strict=True))
     grids = *map(np.kron, rows, columns), resample(old, new)
     writing, reading, standing = (

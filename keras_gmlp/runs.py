@@ -4,6 +4,9 @@ from pathlib import Path
 
 CHECKPOINTS = "[0-9]*.weights.h5"  # not the hidden one that is being written
 
+# Options of a run that its recipe.json tells and its model is built with; `None` for the model's.
+PATCHES = ("patch_size", "patch_window")
+
 
 def begun(directory):
     """Whether a run has left something to go on with: an epoch, or all of them."""
