@@ -153,6 +153,20 @@ def test_rows_by_hand():
     assert (one["others_share"], one["product_spread"], one["busy"]) == (0.05, 0, "no")
 
 
+def test_spread_of_the_products_is_of_the_steadiest():
+    def product(name, threads, milliseconds):
+        bursts = {100: [{"seconds": milliseconds, "cores": threads}]}
+        return Result(candidate(name, threads, (100,)), bursts=bursts, peaks={100: 1.0})
+
+    results = [
+        product("product-numpy", 1, [9, 10, 11]),  # the middle half from 9.5 to 10.5: a tenth
+        product("product-torch", 1, [5, 10, 15]),  # a half
+        product("product-numpy", 2, [8, 10, 12]),  # a fifth
+        product("product-torch", 2, [10, 10, 10, 30, 30]),  # two: 10 to 30
+    ]
+    assert {row["product_spread"] for row in to_rows(MODEL, results, 0.0)} == {0.2}
+
+
 BEFORE = "cpu  1000 50 200 8000 100 10 20 30 0 0\ncpu0 1 2 3\n"
 AFTER = "cpu  1300 50 260 8700 110 15 25 50 0 0\ncpu0 1 2 3\n"
 

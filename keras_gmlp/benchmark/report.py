@@ -65,8 +65,7 @@ def to_rows(model, results, others):
         and the same batch; its share, of the fastest matrix product on as many threads.
     """
     rows = [row for result in results for row in _rows(model, result)]
-    products = [spread(r.seconds(size)) for r in results if _is_product(r) for size in r.bursts]
-    scatter = max((product.relative for product in products), default=None)
+    scatter = _product_spread(results)
     limits, fastest = {}, {}
     for row in (row for row in rows if row["status"] == "measured"):
         threads, key = row["threads"], (row["threads"], row["batch"])
@@ -96,8 +95,20 @@ def write_csv(rows, path):
         writer.writerows(rows)
 
 
-def _is_product(result):
-    return result.candidate.reference and not result.error
+def _product_spread(results):
+    """How far the matrix products scattered, as a share of their median; `None` without them.
+
+    On each number of threads, that of the steadiest, since what another scatters beyond it is
+    its library's doing and not the machine's; of these the largest.
+    """
+    steadiest = {}
+    for result in results:
+        if result.candidate.reference and not result.error:
+            threads = result.candidate.threads
+            for size in result.bursts:
+                found = spread(result.seconds(size)).relative
+                steadiest[threads] = min(found, steadiest.get(threads, found))
+    return max(steadiest.values(), default=None)
 
 
 def _rows(model, result):
