@@ -11,6 +11,7 @@ from pathlib import Path
 
 import train
 from console import guarded, import_tensorflow
+from options import add_backend, add_data_dir
 
 EPILOG = """\
 examples:
@@ -41,7 +42,7 @@ def parse(arguments):
     )
     parser.add_argument("presets", nargs="+", metavar="PRESET", help="as --model of train.py")
     parser.add_argument("--data", default="digits", metavar="NAME|FOLDER", help="as of train.py")
-    parser.add_argument("--data-dir", metavar="DIR", help="as of train.py")
+    add_data_dir(parser)
     parser.add_argument("--recipe", default="quick", help="of all runs; default: %(default)s")
     parser.add_argument("--epochs", type=int, help="default: the recipe's")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="default: 0")
@@ -52,11 +53,7 @@ def parse(arguments):
         default=[1.0],
         help="of the training images; default: 1",
     )
-    parser.add_argument(
-        "--backend",
-        choices=["tensorflow", "jax", "torch"],
-        help="of Keras; default: $KERAS_BACKEND, or what Keras is set to, tensorflow at first",
-    )
+    add_backend(parser)
     parser.add_argument("--out", metavar="DIR", help="default: runs/compare-DATA")
     parser.add_argument("--runs", metavar="DIR", help="where the runs lie; default: OUT/runs")
     parser.add_argument(

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from console import guarded, import_tensorflow
+from options import add_data_dir
 
 FORMATS = ("tflite", "tflite_float16", "tflite_float32", "tflite_int8", "saved_model", "onnx")
 EPILOG = """\
@@ -40,7 +41,7 @@ def parse(arguments):
         help="default: all that can be",
     )
     parser.add_argument("--data", metavar="NAME|FOLDER", help="to check on; default: the run's")
-    parser.add_argument("--data-dir", metavar="DIR", help="of TensorFlow Datasets")
+    add_data_dir(parser)
     parser.add_argument(
         "--fold", action="store_true", help="of a ResMLP: fold Affine and LayerScale away first"
     )

@@ -3,12 +3,12 @@
 
 import argparse
 import json
-import os
 import sys
 from fractions import Fraction
 from pathlib import Path
 
 from console import guarded, import_tensorflow
+from options import add_backend, add_data_dir, choose_backend
 
 KINDS = ("patch", "window", "resampled", "fresh")
 EPILOG = """\
@@ -44,20 +44,15 @@ def parse(arguments):
         help="of the images' sides: multiples of the patch",
     )
     parser.add_argument("--images", type=int, metavar="N", help="of the test split; default: all")
-    parser.add_argument("--data-dir", metavar="DIR", help="of TensorFlow Datasets")
-    parser.add_argument(
-        "--backend",
-        choices=["tensorflow", "jax", "torch"],
-        help="of Keras; default: $KERAS_BACKEND, or what Keras is set to, tensorflow at first",
-    )
+    add_data_dir(parser)
+    add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print the accuracies as JSON")
     options = parser.parse_args(arguments)
     if min(options.sizes) < 1:
         parser.error(f"--sizes must be at least 1; received {min(options.sizes)}")
     if options.images is not None and options.images < 1:
         parser.error(f"--images must be at least 1; received {options.images}")
-    if options.backend:
-        os.environ["KERAS_BACKEND"] = options.backend  # before anything imports Keras
+    choose_backend(options)
     return options
 
 
@@ -83,7 +78,9 @@ def measure(options):
     name = read_json(Path(options.run) / "recipe.json", {}).get("data")
     if name is None:
         raise ValueError(f"{options.run}: no recipe.json tells its data; give a run's folder.")
-    own, channels = source.model.input_shape[1], source.model.input_shape[3]
+    height, own, channels = source.model.input_shape[1:]
+    if height != own:
+        raise ValueError(f"{options.run}: takes images of {height}x{own}; expected square ones.")
     sizes = list(dict.fromkeys([own, *options.sizes]))  # each once
     # All of them before the first is measured, so that a wrong size is told at once.
     adapted = {size: source.adapt(input_shape=(size, size, channels)) for size in sizes}
@@ -123,6 +120,7 @@ def measure_at(size, source, model, transfer, dataset, images):
         wider, _ = source.adapt(input_shape=dataset.image_shape, patch_window=window)
         row |= {"patch_window": window, "window": accuracy(wider)}
     if transfer.resized:
+        keras.utils.set_random_seed(0)
         at_start = keras.models.clone_model(model).get_weights()
         for weight, value in zip(model.weights, at_start, strict=True):
             if weight.path in transfer.resized:

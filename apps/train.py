@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 from console import guarded, import_tensorflow
+from options import add_backend, add_data_dir, choose_backend
 
 EPILOG = """\
 examples:
@@ -54,12 +55,7 @@ def parse(arguments):
         metavar="NAME|FOLDER",
         help="digits (bundled), a TensorFlow Datasets name, or a folder; default: %(default)s",
     )
-    parser.add_argument(
-        "--data-dir",
-        metavar="DIR",
-        help="where TensorFlow Datasets keeps its sets; default: "
-        "$TFDS_DATA_DIR or ~/tensorflow_datasets",
-    )
+    add_data_dir(parser)
     parser.add_argument("--out", metavar="DIR", help="default: runs/PRESET-DATA")
     parser.add_argument(
         "--recipe",
@@ -105,11 +101,7 @@ def parse(arguments):
     parser.add_argument(
         "--fraction", type=float, default=1.0, help="of the training images; default: all, 1.0"
     )
-    parser.add_argument(
-        "--backend",
-        choices=["tensorflow", "jax", "torch"],
-        help="of Keras; default: $KERAS_BACKEND, or what Keras is set to, tensorflow at first",
-    )
+    add_backend(parser)
     # For a program that starts this one: when it is killed, its end of the pipe closes.
     parser.add_argument("--stop-with-parent", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--restart", action="store_true", help="train anew over what is in OUT")
@@ -128,8 +120,7 @@ def parse(arguments):
     if options.model is None and not options.weights:
         options.model = "gmlp_n4_32"
     options.training = False
-    if options.backend:
-        os.environ["KERAS_BACKEND"] = options.backend  # before anything imports Keras
+    choose_backend(options)
     return parser, options
 
 

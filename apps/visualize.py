@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from console import guarded, import_tensorflow
+from options import add_data_dir
 
 PICTURES = ("filters", "attention", "confusion", "mistakes")
 EPILOG = """\
@@ -38,7 +39,7 @@ def parse(arguments):
     )
     parser.add_argument("--image", metavar="FILE", help="for attention; default: a test image")
     parser.add_argument("--data", metavar="NAME|FOLDER", help="to test on; default: the run's")
-    parser.add_argument("--data-dir", metavar="DIR", help="of TensorFlow Datasets")
+    add_data_dir(parser)
     parser.add_argument("--json", action="store_true", help="print the pictures' paths as JSON")
     return parser.parse_args(arguments)
 

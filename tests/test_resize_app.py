@@ -66,6 +66,14 @@ def test_sizes_are_checked_before_any_is_measured(run, capsys):
     assert "expected sides that are multiples of 4" in captured.err
 
 
+def test_oblong_model_is_refused(tmp_path, capsys):
+    model = keras_gmlp.build("gmlp_n4_32", input_shape=(8, 16, 1), classes=10)
+    model.save(tmp_path / "model.keras")
+    (tmp_path / "recipe.json").write_text(json.dumps({"data": "digits"}))
+    assert load_app("resize").main([str(tmp_path), "--sizes", "16"]) == 1
+    assert "takes images of 8x16; expected square ones" in capsys.readouterr().err
+
+
 def test_model_of_other_classes_is_refused(run, tmp_path, capsys):
     (tmp_path / "model.keras").write_bytes((run / "model.keras").read_bytes())
     (tmp_path / "labels.txt").write_text("\n".join("abcdefghij"))

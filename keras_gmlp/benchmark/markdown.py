@@ -68,7 +68,9 @@ def busy_line(row):
         )
     if row["product_spread"] != "":
         scatter = 100 * row["product_spread"]
-        parts.append(f"the middle half of the steadiest matrix products spread over {scatter:.0f} %")
+        parts.append(
+            f"the middle half of the steadiest matrix products spread over {scatter:.0f} %"
+        )
     verdict = {
         "yes": "the machine was not quiet, the figures are not to be trusted",
         "no": "the machine was quiet",
