@@ -94,23 +94,32 @@ def find_models(directory):
     """The .tflite files by name: that of their folder, or of the file where that is not enough."""
     found = {}
     for path in sorted([*directory.glob("*.tflite"), *directory.glob("*/*.tflite")]):
-        if path.name.startswith("."):  # an export that is being written
+        # An export that is being written, or one that takes several images at once.
+        if path.name.startswith(".") or re.search(r"_batch\d+$", path.stem):
             continue
         name = path.relative_to(directory).with_suffix("").as_posix()
         short = name.removesuffix("/model")
-        found[name if short in found else short] = path
+        taken = (directory / f"{short}.tflite").exists()
+        found[name if taken else short] = path
     return found
 
 
 def describe_models(directory):
     """What the page lists: where each model is, its size and what its card says."""
-    from keras_gmlp.cards import read_card
-
     return [
         {"name": name, "url": quote(model_url(name)), "bytes": path.stat().st_size}
-        | {"facts": {key: value for key, value in read_card(path).items() if key != "labels"}}
+        | {"facts": read_facts(path)}
         for name, path in find_models(directory).items()
     ]
+
+
+def read_facts(path):
+    """A card without its labels; of a damaged one nothing, which is told once it is loaded."""
+    from keras_gmlp.cards import read_card
+
+    with contextlib.suppress(ValueError):
+        return {key: value for key, value in read_card(path).items() if key != "labels"}
+    return {}
 
 
 def model_url(name):

@@ -6,10 +6,14 @@ reads; behind the flatbuffer of a `.tflite` file, where runtimes do not look; fi
 """
 
 import json
+import re
 import zipfile
+import zlib
 from pathlib import Path
 
 CARD, LABELS = "card.json", "labels.txt"
+# A member's own header, which is there even where the archive's index is cut off.
+_MEMBER = re.compile(rb"PK\x03\x04.{26}(card\.json|labels\.txt)", re.DOTALL)
 
 
 def members(model, labels=None, facts=None):
@@ -54,13 +58,31 @@ def read_card(path):
     """The card of a model's file: its facts and its `labels`; empty without a card.
 
     That of an `.onnx` file is read by its runtime, in `inference`.
+
+    Raises:
+        ValueError: the card is damaged. One line.
     """
     path = Path(path)
     try:
         if path.is_dir():
             extra = path / "assets.extra"
-            return from_members({name: (extra / name).read_text() for name in (CARD, LABELS)})
-        with zipfile.ZipFile(path) as archive:
-            return from_members({name: archive.read(name).decode() for name in (CARD, LABELS)})
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError):
-        return {}
+            found = from_members({name: (extra / name).read_text() for name in (CARD, LABELS)})
+        else:
+            with zipfile.ZipFile(path) as archive:
+                found = from_members({name: archive.read(name).decode() for name in (CARD, LABELS)})
+    # What zipfile raises of a damaged archive, and KeyError where one has no such members.
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError, OSError):
+        found = {}
+    if not found and _has_members(path):
+        raise ValueError(
+            f"{path}: its class names and pre-processing cannot be read; the file is cut off or "
+            "damaged. Copy or export it anew."
+        )
+    return found
+
+
+def _has_members(path):
+    """Whether a card was written there, whatever has become of it."""
+    if path.is_dir():
+        return (path / "assets.extra" / CARD).exists()
+    return path.is_file() and _MEMBER.search(path.read_bytes()) is not None

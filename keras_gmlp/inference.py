@@ -134,9 +134,19 @@ def _tflite(path, threads):
         interpreter.allocate_tensors()
     except (ValueError, RuntimeError, OSError) as error:
         raise _damaged(path, error) from None
-    (image, *more), outputs = interpreter.get_input_details(), interpreter.get_output_details()
-    if more or len(image["shape"]) != 4 or len(outputs) != 1:
-        raise _no_classifier(path)
+    inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
+    _check_tensors(
+        path,
+        [(tuple(t["shape"].tolist()), t["dtype"].__name__) for t in inputs],
+        [(tuple(t["shape"].tolist()), t["dtype"].__name__) for t in outputs],
+        ("float32", "uint8"),
+    )
+    image = inputs[0]
+    if image["dtype"] == np.uint8 and image["quantization"] != (1.0, 0):
+        raise ValueError(
+            f"{path}: its integers do not stand for pixels (scale and zero point "
+            f"{image['quantization']}); expected 1.0 and 0, as apps/export.py writes them."
+        )
     batch, *shape = (int(n) for n in image["shape"])
 
     def logits(images):
@@ -170,12 +180,18 @@ def _onnx(path, threads):
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime raises errors of its own, of many kinds
         raise _damaged(path, error) from None
-    (image, *more), outputs = session.get_inputs(), session.get_outputs()
-    fixed = [*image.shape[1:], outputs[0].shape[-1]]
-    if more or len(image.shape) != 4 or len(outputs) != 1 or set(map(type, fixed)) != {int}:
-        raise _no_classifier(path)
-    if image.type != "tensor(float)" or isinstance(image.shape[0], int):
-        raise ValueError(f"{path}: expected float32 pixels and an open batch.")
+    kind = {"tensor(float)": "float32"}
+    _check_tensors(
+        path,
+        *(
+            [(tuple(t.shape), kind.get(t.type, t.type)) for t in tensors]
+            for tensors in (session.get_inputs(), session.get_outputs())
+        ),
+        ("float32",),
+    )
+    (image,), outputs = session.get_inputs(), session.get_outputs()
+    if isinstance(image.shape[0], int):
+        raise ValueError(f"{path}: expected an open batch; received one of {image.shape[0]}.")
 
     def logits(images):
         return session.run(None, {image.name: np.asarray(images, "float32")})[0]
@@ -224,8 +240,12 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name of it)
 
 def _keras(path):
     model = load_model(path, compile=False)
-    if len(model.input_shape) != 4 or len(model.output_shape) != 2:
-        raise _no_classifier(path)
+    # Keras casts between its floats.
+    inputs, outputs = (
+        [(tuple(t.shape), "float32" if "float" in t.dtype else t.dtype) for t in tensors]
+        for tensors in (model.inputs, model.outputs)
+    )
+    _check_tensors(path, inputs, outputs, ("float32",))
     return _of_keras(model, path, read_card(path))
 
 
@@ -261,14 +281,16 @@ def _saved_model(path):
         loaded = tf.saved_model.load(str(path))
         signature = loaded.signatures["serving_default"]
         image = signature.structured_input_signature[1]["image"]
+        answer = signature.structured_outputs["logits"]
+        tensors = [[(tuple(t.shape), t.dtype.name)] for t in (image, answer)]
     except Exception as error:  # TensorFlow raises errors of every kind for a damaged folder
         raise _damaged(path, error) from None
 
     def logits(images, loaded=loaded):  # a signature alone does not keep its variables alive
         return signature(image=tf.constant(images, tf.float32))["logits"].numpy()
 
-    classes = signature.structured_outputs["logits"].shape[-1]
-    return _classifier(logits, image.shape[1:], classes, path, read_card(path))
+    _check_tensors(path, *tensors, ("float32",))
+    return _classifier(logits, image.shape[1:], answer.shape[-1], path, read_card(path))
 
 
 def _classifier(logits, shape, classes, path, card, model=None):
@@ -288,8 +310,24 @@ def _classifier(logits, shape, classes, path, card, model=None):
     return Classifier(logits, tuple(shape), labels, path, preparation, model, named)
 
 
-def _no_classifier(path):
-    return ValueError(f"{path}: no image classifier; expected one image in, logits out.")
+def _check_tensors(path, inputs, outputs, pixels):
+    """Refuses what no image classifier takes and gives: pairs of a shape and a dtype's name."""
+    if (
+        len(inputs) == len(outputs) == 1
+        and len(inputs[0][0]) == 4
+        and len(outputs[0][0]) == 2
+        and all(isinstance(n, int) for n in (*inputs[0][0][1:], outputs[0][0][1]))
+        and inputs[0][1] in pixels
+        and outputs[0][1] == "float32"
+    ):
+        return
+    taken, given = (
+        ", ".join(f"{dtype} {shape}" for shape, dtype in some) for some in (inputs, outputs)
+    )
+    raise ValueError(
+        f"{path}: no image classifier; expected {' or '.join(pixels)} (batch, height, width, "
+        f"channels) in and float32 (batch, classes) out; received {taken} in and {given} out."
+    )
 
 
 def _damaged(path, error):

@@ -1,5 +1,6 @@
 """Loading of models and the classification of files, by every format."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -91,6 +92,26 @@ def test_file_without_labels_numbers_its_classes(run, tmp_path):
     assert inference.load(bare).labels == ("0", "1", "2")
 
 
+def test_damaged_card_is_never_taken_for_another(run, tmp_path):
+    whole = (run / "model.tflite").read_bytes()
+    card = read_card(run / "model.tflite")
+    with zipfile.ZipFile(run / "model.tflite") as archive:
+        start = archive.infolist()[0].header_offset
+    found = []
+    damaged = tmp_path / "damaged.tflite"
+    for place in range(start, len(whole)):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << place % 8
+        damaged.write_bytes(flipped)
+        with contextlib.suppress(ValueError):
+            found.append(read_card(damaged) == card)  # of a date, which nobody reads
+    assert all(found)
+    assert len(found) < (len(whole) - start) / 2
+    damaged.write_bytes(whole[:-1])
+    with pytest.raises(ValueError, match=r"damaged\.tflite: its class names .* cut off or damaged"):
+        inference.load(damaged)
+
+
 def bad_models(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "broken.keras").write_bytes(b"PK no zip")
@@ -135,6 +156,37 @@ def test_model_that_is_no_image_classifier(tmp_path):
     keras.Model(inputs, keras.layers.Dense(2)(inputs)).save(tmp_path / "rows.keras")
     with pytest.raises(ValueError, match="no image classifier"):
         inference.load(tmp_path / "rows.keras")
+
+
+@pytest.mark.parametrize(
+    ("pixels", "logits", "received"),
+    [
+        ("int8", "float32", r"received int8 \(1, 8, 8, 3\) in and float32 \(1, 2\) out"),
+        ("float32", "uint8", r"and uint8 \(1, 2\) out"),
+        ("float32", "map", r"and float32 \(1, 8, 8, 2\) out"),
+        ("uint8", "float32", r"do not stand for pixels \(scale and zero point \(0\.0"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Statistics for quantized inputs")
+def test_tflite_from_elsewhere(tmp_path, pixels, logits, received):
+    import tensorflow as tf
+
+    image = keras.Input((8, 8, 3), 1)
+    found = keras.layers.Conv2D(2, 1)(image)
+    if logits != "map":
+        found = keras.layers.GlobalAveragePooling2D()(found)
+    converter = tf.lite.TFLiteConverter.from_keras_model(keras.Model(image, found))
+    if "int8" in pixels + logits:
+        images = np.random.default_rng(0).random((9, 1, 8, 8, 3), "float32")  # not 0 to 255
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        converter.representative_dataset = lambda: ([image] for image in images)
+        converter.inference_input_type = getattr(tf, pixels)
+        converter.inference_output_type = getattr(tf, logits)
+    path = tmp_path / "elsewhere.tflite"
+    path.write_bytes(converter.convert())
+    with pytest.raises(ValueError, match=received) as caught:
+        inference.load(path)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,25 @@ def test_models_come_and_go_while_it_runs(tmp_path):
         assert get(port, listed[0]["url"])[0] == 404
 
 
+def test_every_model_has_a_name_of_its_own(tmp_path):
+    files = ("a.tflite", "a/model.tflite", "a/model_int8.tflite", "b/model.tflite")
+    for name in (*files, "b/model_batch64.tflite"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"one")
+    found = serve.find_models(tmp_path)
+    assert set(found) == {"a", "a/model", "a/model_int8", "b"}
+    assert {path.relative_to(tmp_path).as_posix() for path in found.values()} == set(files)
+
+
+def test_damaged_card_leaves_the_list_of_models(tmp_path):
+    whole = (MODELS / "gmlp_n4_32-cifar10" / "model.tflite").read_bytes()
+    (tmp_path / "cut.tflite").write_bytes(whole[:-1])
+    (tmp_path / "whole.tflite").write_bytes(whole)
+    with serving(tmp_path) as port:
+        cut, kept = json.loads(get(port, "/models.json")[2])
+    assert (cut["facts"], kept["facts"]["preset"]) == ({}, "gmlp_n4_32")
+
+
 def fails(capsys, *arguments):
     """The one line it fails with."""
     assert serve.main(arguments) == 1

@@ -6,8 +6,10 @@ import re
 import shutil
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from load_app import APPS
 from PIL import Image
 from test_images import png_header
@@ -61,6 +63,12 @@ def models(tmp_path_factory):
     (folder / "wrong_text.tflite").write_bytes(b"no model at all\n" * 99)
     (folder / "wrong_half.tflite").write_bytes(whole[:400_000])
     (folder / "wrong_empty.tflite").touch()
+    (folder / "wrong_card.tflite").write_bytes(whole[:-1])
+    export.export(nameless, folder / "wrong_batch", ["tflite"], tflite_batch=2)
+    (folder / "wrong_batch" / "model_batch2.tflite").rename(folder / "wrong_batch.tflite")
+    maps = keras.Sequential([keras.Input((8, 8, 3), 1), keras.layers.Conv2D(2, 1)])
+    converter = tf.lite.TFLiteConverter.from_keras_model(maps)
+    (folder / "wrong_output.tflite").write_bytes(converter.convert())
     return folder
 
 
@@ -93,7 +101,8 @@ def page(opened):
 @pytest.fixture(scope="module")
 def pictures():
     """A hundred PNG files: CIFAR-10's first test images, or digits in many sizes and tints."""
-    if not Path(os.environ.get("TFDS_DATA_DIR", ""), "cifar10").is_dir():
+    kept = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
+    if not Path(kept, "cifar10").expanduser().is_dir():
         return noisy_digits(100)
     images, _ = next(data.load("cifar10").test.batch(100).as_numpy_iterator())
     return [encoded(Image.fromarray(image)) for image in images]
@@ -147,6 +156,17 @@ def test_models_are_told_by_their_cards(page):
     assert f"gmlp_n4_32 · {100 * found:.1f} % · 1.0 MB" in options
     page.get_by_text(f"Right on {100 * found:.1f} % of the test images of cifar10.").wait_for()
     assert "knows airplane, automobile, bird" in page.inner_text("#facts")
+
+
+def test_runs_of_one_preset_are_told_by_their_folders(browser, models, tmp_path):
+    for name in ("first", "second"):
+        shutil.copytree(models / NAME, tmp_path / name)
+    with serve_models(tmp_path) as address, open_page(browser, address) as page:
+        options = page.locator("#model option").all_inner_texts()
+    assert [option.split(" · ")[0] for option in options] == [
+        *("first", "first/model_float32", "first/model_int8"),
+        *("second", "second/model_float32", "second/model_int8"),
+    ]
 
 
 def test_another_model_answers_too(page, pictures):
@@ -204,11 +224,24 @@ def test_bad_picture(page, pictures, name):
     assert page.inner_text("#problem") == ""
 
 
-@pytest.mark.parametrize("name", ["wrong_text", "wrong_half", "wrong_empty"])
+WRONG = {
+    "wrong_text": "",
+    "wrong_half": "",
+    "wrong_empty": "",
+    "wrong_card": "its class names cannot be read",
+    "wrong_batch": "takes 2 images at once, not one",
+    "wrong_output": "expected one image in, logits out",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
 def test_broken_model(page, pictures, name):
     choose(page, pictures[0])
     page.select_option("#model", name)
-    assert re.match(f"{name}: cannot be loaded, damaged or of another kind", read_problem(page))
+    line = read_problem(page)
+    assert re.match(f"{name}: cannot be loaded, damaged or of another kind", line)
+    assert WRONG[name] in line
+    assert page.inner_text("#facts") == ""
     page.select_option("#model", NAME)
     assert len(read_answer(page)) == 5
     assert page.inner_text("#problem") == ""

@@ -4,15 +4,22 @@ const END = 0x06054b50; // signatures of the zip format
 const ENTRY = 0x02014b50;
 const END_SIZE = 22; // bytes of the end record, which stands last, there being no comment
 
-// { labels, ...facts } of a .tflite file; {} where there is no card, or it cannot be read.
+// { labels, ...facts } of a .tflite file; {} where there is no card, an Error where it is damaged.
 export function readCard(bytes) {
   try {
     const members = readStored(bytes);
     const labels = members["labels.txt"].replace(/\n$/, "").split("\n");
     return { ...JSON.parse(members["card.json"]), labels };
   } catch {
-    return {};
+    if (!hasMembers(bytes)) return {};
+    throw new Error("its class names cannot be read; cut off or damaged");
   }
+}
+
+// Whether a card was written there, by its members' own headers, whatever has become of the index.
+function hasMembers(bytes) {
+  const text = new TextDecoder("latin1").decode(bytes);
+  return /PK\x03\x04[^]{26}(card\.json|labels\.txt)/.test(text);
 }
 
 // The members' texts by name. They are stored as they are, not compressed.

@@ -2,7 +2,8 @@
 // Two differences to keras_gmlp.images are the browsers': they leave a WebP as it is stored,
 // whatever its EXIF tag says, and round grey of 16 bits to 8 their own way, by a level.
 
-const MAX_PIXELS = 100_000_000; // as in keras_gmlp.images
+import { MAX_PIXELS } from "./prepare.js";
+
 const TILE = 2048; // read in tiles: canvases have a largest size, and a picture can be larger
 
 // { width, height, channels: 3, data } of a Blob; an Error of one line where it is no picture.

@@ -28,6 +28,7 @@ async function currentModel() {
   const models = await listed;
   const name = at("model").value;
   if (!loaded.has(name)) {
+    view.clearFacts(); // of the model before
     const model = loadModel(models.get(name)).then(warmedUp);
     model.catch(() => loaded.delete(name)); // choosing it again tries again
     loaded.set(name, model);

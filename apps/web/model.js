@@ -57,13 +57,18 @@ class Model {
   constructor(name, compiled, card) {
     const [input, ...more] = compiled.getInputDetails();
     const outputs = compiled.getOutputDetails();
-    if (more.length || input.shape.length !== 4 || outputs.length !== 1) {
+    const [output] = outputs;
+    if (more.length || outputs.length !== 1 || input.shape.length !== 4 || output.shape.length !== 2) {
       throw new Error("expected one image in, logits out");
     }
-    if (outputs[0].dtype !== "float32") {
-      throw new Error(`expected float32 logits; received ${outputs[0].dtype}`);
+    if (!["float32", "uint8"].includes(input.dtype) || output.dtype !== "float32") {
+      throw new Error(
+        `expected pixels in float32 or uint8 and logits in float32; received ${input.dtype} and ` +
+          output.dtype,
+      );
     }
-    const classes = outputs[0].shape.at(-1);
+    if (input.shape[0] !== 1) throw new Error(`takes ${input.shape[0]} images at once, not one`);
+    const classes = output.shape[1];
     const named = card.labels?.length === classes;
     Object.assign(this, { name, compiled, card, dtype: input.dtype });
     this.inputShape = [...input.shape];

@@ -2,6 +2,8 @@
 
 import { INTERPOLATIONS, resize } from "./resample.js";
 
+export const MAX_PIXELS = 100_000_000; // as in keras_gmlp.images
+
 // The picture scaled until it covers shape = [height, width, channels] and cropped around its
 // centre. crop is the share of the shorter side that is kept, as published weights were tested.
 export function prepare(image, [height, width, channels], { crop, interpolation = "bicubic" } = {}) {
@@ -33,6 +35,12 @@ function scaleAndCrop(image, width, height, crop, interpolation) {
   const tight = least[0] * image.height >= least[1] * image.width ? 0 : 1;
   const scaled = sides.map((side) => Math.trunc((least[tight] * side) / sides[tight]));
   scaled[tight] = least[tight];
+  if (scaled[0] * scaled[1] > MAX_PIXELS) {
+    throw new Error(
+      `${image.width} by ${image.height} is too thin: scaled it would have more than ` +
+        `${MAX_PIXELS.toLocaleString("en")} pixels. Cut it first.`,
+    );
+  }
   const large = resize(image, ...scaled, [0, 0, ...sides], interpolation);
   const [left, top] = [width, height].map((want, i) => roundHalfToEven((scaled[i] - want) / 2));
   return cut(large, left, top, width, height);

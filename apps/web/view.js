@@ -3,8 +3,10 @@
 export const at = (id) => document.getElementById(id);
 
 export function listModels(models) {
-  const options = models.map(({ name, facts, bytes }) => {
-    const title = facts.preset ? facts.preset + variant(name) : name;
+  const presets = models.map(({ name, facts }) => facts.preset && facts.preset + variant(name));
+  const options = models.map(({ name, facts, bytes }, i) => {
+    const alone = presets.indexOf(presets[i]) === presets.lastIndexOf(presets[i]);
+    const title = presets[i] && alone ? presets[i] : name; // or runs of one preset would look alike
     const parts = [title, facts.test_accuracy && percent(facts.test_accuracy), megabytes(bytes)];
     return new Option(parts.filter(Boolean).join(" · "), name);
   });
@@ -16,6 +18,10 @@ export function listModels(models) {
 function variant(name) {
   const [, file] = name.split("/");
   return file ? ` (${file})` : "";
+}
+
+export function clearFacts() {
+  at("facts").textContent = "";
 }
 
 export function showFacts({ labels, inputShape, card }) {
