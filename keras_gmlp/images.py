@@ -26,8 +26,11 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
 
     The picture is turned upright by its EXIF tag, laid on white where it is transparent, scaled
     until it covers the target (bicubic, antialiased) and cropped around its centre. Of an
-    animation the first frame counts. Grey of 16 bits counts from 0 to 65535, whatever the image
-    makes use of; a TIFF's of 32 bits, integers or floats, to 1, 255 or 65535 by its largest value.
+    animation the first frame counts. A JPEG many times larger than the target is decoded at a
+    fraction of its size: of photos that changes pixels by a level or two, of hard edges, whose
+    ringing is then cut at 0 and 255 in other places, by up to twenty. Grey of 16 bits counts from 0
+    to 65535, whatever the image makes use of; a TIFF's of 32 bits, integers or floats, to 1, 255 or
+    65535 by its largest value.
 
     Args:
         path: the file.
@@ -57,7 +60,7 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
                 raise Image.DecompressionBombError
             # Or else to the pixel: as published, or one that the picture has.
             if crop is None and interpolation != "nearest":
-                _reduce(image, 2 * max(height, width))
+                _reduce(image, 4 * max(height, width))
             ImageOps.exif_transpose(image, in_place=True)
             image = _to_mode(image, "L" if channels == 1 else "RGB")
     except FileNotFoundError:
