@@ -13,7 +13,7 @@ from options import add_data_dir
 FORMATS = ("tflite", "tflite_float16", "tflite_float32", "tflite_int8", "saved_model", "onnx")
 EPILOG = """\
 formats:
-  tflite           8-bit weights, float activations: smallest and fastest (model.tflite)
+  tflite           8-bit weights, float activations: smallest, mostly fastest (model.tflite)
   tflite_float16   half the size of float32, same speed (model_float16.tflite)
   tflite_float32   the model as it is (model_float32.tflite)
   tflite_int8      integers throughout, uint8 pixels in, for what has no floats (model_int8.tflite)
@@ -59,6 +59,8 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     if options.batch < 1:
         parser.error(f"--batch must be at least 1; received {options.batch}")
+    if options.no_check and "tflite_int8" in (options.formats or ()):
+        parser.error("tflite_int8 is calibrated on the data that --no-check leaves out")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     return options
 
@@ -79,18 +81,24 @@ def export(options):
     """Exports and checks; what the checks found."""
     import_tensorflow()
     from keras_gmlp import data, inference, runs
+    from keras_gmlp.cards import read_card
     from keras_gmlp.files import read_json
     from keras_gmlp.shipping import export_run
 
     directory = Path(options.run)
     model = runs.run_model(directory)
     recipe = read_json(directory / "recipe.json", {})
-    name = options.data or recipe.get("data")
+    name = options.data or recipe.get("data") or read_card(model).get("data")
+    report = (lambda text: None) if options.json else lambda text: print(text, flush=True)
     dataset = None
-    if name and not options.no_check:
+    if not (name or options.no_check):
+        raise ValueError(
+            f"{model}: nothing tells the data that it is to be checked on; give --data, or "
+            "--no-check."
+        )
+    if not options.no_check:
         shape = recipe.get("image_shape") or inference.load(model).image_shape
         dataset = data.load(name, tuple(shape[:2]), options.data_dir, shape[2])
-    report = (lambda text: None) if options.json else lambda text: print(text, flush=True)
     return export_run(
         directory,
         options.formats,

@@ -248,7 +248,7 @@ def exports_to_markdown(runs):
                 f"{100 * (found['accuracy'] - keras):+.2f}",
                 f"{100 * found['top1_agreement']:.2f} %",
                 f"{found['megabytes']:.2f}",
-                f"{found['latency_ms']:.2f}",
+                f"{found['latency_ms']:.2f}" if "latency_ms" in found else "",
             )
             lines.append(f"| {' | '.join(cells)} |")
     if not lines:

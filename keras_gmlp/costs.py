@@ -29,18 +29,19 @@ def measure(runs, report=lambda text: None, repeats=200):
         first.setdefault(run.preset, run)
     classifiers, found = {}, {}
     for preset, run in first.items():
-        metrics = read_json(run.directory / "metrics.json")
+        record = run.directory / "metrics.json"
         try:
             with _model_folder(run) as directory:
                 path = directory / "model.tflite"
                 if not path.exists():
                     export_run(directory, ["tflite"])
                 classifiers[preset] = inference.load(path, threads=1)
-                if metrics.get("flops") is None:
-                    metrics["flops"] = flops(directory / "model.keras")
-                    write_json(run.directory / "metrics.json", metrics)
+                if read_json(record).get("flops") is None:
+                    counted = flops(directory / "model.keras")
+                    write_json(record, {**read_json(record), "flops": counted})
         except (ValueError, RuntimeError) as error:
             report(f"{run.name}: {error}")
+        metrics = read_json(record)
         found[preset] = {} if metrics.get("flops") is None else {"flops": metrics["flops"]}
     for preset, seconds in latencies(classifiers, repeats=repeats).items():
         found[preset]["latency_ms"] = round(1000 * seconds, 3)

@@ -57,7 +57,7 @@ def export(
     """
     if formats is None:
         formats = [name for name in FORMATS if not lacking(name, calibration)]
-    _check(model, formats, labels, calibration)
+    require_exportable(model, formats, labels, calibration)
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     facts = {"labels": labels and list(labels), "card": card, "tflite_batch": tflite_batch}
@@ -81,7 +81,8 @@ def lacking(name, calibration=None):
     return f"{', '.join(absent)} (pip install -e '.[{extra}]')" if absent else None
 
 
-def _check(model, formats, labels, calibration):
+def require_exportable(model, formats, labels=None, calibration=None):
+    """Raises the ValueErrors of `export` before anything is written."""
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
         raise ValueError(f"Unknown formats {unknown}; expected some of {', '.join(FORMATS)}.")

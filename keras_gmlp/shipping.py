@@ -1,5 +1,6 @@
 """The exports of a training run, each checked against the model it came from."""
 
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -9,8 +10,8 @@ import numpy as np
 from keras_gmlp import inference
 from keras_gmlp.cards import read_card
 from keras_gmlp.data import arrays
-from keras_gmlp.export import FORMATS, export, lacking
-from keras_gmlp.files import read_json, write_json
+from keras_gmlp.export import FORMATS, export, lacking, require_exportable
+from keras_gmlp.files import alone, read_json, remove_leftovers, write_json
 from keras_gmlp.layers import fold
 from keras_gmlp.runs import run_model
 
@@ -33,21 +34,24 @@ def export_run(
         tflite_batch: images that a TFLite file takes at once.
 
     Returns:
-        What `check` found, by format; also written to metrics.json under `"exports"`.
+        What `check` found, by format; also written to metrics.json under `"exports"`, where nothing
+        is left of files that these replace.
 
     Raises:
-        ValueError: no model in the folder, a damaged one, one that does not fold, or an unknown
-            format.
-        RuntimeError: a conversion failed.
+        ValueError: no model in the folder, a damaged one, one that does not fold, an unknown
+            format, or another process at work in the folder.
+        RuntimeError: a conversion failed; what could be written is written and checked.
     """
     directory = Path(directory)
     source = inference.load(run_model(directory))
+    with alone(directory):
+        remove_leftovers(directory, "|".join(map(re.escape, FORMATS.values())))
+        return _export_run(directory, source, formats, data, report, folded, tflite_batch)
+
+
+def _export_run(directory, source, formats, data, report, folded, tflite_batch):
     run = read_json(directory / "recipe.json", {})
     metrics = read_json(directory / "metrics.json", {})
-    own = read_card(directory / "model.keras")
-    facts = {key: run.get(key, own.get(key)) for key in ("preset", "data")}
-    card = {**facts, **source.preparation, "test_accuracy": metrics.get("test_accuracy")}
-    card |= {"folded": True} if folded else {}
     if run and "test_accuracy" not in metrics:
         raise ValueError(f"{directory}: this run is not complete; finish it with apps/train.py.")
     if data is not None and tuple(data.labels) != tuple(source.labels):
@@ -64,27 +68,49 @@ def export_run(
             if lack:
                 report(f"leaving out {name}, which lacks {lack}")
         formats = [name for name, lack in lacks.items() if not lack]
-    report(f"exporting {', '.join(formats)}")
     model = fold(source.model) if folded else source.model
     labels = source.labels if source.named else None
-    paths = export(model, directory, formats, labels, card, calibration, tflite_batch)
-    if data is None:
-        return {}
-    report("checking against the Keras model on the test images")
-    images, truth = arrays(data)
-    expected = np.concatenate([source.logits(chunk) for chunk in _chunks(images)])
-    exports = metrics.setdefault("exports", {})
-    exports["keras"] = {"accuracy": round(float(np.mean(expected.argmax(-1) == truth)), 6)}
-    for name, path in paths.items():
-        batch = tflite_batch if path.suffix == ".tflite" else 1
-        found = check(path, images, expected, truth, batch)
-        if folded:
-            found |= {"folded": True, "parameters": model.count_params()}
-            found |= _gain(name, path, source, batch, calibration)
-        exports[name if batch == 1 else f"{name}_batch{batch}"] = found
-        write_json(directory / "metrics.json", metrics)  # now, for an interrupt may come
-        report(f"{path}: " + ", ".join(f"{key} {value}" for key, value in found.items()))
-    return exports
+    require_exportable(model, formats, labels, calibration)
+    own = read_card(directory / "model.keras")
+    card = {key: run.get(key, own.get(key)) for key in ("preset", "data")}
+    card |= {**source.preparation, "test_accuracy": metrics.get("test_accuracy")}
+    card |= {"folded": True} if folded else {}
+    batches = {name: tflite_batch if name.startswith("tflite") else 1 for name in formats}
+    entries = {n: n if batch == 1 else f"{n}_batch{batch}" for n, batch in batches.items()}
+    if known := set(entries.values()) & set(metrics.get("exports", {})):
+        for entry in known:  # of files that are about to be others
+            del metrics["exports"][entry]
+        write_json(directory / "metrics.json", metrics)
+    if data is not None:
+        images, truth = arrays(data)
+        expected = np.concatenate([source.logits(chunk) for chunk in _chunks(images)])
+        exports = metrics.setdefault("exports", {})
+        exports["keras"] = {"accuracy": round(float(np.mean(expected.argmax(-1) == truth)), 6)}
+    failures = []
+    # One converter after the other: what fails in one leaves the other's files, and their checks.
+    for group in ([n for n in formats if n != "onnx"], [n for n in formats if n == "onnx"]):
+        if not group:
+            continue
+        report(f"exporting {', '.join(group)}")
+        try:
+            paths = export(model, directory, group, labels, card, calibration, tflite_batch)
+        except RuntimeError as error:
+            failures.append(str(error))
+            continue
+        if data is None:
+            continue
+        report("checking against the Keras model on the test images")
+        for name, path in paths.items():
+            found = check(path, images, expected, truth, batches[name])
+            if folded:
+                found |= {"folded": True, "parameters": model.count_params()}
+                found |= _gain(name, path, source, batches[name], calibration)
+            exports[entries[name]] = found
+            write_json(directory / "metrics.json", metrics)  # now, for an interrupt may come
+            report(f"{path}: " + ", ".join(f"{key} {value}" for key, value in found.items()))
+    if failures:
+        raise RuntimeError(" ".join(failures))
+    return {} if data is None else exports
 
 
 def check(path, images, expected, labels, batch=1):
@@ -99,18 +125,21 @@ def check(path, images, expected, labels, batch=1):
 
     Returns:
         A dict: `max_logit_difference`, `top1_agreement` and `accuracy` (shares of the samples),
-        `megabytes`, `latency_ms` (an image, median of the batch on one thread).
+        `megabytes`, and `latency_ms` (an image, median of the batch on one thread) but for a
+        SavedModel: TensorFlow takes all cores, and takes no other number once it runs.
     """
     classifier = inference.load(path, threads=1)
     logits = np.concatenate([classifier.logits(chunk) for chunk in _chunks(images)])
     answer = logits.argmax(-1)
-    return {
+    found = {
         "max_logit_difference": float(f"{np.abs(logits - expected).max():.3g}"),
         "top1_agreement": round(float(np.mean(answer == expected.argmax(-1))), 6),
         "accuracy": round(float(np.mean(answer == labels)), 6),
         "megabytes": round(_size(Path(path)) / 1e6, 3),
-        "latency_ms": round(1000 * latencies({0: classifier}, batch)[0] / batch, 3),
     }
+    if Path(path).is_file():
+        found["latency_ms"] = round(1000 * latencies({0: classifier}, batch)[0] / batch, 3)
+    return found
 
 
 def latencies(classifiers, batch=1, repeats=50):
@@ -144,10 +173,10 @@ def _gain(name, path, source, batch, calibration):
         seconds = latencies(
             {which: inference.load(p, threads=1) for which, p in both.items()}, batch
         )
-    return {
-        "unfolded_latency_ms": round(1000 * seconds["plain"] / batch, 3),
-        "speed_up": round(seconds["plain"] / seconds["folded"], 3),
-    }
+    gain = {"speed_up": round(seconds["plain"] / seconds["folded"], 3)}
+    if path.is_file():  # see `check`
+        gain["unfolded_latency_ms"] = round(1000 * seconds["plain"] / batch, 3)
+    return gain
 
 
 def _chunks(images, size=250):

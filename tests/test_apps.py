@@ -11,6 +11,7 @@ import pytest
 from load_app import APPS, load_app
 from PIL import Image
 
+import keras_gmlp
 from keras_gmlp import data, pretrained, training
 from keras_gmlp.export import FORMATS
 
@@ -159,6 +160,24 @@ def test_export_writes_and_checks(run, capsys):
     assert json.loads(capsys.readouterr().out)["tflite_int8_batch8"]["top1_agreement"] > 0.9
     assert (run / "model_int8_batch8.tflite").exists()
     assert tuple(FORMATS) == load_app("export").FORMATS
+
+
+def test_export_without_data(tmp_path, capsys):
+    with pytest.raises(SystemExit) as caught:
+        load_app("export").main([str(tmp_path), "--no-check", "--formats", "tflite_int8"])
+    assert caught.value.code == 2
+    assert "calibrated on the data that --no-check leaves out" in capsys.readouterr().err
+    model = keras_gmlp.build("gmlp_n4_32", input_shape=(8, 8, 1), classes=10, depth=1)
+    model.save(tmp_path / "model.keras")
+    options = [str(tmp_path), "--formats", "tflite_float32"]
+    assert load_app("export").main(options) == 1
+    error = capsys.readouterr().err
+    assert error.endswith(
+        "nothing tells the data that it is to be checked on; give --data, or --no-check.\n"
+    )
+    assert load_app("export").main([*options, "--no-check", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {}
+    assert (tmp_path / "model_float32.tflite").exists()
 
 
 @pytest.mark.parametrize(

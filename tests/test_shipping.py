@@ -9,6 +9,7 @@ from random_models import random_model
 
 from keras_gmlp.cards import read_card
 from keras_gmlp.data import ImageData
+from keras_gmlp.files import alone
 from keras_gmlp.shipping import check, export_run
 
 
@@ -57,6 +58,37 @@ def test_interrupted_checks_keep_what_was_found(exported_run, monkeypatch):
     exports = json.loads((directory / "metrics.json").read_text())["exports"]
     assert list(exports) == ["keras", "tflite_float32"]
     assert (directory / "model.tflite").exists()
+
+
+def test_nothing_is_recorded_of_files_that_were_replaced(exported_run):
+    directory, _ = exported_run
+    metrics = directory / "metrics.json"
+    old = {"tflite": {"accuracy": 0.9}, "onnx": {"accuracy": 0.8}}
+    metrics.write_text(json.dumps({"test_accuracy": 0.5, "exports": old}))
+    assert export_run(directory, ["tflite_float32"]) == {}
+    assert json.loads(metrics.read_text())["exports"] == old
+    assert export_run(directory, ["tflite"]) == {}
+    assert json.loads(metrics.read_text())["exports"] == {"onnx": {"accuracy": 0.8}}
+
+
+def test_failed_conversion_leaves_the_others_and_their_checks(exported_run, monkeypatch):
+    directory, data = exported_run
+
+    def fails(*_):
+        raise RuntimeError("onnx: no such operator.")
+
+    monkeypatch.setattr("keras_gmlp.export._hand_over", fails)
+    with pytest.raises(RuntimeError, match=r"^onnx: no such operator\.$"):
+        export_run(directory, ["onnx", "saved_model"], data)
+    exports = json.loads((directory / "metrics.json").read_text())["exports"]
+    assert list(exports) == ["keras", "saved_model"]
+    assert "latency_ms" not in exports["saved_model"]  # TensorFlow's threads are not its own
+
+
+def test_one_export_at_a_time(exported_run):
+    directory, data = exported_run
+    with alone(directory), pytest.raises(ValueError, match="another process is at work here"):
+        export_run(directory, ["tflite_float32"], data)
 
 
 def test_folded_export_agrees_with_the_model_as_it_was(tmp_path, images):
