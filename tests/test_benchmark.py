@@ -260,6 +260,8 @@ def test_chart_and_report(tmp_path):
     chart.draw(rows, tmp_path / "chart.png")
     with Image.open(tmp_path / "chart.png") as image:
         assert min(image.size) > 100
+    one, four = (axes.patches for axes in chart.figure_of(rows).axes)
+    assert [bar.get_width() for bar in (*one, *four)] == pytest.approx([1.5, 1.5 / 4])  # an image
     text = markdown.to_markdown([MODEL], rows, "apps/benchmark.py a")
     assert "Made by `apps/benchmark.py a`." in text
     assert (
@@ -267,6 +269,7 @@ def test_chart_and_report(tmp_path):
         in text
     )
     assert "| TFLite, 8-bit weights |         1.5 | 1.25 to 1.75 |  1.00 |" in text
+    assert "2,667 | 2,286 to 3,200 |" in text  # images a second, 4 in 1.5 (1.75 to 1.25) ms
     assert "- `onnx`, threads 1 and 2: failed: No module" in text
 
 

@@ -68,6 +68,29 @@ def test_probabilities_are_the_softmax_of_the_logits(run, tmp_path):
     np.testing.assert_allclose([found[label] for label in LABELS], expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("threads", "expected"), [(1, 1), (3, 3), (None, min(4, os.cpu_count()))])
+def test_threads_are_the_runtimes(run, monkeypatch, threads, expected):
+    import ai_edge_litert.interpreter
+    import onnxruntime
+
+    asked = []
+    interpreter, session = ai_edge_litert.interpreter.Interpreter, onnxruntime.InferenceSession
+
+    def interpret(path, num_threads):
+        asked.append(num_threads)
+        return interpreter(path, num_threads=num_threads)
+
+    def begin(path, options, **others):
+        asked.append(options.intra_op_num_threads)
+        return session(path, options, **others)
+
+    monkeypatch.setattr("ai_edge_litert.interpreter.Interpreter", interpret)
+    monkeypatch.setattr("onnxruntime.InferenceSession", begin)
+    for name in ("model.tflite", "model.onnx"):
+        inference.load(run / name, threads)
+    assert asked == [expected, expected]
+
+
 def test_folder_of_a_run_gives_its_smallest_model(run):
     assert inference.load(run).path == run / "model.tflite"
 

@@ -7,7 +7,7 @@ from random_models import random_model
 
 from keras_gmlp import inference
 from keras_gmlp.export import export
-from keras_gmlp.tflite import convert
+from keras_gmlp.tflite import PRECISIONS, convert
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="the converter is TensorFlow's"
@@ -28,6 +28,15 @@ def test_a_pixel_is_its_own_integer(tmp_path):
     (image,) = interpreter.get_input_details()
     assert image["dtype"] == np.uint8
     assert image["quantization"] == (1.0, 0)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_one_signature(precision):
+    from ai_edge_litert.interpreter import Interpreter
+
+    flatbuffer = convert(random_model("gmlp"), precision, CALIBRATION)
+    found = Interpreter(model_content=flatbuffer).get_signature_list()
+    assert found == {"serving_default": {"inputs": ["image"], "outputs": ["logits"]}}
 
 
 def test_batches(tmp_path):

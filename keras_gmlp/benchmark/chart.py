@@ -13,6 +13,12 @@ def draw(rows, path):
         rows: see `report.to_rows`, of all models; those that failed are not drawn.
         path: of the PNG.
     """
+    with replacing(path) as temporary:
+        figure_of(rows).savefig(temporary, format="png", dpi=110)
+
+
+def figure_of(rows):
+    """What `draw` draws, a matplotlib `Figure`."""
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
 
     rows = [r for r in rows if r["status"] == "measured" and r["candidate"] not in REFERENCES]
@@ -32,8 +38,7 @@ def draw(rows, path):
             _bars(axes, chosen, threads)
             axes.set(title=f"{model}, batch {batch}", xlabel="milliseconds an image")
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper right", fontsize=8)
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
+    return figure
 
 
 def _bars(axes, rows, threads):
