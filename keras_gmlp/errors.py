@@ -23,7 +23,7 @@ def one_line_errors():
         from_python = re.search(r"ValueError: (.+)", error.message)
         if not from_python:
             raise ValueError(f"TensorFlow failed: {first_line(error)}") from None
-        raise ValueError(f"{from_python[1]} Remove the file or repair it.") from None
+        raise ValueError(f"{from_python[1]} Remove what cannot be read, or repair it.") from None
 
 
 def why_ended(code, log):

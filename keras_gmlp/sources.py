@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.images import find_images, read_image
+from keras_gmlp.image_files import ImageFiles
+from keras_gmlp.images import find_images
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,8 +170,10 @@ def _folder(root, image_size):
         )
     shape = (*image_size, 3)
 
+    files = ImageFiles([path for path, _ in (*train, *test)], shape)
+
     def decode(path, label):
-        image = tf.numpy_function(lambda p: read_image(os.fsdecode(p), shape), [path], tf.uint8)
+        image = tf.numpy_function(files.read, [path], tf.uint8)
         return tf.ensure_shape(image, shape), label
 
     def dataset(pairs):

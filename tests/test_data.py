@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from keras_gmlp import data, sources
+from keras_gmlp import data, image_files, sources
 from keras_gmlp.errors import one_line_errors
 from keras_gmlp.images import read_image
 
@@ -177,8 +177,30 @@ def test_damaged_image_in_a_folder(tmp_path, monkeypatch, memory):
         with pytest.raises(ValueError, match="damaged") as error, one_line_errors():
             list(batches())
         assert str(error.value).startswith(f"{tmp_path / name}: damaged or truncated image")
-        assert str(error.value).endswith("Remove the file or repair it.")
+        other = tmp_path / ("b/004.png" if name == "a/002.png" else "a/002.png")
+        assert str(error.value).endswith(
+            f"Of 20 files looked at these cannot be read either: {other}. Remove what cannot be "
+            "read, or repair it."
+        )
         assert len(str(error.value).splitlines()) == 1
+
+
+def test_unreadable_files_are_counted_and_looked_for_within_limits(tmp_path, monkeypatch):
+    monkeypatch.setattr(image_files, "NAMED", 2)
+    paths = [tmp_path / f"{i}.png" for i in range(6)]
+    for path in paths:
+        path.write_bytes(b"")
+    Image.new("L", (4, 4)).save(paths[3])
+    files = image_files.ImageFiles([os.fsencode(path) for path in paths], (4, 4, 1))
+    with pytest.raises(ValueError, match=r"0\.png: .*Of 6 files .*1\.png, .*2\.png and 2 more\.$"):
+        files.read(os.fsencode(paths[0]))
+    Image.new("L", (4, 4)).save(paths[1])  # repaired
+    with pytest.raises(ValueError, match=r"0\.png: .*: \S*2\.png, \S*4\.png and 1 more\.$"):
+        files.read(os.fsencode(paths[0]))
+    monkeypatch.setattr(image_files, "PATIENCE", -1.0)
+    files = image_files.ImageFiles([os.fsencode(path) for path in paths], (4, 4, 1))
+    with pytest.raises(ValueError, match=r"the file is empty\.$"):
+        files.read(os.fsencode(paths[0]))
 
 
 def encoded(colour, size, kind="PNG"):
