@@ -53,7 +53,10 @@ def parse(arguments):
         help="images that a TFLite file takes, in its name if more than one; default: 1",
     )
     parser.add_argument(
-        "--no-check", action="store_true", help="export alone, without the data and so without int8"
+        "--no-check",
+        action="store_true",
+        help="export alone, without the data and so without int8; forgets what was found of the "
+        "files that are replaced",
     )
     parser.add_argument("--json", action="store_true", help="print what the checks found as JSON")
     options = parser.parse_args(arguments)
@@ -88,6 +91,7 @@ def export(options):
     directory = Path(options.run)
     model = runs.run_model(directory)
     recipe = read_json(directory / "recipe.json", {})
+    shape = recipe.get("image_shape") or inference.load(model).image_shape
     name = options.data or recipe.get("data") or read_card(model).get("data")
     report = (lambda text: None) if options.json else lambda text: print(text, flush=True)
     dataset = None
@@ -97,7 +101,6 @@ def export(options):
             "--no-check."
         )
     if not options.no_check:
-        shape = recipe.get("image_shape") or inference.load(model).image_shape
         dataset = data.load(name, tuple(shape[:2]), options.data_dir, shape[2])
     return export_run(
         directory,

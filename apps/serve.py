@@ -77,8 +77,13 @@ def make_server(port, models):
         raise ValueError(
             "LiteRT.js is not installed; run `make web`, or `npm install` in apps/web."
         )
+    if not models.is_dir():
+        found = "a file" if models.exists() else "no such folder"
+        raise ValueError(f"{models}: {found}; expected a folder with .tflite files.")
     if not find_models(models):
-        raise ValueError(f"{models}: no .tflite file in this folder or in its folders.")
+        raise ValueError(
+            f"{models}: no .tflite file, for one image at once, in this folder or in its folders."
+        )
     handler = type("ModelHandler", (Handler,), {"models": models})
     try:
         return ThreadingHTTPServer((HOST, port), handler)

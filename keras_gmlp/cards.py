@@ -12,6 +12,10 @@ import zlib
 from pathlib import Path
 
 CARD, LABELS = "card.json", "labels.txt"
+DAMAGED = (
+    "its class names and pre-processing cannot be read; the file is cut off or damaged. Copy or "
+    "export it anew."
+)
 # A member's own header, which is there even where the archive's index is cut off.
 _MEMBER = re.compile(rb"PK\x03\x04.{26}(card\.json|labels\.txt)", re.DOTALL)
 
@@ -25,11 +29,17 @@ def members(model, labels=None, facts=None):
 
 
 def from_members(found):
-    """The card's facts and, under `labels`, the class names, of the members that were found."""
+    """The card's facts and, under `labels`, the class names, of the members that were found.
+
+    Raises:
+        ValueError: one of the two alone, or no card in the member of that name.
+    """
+    if not {CARD, LABELS} & set(found):
+        return {}
     try:
         return {**json.loads(found[CARD]), "labels": found[LABELS].splitlines()}
     except (KeyError, ValueError, TypeError):
-        return {}
+        raise ValueError(DAMAGED) from None
 
 
 def write_card(path, model, labels=None, facts=None):
@@ -74,10 +84,7 @@ def read_card(path):
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError, OSError):
         found = {}
     if not found and _has_members(path):
-        raise ValueError(
-            f"{path}: its class names and pre-processing cannot be read; the file is cut off or "
-            "damaged. Copy or export it anew."
-        )
+        raise ValueError(f"{path}: {DAMAGED}")
     return found
 
 

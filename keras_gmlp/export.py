@@ -69,7 +69,7 @@ def export(
         elif chosen:
             order = {"directory": str(directory), "formats": chosen, **facts}
             _hand_over(backend, model, order, calibration)
-    return {name: directory / _file_name(name, tflite_batch) for name in formats}
+    return {name: directory / file_name(name, tflite_batch) for name in formats}
 
 
 def lacking(name, calibration=None):
@@ -99,7 +99,8 @@ def require_exportable(model, formats, labels=None, calibration=None):
         )
 
 
-def _file_name(name, tflite_batch):
+def file_name(name, tflite_batch=1):
+    """The name of a format's file or folder, for so many images at once."""
     path = Path(FORMATS[name])
     if tflite_batch == 1 or path.suffix != ".tflite":
         return path.name
@@ -107,7 +108,7 @@ def _file_name(name, tflite_batch):
 
 
 def _write(name, model, directory, labels, card, calibration, tflite_batch):
-    path = directory / _file_name(name, tflite_batch)
+    path = directory / file_name(name, tflite_batch)
     if name == "saved_model":
         from keras_gmlp.serving import write_saved_model
 

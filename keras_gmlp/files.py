@@ -72,8 +72,13 @@ def replacing(path):
     try:
         yield temporary
         os.replace(temporary, path)
+    except OSError as error:
+        if error.filename == str(temporary):  # a name that tells its reader nothing
+            error.filename = str(path)
+        raise
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # as of a file system that is read only
+            temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

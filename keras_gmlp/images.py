@@ -5,6 +5,7 @@ Needs Pillow and NumPy alone.
 
 import math
 import os
+import re
 import warnings
 from pathlib import Path
 
@@ -110,6 +111,8 @@ def find_images(path):
     """
     if not str(path):  # an unset variable of a shell, not the folder one is in
         raise ValueError("'': an empty path; expected an image file or a folder.")
+    if re.match("[a-z]+://", str(path)):
+        raise ValueError(f"{path}: an address; download the picture and give its file.")
     path = Path(path)
     try:
         is_folder, exists = path.is_dir(), path.exists()
@@ -118,6 +121,8 @@ def find_images(path):
     if not is_folder:
         if not exists:
             raise ValueError(f"{path}: no such file or folder.")
+        if not path.is_file():  # a pipe would be waited for
+            raise ValueError(f"{path}: neither a file nor a folder.")
         return [path]
     found = []
     for folder, folders, files in os.walk(path):

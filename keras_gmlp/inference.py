@@ -196,7 +196,10 @@ def _onnx(path, threads):
     def logits(images):
         return session.run(None, {image.name: np.asarray(images, "float32")})[0]
 
-    card = from_members(session.get_modelmeta().custom_metadata_map)
+    try:
+        card = from_members(session.get_modelmeta().custom_metadata_map)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     return _classifier(logits, image.shape[1:], outputs[0].shape[-1], path, card)
 
 

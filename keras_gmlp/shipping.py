@@ -10,7 +10,7 @@ import numpy as np
 from keras_gmlp import inference
 from keras_gmlp.cards import read_card
 from keras_gmlp.data import arrays
-from keras_gmlp.export import FORMATS, export, lacking, require_exportable
+from keras_gmlp.export import FORMATS, export, file_name, lacking, require_exportable
 from keras_gmlp.files import alone, read_json, remove_leftovers, write_json
 from keras_gmlp.layers import fold
 from keras_gmlp.runs import run_model
@@ -34,8 +34,8 @@ def export_run(
         tflite_batch: images that a TFLite file takes at once.
 
     Returns:
-        What `check` found, by format; also written to metrics.json under `"exports"`, where nothing
-        is left of files that these replace.
+        What `check` found, by format, and under `"keras"` the model's own accuracy; also written to
+        metrics.json under `"exports"`, where nothing is left of files that these replace.
 
     Raises:
         ValueError: no model in the folder, a damaged one, one that does not fold, an unknown
@@ -77,40 +77,38 @@ def _export_run(directory, source, formats, data, report, folded, tflite_batch):
     card |= {"folded": True} if folded else {}
     batches = {name: tflite_batch if name.startswith("tflite") else 1 for name in formats}
     entries = {n: n if batch == 1 else f"{n}_batch{batch}" for n, batch in batches.items()}
-    if known := set(entries.values()) & set(metrics.get("exports", {})):
-        for entry in known:  # of files that are about to be others
-            del metrics["exports"][entry]
-        write_json(directory / "metrics.json", metrics)
+    paths = {name: directory / file_name(name, batch) for name, batch in batches.items()}
+    found = {}
     if data is not None:
         images, truth = arrays(data)
+        report(f"asking the Keras model for its answers to {len(images):,} test images")
         expected = np.concatenate([source.logits(chunk) for chunk in _chunks(images)])
-        exports = metrics.setdefault("exports", {})
-        exports["keras"] = {"accuracy": round(float(np.mean(expected.argmax(-1) == truth)), 6)}
+        found["keras"] = {"accuracy": round(float(np.mean(expected.argmax(-1) == truth)), 6)}
     failures = []
-    # One converter after the other: what fails in one leaves the other's files, and their checks.
-    for group in ([n for n in formats if n != "onnx"], [n for n in formats if n == "onnx"]):
-        if not group:
-            continue
-        report(f"exporting {', '.join(group)}")
+    for name in formats:  # what fails leaves the others, and their checks
+        report(f"exporting {name}")
+        before = _stamp(paths[name])
         try:
-            paths = export(model, directory, group, labels, card, calibration, tflite_batch)
+            export(model, directory, [name], labels, card, calibration, tflite_batch)
         except RuntimeError as error:
             failures.append(str(error))
             continue
+        finally:
+            if _stamp(paths[name]) != before:  # what was found is of another file
+                _record(directory, {entries[name]: None})
         if data is None:
+            report(f"{paths[name]}: megabytes {_megabytes(paths[name])}, not checked")
             continue
-        report("checking against the Keras model on the test images")
-        for name, path in paths.items():
-            found = check(path, images, expected, truth, batches[name])
-            if folded:
-                found |= {"folded": True, "parameters": model.count_params()}
-                found |= _gain(name, path, source, batches[name], calibration)
-            exports[entries[name]] = found
-            write_json(directory / "metrics.json", metrics)  # now, for an interrupt may come
-            report(f"{path}: " + ", ".join(f"{key} {value}" for key, value in found.items()))
+        of_this = check(paths[name], images, expected, truth, batches[name])
+        if folded:
+            of_this |= {"folded": True, "parameters": model.count_params()}
+            of_this |= _gain(name, paths[name], source, batches[name], calibration)
+        found[entries[name]] = of_this
+        _record(directory, found)  # now, for an interrupt may come
+        report(f"{paths[name]}: " + ", ".join(f"{key} {value}" for key, value in of_this.items()))
     if failures:
         raise RuntimeError(" ".join(failures))
-    return {} if data is None else exports
+    return found
 
 
 def check(path, images, expected, labels, batch=1):
@@ -135,7 +133,7 @@ def check(path, images, expected, labels, batch=1):
         "max_logit_difference": float(f"{np.abs(logits - expected).max():.3g}"),
         "top1_agreement": round(float(np.mean(answer == expected.argmax(-1))), 6),
         "accuracy": round(float(np.mean(answer == labels)), 6),
-        "megabytes": round(_size(Path(path)) / 1e6, 3),
+        "megabytes": _megabytes(path),
     }
     if Path(path).is_file():
         found["latency_ms"] = round(1000 * latencies({0: classifier}, batch)[0] / batch, 3)
@@ -183,6 +181,21 @@ def _chunks(images, size=250):
     return (images[start : start + size] for start in range(0, len(images), size))
 
 
-def _size(path):
+def _record(directory, found):
+    """Adds to what metrics.json tells of the exports; what is `None` is taken out."""
+    metrics = read_json(directory / "metrics.json", {})
+    known = metrics.get("exports", {})
+    told = {name: of_it for name, of_it in {**known, **found}.items() if of_it is not None}
+    if told != known:
+        write_json(directory / "metrics.json", {**metrics, "exports": told})
+
+
+def _stamp(path):
+    """What tells a file or a folder from one that takes its place."""
+    return (path.stat().st_ino, path.stat().st_mtime_ns) if path.exists() else None
+
+
+def _megabytes(path):
+    path = Path(path)
     files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
-    return sum(p.stat().st_size for p in files)
+    return round(sum(p.stat().st_size for p in files) / 1e6, 3)

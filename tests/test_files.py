@@ -15,6 +15,13 @@ def test_replacing_makes_a_file_and_its_folders(tmp_path):
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_errors_name_the_file_and_not_the_temporary_one(tmp_path):
+    path = tmp_path / "a.txt"
+    with pytest.raises(PermissionError) as error, replacing(path) as temporary:
+        raise PermissionError(13, "Permission denied", str(temporary))
+    assert error.value.filename == str(path)
+
+
 def test_replacing_takes_the_place_of_the_old_file_at_the_end(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")

@@ -157,6 +157,14 @@ def test_folder_that_nobody_may_read(tmp_path, monkeypatch, name):
     assert_one_line(error, denied)
 
 
+def test_addresses_and_pipes_are_no_files(tmp_path):
+    with pytest.raises(ValueError, match=r"^https://a\.b/c\.jpg: an address; download the picture"):
+        find_images("https://a.b/c.jpg")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe: neither a file nor a folder"):
+        find_images(tmp_path / "pipe")
+
+
 def test_empty_path_is_not_the_folder_one_is_in():
     with pytest.raises(ValueError, match="an empty path; expected an image file or a folder"):
         find_images("")

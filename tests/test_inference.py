@@ -135,6 +135,16 @@ def test_damaged_card_is_never_taken_for_another(run, tmp_path):
         inference.load(damaged)
 
 
+@pytest.mark.parametrize("name", [b"card.json", b"labels.txt", b'"preset"'])
+def test_damaged_card_of_an_onnx_file(run, tmp_path, name):
+    whole = (run / "model.onnx").read_bytes()
+    assert whole.count(name) == 1
+    damaged = tmp_path / "damaged.onnx"
+    damaged.write_bytes(whole.replace(name, b"?" * len(name)))
+    with pytest.raises(ValueError, match=r"damaged\.onnx: its class names .* cut off or damaged"):
+        inference.load(damaged)
+
+
 def bad_models(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "broken.keras").write_bytes(b"PK no zip")

@@ -186,8 +186,14 @@ def test_taken_port(capsys):
 
 
 def test_no_model(capsys, tmp_path):
-    for folder in (tmp_path, tmp_path / "none"):
-        assert "no .tflite file" in fails(capsys, "--models", str(folder))
+    assert "no .tflite file" in fails(capsys, "--models", str(tmp_path))
+    assert "none: no such folder; expected a folder" in fails(
+        capsys, "--models", str(tmp_path / "none")
+    )
+    (tmp_path / "model.tflite").touch()
+    assert "model.tflite: a file; expected a folder" in fails(
+        capsys, "--models", str(tmp_path / "model.tflite")
+    )
 
 
 def test_no_litert(capsys, monkeypatch, tmp_path):

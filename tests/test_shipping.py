@@ -78,10 +78,14 @@ def test_failed_conversion_leaves_the_others_and_their_checks(exported_run, monk
         raise RuntimeError("onnx: no such operator.")
 
     monkeypatch.setattr("keras_gmlp.export._hand_over", fails)
+    old = {"onnx": {"accuracy": 0.8}}  # of a file that stays as it is
+    metrics = {"test_accuracy": 0.5, "exports": old}
+    (directory / "metrics.json").write_text(json.dumps(metrics))
     with pytest.raises(RuntimeError, match=r"^onnx: no such operator\.$"):
         export_run(directory, ["onnx", "saved_model"], data)
     exports = json.loads((directory / "metrics.json").read_text())["exports"]
-    assert list(exports) == ["keras", "saved_model"]
+    assert list(exports) == ["onnx", "keras", "saved_model"]
+    assert exports["onnx"] == old["onnx"]
     assert "latency_ms" not in exports["saved_model"]  # TensorFlow's threads are not its own
 
 

@@ -154,7 +154,7 @@ def test_models_are_told_by_their_cards(page):
     options = page.locator("#model option").all_inner_texts()
     found = json.loads((SAVED / "metrics.json").read_text())["test_accuracy"]
     assert f"gmlp_n4_32 · {100 * found:.1f} % · 1.0 MB" in options
-    page.get_by_text(f"Right on {100 * found:.1f} % of the test images of cifar10.").wait_for()
+    page.get_by_text(f"right on {100 * found:.1f} % of the test images of cifar10.").wait_for()
     assert "knows airplane, automobile, bird" in page.inner_text("#facts")
 
 
@@ -239,7 +239,7 @@ def test_broken_model(page, pictures, name):
     choose(page, pictures[0])
     page.select_option("#model", name)
     line = read_problem(page)
-    assert re.match(f"{name}: cannot be loaded, damaged or of another kind", line)
+    assert re.match(rf"{name}: cannot be loaded \(.+\); damaged or of another kind\? Choose", line)
     assert WRONG[name] in line
     assert page.inner_text("#facts") == ""
     page.select_option("#model", NAME)

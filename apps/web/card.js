@@ -12,7 +12,7 @@ export function readCard(bytes) {
     return { ...JSON.parse(members["card.json"]), labels };
   } catch {
     if (!hasMembers(bytes)) return {};
-    throw new Error("its class names cannot be read; cut off or damaged");
+    throw new Error("its class names cannot be read");
   }
 }
 

@@ -42,7 +42,8 @@ async function sizeOf(blob) {
   } catch {
     const kind = blob.type && ` (received ${blob.type})`;
     throw new Error(
-      `no picture that this browser reads${kind}. Choose a PNG, JPEG, WebP, GIF or BMP.`,
+      `no picture that this browser reads${kind}, damaged or far too large. ` +
+        "Choose a PNG, JPEG, WebP, GIF or BMP.",
     );
   } finally {
     URL.revokeObjectURL(url);

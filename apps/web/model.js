@@ -34,7 +34,7 @@ export async function loadModel({ name, url }) {
     return new Model(name, await compile(bytes), readCard(bytes));
   } catch (error) {
     throw new Error(
-      `${name}: cannot be loaded, damaged or of another kind (${oneLine(error)}). Choose another.`,
+      `${name}: cannot be loaded (${oneLine(error)}); damaged or of another kind? Choose another.`,
     );
   }
 }

@@ -27,7 +27,7 @@ export function clearFacts() {
 export function showFacts({ labels, inputShape, card }) {
   const [, height, width] = inputShape;
   const tested = card.test_accuracy
-    ? `Right on ${percent(card.test_accuracy)} of the test images of ${card.data}. `
+    ? `Made from a model that is right on ${percent(card.test_accuracy)} of the test images of ${card.data}. `
     : "";
   const known = labels.slice(0, 10).join(", ");
   const more = labels.length > 10 ? ` and ${labels.length - 10} more` : "";

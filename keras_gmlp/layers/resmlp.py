@@ -201,7 +201,7 @@ def fold(model):
     last = [layer for layer in model.layers if isinstance(layer, Affine)]
     heads = [layer for layer in model.layers if isinstance(layer, layers.Dense)]
     if not any(isinstance(layer, ResMLPBlock) for layer in model.layers):
-        raise ValueError(f"fold takes a ResMLP; {model.name} has no ResMLPBlock among {names}.")
+        raise ValueError(f"fold takes a ResMLP; {model.name} has no ResMLPBlock.")
     if len(last) != 1 or len(heads) != 1:
         raise ValueError(
             f"fold needs a model with a head, to fold the last Affine into; {model.name} has "
