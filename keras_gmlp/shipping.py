@@ -63,17 +63,13 @@ def _export_run(directory, source, formats, data, report, folded, tflite_batch):
     if data is not None and (formats is None or "tflite_int8" in formats):
         calibration = arrays(data, "train", CALIBRATION)[0]
     if formats is None:
-        lacks = {name: lacking(name, calibration) for name in FORMATS}
-        for name, lack in lacks.items():
-            if lack:
-                report(f"leaving out {name}, which lacks {lack}")
-        formats = [name for name, lack in lacks.items() if not lack]
+        formats = _possible(calibration, report)
     model = fold(source.model) if folded else source.model
     labels = source.labels if source.named else None
     require_exportable(model, formats, labels, calibration)
-    own = read_card(directory / "model.keras")
-    card = {key: run.get(key, own.get(key)) for key in ("preset", "data")}
-    card |= {**source.preparation, "test_accuracy": metrics.get("test_accuracy")}
+    own = {**read_card(directory / "model.keras"), **run}
+    card = {"preset": own.get("preset"), "data": own.get("data"), **source.preparation}
+    card["test_accuracy"] = metrics.get("test_accuracy")
     card |= {"folded": True} if folded else {}
     batches = {name: tflite_batch if name.startswith("tflite") else 1 for name in formats}
     entries = {n: n if batch == 1 else f"{n}_batch{batch}" for n, batch in batches.items()}
@@ -109,6 +105,15 @@ def _export_run(directory, source, formats, data, report, folded, tflite_batch):
     if failures:
         raise RuntimeError(" ".join(failures))
     return found
+
+
+def _possible(calibration, report):
+    """The formats that lack nothing; of the others it tells what they lack."""
+    lacks = {name: lacking(name, calibration) for name in FORMATS}
+    for name, lack in lacks.items():
+        if lack:
+            report(f"leaving out {name}, which lacks {lack}")
+    return [name for name, lack in lacks.items() if not lack]
 
 
 def check(path, images, expected, labels, batch=1):
