@@ -91,17 +91,17 @@ def export(options):
     directory = Path(options.run)
     model = runs.run_model(directory)
     recipe = read_json(directory / "recipe.json", {})
-    shape = recipe.get("image_shape") or inference.load(model).image_shape
-    name = options.data or recipe.get("data") or read_card(model).get("data")
-    report = (lambda text: None) if options.json else lambda text: print(text, flush=True)
     dataset = None
-    if not (name or options.no_check):
-        raise ValueError(
-            f"{model}: nothing tells the data that it is to be checked on; give --data, or "
-            "--no-check."
-        )
     if not options.no_check:
+        shape = recipe.get("image_shape") or inference.load(model).image_shape
+        name = options.data or recipe.get("data") or read_card(model).get("data")
+        if not name:
+            raise ValueError(
+                f"{model}: nothing tells the data that it is to be checked on; give --data, or "
+                "--no-check."
+            )
         dataset = data.load(name, tuple(shape[:2]), options.data_dir, shape[2])
+    report = (lambda text: None) if options.json else lambda text: print(text, flush=True)
     return export_run(
         directory,
         options.formats,

@@ -22,9 +22,8 @@ def write_saved_model(model, path, labels=None, card=None):
     `(batch, height, width, channels)` in [0, 255]; `encoded` takes JPEG and PNG files as
     strings, `image` of shape `(batch,)`, and prepares them as `images.read_image` does but for
     the EXIF rotation, a level or so of the resampling and, of large JPEGs, what `read_image` tells
-    of their decoding. Each answers with `logits`,
-    `probabilities` and, in the same order, the names of the `classes`, of shape
-    `(batch, classes)` each.
+    of their decoding. Each answers with `logits`, `probabilities` and, in the same order, the names
+    of the `classes`, of shape `(batch, classes)` each.
 
     Args:
         model: a float32 `keras.Model` from images in [0, 255] to logits.
