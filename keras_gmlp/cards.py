@@ -76,10 +76,11 @@ def read_card(path):
     try:
         if path.is_dir():
             extra = path / "assets.extra"
-            found = from_members({name: (extra / name).read_text() for name in (CARD, LABELS)})
+            texts = {name: (extra / name).read_text() for name in (CARD, LABELS)}
         else:
             with zipfile.ZipFile(path) as archive:
-                found = from_members({name: archive.read(name).decode() for name in (CARD, LABELS)})
+                texts = {name: archive.read(name).decode() for name in (CARD, LABELS)}
+        found = from_members(texts)
     # What zipfile raises of a damaged archive, and KeyError where one has no such members.
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError, OSError):
         found = {}

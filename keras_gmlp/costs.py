@@ -36,9 +36,9 @@ def measure(runs, report=lambda text: None, repeats=200):
                 if not path.exists():
                     export_run(directory, ["tflite"])
                 classifiers[preset] = inference.load(path, threads=1)
-                if read_json(record).get("flops") is None:
-                    counted = flops(directory / "model.keras")
-                    write_json(record, {**read_json(record), "flops": counted})
+                metrics = read_json(record)  # after an export, which writes there
+                if metrics.get("flops") is None:
+                    write_json(record, {**metrics, "flops": flops(directory / "model.keras")})
         except (ValueError, RuntimeError) as error:
             report(f"{run.name}: {error}")
         metrics = read_json(record)

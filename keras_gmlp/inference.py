@@ -137,8 +137,10 @@ def _tflite(path, threads):
     inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
     _check_tensors(
         path,
-        [(tuple(t["shape"].tolist()), t["dtype"].__name__) for t in inputs],
-        [(tuple(t["shape"].tolist()), t["dtype"].__name__) for t in outputs],
+        *(
+            [(tuple(t["shape"].tolist()), t["dtype"].__name__) for t in tensors]
+            for tensors in (inputs, outputs)
+        ),
         ("float32", "uint8"),
     )
     image = inputs[0]
@@ -180,16 +182,17 @@ def _onnx(path, threads):
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime raises errors of its own, of many kinds
         raise _damaged(path, error) from None
+    inputs, outputs = session.get_inputs(), session.get_outputs()
     kind = {"tensor(float)": "float32"}
     _check_tensors(
         path,
         *(
             [(tuple(t.shape), kind.get(t.type, t.type)) for t in tensors]
-            for tensors in (session.get_inputs(), session.get_outputs())
+            for tensors in (inputs, outputs)
         ),
         ("float32",),
     )
-    (image,), outputs = session.get_inputs(), session.get_outputs()
+    image = inputs[0]
     if isinstance(image.shape[0], int):
         raise ValueError(f"{path}: expected an open batch; received one of {image.shape[0]}.")
 
