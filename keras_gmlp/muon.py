@@ -33,12 +33,45 @@ class MatrixMuon(keras.optimizers.Muon):
         # Taken down now: while training, TensorFlow hands over its own variables without a path.
         self.rows = [matrix_rows(v) if len(v.shape) > 1 else None for v in var_list]
 
+    def _backend_update_step(self, grads, trainable_variables, learning_rate):
+        # TensorFlow hands variables over one by one, for the sake of its distribution strategies.
+        if keras.backend.backend() == "tensorflow":
+            super()._backend_update_step(grads, trainable_variables, learning_rate)
+            return
+        alike = {}
+        for gradient, variable in zip(grads, trainable_variables, strict=True):
+            i = self._get_variable_index(variable)
+            if self.adam_velocities[i] is not None:
+                self.update_step(gradient, variable, learning_rate)
+            else:
+                shape = (self.rows[i], math.prod(variable.shape) // self.rows[i])
+                alike.setdefault(shape, []).append((gradient, variable))
+        for pairs in alike.values():
+            self._update_alike(pairs, learning_rate)
+
     def _muon_update_step(self, gradient, variable, lr, m):
-        self.assign_add(m, ops.add(gradient, m * (self.momentum - 1)))
-        direction = ops.add(gradient, self.momentum * m) if self.nesterov else m
-        matrix = ops.reshape(direction, (self.rows[self._get_variable_index(variable)], -1))
-        update = self.lr_adjust(lr * self.zeropower_via_newtonschulz5(matrix, self.ns_steps))
-        self.assign_sub(variable, ops.reshape(update, variable.shape))
+        self._update_alike([(gradient, variable)], lr)
+
+    def _update_alike(self, pairs, lr):
+        """Updates variables whose matrices have one shape.
+
+        Their products are made together: one by one a GPU would spend the step on starting some
+        hundred small products in turn.
+
+        Args:
+            pairs: of gradient and variable.
+            lr: the learning rate.
+        """
+        matrices = []
+        for gradient, variable in pairs:
+            i = self._get_variable_index(variable)
+            m = self.momentums[i]
+            self.assign_add(m, ops.add(gradient, m * (self.momentum - 1)))
+            direction = ops.add(gradient, self.momentum * m) if self.nesterov else m
+            matrices.append(ops.reshape(direction, (self.rows[i], -1)))
+        updates = self.zeropower_via_newtonschulz5(ops.stack(matrices), self.ns_steps)
+        for (_, variable), update in zip(pairs, ops.unstack(updates, len(pairs)), strict=True):
+            self.assign_sub(variable, ops.reshape(self.lr_adjust(lr * update), variable.shape))
 
 
 def matrix_rows(variable):

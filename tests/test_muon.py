@@ -32,6 +32,15 @@ def test_matrices_take_the_steps_of_keras_own():
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_matrices_of_one_shape_take_the_steps_that_each_takes_alone():
+    shapes = [(6, 4), (4, 6), (6, 4), (2, 3, 4), (5, 5)]
+    kernels, gradients = [draw(*s) for s in shapes], [draw(*s) for s in shapes]
+    together = step(MatrixMuon(0.1), kernels, gradients)
+    for kernel, gradient, found in zip(kernels, gradients, together, strict=True):
+        (alone,) = step(MatrixMuon(0.1), [kernel], [gradient])
+        np.testing.assert_allclose(found, alone, rtol=1e-5, atol=1e-6)
+
+
 def test_convolution_is_a_matrix_of_its_outputs():
     kernel, gradient = draw(3, 3, 2, 4), draw(3, 3, 2, 4)
     (expected,) = step(MatrixMuon(0.1), [kernel.reshape(18, 4)], [gradient.reshape(18, 4)])
