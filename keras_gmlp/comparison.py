@@ -98,7 +98,8 @@ class Run:
             **{name: metrics[name] for name in COLUMNS if name in metrics},
             "data": recipe.get("data", ""),
             "recipe": describe(recipe),
-            **{name: environment.get(name) for name in ("backend", "processor")},
+            "backend": environment.get("backend"),
+            "processor": _trained_on(environment),
             **(costs or {}).get(self.preset, {}),
             "preset": self.preset,
             "seed": self.seed,
@@ -114,6 +115,12 @@ class Run:
         if self.failed:
             return "failed: " + (self.directory / FAILURE).read_text().strip()
         return f"{len(self.history())} epochs so far"
+
+
+def _trained_on(environment):
+    """The accelerators, or the processor where there is none."""
+    devices = dict.fromkeys(environment.get("devices", []))
+    return ", ".join(d for d in devices if "cpu" not in d.lower()) or environment.get("processor")
 
 
 def plan(presets, seeds, fractions, root):

@@ -89,6 +89,16 @@ def test_table_has_each_run_once(runs, tmp_path):
     assert missing["status"] == "0 epochs so far"
 
 
+def test_row_names_the_accelerator_that_trained(runs):
+    path = runs[0].directory / "recipe.json"
+    recipe = json.loads(path.read_text())
+    assert runs[0].row()["processor"] == "abacus"
+    for devices, expected in [(["cpu"], "abacus"), (["NVIDIA H100"] * 2, "NVIDIA H100")]:
+        recipe["environment"]["devices"] = devices
+        path.write_text(json.dumps(recipe))
+        assert runs[0].row()["processor"] == expected
+
+
 def test_summary_gathers_the_seeds(runs, tmp_path):
     rows = write_results(runs, tmp_path / "results.csv", COSTS)
     summary = {(line["preset"], line["fraction"]): line for line in summarize(rows)}
