@@ -1,5 +1,7 @@
 """The attention baseline: the Transformer encoder block of ViT."""
 
+import contextlib
+
 import keras
 from keras import layers
 
@@ -40,9 +42,10 @@ class TransformerBlock(ResidualBlock):
                 f"{dim} channels cannot be shared by num_heads={self.num_heads}. Choose a number "
                 "of heads that divides the channels."
             )
-        self.attention = layers.MultiHeadAttention(
-            self.num_heads, dim // self.num_heads, dtype=self.dtype_policy, name="attention"
-        )
+        with _plain_attention_in_jax():
+            self.attention = layers.MultiHeadAttention(
+                self.num_heads, dim // self.num_heads, dtype=self.dtype_policy, name="attention"
+            )
         self.attention.build(input_shape, input_shape)
 
     def mix_tokens(self, x):
@@ -50,3 +53,19 @@ class TransformerBlock(ResidualBlock):
 
     def get_config(self):
         return {**super().get_config(), "num_heads": self.num_heads}
+
+
+@contextlib.contextmanager
+def _plain_attention_in_jax():
+    """On a GPU, JAX' fused attention does not train an odd number of tokens: a class token's.
+
+    Keras takes it wherever it runs forwards, and the step then ends in a NotImplementedError.
+    """
+    allowed = keras.config.is_flash_attention_enabled()
+    if keras.backend.backend() == "jax":
+        keras.config.disable_flash_attention()
+    try:
+        yield
+    finally:
+        if allowed is None:
+            keras.config.enable_flash_attention()
