@@ -83,9 +83,9 @@ def draw_costs(summary, colours, path):
         axes.plot(xs, ys, "--", color="0.6", zorder=0, label="nothing is better and cheaper")
         if len(front) > 1:  # one point is no line
             axes.legend(loc="best", frameon=False, fontsize=8)
-        _label_points(axes, points, colours)
         axes.set(xlabel=label, ylabel="test accuracy (%), ± standard deviation over seeds")
         axes.margins(x=0.25, y=0.1)
+        _label_points(axes, points, colours)
     return _save(figure, path)
 
 
@@ -148,34 +148,51 @@ def _colours(presets):
 
 
 def _label_ends(axes, ends):
-    """Names at the ends of lines, moved apart where they would overlap."""
-    low, high = axes.get_ylim()
-    gap = (high - low) / 28
-    points = axes.bbox.height * 72 / axes.figure.dpi / (high - low)  # for each unit of y
-    position = float("inf")
-    for y, x, text, colour in sorted(ends, key=lambda e: -e[0]):
-        position = min(y, position - gap)
-        axes.annotate(
-            f"{text} {y:.1f}",
-            (x, y),
-            (8, points * (position - y)),
-            textcoords="offset points",
-            va="center",
-            color=colour,
-            fontsize=8,
-        )
+    """Names and values at the ends of lines, `(y, x, text, colour)`."""
+    _label(axes, [(y, x, f"{text} {y:.1f}", colour) for y, x, text, colour in ends])
     axes.margins(x=0.02)
 
 
 def _label_points(axes, points, colours):
+    """Names beside points, with a thread to the point where a name had to give way."""
+    labels = []
     for x, y, line in points:
+        name = line["preset"].removesuffix("_n4_32").removesuffix("_32")
+        labels.append((y, x, name, colours[line["preset"]]))
+    _label(axes, labels, threads=True)
+
+
+def _label(axes, labels, threads=False):
+    """Texts to the right of their points, moved down where they would overlap.
+
+    Args:
+        axes: with their final limits.
+        labels: `(y, x, text, colour)` of each.
+        threads: draw a line from each text to its point.
+    """
+    low, high = axes.get_ylim()
+    gap = (high - low) / 28
+    points = axes.bbox.height * 72 / axes.figure.dpi / (high - low)  # for each unit of y
+    left, right = axes.get_xlim()
+    wide = 5 * 72 / axes.figure.dpi * (right - left) / axes.bbox.width  # a letter, in units of x
+    linear = axes.get_xscale() == "linear"
+    taken = []
+    for y, x, text, colour in sorted(labels, key=lambda label: -label[0]):
+        position, end = y, x + wide * len(text)
+        for other, start, stop in taken:  # from the top down
+            beside = linear and (end < start or stop < x)
+            if not beside and abs(position - other) < gap:
+                position = other - gap
+        taken = sorted([*taken, (position, x, end)], reverse=True)
         axes.annotate(
-            line["preset"].removesuffix("_n4_32").removesuffix("_32"),
+            text,
             (x, y),
-            (5, 4),
+            (14 if threads else 8, points * (position - y)),
             textcoords="offset points",
-            color=colours[line["preset"]],
+            va="center",
+            color=colour,
             fontsize=8,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5} if threads else None,
         )
 
 

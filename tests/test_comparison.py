@@ -12,6 +12,7 @@ from argparse import Namespace
 
 import pytest
 from load_app import APPS, load_app
+from matplotlib.text import Text
 from PIL import Image
 
 from keras_gmlp import charts, costs
@@ -157,6 +158,19 @@ def test_charts(runs, tmp_path):
     for path in paths:
         with Image.open(path) as image:
             assert min(image.size) > 300
+
+
+def test_names_give_way_to_one_another_where_they_would_overlap():
+    figure, (axes,) = charts._figure()
+    axes.set(xlim=(0, 10), ylim=(0, 100))
+    labels = [(50, 1, "first", "k"), (50, 1, "second", "k"), (50, 1, "third", "k")]
+    charts._label(axes, [*labels, (50, 8, "elsewhere", "k")], threads=True)
+    figure.draw_without_rendering()
+    boxes = {text.get_text(): Text.get_window_extent(text) for text in axes.texts}  # no thread
+    middle = {name: (box.y0 + box.y1) / 2 for name, box in boxes.items()}
+    assert middle["elsewhere"] == pytest.approx(middle["first"])
+    assert boxes["first"].y0 > boxes["second"].y1
+    assert boxes["second"].y0 > boxes["third"].y1
 
 
 def test_failure_is_forgotten_once_the_run_is_complete(tmp_path):

@@ -116,3 +116,12 @@ def test_no_sample_is_dropped_at_inference():
 def test_heads_must_divide_the_channels(heads):
     with pytest.raises(ValueError, match=f"6 channels cannot be shared by num_heads={heads}"):
         TransformerBlock(heads, hidden_dim=14)(keras.Input((5, 6)))
+
+
+def test_attention_is_not_fused_in_jax_and_the_user_s_setting_stays():
+    assert keras.config.is_flash_attention_enabled() is None
+    block = TransformerBlock(2, 8)
+    block.build((None, 5, 4))
+    fused = False if keras.backend.backend() == "jax" else None
+    assert block.attention._flash_attention is fused
+    assert keras.config.is_flash_attention_enabled() is None
