@@ -110,12 +110,22 @@ def find_models(directory):
 
 
 def describe_models(directory):
-    """What the page lists: where each model is, its size and what its card says."""
-    return [
+    """What the page lists: where each is, its size, what its card says.
+
+    Folders with the most accurate models come first, since the page opens with the first model;
+    what cannot be read comes last.
+    """
+    models = [
         {"name": name, "url": quote(model_url(name)), "bytes": path.stat().st_size}
         | {"facts": read_facts(path)}
         for name, path in find_models(directory).items()
     ]
+    best = {}
+    for model in models:
+        folder = model["name"].split("/")[0]
+        accuracy = model["facts"].get("test_accuracy", 0.0)
+        best[folder] = max(accuracy, best.get(folder, 0.0))
+    return sorted(models, key=lambda m: (not m["facts"], -best[m["name"].split("/")[0]]))
 
 
 def read_facts(path):

@@ -103,7 +103,7 @@ def _load(path, threads):
         if not found:
             raise ValueError(
                 f"{path}: no model in this folder; expected one of {', '.join(PREFERRED)}. "
-                "Is the training run complete?"
+                f"{_elsewhere(path)}"
             )
         path = found[0]
     if not path.exists():
@@ -118,6 +118,14 @@ def _load(path, threads):
     if path.suffix == ".keras":
         return _keras(path)
     raise ValueError(f"{path}: unknown kind of model; {EXPECTED}.")
+
+
+def _elsewhere(path):
+    """What to do about a folder without a model."""
+    holders = {model.parent for name in PREFERRED for model in path.glob(f"*/{name}")}
+    if holders:
+        return f"Give one of its folders: {', '.join(str(h) for h in sorted(holders)[:5])}."
+    return "Is the training run complete?"
 
 
 def _require_readable(path):

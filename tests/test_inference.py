@@ -173,6 +173,11 @@ def test_bad_models_say_what_is_wrong_in_one_line(tmp_path):
         assert "\n" not in message
 
 
+def test_folder_of_runs_names_them(run):
+    with pytest.raises(ValueError, match=f"Give one of its folders: {run}"):
+        inference.load(run.parent)
+
+
 def test_model_that_nobody_may_read(run, monkeypatch):
     monkeypatch.setattr("os.access", lambda path, mode: False)
     with pytest.raises(ValueError, match=r"model\.tflite: no permission to read it"):

@@ -131,6 +131,8 @@ def test_list_of_models(port):
     model = listed["gmlp_n4_32-cifar10"]
     assert model["facts"]["preset"] == "gmlp_n4_32"
     assert 0.8 < model["facts"]["test_accuracy"] < 0.9
+    accuracies = [model["facts"]["test_accuracy"] for model in listed.values()]
+    assert accuracies == sorted(accuracies, reverse=True)
     assert model["bytes"] == len(get(port, model["url"])[2])
 
 
@@ -166,7 +168,7 @@ def test_damaged_card_leaves_the_list_of_models(tmp_path):
     (tmp_path / "cut.tflite").write_bytes(whole[:-1])
     (tmp_path / "whole.tflite").write_bytes(whole)
     with serving(tmp_path) as port:
-        cut, kept = json.loads(get(port, "/models.json")[2])
+        kept, cut = json.loads(get(port, "/models.json")[2])  # the page opens with the first
     assert (cut["facts"], kept["facts"]["preset"]) == ({}, "gmlp_n4_32")
 
 

@@ -197,9 +197,11 @@ def test_camera(page):
     assert track.evaluate("track => track.readyState") == "ended"
     page.click("#open-camera")
     page.locator("#viewfinder").wait_for()
+    assert page.locator("#classes li").count() == 0  # that was of another picture
     page.click("#close-camera")
     assert page.evaluate("viewfinder.srcObject") is None
     assert page.locator("#preview").is_visible()
+    assert len(read_answer(page)) == 5
 
 
 BAD = {

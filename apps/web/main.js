@@ -103,7 +103,10 @@ async function look(model, { image, time }) {
 async function openCamera() {
   view.showProblem("");
   try {
-    if (await camera.open()) view.showCamera(true);
+    if (!(await camera.open())) return;
+    view.showCamera(true);
+    turn++; // what is known of the picture before is no answer to what the camera shows
+    view.showStatus("");
   } catch (error) {
     closeCamera();
     view.showProblem(oneLine(error));
@@ -114,6 +117,11 @@ async function shoot() {
   const shot = camera.take();
   view.showCamera(false);
   take([await shot]);
+}
+
+function leaveCamera() {
+  closeCamera();
+  answer(); // about the picture before, which is shown again
 }
 
 function closeCamera() {
@@ -128,7 +136,7 @@ function listen() {
   });
   at("model").addEventListener("change", () => answer());
   at("open-camera").addEventListener("click", openCamera);
-  at("close-camera").addEventListener("click", closeCamera);
+  at("close-camera").addEventListener("click", leaveCamera);
   at("take").addEventListener("click", shoot);
   addEventListener("pagehide", closeCamera);
   addEventListener("paste", (event) => take(event.clipboardData.files));
