@@ -28,7 +28,7 @@ test: $(VENV)/.installed lint
 	@$(MAKE) --silent $(LITERT) || echo "make test: goes on without LiteRT.js and the page's tests"
 	KERAS_BACKEND=tensorflow $(PYTEST)
 	$(JAX) $(PYTEST) $(ON_EACH)
-	KERAS_BACKEND=torch $(PYTEST) tests/test_export.py $(ON_EACH)
+	KERAS_BACKEND=torch $(PYTEST) tests/test_export.py tests/test_families.py $(ON_EACH)
 
 lint: $(VENV)/.installed
 	$(RUN) -m ruff check .

@@ -188,6 +188,54 @@ def convolution(images, kernel, bias=0.0, stride=1):
     return outputs + bias
 
 
+def convolutional_stem(images, weights):
+    x = convolution(images, weights["convolution_0/kernel"], weights["convolution_0/bias"], 2)
+    i = 0
+    while f"norm_{i}/gamma" in weights:
+        x = gelu(layer_norm(x, weights, f"norm_{i}", epsilon=1e-6))
+        i += 1
+        kernel, bias = weights[f"convolution_{i}/kernel"], weights[f"convolution_{i}/bias"]
+        x = convolution(x, kernel, bias, 2)
+    return x.reshape(len(x), -1, x.shape[-1])
+
+
+def resmlp_block(x, weights):
+    for branch in resmlp_branches(weights):
+        x = x + branch(x)
+    return x
+
+
+def feed_forward_only_block(x, weights):
+    for branch in feed_forward_only_branches(weights):
+        x = x + branch(x)
+    return x
+
+
+def classifier(images, weights, block, patch_size):
+    """Logits of pixels in [0, 255]; read off the tokens' mean, or the class token if there is one."""
+    stem = part(weights, "stem")
+    x = (images / 255 - 0.5) / 0.5
+    patches = "projection/kernel" in stem
+    x = patch_embedding(x, stem, patch_size) if patches else convolutional_stem(x, stem)
+    for name in ("distillation_token/token", "class_token/token"):  # the class token comes first
+        if name in weights:
+            token = np.broadcast_to(weights[name], (len(x), 1, x.shape[-1]))
+            x = np.concatenate([token, x], axis=1)
+    x = x + weights.get("position/embedding", 0.0)
+    i = 0
+    while own := part(weights, f"block_{i}"):
+        x = block(x, own)
+        i += 1
+    if "norm/alpha" in weights:
+        x = affine(x, weights, "norm")
+    else:
+        x = layer_norm(x, weights, "norm", epsilon=1e-6)
+    if "head_distillation/kernel" in weights:
+        of_both = dense(x[:, 0], weights, "head"), dense(x[:, 1], weights, "head_distillation")
+        return sum(of_both) / 2
+    return dense(x[:, 0] if "class_token/token" in weights else x.mean(axis=1), weights, "head")
+
+
 def part(weights, name):
     """The weights under `name/`, by the rest of their paths."""
     prefix = f"{name}/"
