@@ -141,59 +141,74 @@ def _figure(columns=1):
 
 
 def _colours(presets):
+    """A colour for each; all families beside one another need more than matplotlib's ten."""
     import matplotlib as mpl
 
-    palette = [*mpl.colormaps["tab10"].colors, *mpl.colormaps["Dark2"].colors]
+    dark = ("black", "navy", "darkgreen", "maroon", "indigo", "darkslategrey")
+    palette = [*mpl.colormaps["tab10"].colors, *dark]
     return {preset: palette[i % len(palette)] for i, preset in enumerate(presets)}
 
 
 def _label_ends(axes, ends):
     """Names and values at the ends of lines, `(y, x, text, colour)`."""
-    _label(axes, [(y, x, f"{text} {y:.1f}", colour) for y, x, text, colour in ends])
     axes.margins(x=0.02)
+    _label(axes, [(x, y, f"{text} {y:.1f}", colour) for y, x, text, colour in ends])
 
 
 def _label_points(axes, points, colours):
-    """Names beside points, with a thread to the point where a name had to give way."""
     labels = []
     for x, y, line in points:
         name = line["preset"].removesuffix("_n4_32").removesuffix("_32")
-        labels.append((y, x, name, colours[line["preset"]]))
-    _label(axes, labels, threads=True)
+        labels.append((x, y, name, colours[line["preset"]]))
+    _label(axes, labels)
 
 
-def _label(axes, labels, threads=False):
-    """Texts to the right of their points, moved down where they would overlap.
+def _label(axes, labels):
+    """Texts to the right of their points, with threads to them, spread where they would overlap.
 
     Args:
-        axes: with their final limits.
-        labels: `(y, x, text, colour)` of each.
-        threads: draw a line from each text to its point.
+        axes: with their limits.
+        labels: `(x, y, text, colour)` of each.
     """
-    low, high = axes.get_ylim()
-    gap = (high - low) / 28
-    points = axes.bbox.height * 72 / axes.figure.dpi / (high - low)  # for each unit of y
-    left, right = axes.get_xlim()
-    wide = 5 * 72 / axes.figure.dpi * (right - left) / axes.bbox.width  # a letter, in units of x
-    linear = axes.get_xscale() == "linear"
-    taken = []
-    for y, x, text, colour in sorted(labels, key=lambda label: -label[0]):
-        position, end = y, x + wide * len(text)
-        for other, start, stop in taken:  # from the top down
-            beside = linear and (end < start or stop < x)
-            if not beside and abs(position - other) < gap:
-                position = other - gap
-        taken = sorted([*taken, (position, x, end)], reverse=True)
+    axes.figure.draw_without_rendering()  # lays the axes out: where a point is follows from that
+    labels = sorted(labels, key=lambda label: label[1])
+    places = axes.transData.transform([label[:2] for label in labels]) * 72 / axes.figure.dpi
+    heights = _spread(places, [5 * len(label[2]) for label in labels], 10)
+    for (x, y, text, colour), (_, here), there in zip(labels, places, heights, strict=True):
         axes.annotate(
             text,
             (x, y),
-            (14 if threads else 8, points * (position - y)),
+            (16, there - here),
             textcoords="offset points",
             va="center",
             color=colour,
             fontsize=8,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5} if threads else None,
+            arrowprops={"arrowstyle": "-", "relpos": (0, 0.5), "color": colour, "linewidth": 0.5},
         )
+
+
+def _spread(places, widths, height):
+    """Heights, about those of the places, at which texts that begin there do not overlap.
+
+    Args:
+        places: `(x, y)` of each, the lowest first.
+        widths, height: of the texts.
+    """
+    found = [y for _, y in places]
+    pairs = [
+        (low, high)
+        for high in range(len(places))
+        for low in range(high)
+        if places[low][0] < places[high][0] + widths[high]
+        and places[high][0] < places[low][0] + widths[low]
+    ]
+    for _ in range(500):  # each pair that is too close moves apart, until none is
+        for low, high in pairs:
+            missing = height - (found[high] - found[low])
+            if missing > 0.1:
+                found[low] -= missing / 2
+                found[high] += missing / 2
+    return found
 
 
 def _save(figure, path):

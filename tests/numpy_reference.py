@@ -212,7 +212,7 @@ def feed_forward_only_block(x, weights):
 
 
 def classifier(images, weights, block, patch_size):
-    """Logits of pixels in [0, 255]; read off the tokens' mean, or the class token if there is one."""
+    """Logits of pixels in [0, 255], read off the class token or, without one, the mean."""
     stem = part(weights, "stem")
     x = (images / 255 - 0.5) / 0.5
     patches = "projection/kernel" in stem
