@@ -152,6 +152,10 @@ def command_of(options, run):
 
 def recipe_of(options, seed):
     """The recipe that train.py makes of the arguments, and its options; it refuses wrong ones."""
+    own = ("--seed", "--epochs", "--model", "--out", "--fraction", "--data", "--recipe")
+    taken = [word for word in options.passed if word.split("=")[0] in own]
+    if taken:
+        raise ValueError(f"give what {taken[0]} says before --, as an argument of compare.py")
     try:
         its_options = train.parse(train_arguments(options, seed))[1]
         recipe = train.make_recipe(its_options)
@@ -196,6 +200,7 @@ def settings_of(options, run):
 def report(options, runs):
     """Writes table and charts; the exit code."""
     from keras_gmlp import charts, comparison, costs
+    from keras_gmlp.environment import processor
     from keras_gmlp.files import replacing
 
     def warn(text):
@@ -204,14 +209,16 @@ def report(options, runs):
     complete = [run for run in runs if run.complete]
     missed = comparison.left_out(options.out / "results.csv", [run.row() for run in runs])
     if missed:
+        more = f" and {len(missed) - 3} more" if len(missed) > 3 else ""
         warn(
-            f"the table held {', '.join(missed)} too; ask for all at once to have them in it again"
+            f"the table held {', '.join(missed[:3])}{more} too; ask for all at once to have them "
+            "in it again"
         )
     comparison.write_results(runs, options.out / "results.csv")  # first, whatever fails below
     of_presets = costs.measure(complete, warn)
     rows = comparison.write_results(runs, options.out / "results.csv", of_presets)
     with replacing(options.out / "results.md") as temporary:
-        text = comparison.to_markdown(rows, options.command)
+        text = comparison.to_markdown(rows, options.command, processor())
         temporary.write_text(text + comparison.exports_to_markdown(complete))
     written = [options.out / "results.md", options.out / "results.csv"]
     if complete:

@@ -123,7 +123,7 @@ def describe_models(directory):
     best = {}
     for model in models:
         folder = model["name"].split("/")[0]
-        accuracy = model["facts"].get("test_accuracy", 0.0)
+        accuracy = model["facts"].get("test_accuracy") or 0.0  # or a card that says null
         best[folder] = max(accuracy, best.get(folder, 0.0))
     return sorted(models, key=lambda m: (not m["facts"], -best[m["name"].split("/")[0]]))
 

@@ -9,6 +9,7 @@ import dataclasses
 import statistics
 from pathlib import Path
 
+from keras_gmlp.environment import accelerators
 from keras_gmlp.files import read_json, replacing
 from keras_gmlp.recipes import describe, differences
 from keras_gmlp.runs import begun
@@ -119,8 +120,8 @@ class Run:
 
 def _trained_on(environment):
     """The accelerators, or the processor where there is none."""
-    devices = dict.fromkeys(environment.get("devices", []))
-    return ", ".join(d for d in devices if "cpu" not in d.lower()) or environment.get("processor")
+    found = accelerators(environment.get("devices", []))
+    return ", ".join(found) or environment.get("processor")
 
 
 def plan(presets, seeds, fractions, root):
@@ -195,8 +196,14 @@ def summarize(rows):
     return sorted(summary, key=lambda s: (-s["fraction"], -s["test_accuracy"]))
 
 
-def to_markdown(rows, command):
-    """The table for people: one line for each preset and fraction, then what failed."""
+def to_markdown(rows, command, processor):
+    """The table for people: one line for each preset and fraction, then what failed.
+
+    Args:
+        rows: see `write_results`.
+        command: that made it.
+        processor: that the latencies were measured on.
+    """
     summary = summarize(rows)
     circumstances = dict.fromkeys(
         f"{row['data']}, recipe `{row['recipe']}`, Keras on {row['backend']}, {row['processor']} "
@@ -210,7 +217,7 @@ def to_markdown(rows, command):
         f"Made by `{command}`.",
         "",
         "Images/s are of training, beside whatever else the machine did; ms an image are of the "
-        "8-bit TFLite files on one thread, measured in turns.",
+        f"8-bit TFLite files on one thread of {processor}, measured in turns.",
         "",
         "| preset | data | seeds | test accuracy | on training images | parameters | MFLOPs "
         "| ms an image | epochs | images/s |",

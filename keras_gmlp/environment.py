@@ -42,6 +42,12 @@ def processor():
     return platform.processor() or platform.machine()
 
 
+def accelerators(devices=None):
+    """Of devices' names (this backend's, if none are given) those of GPUs and their like."""
+    names = _devices() if devices is None else devices
+    return [name for name in dict.fromkeys(names) if "cpu" not in name.lower()]
+
+
 def _devices():
     backend = keras.backend.backend()
     if backend == "jax":

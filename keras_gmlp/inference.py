@@ -122,10 +122,11 @@ def _load(path, threads):
 
 def _elsewhere(path):
     """What to do about a folder without a model."""
-    holders = {model.parent for name in PREFERRED for model in path.glob(f"*/{name}")}
-    if holders:
-        return f"Give one of its folders: {', '.join(str(h) for h in sorted(holders)[:5])}."
-    return "Is the training run complete?"
+    holders = sorted({model.parent.name for name in PREFERRED for model in path.glob(f"*/{name}")})
+    if not holders:
+        return "Is the training run complete?"
+    more = f" or {len(holders) - 10} more" if len(holders) > 10 else ""
+    return f"Give one of the folders in it: {', '.join(holders[:10])}{more}."
 
 
 def _require_readable(path):

@@ -28,6 +28,7 @@ from keras_gmlp.comparison import (
 )
 from keras_gmlp.files import alone
 from keras_gmlp.recipes import RECIPES, describe
+from keras_gmlp.sweep import Sweep
 
 COSTS = {"a": {"flops": 2e6, "latency_ms": 0.5}, "b": {"flops": 4e6, "latency_ms": 0.4}}
 
@@ -112,7 +113,8 @@ def test_summary_gathers_the_seeds(runs, tmp_path):
 
 def test_table_for_people(runs, tmp_path):
     rows = write_results(runs, tmp_path / "results.csv", COSTS)
-    text = to_markdown(rows, "apps/compare.py a b")
+    text = to_markdown(rows, "apps/compare.py a b", "an abacus")
+    assert "on one thread of an abacus" in text
     assert "Made by `apps/compare.py a b`." in text
     assert "| `a` | 100 % | 2 | 60.00 ± 14.14 % | 90.00 % | 1,000 | 2 | 0.50 | 2 | 50 |" in text
     assert "- `b`, seed 0, 100 %: failed: out of memory" in text
@@ -198,6 +200,7 @@ def test_failure_is_forgotten_once_the_run_is_complete(tmp_path):
         (["gmlp_n4_32", "--seeds", "-1"], "seed must be in"),
         (["gmlp_n4_32", "--", "--set", "mixpu=1"], "no such setting"),
         (["gmlp_n4_32", "--", "--set", "seed=3"], "give seeds and epochs as --seeds"),
+        (["gmlp_n4_32", "--", "--seed", "3"], "give what --seed says before --"),
         ([], "required: PRESET"),
     ],
 )
@@ -236,6 +239,7 @@ def test_sweep_killed_twice_has_each_run_once(tmp_path, monkeypatch, capsys):
             while rows_of(histories) < epochs and process.poll() is None:
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
+            assert process.poll() is None
         finally:
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -295,6 +299,15 @@ def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsy
     assert compare.main(arguments) == 1
     assert "--retry tries them again" in capsys.readouterr().err
     assert compare.main([*arguments, "--retry"]) == 0
+
+
+def test_runs_side_by_side_share_a_gpu_s_memory(tmp_path, monkeypatch):
+    monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE", raising=False)
+    tell = "import os, sys; sys.exit(os.environ.get('XLA_PYTHON_CLIENT_PREALLOCATE', 'nothing'))"
+    for jobs, told in [(1, "nothing"), (2, "false")]:
+        runs = plan([f"with_{jobs}"], [0], [1.0], tmp_path)
+        Sweep({run: [sys.executable, "-c", tell] for run in runs}, 1, jobs).work()
+        assert runs[0].row()["status"] == f"failed: {told}"
 
 
 def test_complete_run_with_other_settings_is_not_taken_for_what_was_asked(tmp_path, capsys):

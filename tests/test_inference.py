@@ -173,9 +173,13 @@ def test_bad_models_say_what_is_wrong_in_one_line(tmp_path):
         assert "\n" not in message
 
 
-def test_folder_of_runs_names_them(run):
-    with pytest.raises(ValueError, match=f"Give one of its folders: {run}"):
-        inference.load(run.parent)
+def test_folder_of_runs_names_them(tmp_path):
+    for i in range(12):
+        (tmp_path / f"run_{i:02}").mkdir()
+        (tmp_path / f"run_{i:02}" / "model.keras").touch()
+    names = ", ".join(f"run_{i:02}" for i in range(10))
+    with pytest.raises(ValueError, match=f"Give one of the folders in it: {names} or 2 more"):
+        inference.load(tmp_path)
 
 
 def test_model_that_nobody_may_read(run, monkeypatch):

@@ -32,10 +32,24 @@ def test_matrices_take_the_steps_of_keras_own():
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_matrices_of_one_shape_take_the_steps_that_each_takes_alone():
-    shapes = [(6, 4), (4, 6), (6, 4), (2, 3, 4), (5, 5)]
+@pytest.mark.parametrize("devices", [[], ["a GPU"]])
+def test_matrices_of_one_shape_take_the_steps_that_each_takes_alone(devices, monkeypatch):
+    shapes = [(6, 4), (4, 6), (6, 4), (1, 2, 3, 4), (5, 5)]
     kernels, gradients = [draw(*s) for s in shapes], [draw(*s) for s in shapes]
+    monkeypatch.setattr("keras_gmlp.muon.accelerators", lambda: devices)
+    stacks = []
+    own = MatrixMuon.zeropower_via_newtonschulz5
+
+    def count(self, x, steps):
+        stacks.append(len(x))
+        return own(self, x, steps)
+
+    monkeypatch.setattr(MatrixMuon, "zeropower_via_newtonschulz5", count)
     together = step(MatrixMuon(0.1), kernels, gradients)
+    if devices and keras.backend.backend() != "tensorflow":
+        assert stacks == [3, 1, 1] * 2
+    else:
+        assert stacks == [1] * 10
     for kernel, gradient, found in zip(kernels, gradients, together, strict=True):
         (alone,) = step(MatrixMuon(0.1), [kernel], [gradient])
         np.testing.assert_allclose(found, alone, rtol=1e-5, atol=1e-6)

@@ -197,7 +197,10 @@ def test_camera(page):
     assert track.evaluate("track => track.readyState") == "ended"
     page.click("#open-camera")
     page.locator("#viewfinder").wait_for()
+    page.get_by_text("Ready for a picture.").wait_for()
     assert page.locator("#classes li").count() == 0  # that was of another picture
+    page.select_option("#model", index=1)
+    page.get_by_text("Ready for a picture.").wait_for()
     page.click("#close-camera")
     assert page.evaluate("viewfinder.srcObject") is None
     assert page.locator("#preview").is_visible()

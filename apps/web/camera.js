@@ -19,6 +19,10 @@ export class Camera {
     this.video = video;
   }
 
+  get on() {
+    return Boolean(this.#stream);
+  }
+
   // Whether the picture is there; false where close() came first.
   async open() {
     const opening = navigator.mediaDevices.getUserMedia({ video: { facingMode: "environment" } });

@@ -45,7 +45,7 @@ async function warmedUp(model) {
 async function take([file, ...more]) {
   closeCamera();
   if (!file) {
-    view.showProblem("Received no file; save the picture first, then choose it.");
+    await answer("Received no file; save the picture first, then choose it.");
     return;
   }
   picture = read(file);
@@ -70,14 +70,15 @@ function forgetPicture() {
   view.showPicture(null);
 }
 
-// Tells what is in the picture, by the chosen model; or what is still missing.
+// Tells what is in the picture that is shown, by the chosen model; or what is still missing.
 async function answer(note = "") {
   const mine = ++turn;
+  const shown = camera.on ? null : picture;
   view.showProblem(note);
-  view.showStatus(picture ? "Looking …" : "Loading the model …");
+  view.showStatus(shown ? "Looking …" : "Loading the model …");
   try {
     // Both at once; a picture that cannot be read is told even while a model loads.
-    const [model, pixels] = await Promise.all([currentModel(), picture]);
+    const [model, pixels] = await Promise.all([currentModel(), shown]);
     const result = pixels && (await look(model, pixels));
     if (mine !== turn) return;
     view.showFacts(model);
@@ -105,8 +106,7 @@ async function openCamera() {
   try {
     if (!(await camera.open())) return;
     view.showCamera(true);
-    turn++; // what is known of the picture before is no answer to what the camera shows
-    view.showStatus("");
+    answer(); // what is known of the picture before is none to what the camera shows
   } catch (error) {
     closeCamera();
     view.showProblem(oneLine(error));
@@ -138,7 +138,7 @@ function listen() {
   at("open-camera").addEventListener("click", openCamera);
   at("close-camera").addEventListener("click", leaveCamera);
   at("take").addEventListener("click", shoot);
-  addEventListener("pagehide", closeCamera);
+  addEventListener("pagehide", () => camera.on && leaveCamera());
   addEventListener("paste", (event) => take(event.clipboardData.files));
   addEventListener("dragover", dragOver);
   addEventListener("dragleave", dragLeave);

@@ -59,7 +59,9 @@ class TransformerBlock(ResidualBlock):
 def _plain_attention_in_jax():
     """On a GPU, JAX' fused attention does not train an odd number of tokens: a class token's.
 
-    Keras takes it wherever it runs forwards, and the step then ends in a NotImplementedError.
+    Keras takes it wherever it runs forwards, and the step then ends in a NotImplementedError. The
+    number of tokens is not known here, so it is given up for all. Keras' argument
+    `flash_attention=False` is of no use: the layer takes it for "not given".
     """
     allowed = keras.config.is_flash_attention_enabled()
     if keras.backend.backend() == "jax":

@@ -119,9 +119,18 @@ def test_heads_must_divide_the_channels(heads):
 
 
 def test_attention_is_not_fused_in_jax_and_the_user_s_setting_stays():
+    fused = False if keras.backend.backend() == "jax" else None
+    assert attention_of_a_block()._flash_attention is fused
     assert keras.config.is_flash_attention_enabled() is None
+    keras.config.disable_flash_attention()
+    try:
+        assert attention_of_a_block()._flash_attention is False
+        assert keras.config.is_flash_attention_enabled() is False
+    finally:
+        keras.config.enable_flash_attention()
+
+
+def attention_of_a_block():
     block = TransformerBlock(2, 8)
     block.build((None, 5, 4))
-    fused = False if keras.backend.backend() == "jax" else None
-    assert block.attention._flash_attention is fused
-    assert keras.config.is_flash_attention_enabled() is None
+    return block.attention
