@@ -121,6 +121,10 @@ def check(options):
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     if not 1 <= options.jobs <= cores:
         raise ValueError(f"--jobs must be from 1 to the {cores} cores; received {options.jobs}")
+    own = ("--seed", "--epochs", "--model", "--out", "--fraction", "--data", "--recipe")
+    for word in options.passed:
+        if word.split("=")[0] in own:
+            raise ValueError(f"give what {word} says before --, as an argument of compare.py")
     if options.epochs is not None and options.epochs < 1:
         raise ValueError(f"--epochs must be at least 1; received {options.epochs}")
     options.epochs = options.epochs or RECIPES[options.recipe].epochs
@@ -152,10 +156,6 @@ def command_of(options, run):
 
 def recipe_of(options, seed):
     """The recipe that train.py makes of the arguments, and its options; it refuses wrong ones."""
-    own = ("--seed", "--epochs", "--model", "--out", "--fraction", "--data", "--recipe")
-    taken = [word for word in options.passed if word.split("=")[0] in own]
-    if taken:
-        raise ValueError(f"give what {taken[0]} says before --, as an argument of compare.py")
     try:
         its_options = train.parse(train_arguments(options, seed))[1]
         recipe = train.make_recipe(its_options)
@@ -201,6 +201,7 @@ def report(options, runs):
     """Writes table and charts; the exit code."""
     from keras_gmlp import charts, comparison, costs
     from keras_gmlp.environment import processor
+    from keras_gmlp.errors import first_of
     from keras_gmlp.files import replacing
 
     def warn(text):
@@ -209,10 +210,9 @@ def report(options, runs):
     complete = [run for run in runs if run.complete]
     missed = comparison.left_out(options.out / "results.csv", [run.row() for run in runs])
     if missed:
-        more = f" and {len(missed) - 3} more" if len(missed) > 3 else ""
         warn(
-            f"the table held {', '.join(missed[:3])}{more} too; ask for all at once to have them "
-            "in it again"
+            f"the table held {first_of(missed, 3)} too; ask for all at once to have them in it "
+            "again"
         )
     comparison.write_results(runs, options.out / "results.csv")  # first, whatever fails below
     of_presets = costs.measure(complete, warn)

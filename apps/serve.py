@@ -120,12 +120,15 @@ def describe_models(directory):
         | {"facts": read_facts(path)}
         for name, path in find_models(directory).items()
     ]
+
+    def folder(model):
+        return model["name"].split("/")[0]
+
     best = {}
     for model in models:
-        folder = model["name"].split("/")[0]
         accuracy = model["facts"].get("test_accuracy") or 0.0  # or a card that says null
-        best[folder] = max(accuracy, best.get(folder, 0.0))
-    return sorted(models, key=lambda m: (not m["facts"], -best[m["name"].split("/")[0]]))
+        best[folder(model)] = max(accuracy, best.get(folder(model), 0.0))
+    return sorted(models, key=lambda model: (not model["facts"], -best[folder(model)]))
 
 
 def read_facts(path):

@@ -62,7 +62,7 @@ def draw_epochs(runs, colours, path):
         if len(histories) > 1:
             low, high = [min(c) for c in columns], [max(c) for c in columns]
             axes.fill_between(epochs, low, high, color=colour, alpha=0.15, linewidth=0)
-        ends.append((means[-1], len(columns), preset, colour))
+        ends.append((len(columns), means[-1], preset, colour))
     _label_ends(axes, ends)
     axes.set(xlabel="epoch", ylabel="test accuracy (%)", title=_seeds("band: worst to best", runs))
     return _save(figure, path)
@@ -110,7 +110,7 @@ def draw_fractions(summary, colours, path):
         accuracies = [100 * s["test_accuracy"] for s in lines]
         spreads = [100 * (s["spread"] or 0) for s in lines]
         axes.errorbar(shares, accuracies, yerr=spreads, color=colour, marker="o", capsize=2)
-        ends.append((accuracies[-1], shares[-1], preset, colour))
+        ends.append((shares[-1], accuracies[-1], preset, colour))
     axes.set_xscale("log")
     ticks = sorted({100 * s["fraction"] for s in summary})
     axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
@@ -150,9 +150,9 @@ def _colours(presets):
 
 
 def _label_ends(axes, ends):
-    """Names and values at the ends of lines, `(y, x, text, colour)`."""
+    """Names and values at the ends of lines, `(x, y, text, colour)`."""
     axes.margins(x=0.02)
-    _label(axes, [(x, y, f"{text} {y:.1f}", colour) for y, x, text, colour in ends])
+    _label(axes, [(x, y, f"{text} {y:.1f}", colour) for x, y, text, colour in ends])
 
 
 def _label_points(axes, points, colours):

@@ -46,6 +46,12 @@ def first_line(error):
     return shortened(lines[0], 200)
 
 
+def first_of(names, most, word="and"):
+    """The first of some names, and how many more there are."""
+    more = f" {word} {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def shortened(text, width):
     """A text on one line of at most so many characters, cut between words where it has any."""
     short = textwrap.shorten(text, width, placeholder=" ...")

@@ -4,6 +4,7 @@ import os
 import threading
 import time
 
+from keras_gmlp.errors import first_of
 from keras_gmlp.images import read_image
 
 PATIENCE = 20.0  # seconds that are spent on finding further files that cannot be read
@@ -44,10 +45,9 @@ class ImageFiles:
             names = [os.fsdecode(p) for p in self.unreadable if p != known and not self._reads(p)]
         if not names:
             return ""
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         return (
             f" Of {self.searched:,} files looked at these cannot be read either: "
-            f"{', '.join(names[:NAMED])}{more}."
+            f"{first_of(names, NAMED)}."
         )
 
     def _search(self):

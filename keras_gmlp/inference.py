@@ -14,6 +14,7 @@ import numpy as np
 
 from keras_gmlp.cards import from_members, read_card
 from keras_gmlp.checkpoints import is_published
+from keras_gmlp.errors import first_of
 from keras_gmlp.images import read_image
 
 EXPECTED = (
@@ -125,8 +126,7 @@ def _elsewhere(path):
     holders = sorted({model.parent.name for name in PREFERRED for model in path.glob(f"*/{name}")})
     if not holders:
         return "Is the training run complete?"
-    more = f" or {len(holders) - 10} more" if len(holders) > 10 else ""
-    return f"Give one of the folders in it: {', '.join(holders[:10])}{more}."
+    return f"Give one of the folders in it: {first_of(holders, 10, 'or')}."
 
 
 def _require_readable(path):

@@ -34,11 +34,12 @@ class MatrixMuon(keras.optimizers.Muon):
         super().build(var_list)
         # Taken down now: while training, TensorFlow hands over its own variables without a path.
         self.rows = [matrix_rows(v) if len(v.shape) > 1 else None for v in var_list]
-
-    def _backend_update_step(self, grads, trainable_variables, learning_rate):
         # On a CPU one product after the other takes less time. TensorFlow hands variables over
         # one by one, for the sake of its distribution strategies.
-        if keras.backend.backend() == "tensorflow" or not accelerators():
+        self.together = keras.backend.backend() != "tensorflow" and bool(accelerators())
+
+    def _backend_update_step(self, grads, trainable_variables, learning_rate):
+        if not self.together:
             super()._backend_update_step(grads, trainable_variables, learning_rate)
             return
         alike = {}

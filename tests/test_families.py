@@ -28,21 +28,14 @@ BLOCKS = {  # a ResNet has a test of its own
     "eamlp": partial(external_attention_block, num_heads=4),
     "ff_only": feed_forward_only_block,
 }
-
-
-def images(number):
-    return np.random.default_rng(1).integers(0, 256, (number, 16, 16, 3)).astype("float32")
-
-
-def logits_by_hand(model, block):
-    weights = {w.path: to_numpy(w).astype("float64") for w in model.weights}
-    return classifier(images(4).astype("float64"), weights, block, patch_size=4)
+IMAGES = np.random.default_rng(1).integers(0, 256, (4, 16, 16, 3)).astype("float32")
 
 
 def check_logits(model, block):
-    expected = logits_by_hand(model, block)
+    weights = {w.path: to_numpy(w).astype("float64") for w in model.weights}
+    expected = classifier(IMAGES.astype("float64"), weights, block, patch_size=4)
     assert np.ptp(expected, axis=0).min() > 1e-3  # they depend on the image
-    np.testing.assert_allclose(to_numpy(model(images(4))), expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(to_numpy(model(IMAGES)), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("family", BLOCKS)
@@ -62,10 +55,10 @@ def test_every_family_is_here():
 def test_a_compiled_step_changes_every_layer_and_is_saved(family, tmp_path):
     model = random_model(family)
     before = {w.path: to_numpy(w) for w in model.trainable_weights}
-    loss = model.fit(images(4), np.arange(4), batch_size=4, verbose=0).history["loss"][0]
+    loss = model.fit(IMAGES, np.arange(4), batch_size=4, verbose=0).history["loss"][0]
     assert np.isfinite(loss)
     after = {w.path: to_numpy(w) for w in model.trainable_weights}
     assert [path for path in before if np.array_equal(before[path], after[path])] == []
     model.save(tmp_path / "model.keras")
     loaded = keras_gmlp.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(to_numpy(loaded(images(4))), to_numpy(model(images(4))), atol=1e-6)
+    np.testing.assert_allclose(to_numpy(loaded(IMAGES)), to_numpy(model(IMAGES)), atol=1e-6)

@@ -12,6 +12,7 @@ from check_layer import (
 )
 from numpy_reference import (
     feed_forward_branch,
+    feed_forward_only_block,
     feed_forward_only_branches,
     mixer_block,
     mixer_token_branch,
@@ -72,9 +73,7 @@ def test_mixer_block_numbers(scale):
 @every_scale
 def test_feed_forward_only_block_numbers(scale):
     layer, weights, inputs = built(FeedForwardOnlyBlock, scale=scale)
-    over_channels, over_tokens = feed_forward_only_branches(weights)
-    expected = inputs + over_channels(inputs)
-    expected = expected + over_tokens(expected)
+    expected = feed_forward_only_block(inputs, weights)
     np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-5, atol=1e-5)
 
 
