@@ -15,8 +15,8 @@ web: $(VENV)/.installed $(LITERT)
 	@$(RUN) apps/serve.py --port $(PORT)
 
 # What computes runs on each backend, the rest on one.
-ON_EACH := tests/test_training.py tests/test_resnet.py tests/test_vision.py tests/layers \
-	tests/test_objective.py tests/test_interpretation.py tests/test_muon.py tests/test_finetuning.py
+ON_EACH := tests/layers tests/models/test_families.py tests/models/test_resnet.py tests/test_losses.py \
+	tests/training tests/analysis/test_tokens.py
 # Tests compile many small models, some of them alike, and run each a few times.
 JAX := KERAS_BACKEND=jax \
 	JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.pytest_cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2 \
@@ -28,7 +28,7 @@ test: $(VENV)/.installed lint
 	@$(MAKE) --silent $(LITERT) || echo "make test: goes on without LiteRT.js and the page's tests"
 	KERAS_BACKEND=tensorflow $(PYTEST)
 	$(JAX) $(PYTEST) $(ON_EACH)
-	KERAS_BACKEND=torch $(PYTEST) tests/test_export.py tests/test_families.py $(ON_EACH)
+	KERAS_BACKEND=torch $(PYTEST) tests/export/test_formats.py tests/models/test_whole_models.py $(ON_EACH)
 
 lint: $(VENV)/.installed
 	$(RUN) -m ruff check .

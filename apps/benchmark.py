@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from console import guarded, import_tensorflow
+from cli import guarded, import_tensorflow
 
 DEFAULT = Path(__file__).resolve().parent.parent / "saved_models" / "gmlp_n4_32-cifar10"
 BATCHES, THREADS = (1, 64), (1, 2)
@@ -94,7 +94,7 @@ def benchmark(parser, options):
     except ValueError as error:
         parser.error(str(error))
     options.out.mkdir(parents=True, exist_ok=True)
-    from keras_gmlp.status_line import StatusLine
+    from keras_gmlp.utils.progress import StatusLine
 
     progress = StatusLine(log=True)
     try:
@@ -109,13 +109,13 @@ def check(options):
     """Raises a ValueError for wrong usage, before anything is measured."""
     import matplotlib.figure  # noqa: F401 (or the chart would fail in the end)
 
-    from keras_gmlp.benchmark import models
+    from keras_gmlp.benchmark import files
     from keras_gmlp.benchmark.candidates import names
-    from keras_gmlp.export import FORMATS
+    from keras_gmlp.export.formats import FORMATS
 
     options.models = list(dict.fromkeys(options.models))
     for source in options.models:
-        models.check(source)
+        files.check(source)
     stems = [Path(source).resolve().name for source in options.models]
     if len(set(stems)) < len(stems):
         raise ValueError(f"two models of one name would share their rows: {', '.join(stems)}")
@@ -129,14 +129,14 @@ def check(options):
 
 def run(source, options, scratch, progress):
     """One model's facts and rows."""
-    from keras_gmlp.benchmark import candidates, measuring, models
-    from keras_gmlp.benchmark.process import Worker
+    from keras_gmlp.benchmark import candidates, files, measuring
+    from keras_gmlp.benchmark.client import Worker
     from keras_gmlp.benchmark.report import to_rows
 
     folder = Path(tempfile.mkdtemp(dir=scratch))
     progress.show(f"{source}: exporting what is missing")
-    model = models.prepare(source, folder, options.formats)
-    plan = measuring.Plan(options.rounds, 0.1 if options.quick else 0.3)
+    model = files.prepare(source, folder, options.formats)
+    plan = measuring.Schedule(options.rounds, 0.1 if options.quick else 0.3)
     ways = candidates.candidates(model, options.threads, options.batch, options.only)
     results, others = measuring.measure(
         ways,
@@ -150,19 +150,19 @@ def run(source, options, scratch, progress):
 
 def report(options, found, progress):
     """Writes the files and prints the table; the exit code."""
-    from keras_gmlp.benchmark import chart, markdown
+    from keras_gmlp.benchmark import charts, markdown
     from keras_gmlp.benchmark.candidates import REFERENCES
     from keras_gmlp.benchmark.report import write_csv
-    from keras_gmlp.files import replacing
+    from keras_gmlp.utils.files import atomic_write
 
     rows = [row for _, of_model in found for row in of_model]
     text = markdown.to_markdown([model for model, _ in found], rows, options.command)
     write_csv(rows, options.out / "benchmark.csv")
-    with replacing(options.out / "benchmark.md") as temporary:
+    with atomic_write(options.out / "benchmark.md") as temporary:
         temporary.write_text(text)
     measured = [r for r in rows if r["status"] == "measured" and r["candidate"] not in REFERENCES]
     if measured:
-        chart.draw(measured, options.out / "benchmark.png")
+        charts.draw_bars(measured, options.out / "benchmark.png")
     progress.clear()
     print(json.dumps(rows) if options.json else text)
     for model, of_model in found:

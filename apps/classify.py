@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from console import guarded, one_line, quiet
+from cli import guarded, one_line, quiet
 
 MODELS = Path(__file__).resolve().parent.parent / "saved_models"
 DEFAULT = MODELS / "gmlp_n4_32-cifar10"
@@ -53,13 +53,18 @@ def main(arguments=None):
 
 def classify(options):
     # After the arguments, so that --help answers at once.
-    from keras_gmlp.checkpoints import HUB
-    from keras_gmlp.images import find_images
-    from keras_gmlp.inference import load
+    from keras_gmlp import inference
+    from keras_gmlp.data.read_image import find_images
+    from keras_gmlp.weights.files import HUB, is_published
 
-    from_hub = options.model.startswith(HUB)  # whose progress is for the eyes
+    from_hub = options.model.startswith(HUB)  # a download shows its progress
     with contextlib.nullcontext() if from_hub else quiet():
-        classifier = load(options.model)
+        if is_published(options.model):
+            from keras_gmlp import weights
+
+            classifier = weights.load(options.model).classifier()
+        else:
+            classifier = inference.load(options.model)
     code = 0
     with contextlib.suppress(BrokenPipeError):  # a reader who leaves ends it, with what was so far
         for given in options.images:

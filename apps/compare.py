@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 
 import train
-from console import guarded, import_tensorflow
-from options import add_backend, add_data_dir
+from cli import add_backend, add_data_dir, guarded, import_tensorflow
 
 EPILOG = """\
 examples:
@@ -84,11 +83,11 @@ def compare(parser, options):
         check(options)
     except ValueError as error:
         parser.error(str(error))
-    from keras_gmlp.comparison import plan
-    from keras_gmlp.files import alone
-    from keras_gmlp.sweep import Sweep
+    from keras_gmlp.comparison.results import plan_runs
+    from keras_gmlp.comparison.sweep import Sweep
+    from keras_gmlp.utils.files import directory_lock
 
-    runs = plan(options.presets, options.seeds, options.fractions, options.runs)
+    runs = plan_runs(options.presets, options.seeds, options.fractions, options.runs)
     refuse_other_settings(options, runs)
     try:
         if options.no_train:
@@ -96,7 +95,9 @@ def compare(parser, options):
             if not runs:
                 raise ValueError(f"{options.runs} has none of these runs; leave out --no-train")
         else:
-            with alone(options.runs):  # a second sweep would train the same runs over one another
+            with directory_lock(
+                options.runs
+            ):  # a second sweep would train the same runs over one another
                 if options.retry:
                     for run in runs:
                         run.forget_failure()
@@ -109,8 +110,8 @@ def compare(parser, options):
 
 def check(options):
     """Raises a ValueError for wrong usage, before anything is trained."""
-    from keras_gmlp.presets import lookup
-    from keras_gmlp.recipes import RECIPES
+    from keras_gmlp.models.presets import lookup
+    from keras_gmlp.training.recipes import RECIPES
 
     for preset in options.presets:
         lookup(preset)
@@ -181,14 +182,18 @@ def settings_of(options, run):
     """What a run's recipe.json will say."""
     import keras
 
-    from keras_gmlp.presets import lookup
-    from keras_gmlp.runs import PATCHES
-    from keras_gmlp.sources import name_of
+    from keras_gmlp.data.datasets import canonical_name
+    from keras_gmlp.models.presets import lookup
+    from keras_gmlp.training.recipes import PATCH_OPTIONS
 
     recipe, its_options = options.recipes[run.seed]
     settings = json.loads(json.dumps(dataclasses.asdict(recipe)))
-    settings |= {"preset": run.preset, "data": name_of(options.data), "fraction": run.fraction}
-    settings |= {name: getattr(its_options, name) for name in ("weights", *PATCHES)}
+    settings |= {
+        "preset": run.preset,
+        "data": canonical_name(options.data),
+        "fraction": run.fraction,
+    }
+    settings |= {name: getattr(its_options, name) for name in ("weights", *PATCH_OPTIONS)}
     settings["backend"] = its_options.backend or keras.backend.backend()
     if its_options.image_size:
         settings["image_size"] = [its_options.image_size] * 2
@@ -199,27 +204,27 @@ def settings_of(options, run):
 
 def report(options, runs):
     """Writes table and charts; the exit code."""
-    from keras_gmlp import charts, comparison, costs
-    from keras_gmlp.environment import processor
-    from keras_gmlp.errors import first_of
-    from keras_gmlp.files import replacing
+    from keras_gmlp.comparison import charts, costs, results
+    from keras_gmlp.utils.environment import processor
+    from keras_gmlp.utils.errors import first_of
+    from keras_gmlp.utils.files import atomic_write
 
     def warn(text):
         print(f"compare: {text}", file=sys.stderr, flush=True)
 
     complete = [run for run in runs if run.complete]
-    missed = comparison.left_out(options.out / "results.csv", [run.row() for run in runs])
+    missed = results.find_left_out(options.out / "results.csv", [run.row() for run in runs])
     if missed:
         warn(
             f"the table held {first_of(missed, 3)} too; ask for all at once to have them in it "
             "again"
         )
-    comparison.write_results(runs, options.out / "results.csv")  # first, whatever fails below
-    of_presets = costs.measure(complete, warn)
-    rows = comparison.write_results(runs, options.out / "results.csv", of_presets)
-    with replacing(options.out / "results.md") as temporary:
-        text = comparison.to_markdown(rows, options.command, processor())
-        temporary.write_text(text + comparison.exports_to_markdown(complete))
+    results.write_results(runs, options.out / "results.csv")  # first, whatever fails below
+    of_presets = costs.measure_costs(complete, warn)
+    rows = results.write_results(runs, options.out / "results.csv", of_presets)
+    with atomic_write(options.out / "results.md") as temporary:
+        text = results.to_markdown(rows, options.command, processor())
+        temporary.write_text(text + results.exports_to_markdown(complete))
     written = [options.out / "results.md", options.out / "results.csv"]
     if complete:
         written += charts.draw_comparison(complete, rows, options.out)

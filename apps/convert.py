@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from console import guarded, import_tensorflow
+from cli import guarded, import_tensorflow
 
 EPILOG = """\
 examples:
@@ -67,8 +67,8 @@ def run(options):
 def convert(options):
     if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":  # or it is not needed
         import_tensorflow()
-    from keras_gmlp import pretrained
-    from keras_gmlp.checkpoints import short_name
+    from keras_gmlp.weights import pretrained
+    from keras_gmlp.weights.files import short_name
 
     at_size = f"_{options.image_size}px" if options.image_size else ""
     path = Path(options.out or f"runs/{short_name(options.source)}{at_size}")

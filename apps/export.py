@@ -7,8 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from console import guarded, import_tensorflow
-from options import add_data_dir
+from cli import add_data_dir, guarded, import_tensorflow
 
 FORMATS = ("tflite", "tflite_float16", "tflite_float32", "tflite_int8", "saved_model", "onnx")
 EPILOG = """\
@@ -83,13 +82,14 @@ def run(options):
 def export(options):
     """Exports and checks; what the checks found."""
     import_tensorflow()
-    from keras_gmlp import data, inference, runs
-    from keras_gmlp.cards import read_card
-    from keras_gmlp.files import read_json
-    from keras_gmlp.shipping import export_run
+    from keras_gmlp import data, inference
+    from keras_gmlp.card import read_card
+    from keras_gmlp.export.verify import export_run
+    from keras_gmlp.training import run_directory
+    from keras_gmlp.utils.files import read_json
 
     directory = Path(options.run)
-    model = runs.run_model(directory)
+    model = run_directory.model_path(directory)
     recipe = read_json(directory / "recipe.json", {})
     dataset = None
     if not options.no_check:

@@ -13,7 +13,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
-from console import guarded
+from cli import guarded
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "apps" / "web"
@@ -133,7 +133,7 @@ def describe_models(directory):
 
 def read_facts(path):
     """A card without its labels; of a damaged one nothing, which is told once it is loaded."""
-    from keras_gmlp.cards import read_card
+    from keras_gmlp.card import read_card
 
     with contextlib.suppress(ValueError):
         return {key: value for key, value in read_card(path).items() if key != "labels"}

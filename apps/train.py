@@ -10,8 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
-from console import guarded, import_tensorflow
-from options import add_backend, add_data_dir, choose_backend
+from cli import add_backend, add_data_dir, choose_backend, guarded, import_tensorflow
 
 EPILOG = """\
 examples:
@@ -126,7 +125,7 @@ def parse(arguments):
 
 def make_recipe(options):
     """The named recipe with the command line's settings in their places."""
-    from keras_gmlp.recipes import RECIPES, Recipe
+    from keras_gmlp.training.recipes import RECIPES, Recipe
 
     if options.recipe not in RECIPES:
         raise ValueError(f"Unknown recipe {options.recipe!r}. There are: {', '.join(RECIPES)}.")
@@ -170,8 +169,8 @@ def main(arguments=None):
 def run(parser, options):
     """Checks the usage, trains, reports; the exit code."""
     import_tensorflow()
-    from keras_gmlp.checkpoints import short_name
-    from keras_gmlp.presets import lookup
+    from keras_gmlp.models.presets import lookup
+    from keras_gmlp.weights.files import short_name
 
     try:
         recipe = make_recipe(options)
@@ -202,11 +201,11 @@ def run(parser, options):
 
 def how_to_go_on(options, out):
     """What a stopped run has left, and what continues it."""
-    from keras_gmlp.runs import begun
+    from keras_gmlp.training.run_directory import has_progress
 
     if options.restart and not options.training:
         return f"stopped; {out} is as it was. The same command begins again."
-    if not begun(out):
+    if not has_progress(out):
         return "stopped; no epoch was finished. The same command begins again."
     again = "The same command without --restart" if options.restart else "The same command"
     return f"stopped; {out} keeps the finished epochs. {again} goes on."
@@ -222,16 +221,19 @@ def train(options, recipe, out):
     """Trains and exports; the metrics."""
     import keras
 
-    from keras_gmlp import data, presets, pretrained, training
-    from keras_gmlp.files import alone, write_json
-    from keras_gmlp.runs import PATCHES
-    from keras_gmlp.shipping import export_run
-    from keras_gmlp.sources import check_path
+    from keras_gmlp import data
+    from keras_gmlp.data.datasets import check_path
+    from keras_gmlp.export.verify import export_run
+    from keras_gmlp.models import presets
+    from keras_gmlp.training import run_directory, train
+    from keras_gmlp.training.recipes import PATCH_OPTIONS
+    from keras_gmlp.utils.files import directory_lock, write_json
+    from keras_gmlp.weights import pretrained
 
     check_path(options.data)  # before weights are downloaded
     place = Path(out).resolve()
     new = [folder for folder in (place, *place.parents) if not folder.exists()]
-    with alone(out, training.DYING):  # before minutes go into data and model
+    with directory_lock(out, run_directory.LOCK_TIMEOUT):  # before minutes go into data and model
         pass
     with contextlib.suppress(OSError):  # another run may have begun in one
         for folder in new:  # or a mistake in what follows would leave empty ones
@@ -242,16 +244,16 @@ def train(options, recipe, out):
     size = (options.image_size, options.image_size) if options.image_size else shape[:2]
     dataset = data.load(options.data, size, options.data_dir, shape[2] if source else None)
     if options.fraction < 1:
-        dataset = data.first_part(dataset, options.fraction)
+        dataset = data.take_fraction(dataset, options.fraction)
     keras.utils.set_random_seed(recipe.seed)
     arguments = {"input_shape": dataset.image_shape, **recipe.model_arguments()}
-    for name in PATCHES:
+    for name in PATCH_OPTIONS:
         if getattr(options, name) is not None:
             arguments[name] = getattr(options, name)
     if source:
         model, transfer = source.adapt(dataset.labels, **arguments)
     else:
-        model, transfer = presets.build(preset, classes=len(dataset.labels), **arguments), None
+        model, transfer = pretrained.build(preset, classes=len(dataset.labels), **arguments), None
     complete = (Path(out) / "metrics.json").exists() and not options.restart
     if not options.json:
         introduce(preset, model, dataset, out, f"{options.weights}: {transfer}" if source else "")
@@ -260,13 +262,13 @@ def train(options, recipe, out):
     if source and not complete and not transfer.fresh:
         if not options.json:
             print("before training: testing the weights as they are ...", flush=True)
-        before = training.evaluate(model, dataset, verbose=int(seen))[1]
+        before = train.evaluate(model, dataset, verbose=int(seen))[1]
         if not options.json:
             print(f"before {100 * before:.2f} % of the test images right")
     names = {"preset": preset, "recipe": options.recipe, "fraction": options.fraction}
-    names |= {name: getattr(options, name) for name in ("weights", *PATCHES)}
+    names |= {name: getattr(options, name) for name in ("weights", *PATCH_OPTIONS)}
     options.training = True
-    metrics = training.train(
+    metrics = train.train(
         model,
         dataset,
         recipe,

@@ -6,8 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from console import guarded, import_tensorflow
-from options import add_data_dir
+from cli import add_data_dir, guarded, import_tensorflow
 
 PICTURES = ("filters", "attention", "confusion", "mistakes")
 EPILOG = """\
@@ -63,17 +62,19 @@ def run(options):
 def draw(options):
     """Draws the pictures and yields their paths."""
     import_tensorflow()
-    from keras_gmlp import inference, pictures, runs
+    from keras_gmlp import inference
+    from keras_gmlp.analysis import plots
+    from keras_gmlp.training import run_directory
 
     directory = Path(options.run)
     out = Path(options.out or directory / "pictures")
     wanted = options.only or PICTURES
-    classifier = inference.load(runs.run_model(directory))
+    classifier = inference.load(run_directory.model_path(directory))
     model = classifier.model
     if "filters" in wanted:
         yield from attempt(
             options,
-            lambda p: pictures.draw_spatial_filters(model, p, options.tokens),
+            lambda p: plots.draw_spatial_filters(model, p, options.tokens),
             out,
             "filters",
         )
@@ -88,7 +89,7 @@ def draw(options):
         title = Path(options.image).name if options.image else f"test image: {names[labels[0]]}"
         yield from attempt(
             options,
-            lambda path: pictures.draw_attention(model, image, path, title),
+            lambda path: plots.draw_attention(model, image, path, title),
             out,
             "attention",
         )
@@ -96,16 +97,16 @@ def draw(options):
         return
     logits = model.predict(images, batch_size=250, verbose=0)
     if "confusion" in wanted:
-        pictures.draw_confusion(labels, logits.argmax(-1), names, out / "confusion.png")
+        plots.draw_confusion(labels, logits.argmax(-1), names, out / "confusion.png")
         yield out / "confusion.png"
     if "mistakes" in wanted:
-        pictures.draw_mistakes(images, labels, logits, names, out / "mistakes.png")
+        plots.draw_mistakes(images, labels, logits, names, out / "mistakes.png")
         yield out / "mistakes.png"
 
 
 def attempt(options, function, out, name):
     """Draws a picture that not every family has; says so where it was not asked for by name."""
-    from keras_gmlp.interpretation import NotApplicableError
+    from keras_gmlp.models.structure import NotApplicableError
 
     path = out / f"{name}.png"
     try:
@@ -120,7 +121,7 @@ def attempt(options, function, out, name):
 
 def test_images(options, directory, classifier):
     from keras_gmlp import data
-    from keras_gmlp.files import read_json
+    from keras_gmlp.utils.files import read_json
 
     name = options.data or read_json(directory / "recipe.json", {}).get("data")
     if not name:

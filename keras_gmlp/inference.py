@@ -6,21 +6,21 @@ imported only for the formats that are theirs.
 
 import dataclasses
 import os
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.cards import from_members, read_card
-from keras_gmlp.checkpoints import is_published
-from keras_gmlp.errors import first_of
-from keras_gmlp.images import read_image
+from keras_gmlp.card import from_members, read_card
+from keras_gmlp.data.read_image import read_image
+from keras_gmlp.training.saving import damaged_error, load_model, require_readable
+from keras_gmlp.utils.errors import first_of
 
 EXPECTED = (
-    "expected a .tflite, .keras or .onnx file, a SavedModel's folder, that of a run, or published "
-    "weights, hf-hub:NAME"
+    "expected a .tflite, .keras or .onnx file, a SavedModel's folder or that of a run; published "
+    "weights load with keras_gmlp.weights.load"
 )
+
 PREFERRED = ("model.tflite", "model.keras", "saved_model")  # in a run's folder, the first found
 
 
@@ -75,9 +75,8 @@ def load(path, threads=None):
     """Loads a model's file, a SavedModel, the best of these in a run's folder, or weights.
 
     Args:
-        path: a `.tflite`, `.keras` or `.onnx` file or a folder; or published weights that say what
-            they are of, a name on the Hugging Face hub or a file with its config.json (see
-            `pretrained.load`).
+        path: a `.tflite`, `.keras` or `.onnx` file or a folder. Published weights load with
+            `weights.load(source).classifier()`.
         threads: of the LiteRT or ONNX runtime; defaults to the cores, at most 4.
 
     Returns:
@@ -87,8 +86,6 @@ def load(path, threads=None):
         ValueError: there is no such model or no permission to read it, or it is damaged or no
             image classifier. One line.
     """
-    if is_published(path):
-        return _published(path)
     try:
         return _load(path, threads)
     except PermissionError:
@@ -109,7 +106,7 @@ def _load(path, threads):
         path = found[0]
     if not path.exists():
         raise ValueError(f"{path}: no such model file or folder; {EXPECTED}.")
-    _require_readable(path)
+    require_readable(path)
     if path.is_dir():
         return _saved_model(path)
     if path.suffix == ".tflite":
@@ -129,12 +126,6 @@ def _elsewhere(path):
     return f"Give one of the folders in it: {first_of(holders, 10, 'or')}."
 
 
-def _require_readable(path):
-    """Before a runtime calls it damaged."""
-    if not os.access(path, os.R_OK):
-        raise ValueError(f"{path}: no permission to read it.")
-
-
 def _tflite(path, threads):
     from ai_edge_litert.interpreter import Interpreter
 
@@ -142,7 +133,7 @@ def _tflite(path, threads):
         interpreter = Interpreter(str(path), num_threads=threads)
         interpreter.allocate_tensors()
     except (ValueError, RuntimeError, OSError) as error:
-        raise _damaged(path, error) from None
+        raise damaged_error(path, error) from None
     inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
     _check_tensors(
         path,
@@ -190,7 +181,7 @@ def _onnx(path, threads):
     try:
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime raises errors of its own, of many kinds
-        raise _damaged(path, error) from None
+        raise damaged_error(path, error) from None
     inputs, outputs = session.get_inputs(), session.get_outputs()
     kind = {"tensor(float)": "float32"}
     _check_tensors(
@@ -215,44 +206,6 @@ def _onnx(path, threads):
     return _classifier(logits, image.shape[1:], outputs[0].shape[-1], path, card)
 
 
-def load_model(path, compile=True):  # noqa: A002 (Keras' name of it)
-    """Loads a `.keras` file, as `keras.saving.load_model` does once it knows the layers of here.
-
-    Args:
-        path: of the file.
-        compile: with the optimizer and the loss that the model was saved with.
-
-    Returns:
-        A `keras.Model`.
-
-    Raises:
-        ValueError: no such file, or it is damaged; or Keras has no backend. One line.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file.")
-    try:
-        import keras
-
-        import keras_gmlp.finetuning  # registers, as the others do, what the file names
-        import keras_gmlp.layers
-        import keras_gmlp.muon
-        import keras_gmlp.objective  # noqa: F401
-    except ImportError as error:
-        raise ValueError(
-            f"{path}: a .keras file needs Keras and its backend ({error}); install one, such as "
-            "pip install -e '.[torch]', or give the .tflite file."
-        ) from None
-
-    _require_readable(path)
-    if not zipfile.is_zipfile(path):  # Keras would say that there is no such file
-        raise _damaged(path, "no zip archive, as .keras files are")
-    try:
-        return keras.saving.load_model(path, compile=compile)
-    except Exception as error:  # Keras raises what its file readers raise, of every kind
-        raise _damaged(path, error) from None
-
-
 def _keras(path):
     model = load_model(path, compile=False)
     # Keras casts between its floats.
@@ -261,21 +214,10 @@ def _keras(path):
         for tensors in (model.inputs, model.outputs)
     )
     _check_tensors(path, inputs, outputs, ("float32",))
-    return _of_keras(model, path, read_card(path))
+    return from_keras(model, path, read_card(path))
 
 
-def _published(source):
-    from keras_gmlp import pretrained  # which loads models of ours from here
-
-    found = pretrained.load(source)
-    if found.headless:
-        raise ValueError(
-            f"{source}: has no head to classify with; train one with apps/train.py --weights."
-        )
-    return _of_keras(found.model, Path(source), {**found.preparation, "labels": found.labels})
-
-
-def _of_keras(model, path, card):
+def from_keras(model, path, card):
     import keras
 
     def logits(images):
@@ -299,7 +241,7 @@ def _saved_model(path):
         answer = signature.structured_outputs["logits"]
         tensors = [[(tuple(t.shape), t.dtype.name)] for t in (image, answer)]
     except Exception as error:  # TensorFlow raises errors of every kind for a damaged folder
-        raise _damaged(path, error) from None
+        raise damaged_error(path, error) from None
 
     def logits(images, loaded=loaded):  # a signature alone does not keep its variables alive
         return signature(image=tf.constant(images, tf.float32))["logits"].numpy()
@@ -342,11 +284,4 @@ def _check_tensors(path, inputs, outputs, pixels):
     raise ValueError(
         f"{path}: no image classifier; expected {' or '.join(pixels)} (batch, height, width, "
         f"channels) in and float32 (batch, classes) out; received {taken} in and {given} out."
-    )
-
-
-def _damaged(path, error):
-    reason = " ".join(str(error).split())[:200]
-    return ValueError(
-        f"{path}: cannot be loaded; the file is damaged or of another kind ({reason})."
     )

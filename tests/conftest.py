@@ -10,7 +10,7 @@ pytest.register_assert_rewrite("check_layer", "other_backend")
 
 # A file is run whole by one of the processes. These begin first, so that none of them keeps one
 # process at work after the others have finished.
-LONGEST = ["test_training", "test_export", "test_apps", "test_comparison", "test_backends"]
+LONGEST = ["test_train", "test_formats", "test_apps", "test_sweep", "test_backends"]
 
 
 def pytest_collection_modifyitems(items):

@@ -14,8 +14,8 @@ from PIL import Image
 
 import keras_gmlp
 from keras_gmlp import inference
-from keras_gmlp.cards import read_card
-from keras_gmlp.export import FORMATS, export
+from keras_gmlp.card import read_card
+from keras_gmlp.export.formats import FORMATS, export
 
 LABELS = ("red", "green", "blue")
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import keras_gmlp
-from keras_gmlp import data, pretrained
-from keras_gmlp.pretrained import Pretrained
+from keras_gmlp import data
+from keras_gmlp.weights import pretrained
+from keras_gmlp.weights.pretrained import Pretrained
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()

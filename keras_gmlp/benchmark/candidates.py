@@ -5,8 +5,11 @@ import dataclasses
 from keras_gmlp.benchmark.runtimes import BACKENDS, EIGHT_BIT
 
 PRODUCT = 1024  # rows of the square matrices; 2.1 GFLOP, and all three stay in most caches
+
 REFERENCES = ("product-numpy", "product-torch")
+
 TIMM = ("timm", "timm-compiled")
+
 TITLES = {
     "keras-tensorflow": "Keras on TensorFlow",
     "keras-jax": "Keras on JAX",

@@ -4,9 +4,9 @@ import datetime
 import os
 import platform
 
-from keras_gmlp import environment
-from keras_gmlp.benchmark.busyness import total_memory
 from keras_gmlp.benchmark.candidates import PRODUCT, TITLES, threads_text
+from keras_gmlp.benchmark.machine_load import total_memory
+from keras_gmlp.utils import environment
 
 PACKAGES = (
     *(
@@ -21,6 +21,7 @@ PACKAGES = (
     ),
     *("onnxruntime", "timm"),
 )
+
 EXPLANATION = """\
 From uint8 pixels in NumPy to logits in NumPy; medians of all calls, and quartiles. The candidates
 were measured in turns, in groups where memory does not hold all. *Ratio* is to the fastest on as
@@ -41,7 +42,7 @@ def to_markdown(models, rows, command):
     Returns:
         Markdown that is readable as it is, too.
     """
-    versions = environment.versions(PACKAGES)
+    versions = environment.installed_versions(PACKAGES)
     memory = total_memory()
     lines = [
         f"{environment.processor()}, {os.cpu_count()} cores"

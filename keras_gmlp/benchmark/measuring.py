@@ -10,12 +10,14 @@ import math
 import statistics
 import time
 
-from keras_gmlp.benchmark.busyness import available_memory, others_share, snapshot
 from keras_gmlp.benchmark.candidates import Candidate
-from keras_gmlp.benchmark.process import CandidateError
+from keras_gmlp.benchmark.client import CandidateError
+from keras_gmlp.benchmark.machine_load import available_memory, others_share, snapshot
 
 PAUSE = 0.02  # seconds between bursts: threads of the last one may spin for a while
+
 RESERVE = 0.5e9  # bytes of memory left to others
+
 MOST_CALLS = 200  # in a burst
 
 
@@ -43,7 +45,7 @@ class Result:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class Schedule:
     """How long to measure.
 
     Attributes:

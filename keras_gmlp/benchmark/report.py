@@ -4,8 +4,8 @@ import csv
 import dataclasses
 import statistics
 
-from keras_gmlp.benchmark.busyness import BUSY
-from keras_gmlp.files import replacing
+from keras_gmlp.benchmark.machine_load import BUSY
+from keras_gmlp.utils.files import atomic_write
 
 COLUMNS = (
     "model",
@@ -89,7 +89,7 @@ def busy(others, scatter):
 
 
 def write_csv(rows, path):
-    with replacing(path) as temporary, temporary.open("w", newline="") as file:
+    with atomic_write(path) as temporary, temporary.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         writer.writerows(rows)

@@ -12,7 +12,9 @@ import warnings
 import numpy as np
 
 BACKENDS = ("tensorflow", "jax", "torch")
+
 EIGHT_BIT = ("tflite", "tflite_int8")  # the formats that compute with integers
+
 _THREADS = (
     *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
     "TF_NUM_INTRAOP_THREADS",

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from keras_gmlp.benchmark.runtimes import load
-from keras_gmlp.errors import first_line
+from keras_gmlp.utils.errors import first_line
 
 
 def main():

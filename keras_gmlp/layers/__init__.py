@@ -10,7 +10,7 @@ from keras_gmlp.layers.external_attention import ExternalAttention, ExternalAtte
 from keras_gmlp.layers.feed_forward import FeedForwardOnlyBlock
 from keras_gmlp.layers.gmlp import GMLPBlock, SpatialGatingUnit, TinyAttention
 from keras_gmlp.layers.mixer import MixerBlock, TokenMLP
-from keras_gmlp.layers.resmlp import Affine, FoldedResMLPBlock, LayerScale, ResMLPBlock, fold
+from keras_gmlp.layers.resmlp import Affine, FoldedResMLPBlock, LayerScale, ResMLPBlock
 from keras_gmlp.layers.transformer import TransformerBlock
 
 __all__ = [
@@ -31,5 +31,4 @@ __all__ = [
     "TinyAttention",
     "TokenMLP",
     "TransformerBlock",
-    "fold",
 ]

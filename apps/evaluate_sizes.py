@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Tells how a trained model does at other image sizes, before any training there."""
+
+import argparse
+import json
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+from cli import add_backend, add_data_dir, choose_backend, guarded, import_tensorflow
+
+KINDS = ("patch", "window", "resampled", "fresh")
+EPILOG = """\
+For each size the images of the model's own data set are scaled, and four models are tested:
+  patch      patches that have grown with the image: as many tokens as before, which see what they
+             saw, and weights over tokens as they were
+  window     weights over tokens resampled on the tokens' grid, and each token made from a window
+             of pixels that has grown with the image, so that it sees what it saw before
+  resampled  weights over tokens resampled; a patch of as many pixels as before
+  fresh      weights over tokens left as they are at the start of training
+
+examples:
+  apps/evaluate_sizes.py saved_models/gmlp_n4_32-cifar10 --sizes 48 64
+  apps/evaluate_sizes.py runs/vit --sizes 40 --images 1000 --json
+
+To train on at a size: apps/train.py --weights RUN --data NAME --image-size 48 --patch-window 6,
+or --patch-size 6
+exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
+"""
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("run", metavar="RUN", help="a folder that apps/train.py made")
+    parser.add_argument(
+        "--sizes",
+        type=int,
+        nargs="+",
+        required=True,
+        metavar="PIXELS",
+        help="of the images' sides: multiples of the patch",
+    )
+    parser.add_argument("--images", type=int, metavar="N", help="of the test split; default: all")
+    add_data_dir(parser)
+    add_backend(parser)
+    parser.add_argument("--json", action="store_true", help="print the accuracies as JSON")
+    options = parser.parse_args(arguments)
+    if min(options.sizes) < 1:
+        parser.error(f"--sizes must be at least 1; received {min(options.sizes)}")
+    if options.images is not None and options.images < 1:
+        parser.error(f"--images must be at least 1; received {options.images}")
+    choose_backend(options)
+    return options
+
+
+def main(arguments=None):
+    options = parse(arguments)
+    return guarded("evaluate_sizes", lambda: run(options))
+
+
+def run(options):
+    rows = list(measure(options))
+    if options.json:
+        print(json.dumps(rows))
+    return 0
+
+
+def measure(options):
+    """Rows of accuracies, printed as they come."""
+    import_tensorflow()
+    from keras_gmlp import data
+    from keras_gmlp.utils.files import read_json
+    from keras_gmlp.weights import pretrained
+
+    source = pretrained.load(options.run)
+    name = read_json(Path(options.run) / "recipe.json", {}).get("data")
+    if name is None:
+        raise ValueError(f"{options.run}: no recipe.json tells its data; give a run's folder.")
+    height, own, channels = source.model.input_shape[1:]
+    if height != own:
+        raise ValueError(f"{options.run}: takes images of {height}x{own}; expected square ones.")
+    sizes = list(dict.fromkeys([own, *options.sizes]))  # each once
+    # All of them before the first is measured, so that a wrong size is told at once.
+    adapted = {size: source.adapt(input_shape=(size, size, channels)) for size in sizes}
+    if not options.json:
+        print("pixels" + "".join(f"{kind:>11}" for kind in KINDS))
+    for size in sizes:
+        dataset = data.load(name, (size, size), options.data_dir, channels)
+        row = measure_at(size, source, *adapted[size], dataset, options.images or -1)
+        if not options.json:
+            shown = (f"{100 * row[key]:.2f} %" if key in row else "-" for key in KINDS)
+            print(f"{size:6}" + "".join(f"{text:>11}" for text in shown), flush=True)
+        yield row
+
+
+def measure_at(size, source, model, transfer, dataset, images):
+    """The accuracies at one size, by kind, of `source` and of what became of it there."""
+    import keras
+
+    from keras_gmlp.layers import PatchEmbedding
+    from keras_gmlp.models.structure import find_stem
+    from keras_gmlp.training import train
+
+    def accuracy(model):
+        return train.evaluate(model, dataset, samples=images)[1]
+
+    if tuple(dataset.labels) != source.labels:
+        raise ValueError(f"{source.origin}: the model's classes are not those of {dataset.name}.")
+    row = {"pixels": size, "resampled": accuracy(model)}
+    stem = find_stem(source.model, PatchEmbedding)
+    growth = Fraction(size, source.model.input_shape[1])
+    patch = scaled_patch(stem, growth) if stem else None
+    if patch:
+        larger, _ = source.adapt(input_shape=dataset.image_shape, patch_size=patch)
+        row |= {"patch_size": patch, "patch": accuracy(larger)}
+    window = scaled_window(stem, growth) if stem else None
+    if window:
+        wider, _ = source.adapt(input_shape=dataset.image_shape, patch_window=window)
+        row |= {"patch_window": window, "window": accuracy(wider)}
+    if transfer.resized:
+        keras.utils.set_random_seed(0)
+        at_start = keras.models.clone_model(model).get_weights()
+        for weight, value in zip(model.weights, at_start, strict=True):
+            if weight.path in transfer.resized:
+                weight.assign(value)
+        row["fresh"] = accuracy(model)
+    return row
+
+
+def scaled_patch(stem, growth):
+    """The patch that has grown with the image, or `None` where none of whole pixels has."""
+    patch = stem.patch_size * growth
+    if stem.window > stem.patch_size or growth == 1 or patch.denominator > 1:
+        return None
+    return int(patch)
+
+
+def scaled_window(stem, growth):
+    """The window that has grown with the image, or `None` where it would not overlap more."""
+    more = stem.window * growth - stem.patch_size
+    window = stem.patch_size + 2 * round(more / 2)
+    return window if window > stem.window else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,12 @@
+"""What a trained model learned, as arrays and as pictures."""
+
+import lazy_loader
+
+# Names load on first use (SPEC 1): a device with the LiteRT runtime alone imports no Keras.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "plots": ["draw_attention", "draw_confusion", "draw_mistakes", "draw_spatial_filters"],
+        "tokens": ["attention_maps", "confusion", "spatial_filters"],
+    },
+)

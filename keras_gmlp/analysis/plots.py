@@ -1,0 +1,179 @@
+"""Pictures of a trained model: its filters, what it attends to, where it errs."""
+
+import numpy as np
+
+from keras_gmlp.analysis.tokens import (
+    attention_maps,
+    confusion,
+    filters_make_tokens,
+    spatial_filters,
+)
+from keras_gmlp.utils.files import atomic_write
+
+
+def draw_spatial_filters(model, path, tokens=None):
+    """Each block's weights over tokens, laid out as they lie in the image (gMLP, figure 3).
+
+    Blue adds, red takes away, white is nothing; each row has its own scale. Where a filter makes a
+    token, a square marks that token's place.
+
+    Args:
+        model: with blocks that mix tokens by a matrix; see `interpretation.spatial_filters`.
+        path: of the PNG.
+        tokens: indices of the filters to draw; defaults to eight, spread over the image.
+
+    Raises:
+        ValueError: the model has no such block, or no such token.
+    """
+    filters = spatial_filters(model)
+    rows, width = next(iter(filters.values())).shape[1:]
+    count = min(map(len, filters.values()))
+    if tokens and not all(0 <= token < count for token in tokens):
+        raise ValueError(f"tokens must be in [0, {count}); received {list(tokens)}.")
+    columns = len(tokens) if tokens else min(8, count)
+    figure, grid = _figure(len(filters), columns, "weights over the image's tokens")
+    for axes, (name, block) in zip(grid, filters.items(), strict=True):
+        makes_tokens = filters_make_tokens(model.get_layer(name))
+        chosen = tokens or _spread(len(block), rows, width, columns, makes_tokens)
+        limit = np.abs(block[chosen]).max() or 1.0
+        for i, (ax, index) in enumerate(zip(axes, chosen, strict=True)):
+            picture = ax.imshow(block[index], cmap="RdBu", vmin=-limit, vmax=limit)
+            if makes_tokens:
+                y, x = divmod(index, width)
+                ax.add_patch(_square(x, y))
+            if not i:
+                ax.set_ylabel(name)
+        figure.colorbar(picture, ax=list(axes), shrink=0.8, pad=0.01)
+    _save(figure, path)
+
+
+def draw_attention(model, image, path, title=""):
+    """What each block with attention looks at, laid over the image; brighter is more.
+
+    Args:
+        model: an aMLP or a ViT; see `interpretation.attention_maps`.
+        image: uint8 `(height, width, channels)`, of the model's size.
+        path: of the PNG.
+        title: above the picture.
+
+    Raises:
+        ValueError: the model has no attention.
+    """
+    maps = attention_maps(model, image)
+    columns = min(4, 1 + len(maps))
+    rows = -(-(1 + len(maps)) // columns)
+    figure, grid = _figure(rows, columns, title, size=2.4)
+    cells = list(grid.flat)
+    height, width = image.shape[:2]
+    cells[0].imshow(image.squeeze(), cmap="gray" if image.shape[-1] == 1 else None)
+    cells[0].set_title("the image", fontsize=9)
+    for ax, (name, looks) in zip(cells[1:], maps.items(), strict=False):
+        ax.imshow(image.mean(axis=-1), cmap="gray", vmin=0, vmax=255)
+        shown = ax.imshow(
+            looks * looks.size,
+            cmap="inferno",
+            alpha=0.6,
+            extent=(-0.5, width - 0.5, height - 0.5, -0.5),
+            vmin=0,
+        )
+        ax.set_title(name, fontsize=9)
+        figure.colorbar(shown, ax=ax, shrink=0.8, label="times the even share")
+    for ax in cells[1 + len(maps) :]:
+        ax.set_axis_off()
+    _save(figure, path)
+
+
+def draw_confusion(labels, predictions, names, path):
+    """How often each class is taken for each other, in percent of the true class.
+
+    Args:
+        labels, predictions: class indices, `(samples,)`.
+        names: of the classes.
+        path: of the PNG.
+    """
+    from matplotlib.figure import Figure  # without pyplot: no display, no global state
+
+    counts = confusion(labels, predictions, len(names))
+    shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    legible = len(names) <= 50
+    size = 2.5 + 0.5 * min(len(names), 20)
+    figure = Figure(figsize=(size + 1, size), layout="constrained", facecolor="white")
+    axes = figure.subplots()
+    shown = axes.imshow(shares, cmap="Blues", vmin=0, vmax=100)
+    if legible:
+        axes.set_xticks(range(len(names)), names, rotation=45 if len(names) <= 20 else 90)
+        axes.set_yticks(range(len(names)), names)
+    axes.set(xlabel="the model says", ylabel="the image shows")
+    if len(names) <= 20:
+        for (row, column), share in np.ndenumerate(shares):
+            colour = "white" if share > 50 else "black"
+            text = f"{share:.1f}" if share else ""
+            axes.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
+    accuracy = 100 * np.mean(np.asarray(labels) == predictions)
+    axes.set_title(f"{len(labels):,} images, {accuracy:.2f} % right", fontsize=10)
+    figure.colorbar(shown, ax=axes, label="% of the class", shrink=0.8)
+    _save(figure, path)
+
+
+def draw_mistakes(images, labels, logits, names, path, count=24):
+    """The images that the model is most sure about and wrong.
+
+    Args:
+        images: uint8 `(samples, height, width, channels)`.
+        labels: class indices, `(samples,)`.
+        logits: `(samples, classes)`.
+        names: of the classes.
+        path: of the PNG.
+        count: images drawn, at most.
+    """
+    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    confidence = (exponentials / exponentials.sum(axis=-1, keepdims=True)).max(axis=-1)
+    said = logits.argmax(axis=-1)
+    wrong = np.flatnonzero(said != labels)
+    worst = wrong[np.argsort(-confidence[wrong], kind="stable")][:count]
+    columns = min(8, max(1, len(worst)))
+    rows = max(1, -(-len(worst) // columns))
+    title = f"surest mistakes, of {len(wrong):,} among {len(labels):,}"
+    figure, grid = _figure(rows, columns, title, size=1.7)
+    for ax in grid.flat:
+        ax.set_axis_off()
+    for ax, i in zip(grid.flat, worst, strict=False):
+        ax.imshow(images[i].squeeze(), cmap="gray" if images.shape[-1] == 1 else None)
+        text = f"{names[labels[i]]}\n→ {names[said[i]]} {100 * confidence[i]:.0f} %"
+        ax.set_title(text, fontsize=8)
+    _save(figure, path)
+
+
+def _spread(filters, rows, width, count, over_image):
+    """Indices spread over the image where there is a filter for each token, else over the list."""
+    if not over_image:
+        return np.linspace(0, filters - 1, count).round().astype(int)
+    ys = np.linspace(0, rows - 1, count).round().astype(int)
+    # Up and down over the rows, so that the places do not lie on one diagonal.
+    xs = np.linspace(0, width - 1, count).round().astype(int)
+    return [int(y) * width + int(x) for y, x in zip(ys, np.roll(xs, count // 3), strict=True)]
+
+
+def _square(x, y):
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor="black", linewidth=1.2)
+
+
+def _figure(rows, columns, title, size=1.3):
+    from matplotlib.figure import Figure  # without pyplot: no display, no global state
+
+    figure = Figure(
+        figsize=(size * columns + 1, size * rows + 0.6), layout="constrained", facecolor="white"
+    )
+    figure.suptitle(title, fontsize=10)
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for ax in grid.flat:
+        ax.set_xticks([])
+        ax.set_yticks([])
+    return figure, grid
+
+
+def _save(figure, path):
+    with atomic_write(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)

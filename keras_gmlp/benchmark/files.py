@@ -1,0 +1,176 @@
+"""The files of a model to measure; what is missing is made in a process of its own.
+
+So the memory that conversion takes is free again before anything is measured, and a converter that
+crashes takes nothing with it.
+"""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp import inference
+from keras_gmlp.card import read_card
+from keras_gmlp.comparison.flops import count_flops, random_model
+from keras_gmlp.export.formats import FORMATS, export
+from keras_gmlp.models import presets
+from keras_gmlp.models.families import MLPMixer, ResMLP, ViT, gMLP
+from keras_gmlp.models.precision import in_float32
+from keras_gmlp.training.run_directory import model_path
+from keras_gmlp.utils.errors import first_line, why_ended
+from keras_gmlp.utils.files import read_json
+from keras_gmlp.weights.names import ARCHITECTURES
+
+_IN_TIMM = (gMLP, MLPMixer, ResMLP, ViT)  # at 224 pixels
+
+CALIBRATION = 4  # images
+
+
+@dataclasses.dataclass
+class Model:
+    """A model and its files.
+
+    Attributes:
+        name: of the table.
+        keras: path of its `.keras` file.
+        shape: `(height, width, channels)` of an image.
+        classes: their number.
+        parameters: their number.
+        flops: of one image, `None` where they could not be counted.
+        architecture: its name in timm, `None` where timm has none.
+        files: path of each export.
+        errors: why an export is missing.
+    """
+
+    name: str
+    keras: Path
+    shape: tuple[int, int, int]
+    classes: int
+    parameters: int
+    flops: int | None
+    architecture: str | None
+    files: dict = dataclasses.field(default_factory=dict)
+    errors: dict = dataclasses.field(default_factory=dict)
+
+
+def check(source):
+    """Raises a `ValueError` unless the source is a run's folder or a preset's name. One line."""
+    if Path(source).is_dir():
+        model_path(source)
+        return
+    try:
+        presets.lookup(source)
+    except ValueError as error:
+        raise ValueError(f"{source}: no such folder. {error}") from None
+
+
+def prepare(source, scratch, formats=tuple(FORMATS)):
+    """The model of a run's folder or of a preset, with random weights, and its exports.
+
+    Args:
+        source: see `check`.
+        scratch: a folder for what the source lacks.
+        formats: keys of `export.FORMATS`.
+
+    Returns:
+        A `Model`.
+
+    Raises:
+        ValueError: the source cannot be loaded. One line.
+    """
+    model, waiting = None, list(formats)
+    while model is None or waiting:
+        lines, reason = _in_process(source, scratch, waiting)
+        if not lines:
+            raise ValueError(f"{source}: {reason}")
+        facts, *exports = lines
+        model = model or Model(**facts)
+        for line in exports:
+            waiting.remove(line["format"])
+            if "error" in line:
+                model.errors[line["format"]] = line["error"]
+            else:
+                model.files[line["format"]] = Path(line["path"])
+        if waiting:  # the process ended at the first of those
+            model.errors[waiting.pop(0)] = f"exporting: {reason}"
+    return model
+
+
+def _in_process(source, scratch, formats):
+    """What `_main` printed, and why it ended too early or `None`."""
+    command = [sys.executable, "-m", "keras_gmlp.benchmark.files", source, scratch, *formats]
+    result = subprocess.run(
+        list(map(str, command)),
+        env={**os.environ, "KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "2"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+    return lines, why_ended(result.returncode, result.stderr) if result.returncode else None
+
+
+def timm_architecture(preset):
+    """The name in timm of a preset's architecture, or `None`."""
+    if preset not in presets.PRESETS or not preset.endswith("_224"):
+        return None
+    theirs = {ours: name for name, ours in ARCHITECTURES.items()}
+    family, _ = presets.lookup(preset)
+    return theirs.get(preset, preset) if family in _IN_TIMM else None
+
+
+def _main(source, scratch, *formats):
+    """Prints the facts of a `Model` as JSON, then a line for each format."""
+    scratch = Path(scratch)
+    run = Path(source) if Path(source).is_dir() else None
+    if run:
+        path = run / "model.keras"
+        model = in_float32(inference.load(path).model)
+        recipe, metrics = (read_json(run / f"{n}.json", {}) for n in ("recipe", "metrics"))
+        preset = recipe.get("preset") or read_card(path).get("preset") or model.name
+    else:
+        path, preset, metrics = scratch / "model.keras", source, {}
+        model = random_model(preset)
+        model.save(path)
+    facts = {
+        "name": run.resolve().name if run else preset,
+        "keras": str(path),
+        "shape": model.input_shape[1:],
+        "classes": model.output_shape[-1],
+        "parameters": model.count_params(),
+        "flops": metrics.get("flops") or _flops(path),
+        "architecture": timm_architecture(preset),
+    }
+    print(json.dumps(facts), flush=True)
+    for name in formats:
+        print(json.dumps({"format": name, **_export(name, model, run, scratch)}), flush=True)
+
+
+def _flops(path):
+    try:
+        return count_flops(path)
+    except ValueError:  # the report does without
+        return None
+
+
+def _export(name, model, run, scratch):
+    if run and (run / FORMATS[name]).exists():
+        return {"path": str(run / FORMATS[name])}
+    # Noise: which ranges the integers have makes no difference to their speed.
+    shape = (CALIBRATION, *model.input_shape[1:])
+    noise = np.random.default_rng(0).integers(0, 256, shape, "uint8")
+    try:
+        return {"path": str(export(model, scratch, [name], calibration=noise)[name])}
+    except (ValueError, RuntimeError, ImportError) as error:
+        return {"error": first_line(error)}
+
+
+if __name__ == "__main__":
+    try:
+        _main(*sys.argv[1:])
+    except (ValueError, OSError) as error:
+        sys.exit(first_line(error))

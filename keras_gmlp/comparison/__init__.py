@@ -1,0 +1,12 @@
+"""Sweeps over presets, seeds and shares of the training set: runs, table, charts."""
+
+import lazy_loader
+
+# Names load on first use (SPEC 1): a device with the LiteRT runtime alone imports no Keras.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "results": ["SweepRun", "plan_runs", "summarize", "write_results"],
+        "sweep": ["Sweep"],
+    },
+)

@@ -1,0 +1,217 @@
+"""Charts of a comparison: one colour for each preset, light paper, labels at the points."""
+
+import statistics
+from pathlib import Path
+
+from keras_gmlp.comparison.results import summarize
+from keras_gmlp.utils.files import atomic_write
+
+COSTS = {
+    "parameters": ("parameters (millions)", 1e-6),
+    "flops": ("FLOPs an image (millions)", 1e-6),
+    "latency_ms": ("latency of one image, 8-bit TFLite on one thread (ms)", 1),
+}
+
+CHARTS = ("epochs.png", "costs.png", "fractions.png")
+
+
+def draw_comparison(runs, rows, directory):
+    """Draws what the runs allow: accuracy over epochs, over costs, over training images.
+
+    Args:
+        runs: complete `comparison.Run`s.
+        rows: the table's rows, see `comparison.write_results`.
+        directory: where to.
+
+    Returns:
+        The paths of the PNGs.
+    """
+    directory = Path(directory)
+    colours = _colours(list(dict.fromkeys(run.preset for run in runs)))
+    summary = summarize(rows)
+    whole = [line for line in summary if line["fraction"] == 1]
+    paths = []
+    if whole:
+        full = [run for run in runs if run.fraction == 1]
+        paths.append(draw_epochs(full, colours, directory / "epochs.png"))
+        paths.append(draw_costs(whole, colours, directory / "costs.png"))
+    of_preset = [line["preset"] for line in summary]
+    if any(of_preset.count(preset) > 1 for preset in of_preset):
+        paths.append(draw_fractions(summary, colours, directory / "fractions.png"))
+    for name in CHARTS:  # of other runs, which the table does not hold any more
+        if directory / name not in paths:
+            (directory / name).unlink(missing_ok=True)
+    return paths
+
+
+def draw_epochs(runs, colours, path):
+    """Test accuracy over epochs: the mean over seeds, and a band from the worst to the best."""
+    figure, (axes,) = _figure()
+    ends = []
+    for preset, colour in colours.items():
+        histories = [h for run in runs if run.preset == preset and (h := run.history())]
+        if not histories:  # a run's folder may have lost its own
+            continue
+        columns = [
+            [100 * float(h[i]["val_accuracy"]) for h in histories]
+            for i in range(min(map(len, histories)))
+        ]
+        epochs = range(1, len(columns) + 1)
+        means = [statistics.mean(column) for column in columns]
+        axes.plot(epochs, means, color=colour, marker=".")
+        if len(histories) > 1:
+            low, high = [min(c) for c in columns], [max(c) for c in columns]
+            axes.fill_between(epochs, low, high, color=colour, alpha=0.15, linewidth=0)
+        ends.append((len(columns), means[-1], preset, colour))
+    _label_ends(axes, ends)
+    axes.set(xlabel="epoch", ylabel="test accuracy (%)", title=_seeds("band: worst to best", runs))
+    return _save(figure, path)
+
+
+def draw_costs(summary, colours, path):
+    """Test accuracy over parameters, FLOPs and latency; a line through what nothing beats."""
+    known = [name for name in COSTS if all(name in line for line in summary)]
+    figure, all_axes = _figure(columns=len(known))
+    for axes, name in zip(all_axes, known, strict=True):
+        label, unit = COSTS[name]
+        points = [(unit * s[name], 100 * s["test_accuracy"], s) for s in summary]
+        for x, y, line in points:
+            spread = 100 * (line["spread"] or 0)
+            axes.errorbar(x, y, yerr=spread or None, fmt="o", color=colours[line["preset"]])
+        front = pareto(points)
+        xs, ys = [x for x, _, _ in front], [y for _, y, _ in front]
+        axes.plot(xs, ys, "--", color="0.6", zorder=0, label="nothing is better and cheaper")
+        if len(front) > 1:  # one point is no line
+            axes.legend(loc="best", frameon=False, fontsize=8)
+        axes.set(xlabel=label, ylabel="test accuracy (%), ± standard deviation over seeds")
+        axes.margins(x=0.25, y=0.1)
+        _label_points(axes, points, colours)
+    return _save(figure, path)
+
+
+def pareto(points):
+    """Of (cost, accuracy, ...) those that no other beats in both, by cost."""
+    front = []
+    for point in sorted(points, key=lambda p: (p[0], -p[1])):
+        if not front or point[1] > front[-1][1]:
+            front.append(point)
+    return front
+
+
+def draw_fractions(summary, colours, path):
+    """Test accuracy over the share of the training images."""
+    figure, (axes,) = _figure()
+    ends = []
+    for preset, colour in colours.items():
+        lines = sorted((s for s in summary if s["preset"] == preset), key=lambda s: s["fraction"])
+        if len(lines) < 2:
+            continue
+        shares = [100 * s["fraction"] for s in lines]
+        accuracies = [100 * s["test_accuracy"] for s in lines]
+        spreads = [100 * (s["spread"] or 0) for s in lines]
+        axes.errorbar(shares, accuracies, yerr=spreads, color=colour, marker="o", capsize=2)
+        ends.append((shares[-1], accuracies[-1], preset, colour))
+    axes.set_xscale("log")
+    ticks = sorted({100 * s["fraction"] for s in summary})
+    axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    axes.minorticks_off()
+    _label_ends(axes, ends)
+    axes.set(
+        xlabel="training images (% of the set)",
+        ylabel="test accuracy (%), ± standard deviation over seeds",
+    )
+    return _save(figure, path)
+
+
+def _seeds(text, runs):
+    """The text, where any preset has several seeds."""
+    return text if len({run.seed for run in runs}) > 1 else ""
+
+
+def _figure(columns=1):
+    from matplotlib.figure import Figure  # without pyplot: no display, no global state
+
+    width = 9 if columns == 1 else 6 * columns
+    figure = Figure(figsize=(width, 5.5), layout="constrained", facecolor="white")
+    all_axes = figure.subplots(1, columns, squeeze=False)[0]
+    for axes in all_axes:
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, all_axes
+
+
+def _colours(presets):
+    """A colour for each; all families beside one another need more than matplotlib's ten."""
+    import matplotlib as mpl
+
+    dark = ("black", "navy", "darkgreen", "maroon", "indigo", "darkslategrey")
+    palette = [*mpl.colormaps["tab10"].colors, *dark]
+    return {preset: palette[i % len(palette)] for i, preset in enumerate(presets)}
+
+
+def _label_ends(axes, ends):
+    """Names and values at the ends of lines, `(x, y, text, colour)`."""
+    axes.margins(x=0.02)
+    _label(axes, [(x, y, f"{text} {y:.1f}", colour) for x, y, text, colour in ends])
+
+
+def _label_points(axes, points, colours):
+    labels = []
+    for x, y, line in points:
+        name = line["preset"].removesuffix("_n4_32").removesuffix("_32")
+        labels.append((x, y, name, colours[line["preset"]]))
+    _label(axes, labels)
+
+
+def _label(axes, labels):
+    """Texts to the right of their points, with threads to them, spread where they would overlap.
+
+    Args:
+        axes: with their limits.
+        labels: `(x, y, text, colour)` of each.
+    """
+    axes.figure.draw_without_rendering()  # lays the axes out: where a point is follows from that
+    labels = sorted(labels, key=lambda label: label[1])
+    places = axes.transData.transform([label[:2] for label in labels]) * 72 / axes.figure.dpi
+    heights = _spread(places, [5 * len(label[2]) for label in labels], 10)
+    for (x, y, text, colour), (_, here), there in zip(labels, places, heights, strict=True):
+        axes.annotate(
+            text,
+            (x, y),
+            (16, there - here),
+            textcoords="offset points",
+            va="center",
+            color=colour,
+            fontsize=8,
+            arrowprops={"arrowstyle": "-", "relpos": (0, 0.5), "color": colour, "linewidth": 0.5},
+        )
+
+
+def _spread(places, widths, height):
+    """Heights, about those of the places, at which texts that begin there do not overlap.
+
+    Args:
+        places: `(x, y)` of each, the lowest first.
+        widths, height: of the texts.
+    """
+    found = [y for _, y in places]
+    pairs = [
+        (low, high)
+        for high in range(len(places))
+        for low in range(high)
+        if places[low][0] < places[high][0] + widths[high]
+        and places[high][0] < places[low][0] + widths[low]
+    ]
+    for _ in range(500):  # each pair that is too close moves apart, until none is
+        for low, high in pairs:
+            missing = height - (found[high] - found[low])
+            if missing > 0.1:
+                found[low] -= missing / 2
+                found[high] += missing / 2
+    return found
+
+
+def _save(figure, path):
+    with atomic_write(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
+    return path

@@ -1,0 +1,278 @@
+"""A sweep: presets x seeds x fractions of the training set under one recipe, and its table.
+
+Each run is a folder of its own, which `training.train` fills and resumes; the table is made from
+the folders, so that a sweep that was killed goes on where it was and has each run once.
+"""
+
+import csv
+import dataclasses
+import statistics
+from pathlib import Path
+
+from keras_gmlp.training.recipes import describe, differences
+from keras_gmlp.training.run_directory import has_progress
+from keras_gmlp.utils.environment import accelerators
+from keras_gmlp.utils.files import atomic_write, read_json
+
+FAILURE = "failed.txt"  # in a run's folder: one line that says why
+
+COLUMNS = (
+    "preset",
+    "seed",
+    "fraction",
+    "status",
+    "test_accuracy",
+    "train_accuracy",
+    "parameters",
+    "flops",
+    "latency_ms",
+    "epochs",
+    "seconds",
+    "images_per_second",
+    "data",
+    "recipe",
+    "backend",
+    "processor",
+    "versions",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepRun:
+    """One training run of a sweep, in a folder of its own under `root`."""
+
+    preset: str
+    seed: int
+    fraction: float
+    root: Path
+
+    @property
+    def directory(self):
+        part = "" if self.fraction == 1 else f"-{self.fraction:g}"
+        return Path(self.root) / f"{self.preset}{part}-seed{self.seed}"
+
+    @property
+    def name(self):
+        return self.directory.name
+
+    @property
+    def complete(self):
+        return (self.directory / "metrics.json").exists()
+
+    @property
+    def begun(self):
+        """Whether an epoch of it is done, so that it goes on with its own settings alone."""
+        return has_progress(self.directory)
+
+    @property
+    def failed(self):
+        return not self.complete and (self.directory / FAILURE).exists()
+
+    def fail(self, reason):
+        """Records why the run failed."""
+        with atomic_write(self.directory / FAILURE) as temporary:
+            temporary.write_text(" ".join(reason.split()) + "\n")
+
+    def forget_failure(self):
+        (self.directory / FAILURE).unlink(missing_ok=True)
+
+    def differences(self, settings):
+        """What the run's recipe.json says otherwise than the settings, as phrases."""
+        found = read_json(self.directory / "recipe.json", {})
+        own = {"backend": found["environment"]["backend"]} if "environment" in found else {}
+        own |= {"image_size": found["image_shape"][:2]} if "image_shape" in found else {}
+        return differences({**found, **own}, settings)
+
+    def history(self):
+        """Rows of history.csv, dicts; none before the first epoch."""
+        path = self.directory / "history.csv"
+        if not path.exists():
+            return []
+        with path.open(newline="") as file:
+            return list(csv.DictReader(file))
+
+    def row(self, costs=None):
+        """The run's row of the table, a dict with `COLUMNS` as keys."""
+        recipe = read_json(self.directory / "recipe.json", {})
+        metrics = read_json(self.directory / "metrics.json", {})
+        environment = recipe.get("environment", {})
+        found = {
+            **{name: metrics[name] for name in COLUMNS if name in metrics},
+            "data": recipe.get("data", ""),
+            "recipe": describe(recipe),
+            "backend": environment.get("backend"),
+            "processor": _trained_on(environment),
+            **(costs or {}).get(self.preset, {}),
+            "preset": self.preset,
+            "seed": self.seed,
+            "fraction": self.fraction,
+            "status": self._status(),
+            "versions": " ".join(f"{k}={v}" for k, v in environment.get("versions", {}).items()),
+        }
+        return {name: found.get(name, "") for name in COLUMNS}
+
+    def _status(self):
+        if self.complete:
+            return "complete"
+        if self.failed:
+            return "failed: " + (self.directory / FAILURE).read_text().strip()
+        return f"{len(self.history())} epochs so far"
+
+
+def _trained_on(environment):
+    """The accelerators, or the processor where there is none."""
+    found = accelerators(environment.get("devices", []))
+    return ", ".join(found) or environment.get("processor")
+
+
+def plan_runs(presets, seeds, fractions, root):
+    """All runs of a sweep, the first seed and the whole training set first."""
+    return [
+        SweepRun(preset, seed, fraction, Path(root))
+        for seed in seeds
+        for fraction in sorted(fractions, reverse=True)
+        for preset in presets
+    ]
+
+
+def write_results(runs, path, costs=None):
+    """Writes the table, one row a run, as CSV; returns its rows.
+
+    Args:
+        runs: the sweep's.
+        path: of the CSV.
+        costs: for each preset a dict with `flops` and `latency_ms`, where they are known.
+    """
+    rows = [run.row(costs) for run in runs]
+    with atomic_write(path) as temporary, temporary.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+    return rows
+
+
+def find_left_out(path, rows):
+    """Names of the complete runs that a table written before holds and these rows do not.
+
+    Args:
+        path: of its CSV, which may be missing.
+        rows: see `write_results`.
+    """
+    if not Path(path).exists():
+        return []
+    key = ("preset", "seed", "fraction")
+    here = {tuple(str(row[name]) for name in key) for row in rows}
+    with open(path, newline="") as file:
+        before = [row for row in csv.DictReader(file) if row.get("status") == "complete"]
+    return [
+        SweepRun(row["preset"], int(row["seed"]), float(row["fraction"]), ".").name
+        for row in before
+        if tuple(row[name] for name in key) not in here
+    ]
+
+
+def summarize(rows):
+    """Complete rows, gathered over their seeds, the most accurate first.
+
+    Returns:
+        Dicts with the preset, the fraction, the number of seeds, and each figure's mean over the
+        seeds; `spread` is the standard deviation of the test accuracy (`None` for one seed).
+    """
+    groups = {}
+    for row in rows:
+        if row["status"] == "complete":
+            groups.setdefault((row["preset"], row["fraction"]), []).append(row)
+    summary = []
+    for (preset, fraction), group in groups.items():
+        accuracies = [row["test_accuracy"] for row in group]
+        means = {
+            name: statistics.mean(values)
+            for name in COLUMNS
+            if (values := [r[name] for r in group if isinstance(r[name], int | float)])
+        }
+        spread = statistics.stdev(accuracies) if len(group) > 1 else None
+        summary.append(
+            {**means, "preset": preset, "fraction": fraction, "seeds": len(group), "spread": spread}
+        )
+    return sorted(summary, key=lambda s: (-s["fraction"], -s["test_accuracy"]))
+
+
+def to_markdown(rows, command, processor):
+    """The table for people: one line for each preset and fraction, then what failed.
+
+    Args:
+        rows: see `write_results`.
+        command: that made it.
+        processor: that the latencies were measured on.
+    """
+    summary = summarize(rows)
+    circumstances = dict.fromkeys(
+        f"{row['data']}, recipe `{row['recipe']}`, Keras on {row['backend']}, {row['processor']} "
+        f"({row['versions']})."
+        for row in rows
+        if row["status"] == "complete"
+    )
+    lines = [
+        *circumstances,
+        "",
+        f"Made by `{command}`.",
+        "",
+        "Images/s are of training, beside whatever else the machine did; ms an image are of the "
+        f"8-bit TFLite files on one thread of {processor}, measured in turns.",
+        "",
+        "| preset | data | seeds | test accuracy | on training images | parameters | MFLOPs "
+        "| ms an image | epochs | images/s |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for line in summary:
+        spread = "" if line["spread"] is None else f" ± {100 * line['spread']:.2f}"
+        cells = (
+            f"`{line['preset']}`",
+            f"{100 * line['fraction']:g} %",
+            str(line["seeds"]),
+            f"{100 * line['test_accuracy']:.2f}{spread} %",
+            f"{100 * line['train_accuracy']:.2f} %" if "train_accuracy" in line else "",
+            f"{line['parameters']:,.0f}",
+            f"{line['flops'] / 1e6:.0f}" if "flops" in line else "",
+            f"{line['latency_ms']:.2f}" if "latency_ms" in line else "",
+            f"{line['epochs']:g}",
+            f"{line['images_per_second']:.0f}" if "images_per_second" in line else "",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    unfinished = [row for row in rows if row["status"] != "complete"]
+    if unfinished:
+        lines += ["", "Not in the table:", ""]
+        lines += [
+            f"- `{row['preset']}`, seed {row['seed']}, {100 * row['fraction']:g} %: {row['status']}"
+            for row in unfinished
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def exports_to_markdown(runs):
+    """What exporting cost: a line for each form of each run that `apps/export.py` has checked."""
+    lines = []
+    for run in runs:
+        exports = read_json(run.directory / "metrics.json", {}).get("exports", {})
+        keras = exports.pop("keras", {}).get("accuracy")
+        for name, found in exports.items():
+            cells = (
+                f"`{run.name}`",
+                f"`{name}`",
+                f"{100 * found['accuracy']:.2f} %",
+                f"{100 * (found['accuracy'] - keras):+.2f}",
+                f"{100 * found['top1_agreement']:.2f} %",
+                f"{found['megabytes']:.2f}",
+                f"{found['latency_ms']:.2f}" if "latency_ms" in found else "",
+            )
+            lines.append(f"| {' | '.join(cells)} |")
+    if not lines:
+        return ""
+    head = [
+        "",
+        "Exports, on all test images: accuracy, points above Keras, the same class as Keras.",
+        "",
+        "| run | format | accuracy | points | same class | MB | ms an image |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    return "\n".join([*head, *lines]) + "\n"

@@ -1,0 +1,14 @@
+"""Data sets of images and the batches made from them."""
+
+import lazy_loader
+
+# Names load on first use (SPEC 1): a device with the LiteRT runtime alone imports no Keras.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "augmentation": ["Augmentation"],
+        "batches": ["arrays", "evaluation_batches", "training_batches"],
+        "datasets": ["load"],
+        "image_data": ["ImageData", "take_fraction"],
+    },
+)

@@ -1,0 +1,105 @@
+"""Where images come from: the bundled digits, folders of images, TensorFlow Datasets."""
+
+import dataclasses
+import os
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.data.folder import load_folder
+from keras_gmlp.data.image_data import ImageData, resize_to_cover
+
+
+def canonical_name(name):
+    """The `name` of the `ImageData` that `load(name)` gives: a folder's without a last slash."""
+    if not str(name):  # an unset variable of a shell, not the folder one is in
+        raise ValueError("'': an empty name; expected a data set's, or a folder of class folders.")
+    path = Path(os.path.expanduser(name))
+    return str(path) if path.is_dir() and name != "digits" else str(name)
+
+
+def check_path(name):
+    """Raises a ValueError where a name can only be a path, and none of a folder that is there."""
+    path = Path(os.path.expanduser(name))
+    if path.is_file() and (path.suffix or path.parent != Path()):  # no data set's name
+        raise ValueError(
+            f"{name}: a file; expected a data set's name, or a folder of class folders."
+        )
+    is_path = str(name).startswith((".", "/", "~")) or str(name).endswith("/") or "\\" in str(name)
+    if is_path and not path.is_dir():
+        raise ValueError(f"{name}: no such folder.")
+
+
+def load(name, image_size=None, data_dir=None, channels=None):
+    """Opens a data set.
+
+    Args:
+        name: `"digits"` (scikit-learn's handwritten digits, bundled), a folder, or the name of an
+            image-classification set of TensorFlow Datasets, for example `"cifar10"`. A folder
+            holds one folder of images for each class, or `train` and `test` (or `val`) folders
+            that do; without them, every fifth image of each class is held out as test data.
+        image_size: `(height, width)` that all images are resized to (scaled to cover it, centre
+            cropped). Defaults to the size of the set's images, or to 224 where they vary.
+        data_dir: where TFDS keeps its sets. Defaults to TFDS' own, `$TFDS_DATA_DIR`.
+        channels: 3 for colour, of which grey images get three equal parts, or 1 for grey. Defaults
+            to the set's own; pictures of folders are read in colour.
+
+    Returns:
+        An `ImageData`.
+
+    Raises:
+        ValueError: no such set or folder, or one without images and classes.
+    """
+    return _with_channels(_open(name, image_size, data_dir), channels)
+
+
+def _open(name, image_size, data_dir):
+    if name == "digits":
+        return _digits(image_size)
+    path = Path(os.path.expanduser(name))
+    if path.is_dir():
+        return load_folder(path, image_size or (224, 224))
+    check_path(name)
+    from keras_gmlp.data import tfds  # it makes an ImageData, which stands above
+
+    return tfds.load_tfds(str(name), image_size, data_dir)
+
+
+def _with_channels(data, channels):
+    if channels in (None, data.image_shape[-1]):
+        return data
+    if channels not in (1, 3):
+        raise ValueError(f"channels must be 1 or 3; received {channels!r}.")
+    import tensorflow as tf
+
+    def grey(image):  # as Pillow weighs them, in whole numbers
+        parts = tf.cast(image, tf.int32) * [19595, 38470, 7471]
+        return tf.cast((tf.reduce_sum(parts, -1, keepdims=True) + 2**15) // 2**16, tf.uint8)
+
+    change = tf.image.grayscale_to_rgb if channels == 3 else grey
+    train, test = (
+        split.map(lambda image, label: (change(image), label), tf.data.AUTOTUNE)
+        for split in (data.train, data.test)
+    )
+    shape = (*data.image_shape[:2], channels)
+    return dataclasses.replace(data, image_shape=shape, train=train, test=test)
+
+
+def _digits(image_size):
+    """1,797 handwritten digits of 8x8 pixels, 360 of them for testing; a fixed split."""
+    import tensorflow as tf
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    images = np.round(digits.images * 255 / 16)[..., None].astype("uint8")
+    if image_size:
+        images = resize_to_cover(images, (*image_size, 1))
+    order = np.random.default_rng(0).permutation(len(digits.target))
+    train, test = (
+        tf.data.Dataset.from_tensor_slices(
+            (tf.gather(images, part), digits.target[part].astype("int64"))
+        )
+        for part in (order[360:], order[:360])
+    )
+    labels = tuple(map(str, range(10)))
+    return ImageData("digits", labels, tuple(images.shape[1:]), train, test, mirror=False)

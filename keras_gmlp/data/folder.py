@@ -1,0 +1,136 @@
+"""Image folders as data sets."""
+
+import os
+import threading
+import time
+
+import numpy as np
+
+from keras_gmlp.data.image_data import ImageData
+from keras_gmlp.data.read_image import find_images, read_image
+from keras_gmlp.utils.errors import first_of
+
+PATIENCE = 20.0  # seconds that are spent on finding further files that cannot be read
+
+NAMED = 10  # of them
+
+
+class ImageFiles:
+    """Reads a data set's files; of the first that cannot be read, it tells the others, too.
+
+    Called by several threads at once.
+
+    Args:
+        paths: of the files, as bytes.
+        shape: `(height, width, channels)` that they are brought to.
+    """
+
+    def __init__(self, paths, shape):
+        self.paths, self.shape = paths, shape
+        self.lock, self.searched, self.unreadable = threading.Lock(), 0, []
+
+    def read(self, path):
+        """The pixels of one of the files; see `images.read_image`.
+
+        Raises:
+            ValueError: it cannot be read. One line that names it and, found within `PATIENCE`, the
+                others that cannot be read either.
+        """
+        try:
+            return read_image(os.fsdecode(path), self.shape)
+        except ValueError as error:
+            raise ValueError(f"{error}{self._others(path)}") from None
+
+    def _others(self, known):
+        with self.lock:
+            if not self.searched:
+                self._search()
+            # Once more: meanwhile they may have been repaired.
+            names = [os.fsdecode(p) for p in self.unreadable if p != known and not self._reads(p)]
+        if not names:
+            return ""
+        return (
+            f" Of {self.searched:,} files looked at these cannot be read either: "
+            f"{first_of(names, NAMED)}."
+        )
+
+    def _search(self):
+        end = time.monotonic() + PATIENCE
+        for path in self.paths:
+            self.searched += 1
+            if not self._reads(path):
+                self.unreadable.append(path)
+            if time.monotonic() > end:
+                break
+
+    def _reads(self, path):
+        try:
+            read_image(os.fsdecode(path), self.shape)
+        except ValueError:
+            return False
+        return True
+
+
+def load_folder(root, image_size):
+    """A folder of class folders, decoded as `classify` decodes."""
+    import tensorflow as tf
+
+    splits = {name.lower(): root / name for name in _folders(root)}
+    held_out = next((n for n in ("test", "val", "valid", "validation") if n in splits), None)
+    if held_out and "train" in splits:
+        labels = _class_names(splits["train"])
+        train = [pair for group in _class_files(splits["train"], labels) for pair in group]
+        test = [pair for group in _class_files(splits[held_out], labels) for pair in group]
+    else:
+        labels = _class_names(root)
+        groups = _class_files(root, labels)
+        train = [pair for group in groups for i, pair in enumerate(group) if i % 5 != 4]
+        test = [pair for group in groups for pair in group[4::5]]
+    # Mixed once: in a stream, only what is in the buffer together gets mixed.
+    train = [train[i] for i in np.random.default_rng(0).permutation(len(train))]
+    if not test:
+        raise ValueError(
+            f"{root}: no class has 5 images, of which the fifth would be held out for testing. Add "
+            "images, or lay them out as train/<class name>/<image> and test/<class name>/<image>."
+        )
+    shape = (*image_size, 3)
+
+    files = ImageFiles([path for path, _ in (*train, *test)], shape)
+
+    def decode(path, label):
+        image = tf.numpy_function(files.read, [path], tf.uint8)
+        return tf.ensure_shape(image, shape), label
+
+    def dataset(pairs):
+        paths, indices = zip(*pairs, strict=True)
+        listing = tf.data.Dataset.from_tensor_slices((list(paths), np.array(indices, "int64")))
+        return listing.map(decode, num_parallel_calls=tf.data.AUTOTUNE)
+
+    return ImageData(str(root), labels, shape, dataset(train), dataset(test))
+
+
+def _folders(root):
+    return sorted(p.name for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
+
+
+def _class_names(root):
+    names = tuple(_folders(root))
+    if len(names) < 2:
+        found = f"{names[0]} alone" if names else "none"
+        raise ValueError(
+            f"{root}: expected a folder of images for each of two or more classes; found {found}. "
+            f"Lay the images out as {root}/<class name>/<image>."
+        )
+    return names
+
+
+def _class_files(root, labels):
+    """For each class the (path, index) of its images; a test split may lack classes."""
+    unknown = sorted(set(_folders(root)) - set(labels))
+    if unknown:
+        raise ValueError(f"{root}: there is no training folder for {', '.join(unknown)}.")
+    return [
+        [(os.fsencode(path), index) for path in find_images(root / label)]
+        for index, label in enumerate(labels)
+        if (root / label).is_dir()
+    ]

@@ -1,0 +1,56 @@
+"""A data set of images, ready to feed to a model."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class ImageData:
+    """A data set ready to feed: `train` and `test` give (uint8 image, int64 class index).
+
+    Attributes:
+        name: TFDS name, folder, or "digits".
+        labels: class names, in the order of their indices.
+        image_shape: `(height, width, channels)` of all images.
+        train, test: `tf.data.Dataset` of single samples, of known cardinality.
+        mirror: whether a mirrored image keeps its label.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    image_shape: tuple[int, int, int]
+    train: "tf.data.Dataset"  # noqa: F821
+    test: "tf.data.Dataset"  # noqa: F821
+    mirror: bool = True
+
+
+def take_fraction(data, fraction):
+    """The same data set with the first part of its training samples alone.
+
+    A smaller part lies within a larger one, and is the same for every model and seed.
+
+    Args:
+        data: an `ImageData`.
+        fraction: of the training samples, in (0, 1]; at least one is kept.
+
+    Returns:
+        An `ImageData` with the same test split.
+
+    Raises:
+        ValueError: a fraction out of its range.
+    """
+    if not 0 < fraction <= 1:
+        raise ValueError(f"fraction must be in (0, 1]; received {fraction}.")
+    samples = max(1, round(fraction * int(data.train.cardinality())))
+    return dataclasses.replace(data, train=data.train.take(samples))
+
+
+def resize_to_cover(images, shape):
+    """Scales one image or a batch until the target is covered, then crops around the centre."""
+    import tensorflow as tf
+
+    target = tf.constant(shape[:2], tf.float32)
+    size = tf.cast(tf.shape(images)[-3:-1], tf.float32)
+    scaled = tf.cast(tf.math.ceil(size * tf.reduce_max(target / size) - 1e-3), tf.int32)
+    images = tf.image.resize(images, scaled, "bicubic", antialias=True)
+    images = tf.image.resize_with_crop_or_pad(images, *shape[:2])
+    return tf.cast(tf.clip_by_value(tf.round(images), 0, 255), tf.uint8)

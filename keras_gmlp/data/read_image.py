@@ -1,0 +1,211 @@
+"""Image files to arrays of pixels, the same way in training and in classification.
+
+Needs Pillow and NumPy alone.
+"""
+
+import math
+import os
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
+
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # others may start programs (EPS)
+
+INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
+
+MAX_PIXELS = 100_000_000  # decoded, 300 MB: larger files are refused before they are decoded
+
+# Pillow warns of large or odd files; here the size is checked and the rest is decoded. Not around
+# each call, which other threads would see, and last: who asks for the warnings still gets them.
+warnings.filterwarnings("ignore", module=r"PIL\.", append=True)
+
+
+def read_image(path, image_shape, crop=None, interpolation="bicubic"):
+    """Reads an image file of any common format, mode and size.
+
+    The picture is turned upright by its EXIF tag, laid on white where it is transparent, scaled
+    until it covers the target (bicubic, antialiased) and cropped around its centre. Of an
+    animation the first frame counts. A JPEG many times larger than the target is decoded at a
+    fraction of its size: of photos that changes pixels by a level or two, of hard edges, whose
+    ringing is then cut at 0 and 255 in other places, by up to twenty. Grey of 16 bits counts from 0
+    to 65535, whatever the image makes use of; a TIFF's of 32 bits, integers or floats, to 1, 255 or
+    65535 by its largest value.
+
+    Args:
+        path: the file.
+        image_shape: `(height, width, channels)`, with 1 channel (grey) or 3 (RGB).
+        crop: the part of the picture's shorter side that is kept, in (0, 1], as published weights
+            were tested: the picture is scaled so that it covers `height / crop` and
+            `width / crop`, in whole pixels as torchvision counts them. Defaults to all of it, to
+            the fraction of a pixel.
+        interpolation: one of `INTERPOLATIONS`; antialiased but for `"nearest"`.
+
+    Returns:
+        A uint8 array of that shape, values 0 to 255.
+
+    Raises:
+        ValueError: the file is missing, cannot be read, is empty, damaged, no image, or larger
+            than `MAX_PIXELS`, or would be once it is scaled (the message is one line that starts
+            with the path); an unknown interpolation or a crop out of its range.
+    """
+    height, width, channels = image_shape
+    check_interpolation(interpolation)
+    if crop is not None and not (isinstance(crop, int | float) and 0 < crop <= 1):
+        raise ValueError(f"crop must be in (0, 1]; received {crop!r}.")
+    resampling = Image.Resampling[interpolation.upper()]
+    try:
+        with Image.open(path, formats=FORMATS) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise Image.DecompressionBombError
+            # Or else to the pixel: as published, or one that the picture has.
+            if crop is None and interpolation != "nearest":
+                _reduce(image, 4 * max(height, width))
+            ImageOps.exif_transpose(image, in_place=True)
+            image = _to_mode(image, "L" if channels == 1 else "RGB")
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file.") from None
+    except IsADirectoryError:
+        raise ValueError(f"{path}: is a folder, not an image file.") from None
+    except PermissionError:
+        raise ValueError(f"{path}: no permission to read it.") from None
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise ValueError(
+            f"{path}: more than {MAX_PIXELS:,} pixels, by its header. Scale the image down first."
+        ) from None
+    except UnidentifiedImageError:
+        raise ValueError(f"{path}: {_why_no_image(path)}") from None
+    except _RangeError as error:
+        raise ValueError(f"{path}: {error}") from None
+    except Exception as error:  # damaged files make Pillow raise nearly anything
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{path}: damaged or truncated image ({reason}).") from None
+    if crop is None:
+        image = ImageOps.fit(image, (width, height), resampling)
+    else:
+        scaled = _cover(image.size, (width, height), crop)
+        if scaled[0] * scaled[1] > MAX_PIXELS:
+            raise ValueError(
+                f"{path}: {image.width} by {image.height} is too thin: scaled it would have more "
+                f"than {MAX_PIXELS:,} pixels. Cut it first."
+            )
+        image = _scaled_and_cropped(image, scaled, (width, height), resampling)
+    return np.asarray(image).reshape(image_shape)
+
+
+def check_interpolation(name):
+    """Raises a ValueError for a name that is none of `INTERPOLATIONS`."""
+    if name not in INTERPOLATIONS:
+        raise ValueError(
+            f"interpolation must be one of {', '.join(INTERPOLATIONS)}; received {name!r}."
+        )
+
+
+def find_images(path):
+    """The image files under a folder, sorted, hidden ones left out; a file stands for itself.
+
+    Raises:
+        ValueError: the path is empty, there is no such path, there is no permission to read it or
+            a folder in it, or the folder holds no image file.
+    """
+    if not str(path):  # an unset variable of a shell, not the folder one is in
+        raise ValueError("'': an empty path; expected an image file or a folder.")
+    if re.match("[a-z]+://", str(path)):
+        raise ValueError(f"{path}: an address; download the picture and give its file.")
+    path = Path(path)
+    try:
+        is_folder, exists = path.is_dir(), path.exists()
+    except PermissionError:  # of a folder above it
+        raise ValueError(f"{path}: no permission to read it.") from None
+    if not is_folder:
+        if not exists:
+            raise ValueError(f"{path}: no such file or folder.")
+        if not path.is_file():  # a pipe would be waited for
+            raise ValueError(f"{path}: neither a file nor a folder.")
+        return [path]
+    found = []
+    for folder, folders, files in os.walk(path):
+        if not os.access(folder, os.R_OK | os.X_OK):
+            raise ValueError(f"{folder}: no permission to read this folder.")
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(folder, name) for name in files if not name.startswith(".")]
+    found = sorted(p for p in found if p.suffix.lower() in EXTENSIONS and p.is_file())
+    if not found:
+        raise ValueError(f"{path}: no image in this folder ({', '.join(EXTENSIONS)}).")
+    return found
+
+
+def _cover(own, size, crop):
+    """The size, as torchvision's Resize counts it, in which a picture covers `size / crop`."""
+    least = [math.floor(side / crop) for side in size]
+    # The side that is smaller for its target becomes it; the other follows, rounded down.
+    tight = 0 if least[0] * own[1] >= least[1] * own[0] else 1
+    scaled = [int(least[tight] * side / own[tight]) for side in own]
+    scaled[tight] = least[tight]
+    return scaled
+
+
+def _scaled_and_cropped(image, scaled, size, resampling):
+    """As torchvision's Resize and CenterCrop do it, to the pixel."""
+    image = image.resize(scaled, resampling)
+    left, top = (round((have - want) / 2) for have, want in zip(scaled, size, strict=True))
+    return image.crop((left, top, left + size[0], top + size[1]))
+
+
+def _reduce(image, side):
+    """Has a JPEG decoded at a fraction of its size, several times as fast, never below `side`.
+
+    The fraction must divide both sides: Pillow rounds them up, which would shift the picture.
+    """
+    for scale in (8, 4, 2):
+        size = (image.width // scale, image.height // scale)
+        if image.width % scale == image.height % scale == 0 and min(size) >= side:
+            image.draft(None, size)
+            return
+
+
+def _to_mode(image, mode):
+    """Grey or RGB from any of Pillow's modes, transparency over white."""
+    if image.mode.startswith(("I", "F")):  # more than 8 bits, which Pillow itself clips at 255
+        values = np.asarray(image, dtype="float32")
+        # A TIFF of 32 bits does not tell where white is.
+        tells = image.mode != "F" and (image.mode, image.format) != ("I", "TIFF")
+        top = 65535 if tells else _white(values)
+        values = values.clip(0, top)
+        image = Image.fromarray((values * np.float32(255 / top)).round().astype("uint8"))
+    if image.has_transparency_data:
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+    return image.convert(mode)
+
+
+class _RangeError(ValueError):
+    """Pixels of which nobody could tell how bright they are."""
+
+
+def _white(values):
+    """The value of white, of pixels in floats or in 32-bit integers."""
+    if not np.isfinite(values).all():
+        raise _RangeError("holds pixels that are no numbers (NaN or infinite). Replace them.")
+    low, high = values.min(), values.max()
+    below = -np.inf
+    for top in (1, 255, 65535):
+        # By a tenth resampling may have overshot it. What lies just above the range before may be
+        # of either.
+        if 2 * below < high <= 1.1 * top and low >= -0.1 * max(1, high):
+            return top
+        below = top
+    raise _RangeError(
+        f"pixels from {low:g} to {high:g}; expected 0 to 1, 0 to 255 or 0 to 65535. Scale them to "
+        "8 bits."
+    )
+
+
+def _why_no_image(path):
+    if Path(path).stat().st_size == 0:
+        return "the file is empty."
+    return f"not an image, or not in a format that is read ({', '.join(FORMATS)})."

@@ -1,0 +1,109 @@
+"""Any image-classification set of TensorFlow Datasets, by name."""
+
+import contextlib
+import difflib
+import os
+import re
+import sys
+
+from keras_gmlp.data.image_data import ImageData, resize_to_cover
+from keras_gmlp.utils.errors import first_line
+
+# TFDS sets of letters and digits, whose mirror images are something else.
+MIRRORED_CHANGES_LABEL = (
+    "binary_alpha_digits",
+    "cmaterdb",
+    "emnist",
+    "kmnist",
+    "mnist",
+    "mnist_corrupted",
+    "omniglot",
+    "svhn_cropped",
+)
+
+
+def load_tfds(name, image_size, data_dir):
+    """The set as an `ImageData`; see `sources.load`."""
+    import tensorflow as tf
+    import tensorflow_datasets as tfds
+
+    builder = _builder(name, data_dir)
+    features = builder.info.features
+    known = dict(features.items()) if isinstance(features, tfds.features.FeaturesDict) else {}
+    if not (
+        isinstance(known.get("image"), tfds.features.Image)
+        and isinstance(known.get("label"), tfds.features.ClassLabel)
+    ):
+        raise ValueError(
+            f"{name!r} is no image-classification set: expected the features image and label; it "
+            f"has {', '.join(known) or features}."
+        )
+    height, width, channels = known["image"].shape
+    shape = (*(image_size or (height or 224, width or 224)), channels or 3)
+    _prepare(name, builder)
+
+    def decode(sample):
+        # Bit for bit what Pillow decodes, which classification uses. It reads PNG too.
+        image = tf.io.decode_jpeg(sample["image"], shape[-1], dct_method="INTEGER_ACCURATE")
+        if (height, width) != shape[:2]:
+            image = resize_to_cover(image, shape)
+        return tf.ensure_shape(image, shape), sample["label"]
+
+    def split(which):
+        decoders = tfds.decode.PartialDecoding(
+            {"image": True, "label": True}, {"image": tfds.decode.SkipDecoding()}
+        )
+        dataset = builder.as_dataset(split=which, decoders=decoders)
+        size = dataset.cardinality()
+        dataset = dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE)
+        return dataset.apply(tf.data.experimental.assert_cardinality(size))
+
+    held_out = _held_out(builder)
+    train, test = ("train", held_out) if held_out else ("train[:80%]", "train[80%:]")
+    labels = tuple(known["label"].names)
+    mirror = builder.name not in MIRRORED_CHANGES_LABEL
+    return ImageData(name, labels, shape, split(train), split(test), mirror)
+
+
+def _builder(name, data_dir):
+    import tensorflow_datasets as tfds
+
+    try:
+        return tfds.builder(name, data_dir=data_dir and os.path.expanduser(data_dir))
+    except Exception as error:  # each kind of mistake in a name raises another
+        names = tfds.list_builders(with_community_datasets=False)
+        similar = difflib.get_close_matches(re.split("[:/]", name)[0], names, 2, cutoff=0.8)
+        hint = f" Did you mean {' or '.join(similar)}?" if similar else ""
+        raise ValueError(
+            f"{name!r} is neither a folder, nor 'digits', nor a data set of TensorFlow Datasets "
+            f"({first_line(error)}).{hint}"
+        ) from None
+
+
+def _prepare(name, builder):
+    """Downloads the set, unless it is there."""
+    from tensorflow_datasets.core.download import downloader
+
+    # Of TFDS' ten, between which it waits longer and longer: without a network, 200 s in all.
+    downloader.MAX_RETRIES = 4
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # standard output is for results
+            builder.download_and_prepare()
+    except Exception as error:  # of the network, the disk, a missing package, a manual download
+        raise ValueError(
+            f"{name!r} is not in {builder.data_dir} and could not be downloaded. Set TFDS_DATA_DIR "
+            f"to where it is, or connect. ({first_line(error)})"
+        ) from None
+
+
+def _held_out(builder):
+    """The first split for testing that has labels; ImageNet's test split has none (-1)."""
+    import tensorflow_datasets as tfds
+
+    for name in ("test", "validation"):
+        if name in builder.info.splits:
+            label = tfds.decode.PartialDecoding({"label": True})
+            dataset = builder.as_dataset(split=f"{name}[:1]", decoders=label)
+            if all(int(sample["label"]) >= 0 for sample in dataset):
+                return name
+    return None

@@ -1,0 +1,12 @@
+"""Exports of a trained model: TFLite, SavedModel and ONNX, each checked."""
+
+import lazy_loader
+
+# Names load on first use (SPEC 1): a device with the LiteRT runtime alone imports no Keras.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "formats": ["FORMATS", "export"],
+        "verify": ["check_export", "export_run"],
+    },
+)

@@ -1,0 +1,145 @@
+"""A model as a SavedModel that serves: pixels or encoded images in, classes and scores out.
+
+Runs Keras on TensorFlow.
+"""
+
+import math
+from pathlib import Path
+
+from keras_gmlp.card import write_card
+from keras_gmlp.data.read_image import check_interpolation
+from keras_gmlp.export.tflite import own_weights
+from keras_gmlp.utils.files import atomic_folder
+
+# TensorFlow's kernels for the interpolations of `images.read_image` but "nearest", which has none.
+KERNELS = {"bilinear": "triangle", "bicubic": "keyscubic", "lanczos": "lanczos3"}
+
+
+def write_saved_model(model, path, labels=None, card=None):
+    """Writes a SavedModel with three signatures, each for any number of images.
+
+    `serving_default` takes float pixels and `uint8` bytes, as `image` of shape
+    `(batch, height, width, channels)` in [0, 255]; `encoded` takes JPEG and PNG files as
+    strings, `image` of shape `(batch,)`, and prepares them as `images.read_image` does but for
+    the EXIF rotation, a level or so of the resampling and, of large JPEGs, what `read_image` tells
+    of their decoding. Each answers with `logits`, `probabilities` and, in the same order, the names
+    of the `classes`, of shape `(batch, classes)` each.
+
+    Args:
+        model: a float32 `keras.Model` from images in [0, 255] to logits.
+        path: of the folder, replaced once the new one is whole.
+        labels: class names. Default to the classes' numbers.
+        card: see `cards.write_card`; of a `crop` or an `interpolation` in it, `encoded` makes use.
+
+    Raises:
+        ValueError: an interpolation that is none of `images.INTERPOLATIONS`.
+    """
+    import tensorflow as tf
+
+    check_interpolation((card or {}).get("interpolation") or "bicubic")
+    path = Path(path)
+    shape = tuple(model.input_shape[1:])
+    module = own_weights(model)
+    names = tf.constant(list(labels or map(str, range(model.output_shape[-1]))))
+
+    def answer(pixels):
+        logits = model(pixels, training=False)
+        classes = tf.broadcast_to(names, tf.shape(logits))
+        return {"logits": logits, "probabilities": tf.nn.softmax(logits), "classes": classes}
+
+    def decode(files):
+        spec = tf.TensorSpec(shape, tf.float32)
+        return tf.map_fn(
+            lambda file: read(file, shape, card or {}), files, fn_output_signature=spec
+        )
+
+    def signature(prepare, dtype, shape):
+        spec = tf.TensorSpec((None, *shape), dtype, name="image")
+        return tf.function(lambda image: answer(prepare(image)), input_signature=[spec])
+
+    module.serving_default = signature(tf.identity, tf.float32, shape)
+    module.uint8 = signature(lambda image: tf.cast(image, tf.float32), tf.uint8, shape)
+    module.encoded = signature(decode, tf.string, ())
+    signatures = {name: getattr(module, name) for name in ("serving_default", "uint8", "encoded")}
+    with atomic_folder(path) as temporary:
+        # Through a module: `model.export` would store the weights twice.
+        tf.saved_model.save(module, str(temporary), signatures=signatures)
+        write_card(temporary, model, labels, card)
+
+
+def read(file, shape, card):
+    """An encoded image as the model's pixels: scaled until it covers them, its centre."""
+    import tensorflow as tf
+
+    height, width, channels = shape
+    pixels = _decode(file, channels)
+    size = tf.shape(pixels)[:2]
+    wanted = tf.constant([height, width])
+    if card.get("crop"):  # in whole pixels, as published weights were tested
+        least = tf.constant([math.floor(side / card["crop"]) for side in (height, width)])
+        tight = tf.argmax(least / size)  # the side that is smaller for its target
+        scaled = least[tight] * size // size[tight]
+        offset = tf.round((scaled - wanted) / 2)
+    else:
+        scaled = tf.cast(size, tf.float64) * tf.reduce_max(wanted / size)
+        offset = (scaled - tf.cast(wanted, tf.float64)) / 2
+    scale = tf.cast(scaled, tf.float64) / tf.cast(size, tf.float64)
+    offset = tf.cast(offset, tf.float64)
+    interpolation = card.get("interpolation") or "bicubic"
+    if interpolation == "nearest":
+        if card.get("crop"):  # the whole picture is scaled, then cropped
+            pixels = _nearest(pixels, tf.zeros(2, tf.float64), size, scaled)
+            top, left = tf.unstack(tf.cast(offset, tf.int32))
+            pixels = pixels[top : top + height, left : left + width]
+        else:
+            start, end = offset / scale, (offset + tf.cast(wanted, tf.float64)) / scale
+            pixels = _nearest(pixels, start, end, wanted)
+        return tf.ensure_shape(pixels, shape)
+    scale, offset = tf.cast(scale, tf.float32), tf.cast(offset, tf.float32)
+    pixels = pixels[None]
+    for axis in (1, 0):  # one after the other, each to whole levels, as Pillow does it
+        one = tf.one_hot(axis, 2)
+        pixels = tf.raw_ops.ScaleAndTranslate(
+            images=pixels,
+            size=[height if axis == 0 else tf.shape(pixels)[1], width],
+            scale=1 + one * (scale - 1),
+            translation=-offset * one,
+            kernel_type=KERNELS[interpolation],
+            antialias=True,
+        )
+        pixels = tf.clip_by_value(tf.round(pixels), 0, 255)
+    return tf.ensure_shape(pixels[0], shape)
+
+
+def _nearest(pixels, start, end, counts):
+    """Takes `counts` pixels between `start` and `end`, each of length 2, along both sides."""
+    import tensorflow as tf
+
+    # Pillow keeps a box in float32.
+    start, end = (tf.cast(tf.cast(edge, tf.float32), tf.float64) for edge in (start, end))
+    for axis in (0, 1):
+        count = counts[axis]
+        step = (end[axis] - start[axis]) / tf.cast(count, tf.float64)
+        # Added up step by step, as Pillow does it: the sums' rounding decides between two pixels.
+        first = start[axis] + step / 2
+        centres = tf.cumsum(tf.concat([first[None], tf.fill([count - 1], step)], 0))
+        pixels = tf.gather(pixels, tf.cast(centres, tf.int32), axis=axis)
+    return pixels
+
+
+def _decode(file, channels):
+    """Grey or RGB in float32, transparency over white."""
+    import tensorflow as tf
+
+    def jpeg():  # the default decoder differs from other programs' by up to 5 levels
+        rgb = tf.io.decode_jpeg(file, channels=3, dct_method="INTEGER_ACCURATE")
+        return tf.cast(rgb, tf.float32)
+
+    def other():
+        rgba = tf.io.decode_image(file, channels=4, dtype=tf.uint8, expand_animations=False)
+        rgba = tf.cast(rgba, tf.float32)
+        opacity = rgba[..., 3:] / 255
+        return tf.round(rgba[..., :3] * opacity + 255 * (1 - opacity))
+
+    rgb = tf.ensure_shape(tf.cond(tf.io.is_jpeg(file), jpeg, other), (None, None, 3))
+    return rgb if channels == 3 else tf.round(rgb @ [[0.299], [0.587], [0.114]])

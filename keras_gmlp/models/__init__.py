@@ -1,0 +1,17 @@
+"""Model families, presets, and changes to whole models."""
+
+import lazy_loader
+
+# Names load on first use (SPEC 1): a device with the LiteRT runtime alone imports no Keras.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "families": ["EAMLP", "FeedForwardOnly", "MLPMixer", "ResMLP", "ViT", "aMLP", "gMLP"],
+        "folding": ["fold"],
+        "image_classifier": ["image_classifier"],
+        "precision": ["in_float32"],
+        "presets": ["PRESETS"],
+        "resnet": ["ResNet"],
+        "structure": ["class_tokens", "find_stem", "token_grid"],
+    },
+)

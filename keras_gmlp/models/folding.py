@@ -1,0 +1,83 @@
+"""Folds Affine and LayerScale of a ResMLP into its linear layers."""
+
+import keras
+from keras import layers
+
+from keras_gmlp.layers import Affine, FoldedResMLPBlock, ResMLPBlock
+
+
+def fold(model):
+    """A ResMLP for inference: the same logits without Affine and LayerScale.
+
+    Args:
+        model: a built model with `ResMLPBlock`s, whose last `Affine` stands before the mean over
+            tokens and a head of one `Dense` layer, as `ResMLP(...)` makes it.
+
+    Returns:
+        A new `keras.Model`, not compiled. The given one stays as it is.
+
+    Raises:
+        ValueError: the model holds no `ResMLPBlock`, or no head to fold the last `Affine` into.
+
+    Example:
+        >>> fold(keras_gmlp.build("resmlp_n4_32")).output_shape
+        (None, 10)
+    """
+    names = [layer.name for layer in model.layers]
+    last = [layer for layer in model.layers if isinstance(layer, Affine)]
+    heads = [layer for layer in model.layers if isinstance(layer, layers.Dense)]
+    if not any(isinstance(layer, ResMLPBlock) for layer in model.layers):
+        raise ValueError(f"fold takes a ResMLP; {model.name} has no ResMLPBlock.")
+    if len(last) != 1 or len(heads) != 1:
+        raise ValueError(
+            f"fold needs a model with a head, to fold the last Affine into; {model.name} has "
+            f"{names}. Build it with include_top=True."
+        )
+
+    def clone(layer):
+        if not isinstance(layer, ResMLPBlock):
+            return type(layer).from_config(layer.get_config())
+        return FoldedResMLPBlock(layer.hidden_dim, dtype=layer.dtype_policy, name=layer.name)
+
+    def call(layer, *args, **kwargs):
+        return args[0] if layer.name == last[0].name else layer(*args, **kwargs)
+
+    folded = keras.models.clone_model(model, clone_function=clone, call_function=call)
+    for layer in folded.layers:
+        source = model.get_layer(layer.name)
+        if isinstance(layer, FoldedResMLPBlock):
+            _fold_block(source, layer)
+        elif isinstance(layer, layers.Dense):
+            _assign(layer, *_after_affine(source, last[0]))
+        else:
+            layer.set_weights(source.get_weights())
+    return folded
+
+
+def _fold_block(block, folded):
+    """Writes a block's weights, folded, to its double."""
+    (alpha, beta), (gamma,) = _arrays(block.norm1), _arrays(block.scale1)
+    kernel, bias = _arrays(block.spatial)
+    folded.spatial.kernel.assign(kernel)
+    folded.scale.assign(gamma * alpha)
+    # W (alpha x + beta) + b: what beta gives is the same for every image.
+    folded.shift.assign(gamma * (kernel.sum(axis=0)[:, None] * beta + bias[:, None]))
+    _assign(folded.expand, *_after_affine(block.expand, block.norm2))
+    (gamma,), (kernel, bias) = _arrays(block.scale2), _arrays(block.shrink)
+    _assign(folded.shrink, kernel * gamma, bias * gamma)
+
+
+def _after_affine(dense, affine):
+    """Kernel and bias of a dense layer that takes in the Affine before it."""
+    (kernel, bias), (alpha, beta) = _arrays(dense), _arrays(affine)
+    return alpha[:, None] * kernel, bias + beta @ kernel
+
+
+def _arrays(layer):
+    """A layer's weights in float64, so that folding adds no error of its own."""
+    return [array.astype("float64") for array in layer.get_weights()]
+
+
+def _assign(dense, kernel, bias):
+    dense.kernel.assign(kernel)
+    dense.bias.assign(bias)

@@ -1,0 +1,183 @@
+"""The shell of all image classifiers, in which the block is an argument."""
+
+import inspect
+from numbers import Integral
+
+import keras
+import numpy as np
+from keras import layers
+
+from keras_gmlp.layers import ClassToken, ConvolutionalStem, PatchEmbedding, PositionEmbedding
+from keras_gmlp.losses import Accuracy, CrossEntropy
+
+STEMS = {"patches": PatchEmbedding, "convolutions": ConvolutionalStem}
+
+
+def image_classifier(
+    block,
+    *,
+    input_shape=(224, 224, 3),
+    patch_size=16,
+    patch_window=None,
+    dim=256,
+    depth=12,
+    classes=1000,
+    stochastic_depth=0.0,
+    include_top=True,
+    stem="patches",
+    class_token=False,
+    distillation_token=False,
+    position_embedding=False,
+    norm=None,
+    mean=0.5,
+    std=0.5,
+    dtype=None,
+    name=None,
+):
+    """Patches, a stack of blocks, the mean over tokens (or the class token), a linear head.
+
+    Pixels go in as they are in a file, 0 to 255; scaling and normalization are inside.
+
+    Args:
+        block: function of keyword arguments `drop_path`, `dtype` and `name` that makes a layer
+            from tokens to tokens, shape `(batch, tokens, dim)`.
+        input_shape: `(height, width, channels)` of the images.
+        patch_size: side of a patch in pixels; it must divide height and width.
+        patch_window: side of what a token is made from, where that is to be more than its patch;
+            see `PatchEmbedding`.
+        dim: channels of a token.
+        depth: number of blocks.
+        classes: number of classes.
+        stochastic_depth: probability, in [0, 1), that a sample skips the last block in training;
+            it grows linearly from 0 at the first block.
+        include_top: `False` gives the tokens after the last norm, `(batch, tokens, dim)`.
+        stem: what makes the tokens: `"patches"`, or `"convolutions"`, a few of stride 2.
+        class_token: classify from a learned class token, in place of the mean over tokens.
+        distillation_token: beside the class token a second one with a head of its own,
+            `head_distillation`; the logits are the mean of the two heads'.
+        position_embedding: add a learned vector to each position.
+        norm: function of keyword arguments `dtype` and `name` that makes the last norm. Defaults
+            to layer normalization.
+        mean, std: of the pixels scaled to [0, 1], one number or one for each channel.
+        dtype: dtype policy of all layers, for example `"mixed_bfloat16"`. Defaults to the global
+            one. Logits are float32 always.
+        name: the model's name.
+
+    Returns:
+        A compiled `keras.Model`: images `(batch, height, width, channels)` with values in
+        [0, 255] to logits `(batch, classes)`. It takes class indices and one-hot rows as labels.
+        Without a top it is not compiled.
+
+    Raises:
+        ValueError: a patch size that does not divide the image, or a size out of its range.
+    """
+    check_sizes(
+        dim=dim, depth=depth, classes=classes, patch_size=patch_size, input_shape=input_shape
+    )
+    check_rates(stochastic_depth=stochastic_depth)
+    if stem not in STEMS:
+        raise ValueError(f"stem must be one of {', '.join(map(repr, STEMS))}; received {stem!r}.")
+    if distillation_token and not class_token:
+        raise ValueError("distillation_token stands beside a class token: give class_token=True.")
+    if patch_window is not None and stem != "patches":
+        raise ValueError(f"patch_window goes with stem='patches'; received {stem!r}.")
+    window = {} if patch_window is None else {"window": patch_window}
+    inputs, x = pixels(input_shape, mean, std)
+    x = STEMS[stem](dim, patch_size, **window, dtype=dtype, name="stem")(x)
+    if distillation_token:
+        x = ClassToken(dtype=dtype, name="distillation_token")(x)
+    if class_token:
+        x = ClassToken(dtype=dtype, name="class_token")(x)
+    if position_embedding:
+        x = PositionEmbedding(dtype=dtype, name="position")(x)
+    for i in range(depth):
+        drop_path = stochastic_depth * i / max(depth - 1, 1)
+        x = block(drop_path=drop_path, dtype=dtype, name=f"block_{i}")(x)
+    x = (norm or _layer_norm)(dtype=dtype, name="norm")(x)
+    if not include_top:
+        return keras.Model(inputs, x, name=name)
+    if distillation_token:
+        heads = [head(classes)(x[:, 0]), head(classes, "head_distillation")(x[:, 1])]
+        logits = layers.Average(dtype="float32", name="logits")(heads)
+    elif class_token:
+        logits = head(classes)(x[:, 0])
+    else:
+        pool = layers.GlobalAveragePooling1D("channels_last", dtype="float32", name="pool")
+        logits = head(classes)(pool(x))
+    return compiled(keras.Model(inputs, logits, name=name))
+
+
+def pixels(input_shape, mean, std):
+    """The input, and from it pixels that are scaled and normalized."""
+    inputs = keras.Input(input_shape, name="image")
+    # In float32 whatever the policy: bfloat16 has too few digits for mixed pixels.
+    return inputs, _normalization(mean, std, input_shape[-1])(inputs)
+
+
+def head(classes, name="head"):
+    """The linear layer that gives the logits: in float32, and all alike at the start."""
+    return layers.Dense(classes, kernel_initializer="zeros", dtype="float32", name=name)
+
+
+def compiled(model):
+    """The model with a default optimizer and the loss and metric that take both kinds of labels."""
+    model.compile(
+        optimizer=keras.optimizers.AdamW(1e-3, weight_decay=0.05),
+        loss=CrossEntropy(),
+        metrics=[Accuracy()],
+    )
+    return model
+
+
+def family_classifier(family, block, **arguments):
+    """`image_classifier`, with a misspelt argument reported in the family's name."""
+    known = inspect.signature(image_classifier).parameters
+    unknown = sorted(set(arguments) - set(known))
+    if unknown:
+        raise TypeError(
+            f"{family} has no argument {', '.join(map(repr, unknown))}; beside its own it takes "
+            f"{', '.join(name for name in known if name != 'block')}."
+        )
+    return image_classifier(block, **arguments)
+
+
+def check_rates(**rates):
+    """A `ValueError` for a rate outside [0, 1)."""
+    for name, rate in rates.items():
+        if not 0 <= rate < 1:
+            raise ValueError(f"{name} must be in [0, 1); received {rate}.")
+
+
+def check_sizes(**sizes):
+    """A `ValueError` for a size that is no positive whole number, or a shape that holds one."""
+    for name, value in sizes.items():
+        is_shape = name == "input_shape" and isinstance(value, tuple | list)
+        if name == "input_shape" and not (is_shape and len(value) == 3):
+            raise ValueError(f"input_shape must be (height, width, channels); received {value}.")
+        if not all(isinstance(v, Integral) and v > 0 for v in (value if is_shape else [value])):
+            raise ValueError(f"{name} must be positive whole numbers; received {value!r}.")
+
+
+def _layer_norm(**kwargs):
+    return layers.LayerNormalization(epsilon=1e-6, **kwargs)
+
+
+def _normalization(mean, std, channels):
+    def per_channel(value):
+        values = [value] * channels if np.ndim(value) == 0 else list(value)
+        if len(values) != channels:
+            raise ValueError(
+                f"mean and std must be one number or one for each of {channels} channels; "
+                f"received {value}."
+            )
+        return values
+
+    means, stds = per_channel(mean), per_channel(std)
+    if not all(s > 0 for s in stds):
+        raise ValueError(f"std must be above 0; received {std}.")
+    return layers.Rescaling(
+        [1 / (255 * s) for s in stds],
+        [-m / s for m, s in zip(means, stds, strict=True)],
+        dtype="float32",
+        name="normalization",
+    )

@@ -1,0 +1,100 @@
+"""Named sizes: one literal table, and `build` to make a model from it.
+
+The 224-pixel names are the community's and their sizes the papers'; `n4_32` (nano) and `ti4_32`
+(tiny) are sizes for images of 32 pixels, patch 4, of about 0.8 and 4 million parameters.
+"""
+
+import difflib
+
+from keras_gmlp.models.families import EAMLP, FeedForwardOnly, MLPMixer, ResMLP, ViT, aMLP, gMLP
+from keras_gmlp.models.resnet import ResNet
+
+_224 = {"input_shape": (224, 224, 3), "patch_size": 16, "classes": 1000}
+
+_32 = {"input_shape": (32, 32, 3), "patch_size": 4, "classes": 10}
+
+_IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
+
+_DISTILLED = {"distillation_token": True}
+
+# 4 x 197 tokens; a number, so that the weights fit at another image size too.
+_FF_ONLY = {"token_hidden_dim": 788, **_224, **_IMAGENET}
+
+PRESETS = {
+    "gmlp_ti16_224": (gMLP, {"dim": 128, "depth": 30, "hidden_dim": 768, **_224}),
+    "gmlp_s16_224": (
+        gMLP,
+        {"dim": 256, "depth": 30, "hidden_dim": 1536, "stochastic_depth": 0.05, **_224},
+    ),
+    "gmlp_b16_224": (
+        gMLP,
+        {"dim": 512, "depth": 30, "hidden_dim": 3072, "stochastic_depth": 0.2, **_224},
+    ),
+    "mixer_s32_224": (MLPMixer, {"dim": 512, "depth": 8, **_224, "patch_size": 32}),
+    "mixer_s16_224": (MLPMixer, {"dim": 512, "depth": 8, **_224}),
+    "mixer_b32_224": (MLPMixer, {"dim": 768, "depth": 12, **_224, "patch_size": 32}),
+    "mixer_b16_224": (MLPMixer, {"dim": 768, "depth": 12, **_224}),
+    "mixer_l16_224": (MLPMixer, {"dim": 1024, "depth": 24, **_224}),
+    "resmlp_12_224": (ResMLP, {"dim": 384, "depth": 12, "layer_scale": 1e-4, **_224, **_IMAGENET}),
+    "resmlp_24_224": (ResMLP, {"dim": 384, "depth": 24, "layer_scale": 1e-5, **_224, **_IMAGENET}),
+    "resmlp_36_224": (ResMLP, {"dim": 384, "depth": 36, "layer_scale": 1e-6, **_224, **_IMAGENET}),
+    "eamlp_7_224": (EAMLP, {"dim": 256, "depth": 7, "num_heads": 16, "mlp_ratio": 2, **_224}),
+    "eamlp_14_224": (EAMLP, {"dim": 384, "depth": 14, "num_heads": 24, "mlp_ratio": 3, **_224}),
+    "ff_only_ti16_224": (FeedForwardOnly, {"dim": 192, "depth": 12, **_FF_ONLY}),
+    "ff_only_b16_224": (FeedForwardOnly, {"dim": 768, "depth": 12, **_FF_ONLY}),
+    "vit_ti16_224": (ViT, {"dim": 192, "depth": 12, "num_heads": 3, **_224}),
+    "vit_s16_224": (ViT, {"dim": 384, "depth": 12, "num_heads": 6, **_224}),
+    "vit_b16_224": (ViT, {"dim": 768, "depth": 12, "num_heads": 12, **_224}),
+    "deit_ti16_224": (ViT, {"dim": 192, "depth": 12, "num_heads": 3, **_224, **_IMAGENET}),
+    "deit_s16_224": (ViT, {"dim": 384, "depth": 12, "num_heads": 6, **_224, **_IMAGENET}),
+    "deit_b16_224": (ViT, {"dim": 768, "depth": 12, "num_heads": 12, **_224, **_IMAGENET}),
+    "deit_ti16_distilled_224": (
+        ViT,
+        {"dim": 192, "depth": 12, "num_heads": 3, **_DISTILLED, **_224, **_IMAGENET},
+    ),
+    "deit_s16_distilled_224": (
+        ViT,
+        {"dim": 384, "depth": 12, "num_heads": 6, **_DISTILLED, **_224, **_IMAGENET},
+    ),
+    "deit_b16_distilled_224": (
+        ViT,
+        {"dim": 768, "depth": 12, "num_heads": 12, **_DISTILLED, **_224, **_IMAGENET},
+    ),
+    "gmlp_n4_32": (gMLP, {"dim": 192, "depth": 7, "hidden_dim": 384, **_32}),
+    "gmlp_linear_n4_32": (
+        gMLP,
+        {"dim": 192, "depth": 7, "hidden_dim": 284, "gating": "linear", **_32},
+    ),
+    "gmlp_additive_n4_32": (
+        gMLP,
+        {"dim": 192, "depth": 7, "hidden_dim": 284, "gating": "additive", **_32},
+    ),
+    "gmlp_multiplicative_n4_32": (
+        gMLP,
+        {"dim": 192, "depth": 7, "hidden_dim": 284, "gating": "multiplicative", **_32},
+    ),
+    "gmlp_none_n4_32": (gMLP, {"dim": 192, "depth": 7, "hidden_dim": 296, "gating": "none", **_32}),
+    "amlp_n4_32": (
+        aMLP,
+        {"dim": 192, "depth": 7, "hidden_dim": 352, "attention_size": 16, **_32},
+    ),
+    "mixer_n4_32": (MLPMixer, {"dim": 128, "depth": 6, "channel_hidden_dim": 496, **_32}),
+    "resmlp_n4_32": (ResMLP, {"dim": 128, "depth": 6, **_32}),
+    "eamlp_n4_32": (EAMLP, {"dim": 128, "depth": 3, "num_heads": 16, "mlp_ratio": 3.25, **_32}),
+    "ff_only_n4_32": (FeedForwardOnly, {"dim": 128, "depth": 5, "token_hidden_dim": 260, **_32}),
+    "vit_n4_32": (ViT, {"dim": 128, "depth": 4, "num_heads": 2, **_32}),
+    "deit_n4_32": (ViT, {"dim": 128, "depth": 4, "num_heads": 2, **_DISTILLED, **_32}),
+    "resnet_56_32": (ResNet, {"depth": 56, "input_shape": (32, 32, 3), "classes": 10}),
+    "gmlp_ti4_32": (gMLP, {"dim": 256, "depth": 10, "hidden_dim": 1024, **_32}),
+    "amlp_ti4_32": (aMLP, {"dim": 256, "depth": 8, "hidden_dim": 1024, **_32}),
+    "vit_ti4_32": (ViT, {"dim": 192, "depth": 9, "num_heads": 3, **_32}),
+}
+
+
+def lookup(preset):
+    """The `(function, arguments)` of a preset; a `ValueError` names the nearest for an unknown."""
+    if preset not in PRESETS:
+        near = difflib.get_close_matches(str(preset), PRESETS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"Unknown preset {preset!r}.{hint} There are: {', '.join(PRESETS)}.")
+    return PRESETS[preset]

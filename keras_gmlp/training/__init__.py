@@ -1,0 +1,12 @@
+"""Training runs: recipes, optimizers, callbacks, and the folder of a run."""
+
+import lazy_loader
+
+# Names load on first use (SPEC 1): a device with the LiteRT runtime alone imports no Keras.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "recipes": ["RECIPES", "Recipe"],
+        "saving": ["load_model"],
+    },
+)

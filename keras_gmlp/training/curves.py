@@ -1,0 +1,40 @@
+"""Pictures of runs."""
+
+from keras_gmlp.utils.files import atomic_write
+
+
+def draw_curves(history, path, title="", averaged=True):
+    """Draws accuracy and loss over epochs, training against test, as a PNG.
+
+    Args:
+        history: rows of history.csv, dicts with `epoch`, `accuracy`, `loss`, `val_accuracy` and
+            `val_loss`.
+        path: of the PNG.
+        title: above the picture.
+        averaged: whether the weights that were tested are averages.
+    """
+    from matplotlib.figure import Figure  # without pyplot: no display, no global state
+    from matplotlib.ticker import MaxNLocator
+
+    test = "test (averaged weights)" if averaged else "test"
+    epochs = [int(row["epoch"]) + 1 for row in history]
+    figure = Figure(figsize=(10, 4), layout="constrained", facecolor="white")
+    figure.suptitle(title)
+    for axes, name, scale in zip(
+        figure.subplots(1, 2), ("accuracy", "loss"), (100, 1), strict=True
+    ):
+        for key, label in ((name, "train (augmented)"), (f"val_{name}", test)):
+            values = [scale * float(row[key]) for row in history]
+            axes.plot(epochs, values, label=label, marker="." if len(epochs) < 40 else None)
+        if epochs:
+            last = values[-1]
+            at = {"xytext": (0, 6), "textcoords": "offset points", "ha": "right"}
+            axes.annotate(f"{last:.2f}", (epochs[-1], last), **at)
+            axes.margins(y=0.08)  # room for it
+        axes.set_xlabel("epoch")
+        axes.set_ylabel(f"{name} (%)" if name == "accuracy" else "cross-entropy (nats)")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(alpha=0.3)
+        axes.legend()
+    with atomic_write(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)

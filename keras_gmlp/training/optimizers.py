@@ -1,0 +1,189 @@
+"""Optimizers: Muon for kernels of any shape, layer-wise AdamW, and the one a recipe asks for."""
+
+import math
+import re
+
+import keras
+from keras import ops
+
+from keras_gmlp.utils.environment import accelerators
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class LayerwiseAdamW(keras.optimizers.AdamW):
+    """AdamW whose learning rate falls, layer by layer, from the head to the stem.
+
+    The early layers of a trained model are the most general, and change the least. The head and
+    the last norm have the whole rate, the last block `layer_decay` times as much, the one before
+    it `layer_decay` squared, and what makes the tokens the least. The decay of the weights falls
+    with it.
+
+    Args:
+        layer_decay: in (0, 1].
+        *args, **kwargs: of `keras.optimizers.AdamW`.
+
+    Reference: "BEiT", https://arxiv.org/abs/2106.08254.
+    """
+
+    def __init__(self, *args, layer_decay=0.75, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.layer_decay = layer_decay
+
+    def build(self, variables):
+        super().build(variables)
+        # Taken down now: while training, TensorFlow hands over its own variables without a path.
+        self.rates = learning_rates([v.path for v in variables], self.layer_decay)
+
+    def update_step(self, gradient, variable, learning_rate):
+        rate = self.rates[self._get_variable_index(variable)]
+        super().update_step(gradient, variable, learning_rate * rate)
+
+    def _apply_weight_decay(self, variables):
+        whole = self.weight_decay
+        if whole is None:
+            return
+        try:
+            # One at a time, and none that is spared: Keras on PyTorch fails with nothing to decay.
+            for variable in filter(self._use_weight_decay, variables):
+                self.weight_decay = whole * self.rates[self._get_variable_index(variable)]
+                super()._apply_weight_decay([variable])
+        finally:
+            self.weight_decay = whole
+
+    def get_config(self):
+        return {**super().get_config(), "layer_decay": self.layer_decay}
+
+
+def learning_rates(paths, layer_decay):
+    """The share of the learning rate for each weight, by its path."""
+    blocks = [re.match(r"block_(\d+)", path) for path in paths]
+    depth = 1 + max((int(block[1]) for block in blocks if block), default=-1)
+    rates = []
+    for path, block in zip(paths, blocks, strict=True):
+        from_top = depth - int(block[1]) if block else depth + 1
+        if path.startswith(("head", "norm/")):
+            from_top = 0
+        rates.append(layer_decay**from_top)
+    return rates
+
+
+def freeze_backbone(model):
+    """Leaves the head alone to be trained; to be compiled afterwards."""
+    for layer in model.layers:
+        layer.trainable = layer.name.startswith("head")
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class MatrixMuon(keras.optimizers.Muon):
+    """Keras' Muon, which takes kernels of more than two axes for the matrices that they are.
+
+    Keras' own leaves them to AdamW: all of a ResNet and the attention of a ViT, while MLPs, whose
+    kernels have two axes, get Muon. For one recipe to mean one optimizer, a convolution's kernel
+    counts here as a matrix (rows x columns x inputs, outputs), a query's, key's and value's as
+    (inputs, heads x size), and attention's output as (heads x size, outputs). For kernels of two
+    axes nothing changes.
+
+    Reference: "Muon: An optimizer for hidden layers in neural networks",
+    https://kellerjordan.github.io/posts/muon/.
+    """
+
+    def _should_use_adamw(self, variable):
+        if len(variable.shape) < 2:
+            return True
+        if self.exclude_embeddings and "embedding" in variable.path.lower():
+            return True
+        return any(re.search(pattern, variable.path) for pattern in self.exclude_layers)
+
+    def build(self, var_list):
+        super().build(var_list)
+        # Taken down now: while training, TensorFlow hands over its own variables without a path.
+        self.rows = [matrix_rows(v) if len(v.shape) > 1 else None for v in var_list]
+        # On a CPU one product after the other takes less time. TensorFlow hands variables over
+        # one by one, for the sake of its distribution strategies.
+        self.together = keras.backend.backend() != "tensorflow" and bool(accelerators())
+
+    def _backend_update_step(self, grads, trainable_variables, learning_rate):
+        if not self.together:
+            super()._backend_update_step(grads, trainable_variables, learning_rate)
+            return
+        alike = {}
+        for gradient, variable in zip(grads, trainable_variables, strict=True):
+            i = self._get_variable_index(variable)
+            if self.adam_velocities[i] is not None:
+                self.update_step(gradient, variable, learning_rate)
+            else:
+                shape = (self.rows[i], math.prod(variable.shape) // self.rows[i])
+                alike.setdefault(shape, []).append((gradient, variable))
+        for pairs in alike.values():
+            self._update_alike(pairs, learning_rate)
+
+    def _muon_update_step(self, gradient, variable, lr, m):  # as Keras' own is called
+        self._update_alike([(gradient, variable)], lr)
+
+    def _update_alike(self, pairs, lr):
+        """Updates variables whose matrices have one shape.
+
+        Their products are made together: one by one a GPU would spend the step on starting some
+        hundred small products in turn.
+
+        Args:
+            pairs: of gradient and variable.
+            lr: the learning rate.
+        """
+        matrices = []
+        for gradient, variable in pairs:
+            i = self._get_variable_index(variable)
+            m = self.momentums[i]
+            self.assign_add(m, ops.add(gradient, m * (self.momentum - 1)))
+            direction = ops.add(gradient, self.momentum * m) if self.nesterov else m
+            matrices.append(ops.reshape(direction, (self.rows[i], -1)))
+        updates = self.zeropower_via_newtonschulz5(ops.stack(matrices), self.ns_steps)
+        for (_, variable), update in zip(pairs, ops.unstack(updates, len(pairs)), strict=True):
+            self.assign_sub(variable, ops.reshape(self.lr_adjust(lr * update), variable.shape))
+
+
+def matrix_rows(variable):
+    """The inputs of a kernel, whose other axes are its outputs."""
+    shape = tuple(variable.shape)
+    is_projection = len(shape) == 3 and "attention_output" not in variable.path
+    return shape[0] if is_projection else math.prod(shape[:-1])
+
+
+# Weights that decay would only shift: of norms, Affine and LayerScale, biases, tokens, positions.
+# At the end of the name: TensorFlow's is the whole path, in which a layer is called token_mlp.
+NO_DECAY = [r"(^|/)(bias|gamma|beta|alpha|token|embedding)(:\d+)?$"]
+
+
+def make_optimizer(recipe, total_steps):
+    """The recipe's optimizer: warm-up and cosine, decay that spares norms and biases, averaging."""
+    warmup_steps = max(1, round(recipe.warmup * total_steps))
+    schedule = keras.optimizers.schedules.CosineDecay(
+        0.0,
+        max(1, total_steps - warmup_steps),
+        warmup_target=recipe.learning_rate,
+        warmup_steps=warmup_steps,
+    )
+    common = {
+        "learning_rate": schedule,
+        "weight_decay": recipe.weight_decay,
+        "global_clipnorm": recipe.clip_norm,
+        "use_ema": recipe.ema > 0,
+        "ema_momentum": 1 - 1 / max(1.0, recipe.ema * total_steps),
+    }
+    if recipe.optimizer == "muon":
+        optimizer = MatrixMuon(
+            # The first and the last layer and the tokens are AdamW's, as Muon's authors advise, and
+            # the biases: attention's have two axes.
+            exclude_layers=["^stem", "^head", "/token$", "/bias$"],
+            adam_lr_ratio=recipe.adam_ratio,
+            adam_weight_decay=recipe.weight_decay,
+            **common,
+        )
+    elif recipe.optimizer == "sgd":
+        optimizer = keras.optimizers.SGD(momentum=0.9, **common)
+    elif recipe.layer_decay < 1:
+        optimizer = LayerwiseAdamW(layer_decay=recipe.layer_decay, epsilon=1e-6, **common)
+    else:
+        optimizer = keras.optimizers.AdamW(epsilon=1e-6, **common)
+    optimizer.exclude_from_weight_decay(var_names=NO_DECAY)
+    return optimizer

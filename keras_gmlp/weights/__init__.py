@@ -1,0 +1,13 @@
+"""Published weights and weights of other models: files, names, conversion, resizing."""
+
+import lazy_loader
+
+# Names load on first use (SPEC 1): a device with the LiteRT runtime alone imports no Keras.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "files": ["is_published"],
+        "pretrained": ["Pretrained", "build", "load"],
+        "resizing": ["TransferReport", "transfer"],
+    },
+)

@@ -1,0 +1,242 @@
+"""Published weights to ours and back, strict in both directions."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import numpy as np
+from keras import ops
+
+from keras_gmlp.models.structure import learned_weights
+from keras_gmlp.weights.names import DISTILLED, TABLES
+
+
+@dataclasses.dataclass(frozen=True)
+class Link:
+    """Arrays of theirs, the weights of ours that they become, and the way there and back."""
+
+    theirs: tuple[str, ...]
+    ours: tuple[str, ...]
+    forward: Callable  # (arrays of theirs, shapes of ours) -> arrays of ours
+    backward: Callable  # (arrays of ours) -> arrays of theirs
+
+
+def _one(theirs, ours, forward=lambda a: a, backward=lambda w: w):
+    """One array of theirs and one weight of ours."""
+    return Link((theirs,), (ours,), lambda a, _: [forward(a[0])], lambda w: [backward(w[0])])
+
+
+def _affine(theirs, ours):
+    """timm's carry two axes of length 1."""
+    for name in ("alpha", "beta"):
+        yield _one(f"{theirs}.{name}", f"{ours}/{name}", lambda a: a[0, 0], lambda w: w[None, None])
+
+
+def _dense(theirs, ours):
+    yield _one(f"{theirs}.weight", f"{ours}/kernel", np.transpose, np.transpose)
+    yield _one(f"{theirs}.bias", f"{ours}/bias")
+
+
+def _convolution(theirs, ours):
+    yield _one(
+        f"{theirs}.weight",
+        f"{ours}/kernel",
+        lambda a: a.transpose(2, 3, 1, 0),
+        lambda w: w.transpose(3, 2, 0, 1),
+    )
+    yield _one(f"{theirs}.bias", f"{ours}/bias")
+
+
+def _pairs(theirs_suffixes, ours_suffixes):
+    def links(theirs, ours):
+        for t, o in zip(theirs_suffixes, ours_suffixes, strict=True):
+            yield _one(theirs + t, ours + o)
+
+    return links
+
+
+def _qkv(theirs, ours):
+    """One matrix (3d, d), rows ordered query, key, value, then heads."""
+    names = ("query", "key", "value")
+
+    def parts(arrays, shapes):  # for the bias too: turning one axis changes nothing
+        thirds = np.split(arrays[0], 3)
+        return [part.T.reshape(shape) for part, shape in zip(thirds, shapes, strict=True)]
+
+    def matrix(weights):
+        return [np.concatenate([w.reshape(len(w), -1).T for w in weights])]
+
+    def vector(weights):
+        return [np.concatenate([w.ravel() for w in weights])]
+
+    kernel_paths = tuple(f"{ours}/{name}/kernel" for name in names)
+    bias_paths = tuple(f"{ours}/{name}/bias" for name in names)
+    yield Link((f"{theirs}.weight",), kernel_paths, parts, matrix)
+    yield Link((f"{theirs}.bias",), bias_paths, parts, vector)
+
+
+def _heads(theirs, ours):
+    """The output projection: (d, heads x size) there, (heads, size, d) here."""
+    yield Link(
+        (f"{theirs}.weight",),
+        (f"{ours}/kernel",),
+        lambda a, shapes: [a[0].T.reshape(shapes[0])],
+        lambda w: [w[0].reshape(-1, w[0].shape[-1]).T],
+    )
+    yield _one(f"{theirs}.bias", f"{ours}/bias")
+
+
+def _grid_positions(theirs, ours):
+    """The class token's (1, 1, d) and the patches' (1, d, rows, columns); here (1, tokens, d)."""
+
+    def joined(arrays, _):
+        first, grid = arrays
+        return [np.concatenate([first, grid.reshape(*grid.shape[:2], -1).swapaxes(1, 2)], axis=1)]
+
+    def parted(weights):
+        tokens, dim = weights[0].shape[1:]
+        side = math.isqrt(tokens - 1)
+        if side**2 != tokens - 1:
+            raise ValueError(f"published models take square images; this one has {tokens} tokens.")
+        return [weights[0][:, :1], weights[0][:, 1:].swapaxes(1, 2).reshape(1, dim, side, side)]
+
+    yield Link((f"{theirs}.cls_pos_embed", f"{theirs}.pos_embed"), (ours,), joined, parted)
+
+
+KINDS = {
+    "dense": _dense,
+    "convolution": _convolution,
+    "norm": _pairs((".weight", ".bias"), ("/gamma", "/beta")),
+    "affine": _affine,
+    "plain affine": _pairs((".alpha", ".beta"), ("/alpha", "/beta")),
+    "array": _pairs(("",), ("",)),
+    "qkv": _qkv,
+    "heads": _heads,
+    "grid positions": _grid_positions,
+    "flax": _pairs(("/kernel", "/bias"), ("/kernel", "/bias")),
+    "flax norm": _pairs(("/scale", "/bias"), ("/gamma", "/beta")),
+}
+
+
+def links(model, dialect):
+    """The links between a model of ours and a checkpoint in one of the family's dialects."""
+    depth = sum(layer.name.startswith("block_") for layer in model.layers)
+    table = _tables(model)[dialect]
+    if any(layer.name == "distillation_token" for layer in model.layers):
+        table = (*table, *DISTILLED)
+    if not any(layer.name == "class_token" for layer in model.layers):
+        table = tuple(row for row in table if not row[1].startswith("class_token"))
+    return [
+        link
+        for theirs, ours, kind in table
+        for i in range(depth if "{}" in ours else 1)
+        for link in KINDS[kind](theirs.format(i), ours.format(i))
+    ]
+
+
+def every_link(model):
+    """The links to checkpoints in all of the family's dialects."""
+    return [link for dialect in _tables(model) for link in links(model, dialect)]
+
+
+def _tables(model):
+    for layer in model.layers:
+        for block, tables in TABLES.items():
+            if isinstance(layer, block):
+                return tables
+    raise ValueError(
+        f"No published weights are known for {model.name}; there are for gMLP, MLPMixer, ResMLP, "
+        "ViT and FeedForwardOnly."
+    )
+
+
+def load_arrays(model, arrays, origin="the checkpoint", headless=False):
+    """Writes published arrays to a model of the same size.
+
+    Args:
+        model: a `keras.Model` of a family in `TABLES`.
+        arrays: by their published names, in any dialect of the family.
+        origin: what the arrays came from, for errors.
+        headless: leave the heads as they are where the arrays have none.
+
+    Returns:
+        Whether the arrays had a head.
+
+    Raises:
+        ValueError: a name too many or too few on either side, or another shape. The model stays
+            as it was.
+    """
+    weights = learned_weights(model)
+    dialects = {name: links(model, name) for name in _tables(model)}
+
+    def differences(dialect):
+        return {name for link in dialects[dialect] for name in link.theirs} ^ set(arrays)
+
+    chosen = dialects[min(dialects, key=lambda name: len(differences(name)))]
+    heads = {name for link in chosen if link.ours[0].startswith("head") for name in link.theirs}
+    lacks_head = headless and not heads & set(arrays)
+    if lacks_head:
+        chosen = [link for link in chosen if not heads & set(link.theirs)]
+        weights = {path: w for path, w in weights.items() if not path.startswith("head")}
+    expected = {name for link in chosen for name in link.theirs}
+    reached = {path for link in chosen for path in link.ours}
+    _refuse(f"{origin} has no {{}}, which {model.name} needs", expected - set(arrays))
+    _refuse(f"{origin} has {{}}, which {model.name} has not", set(arrays) - expected)
+    _refuse(f"{origin} says nothing of {{}} of {model.name}", set(weights) ^ reached)
+    values = {}
+    for link in chosen:
+        shapes = [tuple(weights[path].shape) for path in link.ours]
+        given = [arrays[name] for name in link.theirs]
+        try:
+            back = link.backward([np.broadcast_to(np.float32(0), shape) for shape in shapes])
+            fits = [a.shape for a in back] == [a.shape for a in given]
+            parts = link.forward(given, shapes) if fits else []
+        except ValueError:  # another number of axes
+            parts = []
+        if [part.shape for part in parts] != shapes:
+            raise ValueError(
+                f"{origin}: {link.theirs[-1]} has shape {given[-1].shape}, which does not fit "
+                f"{link.ours[0]} {shapes[0]} of {model.name}: another size or another family."
+            )
+        values.update(zip(link.ours, parts, strict=True))
+    for path, value in values.items():  # once nothing can fail any more
+        weights[path].assign(value)
+    return not lacks_head
+
+
+def to_arrays(model, dialect=None):
+    """A model's weights under their published names; the inverse of `load_arrays`.
+
+    Args:
+        model: a `keras.Model` of a family in `TABLES`.
+        dialect: `"timm"`, `"release"` or `"flax"`; defaults to the family's first.
+
+    Returns:
+        float32 arrays by name.
+
+    Raises:
+        ValueError: a model some of whose weights no published model has.
+    """
+    chosen = links(model, dialect or next(iter(_tables(model))))
+    weights = {path: ops.convert_to_numpy(w) for path, w in learned_weights(model).items()}
+    differing = sorted({path for link in chosen for path in link.ours} ^ set(weights))
+    if differing:
+        raise ValueError(
+            f"{model.name}: no published names are known for a model of this kind "
+            f"({', '.join(differing[:3])}{', ...' if len(differing) > 3 else ''})."
+        )
+    return {
+        name: np.ascontiguousarray(array)
+        for link in chosen
+        for name, array in zip(
+            link.theirs, link.backward([weights[path] for path in link.ours]), strict=True
+        )
+    }
+
+
+def _refuse(text, names):
+    if names:
+        some = ", ".join(sorted(names)[:4]) + (", ..." if len(names) > 4 else "")
+        raise ValueError(
+            f"{text.format(f'{some} ({len(names)} in all)')}. Are they of another preset?"
+        )

@@ -1,0 +1,210 @@
+import json
+
+import keras
+import numpy as np
+import pytest
+from check_layer import redraw_weights, to_numpy
+from load_app import load_app
+from numpy_reference import dense, layer_norm, part, softmax
+from PIL import Image
+
+from keras_gmlp import FeedForwardOnly, MLPMixer, ResMLP, ResNet, ViT, aMLP, fold, gMLP
+from keras_gmlp.analysis import plots
+from keras_gmlp.analysis.tokens import attention_maps, confusion, spatial_filters
+from keras_gmlp.models.structure import NotApplicableError
+
+TINY = {"dim": 8, "depth": 2, "input_shape": (8, 12, 3), "patch_size": 4, "classes": 3}
+
+
+def image():
+    return np.random.default_rng(2).integers(0, 256, (8, 12, 3), dtype="uint8")
+
+
+def test_filters_of_gmlp_are_those_of_the_tokens_they_make():
+    model = gMLP(hidden_dim=12, **TINY)
+    kernel = np.arange(36.0).reshape(6, 6)  # row: token that is read, column: that is made
+    model.get_layer("block_1").gate.spatial.kernel.assign(kernel)
+    filters = spatial_filters(model)
+    assert list(filters) == ["block_0", "block_1"]
+    assert filters["block_1"].shape == (6, 2, 3)
+    np.testing.assert_array_equal(filters["block_1"][4], [[4, 10, 16], [22, 28, 34]])
+
+
+@pytest.mark.parametrize(
+    ("model", "filters", "kernel"),
+    [
+        (lambda: MLPMixer(**TINY), 4, lambda b: b.token_mlp.expand.kernel),
+        (lambda: ResMLP(**TINY), 6, lambda b: b.spatial.kernel),
+        (lambda: fold(ResMLP(**TINY)), 6, lambda b: b.spatial.kernel),
+    ],
+)
+def test_filters_of_the_other_families(model, filters, kernel):
+    model = model()
+    found = spatial_filters(model)["block_0"]
+    assert found.shape == (filters, 2, 3)
+    expected = to_numpy(kernel(model.get_layer("block_0")))
+    np.testing.assert_array_equal(found.reshape(filters, 6).T, expected)
+
+
+def test_a_square_marks_the_token_that_a_filter_makes_and_no_hidden_unit(tmp_path, monkeypatch):
+    marked = []
+    square = plots._square
+    monkeypatch.setattr(plots, "_square", lambda x, y: marked.append((x, y)) or square(x, y))
+    # As many hidden units as tokens: their number does not tell them apart.
+    plots.draw_spatial_filters(MLPMixer(token_hidden_dim=6, **TINY), tmp_path / "mixer.png")
+    assert marked == []
+    plots.draw_spatial_filters(ResMLP(**TINY), tmp_path / "resmlp.png", tokens=[0, 5])
+    assert marked == [(0, 0), (2, 1)] * 2
+    with pytest.raises(ValueError, match=r"tokens must be in \[0, 6\); received \[6\]"):
+        plots.draw_spatial_filters(ResMLP(**TINY), tmp_path / "resmlp.png", tokens=[6])
+
+
+def test_filters_leave_out_the_class_token():
+    model = FeedForwardOnly(token_hidden_dim=5, **TINY)
+    kernel = to_numpy(model.get_layer("block_0").token_mlp.expand.kernel)
+    assert kernel.shape == (7, 5)
+    found = spatial_filters(model)["block_0"]
+    np.testing.assert_array_equal(found.reshape(5, 6).T, kernel[1:])
+
+
+def test_filters_of_a_class_token_are_left_out():
+    model = gMLP(hidden_dim=12, class_token=True, **TINY)
+    kernel = np.arange(49.0).reshape(7, 7)  # row: token that is read, column: that is made
+    model.get_layer("block_1").gate.spatial.kernel.assign(kernel)
+    found = spatial_filters(model)["block_1"]
+    assert found.shape == (6, 2, 3)
+    np.testing.assert_array_equal(found[0], [[8, 15, 22], [29, 36, 43]])
+
+
+def test_vit_shows_what_its_class_token_attends_to():
+    model = ViT(num_heads=2, **TINY)
+    redraw_weights(model)
+    block = model.get_layer("block_0")
+    weights = {w.path.split("/", 1)[1]: to_numpy(w).astype("float64") for w in block.weights}
+    tokens = to_numpy(keras.Model(model.input, block.input)(image()[None]))
+    x = layer_norm(tokens, weights, "norm1", epsilon=1e-6)
+    query, key = (
+        np.einsum("bnd,dhk->bhnk", x, weights[f"attention/{name}/kernel"])
+        + weights[f"attention/{name}/bias"][:, None]
+        for name in ("query", "key")
+    )
+    scores = softmax(query @ np.swapaxes(key, -1, -2) / 2)  # heads of 4 channels
+    expected = scores[0].mean(axis=0)[0, 1:].reshape(2, 3)
+    maps = attention_maps(model, image())
+    assert list(maps) == ["block_0", "block_1"]
+    np.testing.assert_allclose(maps["block_0"], expected, rtol=1e-4, atol=1e-6)
+
+
+def test_amlp_shows_what_its_tokens_attend_to_on_average():
+    model = aMLP(hidden_dim=12, attention_size=3, **TINY)
+    redraw_weights(model)
+    block = model.get_layer("block_0")
+    weights = {w.path.split("/", 1)[1]: to_numpy(w).astype("float64") for w in block.weights}
+    tokens = to_numpy(keras.Model(model.input, block.input)(image()[None]))
+    x = layer_norm(tokens, weights, "norm", epsilon=1e-6)
+    query, key, _ = np.split(dense(x, part(weights, "attention"), "qkv"), 3, axis=-1)
+    scores = softmax(query @ np.swapaxes(key, 1, 2) / 3**0.5)
+    found = attention_maps(model, image())["block_0"]
+    assert found.sum() == pytest.approx(1)
+    np.testing.assert_allclose(found, scores[0].mean(axis=0).reshape(2, 3), rtol=1e-4, atol=1e-6)
+
+
+def test_attention_leaves_out_both_leading_tokens():
+    model = ViT(num_heads=2, distillation_token=True, **TINY)
+    redraw_weights(model)
+    looks = attention_maps(model, image())["block_0"]
+    assert looks.shape == (2, 3)
+    assert 0 < looks.sum() < 1
+
+
+def test_confusion_by_hand():
+    found = confusion(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0]), 3)
+    np.testing.assert_array_equal(found, [[1, 1, 0], [0, 1, 0], [1, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("function", "model", "message"),
+    [
+        (spatial_filters, lambda: ViT(num_heads=2, **TINY), "no block that mixes tokens by a"),
+        (spatial_filters, lambda: ResNet(8), "resnet has no tokens"),
+        (
+            lambda model: attention_maps(model, image()),
+            lambda: gMLP(hidden_dim=12, **TINY),
+            "no block with attention; aMLP and ViT have",
+        ),
+    ],
+)
+def test_what_a_family_does_not_have(function, model, message):
+    with pytest.raises(NotApplicableError, match=message):
+        function(model())
+
+
+def test_pictures_are_drawn(tmp_path):
+    model = aMLP(hidden_dim=12, attention_size=3, **TINY)
+    redraw_weights(model)
+    images = np.stack([image()] * 5)
+    labels, logits = np.array([0, 1, 2, 0, 1]), to_numpy(model(images))
+    plots.draw_spatial_filters(model, tmp_path / "filters.png")
+    plots.draw_attention(model, images[0], tmp_path / "attention.png", "an image")
+    plots.draw_confusion(labels, logits.argmax(-1), list("abc"), tmp_path / "confusion.png")
+    plots.draw_mistakes(images, labels, logits, list("abc"), tmp_path / "mistakes.png")
+    plots.draw_mistakes(images, logits.argmax(-1), logits, list("abc"), tmp_path / "none.png")
+    paths = sorted(tmp_path.glob("*.png"))
+    assert len(paths) == 5
+    for path in paths:
+        with Image.open(path) as picture:
+            assert np.asarray(picture.convert("L")).std() > 3  # not blank
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A folder as training leaves it, of a ViT that knows nothing."""
+    model = ViT(8, 1, 2, input_shape=(8, 8, 1), patch_size=4, classes=10, mean=0.5)
+    redraw_weights(model)
+    model.save(tmp_path / "model.keras")
+    (tmp_path / "labels.txt").write_text("\n".join("0123456789"))
+    (tmp_path / "recipe.json").write_text(json.dumps({"data": "digits"}))
+    return tmp_path
+
+
+def test_app_draws_what_applies(run, capsys):
+    assert load_app("visualize").main([str(run)]) == 0
+    out, error = capsys.readouterr()
+    assert out.split() == [
+        str(run / "pictures" / f"{name}.png") for name in ("attention", "confusion", "mistakes")
+    ]
+    assert "filters left out" in error
+
+
+def test_app_tells_tokens_that_are_not_there(run, capsys):
+    gMLP(8, 1, 12, input_shape=(8, 8, 1), patch_size=4, classes=10).save(run / "model.keras")
+    assert load_app("visualize").main([str(run), "--tokens", "4"]) == 1
+    assert "tokens must be in [0, 4); received [4]" in capsys.readouterr().err
+
+
+def test_app_with_an_image_needs_no_data(run, capsys, tmp_path):
+    (run / "recipe.json").unlink()
+    Image.new("L", (30, 20), 90).save(tmp_path / "grey.png")
+    given = ["--only", "attention", "--image", str(tmp_path / "grey.png")]
+    assert load_app("visualize").main([str(run), *given, "--out", str(tmp_path / "here")]) == 0
+    assert (tmp_path / "here" / "attention.png").exists()
+    capsys.readouterr()
+    assert load_app("visualize").main([str(run), *given, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "pictures": [str(run / "pictures" / "attention.png")]
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--only", "filters"], "no block that mixes tokens"),
+        (["--only", "attention", "--image", "missing.png"], "missing.png"),
+        (["--only", "confusion", "--data", "missing/"], "missing/: no such folder"),
+    ],
+)
+def test_app_fails_in_one_line(run, capsys, arguments, reason):
+    assert load_app("visualize").main([str(run), *arguments]) == 1
+    error = capsys.readouterr().err
+    assert reason in error
+    assert error.count("\n") == 1

@@ -1,0 +1,144 @@
+"""The program that measures how fast models run: one small run of all, and what goes wrong."""
+
+import csv
+import dataclasses
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from load_app import load_app
+
+from keras_gmlp import gMLP
+from keras_gmlp.benchmark import files
+from keras_gmlp.benchmark.files import Model
+from keras_gmlp.benchmark.report import COLUMNS
+from keras_gmlp.utils import progress
+
+MODEL = Model("a", Path("a.keras"), (8, 8, 3), 10, 1000, 2_000_000, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
+        (["{empty}"], "no model.keras in this folder"),
+        (["{empty}/a/gmlp_n4_32", "gmlp_n4_32"], "two models of one name"),
+        (["--only", "tflight"], "no such candidates: tflight. There are: keras-tensorflow"),
+        (["--rounds", "0"], "at least 1"),
+        (["--batch", "0"], "at least 1"),
+        (["--threads", "many"], "invalid int"),
+    ],
+)
+def test_wrong_usage(arguments, reason, tmp_path, capsys):
+    (tmp_path / "a" / "gmlp_n4_32").mkdir(parents=True)
+    (tmp_path / "a" / "gmlp_n4_32" / "model.keras").touch()
+    with pytest.raises(SystemExit) as caught:
+        load_app("benchmark").main([a.format(empty=tmp_path) for a in arguments])
+    assert caught.value.code == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_help_teaches(capsys):
+    with pytest.raises(SystemExit) as caught:
+        load_app("benchmark").main(["--help"])
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    assert "examples:" in text
+    assert "GB" in text
+
+
+def test_default_model_is_found_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (default,) = load_app("benchmark").parse([])[1].models
+    assert (Path(default) / "model.keras").exists()
+
+
+def test_no_candidate_is_a_failure(tmp_path, monkeypatch, capsys):
+    model = dataclasses.replace(MODEL, errors={"tflite": "no luck"})
+    monkeypatch.setattr(files, "prepare", lambda *given: model)
+    arguments = ["gmlp_n4_32", "--only", "tflite", "--quick", "--threads", "1"]
+    assert load_app("benchmark").main([*arguments, "--out", str(tmp_path)]) == 1
+    assert "- `tflite`, threads 1: failed: no luck" in capsys.readouterr().out
+    assert not (tmp_path / "benchmark.png").exists()
+
+
+@pytest.mark.slow
+def test_model_that_cannot_be_loaded(tmp_path, capsys):
+    (tmp_path / "model.keras").write_text("no zip")
+    assert load_app("benchmark").main([str(tmp_path), "--quick", "--only", "tflite"]) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "cannot be loaded" in error
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A folder with a model of four tokens."""
+    directory = tmp_path_factory.mktemp("small")
+    model = gMLP(16, 2, 32, input_shape=(8, 8, 3), patch_size=4, classes=10)
+    model.save(directory / "model.keras")
+    (directory / "metrics.json").write_text(json.dumps({"flops": 30_000}))
+    return directory
+
+
+@pytest.mark.slow
+def test_end_to_end(run, tmp_path, capsys):
+    arguments = [str(run), "--quick", "--threads", "1", "--batch", "4", "1", "--out", str(tmp_path)]
+    only = ["--only", "tflite", "tflite_float32", "keras-torch", "timm"]
+    assert load_app("benchmark").main([*arguments, *only, "--json"]) == 0
+    captured = capsys.readouterr()
+    printed = json.loads(captured.out)
+    assert "round 3 of 3, left" in captured.err
+    with open(tmp_path / "benchmark.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == COLUMNS
+    assert len(rows) == len(printed)
+    measured = [row for row in printed if row["status"] == "measured"]
+    for row in measured:
+        assert 0 < row["first_quartile"] <= row["milliseconds"] <= row["third_quartile"]
+        assert row["ratio"] >= 1
+        assert row["cold_start_seconds"] > 0
+    for batch in (1, 4):
+        ratios = {r["candidate"]: r["ratio"] for r in measured if r["batch"] == batch}
+        assert set(ratios) == {"tflite", "tflite_float32", "keras-torch"}
+        assert min(ratios.values()) == 1
+    failed = [row for row in printed if row["status"] != "measured"]
+    assert [(row["candidate"], row["status"]) for row in failed] == [
+        ("timm", f"failed: timm has no model like {run.name}")
+    ]
+    assert (tmp_path / "benchmark.md").read_text().count("Not measured:") == 1
+    assert (tmp_path / "benchmark.png").exists()
+    assert not (run / "model.tflite").exists()  # a run's folder is left as it was
+
+
+def test_ctrl_c_ends_all_workers(tmp_path, monkeypatch, capsys):
+    app, children = load_app("benchmark"), []
+
+    class Interrupting(progress.StatusLine):
+        def show(self, text):
+            if "round 2 of" in text:
+                children.extend(children_of(os.getpid()))
+                signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(progress, "StatusLine", Interrupting)
+    monkeypatch.setattr(files, "prepare", lambda *given: MODEL)
+    before = children_of(os.getpid())
+    arguments = ["gmlp_n4_32", "--only", "tflite", "--threads", "1"]
+    # What was started in the background ignores it.
+    found = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert app.main([*arguments, "--out", str(tmp_path / "out")]) == 130
+    finally:
+        signal.signal(signal.SIGINT, found)
+    assert capsys.readouterr().err == "\nbenchmark: stopped.\n"
+    assert len(children) >= len(before) + 2  # matrix products
+    assert children_of(os.getpid()) == before
+    assert not list((tmp_path / "out").iterdir())
+
+
+def children_of(pid):
+    listing = Path(f"/proc/{pid}/task/{pid}/children")
+    if not listing.exists():
+        pytest.skip("this system does not list children")
+    return listing.read_text().split()

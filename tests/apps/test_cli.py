@@ -1,0 +1,159 @@
+"""How the programs end, whatever goes wrong."""
+
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+from load_app import APPS, load_app
+
+console = load_app("cli")
+
+
+def raising(error):
+    def work():
+        raise error
+
+    return work
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (ValueError("wrong\n  number"), 1, "app: wrong number\n"),
+        (RuntimeError(), 1, "app: RuntimeError\n"),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "runs/a"),
+            1,
+            "app: runs/a: permission denied; choose a place that you may use.\n",
+        ),
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            1,
+            "app: no space left on device; free some space and give the same command again.\n",
+        ),
+        (OSError("Unable to open file"), 1, "app: Unable to open file\n"),
+        (OSError(errno.ENOENT, "cannot open\n'/Data/X.h5'"), 1, "app: cannot open '/Data/X.h5'.\n"),
+        (ImportError("cannot import name 'a'"), 1, "app: cannot import name 'a'\n"),
+        (tf.errors.OutOfRangeError(None, None, "File too\nlarge"), 1, "app: File too large\n"),
+        (KeyboardInterrupt(), 130, "\napp: stopped.\n"),
+        (KeyboardInterrupt("stopped; go on so."), 130, "\napp: stopped; go on so.\n"),
+        (BrokenPipeError(), 1, "app: stopped; nobody reads the output any more.\n"),
+    ],
+)
+def test_what_a_user_meets_is_one_line(error, code, text, capsys):
+    assert console.guarded("app", raising(error)) == code
+    assert capsys.readouterr().err == text
+
+
+def test_own_exit_codes_pass():
+    assert console.guarded("app", lambda: 7) == 7
+
+
+def test_a_fault_of_the_program_is_no_users_mistake():
+    with pytest.raises(KeyError):
+        console.guarded("app", raising(KeyError("here")))
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"),
+    [
+        ("safetensors.numpy", "[convert]"),
+        ("torch", "[torch]"),
+        ("tensorflow", "[train]"),
+        ("numpy", ""),
+    ],
+)
+def test_missing_module_names_what_brings_it(module, extra, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(console, "VENV", APPS.parent / "no .venv")
+    error = ModuleNotFoundError(f"No module named {module!r}", name=module)
+    advice = f'No module named {module!r}. Install: pip install -e "{APPS.parent}{extra}"'
+    assert console.guarded("app", raising(error)) == 1
+    assert capsys.readouterr().err == f"app: {advice}\n"
+    monkeypatch.setattr(console, "VENV", tmp_path)  # there, and not the one at work
+    assert console.missing(error).startswith(f"{advice}, or run this with {tmp_path}")
+
+
+def run(program, *options, **arguments):
+    """A program of its own that begins with the console's parts."""
+    source = f"import sys; sys.path.insert(0, {str(APPS)!r}); from cli import *\n" + program
+    return subprocess.Popen(
+        [sys.executable, *options, "-c", source],
+        text=True,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": ""},  # as it is for users
+        **arguments,
+    )
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="has no such device")
+def test_output_that_cannot_be_written():
+    with open("/dev/full", "w") as full:
+        process = run("sys.exit(guarded('app', lambda: print('found') or 0))", stdout=full)
+        error = process.communicate(timeout=60)[1]
+    assert process.returncode == 1
+    assert error == (
+        "app: no space left on device; free some space and give the same command again.\n"
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such signal of a closed pipe")
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        ("lambda: print('found') or 0, only_prints=True", 0, ""),
+        ("lambda: print('found') or 1, only_prints=True", 1, ""),  # an image failed before
+        ("lambda: print('found') or 0", 1, "app: stopped; nobody reads the output any more.\n"),
+    ],
+)
+def test_reader_who_has_had_enough(arguments, code, error):
+    # It waits for its input to end, so that the pipe is closed before it prints.
+    program = f"sys.stdin.read()\nsys.exit(guarded('app', {arguments}))"
+    with run(program, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as process:
+        process.stdout.close()
+        process.stdin.close()
+        assert process.stderr.read() == error
+    assert process.returncode == code
+
+
+def test_program_without_output(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert console.guarded("app", lambda: print("found") or 7) == 7
+    assert console.guarded("app", raising(ValueError("wrong"))) == 1
+    sys.stdout.close()
+    sys.stderr.close()
+
+
+def test_traceback_for_developers():
+    with run("guarded('app', lambda: int('x'))", "-X", "dev", stdout=subprocess.DEVNULL) as process:
+        assert "Traceback" in process.stderr.read()
+
+
+@pytest.mark.parametrize("rest", ["time.sleep(60)", "return 0"])
+def test_ctrl_c_in_a_callback_of_the_garbage_collector_is_heard(rest):
+    program = f"""
+import gc, signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job begins without it
+def callback(phase, info):
+    gc.callbacks.remove(callback)
+    signal.raise_signal(signal.SIGINT)
+    time.sleep(0)  # here it is raised, and dropped
+def work():
+    gc.callbacks.append(callback)
+    gc.collect()
+    print("went on", flush=True)
+    {rest}
+sys.exit(guarded("app", work))
+"""
+    process = run(program, stdout=subprocess.PIPE)
+    output, error = process.communicate(timeout=90)
+    assert (process.returncode, output, error) == (130, "went on\n", "\napp: stopped.\n")
+
+
+def test_quiet_hides_what_is_written_below_python():
+    program = "with quiet(): os.write(2, b'note')\nos.write(2, b'error')"
+    process = run(program, stdout=subprocess.DEVNULL)
+    assert process.communicate(timeout=60)[1] == "error"

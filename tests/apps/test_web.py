@@ -1,0 +1,305 @@
+"""The page classifies as Python does, shows it, and says what is wrong."""
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from load_app import APPS
+from PIL import Image
+from png_header import png_header
+from web_page import (
+    BYTES,
+    as_text,
+    choose,
+    encoded,
+    give,
+    open_browser,
+    open_page,
+    read_answer,
+    read_problem,
+    serve_models,
+)
+from web_samples import noisy_digits
+
+import keras_gmlp
+from keras_gmlp import data, inference
+
+NAME = "gmlp_n4_32-cifar10"
+SAVED = APPS.parent / "saved_models" / NAME
+LOGITS = f"""async ([name, files]) => {{
+  {BYTES}
+  const {{ decode }} = await import("./decode.js");
+  const {{ loadModel }} = await import("./model.js");
+  const model = await loadModel({{ name, url: `/models/${{name}}.tflite` }});
+  const rows = [];
+  for (const file of files) {{
+    const input = model.prepare(await decode(new Blob([bytes(file)])));
+    rows.push(Array.from(await model.logits(input)));
+  }}
+  return rows;
+}}"""
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """The saved model, in 8 bits, in float32 and in integers; one without names; broken ones."""
+    folder = tmp_path_factory.mktemp("models")
+    saved = folder / NAME
+    saved.mkdir()
+    shutil.copy(SAVED / "model.tflite", saved)
+    source = inference.load(SAVED / "model.keras")
+    calibration = np.random.default_rng(0).integers(0, 256, (50, 32, 32, 3), "uint8")
+    formats = ["tflite_float32", "tflite_int8"]
+    formats.export(source.model, saved, formats, source.labels, calibration=calibration)
+    whole = (saved / "model.tflite").read_bytes()
+    nameless = keras_gmlp.gMLP(8, 1, 16, input_shape=(8, 8, 3), patch_size=4, classes=3)
+    formats.export(nameless, folder / "nameless", ["tflite"])
+    (folder / "wrong_text.tflite").write_bytes(b"no model at all\n" * 99)
+    (folder / "wrong_half.tflite").write_bytes(whole[:400_000])
+    (folder / "wrong_empty.tflite").touch()
+    (folder / "wrong_card.tflite").write_bytes(whole[:-1])
+    formats.export(nameless, folder / "wrong_batch", ["tflite"], tflite_batch=2)
+    (folder / "wrong_batch" / "model_batch2.tflite").rename(folder / "wrong_batch.tflite")
+    maps = keras.Sequential([keras.Input((8, 8, 3), 1), keras.layers.Conv2D(2, 1)])
+    converter = tf.lite.TFLiteConverter.from_keras_model(maps)
+    (folder / "wrong_output.tflite").write_bytes(converter.convert())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with open_browser() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def address(models):
+    with serve_models(models) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def opened(browser, address):
+    with open_page(browser, address) as page:
+        yield page
+
+
+@pytest.fixture
+def page(opened):
+    """One page for most tests, since the runtime takes seconds to start."""
+    opened.set_viewport_size({"width": 1280, "height": 720})
+    opened.select_option("#model", NAME)
+    return opened
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    """A hundred PNG files: CIFAR-10's first test images, or digits in many sizes and tints."""
+    kept = Path(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets").expanduser()
+    if not [*kept.glob("cifar10/*/dataset_info.json")]:  # there, and not half a download
+        return noisy_digits(100)
+    images, _ = next(data.load("cifar10").test.batch(100).as_numpy_iterator())
+    return [encoded(Image.fromarray(image)) for image in images]
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "tolerance"),
+    [
+        # Each runtime rounds activations to 8 bits in its own way: less than half of what 8 bits
+        # cost in Python, whatever the model's scale.
+        (NAME, f"{NAME}/model.tflite", None),
+        (f"{NAME}/model_float32", f"{NAME}/model_float32.tflite", 1e-3),
+        (f"{NAME}/model_int8", f"{NAME}/model_int8.tflite", 1e-3),
+    ],
+)
+def test_logits_are_pythons(page, models, pictures, tmp_path, name, file, tolerance):
+    found = np.array(page.evaluate(LOGITS, [name, [as_text(picture) for picture in pictures]]))
+    classifier = inference.load(models / file)
+    images = []
+    for picture in pictures:
+        (tmp_path / "picture.png").write_bytes(picture)
+        images.append(classifier.read(tmp_path / "picture.png")[None])
+    expected = np.concatenate([classifier.logits(image) for image in images])
+    if tolerance is None:
+        whole = inference.load(models / NAME / "model_float32.tflite")
+        exact = np.concatenate([whole.logits(image) for image in images])
+        tolerance = np.abs(expected - exact).max() / 2
+    np.testing.assert_array_equal(found.argmax(-1), np.argmax(expected, -1))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+
+
+def test_answer_is_pythons(page, models, pictures, tmp_path):
+    page.select_option("#model", f"{NAME}/model_float32")  # as near as its digits; above, 8 bits
+    choose(page, pictures[0])
+    (tmp_path / "picture.png").write_bytes(pictures[0])
+    file = models / NAME / "model_float32.tflite"
+    expected = inference.load(file).classify(tmp_path / "picture.png")
+    shown = read_answer(page)
+    assert [label for label, _ in shown] == [label for label, _ in expected]
+    for (_, share), (_, probability) in zip(shown, expected, strict=True):
+        assert share == pytest.approx(100 * probability, abs=0.06)
+    assert page.locator("#answer").inner_text().startswith(shown[0][0])
+    assert re.search(
+        r"[\d.]+ ms to read and scale, [\d.]+ ms to classify", page.inner_text("#time")
+    )
+
+
+def test_models_are_told_by_their_cards(page):
+    options = page.locator("#model option").all_inner_texts()
+    found = json.loads((SAVED / "metrics.json").read_text())["test_accuracy"]
+    assert f"gmlp_n4_32 · {100 * found:.1f} % · 1.0 MB" in options
+    page.get_by_text(f"right on {100 * found:.1f} % of the test images of cifar10.").wait_for()
+    assert "knows airplane, automobile, bird" in page.inner_text("#facts")
+
+
+def test_runs_of_one_preset_are_told_by_their_folders(browser, models, tmp_path):
+    for name in ("first", "second"):
+        shutil.copytree(models / NAME, tmp_path / name)
+    with serve_models(tmp_path) as address, open_page(browser, address) as page:
+        options = page.locator("#model option").all_inner_texts()
+    assert [option.split(" · ")[0] for option in options] == [
+        *("first", "first/model_float32", "first/model_int8"),
+        *("second", "second/model_float32", "second/model_int8"),
+    ]
+
+
+def test_another_model_answers_too(page, pictures):
+    choose(page, pictures[0])
+    assert len(read_answer(page)) == 5
+    page.select_option("#model", "nameless")
+    page.get_by_text("knows 0, 1, 2.").wait_for()  # it has no names
+    assert len(read_answer(page)) == 3
+
+
+@pytest.mark.parametrize("event", ["drop", "paste"])
+def test_dropped_or_pasted(page, pictures, event):
+    give(page, event, pictures[:1])
+    assert len(read_answer(page)) == 5
+    give(page, event, pictures[:2])
+    page.get_by_text("Received 2 files; this is the first.").wait_for()
+    give(page, event, [])
+    page.get_by_text("Received no file").wait_for()
+
+
+def test_camera(page):
+    page.click("#open-camera")
+    page.locator("#viewfinder").wait_for()
+    track = page.evaluate_handle("viewfinder.srcObject.getTracks()[0]")
+    page.click("#take")
+    page.get_by_alt_text("Your picture: camera.png").wait_for()
+    assert len(read_answer(page)) == 5
+    assert track.evaluate("track => track.readyState") == "ended"
+    page.click("#open-camera")
+    page.locator("#viewfinder").wait_for()
+    page.get_by_text("Ready for a picture.").wait_for()
+    assert page.locator("#classes li").count() == 0  # that was of another picture
+    page.select_option("#model", index=1)
+    page.get_by_text("Ready for a picture.").wait_for()
+    page.click("#close-camera")
+    assert page.evaluate("viewfinder.srcObject") is None
+    assert page.locator("#preview").is_visible()
+    assert len(read_answer(page)) == 5
+
+
+BAD = {
+    "empty.png": (b"", "the file is empty"),
+    "notes.txt": (b"not a picture\n" * 9, "no picture that this browser reads"),
+    "header.png": (png_header(9, 9), "cannot be decoded|no picture"),
+    "huge.png": (encoded(Image.new("1", (10_001, 10_000))), "10001 x 10000 pixels are more than"),
+    "bomb.png": (png_header(60_000, 60_000), "pixels are more than|no picture"),
+    "half.png": (encoded(Image.effect_noise((64, 64), 90))[:2000], "cannot be decoded"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_picture(page, pictures, name):
+    content, reason = BAD[name]
+    choose(page, content, name)
+    line = read_problem(page)
+    assert line.startswith(f"{name}: ")
+    assert re.search(reason, line)
+    choose(page, pictures[0])
+    read_answer(page)
+    assert page.inner_text("#problem") == ""
+
+
+WRONG = {
+    "wrong_text": "",
+    "wrong_half": "",
+    "wrong_empty": "",
+    "wrong_card": "its class names cannot be read",
+    "wrong_batch": "takes 2 images at once, not one",
+    "wrong_output": "expected one image in, logits out",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_broken_model(page, pictures, name):
+    choose(page, pictures[0])
+    page.select_option("#model", name)
+    line = read_problem(page)
+    assert re.match(rf"{name}: cannot be loaded \(.+\); damaged or of another kind\? Choose", line)
+    assert WRONG[name] in line
+    assert page.inner_text("#facts") == ""
+    page.select_option("#model", NAME)
+    assert len(read_answer(page)) == 5
+    assert page.inner_text("#problem") == ""
+
+
+def test_model_that_is_gone(browser, address, models):
+    gone = models / "gone.tflite"
+    gone.touch()
+    with open_page(browser, address) as page:
+        gone.unlink()
+        page.select_option("#model", "gone")
+        page.get_by_text("gone: cannot be fetched (the server answered 404).").wait_for()
+
+
+def test_without_webassembly(browser, address, pictures):
+    with open_page(browser, address, "delete globalThis.WebAssembly") as page:
+        assert "no WebAssembly" in read_problem(page)
+        choose(page, pictures[0])
+        assert "no WebAssembly" in read_problem(page)
+        assert page.locator("#preview").is_visible()
+
+
+def test_without_threads(browser, address, pictures):
+    script = "Object.defineProperty(globalThis, 'crossOriginIsolated', { value: false })"
+    with open_page(browser, address, script) as page:
+        page.select_option("#model", NAME)
+        choose(page, pictures[0])
+        assert len(read_answer(page)) == 5
+
+
+@pytest.mark.parametrize("width", [320, 600, 1280])
+def test_no_scrolling_to_the_side(page, pictures, width):
+    page.set_viewport_size({"width": width, "height": 700})
+    for content, shown in ((pictures[0], read_answer), (b"text", read_problem)):
+        choose(page, content, f"{'a-long-name-' * 20}.png")
+        shown(page)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_by_keyboard(page):
+    page.reload()
+    page.get_by_text("Ready for a picture").wait_for()
+    page.locator("#open-camera").wait_for()
+    reached = []
+    for _ in range(3):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.id"))
+        outline = """() => {
+          const at = document.activeElement.closest("label") ?? document.activeElement;
+          return getComputedStyle(at).outlineStyle;
+        }"""
+        assert page.evaluate(outline) == "solid"
+    assert reached == ["file", "open-camera", "model"]
+    assert page.get_by_role("combobox", name="Model").count() == 1
+    assert page.get_by_label("Choose a picture").count() == 1
+    assert page.get_by_role("status").count() == 1

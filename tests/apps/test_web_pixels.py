@@ -1,0 +1,177 @@
+"""The page's pixels are those of keras_gmlp.images: its decoding and Pillow's resampling."""
+
+import numpy as np
+import pytest
+from load_app import APPS
+from PIL import Image, ImageDraw
+from web_page import BYTES, as_text, encoded, open_browser, open_page, serve_models
+
+from keras_gmlp.data.read_image import INTERPOLATIONS, read_image
+
+RANDOM = np.random.default_rng(0)
+READ = f"""async ([file, shape, preparation]) => {{
+  {BYTES}
+  const {{ decode }} = await import("./decode.js");
+  const {{ prepare }} = await import("./prepare.js");
+  const picture = await decode(new Blob([bytes(file)]));
+  return Array.from(prepare(picture, shape, preparation).data);
+}}"""
+RESIZE = f"""async ([data, size, target, box, interpolation]) => {{
+  {BYTES}
+  const {{ resize }} = await import("./resample.js");
+  const image = {{ width: size[0], height: size[1], channels: 3, data: bytes(data) }};
+  return Array.from(resize(image, ...target, box, interpolation).data);
+}}"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    models = tmp_path_factory.mktemp("models")
+    (models / "none.tflite").touch()
+    with (
+        open_browser() as browser,
+        serve_models(models) as address,
+        open_page(browser, address) as page,
+    ):
+        yield page
+
+
+def noise(width, height, channels=3):
+    pixels = RANDOM.integers(0, 256, (height, width, channels), dtype="uint8")
+    return Image.fromarray(pixels[..., 0] if channels == 1 else pixels)
+
+
+def photo(width, height):
+    """A soft texture with some grain, as photographs have it."""
+    soft = np.asarray(noise(16, 12).resize((width, height), Image.Resampling.BICUBIC), int)
+    grain = RANDOM.normal(0, 4, soft.shape)
+    return Image.fromarray((soft + grain).clip(0, 255).astype("uint8"))
+
+
+def drawing(width, height):
+    """Coloured lines on white."""
+    image = Image.new("RGB", (width, height), "white")
+    draw = ImageDraw.Draw(image)
+    for _ in range(60):
+        line = RANDOM.integers(0, (width, height), (2, 2)).ravel().tolist()
+        colour = tuple(RANDOM.integers(0, 256, 3).tolist())
+        draw.line(line, fill=colour, width=int(RANDOM.integers(1, 4)))
+    return image
+
+
+def exif(orientation):
+    tags = Image.Exif()
+    tags[0x0112] = orientation
+    return tags
+
+
+def difference(page, tmp_path, data, shape=(32, 32, 3), **preparation):
+    """Levels between the page's pixels and Python's: an array of the shape."""
+    path = tmp_path / "picture"
+    path.write_bytes(data)
+    found = page.evaluate(READ, [as_text(data), shape, preparation])
+    return np.abs(np.reshape(found, shape).astype(int) - read_image(path, shape, **preparation))
+
+
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+@pytest.mark.parametrize(
+    ("size", "target", "box"),
+    [
+        ((40, 30), (32, 32), (0, 0, 40, 30)),
+        ((301, 203), (24, 32), (12.25, 0.5, 280.75, 199.9)),
+        ((7, 5), (32, 48), (0.3, 0, 6.1, 5)),
+        ((32, 500), (32, 8), (0, 3.3, 32, 497)),
+        ((1, 1), (4, 4), (0, 0, 1, 1)),
+    ],
+)
+def test_resampling_is_pillows(page, size, target, box, interpolation):
+    image = noise(*size)
+    arguments = [as_text(image.tobytes()), size, target, box, interpolation]
+    found = np.reshape(page.evaluate(RESIZE, arguments), (target[1], target[0], 3))
+    expected = image.resize(target, Image.Resampling[interpolation.upper()], box)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("shape", [(32, 32, 3), (24, 40, 1)])
+@pytest.mark.parametrize(
+    "size", [(32, 32), (40, 24), (33, 31), (1, 1), (3, 500), (640, 481), (5000, 20), (2, 2100)]
+)
+def test_png_of_any_size(page, tmp_path, size, shape):
+    assert difference(page, tmp_path, encoded(noise(*size)), shape).max() == 0
+
+
+MODES = {
+    "grey": lambda: noise(50, 40, 1),
+    "grey, alpha": lambda: noise(50, 40, 2),
+    "alpha": lambda: noise(50, 40, 4),
+    "palette": lambda: noise(50, 40).quantize(32),
+    "1 bit": lambda: noise(50, 40, 1).convert("1"),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_png_of_any_mode(page, tmp_path, mode):
+    assert difference(page, tmp_path, encoded(MODES[mode]())).max() == 0
+
+
+def test_grey_of_16_bits_is_rounded_by_the_browser(page, tmp_path):
+    deep = Image.fromarray(RANDOM.integers(0, 65536, (40, 50), dtype="uint16"))
+    assert difference(page, tmp_path, encoded(deep)).max() <= 2  # one level before it is scaled
+
+
+def test_every_level_at_every_transparency(page, tmp_path):
+    level, alpha = np.meshgrid(np.arange(256), np.arange(256))
+    image = Image.fromarray(np.stack([level, level[::-1], 255 - level, alpha], -1).astype("uint8"))
+    assert difference(page, tmp_path, encoded(image), (256, 256, 3)).max() == 0
+
+
+def test_colour_profiles_and_gamma_are_left_alone(page, tmp_path):
+    from PIL import ImageCms
+
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("XYZ")).tobytes()
+    assert difference(page, tmp_path, encoded(noise(50, 40), icc_profile=profile)).max() == 0
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_upright_by_exif(page, tmp_path, orientation):
+    image, tag = photo(120, 80), exif(orientation)
+    assert difference(page, tmp_path, encoded(image, exif=tag)).max() == 0
+    jpeg = encoded(image, "JPEG", quality=95, exif=tag)
+    assert difference(page, tmp_path, jpeg).max() <= 1
+
+
+@pytest.mark.parametrize(
+    "size", [(100, 80), (448, 304), (640, 480), (501, 333), (1024, 768), (2048, 1536)]
+)
+@pytest.mark.parametrize(("picture", "most", "mean"), [(photo, 2, 0.3), (drawing, 20, 2)])
+def test_jpeg(page, tmp_path, size, picture, most, mean):
+    """Two decoders, and Python's decodes large files at a fraction of their size."""
+    found = difference(page, tmp_path, encoded(picture(*size), "JPEG", quality=85))
+    assert found.max() <= most
+    assert found.mean() < mean
+
+
+def test_the_cat(page, tmp_path):
+    with Image.open(APPS.parent / "docs" / "cat.jpg") as image:
+        large = image.resize((1024, 768))
+    assert difference(page, tmp_path, encoded(large, "JPEG", quality=90)).max() <= 2
+
+
+def test_thin_picture_is_refused_before_it_is_scaled(page, tmp_path):
+    arguments = [as_text(encoded(noise(1, 20_000))), (224, 224, 3), {"crop": 0.875}]
+    with pytest.raises(Exception, match="1 by 20000 is too thin: scaled it would have more than"):
+        page.evaluate(READ, arguments)
+
+
+@pytest.mark.parametrize("kind", ["GIF", "BMP", "WEBP"])
+def test_other_formats(page, tmp_path, kind):
+    assert difference(page, tmp_path, encoded(photo(90, 70), kind)).max() <= 4
+
+
+@pytest.mark.parametrize("crop", [0.875, 0.9, 1.0])
+@pytest.mark.parametrize("size", [(100, 80), (81, 133), (640, 481), (9, 7)])
+def test_crop_of_published_weights(page, tmp_path, size, crop):
+    data = encoded(noise(*size))
+    for interpolation in INTERPOLATIONS:
+        options = {"crop": crop, "interpolation": interpolation}
+        assert difference(page, tmp_path, data, (30, 27, 3), **options).max() == 0

@@ -1,0 +1,381 @@
+"""Sweeps: what their table says, and what a kill leaves behind."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from argparse import Namespace
+
+import pytest
+from load_app import APPS, load_app
+from PIL import Image
+
+from keras_gmlp.comparison import charts, costs
+from keras_gmlp.comparison.results import (
+    COLUMNS,
+    SweepRun,
+    exports_to_markdown,
+    find_left_out,
+    plan_runs,
+    summarize,
+    to_markdown,
+    write_results,
+)
+from keras_gmlp.comparison.sweep import Sweep
+from keras_gmlp.training.recipes import RECIPES, describe
+from keras_gmlp.utils.files import directory_lock
+
+COSTS = {"a": {"flops": 2e6, "latency_ms": 0.5}, "b": {"flops": 4e6, "latency_ms": 0.4}}
+
+
+def finished(run, accuracy, epochs=2, **metrics):
+    """Leaves in a run's folder what training leaves there."""
+    run.directory.mkdir(parents=True)
+    found = {"test_accuracy": accuracy, "train_accuracy": 0.9, "parameters": 1000, **metrics}
+    found |= {"epochs": epochs, "seconds": 4.0, "images_per_second": 50.0}
+    (run.directory / "metrics.json").write_text(json.dumps(found))
+    recipe = {"data": "shades", "recipe": "quick"}
+    recipe["environment"] = {"backend": "jax", "processor": "abacus", "versions": {"keras": "3"}}
+    (run.directory / "recipe.json").write_text(json.dumps(recipe))
+    lines = [f"{i},{accuracy * (i + 1) / epochs}" for i in range(epochs)]
+    (run.directory / "history.csv").write_text("\n".join(["epoch,val_accuracy", *lines]) + "\n")
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Two seeds of `a`, one of `b` that failed, and `a` on half of the data."""
+    runs = plan_runs(["a", "b"], [0, 1], [0.5, 1.0], tmp_path / "runs")
+    for run, accuracy in zip(runs, [0.5, None, 0.4, 0.3, 0.7, 0.2, 0.4, None], strict=True):
+        if accuracy:
+            finished(run, accuracy)
+    runs[1].fail("out of\nmemory")
+    return runs
+
+
+def test_plan_has_each_combination_once_whole_set_first(tmp_path):
+    runs = plan_runs(["a", "b"], [0, 1], [0.5, 1.0], tmp_path)
+    assert [run.name for run in runs] == [
+        "a-seed0",
+        "b-seed0",
+        "a-0.5-seed0",
+        "b-0.5-seed0",
+        "a-seed1",
+        "b-seed1",
+        "a-0.5-seed1",
+        "b-0.5-seed1",
+    ]
+
+
+def test_table_has_each_run_once(runs, tmp_path):
+    write_results(runs, tmp_path / "results.csv", COSTS)
+    write_results(runs, tmp_path / "results.csv", COSTS)
+    with open(tmp_path / "results.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == COLUMNS
+    assert [(row["preset"], row["seed"], row["fraction"]) for row in rows] == [
+        (run.preset, str(run.seed), str(run.fraction)) for run in runs
+    ]
+    first, failed, *_, missing = rows
+    assert (first["test_accuracy"], first["flops"], first["latency_ms"]) == (
+        "0.5",
+        "2000000.0",
+        "0.5",
+    )
+    assert (first["backend"], first["versions"], first["status"]) == ("jax", "keras=3", "complete")
+    assert (failed["status"], failed["test_accuracy"]) == ("failed: out of memory", "")
+    assert missing["status"] == "0 epochs so far"
+
+
+def test_row_names_the_accelerator_that_trained(runs):
+    path = runs[0].directory / "recipe.json"
+    recipe = json.loads(path.read_text())
+    assert runs[0].row()["processor"] == "abacus"
+    for devices, expected in [(["cpu"], "abacus"), (["NVIDIA H100"] * 2, "NVIDIA H100")]:
+        recipe["environment"]["devices"] = devices
+        path.write_text(json.dumps(recipe))
+        assert runs[0].row()["processor"] == expected
+
+
+def test_summary_gathers_the_seeds(runs, tmp_path):
+    rows = write_results(runs, tmp_path / "results.csv", COSTS)
+    summary = {(line["preset"], line["fraction"]): line for line in summarize(rows)}
+    whole = summary["a", 1.0]
+    assert (whole["seeds"], whole["test_accuracy"]) == (2, pytest.approx(0.6))
+    assert whole["spread"] == pytest.approx(0.1 * 2**0.5)  # of 0.5 and 0.7, with n - 1
+    assert summary["b", 1.0]["spread"] is None
+    assert list(summary) == [("a", 1.0), ("b", 1.0), ("a", 0.5), ("b", 0.5)]
+
+
+def test_table_for_people(runs, tmp_path):
+    rows = write_results(runs, tmp_path / "results.csv", COSTS)
+    text = to_markdown(rows, "apps/compare.py a b", "an abacus")
+    assert "on one thread of an abacus" in text
+    assert "Made by `apps/compare.py a b`." in text
+    assert "| `a` | 100 % | 2 | 60.00 ± 14.14 % | 90.00 % | 1,000 | 2 | 0.50 | 2 | 50 |" in text
+    assert "- `b`, seed 0, 100 %: failed: out of memory" in text
+
+
+def test_table_of_exports(tmp_path):
+    kept, plain = plan_runs(["a", "b"], [0], [1.0], tmp_path)
+    form = {"accuracy": 0.79, "top1_agreement": 0.985, "megabytes": 1.25, "latency_ms": 0.5}
+    finished(kept, 0.8, exports={"keras": {"accuracy": 0.8}, "tflite_int8": form})
+    finished(plain, 0.7)
+    assert exports_to_markdown([plain]) == ""
+    assert exports_to_markdown([kept, plain]).splitlines()[-1] == (
+        "| `a-seed0` | `tflite_int8` | 79.00 % | -1.00 | 98.50 % | 1.25 | 0.50 |"
+    )
+
+
+@pytest.mark.slow
+def test_costs_of_a_run_whose_model_was_not_kept(tmp_path):
+    (run,) = plan_runs(["gmlp_n4_32"], [0], [1.0], tmp_path)
+    finished(run, 0.5)
+    recipe = {"image_shape": [16, 16, 3], "labels": ["a", "b"]}
+    (run.directory / "recipe.json").write_text(json.dumps(recipe))
+    kept = sorted(run.directory.iterdir())
+    cost = costs.measure_costs([run], repeats=3)["gmlp_n4_32"]
+    # 16 tokens: stem, seven blocks of expand, spatial projection and shrink, head.
+    block = 192 * 384 + 16 * 192 + 192 * 192
+    assert cost["flops"] == 2 * (16 * (48 * 192 + 7 * block) + 192 * 2)
+    assert 0 < cost["latency_ms"] < 100
+    assert sorted(run.directory.iterdir()) == kept
+    assert json.loads((run.directory / "metrics.json").read_text())["flops"] == cost["flops"]
+
+
+def test_charts(runs, tmp_path):
+    rows = write_results(runs, tmp_path / "results.csv", COSTS)
+    complete = [run for run in runs if run.complete]
+    paths = charts.draw_comparison(complete, rows, tmp_path)
+    assert [path.name for path in paths] == ["epochs.png", "costs.png", "fractions.png"]
+    for path in paths:
+        with Image.open(path) as image:
+            assert min(image.size) > 300
+
+
+def test_failure_is_forgotten_once_the_run_is_complete(tmp_path):
+    run = SweepRun("a", 0, 1.0, tmp_path)
+    run.fail("no memory")
+    assert run.failed
+    (run.directory / "metrics.json").write_text("{}")
+    assert not run.failed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
+        (["gmlp_n4_32", "--recipe", "fast"], "There are: quick"),
+        (["gmlp_n4_32", "--fractions", "0"], "must be in (0, 1]"),
+        (["gmlp_n4_32", "--jobs", "0"], "--jobs must be from 1 to the"),
+        (["gmlp_n4_32", "--epochs", "0"], "at least 1"),
+        (["gmlp_n4_32", "--seeds", "-1"], "seed must be in"),
+        (["gmlp_n4_32", "--", "--set", "mixpu=1"], "no such setting"),
+        (["gmlp_n4_32", "--", "--set", "seed=3"], "give seeds and epochs as --seeds"),
+        (["gmlp_n4_32", "--", "--seed", "3"], "give what --seed says before --"),
+        ([], "required: PRESET"),
+    ],
+)
+def test_wrong_usage(arguments, reason, capsys):
+    with pytest.raises(SystemExit) as caught:
+        load_app("compare").main(arguments)
+    assert caught.value.code == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_place_of_the_data_goes_to_train():
+    compare = load_app("compare")
+    options = compare.parse(["gmlp_n4_32", "--data-dir", "sets", "--epochs", "1"])[1]
+    given = compare.train_arguments(options, seed=3)
+    assert given[given.index("--data-dir") + 1] == "sets"
+
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+SWEEP = [
+    *("gmlp_n4_32", "resmlp_n4_32", "--data", "digits", "--seeds", "0", "1", "--epochs", "2"),
+    *("--jobs", str(min(2, CORES)), "--backend", "torch"),  # which has nothing to compile
+    *("--", "--image-size", "8", "--precision", "float32"),
+]
+
+
+@pytest.mark.slow
+def test_sweep_killed_twice_has_each_run_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(costs, "measure_costs", lambda runs, report: {})
+    command = [sys.executable, str(APPS / "compare.py"), *SWEEP]
+    command[4:4] = ["--out", str(tmp_path)]
+    histories = tmp_path / "runs"
+    for epochs in (1, 3):  # in all, when it is killed
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + 600  # of a machine at work on other things
+            while rows_of(histories) < epochs and process.poll() is None:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            assert process.poll() is None
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+    code = load_app("compare").main(command[2:])
+    assert code == 0
+    assert "results.md" in capsys.readouterr().out
+    with open(tmp_path / "results.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    found = [(row["preset"], row["seed"], row["status"], row["epochs"]) for row in rows]
+    assert found == [
+        ("gmlp_n4_32", "0", "complete", "2"),
+        ("resmlp_n4_32", "0", "complete", "2"),
+        ("gmlp_n4_32", "1", "complete", "2"),
+        ("resmlp_n4_32", "1", "complete", "2"),
+    ]
+    for path in histories.glob("*/history.csv"):
+        with path.open(newline="") as file:
+            assert [row["epoch"] for row in csv.DictReader(file)] == ["0", "1"]
+
+
+def rows_of(directory):
+    """Epochs that all runs have recorded so far."""
+    return sum(max(0, len(p.read_text().splitlines()) - 1) for p in directory.glob("*/history.csv"))
+
+
+STAND_IN = """
+import json, pathlib, sys
+given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+if given["--seed"] == "1":
+    sys.exit("train: out of\\nmemory")
+metrics = {"test_accuracy": 0.5, "parameters": 7, "epochs": 1}
+pathlib.Path(given["--out"], "history.csv").write_text("epoch,val_accuracy\\n0,0.5\\n")
+pathlib.Path(given["--out"], "metrics.json").write_text(json.dumps(metrics))
+"""
+
+
+def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(costs, "measure_costs", lambda runs, report: {})
+    (tmp_path / "train.py").write_text(STAND_IN)
+    compare = load_app("compare")
+    none = Namespace(
+        weights=None, patch_size=None, patch_window=None, backend=None, image_size=None
+    )
+    monkeypatch.setattr(compare, "recipe_of", lambda options, seed: (RECIPES["quick"], none))
+    compare.TRAIN = tmp_path / "train.py"
+    arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--seeds", "0", "1", "2", "--epochs", "1"]
+    assert compare.main(arguments) == 1
+    with open(tmp_path / "results.csv", newline="") as file:
+        assert [row["status"] for row in csv.DictReader(file)] == [
+            "complete",
+            "failed: memory",
+            "complete",
+        ]
+    assert "gmlp_n4_32 seed 1: failed: memory" in capsys.readouterr().err
+    # It stays failed, until it is asked for again.
+    (tmp_path / "train.py").write_text(STAND_IN.replace('== "1"', '== "none"'))
+    assert compare.main(arguments) == 1
+    assert "--retry tries them again" in capsys.readouterr().err
+    assert compare.main([*arguments, "--retry"]) == 0
+
+
+def test_runs_side_by_side_share_a_gpu_s_memory(tmp_path, monkeypatch):
+    monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE", raising=False)
+    tell = "import os, sys; sys.exit(os.environ.get('XLA_PYTHON_CLIENT_PREALLOCATE', 'nothing'))"
+    for jobs, told in [(1, "nothing"), (2, "false")]:
+        runs = plan_runs([f"with_{jobs}"], [0], [1.0], tmp_path)
+        Sweep({run: [sys.executable, "-c", tell] for run in runs}, 1, jobs).work()
+        assert runs[0].row()["status"] == f"failed: {told}"
+
+
+def test_complete_run_with_other_settings_is_not_taken_for_what_was_asked(tmp_path, capsys):
+    run = SweepRun("gmlp_n4_32", 0, 1.0, tmp_path / "runs")
+    finished(run, 0.5)
+    recipe = {"epochs": 2, "data": "digits", "augmentation": {"mixup": 0.3}}
+    (run.directory / "recipe.json").write_text(json.dumps(recipe))
+    assert load_app("compare").main(["gmlp_n4_32", "--out", str(tmp_path), "--epochs", "3"]) == 1
+    error = capsys.readouterr().err
+    assert "epochs 2 there, 3 here" in error
+    assert "augmentation {'mixup': 0.3} there" in error
+    assert error.count("\n") == 1
+
+
+def test_table_of_those_runs_that_are_there(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(costs, "measure_costs", lambda runs, report: {})
+    arguments = ["gmlp_n4_32", "vit_n4_32", "--seeds", "0", "1", "--out", str(tmp_path)]
+    there = SweepRun("vit_n4_32", 1, 1.0, tmp_path / "runs")
+    finished(there, 0.5)
+    (there.directory / "recipe.json").write_text("{}")
+    assert load_app("compare").main([*arguments, "--no-train", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["preset"], row["seed"]) for row in rows] == [("vit_n4_32", 1)]
+
+
+@pytest.mark.parametrize(
+    ("begun", "now", "reason"),
+    [
+        ({"image_shape": [8, 8, 1]}, [], "image_size [8, 8] there, [32, 32] here"),
+        ({"image_shape": [8, 8, 1]}, ["--", "--image-size", "16"], "[8, 8] there, [16, 16] here"),
+        ({"patch_window": 6}, [], "patch_window 6 there, None here"),
+        ({}, ["--", "--patch-size", "8"], "patch_size None there, 8 here"),
+        ({"environment": {"backend": "torch"}}, ["--backend", "jax"], "'torch' there, 'jax' here"),
+    ],
+)
+def test_run_that_was_begun_otherwise_is_not_gone_on_with(tmp_path, capsys, begun, now, reason):
+    run = SweepRun("gmlp_n4_32", 0, 1.0, tmp_path / "runs")
+    (run.directory / "checkpoint").mkdir(parents=True)
+    (run.directory / "recipe.json").write_text(json.dumps(begun))
+    arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--epochs", "2", "--no-train", *now]
+    assert load_app("compare").main(arguments) == 1
+    assert "has none of these runs; leave out --no-train" in capsys.readouterr().err
+    (run.directory / "checkpoint" / "000001.weights.h5").touch()
+    assert load_app("compare").main(arguments) == 1
+    assert reason in capsys.readouterr().err
+
+
+def test_a_folder_is_the_same_data_with_and_without_a_slash(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos").mkdir()
+    run = SweepRun("gmlp_n4_32", 0, 1.0, tmp_path / "runs")
+    finished(run, 0.5)
+    (run.directory / "recipe.json").write_text(json.dumps({"data": "photos"}))
+    compare = load_app("compare")
+    for given in ("photos", "photos/", "./photos"):
+        options = compare.parse(["gmlp_n4_32", "--out", str(tmp_path), "--data", given])[1]
+        compare.check(options)
+        compare.refuse_other_settings(options, [run])
+
+
+def test_second_sweep_of_the_same_runs_is_refused(tmp_path, capsys):
+    arguments = ["gmlp_n4_32", "--out", str(tmp_path / "out"), "--runs", str(tmp_path / "runs")]
+    with directory_lock(tmp_path / "runs"):
+        assert load_app("compare").main(arguments) == 1
+    assert "another process is at work here" in capsys.readouterr().err
+
+
+def test_runs_that_a_table_loses_are_told(runs, tmp_path):
+    path = tmp_path / "results.csv"
+    assert find_left_out(path, []) == []
+    rows = write_results(runs, path, COSTS)
+    assert find_left_out(path, rows) == []
+    assert find_left_out(path, rows[:3]) == ["b-0.5-seed0", "a-seed1", "b-seed1", "a-0.5-seed1"]
+
+
+def test_recipe_of_a_row_tells_what_was_set_otherwise():
+    settings = {"recipe": "quick", "seed": 3, "epochs": 2, "ema": 0.05, "precision": "float32"}
+    settings["augmentation"] = {"flip": True, "mixup": 0.3}
+    assert describe(settings) == "quick, precision=float32, mixup=0.3"
+    assert describe({}) == ""
+
+
+def test_latency_is_that_of_the_model_as_it_was_trained(tmp_path):
+    (run,) = plan_runs(["resmlp_n4_32"], [0], [1.0], tmp_path)
+    finished(run, 0.5)
+    with pytest.raises(ValueError, match=r"neither model\.keras nor a recipe\.json"):
+        costs._stand_in(run)
+    (run.directory / "model.keras").write_text("a model")
+    for folded in (False, True):
+        with zipfile.ZipFile(run.directory / "model.tflite", "w") as archive:
+            archive.writestr("card.json", json.dumps({"folded": folded}))
+            archive.writestr("labels.txt", "a")
+        with costs._model_folder(run) as directory:
+            assert (directory == run.directory) is not folded
+            assert (directory / "model.keras").read_text() == "a model"
+            assert (directory / "model.tflite").exists() is not folded

@@ -1,0 +1,346 @@
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+
+from keras_gmlp import data
+from keras_gmlp.data import batches, folder, image_data
+from keras_gmlp.data.read_image import read_image
+from keras_gmlp.utils.errors import one_line_errors
+
+RED, GREEN = (255, 0, 0), (0, 255, 0)
+
+
+def samples(dataset):
+    images, labels = zip(*dataset.as_numpy_iterator(), strict=True)
+    return np.stack(images), np.array(labels)
+
+
+def fails(match, *arguments, **options):
+    with pytest.raises(ValueError, match=match) as error:
+        data.load(*arguments, **options)
+    assert len(str(error.value).splitlines()) == 1
+    return str(error.value)
+
+
+def test_grey_becomes_colour_and_colour_grey(tmp_path):
+    plain = data.load("digits")
+    grey, _ = samples(plain.test)
+    coloured = data.load("digits", channels=3)
+    assert coloured.image_shape == (8, 8, 3)
+    np.testing.assert_array_equal(samples(coloured.test)[0], grey.repeat(3, axis=-1))
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 3), "uint8")
+    for name in ("a", "b"):
+        for i in range(5):
+            (tmp_path / name).mkdir(exist_ok=True)
+            Image.fromarray(pixels).save(tmp_path / name / f"{i}.png")
+    image = samples(data.load(str(tmp_path), (8, 8), channels=1).test)[0][0]
+    np.testing.assert_array_equal(image[..., 0], np.asarray(Image.fromarray(pixels).convert("L")))
+    with pytest.raises(ValueError, match="channels must be 1 or 3; received 4"):
+        data.load("digits", channels=4)
+
+
+def test_digits():
+    digits = data.load("digits")
+    assert digits.labels == tuple("0123456789")
+    assert digits.image_shape == (8, 8, 1)
+    assert not digits.mirror
+    (train, train_labels), (test, test_labels) = samples(digits.train), samples(digits.test)
+    assert (len(train), len(test)) == (1437, 360)
+    assert (digits.train.cardinality(), digits.test.cardinality()) == (1437, 360)
+    assert train.dtype == np.uint8
+    assert train_labels.dtype == np.int64
+    assert (train.min(), train.max()) == (0, 255)
+    assert np.bincount(train_labels).min() > 100
+    assert np.bincount(test_labels).min() > 20
+    # All digits are there, so that each is in one split alone.
+    everything = np.concatenate([train, test]).reshape(1797, 64)
+    original = np.round(load_digits().data * 255 / 16)
+    np.testing.assert_array_equal(sorted(map(tuple, everything)), sorted(map(tuple, original)))
+    np.testing.assert_array_equal(train, samples(data.load("digits").train)[0])
+
+
+@pytest.mark.parametrize("size", [(12, 12), (4, 4), (8, 16)])
+def test_digits_resized(size):
+    digits = data.load("digits", size)
+    assert digits.image_shape == (*size, 1)
+    image, _ = next(digits.test.as_numpy_iterator())
+    source = data.load("digits").test.as_numpy_iterator().next()[0]
+    assert image.dtype == np.uint8
+    expected = Image.fromarray(source[..., 0]).resize((max(size), max(size)), Image.BICUBIC)
+    expected = np.asarray(expected, int)[-size[0] // 2 + max(size) // 2 :][: size[0]]
+    assert np.abs(image[..., 0] - expected[:, : size[1]]).mean() < 3
+
+
+def make(root, *names, colour=RED, size=(6, 6)):
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", size, colour).save(path)
+
+
+def class_folders(root, count=10):
+    make(root, *(f"b/{i:03}.png" for i in range(count)), colour=GREEN)
+    make(root, *(f"a/{i:03}.png" for i in range(count)), colour=RED)
+
+
+def test_folder_of_classes_holds_out_every_fifth(tmp_path):
+    class_folders(tmp_path, 11)
+    for i in range(11):
+        Image.new("RGB", (6, 6), (255, i, 0)).save(tmp_path / "a" / f"{i:03}.png")
+    make(tmp_path, ".git/x.png", "a/.ipynb_checkpoints/y.png", "b/._z.png")
+    (tmp_path / "a" / "notes.txt").write_text("no image")
+    photos = data.load(tmp_path, (4, 4))
+    assert photos.name == str(tmp_path)
+    assert photos.labels == ("a", "b")
+    assert photos.image_shape == (4, 4, 3)
+    assert photos.mirror
+    train, train_labels = samples(photos.train)
+    test, test_labels = samples(photos.test)
+    assert test_labels.tolist() == [0, 0, 1, 1]
+    assert np.bincount(train_labels).tolist() == [9, 9]
+    assert test[:2, 0, 0, 1].tolist() == [4, 9]
+    assert sorted(train[train_labels == 0, 0, 0, 1]) == [0, 1, 2, 3, 5, 6, 7, 8, 10]
+    assert (train[train_labels == 1] == GREEN).all()
+
+
+@pytest.mark.parametrize("held_out", ["test", "val", "valid", "validation", "Test"])
+def test_folder_with_splits(tmp_path, held_out):
+    class_folders(tmp_path / "train", 3)
+    make(tmp_path / held_out, "b/deep/1.jpg", colour=GREEN)
+    photos = data.load(str(tmp_path))
+    assert photos.labels == ("a", "b")
+    assert photos.image_shape == (224, 224, 3)
+    assert (photos.train.cardinality(), photos.test.cardinality()) == (6, 1)
+    assert samples(photos.test)[1].tolist() == [1]
+
+
+def test_folder_images_are_those_that_classify_reads(tmp_path, monkeypatch):
+    class_folders(tmp_path, 5)
+    random = np.random.default_rng(0).integers(0, 256, (90, 61, 3), dtype="uint8")
+    Image.fromarray(random).save(tmp_path / "a" / "004.jpg")
+    (tmp_path / "a" / "004.png").unlink()
+    monkeypatch.setenv("HOME", str(tmp_path.parent))
+    image = samples(data.load(f"~/{tmp_path.name}", (16, 24)).test)[0][0]
+    np.testing.assert_array_equal(image, read_image(tmp_path / "a" / "004.jpg", (16, 24, 3)))
+
+
+def test_folder_of_many_files_is_listed_fast(tmp_path, monkeypatch):
+    files = [Path(f"{i}.png") for i in range(20_000)]
+    monkeypatch.setattr("keras_gmlp.data.folder.find_images", lambda _: files)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    photos = data.load(tmp_path)  # minutes, where it takes time by the square
+    assert (photos.train.cardinality(), photos.test.cardinality()) == (32_000, 8_000)
+
+
+def test_bad_folders(tmp_path):
+    fails("two or more classes; found none", tmp_path)
+    make(tmp_path, "a/1.png", ".b/1.png")
+    fails("two or more classes; found a alone", tmp_path)
+    (tmp_path / "b").mkdir()
+    assert str(tmp_path / "b") in fails("no image in this folder", tmp_path)
+    make(tmp_path, "b/1.png")
+    fails("no class has 5 images", tmp_path)
+    class_folders(tmp_path / "c" / "train")
+    make(tmp_path / "c", "test/cats/1.png")
+    fails("no training folder for cats", tmp_path / "c")
+
+
+def test_file_is_no_data_set(tmp_path):
+    path = tmp_path / "photo.jpg"
+    path.write_bytes(b"")
+    fails("a file; expected a data set's name, or a folder of class folders", path)
+
+
+@pytest.mark.parametrize("name", ["photos/", "./photos", "/none/photos", "~/photos", r"C:\photos"])
+def test_name_that_looks_like_a_path(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert fails("no such folder", name).startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize("memory", [0, 2**30])
+def test_damaged_image_in_a_folder(tmp_path, monkeypatch, memory):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    class_folders(tmp_path)
+    for name in ("a/002.png", "b/004.png"):  # one for training, one for testing
+        (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:50])
+    photos = data.load(tmp_path, (4, 4))
+    for read, name in (
+        (lambda: data.training_batches(photos, 2), "a/002.png"),
+        (lambda: data.evaluation_batches(photos), "b/004.png"),
+    ):
+        with pytest.raises(ValueError, match="damaged") as error, one_line_errors():
+            list(read())
+        assert str(error.value).startswith(f"{tmp_path / name}: damaged or truncated image")
+        other = tmp_path / ("b/004.png" if name == "a/002.png" else "a/002.png")
+        assert str(error.value).endswith(
+            f"Of 20 files looked at these cannot be read either: {other}. Remove what cannot be "
+            "read, or repair it."
+        )
+        assert len(str(error.value).splitlines()) == 1
+
+
+def test_unreadable_files_are_counted_and_looked_for_within_limits(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder, "NAMED", 2)
+    paths = [tmp_path / f"{i}.png" for i in range(6)]
+    for path in paths:
+        path.write_bytes(b"")
+    Image.new("L", (4, 4)).save(paths[3])
+    files = folder.ImageFiles([os.fsencode(path) for path in paths], (4, 4, 1))
+    with pytest.raises(ValueError, match=r"0\.png: .*Of 6 files .*1\.png, .*2\.png and 2 more\.$"):
+        files.read(os.fsencode(paths[0]))
+    Image.new("L", (4, 4)).save(paths[1])  # repaired
+    with pytest.raises(ValueError, match=r"0\.png: .*: \S*2\.png, \S*4\.png and 1 more\.$"):
+        files.read(os.fsencode(paths[0]))
+    monkeypatch.setattr(folder, "PATIENCE", -1.0)
+    files = folder.ImageFiles([os.fsencode(path) for path in paths], (4, 4, 1))
+    with pytest.raises(ValueError, match=r"the file is empty\.$"):
+        files.read(os.fsencode(paths[0]))
+
+
+def encoded(colour, size, kind="PNG"):
+    file = io.BytesIO()
+    Image.new("RGB" if isinstance(colour, tuple) else "L", size, colour).save(file, kind)
+    file.seek(0)
+    return file
+
+
+@pytest.fixture(scope="module")
+def tfds_folder(tmp_path_factory):
+    """Where TFDS keeps real sets: of grey images, of varied sizes, without labels, of text."""
+    import tensorflow_datasets as tfds
+
+    class ShapesForTests(tfds.core.GeneratorBasedBuilder):
+        VERSION = tfds.core.Version("1.0.0")
+        BUILDER_CONFIGS = [  # noqa: RUF012
+            tfds.core.BuilderConfig(name=name) for name in ("grey", "varied", "hidden", "text")
+        ]
+
+        def _info(self):
+            shape = {"grey": (6, 6, 1), "varied": (None, None, 3)}.get(
+                self.builder_config.name, (6, 6, 3)
+            )
+            features = {
+                "image": tfds.features.Image(shape=shape),
+                "label": tfds.features.ClassLabel(names=["low", "high"]),
+                "id": tfds.features.Text(),
+            }
+            if self.builder_config.name == "text":
+                del features["image"]
+            return tfds.core.DatasetInfo(
+                builder=self, features=tfds.features.FeaturesDict(features)
+            )
+
+        def _split_generators(self, _):
+            splits = {"train": self._generate_examples(10)}
+            if self.builder_config.name in ("grey", "hidden"):
+                splits["test"] = self._generate_examples(4)
+            if self.builder_config.name == "hidden":
+                splits["validation"] = self._generate_examples(3)
+            return splits
+
+        def _generate_examples(self, count):
+            for i in range(count):
+                label = -1 if self.builder_config.name == "hidden" and count == 4 else i % 2
+                example = {"label": label, "id": str(i)}
+                if self.builder_config.name == "grey":
+                    example["image"] = encoded(20 * i, (6, 6))
+                elif self.builder_config.name == "varied":
+                    example["image"] = encoded((20 * i, 9, 9), (10 + i, 30 - 2 * i), "JPEG")
+                elif self.builder_config.name == "hidden":
+                    example["image"] = encoded((20 * i, 9, 9), (6, 6))
+                yield i, example
+
+    folder = tmp_path_factory.mktemp("tfds")
+    offline = tfds.download.DownloadConfig(try_download_gcs=False)
+    for config in ShapesForTests.BUILDER_CONFIGS:
+        builder = ShapesForTests(data_dir=str(folder), config=config)
+        builder.download_and_prepare(download_config=offline)
+    return str(folder)
+
+
+def test_tfds_set_of_grey_images(tfds_folder, monkeypatch):
+    monkeypatch.setenv("HOME", os.path.dirname(tfds_folder))
+    grey = data.load("shapes_for_tests/grey", data_dir=f"~/{os.path.basename(tfds_folder)}")
+    assert grey.labels == ("low", "high")
+    assert grey.image_shape == (6, 6, 1)
+    images, labels = samples(grey.train)
+    assert images.dtype == np.uint8
+    assert sorted(images[:, 3, 3, 0]) == list(range(0, 200, 20))
+    np.testing.assert_array_equal(images[:, 0, 0, 0] // 20 % 2, labels)
+    assert (grey.train.cardinality(), grey.test.cardinality()) == (10, 4)
+    assert data.load("shapes_for_tests/grey", (9, 5), tfds_folder).image_shape == (9, 5, 1)
+
+
+def test_tfds_set_of_varied_sizes_without_a_test_split(tfds_folder):
+    varied = data.load("shapes_for_tests/varied:1.0.0", (8, 12), tfds_folder)
+    assert varied.image_shape == (8, 12, 3)
+    train, test = samples(varied.train)[0], samples(varied.test)[0]
+    assert (len(train), len(test)) == (8, 2)
+    red = np.concatenate([train, test])[..., 0].reshape(10, -1)
+    assert red.std(axis=1).max() < 3
+    assert np.abs(np.sort(red.mean(axis=1)) - np.arange(0, 200, 20)).max() < 4
+    assert data.load("shapes_for_tests/varied", data_dir=tfds_folder).image_shape == (224, 224, 3)
+
+
+def test_tfds_set_whose_test_split_has_no_labels(tfds_folder):
+    hidden = data.load("shapes_for_tests/hidden", data_dir=tfds_folder)
+    assert sorted(samples(hidden.test)[1]) == [0, 0, 1]
+
+
+def test_cover_scales_and_crops_around_the_centre():
+    import tensorflow as tf
+
+    image = np.zeros((20, 60, 3), "uint8")
+    image[:, 15:45] = GREEN
+    for turned in (image, image.transpose(1, 0, 2)):
+        assert (image_data.resize_to_cover(tf.constant(turned), (10, 10, 3)).numpy() == GREEN).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "match"),
+    [
+        ("cifar1O", "neither a folder, nor 'digits', .* Did you mean cifar10 or cifar100?"),
+        ("fashonmnist", "Did you mean fashion_mnist?"),
+        ("photos_of_my_cat", "neither a folder"),
+        ("data/photos", "neither a folder"),
+        ("photos.v2", "neither a folder"),
+        ("my photos", "neither a folder"),
+        ("cifar10/none", "BuilderConfig none not found"),
+        ("cifar10:9.9.9", "cannot be loaded at version 9.9.9"),
+        ("shapes_for_tests/text", "no image-classification set: .* it has label, id"),
+    ],
+)
+def test_bad_tfds_name(tfds_folder, name, match):
+    fails(match, name, data_dir=tfds_folder)
+
+
+def test_tfds_set_that_cannot_be_downloaded(tfds_folder, monkeypatch):
+    import tensorflow_datasets as tfds
+
+    def offline(*_, **__):
+        raise ConnectionError("no network\nat all")
+
+    monkeypatch.setattr(tfds.core.DatasetBuilder, "download_and_prepare", offline)
+    message = fails("could not be downloaded", "cifar100", data_dir=tfds_folder)
+    assert f"'cifar100' is not in {tfds_folder}" in message
+    assert "TFDS_DATA_DIR" in message
+    assert "no network" in message
+
+
+def test_real_cifar10():
+    if not Path(os.environ.get("TFDS_DATA_DIR", "/none"), "cifar10").is_dir():
+        pytest.skip("CIFAR-10 is not in $TFDS_DATA_DIR")
+    cifar = data.load("cifar10")
+    assert (cifar.train.cardinality(), cifar.test.cardinality()) == (50_000, 10_000)
+    assert cifar.labels[3] == "cat"
+    assert cifar.image_shape == (32, 32, 3)
+    images, labels = samples(cifar.test.take(1_000))
+    assert len(set(labels)) == 10
+    assert 100 < images.mean() < 140

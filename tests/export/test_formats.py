@@ -1,0 +1,178 @@
+"""Every export against the model it came from, on every backend."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from other_backend import run_under
+from random_models import MODELS, random_model
+
+from keras_gmlp import inference
+from keras_gmlp.export.formats import FORMATS, NEEDS, export, missing_requirement
+from keras_gmlp.export.verify import check_export
+from keras_gmlp.models.precision import in_float32
+
+# Largest logit difference; the logits' own spread is about 3.
+TOLERANCE = {
+    "saved_model": 1e-3,
+    "onnx": 1e-3,
+    "tflite_float32": 1e-3,
+    "tflite_float16": 0.02,
+    "tflite": 0.3,
+    "tflite_int8": 1.0,
+}
+
+
+@pytest.fixture(scope="module")
+def images():
+    return np.random.default_rng(1).integers(0, 256, (20, 16, 16, 3), "uint8")
+
+
+# What one backend hands over to another is the model's file, whatever the family: one is enough.
+HANDED_OVER = ["gmlp"]
+ON_TORCH = keras.backend.backend() == "torch"
+
+
+@pytest.fixture(scope="module", params=HANDED_OVER if ON_TORCH else MODELS)
+def exported(request, tmp_path_factory):
+    model = random_model(request.param)
+    formats = list(FORMATS)
+    if request.param in HANDED_OVER:  # with an optimizer's state, which is to stay behind
+        model.fit(np.zeros((2, 16, 16, 3), "uint8"), np.zeros(2, "int32"), verbose=0)
+    else:
+        formats.remove("onnx")
+    calibration = np.random.default_rng(2).integers(0, 256, (50, 16, 16, 3), "uint8")
+    directory = tmp_path_factory.mktemp(request.param)
+    return model, export(model, directory, formats, list("abcde"), calibration=calibration)
+
+
+def test_exports_agree_with_the_model(exported, images):
+    model, paths = exported
+    expected = model.predict(images, verbose=0)
+    assert np.ptp(expected, axis=0).min() > 0.1  # the images are told apart
+    for name, path in paths.items():
+        found = check_export(path, images, expected, expected.argmax(-1))
+        assert found["max_logit_difference"] <= TOLERANCE[name], name
+        assert found["accuracy"] == found["top1_agreement"]
+        assert name == "saved_model" or found["latency_ms"] > 0
+    # LiteRT loaded each .tflite without the Flex delegate: its operators are built in.
+
+
+def test_sizes_tell_the_precision_of_the_weights(exported):
+    model, paths = exported
+    weights = 4 * model.count_params()
+    assert paths["tflite_float32"].stat().st_size > weights
+    assert paths["tflite_float16"].stat().st_size < 0.8 * weights + 20_000
+    assert paths["tflite"].stat().st_size < paths["tflite_float16"].stat().st_size
+    stored = sum(p.stat().st_size for p in (paths["saved_model"] / "variables").iterdir())
+    assert stored < 1.2 * weights + 20_000  # once, and nothing of an optimizer
+
+
+def test_saved_model_takes_any_batch_of_float_or_uint8_pixels(exported, images):
+    model, paths = exported
+    loaded = tf.saved_model.load(str(paths["saved_model"]))
+    expected = model.predict(images, verbose=0)
+    for count in (1, 7, 20):
+        floats = loaded.signatures["serving_default"](image=tf.constant(images[:count], tf.float32))
+        bytes_ = loaded.signatures["uint8"](image=tf.constant(images[:count]))
+        np.testing.assert_allclose(floats["logits"], expected[:count], atol=1e-3)
+        np.testing.assert_array_equal(bytes_["logits"], floats["logits"])
+    labels = paths["saved_model"] / "assets.extra" / "labels.txt"
+    assert labels.read_text().split() == list("abcde")
+
+
+def test_integers_throughout(exported):
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(str(exported[1]["tflite_int8"]))
+    (logits,) = interpreter.get_output_details()
+    floats = [t["name"] for t in interpreter.get_tensor_details() if t["dtype"] == np.float32]
+    assert floats == [logits["name"]]
+
+
+@pytest.mark.skipif(not ON_TORCH, reason="PyTorch writes the ONNX files of all backends")
+@pytest.mark.parametrize("family", MODELS)
+def test_onnx_takes_any_batch_and_tells_its_labels(family, tmp_path, images):
+    model = random_model(family)
+    path = export(model, tmp_path, ["onnx"], list("abcde"))["onnx"]
+    classifier = inference.load(path)
+    assert classifier.labels == tuple("abcde")
+    assert classifier.image_shape == (16, 16, 3)
+    expected = model.predict(images, verbose=0)
+    assert np.ptp(expected, axis=0).min() > 0.1  # the images are told apart
+    for count in (1, 7, 20):
+        np.testing.assert_allclose(classifier.logits(images[:count]), expected[:count], atol=1e-3)
+
+
+def test_check_notices_a_wrong_file(exported, images):
+    model, paths = exported
+    expected = model.predict(images, verbose=0)
+    found = check_export(paths["tflite_float32"], images[::-1], expected, expected.argmax(-1))
+    assert found["max_logit_difference"] > 0.1
+
+
+def test_mixed_precision_is_refused_with_the_way_out(tmp_path, images):
+    mixed = random_model("gmlp", dtype="mixed_bfloat16")
+    with pytest.raises(ValueError, match=r"mixed_bfloat16.*training\.in_float32"):
+        export(mixed, tmp_path)
+    plain = in_float32(mixed)
+    path = export(plain, tmp_path, ["tflite_float32"])["tflite_float32"]
+    found = inference.load(path).logits(images)
+    np.testing.assert_allclose(found, plain.predict(images, verbose=0), atol=1e-3)
+
+
+FROM_JAX = """
+import sys, keras, keras_gmlp, numpy as np
+from keras_gmlp.export import export
+model = keras_gmlp.load_model(sys.argv[1] + "/model.keras")
+assert keras.backend.backend() == "jax"
+export(model, sys.argv[1], labels=list("abcde"), calibration=np.load(sys.argv[1] + "/images.npy"))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="starts JAX itself, once")
+def test_all_formats_from_jax(tmp_path, images):
+    model = random_model("amlp")
+    model.save(tmp_path / "model.keras")
+    np.save(tmp_path / "images.npy", images)
+    run_under("jax", FROM_JAX, tmp_path)
+    expected = model.predict(images, verbose=0)
+    for name, file in FORMATS.items():
+        found = check_export(tmp_path / file, images, expected, expected.argmax(-1))
+        assert found["max_logit_difference"] <= TOLERANCE[name], name
+
+
+@pytest.mark.parametrize("shape", [(1, 64, 64, 3), (1, 3, 16, 16), (16, 16, 3)])
+def test_images_of_another_shape_are_refused(exported, shape):
+    path = exported[1]["tflite_float32"]
+    with pytest.raises(ValueError, match=r"[Dd]imension"):
+        inference.load(path).logits(np.zeros(shape, "uint8"))
+
+
+def test_labels_of_another_number(tmp_path):
+    with pytest.raises(ValueError, match="4 labels for 5 classes"):
+        export(random_model("gmlp"), tmp_path, ["tflite"], list("abcd"))
+
+
+def test_unknown_format(tmp_path):
+    with pytest.raises(ValueError, match=r"Unknown formats \['coreml'\].*saved_model"):
+        export(random_model("gmlp"), tmp_path, ["coreml"])
+
+
+def test_format_whose_packages_are_absent(tmp_path, monkeypatch):
+    monkeypatch.setitem(NEEDS, "onnx", (("torch", "no_such_package"), "onnx"))
+    with pytest.raises(ValueError, match=r"onnx lacks no_such_package \(pip install"):
+        export(random_model("gmlp"), tmp_path, ["onnx"])
+    assert missing_requirement("onnx").startswith("no_such_package")
+
+
+def test_weights_move_between_float32_and_mixed(images):
+    mixed = random_model("vit", dtype="mixed_bfloat16")
+    plain = in_float32(mixed)
+    assert {layer.dtype_policy.name for layer in plain.layers} == {"float32"}
+    for ours, theirs in zip(plain.get_weights(), mixed.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    difference = plain.predict(images, verbose=0) - mixed.predict(images, verbose=0)
+    assert np.abs(difference).max() < 0.3
+    assert keras.backend.standardize_dtype(plain.compute_dtype) == "float32"

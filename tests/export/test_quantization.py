@@ -1,0 +1,137 @@
+"""What is computed otherwise for 8-bit integers: the same numbers, and fewer of them lost."""
+
+import keras
+import numpy as np
+import pytest
+from random_models import random_model
+
+from keras_gmlp import inference
+from keras_gmlp.export import quantization
+from keras_gmlp.export.quantization import attend, normalize, prepare_for_int8
+from keras_gmlp.export.tflite import convert
+from keras_gmlp.layers import ExternalAttention
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="the converter is TensorFlow's"
+)
+CALIBRATION = np.random.default_rng(0).integers(0, 256, (50, 16, 16, 3), "uint8")
+
+
+def test_norm_is_the_norm():
+    rng = np.random.default_rng(0)
+    norm = keras.layers.LayerNormalization(epsilon=1e-5)
+    norm.build((None, 3, 8))
+    norm.set_weights([rng.normal(size=8), rng.normal(size=8)])
+    inputs = rng.normal(3, 2, (2, 3, 8)).astype("float32")
+    centred = inputs - inputs.mean(-1, keepdims=True)
+    expected = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
+    expected = expected * norm.gamma.numpy() + norm.beta.numpy()
+    np.testing.assert_allclose(normalize(norm, inputs), expected, atol=1e-5)
+
+
+def test_norm_in_integers_holds_small_channels_beside_an_outlier(tmp_path):
+    """Some tokens have one large channel, some have all of 5/127 of it: squares of 1/645."""
+    image = keras.Input((16, 16, 3))
+    tokens = keras.layers.Reshape((4, 192))(keras.layers.Rescaling(1 / 128, -1)(image))
+    model = keras.Model(image, keras.layers.Flatten()(keras.layers.LayerNormalization()(tokens)))
+    rng = np.random.default_rng(0)
+    small = 5 * rng.choice([-1, 1], (50, 4, 192))
+    large = 127 * np.eye(192)[rng.integers(0, 192, (50, 4))]
+    kind = rng.integers(0, 2, (50, 4, 1))
+    images = (128 + np.where(kind, large, small)).reshape(50, 16, 16, 3).astype("uint8")
+    expected = model.predict(images, verbose=0)
+    small = np.broadcast_to(kind == 0, (50, 4, 192)).reshape(50, 768)
+
+    (tmp_path / "norm.tflite").write_bytes(convert(model, "int8", images))
+    found = inference.load(tmp_path / "norm.tflite").logits(images)
+    assert np.abs(found - expected)[small].mean() < 0.05  # the norm's outputs there are 1 and -1
+
+
+def test_norm_that_has_no_such_form():
+    image = keras.Input((8, 8, 3))
+    norm = keras.layers.LayerNormalization(scale=False, name="odd")
+    model = keras.Model(image, keras.layers.Flatten()(norm(image)))
+    with pytest.raises(ValueError, match=r"odd.*with scale and shift"):
+        convert(model, "int8", CALIBRATION[:, :8, :8])
+
+
+def test_attention_is_external_attention():
+    scores = np.random.default_rng(0).normal(0, 4, (2, 5, 3, 7)).astype("float32")
+    expected = ExternalAttention(3, slots=7).attend(scores)
+    np.testing.assert_allclose(attend(scores), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_attention_in_integers_divides_by_no_sum_that_rounds_to_nothing(tmp_path):
+    """One token of 64 takes nearly all of each slot's softmax; the others' sums are tiny."""
+    image = keras.Input((16, 16, 3))
+    tokens = keras.layers.Reshape((64, 12))(keras.layers.Rescaling(1 / 255)(image))
+    attention = ExternalAttention(1, slots=4, expansion=1, name="attention")
+    model = keras.Model(image, keras.layers.Flatten()(attention(tokens)))
+    rng = np.random.default_rng(0)
+    attention.query.kernel.assign(np.eye(12))
+    attention.keys.kernel.assign(np.ones((12, 4)))
+    attention.values.kernel.assign(rng.normal(size=(4, 12)))
+    images = rng.integers(0, 20, (50, 16, 16, 3)).astype("uint8")
+    images.reshape(50, 64, 12)[:, 7] = 255
+    expected = model.predict(images, verbose=0)
+
+    (tmp_path / "model.tflite").write_bytes(convert(model, "int8", images))
+    found = inference.load(tmp_path / "model.tflite").logits(images)
+    assert np.abs(found - expected).mean() < 0.02 * expected.std()
+
+
+def with_small_tokens(family):
+    """A model whose class tokens are a sixth of what the other tokens are."""
+    model = random_model(family, class_token=True)
+    for layer in model.layers:
+        if layer.name in ("class_token", "distillation_token"):
+            layer.token.assign(layer.token / 6)
+        if layer.name == "position":
+            embedding = layer.embedding.numpy()
+            embedding[:, :2] /= 6
+            layer.embedding.assign(embedding)
+        if layer.name == "block_0":
+            layer.attention.set_weights([w / 6 for w in layer.attention.get_weights()])
+    return model
+
+
+@pytest.mark.parametrize("family", ["vit", "deit", "eamlp"])
+def test_enlarged_class_tokens_change_nothing(family):
+    model = with_small_tokens(family)
+    copy = prepare_for_int8(model, CALIBRATION)
+    before, after = (m.get_layer("class_token").token.numpy() for m in (model, copy))
+    gains = after / before
+    assert gains.min() > 2
+    np.testing.assert_allclose(gains, gains[0, 0, 0], rtol=1e-5)
+    expected = model.predict(CALIBRATION, verbose=0)
+    np.testing.assert_allclose(copy.predict(CALIBRATION, verbose=0), expected, atol=1e-3)
+
+
+def test_class_tokens_that_are_large_enough_stay():
+    model = random_model("vit")
+    copy = prepare_for_int8(model, CALIBRATION)
+    assert "call" not in vars(copy.get_layer("block_0"))
+    token = model.get_layer("class_token").token.numpy()
+    np.testing.assert_array_equal(copy.get_layer("class_token").token.numpy(), token)
+
+
+def test_class_tokens_as_small_as_epsilon_stay():
+    model = random_model("vit")
+    for name in ("class_token", "position"):
+        weights = model.get_layer(name).get_weights()
+        model.get_layer(name).set_weights([w / 1000 for w in weights])
+    assert "call" not in vars(prepare_for_int8(model, CALIBRATION).get_layer("block_0"))
+
+
+def test_small_class_token_in_integers(tmp_path, monkeypatch):
+    model = with_small_tokens("vit")
+    expected = model.predict(CALIBRATION, verbose=0)
+
+    def error():
+        (tmp_path / "model.tflite").write_bytes(convert(model, "int8", CALIBRATION))
+        found = inference.load(tmp_path / "model.tflite").logits(CALIBRATION)
+        return np.sqrt(np.mean((found - expected) ** 2))
+
+    enlarged = error()
+    monkeypatch.setattr(quantization, "enlarge_class_tokens", lambda *_: None)
+    assert enlarged < error() / 1.5

@@ -1,0 +1,68 @@
+"""The converter's own part: batches, pixels as they are, what it refuses."""
+
+import keras
+import numpy as np
+import pytest
+from random_models import random_model
+
+from keras_gmlp import inference
+from keras_gmlp.export.formats import export
+from keras_gmlp.export.tflite import PRECISIONS, convert
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="the converter is TensorFlow's"
+)
+CALIBRATION = np.random.default_rng(0).integers(0, 256, (20, 16, 16, 3), "uint8")
+
+
+def test_unknown_precision():
+    with pytest.raises(ValueError, match=r"float32, float16, dynamic, int8; received 'int16'"):
+        convert(random_model("gmlp"), "int16")
+
+
+def test_a_pixel_is_its_own_integer(tmp_path):
+    from ai_edge_litert.interpreter import Interpreter
+
+    dark = CALIBRATION // 2  # no pixel above 127
+    interpreter = Interpreter(model_content=convert(random_model("gmlp"), "int8", dark))
+    (image,) = interpreter.get_input_details()
+    assert image["dtype"] == np.uint8
+    assert image["quantization"] == (1.0, 0)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_one_signature(precision):
+    from ai_edge_litert.interpreter import Interpreter
+
+    flatbuffer = convert(random_model("gmlp"), precision, CALIBRATION)
+    found = Interpreter(model_content=flatbuffer).get_signature_list()
+    assert found == {"serving_default": {"inputs": ["image"], "outputs": ["logits"]}}
+
+
+def test_batches(tmp_path):
+    model = random_model("gmlp")
+    images = np.random.default_rng(1).integers(0, 256, (10, 16, 16, 3), "uint8")
+    for name in ("tflite_float32", "tflite_int8"):
+        several, one = (
+            export(model, tmp_path, [name], calibration=CALIBRATION, tflite_batch=batch)[name]
+            for batch in (4, 1)
+        )
+        assert several.name.endswith("_batch4.tflite")
+        # The last four are two images and what fills the batch.
+        found, expected = (inference.load(path).logits(images) for path in (several, one))
+        assert found.shape == (10, 5)
+        np.testing.assert_allclose(found, expected, atol=1e-4 if name == "tflite_float32" else 0.2)
+
+
+@pytest.mark.parametrize(
+    ("calibration", "message"),
+    [
+        (None, "tflite_int8 lacks images"),
+        (CALIBRATION[:0], "some hundreds"),
+        (CALIBRATION[:, :8], r"shape \(16, 16, 3\); received uint8 of shape \(8, 16, 3\)"),
+        (CALIBRATION / 255, "received float64"),
+    ],
+)
+def test_calibration_is_checked(tmp_path, calibration, message):
+    with pytest.raises(ValueError, match=message):
+        export(random_model("gmlp"), tmp_path, ["tflite_int8"], calibration=calibration)

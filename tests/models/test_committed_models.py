@@ -1,0 +1,31 @@
+"""Every model in saved_models/ loads and gives the logits it gave before the modules moved."""
+
+import json
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from keras_gmlp import load_model
+
+SAVED_MODELS = Path(__file__).resolve().parents[2] / "saved_models"
+# Made in float64 by version 0.1.0, so that no processor's rounding shows.
+LOGITS = json.loads(Path(__file__).with_name("reference_logits.json").read_text())
+
+
+def in_float64(model):
+    """The same model computed in float64; external attention still casts to float32 inside."""
+    clone = keras.models.model_from_json(model.to_json().replace('"float32"', '"float64"'))
+    clone.set_weights(model.get_weights())
+    return clone
+
+
+@pytest.mark.parametrize("name", LOGITS)
+def test_logits_are_the_same(name):
+    path = SAVED_MODELS / name
+    model = load_model(path, compile=False)
+    shape = (2, *model.input_shape[1:])
+    images = np.random.default_rng(0).integers(0, 256, shape).astype("float64")
+    logits = keras.ops.convert_to_numpy(in_float64(model)(images, training=False))
+    np.testing.assert_allclose(logits, LOGITS[name], atol=1e-6, rtol=0)

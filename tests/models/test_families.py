@@ -1,0 +1,367 @@
+import keras
+import numpy as np
+import pytest
+from check_layer import redraw_weights, to_numpy
+
+import keras_gmlp
+from keras_gmlp import EAMLP, FeedForwardOnly, MLPMixer, ResMLP, ViT, aMLP, gMLP, image_classifier
+from keras_gmlp.layers import Affine, ConvolutionalStem, GMLPBlock, PatchEmbedding
+
+TINY = {"dim": 8, "depth": 2, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 3}
+FAMILIES = {
+    "gmlp": (gMLP, {"hidden_dim": 12}),
+    "amlp": (aMLP, {"hidden_dim": 12, "attention_size": 2}),
+    "vit": (ViT, {"num_heads": 2}),
+    "deit": (ViT, {"num_heads": 2, "distillation_token": True}),
+    "mixer": (MLPMixer, {}),
+    "resmlp": (ResMLP, {}),
+    "eamlp": (EAMLP, {"num_heads": 4, "slots": 3}),
+    "ff_only": (FeedForwardOnly, {"token_hidden_dim": 20}),
+}
+every_family = pytest.mark.parametrize("family", FAMILIES)
+
+
+def tiny(family="gmlp", **overrides):
+    function, arguments = FAMILIES[family]
+    return function(**{**TINY, **arguments, **overrides})
+
+
+def pixels(*shape):
+    return np.random.default_rng(2).integers(0, 256, shape, dtype="uint8")
+
+
+def one_hot(indices):
+    return np.eye(3, dtype="float32")[indices]
+
+
+@every_family
+def test_uint8_and_float_pixels_give_the_same_logits(family):
+    model = tiny(family)
+    redraw_weights(model)
+    images = pixels(4, 8, 8, 3)
+    logits = to_numpy(model(images))
+    assert logits.std() > 0.1
+    np.testing.assert_array_equal(to_numpy(model(images.astype("float32"))), logits)
+
+
+def test_pixels_are_normalized_channel_by_channel():
+    images = pixels(4, 8, 8, 3).astype("float32")
+    mean, std = (0.1, 0.2, 0.3), (0.5, 0.6, 0.7)
+    model, plain = tiny(mean=mean, std=std), tiny(mean=0.0, std=1.0)
+    redraw_weights(model)
+    plain.set_weights(model.get_weights())
+    normalized = (images / 255 - np.array(mean)) / np.array(std)
+    np.testing.assert_allclose(
+        to_numpy(model(images)), to_numpy(plain(255 * normalized)), rtol=1e-4, atol=1e-4
+    )
+
+
+def test_pixels_are_scaled_to_plus_and_minus_one_by_default():
+    model = tiny()
+    scaled = keras.Model(model.input, model.get_layer("stem").input)
+    images = np.array([0, 127.5, 255]).reshape(3, 1, 1, 1) * np.ones((3, 8, 8, 3))
+    np.testing.assert_allclose(to_numpy(scaled(images))[:, 0, 0, 0], [-1, 0, 1], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("family", "shape", "tokens"),
+    [("gmlp", (8, 8, 1), 4), ("gmlp", (4, 12, 3), 3), ("vit", (12, 4, 1), 3)],
+)
+def test_grey_and_rectangular_images(family, shape, tokens):
+    model = tiny(family, input_shape=shape)
+    redraw_weights(model)
+    assert model.get_layer("stem").output.shape == (None, tokens, 8)
+    logits = to_numpy(model(pixels(4, *shape)))
+    assert logits.shape == (4, 3)
+    assert np.abs(logits[0] - logits[1]).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("family", "policy"),
+    [
+        ("gmlp", "mixed_bfloat16"),
+        ("amlp", "mixed_bfloat16"),
+        ("vit", "mixed_bfloat16"),
+        ("gmlp", "mixed_float16"),
+        ("mixer", "mixed_bfloat16"),
+        ("resmlp", "mixed_bfloat16"),
+        ("eamlp", "mixed_bfloat16"),
+        ("ff_only", "mixed_bfloat16"),
+    ],
+)
+def test_logits_are_float32_under_mixed_precision(family, policy):
+    model = tiny(family, dtype=policy)
+    redraw_weights(model, stddev=0.2)
+    assert model.get_layer("block_0").compute_dtype == policy.removeprefix("mixed_")
+    images = pixels(4, 8, 8, 3)
+    logits = model(images)
+    assert keras.backend.standardize_dtype(logits.dtype) == "float32"
+    exact = tiny(family)
+    exact.set_weights(model.get_weights())
+    np.testing.assert_allclose(to_numpy(logits), to_numpy(exact(images)), atol=0.1)
+
+
+def test_global_mixed_precision_policy_reaches_the_blocks_and_spares_the_logits():
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        model = tiny()
+    finally:
+        keras.config.set_dtype_policy(before)
+    assert model.get_layer("block_0").compute_dtype == "bfloat16"
+    assert keras.backend.standardize_dtype(model(pixels(4, 8, 8, 3)).dtype) == "float32"
+
+
+@pytest.mark.parametrize(("family", "shape"), [("gmlp", (4,)), ("amlp", (4, 1)), ("vit", (4,))])
+def test_fit_works_at_once_with_class_indices(family, shape):
+    indices = np.array([0, 1, 2, 0])
+    # Black, grey and white are easily told apart.
+    images = (127 * indices[:, None, None, None] * np.ones((4, 8, 8, 3))).astype("uint8")
+    model = tiny(family, depth=1, stochastic_depth=0.1, dropout=0.1)
+    history = model.fit(images, indices.reshape(shape), epochs=20, verbose=0).history
+    assert set(history) == {"accuracy", "loss"}
+    # The head starts at zero, so all classes are equally likely at first.
+    assert history["loss"][0] == pytest.approx(np.log(3), rel=1e-5)
+    assert history["loss"][-1] < 0.95 * history["loss"][0]
+
+
+def test_fit_on_rows_with_validation_on_indices():
+    model = tiny(depth=1)
+    images, indices = pixels(4, 8, 8, 3), np.array([0, 1, 2, 0])
+    history = model.fit(
+        images, one_hot(indices), validation_data=(images, indices), verbose=0
+    ).history
+    # After one step the classes are no longer equally likely, and less wrong.
+    assert history["val_loss"][0] < history["loss"][0]
+    assert history["val_loss"][0] == pytest.approx(model.evaluate(images, indices, verbose=0)[0])
+
+
+def test_saved_model_gives_the_same_logits_and_goes_on_learning(tmp_path):
+    model = tiny("amlp", depth=1, mean=(0.1, 0.2, 0.3), std=(0.5, 0.6, 0.7))
+    redraw_weights(model)
+    images, indices = pixels(4, 8, 8, 3), np.array([0, 1, 2, 0])
+    model.fit(images, indices, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    logits = to_numpy(loaded(images))
+    np.testing.assert_array_equal(logits, to_numpy(model(images)))
+    assert loaded.optimizer.weight_decay == 0.05
+    loaded.fit(images, one_hot(indices), verbose=0)
+    assert int(loaded.optimizer.iterations) == 2
+    assert np.abs(to_numpy(loaded(images)) - logits).max() > 0
+
+
+@pytest.mark.parametrize(
+    ("family", "tokens"), [("gmlp", 4), ("amlp", 4), ("vit", 5), ("deit", 6), ("ff_only", 5)]
+)
+def test_without_top_the_tokens_come_out(family, tokens):
+    model = tiny(family, include_top=False)
+    assert model.output_shape == (None, tokens, 8)
+    outputs = to_numpy(model(pixels(4, 8, 8, 3)))
+    # The last layer is a norm with its start values.
+    np.testing.assert_allclose(outputs.mean(axis=-1), np.zeros((4, tokens)), atol=1e-5)
+    np.testing.assert_allclose(outputs.std(axis=-1), np.ones((4, tokens)), atol=1e-2)
+
+
+@every_family
+def test_layer_names(family):
+    names = [layer.name for layer in tiny(family).layers]
+    fixed = ["stem", "block_0", "block_1", "norm", "head"]
+    assert [name for name in names if name in fixed] == fixed
+    assert names[0] == "image"
+    with_class_token = family in ("vit", "deit", "eamlp", "ff_only")
+    assert ("class_token" in names) == ("position" in names) == with_class_token
+    assert ("distillation_token" in names) == ("head_distillation" in names) == (family == "deit")
+
+
+def test_stems():
+    stems = {family: type(tiny(family).get_layer("stem")) for family in FAMILIES}
+    assert stems.pop("eamlp") is ConvolutionalStem
+    assert set(stems.values()) == {PatchEmbedding}
+    assert type(tiny("eamlp", stem="patches").get_layer("stem")) is PatchEmbedding
+    assert type(tiny("gmlp", stem="convolutions").get_layer("stem")) is ConvolutionalStem
+
+
+def test_resmlp_has_no_norm_that_needs_statistics():
+    assert type(tiny("resmlp").get_layer("norm")) is Affine
+
+
+def test_hidden_sizes_by_default():
+    block = tiny("mixer").get_layer("block_0")
+    assert (block.token_hidden_dim, block.hidden_dim) == (4, 32)
+    block = tiny("ff_only", token_hidden_dim=None).get_layer("block_0")
+    assert (block.token_hidden_dim, block.hidden_dim) == (4 * 5, 32)  # a class token too
+    block = tiny("mixer", token_hidden_dim=5, channel_hidden_dim=6).get_layer("block_0")
+    assert (block.token_hidden_dim, block.hidden_dim) == (5, 6)
+
+
+def test_distilled_logits_are_the_mean_of_two_heads():
+    model = tiny("deit")
+    redraw_weights(model)
+    images = pixels(4, 8, 8, 3)
+    tokens = to_numpy(keras.Model(model.input, model.get_layer("norm").output)(images))
+    heads = [model.get_layer(name) for name in ("head", "head_distillation")]
+    first, second = (
+        tokens[:, i] @ to_numpy(head.kernel) + to_numpy(head.bias) for i, head in enumerate(heads)
+    )
+    assert np.abs(first - second).max() > 0.1
+    np.testing.assert_allclose(to_numpy(model(images)), (first + second) / 2, rtol=1e-5, atol=1e-5)
+    # The class token stands before the distillation token.
+    embedded = to_numpy(keras.Model(model.input, model.get_layer("class_token").output)(images))
+    for i, name in enumerate(("class_token", "distillation_token")):
+        np.testing.assert_allclose(
+            embedded[0, i], to_numpy(model.get_layer(name).token)[0, 0], rtol=1e-6
+        )
+
+
+def test_heads_of_a_distilled_vit_learn_apart():
+    model = tiny("deit", depth=1)
+    heads = [model.get_layer(name).output for name in ("head", "head_distillation")]
+    pair = keras.Model(model.input, heads)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    pair.compile(keras.optimizers.SGD(0.1), loss=[loss, loss])
+    labels, teacher = np.array([0, 0, 0, 0]), np.array([2, 2, 2, 2])
+    pair.fit(pixels(4, 8, 8, 3), [labels, teacher], epochs=3, verbose=0)
+    first, second = (to_numpy(logits) for logits in pair(pixels(4, 8, 8, 3)))
+    assert (first.argmax(-1) == 0).all()
+    assert (second.argmax(-1) == 2).all()
+
+
+@pytest.mark.parametrize(
+    ("family", "arguments", "attribute", "value"),
+    [
+        ("gmlp", {"hidden_dim": 10}, "hidden_dim", 10),
+        ("gmlp", {"gating": "additive"}, "gating", "additive"),
+        ("gmlp", {"dropout": 0.3}, "dropout", 0.3),
+        ("gmlp", {}, "attention_size", 0),
+        ("amlp", {}, "attention_size", 2),
+        ("amlp", {"dropout": 0.3, "gating": "linear"}, "gating", "linear"),
+        ("vit", {"num_heads": 4}, "num_heads", 4),
+        ("vit", {"mlp_ratio": 3}, "hidden_dim", 24),
+        ("vit", {"dropout": 0.3}, "dropout", 0.3),
+        ("mixer", {"dropout": 0.3}, "dropout", 0.3),
+        ("resmlp", {"layer_scale": 1e-5}, "layer_scale", 1e-5),
+        ("resmlp", {"mlp_ratio": 3}, "hidden_dim", 24),
+        ("resmlp", {"dropout": 0.3}, "dropout", 0.3),
+        ("eamlp", {"expansion": 2}, "expansion", 2),
+        ("eamlp", {"mlp_ratio": 2}, "hidden_dim", 16),
+        ("eamlp", {"dropout": 0.3}, "dropout", 0.3),
+        ("ff_only", {"token_hidden_dim": 7}, "token_hidden_dim", 7),
+        ("ff_only", {"mlp_ratio": 3, "dropout": 0.3}, "hidden_dim", 24),
+    ],
+)
+def test_arguments_reach_every_block(family, arguments, attribute, value):
+    model = tiny(family, **arguments)
+    assert [getattr(model.get_layer(f"block_{i}"), attribute) for i in (0, 1)] == [value, value]
+
+
+def test_last_norm_has_the_epsilon_of_published_weights():
+    assert tiny().get_layer("norm").epsilon == 1e-6
+
+
+def test_head_reads_the_mean_over_tokens_or_the_class_token():
+    for model, read in [(tiny(), lambda x: x.mean(axis=1)), (tiny("vit"), lambda x: x[:, 0])]:
+        redraw_weights(model)
+        head = model.get_layer("head")
+        images = pixels(4, 8, 8, 3)
+        tokens = to_numpy(keras.Model(model.input, model.get_layer("norm").output)(images))
+        expected = read(tokens) @ to_numpy(head.kernel) + to_numpy(head.bias)
+        np.testing.assert_allclose(to_numpy(model(images)), expected, rtol=1e-5, atol=1e-5)
+
+
+@every_family
+def test_stochastic_depth_grows_linearly_over_depth(family):
+    model = tiny(family, depth=5, stochastic_depth=0.2)
+    rates = [model.get_layer(f"block_{i}").drop_path for i in range(5)]
+    assert rates == pytest.approx([0.0, 0.05, 0.1, 0.15, 0.2])
+
+
+def test_every_gate_of_a_fresh_model_is_close_to_the_identity():
+    model = keras_gmlp.build("gmlp_n4_32")
+    images = pixels(2, 32, 32, 3)
+    tokens = keras.Model(model.input, model.get_layer("stem").output)(images)
+    blocks = [layer for layer in model.layers if isinstance(layer, GMLPBlock)]
+    assert blocks
+    for block in blocks:
+        expanded = block.expand(block.norm(tokens))
+        gated = to_numpy(block.gate(expanded))
+        first_half = to_numpy(expanded)[..., : gated.shape[-1]]
+        assert np.abs(first_half).max() > 0.1
+        np.testing.assert_allclose(gated, first_half, rtol=1e-3, atol=0)
+        tokens = block(tokens)
+
+
+def test_a_new_family_is_a_function_that_makes_a_block():
+    def block(drop_path, dtype, name):
+        return keras.layers.Dense(8, activation="relu", dtype=dtype, name=name)
+
+    model = image_classifier(block, **TINY)
+    assert model.output_shape == (None, 3)
+    # Stem 4 * 4 * 3 * 8 + 8, two blocks of 8 * 8 + 8, norm 16, head 8 * 3 + 3.
+    assert model.count_params() == 392 + 2 * 72 + 16 + 27
+
+
+@pytest.mark.parametrize(
+    ("family", "arguments", "message"),
+    [
+        ("gmlp", {"patch_size": 3}, "cannot cut 8x8 pixels into patches of 3x3"),
+        ("gmlp", {"patch_size": 0}, "patch_size must be positive whole numbers; received 0"),
+        ("gmlp", {"dim": -8}, "dim must be positive whole numbers; received -8"),
+        ("gmlp", {"depth": 0}, "depth must be positive whole numbers; received 0"),
+        ("vit", {"depth": 1.5}, r"depth must be positive whole numbers; received 1\.5"),
+        ("gmlp", {"classes": 0}, "classes must be positive whole numbers; received 0"),
+        ("gmlp", {"hidden_dim": 0}, "hidden_dim must be positive whole numbers; received 0"),
+        ("gmlp", {"hidden_dim": 7}, "halves the channels; received an odd number, 7"),
+        ("gmlp", {"gating": "concatenate"}, "Unknown gating 'concatenate'; expected one of"),
+        ("amlp", {"attention_size": 0}, "attention_size must be positive .* received 0"),
+        ("vit", {"num_heads": 0}, "num_heads must be positive whole numbers; received 0"),
+        ("vit", {"num_heads": 3}, "8 channels cannot be shared by num_heads=3"),
+        ("gmlp", {"stochastic_depth": 1.0}, r"stochastic_depth must be in \[0, 1\); received 1"),
+        ("vit", {"stochastic_depth": -0.1}, r"stochastic_depth must be in \[0, 1\); received -0"),
+        (
+            "gmlp",
+            {"input_shape": (8, 8)},
+            r"must be \(height, width, channels\); received \(8, 8\)",
+        ),
+        ("vit", {"input_shape": (None, 8, 3)}, "input_shape must be positive .* received"),
+        ("gmlp", {"mean": (0.5, 0.5)}, r"one for each of 3 channels; received \(0\.5, 0\.5\)"),
+        ("gmlp", {"std": [1.0] * 4}, r"one for each of 3 channels; received \[1\.0, 1\.0"),
+        ("vit", {"class_token": False, "distillation_token": True}, "stands beside a class token"),
+        ("vit", {"stem": "t2t"}, "stem must be one of 'patches', 'convolutions'; received 't2t'"),
+        ("eamlp", {"num_heads": 3}, "32 channels .* cannot be shared by num_heads=3"),
+        ("eamlp", {"slots": 0}, "slots must be positive whole numbers; received 0"),
+        ("mixer", {"token_hidden_dim": 0}, "token_hidden_dim must be positive .* received 0"),
+        ("mixer", {"channel_hidden_dim": 0}, "channel_hidden_dim must be positive .* received 0"),
+        ("ff_only", {"token_hidden_dim": 0}, "token_hidden_dim must be positive .* received 0"),
+        ("gmlp", {"std": 0.0}, r"std must be above 0; received 0\.0"),
+    ],
+)
+def test_bad_argument(family, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        tiny(family, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("family", "reported"), [("gmlp", "gMLP"), ("amlp", "aMLP"), ("vit", "ViT")]
+)
+def test_misspelt_argument(family, reported):
+    with pytest.raises(TypeError, match=f"{reported} has no argument 'stochastic_dept'") as caught:
+        tiny(family, stochastic_dept=0.1)
+    assert "stochastic_depth" in str(caught.value)
+
+
+def test_vit_without_class_token_still_sees_positions():
+    keras.utils.set_random_seed(0)
+    model = keras_gmlp.ViT(
+        16, 1, 2, class_token=False, input_shape=(8, 8, 3), patch_size=4, classes=3
+    )
+    model.set_weights([w + np.random.normal(0, 0.3, w.shape) for w in model.get_weights()])
+    image = np.random.default_rng(0).uniform(0, 255, (1, 8, 8, 3))
+    swapped = np.concatenate([image[:, 4:], image[:, :4]], axis=1)
+    assert np.abs(model.predict(image, verbose=0) - model.predict(swapped, verbose=0)).max() > 0.01
+
+
+@pytest.mark.parametrize("function", [keras_gmlp.gMLP, keras_gmlp.ViT])
+def test_rate_of_one_is_refused(function):
+    with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\); received 1.0"):
+        function(dropout=1.0)

@@ -1,0 +1,108 @@
+"""Imports run one way: the order in docs/design.md, and no circle."""
+
+import ast
+import re
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "keras_gmlp"
+
+
+def read_order(text):
+    """The rank of each part, from the one list in docs/design.md; the lowest comes first."""
+    (block,) = re.findall(r"```text\n(utils\n.*?)```", text, re.DOTALL)
+    lines = block.strip().splitlines()
+    return {part.strip(): rank for rank, line in enumerate(lines) for part in line.split(",")}
+
+
+ORDER = read_order((ROOT / "docs" / "design.md").read_text())
+
+
+def module_of(path):
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def part_of(module):
+    """`keras_gmlp.models.presets` belongs to `models`, an app to `apps`."""
+    names = module.split(".")
+    return names[0] if names[0] == "apps" else names[1]
+
+
+def imported_modules(source, known):
+    """The modules of the project that some source code imports, inside functions too."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        found = [name for name in names if name in known]
+        yield from found[1:] or found  # `from package import module` means the module
+
+
+def read_sources():
+    paths = [*PACKAGE.rglob("*.py"), *(ROOT / "apps").glob("*.py")]
+    # The doors (`__init__.py`) load names lazily and import nothing themselves.
+    return {module_of(p): p.read_text() for p in paths if p.name != "__init__.py"}
+
+
+def find_upward_imports(sources, order):
+    packages = {module.rpartition(".")[0] for module in sources} - {"keras_gmlp", "apps"}
+    known = {*sources, *packages}
+    return [
+        f"{module} imports {other}"
+        for module, source in sources.items()
+        for other in imported_modules(source, known)
+        if order[part_of(other)] > order[part_of(module)]
+        or (order[part_of(other)] == order[part_of(module)] and part_of(other) != part_of(module))
+    ]
+
+
+def find_circle(sources):
+    """The modules of one import circle, or an empty list."""
+    graph = {module: set(imported_modules(text, sources)) for module, text in sources.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
+def test_every_part_has_a_rank():
+    assert {part_of(module) for module in read_sources()} == set(ORDER)
+
+
+def test_no_import_goes_up():
+    assert find_upward_imports(read_sources(), ORDER) == []
+
+
+def test_no_import_circle():
+    assert find_circle(read_sources()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("keras_gmlp.layers.gmlp", "from keras_gmlp.models import presets"),
+        ("keras_gmlp.models.presets", "    import keras_gmlp.weights.pretrained"),
+        ("keras_gmlp.models.presets", "from keras_gmlp import data"),
+        ("keras_gmlp.inference", "from keras_gmlp.weights import load"),
+    ],
+)
+def test_wrong_import_is_found(module, line):
+    sources = read_sources()
+    sources[module] += f"\n\ndef late():\n    {line.strip()}\n"
+    (found,) = find_upward_imports(sources, ORDER)
+    assert found.startswith(f"{module} imports ")
+
+
+def test_circle_is_found():
+    sources = read_sources()
+    sources["keras_gmlp.utils.errors"] += "\nimport keras_gmlp.utils.files\n"
+    sources["keras_gmlp.utils.files"] += "\nimport keras_gmlp.utils.errors\n"
+    circle = find_circle(sources)
+    assert {"keras_gmlp.utils.errors", "keras_gmlp.utils.files"} <= set(circle)

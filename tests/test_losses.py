@@ -1,0 +1,85 @@
+import keras
+import numpy as np
+import pytest
+from check_layer import to_numpy
+
+from keras_gmlp.losses import Accuracy, CrossEntropy
+
+# softmax: (1/2, 1/4, 1/4) and (1/8, 1/8, 3/4)
+LOGITS = np.log(np.array([[2.0, 1.0, 1.0], [1.0, 1.0, 6.0]], "float32"))
+LABELS = {
+    "indices": np.array([1, 2]),
+    "column": np.array([[1], [2]]),
+    "small integers": np.array([1, 2], "uint8"),
+    "rows": np.array([[0, 1, 0], [0, 0, 1]], "float32"),
+}
+every_label = pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS.keys())
+
+
+@every_label
+def test_cross_entropy_by_hand(labels):
+    expected = (np.log(4) + np.log(4 / 3)) / 2
+    assert to_numpy(CrossEntropy()(labels, LOGITS)) == pytest.approx(expected, rel=1e-6)
+
+
+@every_label
+def test_label_smoothing_by_hand(labels):
+    # 0.3 spread over three classes: the right one has 0.8, the others 0.1 each.
+    first = 0.1 * np.log(2) + 0.8 * np.log(4) + 0.1 * np.log(4)
+    second = 0.1 * np.log(8) + 0.1 * np.log(8) + 0.8 * np.log(4 / 3)
+    loss = CrossEntropy(label_smoothing=0.3, reduction=None)(labels, LOGITS)
+    np.testing.assert_allclose(to_numpy(loss), [first, second], rtol=1e-6)
+
+
+def test_cross_entropy_of_mixed_rows():
+    mixed = np.array([[0.25, 0.75, 0.0], [0.0, 0.5, 0.5]], "float32")
+    first = 0.25 * np.log(2) + 0.75 * np.log(4)
+    second = 0.5 * np.log(8) + 0.5 * np.log(4 / 3)
+    loss = CrossEntropy(reduction=None)(mixed, LOGITS)
+    np.testing.assert_allclose(to_numpy(loss), [first, second], rtol=1e-6)
+
+
+def test_cross_entropy_weighs_samples():
+    loss = CrossEntropy(reduction="sum")(LABELS["indices"], LOGITS, sample_weight=[2.0, 0.0])
+    assert to_numpy(loss) == pytest.approx(2 * np.log(4), rel=1e-6)
+
+
+def test_as_many_samples_as_classes_are_still_indices():
+    logits = np.log(np.array([[2.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.0, 2.0]], "float32"))
+    loss = CrossEntropy()(np.array([0, 1, 2]), logits)
+    assert to_numpy(loss) == pytest.approx(np.log(2), rel=1e-6)
+
+
+@every_label
+def test_accuracy_by_hand(labels):
+    accuracy = Accuracy()
+    accuracy.update_state(labels, LOGITS)
+    assert to_numpy(accuracy.result()) == 0.5
+    accuracy.update_state(labels[1:], LOGITS[1:])
+    assert to_numpy(accuracy.result()) == pytest.approx(2 / 3)
+    accuracy.reset_state()
+    assert to_numpy(accuracy.result()) == 0.0
+
+
+def test_accuracy_of_mixed_rows_takes_the_most_probable_class():
+    accuracy = Accuracy()
+    accuracy.update_state(np.array([[0.6, 0.4, 0.0], [0.6, 0.0, 0.4]]), LOGITS)
+    assert to_numpy(accuracy.result()) == 0.5
+
+
+def test_cross_entropy_round_trip():
+    loss = CrossEntropy(label_smoothing=0.3, reduction="sum", name="smooth")
+    restored = keras.losses.deserialize(keras.losses.serialize(loss))
+    assert isinstance(restored, CrossEntropy)
+    assert restored.get_config() == loss.get_config()
+    labels = LABELS["indices"]
+    assert to_numpy(restored(labels, LOGITS)) == to_numpy(loss(labels, LOGITS))
+
+
+def test_accuracy_round_trip():
+    accuracy = Accuracy(name="top_1")
+    restored = keras.metrics.deserialize(keras.metrics.serialize(accuracy))
+    assert isinstance(restored, Accuracy)
+    assert restored.get_config() == accuracy.get_config() == {"name": "top_1", "dtype": "float32"}
+    restored.update_state(LABELS["indices"], LOGITS)
+    assert to_numpy(restored.result()) == 0.5

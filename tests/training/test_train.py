@@ -1,0 +1,333 @@
+"""Runs on a few tiny images: what they leave behind, and what a kill leaves behind."""
+
+import csv
+import dataclasses
+import errno
+import json
+import shutil
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_gmlp
+from keras_gmlp.data.augmentation import Augmentation
+from keras_gmlp.data.batches import training_batches
+from keras_gmlp.data.image_data import ImageData
+from keras_gmlp.losses import CrossEntropy
+from keras_gmlp.training.callbacks import DivergedError, RunCheckpoint, StopWhenDiverged
+from keras_gmlp.training.optimizers import make_optimizer
+from keras_gmlp.training.recipes import RECIPES, Recipe
+from keras_gmlp.training.train import _scaled, train
+from keras_gmlp.utils.files import directory_lock
+
+RECIPE = Recipe(epochs=4, batch_size=8, learning_rate=0.01, augmentation=Augmentation(mixup=0.5))
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Dark images of class 0, bright ones of class 1."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(40, dtype="int64") % 2
+    images = (rng.integers(0, 60, (40, 8, 8, 3)) + 190 * labels[:, None, None, None]).astype(
+        "uint8"
+    )
+    whole = tf.data.Dataset.from_tensor_slices((images, labels))
+    return ImageData("shades", ("dark", "bright"), (8, 8, 3), whole.take(32), whole.skip(32))
+
+
+def tiny_model(**overrides):
+    keras.utils.set_random_seed(0)
+    sizes = {"dim": 8, "depth": 2, "hidden_dim": 16, "patch_size": 4, "classes": 2}
+    return keras_gmlp.gMLP(**{**sizes, "input_shape": (8, 8, 3), **overrides})
+
+
+def history(directory):
+    with open(directory / "history.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def run(data, tmp_path_factory):
+    """The folder of a complete run and what `train` returned."""
+    directory = tmp_path_factory.mktemp("run")
+    keras.utils.set_random_seed(0)
+    preset = {"preset": "tiny"}
+    return directory, train(tiny_model(), data, RECIPE, directory, verbose=0, extra=preset)
+
+
+def test_run_leaves_everything(run):
+    directory, metrics = run
+    assert sorted(path.name for path in directory.iterdir()) == [
+        "curves.png",
+        "history.csv",
+        "labels.txt",
+        "metrics.json",
+        "model.keras",
+        "recipe.json",
+    ]
+    assert metrics["test_accuracy"] == 1.0
+    assert metrics == json.loads((directory / "metrics.json").read_text())
+    assert (directory / "labels.txt").read_text() == "dark\nbright\n"
+    assert [row["epoch"] for row in history(directory)] == ["0", "1", "2", "3"]
+    _, shorter, longer, _ = sorted(float(row["seconds"]) for row in history(directory))
+    median = max((shorter + longer) / 2, 0.01)
+    assert metrics["images_per_second"] == pytest.approx(32 / median, rel=0.01)
+    recipe = json.loads((directory / "recipe.json").read_text())
+    assert (recipe["preset"], recipe["data"], recipe["augmentation"]["mixup"]) == (
+        "tiny",
+        "shades",
+        0.5,
+    )
+    assert recipe["environment"]["backend"] == keras.backend.backend()
+    assert "keras" in recipe["environment"]["versions"]
+
+
+def test_saved_model_is_the_average_that_was_tested(data, run):
+    directory, metrics = run
+    reloaded = keras.saving.load_model(directory / "model.keras")
+    loss, accuracy = reloaded.evaluate(data.test.batch(8), verbose=0)
+    assert accuracy == metrics["test_accuracy"]
+    # Validation saw the averaged weights, smoothed labels aside: the same accuracy.
+    assert float(history(directory)[-1]["val_accuracy"]) == pytest.approx(accuracy)
+    assert loss == pytest.approx(metrics["test_loss"], abs=1e-5)
+
+
+class Kill(BaseException):
+    """Neither an Exception nor caught by anything: as near to SIGKILL as a process survives."""
+
+
+@pytest.fixture
+def train_killed(monkeypatch):
+    """Trains as `train` does and dies after the first step of an epoch."""
+
+    def run(epoch, *arguments):
+        def die(self, batch, logs=None):
+            if self.epoch == epoch:
+                raise Kill
+
+        with monkeypatch.context() as patch:
+            patch.setattr(StopWhenDiverged, "on_train_batch_end", die)
+            with pytest.raises(Kill):
+                train(*arguments, verbose=0)
+
+    return run
+
+
+def test_killed_run_goes_on_to_the_same_end(data, tmp_path, train_killed):
+    recipe = dataclasses.replace(RECIPE, optimizer="muon")  # with AdamW inside
+    arguments = {"stochastic_depth": 0.3, "dropout": 0.1}  # their random states must resume too
+    whole = tiny_model(**arguments)
+    train(whole, data, recipe, tmp_path / "whole", verbose=0)
+
+    for epoch in (1, 3):
+        train_killed(epoch, tiny_model(**arguments), data, recipe, tmp_path / "killed")
+    resumed = tiny_model(**arguments)
+    train(resumed, data, recipe, tmp_path / "killed", verbose=0)
+
+    assert [row["epoch"] for row in history(tmp_path / "killed")] == ["0", "1", "2", "3"]
+    for ours, theirs in zip(resumed.get_weights(), whole.get_weights(), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
+
+
+def test_full_disk_ends_a_run_before_its_checkpoint(data, tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda path: (2000, 1000, 1000))
+    with pytest.raises(OSError, match=r"no space left: [\d,]+ bytes needed, 1,000 free") as caught:
+        train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
+    assert caught.value.errno == errno.ENOSPC
+    assert not history(tmp_path)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: (0, 0, 0))  # does not tell
+    train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
+    assert [row["epoch"] for row in history(tmp_path)] == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("changes", [{}, {"optimizer": "muon", "precision": "mixed_float16"}])
+def test_space_asked_for_holds_a_checkpoint(data, tmp_path, monkeypatch, changes):
+    recipe = dataclasses.replace(RECIPE, **changes)
+    asked = []
+    monkeypatch.setattr(
+        "keras_gmlp.training.callbacks.require_space", lambda path, size: asked.append(size)
+    )
+    checkpoint = RunCheckpoint(tmp_path)
+    checkpoint.set_model(model := tiny_model(**recipe.model_arguments()))
+    model.compile(_scaled(make_optimizer(recipe, 4), recipe), CrossEntropy())
+    model.fit(training_batches(data, 8, recipe.augmentation), verbose=0, shuffle=False)
+    checkpoint.on_epoch_end(0)
+    written = (tmp_path / "000001.weights.h5").stat().st_size
+    assert written < asked[0] < 3 * written
+
+
+def test_row_without_checkpoint_is_trained_again(data, tmp_path, train_killed):
+    """A kill between the history's row and the whole checkpoint must not leave the row twice."""
+    train_killed(2, tiny_model(), data, RECIPE, tmp_path)
+    with open(tmp_path / "history.csv", "a") as file:
+        file.write("2,0.5,0.1,0.5,0.1,0.5\n3,0.")
+    (tmp_path / "checkpoint" / ".99.000003.weights.h5").write_bytes(b"half a checkpoint")
+    train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
+    assert [row["epoch"] for row in history(tmp_path)] == ["0", "1", "2", "3"]
+
+
+def test_failed_save_keeps_the_last_checkpoint(data, tmp_path, monkeypatch):
+    full = {"after": 2}
+
+    def save_weights(self, path, original=keras.Model.save_weights):
+        full["after"] -= 1
+        if full["after"] < 0:
+            path.write_bytes(b"half a file")
+            raise OSError(28, "No space left on device")
+        original(self, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(keras.Model, "save_weights", save_weights)
+        with pytest.raises(OSError, match="No space left"):
+            train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
+    assert [p.name for p in (tmp_path / "checkpoint").iterdir()] == ["000002.weights.h5"]
+    train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
+    assert [row["epoch"] for row in history(tmp_path)] == ["0", "1", "2", "3"]
+
+
+def test_complete_run_is_loaded(data, run):
+    directory, first = run
+    model = tiny_model()
+    again = train(model, data, RECIPE, directory, verbose=0, extra={"preset": "tiny"})
+    assert again == first
+    reloaded = keras.saving.load_model(directory / "model.keras")
+    for ours, theirs in zip(model.get_weights(), reloaded.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_other_settings_are_refused(data, run):
+    other = dataclasses.replace(RECIPE, epochs=5, seed=1)
+    with pytest.raises(ValueError, match=r"epochs 4 there, 5 here; seed 0 there, 1 here"):
+        train(tiny_model(), data, other, run[0], verbose=0, extra={"preset": "tiny"})
+
+
+def test_restart_trains_anew(data, run, tmp_path):
+    directory = shutil.copytree(run[0], tmp_path / "run")
+    recipe = dataclasses.replace(RECIPE, epochs=1)
+    metrics = train(tiny_model(), data, recipe, directory, restart=True, verbose=0)
+    assert metrics["epochs"] == len(history(directory)) == 1
+
+
+def test_damaged_checkpoint_says_what_to_do(data, tmp_path):
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "000002.weights.h5").write_bytes(b"no HDF5")
+    with pytest.raises(
+        ValueError, match=r"000002\.weights\.h5: cannot be loaded \(.*with --restart"
+    ):
+        train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
+
+
+def test_errors_of_the_system_are_not_taken_for_damage(data, tmp_path, monkeypatch):
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "000002.weights.h5").touch()
+
+    def fail(*_):
+        raise PermissionError(errno.EACCES, "Permission denied", "000002.weights.h5")
+
+    model = tiny_model()
+    monkeypatch.setattr(model, "load_weights", fail)
+    with pytest.raises(PermissionError):
+        train(model, data, RECIPE, tmp_path, verbose=0)
+
+
+def test_diverged_run_says_where_and_keeps_no_broken_checkpoint(data, tmp_path):
+    recipe = dataclasses.replace(RECIPE, learning_rate=1e30, warmup=0.5)
+    with pytest.raises(DivergedError, match=r"epoch \d, step \d.*Lower the learning rate"):
+        train(tiny_model(), data, recipe, tmp_path, verbose=0)
+    assert not (tmp_path / "model.keras").exists()
+    for path in (tmp_path / "checkpoint").glob("*.h5"):
+        model = tiny_model()
+        model.load_weights(path)
+        assert all(np.isfinite(w).all() for w in model.get_weights())
+
+
+def test_mixed_precision_run_saves_float32(data, tmp_path):
+    recipe = dataclasses.replace(RECIPE, precision="mixed_bfloat16", epochs=2)
+    train(tiny_model(**recipe.model_arguments()), data, recipe, tmp_path, verbose=0)
+    reloaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert {layer.dtype_policy.name for layer in reloaded.layers} == {"float32"}
+
+
+def test_second_process_is_kept_out(data, tmp_path, monkeypatch):
+    monkeypatch.setattr("keras_gmlp.training.train.LOCK_TIMEOUT", 0.0)
+    with (
+        directory_lock(tmp_path),
+        pytest.raises(ValueError, match="another process is at work here"),
+    ):
+        train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
+
+
+def test_model_that_does_not_fit_the_data(data, tmp_path):
+    with pytest.raises(ValueError, match=r"build the model with input_shape=\(8, 8, 3\)"):
+        train(tiny_model(input_shape=(8, 8, 1)), data, RECIPE, tmp_path)
+    with pytest.raises(ValueError, match="classes=2"):
+        train(tiny_model(classes=3), data, RECIPE, tmp_path)
+
+
+SHELL = {"dim": 8, "depth": 1, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 2}
+
+
+OPTIMIZERS = [{}, {"optimizer": "muon"}, {"optimizer": "sgd"}, {"layer_decay": 0.5}]
+if keras.backend.backend() == "jax":  # where Keras' own code decays, as under TensorFlow
+    del OPTIMIZERS[1:]
+
+
+@pytest.mark.parametrize("settings", OPTIMIZERS)
+def test_kernels_alone_decay_in_every_family(settings):
+    models = [
+        keras_gmlp.gMLP(hidden_dim=12, **SHELL),
+        keras_gmlp.MLPMixer(**SHELL),
+        keras_gmlp.ResMLP(**SHELL),
+        keras_gmlp.EAMLP(num_heads=4, **SHELL),
+        keras_gmlp.FeedForwardOnly(**SHELL),
+        keras_gmlp.ViT(num_heads=2, distillation_token=True, **SHELL),
+    ]
+    variables = [v for model in models for v in model.trainable_variables]
+    for variable in variables:
+        variable.assign(np.ones(variable.shape))
+    recipe = Recipe(**settings, weight_decay=0.5, learning_rate=0.1, warmup=0.0)
+    made = make_optimizer(recipe, 100)
+    made.build(variables)
+    # With no gradient only the decay moves a weight. Two steps: the first is the warm-up's, at 0.
+    zeros = [keras.ops.zeros(v.shape) for v in variables]
+    for _ in range(2):
+        made.apply(zeros, variables)
+    decayed = [v.path for v in variables if np.abs(keras.ops.convert_to_numpy(v) - 1).max() > 1e-3]
+    assert decayed == [v.path for v in variables if v.name == "kernel"]
+
+
+def test_schedule_warms_up_and_ends_at_zero():
+    made = make_optimizer(Recipe(learning_rate=0.2, warmup=0.1), total_steps=1000)
+    rate = made._learning_rate
+    assert float(rate(0)) == 0.0
+    assert float(rate(50)) == pytest.approx(0.1)
+    assert float(rate(100)) == pytest.approx(0.2)
+    assert float(rate(550)) == pytest.approx(0.1, abs=1e-4)  # half of the cosine
+    assert float(rate(1000)) == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("optimizer", "adam"),
+        ("epochs", 0),
+        ("ema", 1.0),
+        ("warmup", -0.1),
+        ("stochastic_depth", 1.5),
+        ("weight_decay", -1.0),
+        ("clip_norm", 0.0),
+        ("adam_ratio", 0.0),
+    ],
+)
+def test_recipe_out_of_range(field, value):
+    with pytest.raises(ValueError, match=field):
+        Recipe(**{field: value})
+
+
+def test_named_recipes():
+    assert set(RECIPES) == {"quick", "standard", "long", "finetune", "resolution", "imagenet"}
+    imagenet = RECIPES["imagenet"]
+    assert (imagenet.epochs, imagenet.batch_size, imagenet.learning_rate) == (300, 4096, 1e-3)
+    assert (imagenet.weight_decay, imagenet.clip_norm, imagenet.label_smoothing) == (0.05, 1.0, 0.1)

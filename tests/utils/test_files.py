@@ -1,0 +1,111 @@
+import json
+
+import pytest
+
+from keras_gmlp.utils import files
+from keras_gmlp.utils.files import atomic_write, read_json, write_json
+
+
+def test_replacing_makes_a_file_and_its_folders(tmp_path):
+    path = tmp_path / "a" / "b" / "model.weights.h5"
+    with atomic_write(str(path)) as temporary:
+        temporary.write_bytes(b"new")
+        assert not path.exists()
+    assert path.read_bytes() == b"new"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_errors_name_the_file_and_not_the_temporary_one(tmp_path):
+    path = tmp_path / "a.txt"
+    with pytest.raises(PermissionError) as error, atomic_write(path) as temporary:
+        raise PermissionError(13, "Permission denied", str(temporary))
+    assert error.value.filename == str(path)
+
+
+def test_replacing_takes_the_place_of_the_old_file_at_the_end(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with atomic_write(path) as temporary:
+        temporary.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "model.keras", "000003.weights.h5", ".hidden.png", "a"])
+def test_replacing_keeps_suffix_and_folder(tmp_path, name):
+    path = tmp_path / name
+    with atomic_write(path) as temporary:
+        assert temporary.name != name
+        assert temporary.name.endswith(name)
+        assert temporary.suffixes[-len(path.suffixes) :] == path.suffixes or not path.suffixes
+        assert temporary.parent == path.parent  # renaming is one step on one file system alone
+        temporary.touch()
+
+
+def write_and_fail(path, text, error):
+    with atomic_write(path) as temporary:
+        if text is not None:
+            temporary.write_text(text)
+        raise error
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+@pytest.mark.parametrize("text", [None, "half of the n"])
+def test_error_leaves_the_old_file_and_nothing_else(tmp_path, error, text):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(error):
+        write_and_fail(path, text, error)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_error_where_there_was_no_file(tmp_path):
+    with pytest.raises(ValueError, match="stop"):
+        write_and_fail(tmp_path / "a.txt", "new", ValueError("stop"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_written_is_an_error(tmp_path):
+    (tmp_path / "a.txt").write_text("old")
+    with pytest.raises(FileNotFoundError), atomic_write(tmp_path / "a.txt"):
+        pass
+    assert (tmp_path / "a.txt").read_text() == "old"
+
+
+@pytest.mark.parametrize("value", [{"a": [1, 2.5, None, True], "ü": {"b": "图"}}, [], None, "text"])
+def test_json_round_trip(tmp_path, value):
+    path = tmp_path / "new" / "a.json"
+    write_json(path, value)
+    assert read_json(path) == value
+    assert read_json(str(path), default="other") == value
+    text = path.read_text()
+    assert text.endswith("\n")
+    assert json.loads(text) == value
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_json_is_whole_or_as_before(tmp_path):
+    path = tmp_path / "a.json"
+    write_json(path, {"a": 1})
+    with pytest.raises(TypeError):
+        write_json(path, {"a": 2, "b": object()})
+    assert read_json(path) == {"a": 1}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_json_default_where_there_is_no_file(tmp_path):
+    assert read_json(tmp_path / "none.json") is None
+    assert read_json(tmp_path / "none.json", {"a": 1}) == {"a": 1}
+
+
+def test_leftovers_go_and_other_files_stay(tmp_path):
+    for name in (".123.model.keras", ".123.notes", ".2024.model.keras.txt", "model.keras"):
+        (tmp_path / name).touch()
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / ".123.model.keras").touch()
+    files.remove_leftovers(tmp_path, r"model\.keras")
+    kept = {".123.notes", ".2024.model.keras.txt", "model.keras", "below"}
+    assert {path.name for path in tmp_path.iterdir()} == kept
+    assert (tmp_path / "below" / ".123.model.keras").exists()

@@ -1,0 +1,217 @@
+"""Published names to ours: timm's own models, with all weights drawn anew, give the same logits."""
+
+import keras
+import numpy as np
+import pytest
+from check_layer import to_numpy
+
+from keras_gmlp import EAMLP, FeedForwardOnly, MLPMixer, ResMLP, ViT, aMLP, build, fold, gMLP
+from keras_gmlp.weights.conversion import links, load_arrays, to_arrays
+
+PAIRS = {
+    "gmlp_ti16_224": "gmlp_ti16_224",
+    "gmlp_s16_224": "gmlp_s16_224",
+    "mixer_s32_224": "mixer_s32_224",
+    "mixer_b16_224": "mixer_b16_224",
+    "resmlp_12_224": "resmlp_12_224",
+    "resmlp_24_224": "resmlp_24_224",
+    "vit_tiny_patch16_224": "vit_ti16_224",
+    "vit_small_patch16_224": "vit_s16_224",
+    "deit_tiny_patch16_224": "deit_ti16_224",
+    "deit_small_distilled_patch16_224": "deit_s16_distilled_224",
+}
+TINY = {"dim": 8, "depth": 2, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 3}
+FAMILIES = {
+    "gmlp": lambda **sizes: gMLP(hidden_dim=12, **sizes),
+    "mixer": MLPMixer,
+    "resmlp": ResMLP,
+    "vit": lambda **sizes: ViT(num_heads=2, **sizes),
+    "deit": lambda **sizes: ViT(num_heads=2, distillation_token=True, **sizes),
+    "ff_only": lambda **sizes: FeedForwardOnly(token_hidden_dim=20, **sizes),
+}
+
+
+def redrawn(timm, name):
+    """timm's model with no weight left at its start value, and its weights."""
+    import torch
+
+    model = timm.create_model(name).eval()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for path, weight in model.named_parameters():
+            spread = weight[0].numel() ** -0.5 if weight.ndim > 1 else 0.25
+            centre = 0.5 if weight.ndim == 1 and not path.endswith("bias") else 0.0
+            weight.copy_(centre + spread * torch.randn(weight.shape, generator=generator))
+    return model, {path: array.numpy() for path, array in model.state_dict().items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAIRS)
+def test_logits_are_timm_s_there_and_back(timm, name):
+    import torch
+
+    theirs, arrays = redrawn(timm, name)
+    ours = build(PAIRS[name], mean=0.0, std=1.0)
+    load_arrays(ours, arrays, name)
+    # Squares of 32 pixels and two levels of light: noise would be the same to every model.
+    squares = np.random.default_rng(0).uniform(0, 1, (2, 7, 7, 3)) * [[[[0.2]]], [[[1.0]]]]
+    images = squares.repeat(32, axis=1).repeat(32, axis=2).astype("float32")
+    with torch.no_grad():
+        expected = theirs(torch.from_numpy(images.transpose(0, 3, 1, 2))).numpy()
+    assert np.ptp(expected, axis=0).max() > 0.02  # the images are told apart, by 200 tolerances
+    np.testing.assert_allclose(to_numpy(ours(255 * images)), expected, rtol=1e-4, atol=1e-4)
+
+    back = {path: torch.from_numpy(array) for path, array in to_arrays(ours).items()}
+    again = timm.create_model(name).eval()
+    again.load_state_dict(back, strict=True)
+    for path, array in again.state_dict().items():
+        np.testing.assert_array_equal(array.numpy(), arrays[path])
+
+
+def random_arrays(model, dialect):
+    rng = np.random.default_rng(0)
+    shapes = {name: array.shape for name, array in to_arrays(model, dialect).items()}
+    return {name: rng.normal(size=shape).astype("float32") for name, shape in shapes.items()}
+
+
+@pytest.mark.parametrize(
+    ("family", "dialect"),
+    [
+        ("gmlp", "timm"),
+        ("mixer", "timm"),
+        ("mixer", "flax"),
+        ("resmlp", "timm"),
+        ("resmlp", "release"),
+        ("vit", "timm"),
+        ("vit", "flax"),
+        ("deit", "timm"),
+        ("ff_only", "release"),
+    ],
+)
+def test_each_dialect_goes_there_and_back(family, dialect):
+    model = FAMILIES[family](**TINY)
+    assert {path for link in links(model, dialect) for path in link.ours} == {
+        weight.path for weight in model.weights if "seed" not in weight.name
+    }
+    arrays = random_arrays(model, dialect)
+    load_arrays(model, arrays)
+    back = to_arrays(model, dialect)
+    assert set(back) == set(arrays)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(back[name], array)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: aMLP(hidden_dim=12, attention_size=4, **TINY),
+        lambda: gMLP(hidden_dim=12, gating="none", **TINY),
+        lambda: fold(ResMLP(**TINY)),
+        lambda: EAMLP(num_heads=4, **TINY),
+    ],
+)
+def test_model_that_nobody_publishes_is_refused(model):
+    with pytest.raises(ValueError, match=r"[Nn]o published (names|weights) are known for") as error:
+        to_arrays(model())
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_google_s_names():
+    names = set(to_arrays(FAMILIES["mixer"](**TINY), "flax"))
+    assert {"stem/kernel", "MixerBlock_1/token_mixing/Dense_0/kernel", "head/bias"} <= names
+    names = set(to_arrays(FAMILIES["vit"](**TINY), "flax"))
+    attention = "Transformer/encoderblock_0/MultiHeadDotProductAttention_1/out/kernel"
+    assert {"cls", "embedding/bias", attention} <= names
+
+
+def test_queries_come_first_then_keys_then_values():
+    model = FAMILIES["vit"](**TINY)
+    arrays = random_arrays(model, "timm")
+    load_arrays(model, arrays)
+    attention = model.get_layer("block_1").attention
+    matrix = arrays["blocks.1.attn.qkv.weight"]  # (24, 8)
+    for i, name in enumerate(("query", "key", "value")):
+        kernel = to_numpy(getattr(attention, f"{name}_dense").kernel)  # (8, 2 heads, 4)
+        np.testing.assert_array_equal(kernel[:, 1, 2], matrix[8 * i + 4 + 2])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda a: a.pop("norm.bias"), r"has no norm\.bias \(1 in all\)"),
+        (lambda a: a.update(extra=np.ones(3)), r"has extra \(1 in all\), which gmlp has not"),
+        (
+            lambda a: a.update({"head.weight": np.ones((5, 8))}),
+            r"head\.weight has shape \(5, 8\), which does not fit head/kernel \(8, 3\)",
+        ),
+    ],
+)
+def test_strict_in_both_directions_and_nothing_is_half_loaded(change, message):
+    model = FAMILIES["gmlp"](**TINY)
+    before = model.get_weights()
+    arrays = random_arrays(model, "timm")
+    change(arrays)
+    with pytest.raises(ValueError, match=message) as error:
+        load_arrays(model, arrays, "file.safetensors")
+    assert str(error.value).startswith("file.safetensors")
+    assert len(str(error.value).splitlines()) == 1
+    for old, new in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_same_size_in_another_shape_is_refused():
+    model = FAMILIES["vit"](**TINY)
+    arrays = random_arrays(model, "flax")
+    name = "Transformer/encoderblock_0/MultiHeadDotProductAttention_1/query/kernel"
+    arrays[name] = arrays[name].reshape(8, 4, 2)  # four heads in place of two
+    with pytest.raises(ValueError, match=r"query/kernel has shape \(8, 4, 2\), which does not"):
+        load_arrays(model, arrays)
+
+
+def test_turned_matrix_is_refused():
+    model = FAMILIES["vit"](**TINY)
+    arrays = random_arrays(model, "timm")
+    arrays["blocks.0.attn.qkv.weight"] = arrays["blocks.0.attn.qkv.weight"].T.copy()
+    with pytest.raises(ValueError, match=r"qkv\.weight has shape \(8, 24\), which does not fit"):
+        load_arrays(model, arrays)
+
+
+def test_release_of_feed_forward_only_has_its_positions_on_a_grid():
+    model = FAMILIES["ff_only"](**TINY)
+    arrays = random_arrays(model, "release")
+    grid, first = (arrays[f"pos_encoding.{name}"] for name in ("pos_embed", "cls_pos_embed"))
+    assert (grid.shape, first.shape) == ((1, 8, 2, 2), (1, 1, 8))
+    load_arrays(model, arrays)
+    embedding = to_numpy(model.get_layer("position").embedding)
+    np.testing.assert_array_equal(embedding[0, 0], first[0, 0])
+    np.testing.assert_array_equal(embedding[0, 3], grid[0, :, 1, 0])  # second row, first column
+
+
+@pytest.mark.parametrize("family", ["gmlp", "deit"])
+def test_head_may_be_missing_whole_where_it_is_not_needed(family):
+    model = FAMILIES[family](**TINY)
+    heads = [w for w in model.weights if w.path.startswith("head")]
+    arrays = random_arrays(model, "timm")
+    bare = {name: a for name, a in arrays.items() if not name.startswith("head")}
+    with pytest.raises(ValueError, match=r"has no head\.bias"):
+        load_arrays(model, bare)
+    assert load_arrays(model, bare, headless=True) is False
+    assert not any(to_numpy(weight).any() for weight in heads)
+    with pytest.raises(ValueError, match=r"has no head\.weight"):
+        load_arrays(model, {**bare, "head.bias": arrays["head.bias"]}, headless=True)
+    assert load_arrays(model, arrays, headless=True) is True
+    assert all(to_numpy(weight).any() for weight in heads)
+
+
+def test_deeper_checkpoint_is_refused():
+    arrays = random_arrays(FAMILIES["gmlp"](**{**TINY, "depth": 3}), "timm")
+    with pytest.raises(ValueError, match=r"blocks\.2\..*, \.\.\. \(10 in all\)"):
+        load_arrays(FAMILIES["gmlp"](**TINY), arrays)
+
+
+def test_other_family_is_refused():
+    arrays = random_arrays(FAMILIES["mixer"](**TINY), "timm")
+    with pytest.raises(ValueError, match=r"which resmlp needs\. Are they of another preset"):
+        load_arrays(FAMILIES["resmlp"](**TINY), arrays)
+    with pytest.raises(ValueError, match="No published weights are known for plain"):
+        load_arrays(keras.Sequential([keras.layers.Dense(3)], name="plain"), arrays)

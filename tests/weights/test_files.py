@@ -1,0 +1,229 @@
+"""Published weights as files: what is read, and what is refused in one line."""
+
+import argparse
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from keras_gmlp.weights.files import PretrainedConfig, read_checkpoint, short_name, write_checkpoint
+
+torch = pytest.importorskip("torch")
+safetensors = pytest.importorskip("safetensors.numpy")
+
+ARRAYS = {"norm.weight": np.arange(3.0, dtype="float32"), "head.bias": np.ones(2, "float32")}
+
+
+def same(found):
+    assert set(found) == set(ARRAYS)
+    for name, array in ARRAYS.items():
+        assert found[name].dtype == np.float32
+        np.testing.assert_array_equal(found[name], array)
+    return True
+
+
+def tensors(dtype=torch.float32):
+    return {name: torch.from_numpy(array).to(dtype) for name, array in ARRAYS.items()}
+
+
+def fails(path, message):
+    with pytest.raises(ValueError, match=message) as error:
+        read_checkpoint(path)
+    assert str(error.value).startswith(str(path))
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_safetensors_with_a_config_beside(tmp_path):
+    safetensors.save_file(ARRAYS, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps({"architecture": "gmlp_s16_224"}))
+    found = read_checkpoint(tmp_path / "model.safetensors")
+    assert same(found.arrays)
+    assert found.config == PretrainedConfig("gmlp_s16_224")
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda t: t,
+        lambda t: {"state_dict": t, "epoch": 3},
+        lambda t: {"model": t, "optimizer": {"lr": 0.1}},
+        lambda t: {"state_dict": {}, "state_dict_ema": t, "args": argparse.Namespace(lr=0.1)},
+        lambda t: {f"module.{name}": array for name, array in t.items()},
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_pytorch_files(tmp_path, wrapped, dtype):
+    torch.save(wrapped(tensors(dtype)), tmp_path / "model.pth")
+    found = read_checkpoint(tmp_path / "model.pth")
+    assert same(found.arrays)
+    assert found.config == PretrainedConfig()
+
+
+def test_npz(tmp_path):
+    np.savez(tmp_path / "model.npz", **ARRAYS)
+    assert same(read_checkpoint(tmp_path / "model.npz").arrays)
+
+
+def test_missing_file(tmp_path):
+    fails(tmp_path / "model.safetensors", "no such file; expected .safetensors")
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".pth", ".npz"])
+def test_truncated_file(tmp_path, suffix):
+    path = tmp_path / f"model{suffix}"
+    if suffix == ".safetensors":
+        safetensors.save_file(ARRAYS, path)
+    elif suffix == ".pth":
+        torch.save(tensors(), path)
+    else:
+        np.savez(path, **ARRAYS)
+    path.write_bytes(path.read_bytes()[:-20])
+    fails(path, "damaged or of another kind|refused")
+
+
+class Trap:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_pickle_with_code_is_refused_and_not_run(tmp_path):
+    trap = tmp_path / "sprung"
+    torch.save({"head.bias": torch.ones(2), "trap": Trap(trap)}, tmp_path / "model.pth")
+    fails(tmp_path / "model.pth", "holds more than weights.*refused")
+    (tmp_path / "plain.pth").write_bytes(pickle.dumps(Trap(trap), protocol=2))
+    fails(tmp_path / "plain.pth", "refused")
+    np.savez(tmp_path / "model.npz", trap=np.array([Trap(trap)], object))
+    fails(tmp_path / "model.npz", "damaged or of another kind")
+    assert not trap.exists()
+
+
+def test_what_is_no_state_dict(tmp_path):
+    torch.save({"epoch": 3}, tmp_path / "model.pth")
+    fails(tmp_path / "model.pth", "epoch is no array of weights")
+    torch.save([1, 2], tmp_path / "list.pth")
+    fails(tmp_path / "list.pth", "no state dict")
+
+
+def test_page_in_place_of_weights(tmp_path):
+    (tmp_path / "model.pth").write_text("<html>not found</html>")
+    fails(tmp_path / "model.pth", "damaged")
+
+
+def test_damaged_config(tmp_path):
+    safetensors.save_file(ARRAYS, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(ValueError, match=r"config\.json: not as timm writes it \(Expecting"):
+        read_checkpoint(tmp_path / "model.safetensors")
+
+
+def test_unknown_kind(tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"x")
+    fails(tmp_path / "model.onnx", r"unknown kind of file; expected one of \.safetensors")
+
+
+def test_hub_name_with_its_revision(tmp_path, monkeypatch):
+    import huggingface_hub
+
+    safetensors.save_file(ARRAYS, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text("{}")
+    asked = []
+
+    def download(name, file, revision):
+        asked.append((name, file, revision))
+        return str(tmp_path / file)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    assert same(read_checkpoint("hf-hub:timm/gmlp_s16_224.ra3_in1k@abc").arrays)
+    assert asked == [
+        ("timm/gmlp_s16_224.ra3_in1k", name, "abc") for name in ("model.safetensors", "config.json")
+    ]
+
+
+def test_hub_name_without_network(monkeypatch):
+    import huggingface_hub
+
+    def download(name, file, revision):
+        raise OSError("We couldn't connect\nto the hub")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    fails("hf-hub:timm/gmlp_s16_224.ra3_in1k", "could not be downloaded; check the name and the")
+
+
+CFG = {"input_size": [3, 20, 30], "mean": [0.1, 0.2, 0.3], "crop_pct": 0.9}
+CFG["interpolation"] = "bilinear"
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"architecture": "a", "label_names": ["x", "y"], "pretrained_cfg": CFG},
+        {"architecture": "a", "label_names": {"n1": "x", "n2": "y"}, **CFG},  # as older ones are
+    ],
+)
+def test_config_is_read_in_both_forms(tmp_path, config):
+    safetensors.save_file(ARRAYS, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert read_checkpoint(tmp_path / "model.safetensors").config == PretrainedConfig(
+        "a", (0.1, 0.2, 0.3), None, (20, 30, 3), 0.9, "bilinear", ("x", "y")
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ([], "not as timm writes it"),
+        ({"pretrained_cfg": {"crop_mode": "squash"}}, "crop_mode 'squash' is not known"),
+        ({"pretrained_cfg": {"crop_pct": 0}}, r"crop_pct must be in \(0, 1\], is 0"),
+        ({"pretrained_cfg": {"input_size": [3, 32]}}, "not enough values"),
+        ({"pretrained_cfg": {"mean": 0.5}}, "not iterable"),
+        ({"interpolation": "hamming"}, "interpolation 'hamming' is none of nearest, bilinear"),
+    ],
+)
+def test_config_that_says_nonsense(tmp_path, config, message):
+    safetensors.save_file(ARRAYS, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=message) as error:
+        read_checkpoint(tmp_path / "model.safetensors")
+    assert str(error.value).startswith(str(tmp_path / "config.json"))
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_config_of_another_file_is_not_overwritten(tmp_path):
+    write_checkpoint(tmp_path / "a.safetensors", ARRAYS, {"architecture": "a"})
+    write_checkpoint(tmp_path / "a.safetensors", ARRAYS, {"architecture": "b"})  # its own is
+    with pytest.raises(ValueError, match="is there already, and of another file"):
+        write_checkpoint(tmp_path / "b.safetensors", ARRAYS, {"architecture": "c"})
+    assert read_checkpoint(tmp_path / "a.safetensors").config.architecture == "b"
+    assert not (tmp_path / "b.safetensors").exists()
+
+
+def test_model_arguments_in_a_config_count(tmp_path):
+    safetensors.save_file(ARRAYS, tmp_path / "model.safetensors")
+    config = {"architecture": "a", "model_args": {"img_size": 48, "in_chans": 1}, **CFG}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert read_checkpoint(tmp_path / "model.safetensors").config.image_shape == (48, 48, 1)
+
+
+def test_weights_without_names_are_refused(tmp_path):
+    torch.save({0: torch.ones(2)}, tmp_path / "model.pth")
+    fails(tmp_path / "model.pth", "no array of weights")
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("hf-hub:timm/gmlp_s16_224.ra3_in1k@main", "gmlp_s16_224.ra3_in1k"),
+        ("hf-hub:timm/gmlp_s16_224.ra3_in1k@refs/pr/1", "gmlp_s16_224.ra3_in1k"),
+        ("runs/gmlp_n4_32-cifar10/", "gmlp_n4_32-cifar10"),
+        ("weights/mixer.npz", "mixer"),
+        ("downloads/resmlp/model.safetensors", "resmlp"),
+    ],
+)
+def test_short_names(source, name):
+    assert short_name(source) == name

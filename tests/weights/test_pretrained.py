@@ -1,0 +1,378 @@
+"""Models that begin with weights: what comes along, what is resized, what starts afresh."""
+
+import dataclasses
+import json
+
+import keras
+import numpy as np
+import pytest
+from check_layer import redraw_weights, to_numpy
+from load_app import load_app
+from PIL import Image
+from sklearn.datasets import load_sample_image
+
+import keras_gmlp
+from keras_gmlp import inference
+from keras_gmlp.data.read_image import read_image
+from keras_gmlp.models.presets import lookup
+from keras_gmlp.weights import pretrained
+from keras_gmlp.weights.conversion import to_arrays
+from keras_gmlp.weights.names import ARCHITECTURES
+from keras_gmlp.weights.pretrained import Pretrained
+
+safetensors = pytest.importorskip("safetensors.numpy")
+
+LABELS = tuple("abcdefghij")
+MLPS = ["gmlp_s16_224", "mixer_b16_224", "resmlp_12_224", "resmlp_24_224", "resmlp_36_224"]
+PREPARATION = {"crop": 0.8, "interpolation": "bilinear"}
+
+
+@pytest.fixture(scope="module")
+def ours():
+    model = keras_gmlp.build("mixer_n4_32", mean=[0.1, 0.2, 0.3], std=0.4)
+    redraw_weights(model)
+    return Pretrained(model, "mixer_n4_32", LABELS, PREPARATION, "here")
+
+
+@pytest.fixture(scope="module")
+def published(ours, tmp_path_factory):
+    path = tmp_path_factory.mktemp("published") / "model.safetensors"
+    ours.save_published(path)
+    return path
+
+
+def images(side=32):
+    return np.random.default_rng(0).integers(0, 256, (2, side, side, 3)).astype("float32")
+
+
+def same_logits(one, other):
+    np.testing.assert_allclose(to_numpy(one(images())), to_numpy(other(images())), atol=1e-5)
+    return True
+
+
+def test_published_weights_there_and_back(ours, published):
+    found = pretrained.load(published)
+    assert same_logits(found.model, ours.model)
+    assert (found.preset, found.labels) == ("mixer_n4_32", LABELS)
+    assert found.preparation == PREPARATION
+    assert same_logits(keras_gmlp.build("mixer_n4_32", weights=published), ours.model)
+
+
+def test_keras_file_carries_all_that_belongs_to_it(ours, tmp_path):
+    ours.save(tmp_path / "moved.keras")
+    found = pretrained.load(tmp_path / "moved.keras")
+    assert same_logits(found.model, ours.model)
+    assert (found.preset, found.labels) == ("mixer_n4_32", LABELS)
+    assert inference.load(tmp_path / "moved.keras").preparation == PREPARATION
+
+
+def test_name_on_the_hub(published, monkeypatch):
+    hub = pytest.importorskip("huggingface_hub")
+    asked = []
+
+    def download(name, file, revision):
+        asked.append((name, file, revision))
+        return str(published.with_name(file))
+
+    monkeypatch.setattr(hub, "hf_hub_download", download)
+    assert pretrained.load("hf-hub:someone/mixer@v2").labels == LABELS
+    assert pretrained.load(published).classifier().preparation == PREPARATION  # for classify
+    assert asked == [("someone/mixer", f, "v2") for f in ("model.safetensors", "config.json")]
+
+
+def test_other_classes_start_afresh(ours):
+    model, moved = ours.adapt(("cat", "dog"))
+    assert moved.fresh == ("head/kernel", "head/bias")
+    assert np.abs(to_numpy(model(images()))).max() == 0
+    assert model.output_shape == (None, 2)
+
+
+def test_as_many_classes_with_other_names_start_afresh(ours):
+    assert ours.adapt(LABELS)[1].fresh == ()
+    assert ours.adapt(LABELS[::-1])[1].fresh == ("head/kernel", "head/bias")
+
+
+def test_another_image_size_is_resized_and_keeps_its_normalization(ours):
+    model, moved = ours.adapt(input_shape=(48, 40, 3), stochastic_depth=0.1)
+    assert model.input_shape == (None, 48, 40, 3)
+    assert not moved.fresh
+    assert len(moved.resized) == 3 * 6  # two kernels and a bias over tokens in six blocks
+    wider, moved = ours.adapt(input_shape=(48, 48, 3), patch_window=6)
+    assert len(moved.resized) == 3 * 6 + 1  # and the stem's kernel
+    again, moved = dataclasses.replace(ours, model=wider).adapt()  # whose window is kept
+    assert not moved.resized
+    assert again.get_layer("stem").window == 6
+    flat = np.full((1, 48, 40, 3), 90.0)
+    before = ours.model.get_layer("normalization")(flat)
+    np.testing.assert_allclose(
+        to_numpy(model.get_layer("normalization")(flat)), to_numpy(before), atol=1e-6
+    )
+
+
+def test_another_patch_asks_for_the_window_of_tokens_that_have_one(ours):
+    wider = dataclasses.replace(ours, model=ours.adapt(patch_window=6)[0])
+    with pytest.raises(ValueError, match="tokens see 6 pixels; with another patch_size give"):
+        wider.adapt(input_shape=(48, 48, 3), patch_size=6)
+    model, moved = wider.adapt(input_shape=(64, 64, 3), patch_size=8, patch_window=12)
+    assert moved.resized == ("stem/projection/kernel",)
+    assert model.get_layer("stem").window == 12
+
+
+def test_patch_of_a_convolutional_stem_is_kept(tmp_path):
+    keras_gmlp.build("eamlp_n4_32", patch_size=8).save(tmp_path / "model.keras")
+    model, moved = pretrained.load(tmp_path).adapt()
+    assert model.get_layer("stem").patch_size == 8
+    assert not moved.resized
+    assert not moved.fresh
+
+
+def test_imagenet_labels():
+    labels = pretrained.imagenet_labels()
+    assert len(set(labels)) == 1000
+    assert (labels[0], labels[207], labels[999]) == ("tench", "golden retriever", "toilet tissue")
+
+
+def bare(published, tmp_path):
+    path = tmp_path / "bare.safetensors"
+    path.write_bytes(published.read_bytes())
+    return path
+
+
+def described(published, tmp_path, **config):
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    return bare(published, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("source", "preset", "message"),
+    [
+        (bare, None, "no config.json of timm's says what these weights are of"),
+        (bare, "mixer_s16_224", r"has no blocks\.6\."),
+        (bare, "gmlp_n4_32", "has no blocks"),
+        (bare, "mixer_n4_33", "Did you mean 'mixer_n4_32'"),
+        (
+            lambda p, t: described(p, t, architecture="swin_tiny"),
+            None,
+            "Unknown preset 'swin_tiny'",
+        ),
+        (
+            lambda p, t: described(p, t, architecture="vit_tiny_patch16_224"),
+            "mixer_n4_32",
+            "config.json says that these weights are of vit_ti16_224, not mixer_n4_32",
+        ),
+        (
+            lambda p, t: described(p, t, architecture="mixer_n4_32", global_pool="token"),
+            None,
+            "head reads 'token'; that of mixer_n4_32 reads the mean over tokens",
+        ),
+        (lambda p, t: t / "none.keras", None, "no such model file"),
+        (lambda p, t: t / "model.onnx", None, "expected hf-hub:NAME"),
+        (lambda p, t: t / "v1.5", None, "no such folder; expected hf-hub:NAME"),
+        (lambda p, t: p.with_name("config.json"), None, "config.json: expected hf-hub:NAME"),
+    ],
+)
+def test_what_cannot_be_loaded_is_said_in_one_line(published, tmp_path, source, preset, message):
+    path = source(published, tmp_path)
+    with pytest.raises(ValueError, match=message) as error:
+        pretrained.load(path, preset)
+    assert str(error.value).startswith(str(path))
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_head_stays_only_where_the_names_are_known(ours, tmp_path):
+    nameless = dataclasses.replace(ours, labels=None)
+    nameless.save(tmp_path / "model.keras")
+    for found in (nameless, pretrained.load(tmp_path)):
+        assert found.labels is None
+        assert found.adapt()[1].fresh == ()
+        assert found.adapt(tuple("0123456789"))[1].fresh == ("head/kernel", "head/bias")
+    assert inference.load(tmp_path).labels == tuple("0123456789")
+
+
+def test_checkpoint_without_a_head_is_there_to_be_trained_on(ours, tmp_path):
+    path = tmp_path / "model.safetensors"
+    ours.save_published(path)
+    arrays = {n: a for n, a in safetensors.load_file(path).items() if not n.startswith("head")}
+    safetensors.save_file(arrays, path)
+    found = pretrained.load(path)
+    assert (found.headless, found.labels) == (True, None)
+    model, moved = found.adapt(("cat", "dog"))
+    assert moved.fresh == ("head/kernel", "head/bias")
+    kernel = "block_2/token_mlp/expand/kernel"
+    ours_there = {w.path: to_numpy(w) for w in ours.model.weights}
+    np.testing.assert_array_equal(
+        {w.path: to_numpy(w) for w in model.weights}[kernel], ours_there[kernel]
+    )
+    with pytest.raises(ValueError, match=r"has no head to classify with; train one"):
+        pretrained.load(path).classifier()
+    with pytest.raises(ValueError, match=r"has no head; train one"):
+        found.save(tmp_path / "model.keras")
+
+
+@pytest.mark.parametrize("preset", ["mixer_n4_32", "vit_n4_32", "gmlp_n4_32", "resmlp_n4_32"])
+def test_bare_weights_tell_the_size_of_their_images(tmp_path, preset):
+    model = keras_gmlp.build(preset, input_shape=(40, 40, 3), depth=1)
+    path = tmp_path / "bare.safetensors"
+    safetensors.save_file(to_arrays(model), path)
+    assert pretrained._own_shape(keras_gmlp.build(preset), to_arrays(model)) == (40, 40, 3)
+    with pytest.raises(ValueError, match=r"has no blocks\.1"):  # no deeper one for all that
+        pretrained.load(path, preset)
+    whole = keras_gmlp.build(preset, input_shape=(40, 40, 3))
+    safetensors.save_file(to_arrays(whole), path)
+    assert pretrained.load(path, preset).model.input_shape == (None, 40, 40, 3)
+
+
+def test_what_a_published_file_could_not_tell_is_not_written(tmp_path):
+    model = keras_gmlp.build("mixer_n4_32", patch_size=8)
+    with pytest.raises(ValueError, match="is not mixer_n4_32 as it stands"):
+        Pretrained(model, "mixer_n4_32", LABELS, {}, "here").save_published(tmp_path / "a.pth")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_of_another_preset_of_ours_are_refused(tmp_path):
+    keras_gmlp.build("gmlp_additive_n4_32", depth=1).save(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match="are of gmlp_additive_n4_32, not gmlp_linear_n4_32"):
+        pretrained.load(tmp_path, "gmlp_linear_n4_32")
+    keras_gmlp.gMLP(8, 1, 12, input_shape=(8, 8, 3), patch_size=4).save(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match=r"is of no preset \('gmlp'\)"):
+        pretrained.load(tmp_path)
+
+
+def test_file_without_names_has_none(ours, tmp_path):
+    ours.model.save(tmp_path / "bare.keras")
+    assert pretrained.load(tmp_path / "bare.keras").labels is None
+    assert inference.load(tmp_path / "bare.keras").labels == tuple("0123456789")
+
+
+def test_file_of_ours_loads_compiled(ours, tmp_path):
+    ours.save(tmp_path / "model.keras")
+    model = keras.saving.load_model(tmp_path / "model.keras")
+    assert model.evaluate(images(), np.array([0, 1]), verbose=0)[0] > 0
+
+
+def test_patch_size_of_the_model_is_kept():
+    model = keras_gmlp.build("mixer_n4_32", patch_size=8)
+    found = Pretrained(model, "mixer_n4_32", LABELS, {}, "here")
+    adapted, moved = found.adapt(input_shape=(64, 64, 3))
+    assert adapted.get_layer("stem").patch_size == 8
+    assert "stem/projection/kernel" in moved.kept
+
+
+def test_wider_window_is_not_published(ours, tmp_path):
+    wider, _ = ours.adapt(input_shape=(48, 48, 3), patch_window=6)
+    with pytest.raises(ValueError, match="published models have no patch_window"):
+        dataclasses.replace(ours, model=wider).save_published(tmp_path / "model.safetensors")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", ["resmlp_12_224", "deit_ti16_distilled_224"])
+def test_timm_reads_what_we_publish(timm, tmp_path, preset):
+    """At another size and with other classes, which timm learns from config.json."""
+    import torch
+
+    model = keras_gmlp.build(preset, input_shape=(64, 64, 3), classes=5)
+    redraw_weights(model, stddev=0.02)
+    ours = Pretrained(model, preset, tuple("abcde"), PREPARATION, "here")
+    ours.save_published(tmp_path / "model.safetensors")
+    theirs = timm.create_model(f"local-dir:{tmp_path}", pretrained=True).eval()
+    x = (images(64) / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
+    with torch.no_grad():
+        expected = theirs(torch.from_numpy(x.transpose(0, 3, 1, 2)).float()).numpy()
+    assert np.abs(expected).max() > 1e-3
+    np.testing.assert_allclose(to_numpy(model(images(64))), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", [*list(ARCHITECTURES)[:4], *MLPS])
+def test_preparation_without_a_config_is_timm_s(timm, name):
+    cfg = timm.models.get_pretrained_cfg(name)
+    family, arguments = lookup(ARCHITECTURES.get(name, name))
+    assert cfg.crop_pct == pretrained.CROP.get(family.__name__, pretrained.OTHER_CROP)
+    assert cfg.interpolation == "bicubic"
+    for key in ("mean", "std"):
+        assert list(getattr(cfg, key)) == list(np.broadcast_to(arguments.get(key, 0.5), 3))
+
+
+def test_another_number_of_channels_is_refused(ours):
+    with pytest.raises(ValueError, match="takes images of 3 channels"):
+        ours.adapt(input_shape=(32, 32, 1))
+
+
+@pytest.mark.parametrize("size", [(640, 427), (427, 640), (251, 250), (100, 90), (224, 500)])
+@pytest.mark.parametrize(("crop", "interpolation"), [(0.875, "bicubic"), (0.9, "bilinear")])
+def test_preparation_is_timm_s(timm, tmp_path, size, crop, interpolation):
+    from timm.data import create_transform
+
+    photo = Image.fromarray(load_sample_image("china.jpg")).resize(size)
+    photo.save(tmp_path / "photo.jpg", quality=90)
+    norm = {"mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}
+    transform = create_transform((3, 224, 224), crop_pct=crop, interpolation=interpolation, **norm)
+    with Image.open(tmp_path / "photo.jpg") as opened:
+        expected = transform(opened.convert("RGB")).numpy().transpose(1, 2, 0)
+    pixels = read_image(tmp_path / "photo.jpg", (224, 224, 3), crop, interpolation)
+    np.testing.assert_allclose(pixels / 127.5 - 1, expected, atol=1e-2)
+
+
+@pytest.mark.slow
+def test_classify_tells_timm_s_top_five(timm, tmp_path, capsys):
+    import torch
+    from timm.data import create_transform, resolve_model_data_config
+    from timm.models import save_for_hf
+
+    torch.manual_seed(0)
+    theirs = timm.create_model("vit_tiny_patch16_224").eval()
+    with torch.no_grad():
+        for weight in theirs.parameters():
+            weight.add_(0.05 * torch.randn(weight.shape))
+    save_for_hf(theirs, tmp_path / "theirs", safe_serialization="both")
+    arguments = [str(tmp_path / "theirs" / "model.safetensors"), "--out", str(tmp_path / "ours")]
+    assert load_app("convert").main(arguments) == 0
+    assert "5,717,416 parameters" in capsys.readouterr().out
+    transform = create_transform(**resolve_model_data_config(theirs))
+    classifier = inference.load(tmp_path / "ours")
+    for name in ("china", "flower"):
+        path = tmp_path / f"{name}.jpg"
+        Image.fromarray(load_sample_image(f"{name}.jpg")).save(path)
+        with Image.open(path) as opened, torch.no_grad():
+            logits = theirs(transform(opened)[None])[0]
+        top = logits.softmax(-1).topk(5)
+        expected = [pretrained.imagenet_labels()[i] for i in top.indices]
+        found = classifier.classify(path)
+        assert [label for label, _ in found] == expected
+        np.testing.assert_allclose([p for _, p in found], top.values.numpy(), rtol=1e-3)
+
+
+def test_convert_there_and_back(ours, published, tmp_path, capsys):
+    convert = load_app("convert").main
+    assert convert([str(published), "--out", str(tmp_path / "run"), "--json"]) == 0
+    done = json.loads(capsys.readouterr().out)
+    assert done["image_shape"] == [32, 32, 3]
+    assert done["preset"] == "mixer_n4_32"
+    assert inference.load(tmp_path / "run").labels == LABELS
+    assert convert([str(published), "--out", str(tmp_path / "run")]) == 1
+    assert "holds a model already; give another --out" in capsys.readouterr().err
+    again = tmp_path / "again" / "model.safetensors"
+    assert convert([str(tmp_path / "run"), "--out", str(again)]) == 0
+    assert convert([str(tmp_path / "run"), "--out", str(again)]) == 1
+    assert "is there already; give another --out" in capsys.readouterr().err
+    assert same_logits(pretrained.load(again).model, ours.model)
+    larger = tmp_path / "larger.keras"
+    assert convert([str(published), "--out", str(larger), "--image-size", "64"]) == 0
+    assert "18 resized" in capsys.readouterr().out
+    assert inference.load(larger).image_shape == (64, 64, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["missing.safetensors"], "no such file"),
+        (["{published}", "--out", "model.pth"], "expected a folder, a .keras or a .safetensors"),
+        (["{published}", "--out", "{out}", "--image-size", "33"], "patch"),
+    ],
+)
+def test_convert_fails_in_one_line(published, tmp_path, capsys, arguments, reason):
+    given = [a.format(published=published, out=tmp_path / "run") for a in arguments]
+    assert load_app("convert").main(given) == 1
+    error = capsys.readouterr().err
+    assert reason in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,215 @@
+"""Weights over tokens at a new image size."""
+
+import keras
+import numpy as np
+import pytest
+from check_layer import redraw_weights, to_numpy
+from PIL import Image
+
+from keras_gmlp import FeedForwardOnly, MLPMixer, ResMLP, ResNet, ViT, aMLP, fold, gMLP
+from keras_gmlp.weights.resizing import resample, transfer
+
+TINY = {"dim": 8, "depth": 2, "patch_size": 4, "classes": 3}
+FAMILIES = {
+    "gmlp": lambda **sizes: gMLP(hidden_dim=12, **sizes),
+    "amlp": lambda **sizes: aMLP(hidden_dim=12, attention_size=3, **sizes),
+    "mixer": MLPMixer,
+    "resmlp": ResMLP,
+    "folded": lambda **sizes: fold(ResMLP(**sizes)),
+    "vit": lambda **sizes: ViT(num_heads=2, class_token=False, **sizes),
+    "ff_only": lambda **sizes: FeedForwardOnly(token_hidden_dim=20, **sizes),
+}
+SIZES = [((16, 16, 3), (24, 24, 3)), ((24, 24, 3), (16, 16, 3)), ((16, 24, 3), (24, 16, 3))]
+
+
+@pytest.mark.parametrize(("old", "new"), [((4, 4), (6, 6)), ((6, 4), (3, 8)), ((4, 4), (4, 4))])
+def test_resample_resizes_as_pillow_does(old, new):
+    image = np.random.default_rng(0).normal(size=old).astype("float32")
+    expected = Image.fromarray(image).resize(new[::-1], Image.Resampling.BICUBIC)
+    found = (resample(old, new) @ image.ravel()).reshape(new)
+    np.testing.assert_allclose(found, np.asarray(expected), atol=1e-5)
+
+
+def flat_image(shape, colour=(200, 40, 90)):
+    return np.broadcast_to(np.array(colour, "float32"), (1, *shape))
+
+
+@pytest.mark.parametrize("family", [f for f in FAMILIES if f not in ("vit", "ff_only")])
+@pytest.mark.parametrize(("old", "new"), SIZES)
+def test_flat_image_keeps_its_tokens_where_weights_do_not_vary_over_the_image(family, old, new):
+    """With filters that sum to the same at each token, a flat image gives the same everywhere."""
+    source = FAMILIES[family](input_shape=old, **TINY)
+    redraw_weights(source, stddev=0.3)
+    even_out(source)
+    target = FAMILIES[family](input_shape=new, **TINY)
+    found = transfer(source, target)
+    assert found.resized
+    assert not found.fresh
+    np.testing.assert_allclose(
+        to_numpy(target(flat_image(new))), to_numpy(source(flat_image(old))), rtol=1e-4, atol=1e-4
+    )
+
+
+def even_out(model):
+    """Makes what is added to each token the same, and each token's filter the same in sum."""
+    for weight in model.weights:
+        value = to_numpy(weight)
+        path = weight.path
+        if path.endswith(("spatial/kernel", "token_mlp/shrink/kernel")):
+            sums = value.sum(axis=0, keepdims=True)
+            weight.assign(value + (sums.mean() - sums) / len(value))
+        if path.endswith("token_mlp/shrink/kernel"):
+            weight.assign(np.repeat(value.mean(axis=1, keepdims=True), value.shape[1], axis=1))
+        if path.endswith(("spatial/bias", "token_mlp/shrink/bias")):
+            weight.assign(np.full_like(value, value.mean()))
+        if path.endswith("shift"):
+            weight.assign(np.broadcast_to(value.mean(axis=0), value.shape))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_same_size_is_a_copy(family):
+    source = FAMILIES[family](input_shape=(16, 16, 3), **TINY)
+    redraw_weights(source)
+    target = FAMILIES[family](input_shape=(16, 16, 3), **TINY)
+    found = transfer(source, target)
+    assert not found.resized
+    image = np.random.default_rng(1).uniform(0, 255, (2, 16, 16, 3))
+    np.testing.assert_array_equal(to_numpy(target(image)), to_numpy(source(image)))
+
+
+def test_weights_over_tokens_are_smooth_interpolations_by_hand():
+    source, target = (
+        gMLP(hidden_dim=12, input_shape=shape, **TINY) for shape in ((4, 8, 3), (4, 16, 3))
+    )
+    gate = source.get_layer("block_0").gate.spatial
+    gate.kernel.assign([[1.0, 0.0], [0.0, 1.0]])
+    gate.bias.assign([1.0, 3.0])
+    transfer(source, target)
+    resized = target.get_layer("block_0").gate.spatial
+    upsample = resample((1, 2), (1, 4))
+    downsample = np.linalg.solve(upsample.T @ upsample, upsample.T)  # least squares
+    np.testing.assert_allclose(
+        to_numpy(resized.kernel), (upsample @ downsample).T, rtol=1e-5, atol=1e-6
+    )
+    np.testing.assert_allclose(to_numpy(resized.bias), upsample @ [1.0, 3.0], rtol=1e-5)
+    np.testing.assert_allclose(to_numpy(resized.kernel).sum(axis=0), np.ones(4), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("old", "new"), [((8, 8, 3), (12, 16, 3)), ((12, 16, 3), (8, 8, 3))])
+def test_what_filters_read_is_not_blurred(old, new):
+    """Of tokens interpolated to the larger grid filters read the same, and the least squares back.
+
+    With E that enlarges, a kernel K over the smaller grid becomes L with `E' L = K E'`, and one
+    over the larger grid becomes S with `S E' E = E' K E`.
+    """
+    source, target = (ResMLP(input_shape=shape, **TINY) for shape in (old, new))
+    redraw_weights(source)
+    transfer(source, target)
+    before, after = (to_numpy(m.get_layer("block_0").spatial.kernel) for m in (source, target))
+    small, large = sorted([(old[0] // 4, old[1] // 4), (new[0] // 4, new[1] // 4)])
+    enlarge = resample(small, large)
+    if old < new:
+        np.testing.assert_allclose(enlarge.T @ after, before @ enlarge.T, rtol=1e-3, atol=1e-5)
+    else:
+        expected = enlarge.T @ before @ enlarge
+        np.testing.assert_allclose(after @ enlarge.T @ enlarge, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_class_and_distillation_token_keep_their_positions():
+    shapes = ((8, 8, 3), (16, 16, 3))
+    source, target = (
+        ViT(num_heads=2, distillation_token=True, input_shape=shape, **TINY) for shape in shapes
+    )
+    redraw_weights(source)
+    transfer(source, target)
+    old, new = (to_numpy(m.get_layer("position").embedding)[0] for m in (source, target))
+    np.testing.assert_allclose(new[:2], old[:2], rtol=1e-6)
+    np.testing.assert_allclose(new[2:], resample((2, 2), (4, 4)) @ old[2:], rtol=1e-4, atol=1e-6)
+
+
+def test_class_token_of_feed_forward_only_keeps_its_weights():
+    shapes = ((8, 8, 3), (16, 16, 3))
+    source, target = (
+        FeedForwardOnly(token_hidden_dim=20, input_shape=shape, **TINY) for shape in shapes
+    )
+    redraw_weights(source)
+    assert len(transfer(source, target).resized) == 1 + 2 * 5
+    old, new = (model.get_layer("block_1") for model in (source, target))
+    upsample = resample((2, 2), (4, 4))
+    downsample = np.linalg.solve(upsample.T @ upsample, upsample.T)  # least squares
+    for name, matrix in (("expand", downsample.T), ("shrink", upsample)):
+        before, after = (to_numpy(getattr(b.token_mlp, name).kernel) for b in (old, new))
+        if name == "shrink":
+            before, after = before.T, after.T
+        np.testing.assert_array_equal(after[0], before[0])
+        np.testing.assert_allclose(after[1:], matrix @ before[1:], rtol=1e-4, atol=1e-6)
+    for weight in ("gamma", "beta"):
+        before, after = (to_numpy(getattr(b.norm2, weight)) for b in (old, new))
+        np.testing.assert_array_equal(after[0], before[0])
+        np.testing.assert_allclose(after[1:], upsample @ before[1:], rtol=1e-4, atol=1e-6)
+
+
+def test_new_classes_get_a_fresh_head():
+    source = gMLP(hidden_dim=12, input_shape=(8, 8, 3), **TINY)
+    redraw_weights(source)
+    target = gMLP(hidden_dim=12, input_shape=(8, 8, 3), **{**TINY, "classes": 5})
+    found = transfer(source, target)
+    assert found.fresh == ("head/kernel", "head/bias")
+    assert str(found).endswith("0 resized, fresh: head/kernel head/bias")
+    assert (to_numpy(target.get_layer("head").kernel) == 0).all()
+    image = np.random.default_rng(1).uniform(0, 255, (2, 8, 8, 3))
+    features = [keras.Model(m.input, m.get_layer("norm").output)(image) for m in (source, target)]
+    np.testing.assert_array_equal(*map(to_numpy, features))
+
+
+def test_resnet_needs_no_resizing():
+    source, target = (ResNet(8, 4, input_shape=s, classes=3) for s in ((8, 8, 3), (16, 16, 3)))
+    assert not transfer(source, target).resized
+
+
+def test_other_architectures_are_refused_and_nothing_is_half_copied():
+    target = gMLP(hidden_dim=12, input_shape=(8, 8, 3), **TINY)
+    before = target.get_weights()
+    with pytest.raises(ValueError, match="mixer and gmlp are of other architectures"):
+        transfer(MLPMixer(input_shape=(8, 8, 3), **TINY), target)
+    with pytest.raises(ValueError, match=r"block_0/expand/kernel has shape \(8, 14\) in gmlp and"):
+        transfer(gMLP(hidden_dim=14, input_shape=(8, 8, 3), **TINY), target)
+    for old, new in zip(before, target.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_patches_that_grow_with_the_image_change_no_weight_but_the_stem_s(family):
+    source = FAMILIES[family](input_shape=(16, 16, 3), **TINY)
+    redraw_weights(source)
+    target = FAMILIES[family](input_shape=(24, 24, 3), **{**TINY, "patch_size": 6})
+    moved = transfer(source, target)
+    assert (moved.resized, moved.fresh) == (("stem/projection/kernel",), ())
+    # Each patch enlarged by itself gives the token that it gave.
+    small, large = np.zeros((1, 16, 16, 3), "float32"), np.zeros((1, 24, 24, 3), "float32")
+    rng = np.random.default_rng(0)
+    for row, column, channel in np.ndindex(4, 4, 3):
+        patch = rng.uniform(0, 255, (4, 4)).astype("float32")
+        enlarged = np.asarray(Image.fromarray(patch).resize((6, 6), Image.BICUBIC))
+        for image, pixels in ((small, patch), (large, enlarged)):
+            side = len(pixels)
+            rows = slice(row * side, row * side + side)
+            image[0, rows, column * side : column * side + side, channel] = pixels
+    np.testing.assert_allclose(to_numpy(target(large)), to_numpy(source(small)), atol=1e-3)
+
+
+def test_wider_window_sees_in_an_enlarged_patch_what_the_patch_was():
+    source = gMLP(hidden_dim=12, input_shape=(16, 16, 3), **TINY)
+    redraw_weights(source)
+    target = gMLP(hidden_dim=12, input_shape=(24, 24, 3), patch_window=6, **TINY)
+    transfer(source, target)
+    patch = np.random.default_rng(0).uniform(0, 255, (3, 4, 4)).astype("float32")
+    larger = [np.asarray(Image.fromarray(c).resize((6, 6), Image.BICUBIC)) for c in patch]
+    small, large = np.zeros((1, 16, 16, 3), "float32"), np.zeros((1, 24, 24, 3), "float32")
+    small[0, 4:8, 4:8] = np.moveaxis(patch, 0, -1)  # where the token (1, 1) looks
+    large[0, 7:13, 7:13] = np.moveaxis(np.stack(larger), 0, -1)  # and (2, 2), with its margin
+    before, after = (
+        to_numpy(keras.Model(m.input, m.get_layer("stem").output)(image))
+        for m, image in ((source, small), (target, large))
+    )
+    np.testing.assert_allclose(after[0, 2 * 6 + 2], before[0, 1 * 4 + 1], rtol=1e-4, atol=1e-4)
