@@ -1,4 +1,4 @@
-"""The README's Python runs as it stands there."""
+"""The documentation's Python runs, and every file it names exists."""
 
 import ast
 import re
@@ -9,19 +9,42 @@ import pytest
 import keras_gmlp
 from keras_gmlp import data
 from keras_gmlp.weights import pretrained
-from keras_gmlp.weights.pretrained import Pretrained
 
 ROOT = Path(__file__).resolve().parent.parent
-README = (ROOT / "README.md").read_text()
-TRAINING, WEIGHTS, FOLDER, CLASSIFYING = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path.read_text()
+    for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
+}
+BLOCKS = {
+    (page, place): code
+    for page, text in PAGES.items()
+    for place, code in enumerate(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+}
+FILES = r"\b(?:apps|keras_gmlp|saved_models|docs|tests)/[\w./-]*\w"
+LINKS = r"\]\(([^)#:]+)(?:#[^)]*)?\)"  # relative ones: no scheme
+MODULES = r"^::: (\S+)$"
+
+
+def run(page, place=0):
+    """Runs a page's Python block and returns the names it defines."""
+    names = {}
+    exec(BLOCKS[page, place], names)
+    return names
+
+
+@pytest.fixture
+def workspace(tmp_path, monkeypatch):
+    """A working directory like the checkout, in which a block may write."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("docs", "saved_models"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    return tmp_path
 
 
 @pytest.mark.slow
-def test_training_example(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    exec(TRAINING, names)
-    images, labels = next(names["images"].test.batch(360).as_numpy_iterator())
+def test_training_example(workspace):
+    names = run("README.md")
+    images, labels = next(names["digits"].test.batch(360).as_numpy_iterator())
     found = names["model"].predict(images, verbose=0).argmax(-1)
     assert (found == labels).mean() > 0.9
     again = keras_gmlp.load_model("digits.keras")
@@ -29,40 +52,69 @@ def test_training_example(tmp_path, monkeypatch):
 
 
 def test_weights_example(monkeypatch):
+    page = ("docs/guides/pretrained-weights.md", 0)
     asked = []
 
     def load(source, preset):  # the hub's file would be one of 78 MB
         asked.append((source, preset))
         small = keras_gmlp.build("gmlp_ti16_224", input_shape=(32, 32, 3), depth=1)
-        return Pretrained(small, "gmlp_ti16_224", None, {}, source)
+        return pretrained.Pretrained(small, "gmlp_ti16_224", None, {}, source)
 
     monkeypatch.setattr(pretrained, "load", load)
-    names = {}
-    exec(WEIGHTS.replace(", input_shape", ", depth=1, input_shape"), names)
-    assert names["model"].input_shape == (None, 160, 160, 3)
+    code = BLOCKS[page].replace(", input_shape", ", depth=1, input_shape")
+    monkeypatch.setitem(BLOCKS, page, code)
+    assert run(*page)["model"].input_shape == (None, 160, 160, 3)
     assert asked == [("hf-hub:timm/gmlp_s16_224.ra3_in1k", "gmlp_s16_224")]
 
 
-def test_folder_example(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    exec(FOLDER, {})
+def test_folder_example(workspace):
+    run("docs/guides/your-images.md")
     found = data.load("runs/five_digits", (32, 32))
     assert found.labels == ("0", "1", "2", "3", "4")
     assert (int(found.train.cardinality()), int(found.test.cardinality())) == (723, 178)
 
 
-def test_classifying_example(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "saved_models").symlink_to(ROOT / "saved_models")
-    (tmp_path / "docs").symlink_to(ROOT / "docs")
-    exec(CLASSIFYING, {})
+def test_classifying_example(workspace, capsys):
+    run("docs/guides/deploy.md")
     label, probability = ast.literal_eval(capsys.readouterr().out)[0]
-    told = re.search(r"classify.py docs/cat.jpg +# cat ([\d.]+) %", README)[1]
+    claimed = re.search(r"classify.py docs/cat.jpg +# cat ([\d.]+) %", PAGES["README.md"])[1]
     assert label == "cat"
-    assert 100 * probability == pytest.approx(float(told), abs=2)  # processors round differently
+    assert 100 * probability == pytest.approx(float(claimed), abs=2)  # processors round differently
 
 
-def test_every_file_it_names_is_there():
-    named = set(re.findall(r"`?\b((?:apps|keras_gmlp|saved_models|docs)/[\w./-]*\w)", README))
-    assert named
+def test_every_python_block_has_a_test_above():
+    assert set(BLOCKS) == {
+        ("README.md", 0),
+        ("docs/guides/deploy.md", 0),
+        ("docs/guides/pretrained-weights.md", 0),
+        ("docs/guides/your-images.md", 0),
+    }
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_it_names_exists(page):
+    named = set(re.findall(FILES, PAGES[page]))
     assert {name for name in named if not (ROOT / name).exists()} == set()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_to_a_file(page):
+    links = {link for link in re.findall(LINKS, PAGES[page]) if link}
+    assert {link for link in links if not (ROOT / page).parent.joinpath(link).exists()} == set()
+
+
+def test_readme_names_files():
+    assert re.findall(FILES, PAGES["README.md"])
+    assert re.findall(LINKS, PAGES["README.md"])
+
+
+@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if "::: " in text])
+def test_every_module_of_the_reference_exists(page):
+    modules = [name.replace(".", "/") for name in re.findall(MODULES, PAGES[page], re.MULTILINE)]
+    assert modules
+    missing = [
+        name
+        for name in modules
+        if not (ROOT / f"{name}.py").exists() and not (ROOT / name / "__init__.py").exists()
+    ]
+    assert missing == []
