@@ -103,6 +103,14 @@ def test_every_link_leads_to_a_file(page):
     assert {link for link in links if not (ROOT / page).parent.joinpath(link).exists()} == set()
 
 
+def test_design_names_modules_that_exist():
+    today, _ = PAGES["docs/design.md"].split("## Where a text encoder will go")
+    named = set(re.findall(r"`([a-z]+/\w+\.py)`", today))
+    assert named
+    places = (ROOT, ROOT / "keras_gmlp")
+    assert {name for name in named if not any((at / name).exists() for at in places)} == set()
+
+
 def test_readme_names_files():
     assert re.findall(FILES, PAGES["README.md"])
     assert re.findall(LINKS, PAGES["README.md"])
