@@ -132,16 +132,16 @@ def measure_at(size, source, model, transfer, dataset, images):
 def scaled_patch(stem, growth):
     """The patch that has grown with the image, or `None` where none of whole pixels has."""
     patch = stem.patch_size * growth
-    if stem.window > stem.patch_size or growth == 1 or patch.denominator > 1:
+    if stem.patch_window > stem.patch_size or growth == 1 or patch.denominator > 1:
         return None
     return int(patch)
 
 
 def scaled_window(stem, growth):
     """The window that has grown with the image, or `None` where it would not overlap more."""
-    more = stem.window * growth - stem.patch_size
+    more = stem.patch_window * growth - stem.patch_size
     window = stem.patch_size + 2 * round(more / 2)
-    return window if window > stem.window else None
+    return window if window > stem.patch_window else None
 
 
 if __name__ == "__main__":

@@ -54,11 +54,11 @@ def check_stochastic_depth(layer, inputs, branches):
     """Checks that each branch is dropped for whole samples, by itself, and rescaled where kept.
 
     Args:
-        layer: a built block with `drop_path` and without dropout.
+        layer: a built block with `stochastic_depth` and without dropout.
         inputs: of the block; enough samples for a statistic, a thousand.
         branches: what each branch adds to its input, functions in NumPy, in their order.
     """
-    rate, batch = layer.drop_path, len(inputs)
+    rate, batch = layer.stochastic_depth, len(inputs)
     outputs = to_numpy(layer(inputs, training=True))
     outcomes = []
     for kept in itertools.product((0, 1), repeat=len(branches)):

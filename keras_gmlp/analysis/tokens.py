@@ -1,113 +1,104 @@
-"""What a trained model does with tokens, as arrays: spatial filters and attention."""
+"""Spatial filters, attention maps and confusion counts of a trained model, as arrays."""
 
 import keras
 import numpy as np
 from keras import ops
 
-from keras_gmlp.layers import (
-    FeedForwardOnlyBlock,
-    FoldedResMLPBlock,
-    GMLPBlock,
-    MixerBlock,
-    ResMLPBlock,
-    TransformerBlock,
+from keras_gmlp.models.structure import (
+    NotApplicableError,
+    class_tokens,
+    learned_weights,
+    token_axes,
+    token_grid,
 )
-from keras_gmlp.models.structure import NotApplicableError, token_grid
 
 
 def spatial_filters(model):
-    """The weights over tokens of each block that mixes tokens by a matrix.
+    """Returns the weights over tokens of each block that mixes tokens by a matrix.
 
     Args:
-        model: a built `keras.Model` of blocks.
+        model: a built `keras.Model` with blocks that declare `token_axes`.
 
     Returns:
-        For each such block, by its name, an array `(filters, rows, columns)`: where
-        `filters_make_tokens(block)`, one filter for each token that is made, row by row; else one
-        for each unit of the token MLP's first layer. What a class token gives and gets is left
-        out.
+        A dict from the name of a block to an array `(filters, rows, columns)`: one filter for each
+        output token, row by row, if `filters_make_tokens(block)`; otherwise one for each hidden
+        unit of the token MLP. Weights of class tokens are left out.
 
     Raises:
-        NotApplicableError: the model has no such block.
+        NotApplicableError: If the model has no such block.
     """
     grid = token_grid(model)
-    found = {}
+    leading = len(class_tokens(model))
+    weights, axes_by_path = learned_weights(model), token_axes(model)
+    filters = {}
     for layer in model.layers:
-        if isinstance(layer, GMLPBlock) and layer.gate is not None:
-            kernel = layer.gate.spatial.kernel
-        elif isinstance(layer, ResMLPBlock | FoldedResMLPBlock):
-            kernel = layer.spatial.kernel
-        elif isinstance(layer, MixerBlock | FeedForwardOnlyBlock):
-            kernel = layer.token_mlp.expand.kernel
-        else:
+        path = _kernel_path(layer)
+        if path is None or f"{layer.name}/{path}" not in axes_by_path:
             continue
-        kernel = ops.convert_to_numpy(kernel)  # (tokens, filters)
-        leading = len(kernel) - grid[0] * grid[1]  # class and distillation token
-        made = leading if filters_make_tokens(layer) else 0
-        found[layer.name] = kernel[leading:, made:].T.reshape(-1, *grid)
-    if not found:
+        kernel = ops.convert_to_numpy(weights[f"{layer.name}/{path}"])
+        kernel = np.moveaxis(kernel, layer.token_axes[path].index("reads"), 0)  # (tokens, filters)
+        skipped = leading if filters_make_tokens(layer) else 0
+        filters[layer.name] = kernel[leading:, skipped:].T.reshape(-1, *grid)
+    if not filters:
         raise NotApplicableError(
             f"{model.name} has no block that mixes tokens by a matrix of weights."
         )
-    return found
+    return filters
 
 
 def filters_make_tokens(block):
-    """Whether a block's filters each make a token (gMLP, ResMLP), not a hidden unit (Mixer)."""
-    return isinstance(block, GMLPBlock | ResMLPBlock | FoldedResMLPBlock)
+    """Returns whether each filter computes a token (gMLP, ResMLP), not a hidden unit (Mixer)."""
+    path = _kernel_path(block)
+    return path is not None and "writes" in block.token_axes[path]
+
+
+def _kernel_path(block):
+    """Returns the path of the first declared matrix that reads tokens, or `None`."""
+    axes = getattr(block, "token_axes", {})
+    return next((path for path in axes if len(axes[path]) == 2 and "reads" in axes[path]), None)
 
 
 def attention_maps(model, image):
-    """Where each block that attends looks on an image.
+    """Returns where each block with attention looks in an image.
 
     Args:
-        model: an aMLP or a ViT.
+        model: a `keras.Model` with blocks that have a method `attention_scores`: aMLP, ViT.
         image: `(height, width, channels)`, values in [0, 255].
 
     Returns:
-        For each such block, by its name, an array `(rows, columns)` that sums to at most 1: in a
-        ViT what the class token attends to, the mean over heads; in an aMLP, or a ViT without a
-        class token, the mean over all tokens that attend.
+        A dict from the name of a block to an array `(rows, columns)` with a sum of at most 1: the
+        attention of the class token, averaged over heads, or without a class token the average
+        attention of all tokens.
 
     Raises:
-        NotApplicableError: the model has no such block.
+        NotApplicableError: If the model has no block with attention.
     """
-    blocks = [
-        layer
-        for layer in model.layers
-        if isinstance(layer, TransformerBlock)
-        or (isinstance(layer, GMLPBlock) and layer.attention is not None)
-    ]
-    if not blocks:
-        raise NotApplicableError(f"{model.name} has no block with attention; aMLP and ViT have.")
-    grid = token_grid(model)
-    patches = grid[0] * grid[1]
-    inputs = keras.Model(model.input, [block.input for block in blocks])(image[None])
-    inputs = inputs if isinstance(inputs, list | tuple) else [inputs]
     maps = {}
-    for block, tokens in zip(blocks, inputs, strict=True):
-        scores = _scores(block, tokens)  # (queries, keys)
-        leading = scores.shape[1] - patches  # class and distillation token
-        looks = scores[0] if leading else scores.mean(axis=0)
-        maps[block.name] = looks[leading:].reshape(grid)
+    blocks = [layer for layer in model.layers if hasattr(layer, "attention_scores")]
+    for block, tokens in zip(blocks, _inputs_of(blocks, model, image), strict=True):
+        scores = block.attention_scores(tokens)  # (1, queries, keys)
+        if scores is not None:
+            maps[block.name] = _map(ops.convert_to_numpy(scores)[0], token_grid(model))
+    if not maps:
+        raise NotApplicableError(f"{model.name} has no block with attention; aMLP and ViT have.")
     return maps
 
 
-def _scores(block, tokens):
-    """What each token attends to, the mean over heads: an array (queries, keys), rows sum to 1."""
-    if isinstance(block, TransformerBlock):
-        x = block.norm1(tokens)
-        _, scores = block.attention(x, x, return_attention_scores=True)
-        return ops.convert_to_numpy(ops.cast(scores, "float32"))[0].mean(axis=0)
-    attention = block.attention
-    query, key, _ = ops.split(attention.qkv(block.norm(tokens)), 3, axis=-1)
-    query = ops.cast(query, "float32") * attention.head_size**-0.5
-    scores = ops.matmul(query, ops.transpose(ops.cast(key, "float32"), (0, 2, 1)))
-    return ops.convert_to_numpy(ops.softmax(scores))[0]
+def _inputs_of(blocks, model, image):
+    if not blocks:
+        return []
+    inputs = keras.Model(model.input, [block.input for block in blocks])(image[None])
+    return inputs if isinstance(inputs, list | tuple) else [inputs]
+
+
+def _map(scores, grid):
+    leading = scores.shape[1] - grid[0] * grid[1]  # class and distillation token
+    looks = scores[0] if leading else scores.mean(axis=0)
+    return looks[leading:].reshape(grid)
 
 
 def confusion(labels, predictions, classes):
-    """Counts `(classes, classes)`: row the true class, column the one that the model says."""
+    """Returns counts `(classes, classes)`: true classes in rows, predicted classes in columns."""
     counts = np.zeros((classes, classes), int)
     np.add.at(counts, (labels, predictions), 1)
     return counts

@@ -64,7 +64,7 @@ def enlarge_class_tokens(model, calibration):
     tokens = class_tokens(model)
     kinds = (TransformerBlock, ExternalAttentionBlock)
     block = next((layer for layer in model.layers if isinstance(layer, kinds)), None)
-    if not tokens or block is None:
+    if not tokens or block is None or block.norm_placement != "pre":
         return
     before = keras.Model(model.input, block.input).predict(calibration.astype("float32"), verbose=0)
     after = ops.convert_to_numpy(before + block.mix_tokens(block.norm1(before)))
@@ -84,7 +84,7 @@ def enlarge_class_tokens(model, calibration):
     block.call = functools.partial(_call_enlarged, block, gains)
 
 
-def _call_enlarged(block, gains, inputs, training=None):
+def _call_enlarged(block, gains, inputs, mask=None, training=None):
     """What the block computes, of inputs whose tokens are `gains` times as large."""
     x = inputs + block.mix_tokens(block.norm1(inputs)) * gains
     return x * (1 / gains) + block.mix_channels(block.norm2(x))

@@ -1,5 +1,6 @@
-"""The building blocks: one paper, one file."""
+"""The blocks and their parts, one file for each paper."""
 
+from keras_gmlp.layers.block import Block
 from keras_gmlp.layers.embedding import (
     ClassToken,
     ConvolutionalStem,
@@ -10,11 +11,13 @@ from keras_gmlp.layers.external_attention import ExternalAttention, ExternalAtte
 from keras_gmlp.layers.feed_forward import FeedForwardOnlyBlock
 from keras_gmlp.layers.gmlp import GMLPBlock, SpatialGatingUnit, TinyAttention
 from keras_gmlp.layers.mixer import MixerBlock, TokenMLP
+from keras_gmlp.layers.residual import ResidualBlock
 from keras_gmlp.layers.resmlp import Affine, FoldedResMLPBlock, LayerScale, ResMLPBlock
 from keras_gmlp.layers.transformer import TransformerBlock
 
 __all__ = [
     "Affine",
+    "Block",
     "ClassToken",
     "ConvolutionalStem",
     "ExternalAttention",
@@ -27,6 +30,7 @@ __all__ = [
     "PatchEmbedding",
     "PositionEmbedding",
     "ResMLPBlock",
+    "ResidualBlock",
     "SpatialGatingUnit",
     "TinyAttention",
     "TokenMLP",

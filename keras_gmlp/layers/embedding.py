@@ -1,7 +1,11 @@
-"""From an image to a sequence of tokens."""
+"""Stems and embeddings: from an image to a sequence of tokens."""
+
+from typing import ClassVar
 
 import keras
 from keras import layers, ops
+
+from keras_gmlp.layers.block import rename_key
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -9,40 +13,40 @@ class PatchEmbedding(layers.Layer):
     """Cuts an image into square patches and projects each to a token.
 
     A convolution whose kernel is as large as its stride, as in "An Image is Worth 16x16 Words"
-    (https://arxiv.org/abs/2010.11929). Tokens come row by row, left to right.
+    (https://arxiv.org/abs/2010.11929). Tokens are ordered row by row, left to right.
 
     Args:
         dim: channels of a token.
-        patch_size: side of a patch in pixels; it must divide the image's height and width.
-        window: side of the square around a patch that its token is made from, in pixels: larger
-            by an even number, so that neighbours overlap. Beyond the image are zeros. Defaults to
-            the patch itself.
+        patch_size: side of a patch in pixels; it must divide the height and width of the image.
+        patch_window: side in pixels of the square around a patch that its token is computed from:
+            `patch_size`, or larger by an even number, so that windows overlap. Pixels outside the
+            image are zeros. Defaults to `patch_size`.
 
     Input shape: `(batch, height, width, channels)`.
     Output shape: `(batch, height // patch_size * width // patch_size, dim)`.
 
     Raises:
-        ValueError: a window that does not fit the patch; an input that is no image, has no fixed
-            size, or is not a whole number of patches.
+        ValueError: If the window does not fit the patch, or the input is not an image of a fixed
+            size that is a whole number of patches.
 
     Example:
         >>> PatchEmbedding(128, patch_size=4)(keras.ops.ones((2, 32, 32, 3))).shape
         (2, 64, 128)
     """
 
-    def __init__(self, dim, patch_size, window=None, **kwargs):
+    def __init__(self, dim, patch_size, patch_window=None, **kwargs):
         super().__init__(**kwargs)
         self.dim = dim
         self.patch_size = patch_size
-        self.window = patch_size if window is None else window
-        if self.window < patch_size or (self.window - patch_size) % 2:
+        self.patch_window = patch_size if patch_window is None else patch_window
+        if self.patch_window < patch_size or (self.patch_window - patch_size) % 2:
             raise ValueError(
-                f"window must be patch_size {patch_size}, or larger by an even number; received "
-                f"{window}."
+                f"patch_window must be patch_size {patch_size}, or larger by an even number; "
+                f"received {patch_window}."
             )
         self.projection = layers.Conv2D(
             dim,
-            self.window,
+            self.patch_window,
             strides=patch_size,
             padding="same",
             data_format="channels_last",
@@ -64,28 +68,36 @@ class PatchEmbedding(layers.Layer):
         return input_shape[0], rows * columns, self.dim
 
     def get_config(self):
-        sizes = {"dim": self.dim, "patch_size": self.patch_size, "window": self.window}
-        return {**super().get_config(), **sizes}
+        return {
+            **super().get_config(),
+            "dim": self.dim,
+            "patch_size": self.patch_size,
+            "patch_window": self.patch_window,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return super().from_config(rename_key(config, "window", "patch_window"))
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class ConvolutionalStem(layers.Layer):
-    """From an image to tokens by a few small convolutions, which overlap as patches do not.
+    """Computes tokens from an image by a few small, overlapping convolutions.
 
-    3x3 convolutions of stride 2, one for each halving, with twice the channels each time; a norm
-    over the channels and GELU between them. The norm has no statistics of its own: batch
-    normalization's would not be part of averaged weights.
+    3x3 convolutions of stride 2, one for each halving, each with twice the channels, with layer
+    normalization over the channels and GELU between them. Batch normalization would not work with
+    averaged weights, which do not include its statistics.
 
     Args:
         dim: channels of a token.
-        patch_size: pixels of the image's side for each token, a power of two; it must divide the
-            image's height and width.
+        patch_size: side in pixels of the square for each token, a power of two; it must divide the
+            height and width of the image.
 
     Input shape: `(batch, height, width, channels)`.
     Output shape: `(batch, height // patch_size * width // patch_size, dim)`.
 
     Raises:
-        ValueError: a patch size that is no power of two, or as for `PatchEmbedding`.
+        ValueError: If the patch size is not a power of two, or as for `PatchEmbedding`.
 
     Example:
         >>> ConvolutionalStem(128, patch_size=4)(keras.ops.ones((2, 32, 32, 3))).shape
@@ -100,8 +112,8 @@ class ConvolutionalStem(layers.Layer):
         halvings = int(patch_size).bit_length() - 1
         if patch_size != 2**halvings or not halvings:
             raise ValueError(
-                "ConvolutionalStem halves the image some times, so patch_size must be 2, 4, 8, "
-                f"16, ...; received {patch_size}."
+                "ConvolutionalStem halves the image repeatedly, so patch_size must be 2, 4, 8, 16, "
+                f"...; received {patch_size}."
             )
         self.dim = dim
         self.patch_size = patch_size
@@ -149,7 +161,7 @@ class ConvolutionalStem(layers.Layer):
 
 
 def _token_grid(layer, input_shape):
-    """Rows and columns of tokens; a `ValueError` where the image is no whole number of patches."""
+    """Returns the rows and columns of tokens; raises a `ValueError` if patches do not fit."""
     name, patch_size = type(layer).__name__, layer.patch_size
     if len(input_shape) != 4 or None in input_shape[1:]:
         raise ValueError(
@@ -167,7 +179,7 @@ def _token_grid(layer, input_shape):
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class ClassToken(layers.Layer):
-    """Puts one learned token before the sequence, from which a classifier reads the answer.
+    """Prepends a learned token, from which a classifier computes the logits.
 
     "An Image is Worth 16x16 Words", https://arxiv.org/abs/2010.11929. It starts at zero.
 
@@ -185,9 +197,15 @@ class ClassToken(layers.Layer):
         )
 
     def call(self, inputs):
-        # Written with the inputs' batch size unknown: exporters keep it dynamic.
+        # Computed from the inputs, so that exporters keep the batch size dynamic.
         token = ops.zeros_like(inputs[:, :1]) + ops.cast(self.token, inputs.dtype)
         return ops.concatenate([token, inputs], axis=1)
+
+    def compute_mask(self, inputs, previous_mask):
+        if previous_mask is None:
+            return None
+        mask = ops.cast(previous_mask, "bool")
+        return ops.concatenate([ops.ones_like(mask[:, :1]), mask], axis=1)
 
     def compute_output_shape(self, input_shape):
         batch, tokens, dim = input_shape
@@ -201,17 +219,21 @@ class PositionEmbedding(layers.Layer):
     "An Image is Worth 16x16 Words", https://arxiv.org/abs/2010.11929.
 
     Args:
-        initializer: of the embedding. Defaults to a truncated normal of stddev 0.02.
+        initializer: initializer of the embedding. Defaults to a truncated normal distribution of
+            standard deviation 0.02.
 
     Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
 
     Raises:
-        ValueError: the number of tokens is not fixed.
+        ValueError: If the number of tokens is not fixed.
 
     Example:
         >>> PositionEmbedding()(keras.ops.ones((2, 65, 128))).shape
         (2, 65, 128)
     """
+
+    supports_masking = True
+    token_axes: ClassVar[dict] = {"embedding": (None, "holds", None)}
 
     def __init__(self, initializer=None, **kwargs):
         super().__init__(**kwargs)

@@ -1,30 +1,33 @@
 """Feed-forward only: "Do You Even Need Attention?", https://arxiv.org/abs/2105.02723."""
 
+from functools import partial
+from typing import ClassVar
+
 import keras
 from keras import ops
 
+from keras_gmlp.layers.block import check_tokens
 from keras_gmlp.layers.mixer import TokenMLP
-from keras_gmlp.layers.residual import ResidualBlock, check_tokens
+from keras_gmlp.layers.residual import ResidualBlock
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class FeedForwardOnlyBlock(ResidualBlock):
-    """An MLP over channels, then an MLP over tokens, which is normalized along the tokens.
+    """An MLP over channels, then an MLP over tokens that is normalized along the tokens.
 
-    A ViT block with attention replaced, and the order turned: `x + mlp(norm1(x))`, then
-    `x + (mlp(norm2(x^T)))^T`, where norm2 has one gain for each token.
+    A ViT block whose attention is replaced and whose order is reversed: `x + mlp(norm1(x))`, then
+    `x + (mlp(norm2(x^T)))^T`, where norm2 has a gain and an offset for each token. With a padding
+    mask, norm2 takes the mean and variance of the unmasked tokens only.
 
     Args:
-        token_hidden_dim: units of the token MLP's hidden layer; the paper takes 4 x tokens.
-        hidden_dim: of the channel MLP's.
-        **kwargs: `drop_path`, the probability, in [0, 1), that a sample skips a branch in training
-            (stochastic depth, drawn for each branch by itself); `dropout`, the rate, in [0, 1), on
-            each branch's output; and a layer's own, `dtype` and `name`.
+        token_hidden_dim: hidden units of the token MLP; the paper uses 4 x tokens.
+        hidden_dim: hidden channels of the channel MLP.
+        **kwargs: see `Block`.
 
     Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
 
     Raises:
-        ValueError: the number of tokens is not fixed.
+        ValueError: If the number of tokens is not fixed.
 
     Example:
         >>> FeedForwardOnlyBlock(260, hidden_dim=512)(keras.ops.ones((2, 65, 128))).shape
@@ -33,10 +36,20 @@ class FeedForwardOnlyBlock(ResidualBlock):
     Reference: https://arxiv.org/abs/2105.02723, figure 1 and appendix.
     """
 
+    token_axes: ClassVar[dict] = {
+        "norm2/gamma": ("holds",),
+        "norm2/beta": ("holds",),
+        "token_mlp/expand/kernel": ("reads", None),
+        "token_mlp/shrink/kernel": (None, "writes"),
+        "token_mlp/shrink/bias": ("writes",),
+    }
+
     def __init__(self, token_hidden_dim, hidden_dim, **kwargs):
         super().__init__(hidden_dim, **kwargs)
         self.token_hidden_dim = token_hidden_dim
-        self.token_mlp = TokenMLP(token_hidden_dim, dtype=self.dtype_policy, name="token_mlp")
+        self.token_mlp = TokenMLP(
+            token_hidden_dim, self.kernel_initializer, dtype=self.dtype_policy, name="token_mlp"
+        )
 
     def build_norms(self, input_shape):
         check_tokens(self, input_shape)
@@ -47,16 +60,30 @@ class FeedForwardOnlyBlock(ResidualBlock):
     def build_mixer(self, input_shape):
         self.token_mlp.build(input_shape)
 
-    def mix_tokens(self, x):
-        # Turned by hand: Keras' own norm takes no other axis than the last under PyTorch.
-        x = self.norm2(ops.transpose(x, (0, 2, 1)))  # (b, n, d) -> (b, d, n)
-        return self.token_mlp(ops.transpose(x, (0, 2, 1)))
+    def normalize_along_tokens(self, x, mask=None):
+        # Transposed: under PyTorch, Keras normalizes the last axis only.
+        x = ops.transpose(x, (0, 2, 1))  # (b, n, d) -> (b, d, n)
+        x = self.norm2(x) if mask is None else _masked_norm(self.norm2, x, mask)
+        return ops.transpose(x, (0, 2, 1))
 
-    def call(self, inputs, training=None):
-        x = self.dropout1(self.mix_channels(self.norm1(inputs)), training=training)
-        inputs = inputs + self.drop_path1(x, training=training)
-        x = self.dropout2(self.mix_tokens(inputs), training=training)
-        return inputs + self.drop_path2(x, training=training)
+    def mix_tokens(self, x, mask=None):
+        return self.token_mlp(x, mask=mask)
+
+    def branches(self, mask):
+        over_tokens = partial(self.normalize_along_tokens, mask=mask)
+        return (self.norm1, self.mix_channels), (over_tokens, partial(self.mix_tokens, mask=mask))
 
     def get_config(self):
         return {**super().get_config(), "token_hidden_dim": self.token_hidden_dim}
+
+
+def _masked_norm(norm, x, mask):
+    """Applies a layer norm over tokens, of shape (b, d, n), without the padding."""
+    x = ops.cast(x, "float32")
+    present = ops.cast(mask, "float32")[:, None, :]
+    count = ops.maximum(ops.sum(present, axis=-1, keepdims=True), 1)
+    mean = ops.sum(x * present, axis=-1, keepdims=True) / count
+    centred = (x - mean) * present
+    variance = ops.sum(ops.square(centred), axis=-1, keepdims=True) / count
+    x = centred * ops.rsqrt(variance + norm.epsilon) * norm.gamma + norm.beta
+    return ops.cast(x, norm.compute_dtype)

@@ -1,7 +1,17 @@
 """gMLP and aMLP: "Pay Attention to MLPs", https://arxiv.org/abs/2105.08050."""
 
+from typing import ClassVar
+
 import keras
 from keras import layers, ops
+
+from keras_gmlp.layers.block import (
+    Block,
+    make_dense,
+    mask_scores,
+    mask_tokens,
+    serialize_initializer,
+)
 
 GATINGS = ("linear", "additive", "multiplicative", "split")
 
@@ -18,23 +28,24 @@ class SpatialGatingUnit(layers.Layer):
     - `"split"` (the paper's best, and the default): `Z1 * f(Z2)`, where Z1 and Z2 are the two
       halves of the channels.
 
-    W starts near zero. b starts at one where the projection gates and at zero where it is a
-    summand, so that at first `s(Z) = Z` (or `Z1`) and the block is a plain feed-forward block. With
-    `"linear"` b starts at zero too: the branch gives next to nothing, the block is the identity.
+    W starts near zero. b starts at one where `f(Z)` is a factor and at zero where it is a summand,
+    so the unit starts as `Z` (or `Z1`) and the block as a plain feed-forward block. With `"linear"`
+    b starts at zero, so the unit starts near zero and the block as the identity.
 
     Args:
-        gating: one of the four above.
-        epsilon: of the normalization. Published weights were trained with 1e-5.
+        gating: one of the four names above.
+        epsilon: added to the variance in the normalization. Published weights use 1e-5.
 
     Call arguments:
         inputs: shape `(batch, tokens, channels)`, `tokens` fixed.
-        attention: optional, added to `f(Z)` (aMLP), of the output's shape.
+        attention: optional summand of `f(Z)` (aMLP), of the shape of the output.
+        mask: see `Block`. The projection reads zeros at padding.
 
-    Output shape: `(batch, tokens, channels // 2)` for `"split"`, else the inputs' shape.
+    Output shape: `(batch, tokens, channels // 2)` for `"split"`, otherwise the input shape.
 
     Raises:
-        ValueError: an unknown gating, a number of tokens that is not fixed, or an odd number of
-            channels to split.
+        ValueError: If the gating is unknown, the number of tokens is not fixed, or `"split"`
+            receives an odd number of channels.
 
     Example:
         >>> SpatialGatingUnit()(keras.ops.ones((2, 64, 512))).shape
@@ -42,6 +53,8 @@ class SpatialGatingUnit(layers.Layer):
 
     Reference: "Pay Attention to MLPs", https://arxiv.org/abs/2105.08050, section 2.1 and table 3.
     """
+
+    supports_masking = True
 
     def __init__(self, gating="split", epsilon=1e-5, **kwargs):
         super().__init__(**kwargs)
@@ -65,7 +78,7 @@ class SpatialGatingUnit(layers.Layer):
                 f"gating='split' halves the channels; received an odd number, {channels}. Choose "
                 "an even number or another gating."
             )
-        # The kernel is the paper's W, transposed: column i is the filter that makes token i.
+        # The kernel is the transpose of W: column i is the filter that computes token i.
         self.spatial = layers.Dense(
             tokens,
             kernel_initializer=keras.initializers.RandomNormal(stddev=1e-6),
@@ -77,9 +90,10 @@ class SpatialGatingUnit(layers.Layer):
         self.norm.build(projected)
         self.spatial.build((projected[0], projected[2], tokens))
 
-    def call(self, inputs, attention=None):
+    def call(self, inputs, attention=None, mask=None):
         u, v = ops.split(inputs, 2, axis=-1) if self.gating == "split" else (inputs, inputs)
-        v = ops.transpose(self.norm(v), (0, 2, 1))  # (b, n, c) -> (b, c, n)
+        v = mask_tokens(self.norm(v), mask)
+        v = ops.transpose(v, (0, 2, 1))  # (b, n, c) -> (b, c, n)
         v = ops.transpose(self.spatial(v), (0, 2, 1))  # (b, c, n) -> (b, n, c)
         if attention is not None:
             v = v + attention
@@ -106,8 +120,12 @@ class TinyAttention(layers.Layer):
     Args:
         units: channels of the output.
         head_size: channels of the queries, keys and values.
+        kernel_initializer: initializer of the two dense layers.
 
-    Input shape: `(batch, tokens, dim)`.
+    Call arguments:
+        inputs: shape `(batch, tokens, dim)`.
+        mask: see `Block`.
+
     Output shape: `(batch, tokens, units)`.
 
     Example:
@@ -117,45 +135,62 @@ class TinyAttention(layers.Layer):
     Reference: "Pay Attention to MLPs", https://arxiv.org/abs/2105.08050, figure 6 and appendix.
     """
 
-    def __init__(self, units, head_size=64, **kwargs):
+    supports_masking = True
+
+    def __init__(self, units, head_size=64, kernel_initializer="glorot_uniform", **kwargs):
         super().__init__(**kwargs)
         self.units = units
         self.head_size = head_size
-        self.qkv = layers.Dense(3 * head_size, dtype=self.dtype_policy, name="qkv")
-        self.projection = layers.Dense(units, dtype=self.dtype_policy, name="projection")
+        self.kernel_initializer = kernel_initializer
+        self.qkv = make_dense(self, 3 * head_size, "qkv")
+        self.projection = make_dense(self, units, "projection")
 
     def build(self, input_shape):
         self.qkv.build(input_shape)
         self.projection.build((*input_shape[:-1], self.head_size))
 
-    def call(self, inputs):
+    def call(self, inputs, mask=None):
         query, key, value = ops.split(self.qkv(inputs), 3, axis=-1)
+        return self.projection(ops.matmul(self._attend(query, key, mask), value))
+
+    def attention_scores(self, inputs):
+        """Returns what each token attends to, in float32: `(batch, queries, keys)`."""
+        query, key, _ = ops.split(ops.cast(self.qkv(inputs), "float32"), 3, axis=-1)
+        return self._attend(query, key)
+
+    def _attend(self, query, key, mask=None):
         scores = ops.matmul(query * self.head_size**-0.5, ops.transpose(key, (0, 2, 1)))
-        return self.projection(ops.matmul(ops.softmax(scores), value))
+        return ops.softmax(scores if mask is None else mask_scores(scores, mask[:, None, :]))
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.units)
 
     def get_config(self):
-        return {**super().get_config(), "units": self.units, "head_size": self.head_size}
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "head_size": self.head_size,
+            "kernel_initializer": serialize_initializer(self.kernel_initializer),
+        }
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class GMLPBlock(layers.Layer):
-    """A residual block: expand the channels, gate across tokens, shrink.
+class GMLPBlock(Block):
+    """A residual block that expands the channels, gates across tokens and shrinks the channels.
 
-    `inputs + Dense(sgu(gelu(Dense(norm(inputs)))))`; with `attention_size`, a `TinyAttention` on
+    `inputs + Dense(sgu(gelu(Dense(norm(inputs)))))`. With `attention_size`, a `TinyAttention` on
     the normalized inputs joins the gate (aMLP).
 
     Args:
         hidden_dim: channels between the two dense layers, the paper's d_ffn.
-        gating: see `SpatialGatingUnit`; `"none"` leaves the gate out, and tokens do not mix.
-        attention_size: head size of the tiny attention; 0 means none.
-        drop_path: probability, in [0, 1), that a sample skips the block in training (stochastic
-            depth).
-        dropout: rate, in [0, 1), of dropout on the branch's output.
+        gating: see `SpatialGatingUnit`; `"none"` omits the gate, so tokens do not mix.
+        attention_size: head size of the tiny attention; 0 for none.
+        **kwargs: see `Block`. The gate keeps its own initializer and epsilon.
 
     Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
+
+    Raises:
+        ValueError: If the gating is unknown, or `"none"` with attention.
 
     Example:
         >>> GMLPBlock(512)(keras.ops.ones((2, 64, 128))).shape
@@ -164,33 +199,29 @@ class GMLPBlock(layers.Layer):
     Reference: "Pay Attention to MLPs", https://arxiv.org/abs/2105.08050, figures 1 and 6.
     """
 
-    def __init__(
-        self,
-        hidden_dim,
-        gating="split",
-        attention_size=0,
-        drop_path=0.0,
-        dropout=0.0,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        self.hidden_dim = hidden_dim
+    token_axes: ClassVar[dict] = {
+        "gate/spatial/kernel": ("reads", "writes"),
+        "gate/spatial/bias": ("writes",),
+    }
+
+    def __init__(self, hidden_dim, gating="split", attention_size=0, **kwargs):
+        super().__init__(hidden_dim, **kwargs)
         self.gating = gating
         self.attention_size = attention_size
-        self.drop_path = drop_path
-        self.dropout = dropout
         own = {"dtype": self.dtype_policy}
-        self.norm = layers.LayerNormalization(epsilon=1e-6, name="norm", **own)
-        self.expand = layers.Dense(hidden_dim, activation="gelu", name="expand", **own)
+        self.norm = self.make_norm("norm")
+        self.expand = make_dense(self, hidden_dim, "expand", activation="gelu")
         self.gate = None if gating == "none" else SpatialGatingUnit(gating, name="gate", **own)
         self.attention = None
         if attention_size and self.gate is None:
             raise ValueError("The attention joins the gate: give a gating other than 'none'.")
         if attention_size:
             gated = hidden_dim // 2 if gating == "split" else hidden_dim
-            self.attention = TinyAttention(gated, attention_size, name="attention", **own)
-        self.branch_dropout = layers.Dropout(dropout, name="dropout", **own)
-        self.branch_drop = layers.Dropout(drop_path, (None, 1, 1), name="drop_path", **own)
+            self.attention = TinyAttention(
+                gated, attention_size, self.kernel_initializer, name="attention", **own
+            )
+        self.branch_dropout = self.make_dropout("dropout")
+        self.branch_drop = self.make_stochastic_depth("drop_path")
 
     def build(self, input_shape):
         self.norm.build(input_shape)
@@ -202,27 +233,29 @@ class GMLPBlock(layers.Layer):
             gated = self.gate.compute_output_shape(expanded)
         if self.attention is not None:
             self.attention.build(input_shape)
-        self.shrink = layers.Dense(input_shape[-1], dtype=self.dtype_policy, name="shrink")
+        self.shrink = make_dense(self, input_shape[-1], "shrink")
         self.shrink.build(gated)
 
-    def call(self, inputs, training=None):
-        x = self.norm(inputs)
-        attention = None if self.attention is None else self.attention(x)
+    def call(self, inputs, mask=None, training=None):
+        x = self.norm(inputs) if self.norm_placement == "pre" else inputs
+        attention = None if self.attention is None else self.attention(x, mask=mask)
         x = self.expand(x)
         if self.gate is not None:
-            x = self.gate(x, attention=attention)
+            x = self.gate(x, attention=attention, mask=mask)
         x = self.branch_dropout(self.shrink(x), training=training)
-        return inputs + self.branch_drop(x, training=training)
+        x = inputs + self.branch_drop(x, training=training)
+        return x if self.norm_placement == "pre" else self.norm(x)
 
-    def compute_output_shape(self, input_shape):
-        return input_shape
+    def attention_scores(self, tokens):
+        """Returns what each token attends to, `(batch, queries, keys)`; `None` in a gMLP."""
+        if self.attention is None:
+            return None
+        x = self.norm(tokens) if self.norm_placement == "pre" else tokens
+        return self.attention.attention_scores(x)
 
     def get_config(self):
         return {
             **super().get_config(),
-            "hidden_dim": self.hidden_dim,
             "gating": self.gating,
             "attention_size": self.attention_size,
-            "drop_path": self.drop_path,
-            "dropout": self.dropout,
         }

@@ -1,9 +1,17 @@
 """MLP-Mixer: "MLP-Mixer: An all-MLP Architecture for Vision", https://arxiv.org/abs/2105.01601."""
 
+from typing import ClassVar
+
 import keras
 from keras import layers, ops
 
-from keras_gmlp.layers.residual import ResidualBlock, check_tokens
+from keras_gmlp.layers.block import (
+    check_tokens,
+    make_dense,
+    mask_tokens,
+    serialize_initializer,
+)
+from keras_gmlp.layers.residual import ResidualBlock
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -11,12 +19,17 @@ class TokenMLP(layers.Layer):
     """A feed-forward network along the tokens, the same for every channel.
 
     Args:
-        hidden_dim: units of its hidden layer.
+        hidden_dim: units of the hidden layer.
+        kernel_initializer: initializer of the two dense layers.
 
-    Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
+    Call arguments:
+        inputs: shape `(batch, tokens, dim)`, `tokens` fixed.
+        mask: see `Block`.
+
+    Output shape: `(batch, tokens, dim)`.
 
     Raises:
-        ValueError: the number of tokens is not fixed.
+        ValueError: If the number of tokens is not fixed.
 
     Example:
         >>> TokenMLP(256)(keras.ops.ones((2, 64, 128))).shape
@@ -25,46 +38,49 @@ class TokenMLP(layers.Layer):
     Reference: "MLP-Mixer", https://arxiv.org/abs/2105.01601, equation 1.
     """
 
-    def __init__(self, hidden_dim, **kwargs):
+    supports_masking = True
+
+    def __init__(self, hidden_dim, kernel_initializer="glorot_uniform", **kwargs):
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
-        self.expand = layers.Dense(
-            hidden_dim, activation="gelu", dtype=self.dtype_policy, name="expand"
-        )
+        self.kernel_initializer = kernel_initializer
+        self.expand = make_dense(self, hidden_dim, "expand", activation="gelu")
 
     def build(self, input_shape):
         check_tokens(self, input_shape)
         batch, tokens, dim = input_shape
-        self.shrink = layers.Dense(tokens, dtype=self.dtype_policy, name="shrink")
+        self.shrink = make_dense(self, tokens, "shrink")
         self.expand.build((batch, dim, tokens))
         self.shrink.build((batch, dim, self.hidden_dim))
 
-    def call(self, inputs):
-        x = ops.transpose(inputs, (0, 2, 1))  # (b, n, d) -> (b, d, n)
+    def call(self, inputs, mask=None):
+        x = ops.transpose(mask_tokens(inputs, mask), (0, 2, 1))  # (b, n, d) -> (b, d, n)
         return ops.transpose(self.shrink(self.expand(x)), (0, 2, 1))  # (b, d, n) -> (b, n, d)
 
     def compute_output_shape(self, input_shape):
         return input_shape
 
     def get_config(self):
-        return {**super().get_config(), "hidden_dim": self.hidden_dim}
+        return {
+            **super().get_config(),
+            "hidden_dim": self.hidden_dim,
+            "kernel_initializer": serialize_initializer(self.kernel_initializer),
+        }
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class MixerBlock(ResidualBlock):
-    """An MLP over tokens, then an MLP over channels, each normalized before and residual.
+    """An MLP over tokens, then an MLP over channels, both residual.
 
     Args:
-        token_hidden_dim: units of the token MLP's hidden layer, the paper's D_S.
-        hidden_dim: of the channel MLP's, the paper's D_C.
-        **kwargs: `drop_path`, the probability, in [0, 1), that a sample skips a branch in training
-            (stochastic depth, drawn for each branch by itself); `dropout`, the rate, in [0, 1), on
-            each branch's output; and a layer's own, `dtype` and `name`.
+        token_hidden_dim: hidden units of the token MLP, the paper's D_S.
+        hidden_dim: hidden channels of the channel MLP, the paper's D_C.
+        **kwargs: see `Block`.
 
     Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
 
     Raises:
-        ValueError: the number of tokens is not fixed.
+        ValueError: If the number of tokens is not fixed.
 
     Example:
         >>> MixerBlock(token_hidden_dim=64, hidden_dim=512)(keras.ops.ones((2, 64, 128))).shape
@@ -73,16 +89,24 @@ class MixerBlock(ResidualBlock):
     Reference: "MLP-Mixer", https://arxiv.org/abs/2105.01601, equation 1.
     """
 
+    token_axes: ClassVar[dict] = {
+        "token_mlp/expand/kernel": ("reads", None),
+        "token_mlp/shrink/kernel": (None, "writes"),
+        "token_mlp/shrink/bias": ("writes",),
+    }
+
     def __init__(self, token_hidden_dim, hidden_dim, **kwargs):
         super().__init__(hidden_dim, **kwargs)
         self.token_hidden_dim = token_hidden_dim
-        self.token_mlp = TokenMLP(token_hidden_dim, dtype=self.dtype_policy, name="token_mlp")
+        self.token_mlp = TokenMLP(
+            token_hidden_dim, self.kernel_initializer, dtype=self.dtype_policy, name="token_mlp"
+        )
 
     def build_mixer(self, input_shape):
         self.token_mlp.build(input_shape)
 
-    def mix_tokens(self, x):
-        return self.token_mlp(x)
+    def mix_tokens(self, x, mask=None):
+        return self.token_mlp(x, mask=mask)
 
     def get_config(self):
         return {**super().get_config(), "token_hidden_dim": self.token_hidden_dim}

@@ -1,18 +1,21 @@
 """ResMLP: "ResMLP: Feedforward networks for image classification with data-efficient training",
 https://arxiv.org/abs/2105.03404."""
 
+from typing import ClassVar
+
 import keras
 from keras import layers, ops
 
-from keras_gmlp.layers.residual import ResidualBlock, check_tokens
+from keras_gmlp.layers.block import check_tokens, make_dense, mask_tokens
+from keras_gmlp.layers.residual import ResidualBlock
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class Affine(layers.Layer):
     """Scales and shifts each channel by learned numbers: `alpha * x + beta`.
 
-    It stands where other networks have a norm; it needs no statistics, so that at inference it
-    folds into a linear layer. It starts as the identity.
+    ResMLP uses it in place of a norm. It needs no statistics, so it folds into a linear layer for
+    inference. It starts as the identity.
 
     Input and output shape: `(..., dim)`.
 
@@ -22,6 +25,8 @@ class Affine(layers.Layer):
 
     Reference: "ResMLP", https://arxiv.org/abs/2105.03404, equation 1.
     """
+
+    supports_masking = True
 
     def build(self, input_shape):
         shape = (input_shape[-1],)
@@ -40,7 +45,8 @@ class LayerScale(layers.Layer):
     """Scales each channel of a branch by a learned number that starts small.
 
     Args:
-        initial_value: the paper takes 0.1 for up to 18 blocks, 1e-5 for 24, 1e-6 for more.
+        initial_value: initial scale; the paper uses 0.1 for up to 18 blocks, 1e-5 for 24 and 1e-6
+            for more.
 
     Input and output shape: `(..., dim)`.
 
@@ -50,6 +56,8 @@ class LayerScale(layers.Layer):
 
     Reference: "Going deeper with Image Transformers", https://arxiv.org/abs/2103.17239, section 2.
     """
+
+    supports_masking = True
 
     def __init__(self, initial_value=0.1, **kwargs):
         super().__init__(**kwargs)
@@ -78,16 +86,14 @@ class ResMLPBlock(ResidualBlock):
     `x + scale1(W aff1(x) + b)`, then `x + scale2(mlp(aff2(x)))`, where W (n, n) mixes tokens.
 
     Args:
-        hidden_dim: channels of the MLP's hidden layer.
-        layer_scale: what the scale of each branch starts from; see `LayerScale`.
-        **kwargs: `drop_path`, the probability, in [0, 1), that a sample skips a branch in training
-            (stochastic depth, drawn for each branch by itself); `dropout`, the rate, in [0, 1), on
-            each branch's output; and a layer's own, `dtype` and `name`.
+        hidden_dim: channels of the hidden layer of the MLP.
+        layer_scale: initial scale of each branch; see `LayerScale`.
+        **kwargs: see `Block`. `epsilon` has no effect, since Affine takes no statistics.
 
     Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
 
     Raises:
-        ValueError: the number of tokens is not fixed.
+        ValueError: If the number of tokens is not fixed.
 
     Example:
         >>> ResMLPBlock(hidden_dim=512)(keras.ops.ones((2, 64, 128))).shape
@@ -95,6 +101,11 @@ class ResMLPBlock(ResidualBlock):
 
     Reference: "ResMLP", https://arxiv.org/abs/2105.03404, equations 2 and 3.
     """
+
+    token_axes: ClassVar[dict] = {
+        "spatial/kernel": ("reads", "writes"),
+        "spatial/bias": ("writes",),
+    }
 
     def __init__(self, hidden_dim, layer_scale=0.1, **kwargs):
         super().__init__(hidden_dim, **kwargs)
@@ -108,14 +119,15 @@ class ResMLPBlock(ResidualBlock):
     def build_mixer(self, input_shape):
         check_tokens(self, input_shape)
         batch, tokens, dim = input_shape
-        # The kernel is W, transposed: column i is the filter that makes token i.
-        self.spatial = layers.Dense(tokens, dtype=self.dtype_policy, name="spatial")
+        # The kernel is the transpose of W: column i is the filter that computes token i.
+        self.spatial = make_dense(self, tokens, "spatial")
         self.spatial.build((batch, dim, tokens))
         self.scale1.build(input_shape)
         self.scale2.build(input_shape)
 
-    def mix_tokens(self, x):
-        x = self.spatial(ops.transpose(x, (0, 2, 1)))  # (b, n, d) -> (b, d, n)
+    def mix_tokens(self, x, mask=None):
+        x = ops.transpose(mask_tokens(x, mask), (0, 2, 1))  # (b, n, d) -> (b, d, n)
+        x = self.spatial(x)
         return self.scale1(ops.transpose(x, (0, 2, 1)))
 
     def mix_channels(self, x):
@@ -127,20 +139,20 @@ class ResMLPBlock(ResidualBlock):
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class FoldedResMLPBlock(layers.Layer):
-    """A `ResMLPBlock` for inference, whose Affine and LayerScale are part of its linear layers.
+    """A `ResMLPBlock` for inference: Affine and LayerScale are part of its linear layers.
 
-    Those around the channel MLP vanish in its kernels. A matrix over tokens, which all channels
-    share, cannot hold a factor for each channel: of the token branch's Affine, LayerScale and bias,
-    one factor a channel and one summand for each token and channel remain,
-    `x + scale * (W x) + shift`.
+    The Affine and LayerScale around the channel MLP vanish into its kernels. The matrix over tokens
+    is the same for all channels, so it cannot hold a factor for each channel: one factor for each
+    channel and one summand for each token and channel remain, `x + scale * (W x) + shift`.
 
     Args:
-        hidden_dim: channels of the MLP's hidden layer.
+        hidden_dim: channels of the hidden layer of the MLP.
 
     Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
 
     Raises:
-        ValueError: the number of tokens is not fixed.
+        ValueError: If the number of tokens is not fixed, or if the call receives a mask: the
+            summand holds the offset of all tokens, which padding would change.
 
     Example:
         >>> FoldedResMLPBlock(hidden_dim=512)(keras.ops.ones((2, 64, 128))).shape
@@ -148,6 +160,8 @@ class FoldedResMLPBlock(layers.Layer):
 
     Reference: "ResMLP", https://arxiv.org/abs/2105.03404, section 2.
     """
+
+    token_axes: ClassVar[dict] = {"spatial/kernel": ("reads", "writes"), "shift": ("writes", None)}
 
     def __init__(self, hidden_dim, **kwargs):
         super().__init__(**kwargs)
@@ -168,7 +182,12 @@ class FoldedResMLPBlock(layers.Layer):
         self.expand.build(input_shape)
         self.shrink.build((batch, tokens, self.hidden_dim))
 
-    def call(self, inputs):
+    def call(self, inputs, mask=None):
+        if mask is not None:
+            raise ValueError(
+                f"{self.name}: a folded ResMLP block takes no padding mask; use the ResMLPBlock "
+                "that it was folded from."
+            )
         x = self.spatial(ops.transpose(inputs, (0, 2, 1)))  # (b, n, d) -> (b, d, n)
         x = inputs + self.scale * ops.transpose(x, (0, 2, 1)) + self.shift
         return x + self.shrink(self.expand(x))

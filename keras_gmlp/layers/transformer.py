@@ -3,26 +3,25 @@
 import contextlib
 
 import keras
-from keras import layers
+from keras import layers, ops
 
+from keras_gmlp.layers.block import copy_initializer
 from keras_gmlp.layers.residual import ResidualBlock
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class TransformerBlock(ResidualBlock):
-    """Self-attention, then a feed-forward network, each normalized before and residual.
+    """Self-attention, then a feed-forward network, both residual.
 
     Args:
         num_heads: attention heads; they share the channels equally.
-        hidden_dim: channels of the feed-forward network's hidden layer.
-        **kwargs: `drop_path`, the probability, in [0, 1), that a sample skips a branch in training
-            (stochastic depth, drawn for each branch by itself); `dropout`, the rate, in [0, 1), on
-            each branch's output; and a layer's own, `dtype` and `name`.
+        hidden_dim: channels of the hidden layer of the feed-forward network.
+        **kwargs: see `Block`. `norm_placement="post"` with `epsilon=1e-12` is the block of BERT.
 
     Input and output shape: `(batch, tokens, dim)`.
 
     Raises:
-        ValueError: the channels are not a multiple of `num_heads`.
+        ValueError: If the channels are not a multiple of `num_heads`.
 
     Example:
         >>> TransformerBlock(num_heads=3, hidden_dim=384)(keras.ops.ones((2, 65, 96))).shape
@@ -36,38 +35,52 @@ class TransformerBlock(ResidualBlock):
         self.num_heads = num_heads
 
     def build_mixer(self, input_shape):
-        dim = input_shape[-1]
+        tokens, dim = input_shape[1:]
         if self.num_heads < 1 or dim % self.num_heads:
             raise ValueError(
                 f"{dim} channels cannot be shared by num_heads={self.num_heads}. Choose a number "
                 "of heads that divides the channels."
             )
-        with _plain_attention_in_jax():
+        with _fused_attention_only_if(tokens is not None and tokens % 2 == 0):
             self.attention = layers.MultiHeadAttention(
-                self.num_heads, dim // self.num_heads, dtype=self.dtype_policy, name="attention"
+                self.num_heads,
+                dim // self.num_heads,
+                kernel_initializer=copy_initializer(self.kernel_initializer),
+                dtype=self.dtype_policy,
+                name="attention",
             )
         self.attention.build(input_shape, input_shape)
 
-    def mix_tokens(self, x):
-        return self.attention(x, x)
+    def mix_tokens(self, x, mask=None):
+        if mask is None:
+            return self.attention(x, x)
+        keys = ops.cast(mask, "bool")[:, None, :]  # (b, n) -> (b, 1, n), the same for all queries
+        return self.attention(x, x, attention_mask=keys)
+
+    def attention_scores(self, tokens):
+        """Returns what each token attends to, the mean over heads: `(batch, queries, keys)`."""
+        x = self.norm1(tokens) if self.norm_placement == "pre" else tokens
+        _, scores = self.attention(x, x, return_attention_scores=True)
+        return ops.mean(ops.cast(scores, "float32"), axis=1)
 
     def get_config(self):
         return {**super().get_config(), "num_heads": self.num_heads}
 
 
 @contextlib.contextmanager
-def _plain_attention_in_jax():
-    """On a GPU, JAX' fused attention does not train an odd number of tokens: a class token's.
+def _fused_attention_only_if(even):
+    """Disables fused attention in JAX unless the number of tokens is known to be even.
 
-    Keras takes it wherever it runs forwards, and the step then ends in a NotImplementedError. The
-    number of tokens is not known here, so it is given up for all. Keras' argument
-    `flash_attention=False` is of no use: the layer takes it for "not given".
+    On a GPU, the gradient of JAX's fused attention raises NotImplementedError for an odd number of
+    tokens, such as patches and a class token. `MultiHeadAttention` reads the global setting when it
+    is created; it ignores its own argument `flash_attention=False`.
     """
-    allowed = keras.config.is_flash_attention_enabled()
-    if keras.backend.backend() == "jax":
+    enabled = keras.config.is_flash_attention_enabled() is not False
+    switch_off = enabled and not even and keras.backend.backend() == "jax"
+    if switch_off:
         keras.config.disable_flash_attention()
     try:
         yield
     finally:
-        if allowed is None:
+        if switch_off:
             keras.config.enable_flash_attention()

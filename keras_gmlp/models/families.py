@@ -1,4 +1,4 @@
-"""The families: what each one's block is, on the one shell."""
+"""The families: each passes its block to `image_classifier`."""
 
 from keras_gmlp.layers import (
     Affine,
@@ -27,16 +27,16 @@ def gMLP(
     Args:
         dim, depth: see `image_classifier`.
         hidden_dim: channels inside a block, the paper's d_ffn.
-        gating: `"split"`, `"multiplicative"`, `"additive"`, `"linear"`, or `"none"` for no
-            gate: tokens do not mix.
-        attention_size: head size of the tiny attention; 0 means none.
-        dropout: rate, in [0, 1), on each block's output.
-        name: the model's name.
+        gating: `"split"`, `"multiplicative"`, `"additive"`, `"linear"`, or `"none"` for blocks
+            without a gate, which do not mix tokens.
+        attention_size: head size of the tiny attention; 0 for none.
+        dropout: rate, in [0, 1), on the output of each block.
+        name: name of the model.
         **shell: `input_shape`, `patch_size`, `classes`, `stochastic_depth`, `include_top`, ...:
             see `image_classifier`.
 
     Returns:
-        A compiled `keras.Model`, images in [0, 255] to logits.
+        A compiled `keras.Model` from images in [0, 255] to logits.
 
     Example:
         >>> model = gMLP(128, 8, 512, input_shape=(32, 32, 3), patch_size=4, classes=10)
@@ -46,15 +46,18 @@ def gMLP(
     check_sizes(hidden_dim=hidden_dim)
     check_rates(dropout=dropout)
 
-    def block(**kwargs):
-        return GMLPBlock(hidden_dim, gating, attention_size, dropout=dropout, **kwargs)
-
+    arguments = {
+        "hidden_dim": hidden_dim,
+        "gating": gating,
+        "attention_size": attention_size,
+        "dropout": dropout,
+    }
     family = "aMLP" if attention_size else "gMLP"
-    return family_classifier(family, block, dim=dim, depth=depth, name=name, **shell)
+    return family_classifier(family, GMLPBlock, arguments, dim=dim, depth=depth, name=name, **shell)
 
 
 def aMLP(dim=256, depth=24, hidden_dim=1536, attention_size=64, name="amlp", **kwargs):
-    """gMLP with a tiny attention of one head in each block's gate.
+    """gMLP with a tiny attention of one head in the gate of each block.
 
     Args:
         dim, depth, hidden_dim, name: see `gMLP`.
@@ -62,7 +65,7 @@ def aMLP(dim=256, depth=24, hidden_dim=1536, attention_size=64, name="amlp", **k
         **kwargs: the other arguments of `gMLP` and of `image_classifier`.
 
     Returns:
-        A compiled `keras.Model`, images in [0, 255] to logits.
+        A compiled `keras.Model` from images in [0, 255] to logits.
 
     Reference: "Pay Attention to MLPs", https://arxiv.org/abs/2105.08050, section 4.3.
     """
@@ -83,62 +86,61 @@ def MLPMixer(
 
     Args:
         dim, depth: see `image_classifier`.
-        token_hidden_dim: units of the token MLP's hidden layer, the paper's D_S. Defaults to half
-            of `dim`.
-        channel_hidden_dim: of the channel MLP's, the paper's D_C. Defaults to 4 x `dim`.
-        dropout: rate, in [0, 1), on each branch's output.
-        name: the model's name.
+        token_hidden_dim: hidden units of the token MLP, the paper's D_S. Defaults to `dim // 2`.
+        channel_hidden_dim: hidden channels of the channel MLP, the paper's D_C. Defaults to
+            4 x `dim`.
+        dropout: rate, in [0, 1), on the output of each branch.
+        name: name of the model.
         **shell: `input_shape`, `patch_size`, `classes`, `stochastic_depth`, `include_top`, ...:
             see `image_classifier`.
 
     Returns:
-        A compiled `keras.Model`, images in [0, 255] to logits.
+        A compiled `keras.Model` from images in [0, 255] to logits.
 
     Reference: https://arxiv.org/abs/2105.01601.
     """
     check_sizes(dim=dim)
-    hidden = (
-        max(1, dim // 2) if token_hidden_dim is None else token_hidden_dim,
-        4 * dim if channel_hidden_dim is None else channel_hidden_dim,
-    )
-    check_sizes(token_hidden_dim=hidden[0], channel_hidden_dim=hidden[1])
+    units = max(1, dim // 2) if token_hidden_dim is None else token_hidden_dim
+    channels = 4 * dim if channel_hidden_dim is None else channel_hidden_dim
+    check_sizes(token_hidden_dim=units, channel_hidden_dim=channels)
     check_rates(dropout=dropout)
-
-    def block(**kwargs):
-        return MixerBlock(*hidden, dropout=dropout, **kwargs)
-
-    return family_classifier("MLPMixer", block, dim=dim, depth=depth, name=name, **shell)
+    arguments = {"token_hidden_dim": units, "hidden_dim": channels, "dropout": dropout}
+    return family_classifier(
+        "MLPMixer", MixerBlock, arguments, dim=dim, depth=depth, name=name, **shell
+    )
 
 
 def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="resmlp", **shell):
     """ResMLP, "Feedforward networks for image classification". Defaults: the sizes of ResMLP-S12.
 
-    `keras_gmlp.fold(model)` gives the same logits without Affine and LayerScale.
+    `keras_gmlp.fold(model)` returns the same model without Affine and LayerScale.
 
     Args:
         dim, depth: see `image_classifier`.
-        mlp_ratio: hidden channels of the MLP over `dim`.
-        layer_scale: what the scale of each branch starts from, 0.1 as `LayerScale`'s authors
-            advise up to 18 blocks; the presets of the published sizes have the release's, 1e-4 and
-            below.
-        dropout: rate, in [0, 1), on each branch's output.
-        name: the model's name.
+        mlp_ratio: ratio of the hidden channels of the MLP to `dim`.
+        layer_scale: initial scale of each branch. The authors of LayerScale recommend 0.1 for up to
+            18 blocks; the presets of published sizes use the values of the release, 1e-4 or less.
+        dropout: rate, in [0, 1), on the output of each branch.
+        name: name of the model.
         **shell: `input_shape`, `patch_size`, `classes`, `stochastic_depth`, `include_top`, ...:
             see `image_classifier`.
 
     Returns:
-        A compiled `keras.Model`, images in [0, 255] to logits.
+        A compiled `keras.Model` from images in [0, 255] to logits.
 
     Reference: https://arxiv.org/abs/2105.03404.
     """
     check_sizes(dim=dim)
     check_rates(dropout=dropout)
-
-    def block(**kwargs):
-        return ResMLPBlock(int(dim * mlp_ratio), layer_scale, dropout=dropout, **kwargs)
-
+    arguments = {
+        "hidden_dim": int(dim * mlp_ratio),
+        "layer_scale": layer_scale,
+        "dropout": dropout,
+    }
     shell = {"norm": Affine, **shell}
-    return family_classifier("ResMLP", block, dim=dim, depth=depth, name=name, **shell)
+    return family_classifier(
+        "ResMLP", ResMLPBlock, arguments, dim=dim, depth=depth, name=name, **shell
+    )
 
 
 def EAMLP(
@@ -152,35 +154,37 @@ def EAMLP(
     name="eamlp",
     **shell,
 ):
-    """EAMLP, a ViT with external attention. Defaults: EAMLP-14, with a stem of convolutions.
+    """EAMLP, a ViT with external attention. Defaults: EAMLP-14 with a convolutional stem.
 
     Args:
         dim, depth: see `image_classifier`.
         num_heads, slots, expansion: see `layers.ExternalAttention`. `num_heads=1, expansion=1` is
             the single-head form.
-        mlp_ratio: hidden channels of the feed-forward network over `dim`.
-        dropout: rate, in [0, 1), on each branch's output.
-        name: the model's name.
+        mlp_ratio: ratio of the hidden channels of the feed-forward network to `dim`.
+        dropout: rate, in [0, 1), on the output of each branch.
+        name: name of the model.
         **shell: `input_shape`, `patch_size`, `classes`, `stochastic_depth`, `stem`,
             `include_top`, ...: see `image_classifier`.
 
     Returns:
-        A compiled `keras.Model`, images in [0, 255] to logits.
+        A compiled `keras.Model` from images in [0, 255] to logits.
 
     Reference: "Beyond Self-attention: External Attention", https://arxiv.org/abs/2105.02358. The
-    published nets stand on other stems of convolutions or on T2T.
+    published models have other convolutional stems or T2T.
     """
     check_sizes(dim=dim, num_heads=num_heads, slots=slots, expansion=expansion)
     check_rates(dropout=dropout)
-
-    def block(**kwargs):
-        hidden_dim = int(dim * mlp_ratio)
-        return ExternalAttentionBlock(
-            hidden_dim, num_heads, slots, expansion, dropout=dropout, **kwargs
-        )
-
+    arguments = {
+        "hidden_dim": int(dim * mlp_ratio),
+        "num_heads": num_heads,
+        "slots": slots,
+        "expansion": expansion,
+        "dropout": dropout,
+    }
     shell = {"stem": "convolutions", "class_token": True, "position_embedding": True, **shell}
-    return family_classifier("EAMLP", block, dim=dim, depth=depth, name=name, **shell)
+    return family_classifier(
+        "EAMLP", ExternalAttentionBlock, arguments, dim=dim, depth=depth, name=name, **shell
+    )
 
 
 def FeedForwardOnly(
@@ -190,16 +194,16 @@ def FeedForwardOnly(
 
     Args:
         dim, depth: see `image_classifier`.
-        token_hidden_dim: units of the token MLP's hidden layer. Defaults to the paper's 4 x
-            tokens, the class token among them.
-        mlp_ratio: hidden channels of the channel MLP over `dim`.
-        dropout: rate, in [0, 1), on each branch's output.
-        name: the model's name.
+        token_hidden_dim: hidden units of the token MLP. Defaults to the paper's 4 x tokens,
+            including the class token.
+        mlp_ratio: ratio of the hidden channels of the channel MLP to `dim`.
+        dropout: rate, in [0, 1), on the output of each branch.
+        name: name of the model.
         **shell: `input_shape`, `patch_size`, `classes`, `stochastic_depth`, `include_top`, ...:
             see `image_classifier`.
 
     Returns:
-        A compiled `keras.Model`, images in [0, 255] to logits.
+        A compiled `keras.Model` from images in [0, 255] to logits.
 
     Reference: "Do You Even Need Attention?", https://arxiv.org/abs/2105.02723.
     """
@@ -207,11 +211,14 @@ def FeedForwardOnly(
     units = 4 * _tokens(**shell) if token_hidden_dim is None else token_hidden_dim
     check_sizes(dim=dim, token_hidden_dim=units)
     check_rates(dropout=dropout)
-
-    def block(**kwargs):
-        return FeedForwardOnlyBlock(units, int(dim * mlp_ratio), dropout=dropout, **kwargs)
-
-    return family_classifier("FeedForwardOnly", block, dim=dim, depth=depth, name=name, **shell)
+    arguments = {
+        "token_hidden_dim": units,
+        "hidden_dim": int(dim * mlp_ratio),
+        "dropout": dropout,
+    }
+    return family_classifier(
+        "FeedForwardOnly", FeedForwardOnlyBlock, arguments, dim=dim, depth=depth, name=name, **shell
+    )
 
 
 def ViT(
@@ -229,34 +236,34 @@ def ViT(
     Args:
         dim, depth: see `image_classifier`.
         num_heads: attention heads; they must divide `dim`.
-        mlp_ratio: hidden channels of the feed-forward network over `dim`.
-        dropout: rate, in [0, 1), on each branch's output.
-        class_token: classify from it, as the paper does; `False` takes the mean over tokens.
-        name: the model's name.
+        mlp_ratio: ratio of the hidden channels of the feed-forward network to `dim`.
+        dropout: rate, in [0, 1), on the output of each branch.
+        class_token: classify from a class token, as in the paper; `False` uses the mean over
+            tokens.
+        name: name of the model.
         **shell: `input_shape`, `patch_size`, `classes`, `stochastic_depth`, `include_top`, ...:
-            see `image_classifier`. `distillation_token=True` makes it a distilled DeiT, whose
-            logits are the mean of two heads'. To train them apart, the second on a teacher's
-            answers, make a model of both from the layers `head` and `head_distillation`.
+            see `image_classifier`. `distillation_token=True` builds a distilled DeiT, whose logits
+            are the mean of two heads. To train the second head on the labels of a teacher, build a
+            `keras.Model` with the outputs of the layers `head` and `head_distillation`.
 
     Returns:
-        A compiled `keras.Model`, images in [0, 255] to logits.
+        A compiled `keras.Model` from images in [0, 255] to logits.
 
     Reference: https://arxiv.org/abs/2010.11929; DeiT: https://arxiv.org/abs/2012.12877.
     """
     check_sizes(dim=dim, num_heads=num_heads)
     check_rates(dropout=dropout)
-
-    def block(**kwargs):
-        return TransformerBlock(num_heads, int(dim * mlp_ratio), dropout=dropout, **kwargs)
-
+    arguments = {"num_heads": num_heads, "hidden_dim": int(dim * mlp_ratio), "dropout": dropout}
     shell = {"class_token": class_token, "position_embedding": True, **shell}
-    return family_classifier("ViT", block, dim=dim, depth=depth, name=name, **shell)
+    return family_classifier(
+        "ViT", TransformerBlock, arguments, dim=dim, depth=depth, name=name, **shell
+    )
 
 
 def _tokens(
     input_shape=(224, 224, 3), patch_size=16, class_token=False, distillation_token=False, **_
 ):
-    """How many tokens a model of these arguments has; the defaults are those of the shell."""
+    """Returns the number of tokens; the defaults are those of `image_classifier`."""
     check_sizes(input_shape=input_shape, patch_size=patch_size)
     height, width, _ = input_shape
     return (height // patch_size) * (width // patch_size) + class_token + distillation_token

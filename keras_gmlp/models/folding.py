@@ -1,4 +1,4 @@
-"""Folds Affine and LayerScale of a ResMLP into its linear layers."""
+"""Folds the Affine and LayerScale layers of a ResMLP into its linear layers."""
 
 import keras
 from keras import layers
@@ -7,17 +7,18 @@ from keras_gmlp.layers import Affine, FoldedResMLPBlock, ResMLPBlock
 
 
 def fold(model):
-    """A ResMLP for inference: the same logits without Affine and LayerScale.
+    """Returns a ResMLP for inference, with the same logits but without Affine and LayerScale.
 
     Args:
-        model: a built model with `ResMLPBlock`s, whose last `Affine` stands before the mean over
-            tokens and a head of one `Dense` layer, as `ResMLP(...)` makes it.
+        model: a built `keras.Model` with `ResMLPBlock`s, whose last `Affine` is followed by the
+            mean over tokens and a head of one `Dense` layer, as `ResMLP(...)` builds it.
 
     Returns:
-        A new `keras.Model`, not compiled. The given one stays as it is.
+        A new `keras.Model`, not compiled. The given model does not change.
 
     Raises:
-        ValueError: the model holds no `ResMLPBlock`, or no head to fold the last `Affine` into.
+        ValueError: If the model has no `ResMLPBlock`, has blocks with `norm_placement="post"`, or
+            has no head to fold the last `Affine` into.
 
     Example:
         >>> fold(keras_gmlp.build("resmlp_n4_32")).output_shape
@@ -26,11 +27,17 @@ def fold(model):
     names = [layer.name for layer in model.layers]
     last = [layer for layer in model.layers if isinstance(layer, Affine)]
     heads = [layer for layer in model.layers if isinstance(layer, layers.Dense)]
-    if not any(isinstance(layer, ResMLPBlock) for layer in model.layers):
+    blocks = [layer for layer in model.layers if isinstance(layer, ResMLPBlock)]
+    if not blocks:
         raise ValueError(f"fold takes a ResMLP; {model.name} has no ResMLPBlock.")
+    if any(block.norm_placement != "pre" for block in blocks):
+        raise ValueError(
+            f"fold takes blocks with norm_placement='pre'; {model.name} has 'post', where the "
+            "residual joins before the Affine."
+        )
     if len(last) != 1 or len(heads) != 1:
         raise ValueError(
-            f"fold needs a model with a head, to fold the last Affine into; {model.name} has "
+            f"fold requires a head to fold the last Affine into; {model.name} has the layers "
             f"{names}. Build it with include_top=True."
         )
 
@@ -55,12 +62,12 @@ def fold(model):
 
 
 def _fold_block(block, folded):
-    """Writes a block's weights, folded, to its double."""
+    """Assigns the weights of a block to its folded form."""
     (alpha, beta), (gamma,) = _arrays(block.norm1), _arrays(block.scale1)
     kernel, bias = _arrays(block.spatial)
     folded.spatial.kernel.assign(kernel)
     folded.scale.assign(gamma * alpha)
-    # W (alpha x + beta) + b: what beta gives is the same for every image.
+    # W (alpha x + beta) + b: the part of beta is the same for every image.
     folded.shift.assign(gamma * (kernel.sum(axis=0)[:, None] * beta + bias[:, None]))
     _assign(folded.expand, *_after_affine(block.expand, block.norm2))
     (gamma,), (kernel, bias) = _arrays(block.scale2), _arrays(block.shrink)
@@ -68,13 +75,13 @@ def _fold_block(block, folded):
 
 
 def _after_affine(dense, affine):
-    """Kernel and bias of a dense layer that takes in the Affine before it."""
+    """Returns kernel and bias of a dense layer with the Affine before it folded in."""
     (kernel, bias), (alpha, beta) = _arrays(dense), _arrays(affine)
     return alpha[:, None] * kernel, bias + beta @ kernel
 
 
 def _arrays(layer):
-    """A layer's weights in float64, so that folding adds no error of its own."""
+    """Returns the weights in float64, so that folding adds no rounding error."""
     return [array.astype("float64") for array in layer.get_weights()]
 
 

@@ -1,4 +1,4 @@
-"""The shell of all image classifiers, in which the block is an argument."""
+"""The image classifier that all families share; the block is an argument."""
 
 import inspect
 from numbers import Integral
@@ -15,6 +15,7 @@ STEMS = {"patches": PatchEmbedding, "convolutions": ConvolutionalStem}
 
 def image_classifier(
     block,
+    block_arguments=None,
     *,
     input_shape=(224, 224, 3),
     patch_size=16,
@@ -34,42 +35,53 @@ def image_classifier(
     dtype=None,
     name=None,
 ):
-    """Patches, a stack of blocks, the mean over tokens (or the class token), a linear head.
+    """Builds a stem, a stack of blocks, the mean over tokens or a class token, and a linear head.
 
-    Pixels go in as they are in a file, 0 to 255; scaling and normalization are inside.
+    The model takes pixels as they are in a file, 0 to 255; it scales and normalizes them.
 
     Args:
-        block: function of keyword arguments `drop_path`, `dtype` and `name` that makes a layer
-            from tokens to tokens, shape `(batch, tokens, dim)`.
+        block: a layer class that maps tokens `(batch, tokens, dim)` to tokens, such as a subclass
+            of `layers.ResidualBlock`, or a function that returns such a layer. It must accept the
+            keyword arguments `stochastic_depth`, `dtype` and `name`.
+        block_arguments: dict of further keyword arguments of `block`.
         input_shape: `(height, width, channels)` of the images.
         patch_size: side of a patch in pixels; it must divide height and width.
-        patch_window: side of what a token is made from, where that is to be more than its patch;
-            see `PatchEmbedding`.
+        patch_window: side of the square that a token is computed from, if larger than its patch;
+            see `layers.PatchEmbedding`.
         dim: channels of a token.
         depth: number of blocks.
         classes: number of classes.
         stochastic_depth: probability, in [0, 1), that a sample skips the last block in training;
             it grows linearly from 0 at the first block.
-        include_top: `False` gives the tokens after the last norm, `(batch, tokens, dim)`.
-        stem: what makes the tokens: `"patches"`, or `"convolutions"`, a few of stride 2.
-        class_token: classify from a learned class token, in place of the mean over tokens.
-        distillation_token: beside the class token a second one with a head of its own,
-            `head_distillation`; the logits are the mean of the two heads'.
+        include_top: if `False`, the model returns the tokens after the last norm,
+            `(batch, tokens, dim)`.
+        stem: `"patches"`, or `"convolutions"` for a few convolutions of stride 2.
+        class_token: classify from a learned class token instead of the mean over tokens.
+        distillation_token: add a second token with a separate head, `head_distillation`; the logits
+            are the mean of both heads. Requires `class_token=True`.
         position_embedding: add a learned vector to each position.
-        norm: function of keyword arguments `dtype` and `name` that makes the last norm. Defaults
-            to layer normalization.
+        norm: function of the keyword arguments `dtype` and `name` that returns the last norm.
+            Defaults to layer normalization.
         mean, std: of the pixels scaled to [0, 1], one number or one for each channel.
         dtype: dtype policy of all layers, for example `"mixed_bfloat16"`. Defaults to the global
-            one. Logits are float32 always.
-        name: the model's name.
+            policy. Logits are always float32.
+        name: name of the model.
 
     Returns:
-        A compiled `keras.Model`: images `(batch, height, width, channels)` with values in
-        [0, 255] to logits `(batch, classes)`. It takes class indices and one-hot rows as labels.
+        A compiled `keras.Model` from images `(batch, height, width, channels)` with values in
+        [0, 255] to logits `(batch, classes)`. Its loss accepts class indices and one-hot rows.
         Without a top it is not compiled.
 
     Raises:
-        ValueError: a patch size that does not divide the image, or a size out of its range.
+        ValueError: If a size is out of its range, the patch size does not divide the image, or
+            Keras is set to `"channels_first"`.
+
+    Example:
+        >>> from keras_gmlp.layers import MixerBlock
+        >>> hidden = {"token_hidden_dim": 64, "hidden_dim": 256}
+        >>> model = image_classifier(MixerBlock, hidden, dim=128, depth=2, classes=10)
+        >>> model.output_shape
+        (None, 10)
     """
     check_sizes(
         dim=dim, depth=depth, classes=classes, patch_size=patch_size, input_shape=input_shape
@@ -78,10 +90,10 @@ def image_classifier(
     if stem not in STEMS:
         raise ValueError(f"stem must be one of {', '.join(map(repr, STEMS))}; received {stem!r}.")
     if distillation_token and not class_token:
-        raise ValueError("distillation_token stands beside a class token: give class_token=True.")
+        raise ValueError("distillation_token requires class_token=True.")
     if patch_window is not None and stem != "patches":
-        raise ValueError(f"patch_window goes with stem='patches'; received {stem!r}.")
-    window = {} if patch_window is None else {"window": patch_window}
+        raise ValueError(f"patch_window requires stem='patches'; received {stem!r}.")
+    window = {} if patch_window is None else {"patch_window": patch_window}
     inputs, x = pixels(input_shape, mean, std)
     x = STEMS[stem](dim, patch_size, **window, dtype=dtype, name="stem")(x)
     if distillation_token:
@@ -91,8 +103,8 @@ def image_classifier(
     if position_embedding:
         x = PositionEmbedding(dtype=dtype, name="position")(x)
     for i in range(depth):
-        drop_path = stochastic_depth * i / max(depth - 1, 1)
-        x = block(drop_path=drop_path, dtype=dtype, name=f"block_{i}")(x)
+        shared = {"stochastic_depth": stochastic_depth * i / max(depth - 1, 1), "dtype": dtype}
+        x = block(**(block_arguments or {}), **shared, name=f"block_{i}")(x)
     x = (norm or _layer_norm)(dtype=dtype, name="norm")(x)
     if not include_top:
         return keras.Model(inputs, x, name=name)
@@ -108,19 +120,28 @@ def image_classifier(
 
 
 def pixels(input_shape, mean, std):
-    """The input, and from it pixels that are scaled and normalized."""
+    """Returns the input of a model and the pixels, scaled and normalized.
+
+    Raises:
+        ValueError: If Keras is set to `"channels_first"`.
+    """
+    if keras.config.image_data_format() != "channels_last":
+        raise ValueError(
+            "keras_gmlp takes images of shape (height, width, channels); received image data "
+            "format 'channels_first'. Call keras.config.set_image_data_format(\"channels_last\")."
+        )
     inputs = keras.Input(input_shape, name="image")
-    # In float32 whatever the policy: bfloat16 has too few digits for mixed pixels.
+    # In float32 under every policy: bfloat16 has too few digits for mixed pixels.
     return inputs, _normalization(mean, std, input_shape[-1])(inputs)
 
 
 def head(classes, name="head"):
-    """The linear layer that gives the logits: in float32, and all alike at the start."""
+    """Returns the linear layer for the logits: in float32, and zero at the start."""
     return layers.Dense(classes, kernel_initializer="zeros", dtype="float32", name=name)
 
 
 def compiled(model):
-    """The model with a default optimizer and the loss and metric that take both kinds of labels."""
+    """Compiles a model with a default optimizer and a loss for both kinds of labels."""
     model.compile(
         optimizer=keras.optimizers.AdamW(1e-3, weight_decay=0.05),
         loss=CrossEntropy(),
@@ -129,27 +150,27 @@ def compiled(model):
     return model
 
 
-def family_classifier(family, block, **arguments):
-    """`image_classifier`, with a misspelt argument reported in the family's name."""
+def family_classifier(family, block, block_arguments, **arguments):
+    """Calls `image_classifier`; an unknown argument is reported in the name of the family."""
     known = inspect.signature(image_classifier).parameters
     unknown = sorted(set(arguments) - set(known))
     if unknown:
         raise TypeError(
-            f"{family} has no argument {', '.join(map(repr, unknown))}; beside its own it takes "
-            f"{', '.join(name for name in known if name != 'block')}."
+            f"{family} has no argument {', '.join(map(repr, unknown))}; the arguments of all "
+            f"families are {', '.join(n for n in known if not n.startswith('block'))}."
         )
-    return image_classifier(block, **arguments)
+    return image_classifier(block, block_arguments, **arguments)
 
 
 def check_rates(**rates):
-    """A `ValueError` for a rate outside [0, 1)."""
+    """Raises a `ValueError` for a rate outside [0, 1)."""
     for name, rate in rates.items():
         if not 0 <= rate < 1:
             raise ValueError(f"{name} must be in [0, 1); received {rate}.")
 
 
 def check_sizes(**sizes):
-    """A `ValueError` for a size that is no positive whole number, or a shape that holds one."""
+    """Raises a `ValueError` for a size or shape that is not made of positive whole numbers."""
     for name, value in sizes.items():
         is_shape = name == "input_shape" and isinstance(value, tuple | list)
         if name == "input_shape" and not (is_shape and len(value) == 3):

@@ -1,4 +1,4 @@
-"""The convolutional baseline: the residual network for small images, from stock Keras layers."""
+"""ResNet for small images, the convolutional baseline, built from Keras layers."""
 
 import keras
 from keras import layers, ops
@@ -19,26 +19,28 @@ def ResNet(
     dtype=None,
     name="resnet",
 ):
-    """The CIFAR ResNet: three stages of basic blocks, 6n + 2 layers, shortcuts without weights.
+    """Builds the CIFAR ResNet: three stages of basic blocks, shortcuts without weights.
 
     Args:
-        depth: layers with weights, 6n + 2: 20, 32, 44, 56, 110.
+        depth: number of layers with weights, 6n + 2: 20, 32, 44, 56, 110.
         width: channels of the first stage; the next two have twice and four times as many.
         input_shape: `(height, width, channels)` of the images.
         classes: number of classes.
         stochastic_depth: probability, in [0, 1), that a sample skips the last block in training;
             it grows linearly from 0 at the first block.
-        include_top: `False` gives the last stage's features, `(batch, rows, columns, channels)`.
+        include_top: if `False`, the model returns the features of the last stage, `(batch, rows,
+            columns, channels)`.
         mean, std: of the pixels scaled to [0, 1], one number or one for each channel.
-        dtype: dtype policy of all layers. Logits are float32 always.
-        name: the model's name.
+        dtype: dtype policy of all layers. Logits are always float32.
+        name: name of the model.
 
     Returns:
-        A compiled `keras.Model`, images in [0, 255] to logits, as `image_classifier` gives it.
-        Without a top it is not compiled.
+        A compiled `keras.Model` from images in [0, 255] to logits; see `image_classifier`. Without
+        a top it is not compiled.
 
     Raises:
-        ValueError: a depth that is not 6n + 2, or a size out of its range.
+        ValueError: If the depth is not 6n + 2, a size is out of its range, or Keras is set to
+            `"channels_first"`.
 
     Example:
         >>> ResNet(20).output_shape
@@ -57,22 +59,22 @@ def ResNet(
     blocks = (depth - 2) // 2
     for i in range(blocks):
         stage, first = divmod(i, blocks // 3)
-        drop_path = stochastic_depth * i / max(blocks - 1, 1)
+        rate = stochastic_depth * i / max(blocks - 1, 1)
         strides = 2 if stage and not first else 1
-        x = _basic_block(x, width << stage, strides, drop_path, f"block_{i}", own)
+        x = _basic_block(x, width << stage, strides, rate, f"block_{i}", own)
     if not include_top:
         return keras.Model(inputs, x, name=name)
     pool = layers.GlobalAveragePooling2D("channels_last", dtype="float32", name="pool")
     return compiled(keras.Model(inputs, head(classes)(pool(x)), name=name))
 
 
-def _basic_block(x, channels, strides, drop_path, name, own):
-    """Two 3x3 convolutions; a shortcut that strides and pads with channels of zeros."""
+def _basic_block(x, channels, strides, rate, name, own):
+    """Two 3x3 convolutions and a shortcut that subsamples and pads with channels of zeros."""
     shortcut = x
     x = _convolution(x, channels, strides, f"{name}_1", own)
     x = layers.ReLU(name=f"{name}_relu_1", **own)(x)
     x = _convolution(x, channels, 1, f"{name}_2", own)
-    x = layers.Dropout(drop_path, (None, 1, 1, 1), name=f"{name}_drop_path", **own)(x)
+    x = layers.Dropout(rate, (None, 1, 1, 1), name=f"{name}_drop_path", **own)(x)
     if strides > 1:
         added = channels - shortcut.shape[-1]
         channel_padding = (added // 2, added - added // 2)
@@ -95,5 +97,5 @@ def _convolution(x, channels, strides, name, own):
         name=f"{name}_convolution",
         **own,
     )(x)
-    # In short runs, statistics over the last hundred steps; Keras' 0.99 would lag by a thousand.
+    # Averages over about 10 steps; the 0.99 of Keras would lag behind in short runs.
     return layers.BatchNormalization(momentum=0.9, epsilon=1e-5, name=f"{name}_norm", **own)(x)

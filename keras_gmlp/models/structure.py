@@ -1,36 +1,52 @@
-"""Finds the parts of a model: its stem, its class tokens, its token grid, its learned weights."""
+"""Finds the parts of a model: stem, class tokens, token grid, weights."""
 
 from keras_gmlp.layers import ClassToken, ConvolutionalStem, PatchEmbedding
 
 
+class NotApplicableError(ValueError):
+    """Raised when the family of a model does not have what was asked for."""
+
+
 def learned_weights(model):
-    """A model's weights by their paths, without the states of its random generators."""
+    """Returns the weights by path, without the states of random generators."""
     return {weight.path: weight for weight in model.weights if "seed" not in weight.name}
 
 
-class NotApplicableError(ValueError):
-    """The model's family has no such thing to show."""
-
-
 def find_stem(model, kind=PatchEmbedding | ConvolutionalStem):
-    """The layer of a kind that makes tokens from the image, or `None` in a model without."""
+    """Returns the layer that computes tokens from the image, or `None`."""
     return next((layer for layer in model.layers if isinstance(layer, kind)), None)
 
 
 def class_tokens(model):
-    """The layers that put class and distillation tokens before the patches, in the tokens' order.
+    """Returns the layers that prepend class and distillation tokens, in the order of the tokens.
 
-    Each puts its own before those that are there.
+    Each layer prepends its token to those of the layers before it.
     """
     return [layer for layer in model.layers if isinstance(layer, ClassToken)][::-1]
 
 
+def token_axes(model):
+    """Returns the `token_axes` that the layers declare, by the path of each weight in the model.
+
+    See `layers.Block` for the entries. Declared weights that the model does not have are left out.
+    """
+    weights = learned_weights(model)
+    declared = {
+        f"{layer.name}/{path}": axes
+        for layer in model.layers
+        for path, axes in getattr(layer, "token_axes", {}).items()
+    }
+    return {path: axes for path, axes in declared.items() if path in weights}
+
+
 def token_grid(model):
-    """Rows and columns of the tokens that the stem makes."""
+    """Returns the rows and columns of the tokens that the stem computes.
+
+    Raises:
+        NotApplicableError: If the model has no stem.
+    """
     stem = find_stem(model)
     if stem is None:
-        raise NotApplicableError(
-            f"{model.name} has no tokens: no stem that makes them from the image."
-        )
+        raise NotApplicableError(f"{model.name} has no tokens: it has no stem that computes them.")
     height, width = model.input_shape[1:3]
     return height // stem.patch_size, width // stem.patch_size

@@ -12,13 +12,19 @@ from keras_gmlp.card import read_card, write_card
 from keras_gmlp.layers import PatchEmbedding
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.models.presets import PRESETS, lookup
-from keras_gmlp.models.structure import class_tokens, find_stem, learned_weights, token_grid
+from keras_gmlp.models.structure import (
+    class_tokens,
+    find_stem,
+    learned_weights,
+    token_axes,
+    token_grid,
+)
 from keras_gmlp.training.run_directory import model_path
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.weights.conversion import every_link, load_arrays, to_arrays
 from keras_gmlp.weights.files import HUB, SUFFIXES, is_published, read_checkpoint, write_checkpoint
 from keras_gmlp.weights.names import ARCHITECTURES
-from keras_gmlp.weights.resizing import TOKEN_AXES, transfer
+from keras_gmlp.weights.resizing import transfer
 
 # The part of a picture that published weights were tested on, where no config.json says it.
 CROP = {"ViT": 0.9}  # by the family; of the others:
@@ -233,12 +239,9 @@ def _own_shape(model, arrays):
     height, width, channels = model.input_shape[1:]
     leading = len(class_tokens(model))
     at_tokens = {  # one number, or one vector, for each token: by path, its axis
-        f"{layer.name}/{path}": next(i for i, kind in enumerate(axes) if kind)
-        for layer in model.layers
-        for block, weights in TOKEN_AXES.items()
-        if isinstance(layer, block)
-        for path, axes in weights.items()
-        if axes in (("writes",), (None, "stands", None))
+        path: next(i for i, kind in enumerate(axes) if kind)
+        for path, axes in token_axes(model).items()
+        if axes in (("writes",), (None, "holds", None))
     }
     for link in every_link(model):
         if link.ours[0] not in at_tokens or not set(link.theirs) <= set(arrays):
@@ -300,8 +303,8 @@ def _arguments(model):
     std = 1 / (255 * np.asarray(layer.scale))
     stem = find_stem(model)
     patches = {} if stem is None else {"patch_size": stem.patch_size}
-    if isinstance(stem, PatchEmbedding) and stem.window > stem.patch_size:
-        patches["patch_window"] = stem.window
+    if isinstance(stem, PatchEmbedding) and stem.patch_window > stem.patch_size:
+        patches["patch_window"] = stem.patch_window
     return {
         **patches,
         "input_shape": tuple(model.input_shape[1:]),

@@ -11,7 +11,7 @@ from keras_gmlp.layers import ClassToken, ConvolutionalStem, PatchEmbedding, Pos
     ("layer_class", "arguments", "input_shape"),
     [
         (PatchEmbedding, {"dim": 5, "patch_size": 2}, (3, 4, 6, 3)),
-        (PatchEmbedding, {"dim": 5, "patch_size": 2, "window": 4}, (3, 4, 6, 3)),
+        (PatchEmbedding, {"dim": 5, "patch_size": 2, "patch_window": 4}, (3, 4, 6, 3)),
         (ConvolutionalStem, {"dim": 6, "patch_size": 4}, (3, 4, 8, 3)),
         (ClassToken, {}, (3, 4, 6)),
         (PositionEmbedding, {}, (3, 4, 6)),
@@ -43,7 +43,7 @@ def test_token_order_by_hand():
 
 def test_windows_overlap_and_zeros_lie_beyond():
     # A kernel of ones over 4 x 4 pixels, of which the patch is the middle.
-    layer = PatchEmbedding(1, patch_size=2, window=4)
+    layer = PatchEmbedding(1, patch_size=2, patch_window=4)
     image = (10 * np.arange(4)[:, None] + np.arange(6)).astype("float32")
     layer.build((1, 4, 6, 1))
     layer.projection.kernel.assign(np.ones((4, 4, 1, 1)))
@@ -52,10 +52,10 @@ def test_windows_overlap_and_zeros_lie_beyond():
     np.testing.assert_array_equal(to_numpy(layer(image[None, :, :, None])).ravel(), expected)
 
 
-@pytest.mark.parametrize("window", [1, 5, 2])
-def test_window_must_fit_the_patch(window):
-    with pytest.raises(ValueError, match="window must be patch_size 4, or larger by an even"):
-        PatchEmbedding(1, patch_size=4, window=window)
+@pytest.mark.parametrize("patch_window", [1, 5, 2])
+def test_window_must_fit_the_patch(patch_window):
+    with pytest.raises(ValueError, match="patch_window must be patch_size 4, or larger by an even"):
+        PatchEmbedding(1, patch_size=4, patch_window=patch_window)
 
 
 # At unit scale an epsilon of 1e-5 and one of 1e-6 agree to five digits; at 0.003 they do not.

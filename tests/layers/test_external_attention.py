@@ -37,7 +37,7 @@ def test_contract(form):
 
 @both_forms
 def test_block_contract(form):
-    arguments = {"hidden_dim": 14, "drop_path": 0.2, "dropout": 0.1, **form}
+    arguments = {"hidden_dim": 14, "stochastic_depth": 0.2, "dropout": 0.1, **form}
     check_layer(ExternalAttentionBlock, arguments, (8, 5, 6), without_gradient=WITHOUT_GRADIENT)
 
 
@@ -83,7 +83,7 @@ def test_tokens_mix_across_the_sequence_alone():
 
 
 def test_stochastic_depth_drops_each_branch_by_itself_and_rescales():
-    layer = ExternalAttentionBlock(14, **MULTI_HEAD, drop_path=0.3)
+    layer = ExternalAttentionBlock(14, **MULTI_HEAD, stochastic_depth=0.3)
     inputs = tokens(1000, 5, 6)
     layer.build(inputs.shape)
     weights = redraw_weights(layer)

@@ -44,7 +44,7 @@ def test_tiny_attention_contract():
     [
         *({"gating": gating} for gating in (*GATINGS, "none")),
         {"attention_size": 3},
-        {"drop_path": 0.2, "dropout": 0.1},
+        {"stochastic_depth": 0.2, "dropout": 0.1},
     ],
 )
 def test_gmlp_block_contract(arguments):
@@ -155,7 +155,7 @@ def test_residual_takes_the_input_before_its_norm():
 
 
 def test_stochastic_depth_drops_whole_samples_and_rescales_the_others():
-    layer = GMLPBlock(14, drop_path=0.3)
+    layer = GMLPBlock(14, stochastic_depth=0.3)
     inputs = tokens(1000, 5, 6)
     layer.build(inputs.shape)
     weights = redraw_weights(layer)
@@ -172,7 +172,7 @@ def test_dropout_drops_single_channels_of_the_branch_and_rescales_the_others():
 
 def test_stochastic_depth_draws_anew_in_each_step_of_a_compiled_fit():
     inputs = keras.Input((5, 6))
-    model = keras.Model(inputs, GMLPBlock(14, drop_path=0.5)(inputs))
+    model = keras.Model(inputs, GMLPBlock(14, stochastic_depth=0.5)(inputs))
     model.compile(optimizer=keras.optimizers.SGD(0.0), loss="mse")
     redraw_weights(model)
     samples = tokens(32, 5, 6)

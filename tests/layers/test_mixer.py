@@ -51,7 +51,7 @@ def test_token_mlp_contract():
 
 @every_block
 def test_block_contract(block):
-    arguments = {"token_hidden_dim": 7, "hidden_dim": 14, "drop_path": 0.2, "dropout": 0.1}
+    arguments = {"token_hidden_dim": 7, "hidden_dim": 14, "stochastic_depth": 0.2, "dropout": 0.1}
     check_layer(block, arguments, (8, 5, 6))
 
 
@@ -107,7 +107,7 @@ def test_residuals_take_the_input_before_its_norm(block):
 
 @every_block
 def test_stochastic_depth_drops_each_branch_by_itself_and_rescales(block):
-    layer, weights, inputs = built(block, samples=1000, drop_path=0.3)
+    layer, weights, inputs = built(block, samples=1000, stochastic_depth=0.3)
     check_stochastic_depth(layer, inputs, branches(block, weights))
 
 

@@ -34,7 +34,10 @@ def built(samples=8, **arguments):
     [
         (Affine, {}),
         (LayerScale, {"initial_value": 0.2}),
-        (ResMLPBlock, {"hidden_dim": 14, "layer_scale": 0.2, "drop_path": 0.2, "dropout": 0.1}),
+        (
+            ResMLPBlock,
+            {"hidden_dim": 14, "layer_scale": 0.2, "stochastic_depth": 0.2, "dropout": 0.1},
+        ),
         (FoldedResMLPBlock, {"hidden_dim": 14}),
     ],
 )
@@ -70,7 +73,7 @@ def test_tokens_mix_across_the_sequence_alone():
 
 
 def test_stochastic_depth_drops_each_branch_by_itself_and_rescales():
-    layer, weights, inputs = built(samples=1000, drop_path=0.3)
+    layer, weights, inputs = built(samples=1000, stochastic_depth=0.3)
     check_stochastic_depth(layer, inputs, resmlp_branches(weights))
 
 

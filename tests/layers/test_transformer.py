@@ -27,7 +27,7 @@ def test_contract():
     no_float16 = keras.backend.backend() == "jax"
     check_layer(
         TransformerBlock,
-        {"num_heads": 2, "hidden_dim": 14, "drop_path": 0.2, "dropout": 0.1},
+        {"num_heads": 2, "hidden_dim": 14, "stochastic_depth": 0.2, "dropout": 0.1},
         (8, 5, 6),
         # A key's bias adds the same number to all scores of a query: softmax takes it away.
         without_gradient=["attention/key/bias"],
@@ -86,7 +86,7 @@ def test_residuals_take_the_input_before_its_norm():
 
 
 def test_stochastic_depth_drops_each_branch_by_itself_and_rescales():
-    layer = TransformerBlock(num_heads=2, hidden_dim=14, drop_path=0.3)
+    layer = TransformerBlock(num_heads=2, hidden_dim=14, stochastic_depth=0.3)
     inputs = tokens(1000, 5, 6)
     layer.build(inputs.shape)
     weights = redraw_weights(layer)
@@ -105,7 +105,7 @@ def test_dropout_drops_single_channels_of_each_branch_and_rescales_the_others(si
 
 
 def test_no_sample_is_dropped_at_inference():
-    layer = TransformerBlock(num_heads=2, hidden_dim=14, drop_path=0.5, dropout=0.5)
+    layer = TransformerBlock(num_heads=2, hidden_dim=14, stochastic_depth=0.5, dropout=0.5)
     inputs = tokens(8, 5, 6)
     layer.build(inputs.shape)
     expected = transformer_block(inputs, redraw_weights(layer))

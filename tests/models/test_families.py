@@ -272,7 +272,7 @@ def test_head_reads_the_mean_over_tokens_or_the_class_token():
 @every_family
 def test_stochastic_depth_grows_linearly_over_depth(family):
     model = tiny(family, depth=5, stochastic_depth=0.2)
-    rates = [model.get_layer(f"block_{i}").drop_path for i in range(5)]
+    rates = [model.get_layer(f"block_{i}").stochastic_depth for i in range(5)]
     assert rates == pytest.approx([0.0, 0.05, 0.1, 0.15, 0.2])
 
 
@@ -292,7 +292,7 @@ def test_every_gate_of_a_fresh_model_is_close_to_the_identity():
 
 
 def test_a_new_family_is_a_function_that_makes_a_block():
-    def block(drop_path, dtype, name):
+    def block(stochastic_depth, dtype, name):
         return keras.layers.Dense(8, activation="relu", dtype=dtype, name=name)
 
     model = image_classifier(block, **TINY)
@@ -326,7 +326,11 @@ def test_a_new_family_is_a_function_that_makes_a_block():
         ("vit", {"input_shape": (None, 8, 3)}, "input_shape must be positive .* received"),
         ("gmlp", {"mean": (0.5, 0.5)}, r"one for each of 3 channels; received \(0\.5, 0\.5\)"),
         ("gmlp", {"std": [1.0] * 4}, r"one for each of 3 channels; received \[1\.0, 1\.0"),
-        ("vit", {"class_token": False, "distillation_token": True}, "stands beside a class token"),
+        (
+            "vit",
+            {"class_token": False, "distillation_token": True},
+            "distillation_token requires class_token=True",
+        ),
         ("vit", {"stem": "t2t"}, "stem must be one of 'patches', 'convolutions'; received 't2t'"),
         ("eamlp", {"num_heads": 3}, "32 channels .* cannot be shared by num_heads=3"),
         ("eamlp", {"slots": 0}, "slots must be positive whole numbers; received 0"),

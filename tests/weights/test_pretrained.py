@@ -101,7 +101,7 @@ def test_another_image_size_is_resized_and_keeps_its_normalization(ours):
     assert len(moved.resized) == 3 * 6 + 1  # and the stem's kernel
     again, moved = dataclasses.replace(ours, model=wider).adapt()  # whose window is kept
     assert not moved.resized
-    assert again.get_layer("stem").window == 6
+    assert again.get_layer("stem").patch_window == 6
     flat = np.full((1, 48, 40, 3), 90.0)
     before = ours.model.get_layer("normalization")(flat)
     np.testing.assert_allclose(
@@ -115,7 +115,7 @@ def test_another_patch_asks_for_the_window_of_tokens_that_have_one(ours):
         wider.adapt(input_shape=(48, 48, 3), patch_size=6)
     model, moved = wider.adapt(input_shape=(64, 64, 3), patch_size=8, patch_window=12)
     assert moved.resized == ("stem/projection/kernel",)
-    assert model.get_layer("stem").window == 12
+    assert model.get_layer("stem").patch_window == 12
 
 
 def test_patch_of_a_convolutional_stem_is_kept(tmp_path):

@@ -1,0 +1,144 @@
+"""The base class of all blocks: shared arguments, their configuration and padding."""
+
+from typing import ClassVar
+
+import keras
+from keras import layers, ops
+
+NORM_PLACEMENTS = ("pre", "post")
+
+
+class Block(layers.Layer):
+    """Maps tokens to tokens. The base class of every family's block.
+
+    A subclass creates its layers and defines `call(inputs, mask=None, training=None)`. A block with
+    one branch over tokens and one over channels subclasses `ResidualBlock` instead.
+
+    Args:
+        hidden_dim: channels of the hidden layer.
+        stochastic_depth: probability, in [0, 1), that a sample skips a branch in training.
+        dropout: rate, in [0, 1), of dropout on the output of each branch.
+        kernel_initializer: initializer of the dense layers. BERT uses a truncated normal
+            distribution of standard deviation 0.02.
+        epsilon: added to the variance in layer normalization. BERT uses 1e-12.
+        norm_placement: `"pre"` for `x + branch(norm(x))`, or `"post"` for `norm(x + branch(x))`, as
+            in BERT.
+        **kwargs: arguments of `keras.layers.Layer`, such as `dtype` and `name`.
+
+    Call arguments:
+        inputs: tokens of shape `(batch, tokens, dim)`.
+        mask: booleans of shape `(batch, tokens)`: `True` for a token, `False` for padding. Padding
+            does not change the outputs of the other tokens. Its own outputs are meaningless.
+        training: whether dropout and stochastic depth are active.
+
+    Class attributes:
+        token_axes: the weights that have an axis over tokens. Maps the path of a weight inside the
+            block to a tuple with an entry for each axis: `"reads"` if the weight multiplies the
+            input tokens along it, `"writes"` if it computes the output tokens, `"holds"` if it
+            holds a value for each token, or `None`. A two-axis weight with a `"reads"` axis is
+            shown as the block's spatial filters.
+
+    Raises:
+        ValueError: If `norm_placement` is unknown.
+    """
+
+    supports_masking = True
+    token_axes: ClassVar[dict] = {}
+
+    def __init__(
+        self,
+        hidden_dim,
+        stochastic_depth=0.0,
+        dropout=0.0,
+        kernel_initializer="glorot_uniform",
+        epsilon=1e-6,
+        norm_placement="pre",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if norm_placement not in NORM_PLACEMENTS:
+            raise ValueError(
+                f"norm_placement must be 'pre' or 'post'; received {norm_placement!r}."
+            )
+        self.hidden_dim = hidden_dim
+        self.stochastic_depth = stochastic_depth
+        self.dropout = dropout
+        self.kernel_initializer = kernel_initializer
+        self.epsilon = epsilon
+        self.norm_placement = norm_placement
+
+    def make_norm(self, name):
+        return layers.LayerNormalization(epsilon=self.epsilon, dtype=self.dtype_policy, name=name)
+
+    def make_dropout(self, name):
+        return layers.Dropout(self.dropout, dtype=self.dtype_policy, name=name)
+
+    def make_stochastic_depth(self, name):
+        # One draw for each sample, shared by all tokens and channels.
+        return layers.Dropout(
+            self.stochastic_depth, (None, 1, 1), dtype=self.dtype_policy, name=name
+        )
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "hidden_dim": self.hidden_dim,
+            "stochastic_depth": self.stochastic_depth,
+            "dropout": self.dropout,
+            "kernel_initializer": serialize_initializer(self.kernel_initializer),
+            "epsilon": self.epsilon,
+            "norm_placement": self.norm_placement,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return super().from_config(rename_key(config, "drop_path", "stochastic_depth"))
+
+
+def make_dense(layer, units, name, **kwargs):
+    """Returns a dense layer with the initializer and dtype of the layer that contains it."""
+    return layers.Dense(
+        units,
+        kernel_initializer=copy_initializer(layer.kernel_initializer),
+        dtype=layer.dtype_policy,
+        name=name,
+        **kwargs,
+    )
+
+
+def rename_key(config, old, new):
+    """Returns a configuration in which an argument of version 0.1.0 has its present name."""
+    return {new if name == old else name: value for name, value in config.items()}
+
+
+def copy_initializer(initializer):
+    """Returns an initializer for one layer: a shared one draws the same values for each."""
+    shared = isinstance(initializer, keras.initializers.Initializer)
+    return initializer.clone() if shared else initializer
+
+
+def serialize_initializer(initializer):
+    shared = isinstance(initializer, keras.initializers.Initializer)
+    return keras.initializers.serialize(initializer) if shared else initializer
+
+
+def mask_tokens(x, mask):
+    """Sets padding to zero. `x` is `(batch, tokens, channels)`, `mask` is `(batch, tokens)`."""
+    return x if mask is None else ops.where(ops.cast(mask, "bool")[:, :, None], x, 0)
+
+
+def mask_scores(scores, mask):
+    """Lowers scores at padding so that softmax gives it no weight; `mask` must broadcast."""
+    return ops.where(ops.cast(mask, "bool"), scores, -3e4)  # float16 ends at -65504
+
+
+def check_tokens(layer, input_shape):
+    """Raises a `ValueError` if the number of tokens or channels is not fixed."""
+    if len(input_shape) != 3 or None in input_shape[1:]:
+        raise ValueError(
+            f"{type(layer).__name__} has weights for each token, so their number must be fixed: "
+            f"expected shape (batch, tokens, dim); received {tuple(input_shape)}."
+        )
