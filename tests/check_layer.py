@@ -99,6 +99,40 @@ def check_tokens_mix_within_a_sample(layer, inputs):
     np.testing.assert_array_equal(difference[1:], np.zeros_like(difference[1:]))
 
 
+def check_padding(layer, inputs, weights, reference):
+    """Checks that a padded batch gives what each sample gives without its padding.
+
+    Args:
+        layer: a built block.
+        inputs: of the block, `(batch, tokens, dim)`. Samples are cut to 1, 2, ... tokens.
+        weights: of the block, as `redraw_weights` returns them.
+        reference: the block in NumPy, a function of inputs and weights for any number of tokens.
+    """
+    lengths = np.arange(len(inputs)) % inputs.shape[1] + 1
+    mask = np.arange(inputs.shape[1]) < lengths[:, None]
+    outputs = to_numpy(layer(inputs, mask=mask))
+    assert np.isfinite(outputs).all()
+    for sample, length in enumerate(lengths):
+        expected = reference(inputs[sample, None, :length], cut_weights(weights, layer, length))
+        np.testing.assert_allclose(outputs[sample, :length], expected[0], rtol=1e-4, atol=1e-5)
+    garbage = 100 * np.random.default_rng(4).normal(size=inputs.shape)
+    changed = np.where(mask[..., None], inputs, garbage).astype("float32")
+    np.testing.assert_allclose(
+        to_numpy(layer(changed, mask=mask))[mask], outputs[mask], rtol=1e-6, atol=1e-6
+    )
+    everything = to_numpy(layer(inputs, mask=np.ones_like(mask)))
+    np.testing.assert_allclose(everything, to_numpy(layer(inputs)), rtol=1e-5, atol=1e-5)
+
+
+def cut_weights(weights, layer, tokens):
+    """Keeps the entries for the first tokens, along the axes that the block declares."""
+    slices = {
+        path: tuple(slice(tokens) if kind else slice(None) for kind in axes)
+        for path, axes in layer.token_axes.items()
+    }
+    return {path: weight[slices.get(path, ...)] for path, weight in weights.items()}
+
+
 def silence(layer):
     """Sets all trainable weights of a layer to zero."""
     for weight in layer.trainable_weights:

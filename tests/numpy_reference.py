@@ -80,8 +80,11 @@ def gmlp_block(x, weights, gating, attention_size=0):
 
 
 def attention_branch(x, weights):
-    """Multi-head attention of the normalized input; kernels are (dim, heads, head size)."""
-    x = layer_norm(x, weights, "norm1", epsilon=1e-6)
+    return self_attention(layer_norm(x, weights, "norm1", epsilon=1e-6), weights)
+
+
+def self_attention(x, weights):
+    """Multi-head attention; kernels are (dim, heads, head size)."""
     query, key, value = (
         np.einsum("bnd,dhk->bhnk", x, weights[f"attention/{name}/kernel"])
         + weights[f"attention/{name}/bias"][:, None]
@@ -99,6 +102,12 @@ def feed_forward_branch(x, weights):
 def transformer_block(x, weights):
     x = x + attention_branch(x, weights)
     return x + feed_forward_branch(x, weights)
+
+
+def post_norm_transformer_block(x, weights, epsilon):
+    """The encoder layer of "Attention Is All You Need", section 3.1, with BERT's GELU."""
+    x = layer_norm(x + self_attention(x, weights), weights, "norm1", epsilon)
+    return layer_norm(x + feed_forward(x, weights), weights, "norm2", epsilon)
 
 
 def token_mlp(x, weights):

@@ -12,7 +12,7 @@ from check_layer import (
 )
 from numpy_reference import resmlp_block, resmlp_branches
 
-from keras_gmlp import ResMLP, fold, gMLP
+from keras_gmlp import ResMLP, fold, gMLP, image_classifier
 from keras_gmlp.layers import Affine, FoldedResMLPBlock, LayerScale, ResMLPBlock
 
 TINY = {"dim": 8, "depth": 2, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 3}
@@ -128,3 +128,6 @@ def test_fold_refuses_what_is_no_resmlp_with_a_head():
         fold(gMLP(hidden_dim=12, **TINY))
     with pytest.raises(ValueError, match="Build it with include_top=True"):
         fold(ResMLP(**TINY, include_top=False))
+    arguments = {"hidden_dim": 14, "norm_placement": "post"}
+    with pytest.raises(ValueError, match="fold takes blocks with norm_placement='pre'"):
+        fold(image_classifier(ResMLPBlock, arguments, norm=Affine, **TINY))

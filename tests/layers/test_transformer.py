@@ -130,7 +130,37 @@ def test_attention_is_not_fused_in_jax_and_the_user_s_setting_stays():
         keras.config.enable_flash_attention()
 
 
-def attention_of_a_block():
+def test_attention_to_an_even_number_of_tokens_may_be_fused(monkeypatch):
+    def refuse():
+        raise AssertionError("the global setting changed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(keras.config, "disable_flash_attention", refuse)
+        patch.setattr(keras.config, "enable_flash_attention", refuse)
+        assert attention_of_a_block(tokens=4)._flash_attention is None
+    keras.config.disable_flash_attention()
+    try:
+        assert attention_of_a_block(tokens=4)._flash_attention is False
+    finally:
+        keras.config.enable_flash_attention()
+
+
+def test_attention_to_an_unknown_number_of_tokens_is_not_fused_in_jax():
+    fused = False if keras.backend.backend() == "jax" else None
+    assert attention_of_a_block(tokens=None)._flash_attention is fused
+
+
+def test_setting_is_restored_if_the_attention_cannot_be_created(monkeypatch):
+    def fail(*args, **kwargs):
+        raise RuntimeError("no attention")
+
+    monkeypatch.setattr(keras.layers, "MultiHeadAttention", fail)
+    with pytest.raises(RuntimeError, match="no attention"):
+        attention_of_a_block()
+    assert keras.config.is_flash_attention_enabled() is None
+
+
+def attention_of_a_block(tokens=5):
     block = TransformerBlock(2, 8)
-    block.build((None, 5, 4))
+    block.build((None, tokens, 4))
     return block.attention

@@ -301,6 +301,17 @@ def test_a_new_family_is_a_function_that_makes_a_block():
     assert model.count_params() == 392 + 2 * 72 + 16 + 27
 
 
+@pytest.mark.parametrize("function", [keras_gmlp.gMLP, keras_gmlp.EAMLP, keras_gmlp.ResNet])
+def test_channels_first_is_refused(function):
+    keras.config.set_image_data_format("channels_first")
+    try:
+        with pytest.raises(ValueError, match=r'set_image_data_format\("channels_last"\)') as error:
+            function(classes=3)
+    finally:
+        keras.config.set_image_data_format("channels_last")
+    assert len(str(error.value).splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("family", "arguments", "message"),
     [

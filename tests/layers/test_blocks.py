@@ -1,0 +1,270 @@
+"""What all blocks share: padding, norm placement, initializers, and configurations of 0.1.0."""
+
+from functools import partial
+
+import keras
+import numpy as np
+import pytest
+from check_layer import check_layer, check_padding, redraw_weights, to_numpy
+from numpy_reference import (
+    affine,
+    dense,
+    external_attention,
+    external_attention_block,
+    feed_forward,
+    feed_forward_only_block,
+    gelu,
+    gmlp_block,
+    layer_norm,
+    mixer_block,
+    part,
+    post_norm_transformer_block,
+    resmlp_block,
+    spatial_gating,
+    token_mlp,
+    transformer_block,
+)
+
+from keras_gmlp.layers import (
+    ClassToken,
+    ExternalAttentionBlock,
+    FeedForwardOnlyBlock,
+    FoldedResMLPBlock,
+    GMLPBlock,
+    MixerBlock,
+    PatchEmbedding,
+    ResMLPBlock,
+    SpatialGatingUnit,
+    TinyAttention,
+    TokenMLP,
+    TransformerBlock,
+)
+
+GATINGS = ("linear", "additive", "multiplicative", "split")
+BLOCKS = {
+    **{f"gmlp {g}": (GMLPBlock, {"hidden_dim": 14, "gating": g}) for g in (*GATINGS, "none")},
+    "amlp": (GMLPBlock, {"hidden_dim": 14, "attention_size": 3}),
+    "mixer": (MixerBlock, {"token_hidden_dim": 7, "hidden_dim": 14}),
+    "ff_only": (FeedForwardOnlyBlock, {"token_hidden_dim": 7, "hidden_dim": 14}),
+    "resmlp": (ResMLPBlock, {"hidden_dim": 14, "layer_scale": 0.2}),
+    "transformer": (TransformerBlock, {"num_heads": 2, "hidden_dim": 14}),
+    "external": (ExternalAttentionBlock, {"hidden_dim": 14, "num_heads": 4, "slots": 3}),
+}
+every_block = pytest.mark.parametrize("name", BLOCKS)
+
+
+def without_gate(x, weights):
+    return x + feed_forward(layer_norm(x, weights, "norm", 1e-6), weights)
+
+
+REFERENCES = {
+    **{f"gmlp {gating}": partial(gmlp_block, gating=gating) for gating in GATINGS},
+    "gmlp none": without_gate,
+    "amlp": partial(gmlp_block, gating="split", attention_size=3),
+    "mixer": mixer_block,
+    "ff_only": feed_forward_only_block,
+    "resmlp": resmlp_block,
+    "transformer": transformer_block,
+    "external": partial(external_attention_block, num_heads=4),
+}
+
+
+def tokens(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype("float32")
+
+
+def make(name, **arguments):
+    block, sizes = BLOCKS[name]
+    return block(**sizes, **arguments)
+
+
+def built(name, inputs, **arguments):
+    layer = make(name, **arguments)
+    layer.build(inputs.shape)
+    return layer, redraw_weights(layer)
+
+
+@every_block
+def test_padding_changes_no_token(name):
+    inputs = tokens(8, 5, 6)
+    layer, weights = built(name, inputs)
+    check_padding(layer, inputs, weights, REFERENCES[name])
+
+
+@every_block
+def test_mask_reaches_every_block_of_a_model_and_its_pool(name):
+    """Embedding makes the mask, blocks pass it on, and the mean leaves padding out."""
+    words = np.array([[1, 2, 3, 0, 0], [4, 5, 6, 1, 0]])
+    layers = [keras.layers.Embedding(7, 6, mask_zero=True), make(name), make(name)]
+    outputs = []
+    for layer in (*layers, keras.layers.GlobalAveragePooling1D("channels_last")):
+        outputs.append(layer(outputs[-1] if outputs else keras.Input((5,), dtype="int32")))
+    model = keras.Model(outputs[0]._keras_history.operation.input, [outputs[2], outputs[3]])
+    redraw_weights(model, stddev=0.3)
+    mixed, pooled = (to_numpy(output) for output in model(words))
+    embedded = layers[0](words)
+    expected = layers[2](layers[1](embedded, mask=words > 0), mask=words > 0)
+    np.testing.assert_allclose(mixed, to_numpy(expected), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(pooled[0], mixed[0, :3].mean(axis=0), rtol=1e-5, atol=1e-5)
+
+
+def test_class_token_is_no_padding():
+    layer = ClassToken()
+    mask = layer.compute_mask(tokens(2, 2, 3), np.array([[True, False], [True, True]]))
+    np.testing.assert_array_equal(to_numpy(mask), [[True, True, False], [True, True, True]])
+
+
+def test_folded_block_refuses_a_mask():
+    with pytest.raises(ValueError, match="a folded ResMLP block takes no padding mask"):
+        FoldedResMLPBlock(14)(tokens(2, 5, 6), mask=np.ones((2, 5), bool))
+
+
+@every_block
+def test_contract_of_post_norm(name):
+    no_float16 = name == "transformer" and keras.backend.backend() == "jax"
+    policies = ("float32", "mixed_bfloat16") if no_float16 else ("float32", "mixed_float16")
+    check_layer(
+        BLOCKS[name][0],
+        {**BLOCKS[name][1], "norm_placement": "post", "epsilon": 1e-5},
+        (8, 5, 6),
+        # Softmax removes what keys or queries add to all scores of a row, and the norm of a Mixer
+        # what the token MLP adds to all channels of a token.
+        without_gradient=["attention/key/bias", "attention/query/bias"]
+        + (["token_mlp/shrink/bias"] if name == "mixer" else []),
+        policies=policies,
+    )
+
+
+def post_norm_gmlp(x, weights):
+    gated = spatial_gating(gelu(dense(x, weights, "expand")), part(weights, "gate"), "split")
+    return layer_norm(x + dense(gated, weights, "shrink"), weights, "norm", 1e-5)
+
+
+def post_norm(x, weights, mix_tokens, norms=(layer_norm, layer_norm)):
+    x = norms[0](x + mix_tokens(x), weights, "norm1", epsilon=1e-5)
+    return norms[1](x + feed_forward(x, weights), weights, "norm2", epsilon=1e-5)
+
+
+def post_norm_mixer(x, weights):
+    return post_norm(x, weights, lambda x: token_mlp(x, part(weights, "token_mlp")))
+
+
+def post_norm_external(x, weights):
+    attention = part(weights, "attention")
+    return post_norm(x, weights, lambda x: external_attention(x, attention, 4))
+
+
+def post_norm_ff_only(x, weights):
+    x = layer_norm(x + feed_forward(x, weights), weights, "norm1", epsilon=1e-5)
+    x = x + token_mlp(x, part(weights, "token_mlp"))
+    return np.swapaxes(layer_norm(np.swapaxes(x, 1, 2), weights, "norm2", 1e-5), 1, 2)
+
+
+def post_norm_resmlp(x, weights):
+    mixed = np.einsum("ij,bjc->bic", weights["spatial/kernel"].T, x)
+    mixed = mixed + weights["spatial/bias"][:, None]
+    x = affine(x + weights["scale1/gamma"] * mixed, weights, "norm1")
+    return affine(x + weights["scale2/gamma"] * feed_forward(x, weights), weights, "norm2")
+
+
+POST_NORM = {
+    "gmlp split": post_norm_gmlp,
+    "mixer": post_norm_mixer,
+    "ff_only": post_norm_ff_only,
+    "resmlp": post_norm_resmlp,
+    "transformer": partial(post_norm_transformer_block, epsilon=1e-5),
+    "external": post_norm_external,
+}
+
+
+@pytest.mark.parametrize("name", POST_NORM)
+def test_numbers_of_post_norm(name):
+    inputs = tokens(8, 5, 6)
+    layer, weights = built(name, inputs, norm_placement="post", epsilon=1e-5)
+    expected = POST_NORM[name](inputs, weights)
+    np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", POST_NORM)
+def test_padding_changes_no_token_of_post_norm(name):
+    inputs = tokens(8, 5, 6)
+    layer, weights = built(name, inputs, norm_placement="post", epsilon=1e-5)
+    check_padding(layer, inputs, weights, POST_NORM[name])
+
+
+@every_block
+def test_unknown_norm_placement(name):
+    with pytest.raises(ValueError, match="norm_placement must be 'pre' or 'post'; received 'mid'"):
+        make(name, norm_placement="mid")
+
+
+@pytest.mark.parametrize("name", [name for name in BLOCKS if name != "resmlp"])
+def test_epsilon_reaches_the_norms_of_the_block(name):
+    layer = make(name, epsilon=1e-12)
+    norms = [layer.norm] if name.startswith(("gmlp", "amlp")) else [layer.norm1, layer.norm2]
+    assert [norm.epsilon for norm in norms] == [1e-12] * len(norms)
+
+
+@every_block
+def test_initializer_reaches_every_dense_layer_but_the_gate_s(name):
+    sizes = {"hidden_dim": 64, "token_hidden_dim": 64, "attention_size": 16, "slots": 64}
+    block, arguments = BLOCKS[name]
+    arguments = {key: sizes.get(key, value) for key, value in arguments.items()}
+    layer = block(**arguments, kernel_initializer=keras.initializers.RandomNormal(stddev=0.02))
+    layer.build((None, 32, 64))
+    kernels = {
+        weight.path: to_numpy(weight)
+        for weight in layer.weights
+        if weight.name == "kernel" and "gate" not in weight.path
+    }
+    assert len(kernels) >= 2
+    for path, kernel in kernels.items():
+        assert kernel.std() == pytest.approx(0.02, rel=0.1), path
+    # No two layers draw the same values.
+    assert len({kernel.ravel()[0] for kernel in kernels.values()}) == len(kernels)
+
+
+@pytest.mark.parametrize(
+    "part_of_block",
+    [
+        partial(TokenMLP, 7),
+        partial(TinyAttention, 6),
+        partial(ExternalAttentionBlock, 14, 4),
+        partial(TransformerBlock, 2, 14),
+    ],
+)
+def test_initializer_is_saved(part_of_block):
+    layer = part_of_block(kernel_initializer=keras.initializers.RandomNormal(stddev=0.02))
+    restored = type(layer).from_config(layer.get_config())
+    restored.build((None, 32, 64))
+    kernel = next(w for w in restored.weights if w.name == "kernel")
+    assert to_numpy(kernel).std() == pytest.approx(0.02, rel=0.15)
+
+
+@every_block
+def test_configuration_of_version_0_1_0_loads(name):
+    layer = make(name, stochastic_depth=0.2)
+    added = ("kernel_initializer", "epsilon", "norm_placement")
+    old = {key: value for key, value in layer.get_config().items() if key not in added}
+    old["drop_path"] = old.pop("stochastic_depth")
+    assert type(layer).from_config(old).get_config() == layer.get_config()
+
+
+def test_window_of_version_0_1_0_loads():
+    config = PatchEmbedding(6, 4, patch_window=8).get_config()
+    config["window"] = config.pop("patch_window")
+    assert PatchEmbedding.from_config(config).patch_window == 8
+
+
+@pytest.mark.parametrize("gating", GATINGS)
+def test_gate_takes_a_mask_as_its_block_does(gating):
+    gate = SpatialGatingUnit(gating)
+    inputs = tokens(2, 5, 6)
+    gate.build(inputs.shape)
+    weights = redraw_weights(gate)
+    mask = np.array([[True] * 3 + [False] * 2, [True] * 5])
+    outputs = to_numpy(gate(inputs, mask=mask))
+    cut = {"spatial/kernel": np.s_[:3, :3], "spatial/bias": np.s_[:3]}
+    weights = {path: weight[cut.get(path, ...)] for path, weight in weights.items()}
+    expected = spatial_gating(inputs[:1, :3], weights, gating)
+    np.testing.assert_allclose(outputs[0, :3], expected[0], rtol=1e-5, atol=1e-5)

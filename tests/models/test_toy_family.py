@@ -1,0 +1,138 @@
+"""A family from outside: a block class and one call, and everything else works with it."""
+
+import keras
+import numpy as np
+import pytest
+from check_layer import check_layer, check_padding, redraw_weights, to_numpy
+from keras import ops
+
+import keras_gmlp
+from keras_gmlp.analysis import plots
+from keras_gmlp.analysis.tokens import filters_make_tokens, spatial_filters
+from keras_gmlp.export.formats import export
+from keras_gmlp.inference import load
+from keras_gmlp.layers import ResidualBlock
+from keras_gmlp.layers.block import mask_tokens
+from keras_gmlp.weights.conversion import to_arrays
+from keras_gmlp.weights.resizing import transfer
+
+
+@keras.saving.register_keras_serializable("toy")
+class GatedTokens(ResidualBlock):
+    """Mixes tokens by one dense layer and gates the tokens with the result."""
+
+    token_axes = {"spatial/kernel": ("reads", "writes"), "spatial/bias": ("writes",)}  # noqa: RUF012
+
+    def build_mixer(self, input_shape):
+        batch, tokens, dim = input_shape
+        self.spatial = keras.layers.Dense(tokens, dtype=self.dtype_policy, name="spatial")
+        self.spatial.build((batch, dim, tokens))
+
+    def mix_tokens(self, x, mask=None):
+        gate = self.spatial(ops.transpose(mask_tokens(x, mask), (0, 2, 1)))
+        return x * ops.transpose(gate, (0, 2, 1))
+
+
+def build(size=16, **overrides):
+    sizes = {"dim": 16, "depth": 2, "patch_size": 4, "classes": 3, **overrides}
+    return keras_gmlp.image_classifier(
+        GatedTokens, {"hidden_dim": 32}, input_shape=(size, size, 3), **sizes, name="toy"
+    )
+
+
+def stripes(count, size=16):
+    """Noisy images with a bright bar at the top, in the middle or at the bottom: 0, 1, 2."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(count) % 3
+    images = rng.integers(0, 60, (count, size, size, 3))
+    for image, label in zip(images, labels, strict=True):
+        image[(3 * label + 1) * size // 9 : (3 * label + 2) * size // 9 + 1] += 150
+    return images.astype("uint8"), labels
+
+
+@pytest.fixture(scope="module")
+def trained():
+    keras.utils.set_random_seed(0)
+    model = build(stochastic_depth=0.1)
+    model.compile(keras.optimizers.AdamW(5e-3), model.loss, metrics=["accuracy"])
+    images, labels = stripes(96)
+    model.fit(images, labels, batch_size=32, epochs=20, verbose=0)
+    return model
+
+
+def accuracy(model, images, labels):
+    return np.mean(to_numpy(model(images)).argmax(axis=-1) == labels)
+
+
+def test_block_keeps_the_contract():
+    check_layer(GatedTokens, {"hidden_dim": 14, "stochastic_depth": 0.2}, (8, 5, 6))
+
+
+def test_padding_changes_no_token():
+    layer = GatedTokens(14)
+    inputs = np.random.default_rng(0).normal(size=(8, 5, 6)).astype("float32")
+    layer.build(inputs.shape)
+    weights = redraw_weights(layer)
+
+    def reference(x, cut):
+        small = GatedTokens(14)
+        small.build(x.shape)
+        for weight in small.weights:
+            weight.assign(cut[weight.path.split("/", 1)[1]])
+        return to_numpy(small(x))
+
+    check_padding(layer, inputs, weights, reference)
+
+
+def test_trains_saves_and_loads(trained, tmp_path):
+    images, labels = stripes(96)
+    assert accuracy(trained, images, labels) > 0.95
+    trained.save(tmp_path / "toy.keras")
+    loaded = keras_gmlp.load_model(tmp_path / "toy.keras")
+    np.testing.assert_array_equal(to_numpy(loaded(images)), to_numpy(trained(images)))
+
+
+@pytest.mark.parametrize("size", [24, 32])
+def test_resizes_to_a_new_input_size(trained, size):
+    larger = build(size)
+    report = transfer(trained, larger)
+    assert sorted(report.resized) == [
+        f"block_{i}/spatial/{name}" for i in (0, 1) for name in ("bias", "kernel")
+    ]
+    images, labels = stripes(96, size)
+    assert accuracy(larger, images, labels) > 0.9
+    fresh = build(size)  # the same weights but for those over tokens
+    for theirs, ours in zip(trained.weights, fresh.weights, strict=True):
+        if "spatial" not in ours.path:
+            ours.assign(theirs)
+    assert accuracy(fresh, images, labels) < 0.7
+
+
+def test_returns_and_draws_its_spatial_filters(trained, tmp_path):
+    filters = spatial_filters(trained)
+    block = trained.get_layer("block_1")
+    assert list(filters) == ["block_0", "block_1"]
+    assert filters_make_tokens(block)
+    kernel = to_numpy(block.spatial.kernel)
+    np.testing.assert_array_equal(filters["block_1"].reshape(16, 16).T, kernel)
+    plots.draw_spatial_filters(trained, tmp_path / "filters.png")
+    assert (tmp_path / "filters.png").stat().st_size > 1000
+
+
+def test_has_no_published_weights(trained):
+    with pytest.raises(ValueError, match="No published weights are known for toy") as error:
+        to_arrays(trained)
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow converts to TFLite")
+def test_exports_to_tflite_and_quantizes(trained, tmp_path):
+    images, labels = stripes(48)
+    formats = ["tflite_float32", "tflite", "tflite_int8"]  # tflite has 8-bit weights
+    paths = export(trained, tmp_path, formats, calibration=images)
+    expected = to_numpy(trained(images))
+    for name, tolerance in zip(formats, (1e-5, 0.05, 0.15), strict=True):
+        logits = load(paths[name]).logits(images)
+        assert np.abs(logits - expected).max() < tolerance * np.ptp(expected), name
+        assert np.mean(logits.argmax(axis=-1) == labels) > 0.95
