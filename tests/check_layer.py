@@ -1,4 +1,4 @@
-"""The contract that every layer keeps, checked by one call."""
+"""Checks of the contract that every layer keeps."""
 
 import inspect
 import itertools
@@ -18,10 +18,10 @@ def check_layer(
 
     Args:
         layer_class: the class of the layer.
-        arguments: of its constructor.
-        input_shape: of its input, batch first.
-        attention: shape of the second input, `attention`, of a layer that takes one.
-        without_gradient: ends of the paths of those weights that cannot learn, whatever the loss.
+        arguments: arguments of its constructor.
+        input_shape: shape of its input, batch first.
+        attention: shape of the second input, `attention`, if the layer takes one.
+        without_gradient: ends of the paths of weights that have no gradient under any loss.
         policies: dtype policies to run under.
     """
     shapes = {"inputs": input_shape}
@@ -36,10 +36,10 @@ def check_layer(
 
 
 def redraw_weights(layer, stddev=0.5):
-    """Draws all trainable weights anew, so that no start value hides a fault.
+    """Draws all trainable weights at random, so that no initial value hides a fault.
 
     Returns:
-        The new weights as float64 arrays, by their paths without the layer's own name.
+        The new weights as float64 arrays, by path without the name of the layer.
     """
     generator = np.random.default_rng(1)
     redrawn = {}
@@ -51,12 +51,12 @@ def redraw_weights(layer, stddev=0.5):
 
 
 def check_stochastic_depth(layer, inputs, branches):
-    """Checks that each branch is dropped for whole samples, by itself, and rescaled where kept.
+    """Checks that each branch is dropped independently for whole samples and rescaled elsewhere.
 
     Args:
         layer: a built block with `stochastic_depth` and without dropout.
-        inputs: of the block; enough samples for a statistic, a thousand.
-        branches: what each branch adds to its input, functions in NumPy, in their order.
+        inputs: input of the block, with about a thousand samples.
+        branches: NumPy functions, in order, that return what each branch adds to its input.
     """
     rate, batch = layer.stochastic_depth, len(inputs)
     outputs = to_numpy(layer(inputs, training=True))
@@ -76,8 +76,8 @@ def check_dropout(layer, inputs):
     """Checks that dropout hits single channels of a branch and rescales the others.
 
     Args:
-        layer: a built block with `dropout`, in which one branch alone is not silent.
-        inputs: of the block; enough samples for a statistic, a thousand.
+        layer: a built block with `dropout`, in which all branches but one are silent.
+        inputs: input of the block, with about a thousand samples.
     """
     rate = layer.dropout
     branch = to_numpy(layer(inputs, training=False)) - inputs
@@ -90,7 +90,7 @@ def check_dropout(layer, inputs):
 
 
 def check_tokens_mix_within_a_sample(layer, inputs):
-    """Checks that each token hears of a change in every other of its sequence, and none beyond."""
+    """Checks that a change in one token changes all tokens of its sample and no other sample."""
     generator = np.random.default_rng(3)
     changed = inputs.copy()
     changed[0, 2] += generator.normal(size=inputs.shape[-1])
@@ -104,8 +104,8 @@ def check_padding(layer, inputs, weights, reference):
 
     Args:
         layer: a built block.
-        inputs: of the block, `(batch, tokens, dim)`. Samples are cut to 1, 2, ... tokens.
-        weights: of the block, as `redraw_weights` returns them.
+        inputs: input of the block, `(batch, tokens, dim)`. Samples are cut to 1, 2, ... tokens.
+        weights: weights of the block, as `redraw_weights` returns them.
         reference: the block in NumPy, a function of inputs and weights for any number of tokens.
     """
     lengths = np.arange(len(inputs)) % inputs.shape[1] + 1
@@ -173,7 +173,7 @@ def _check_shapes(layer, shapes):
 
 def _check_training(layer, shapes, without_gradient):
     model = _functional(layer, shapes)
-    # Start values of zero would keep what lies behind them from learning in the first step.
+    # Initial values of zero would block the gradient of earlier layers in the first step.
     redraw_weights(layer)
     model.compile(optimizer=keras.optimizers.SGD(1.0), loss="mse")
     before = {weight.path: to_numpy(weight) for weight in model.trainable_weights}
@@ -197,7 +197,7 @@ def _check_precision_and_saving(layer, shapes):
     outputs = to_numpy(keras.ops.cast(outputs, "float32"))
     assert np.isfinite(outputs).all()
     assert {weight.dtype for weight in layer.trainable_weights} == {"float32"}
-    # A part that forgets the policy may cast its output back unseen; no public name lists parts.
+    # A part without the policy may go unnoticed; Keras has no public name that lists parts.
     assert {part.compute_dtype for part in layer._flatten_layers()} == {layer.compute_dtype}
     with tempfile.TemporaryDirectory() as directory:
         path = pathlib.Path(directory, "model.keras")

@@ -12,7 +12,7 @@ MODELS = {
     "deit": (keras_gmlp.ViT, {"num_heads": 2, "distillation_token": True}),
     "mixer": (keras_gmlp.MLPMixer, {}),
     "resmlp": (keras_gmlp.ResMLP, {}),
-    # With random memories all tokens get the same: a class token would hardly know the image.
+    # With random memories all tokens get nearly the same, so a class token hardly sees the image.
     "eamlp": (keras_gmlp.EAMLP, {"num_heads": 4, "class_token": False}),
     "ff_only": (keras_gmlp.FeedForwardOnly, {"token_hidden_dim": 68}),
     "resnet": (keras_gmlp.ResNet, {}),
@@ -20,7 +20,7 @@ MODELS = {
 
 
 def random_model(family, **overrides):
-    """A model with every weight drawn anew: fresh ones have a zero head and equal gates."""
+    """Returns a model with random weights: initial ones have a zero head and equal gates."""
     function, sizes = MODELS[family]
     shell = {"dim": 32, "depth": 2, "patch_size": 4}
     if family == "resnet":

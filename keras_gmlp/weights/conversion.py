@@ -1,4 +1,4 @@
-"""Published weights to ours and back, strict in both directions."""
+"""Converts published weights to models of this package and back, strictly in both directions."""
 
 import dataclasses
 import math
@@ -13,21 +13,21 @@ from keras_gmlp.weights.names import DISTILLED, TABLES
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """Arrays of theirs, the weights of ours that they become, and the way there and back."""
+    """Published arrays, the model weights that they become, and the conversion both ways."""
 
     theirs: tuple[str, ...]
     ours: tuple[str, ...]
-    forward: Callable  # (arrays of theirs, shapes of ours) -> arrays of ours
-    backward: Callable  # (arrays of ours) -> arrays of theirs
+    forward: Callable  # (their arrays, our shapes) -> our arrays
+    backward: Callable  # (our arrays) -> their arrays
 
 
 def _one(theirs, ours, forward=lambda a: a, backward=lambda w: w):
-    """One array of theirs and one weight of ours."""
+    """Returns a link from one published array to one weight."""
     return Link((theirs,), (ours,), lambda a, _: [forward(a[0])], lambda w: [backward(w[0])])
 
 
 def _affine(theirs, ours):
-    """timm's carry two axes of length 1."""
+    """In timm, Affine weights have two more axes of length 1."""
     for name in ("alpha", "beta"):
         yield _one(f"{theirs}.{name}", f"{ours}/{name}", lambda a: a[0, 0], lambda w: w[None, None])
 
@@ -56,10 +56,10 @@ def _pairs(theirs_suffixes, ours_suffixes):
 
 
 def _qkv(theirs, ours):
-    """One matrix (3d, d), rows ordered query, key, value, then heads."""
+    """One matrix (3d, d) whose rows are ordered by query, key, value, then by head."""
     names = ("query", "key", "value")
 
-    def parts(arrays, shapes):  # for the bias too: turning one axis changes nothing
+    def parts(arrays, shapes):  # also for the bias: a transposed vector is the same
         thirds = np.split(arrays[0], 3)
         return [part.T.reshape(shape) for part, shape in zip(thirds, shapes, strict=True)]
 
@@ -76,7 +76,7 @@ def _qkv(theirs, ours):
 
 
 def _heads(theirs, ours):
-    """The output projection: (d, heads x size) there, (heads, size, d) here."""
+    """The output projection: theirs is (d, heads x size), ours (heads, size, d)."""
     yield Link(
         (f"{theirs}.weight",),
         (f"{ours}/kernel",),
@@ -87,7 +87,7 @@ def _heads(theirs, ours):
 
 
 def _grid_positions(theirs, ours):
-    """The class token's (1, 1, d) and the patches' (1, d, rows, columns); here (1, tokens, d)."""
+    """Theirs: (1, 1, d) for the class token, (1, d, rows, columns) for patches. Ours: (1, n, d)."""
 
     def joined(arrays, _):
         first, grid = arrays
@@ -97,7 +97,9 @@ def _grid_positions(theirs, ours):
         tokens, dim = weights[0].shape[1:]
         side = math.isqrt(tokens - 1)
         if side**2 != tokens - 1:
-            raise ValueError(f"published models take square images; this one has {tokens} tokens.")
+            raise ValueError(
+                f"Published models take square images; this model has {tokens} tokens."
+            )
         return [weights[0][:, :1], weights[0][:, 1:].swapaxes(1, 2).reshape(1, dim, side, side)]
 
     yield Link((f"{theirs}.cls_pos_embed", f"{theirs}.pos_embed"), (ours,), joined, parted)
@@ -119,7 +121,7 @@ KINDS = {
 
 
 def links(model, dialect):
-    """The links between a model of ours and a checkpoint in one of the family's dialects."""
+    """Returns the links between a model and a checkpoint in one dialect of the family."""
     depth = sum(layer.name.startswith("block_") for layer in model.layers)
     table = _tables(model)[dialect]
     if any(layer.name == "distillation_token" for layer in model.layers):
@@ -135,7 +137,7 @@ def links(model, dialect):
 
 
 def every_link(model):
-    """The links to checkpoints in all of the family's dialects."""
+    """Returns the links between a model and checkpoints in all dialects of the family."""
     return [link for dialect in _tables(model) for link in links(model, dialect)]
 
 
@@ -145,26 +147,26 @@ def _tables(model):
             if isinstance(layer, block):
                 return tables
     raise ValueError(
-        f"No published weights are known for {model.name}; there are for gMLP, MLPMixer, ResMLP, "
-        "ViT and FeedForwardOnly."
+        f"No published weights are known for {model.name}. They are known for gMLP, MLPMixer, "
+        "ResMLP, ViT and FeedForwardOnly."
     )
 
 
 def load_arrays(model, arrays, origin="the checkpoint", headless=False):
-    """Writes published arrays to a model of the same size.
+    """Assigns published arrays to a model of the same size.
 
     Args:
         model: a `keras.Model` of a family in `TABLES`.
-        arrays: by their published names, in any dialect of the family.
-        origin: what the arrays came from, for errors.
-        headless: leave the heads as they are where the arrays have none.
+        arrays: dict of arrays by their published names, in any dialect of the family.
+        origin: source of the arrays, for error messages.
+        headless: accept arrays without a head; the heads of the model do not change then.
 
     Returns:
-        Whether the arrays had a head.
+        Whether the arrays have a head.
 
     Raises:
-        ValueError: a name too many or too few on either side, or another shape. The model stays
-            as it was.
+        ValueError: If a name is missing or unknown on either side, or a shape differs. The model
+            does not change then.
     """
     weights = learned_weights(model)
     dialects = {name: links(model, name) for name in _tables(model)}
@@ -180,9 +182,9 @@ def load_arrays(model, arrays, origin="the checkpoint", headless=False):
         weights = {path: w for path, w in weights.items() if not path.startswith("head")}
     expected = {name for link in chosen for name in link.theirs}
     reached = {path for link in chosen for path in link.ours}
-    _refuse(f"{origin} has no {{}}, which {model.name} needs", expected - set(arrays))
-    _refuse(f"{origin} has {{}}, which {model.name} has not", set(arrays) - expected)
-    _refuse(f"{origin} says nothing of {{}} of {model.name}", set(weights) ^ reached)
+    _refuse(f"{origin} has no {{}}, which {model.name} requires", expected - set(arrays))
+    _refuse(f"{origin} has {{}}, which {model.name} does not have", set(arrays) - expected)
+    _refuse(f"{origin} has no names for {{}} of {model.name}", set(weights) ^ reached)
     values = {}
     for link in chosen:
         shapes = [tuple(weights[path].shape) for path in link.ours]
@@ -196,33 +198,33 @@ def load_arrays(model, arrays, origin="the checkpoint", headless=False):
         if [part.shape for part in parts] != shapes:
             raise ValueError(
                 f"{origin}: {link.theirs[-1]} has shape {given[-1].shape}, which does not fit "
-                f"{link.ours[0]} {shapes[0]} of {model.name}: another size or another family."
+                f"{link.ours[0]} {shapes[0]} of {model.name}: the size or the family differs."
             )
         values.update(zip(link.ours, parts, strict=True))
-    for path, value in values.items():  # once nothing can fail any more
+    for path, value in values.items():  # only after all checks
         weights[path].assign(value)
     return not lacks_head
 
 
 def to_arrays(model, dialect=None):
-    """A model's weights under their published names; the inverse of `load_arrays`.
+    """Returns the weights of a model under their published names; the inverse of `load_arrays`.
 
     Args:
         model: a `keras.Model` of a family in `TABLES`.
         dialect: `"timm"`, `"release"` or `"flax"`; defaults to the family's first.
 
     Returns:
-        float32 arrays by name.
+        A dict of float32 arrays by name.
 
     Raises:
-        ValueError: a model some of whose weights no published model has.
+        ValueError: If no published model has the same kinds of weights.
     """
     chosen = links(model, dialect or next(iter(_tables(model))))
     weights = {path: ops.convert_to_numpy(w) for path, w in learned_weights(model).items()}
     differing = sorted({path for link in chosen for path in link.ours} ^ set(weights))
     if differing:
         raise ValueError(
-            f"{model.name}: no published names are known for a model of this kind "
+            f"{model.name}: no published names are known for this kind of model "
             f"({', '.join(differing[:3])}{', ...' if len(differing) > 3 else ''})."
         )
     return {
@@ -238,5 +240,5 @@ def _refuse(text, names):
     if names:
         some = ", ".join(sorted(names)[:4]) + (", ..." if len(names) > 4 else "")
         raise ValueError(
-            f"{text.format(f'{some} ({len(names)} in all)')}. Are they of another preset?"
+            f"{text.format(f'{some} ({len(names)} in all)')}. Do the weights match the preset?"
         )

@@ -1,4 +1,4 @@
-"""The names of published weights and ours: one table a family and dialect."""
+"""The names of published weights: one table for each family and dialect."""
 
 from keras_gmlp.layers import (
     FeedForwardOnlyBlock,
@@ -8,7 +8,7 @@ from keras_gmlp.layers import (
     TransformerBlock,
 )
 
-# Rows of (theirs, ours, kind); "{}" stands for the number of the block.
+# Rows of (their name, our path, kind); "{}" is the number of the block.
 _MLP = (
     ("blocks.{}.mlp_channels.fc1", "block_{}/expand", "dense"),
     ("blocks.{}.mlp_channels.fc2", "block_{}/shrink", "dense"),
@@ -140,7 +140,7 @@ TABLES = {
     },
 }
 
-# Presets by the names of timm's architectures, where these differ.
+# Presets by the names of timm's architectures, if the names differ.
 ARCHITECTURES = {
     f"{theirs}_patch16_224": f"{ours}_224"
     for theirs, ours in (

@@ -20,9 +20,9 @@ def image():
     return np.random.default_rng(2).integers(0, 256, (8, 12, 3), dtype="uint8")
 
 
-def test_filters_of_gmlp_are_those_of_the_tokens_they_make():
+def test_filters_of_gmlp_compute_tokens():
     model = gMLP(hidden_dim=12, **TINY)
-    kernel = np.arange(36.0).reshape(6, 6)  # row: token that is read, column: that is made
+    kernel = np.arange(36.0).reshape(6, 6)  # row: input token, column: output token
     model.get_layer("block_1").gate.spatial.kernel.assign(kernel)
     filters = spatial_filters(model)
     assert list(filters) == ["block_0", "block_1"]
@@ -40,17 +40,17 @@ def test_filters_of_gmlp_are_those_of_the_tokens_they_make():
 )
 def test_filters_of_the_other_families(model, filters, kernel):
     model = model()
-    found = spatial_filters(model)["block_0"]
-    assert found.shape == (filters, 2, 3)
+    result = spatial_filters(model)["block_0"]
+    assert result.shape == (filters, 2, 3)
     expected = to_numpy(kernel(model.get_layer("block_0")))
-    np.testing.assert_array_equal(found.reshape(filters, 6).T, expected)
+    np.testing.assert_array_equal(result.reshape(filters, 6).T, expected)
 
 
-def test_a_square_marks_the_token_that_a_filter_makes_and_no_hidden_unit(tmp_path, monkeypatch):
+def test_a_square_marks_the_token_of_a_filter_but_no_hidden_unit(tmp_path, monkeypatch):
     marked = []
     square = plots._square
     monkeypatch.setattr(plots, "_square", lambda x, y: marked.append((x, y)) or square(x, y))
-    # As many hidden units as tokens: their number does not tell them apart.
+    # As many hidden units as tokens, so their number does not distinguish them.
     plots.draw_spatial_filters(MLPMixer(token_hidden_dim=6, **TINY), tmp_path / "mixer.png")
     assert marked == []
     plots.draw_spatial_filters(ResMLP(**TINY), tmp_path / "resmlp.png", tokens=[0, 5])
@@ -63,20 +63,20 @@ def test_filters_leave_out_the_class_token():
     model = FeedForwardOnly(token_hidden_dim=5, **TINY)
     kernel = to_numpy(model.get_layer("block_0").token_mlp.expand.kernel)
     assert kernel.shape == (7, 5)
-    found = spatial_filters(model)["block_0"]
-    np.testing.assert_array_equal(found.reshape(5, 6).T, kernel[1:])
+    result = spatial_filters(model)["block_0"]
+    np.testing.assert_array_equal(result.reshape(5, 6).T, kernel[1:])
 
 
-def test_filters_of_a_class_token_are_left_out():
+def test_filters_of_gmlp_leave_out_the_class_token():
     model = gMLP(hidden_dim=12, class_token=True, **TINY)
-    kernel = np.arange(49.0).reshape(7, 7)  # row: token that is read, column: that is made
+    kernel = np.arange(49.0).reshape(7, 7)  # row: input token, column: output token
     model.get_layer("block_1").gate.spatial.kernel.assign(kernel)
-    found = spatial_filters(model)["block_1"]
-    assert found.shape == (6, 2, 3)
-    np.testing.assert_array_equal(found[0], [[8, 15, 22], [29, 36, 43]])
+    result = spatial_filters(model)["block_1"]
+    assert result.shape == (6, 2, 3)
+    np.testing.assert_array_equal(result[0], [[8, 15, 22], [29, 36, 43]])
 
 
-def test_vit_shows_what_its_class_token_attends_to():
+def test_vit_shows_the_attention_of_its_class_token():
     model = ViT(num_heads=2, **TINY)
     redraw_weights(model)
     block = model.get_layer("block_0")
@@ -95,7 +95,7 @@ def test_vit_shows_what_its_class_token_attends_to():
     np.testing.assert_allclose(maps["block_0"], expected, rtol=1e-4, atol=1e-6)
 
 
-def test_amlp_shows_what_its_tokens_attend_to_on_average():
+def test_amlp_shows_the_average_attention_of_its_tokens():
     model = aMLP(hidden_dim=12, attention_size=3, **TINY)
     redraw_weights(model)
     block = model.get_layer("block_0")
@@ -104,9 +104,9 @@ def test_amlp_shows_what_its_tokens_attend_to_on_average():
     x = layer_norm(tokens, weights, "norm", epsilon=1e-6)
     query, key, _ = np.split(dense(x, part(weights, "attention"), "qkv"), 3, axis=-1)
     scores = softmax(query @ np.swapaxes(key, 1, 2) / 3**0.5)
-    found = attention_maps(model, image())["block_0"]
-    assert found.sum() == pytest.approx(1)
-    np.testing.assert_allclose(found, scores[0].mean(axis=0).reshape(2, 3), rtol=1e-4, atol=1e-6)
+    result = attention_maps(model, image())["block_0"]
+    assert result.sum() == pytest.approx(1)
+    np.testing.assert_allclose(result, scores[0].mean(axis=0).reshape(2, 3), rtol=1e-4, atol=1e-6)
 
 
 def test_attention_leaves_out_both_leading_tokens():
@@ -118,8 +118,8 @@ def test_attention_leaves_out_both_leading_tokens():
 
 
 def test_confusion_by_hand():
-    found = confusion(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0]), 3)
-    np.testing.assert_array_equal(found, [[1, 1, 0], [0, 1, 0], [1, 0, 0]])
+    result = confusion(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0]), 3)
+    np.testing.assert_array_equal(result, [[1, 1, 0], [0, 1, 0], [1, 0, 0]])
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_confusion_by_hand():
         ),
     ],
 )
-def test_what_a_family_does_not_have(function, model, message):
+def test_family_without_filters_or_attention(function, model, message):
     with pytest.raises(NotApplicableError, match=message):
         function(model())
 
@@ -158,7 +158,7 @@ def test_pictures_are_drawn(tmp_path):
 
 @pytest.fixture
 def run(tmp_path):
-    """A folder as training leaves it, of a ViT that knows nothing."""
+    """A run directory with an untrained ViT."""
     model = ViT(8, 1, 2, input_shape=(8, 8, 1), patch_size=4, classes=10, mean=0.5)
     redraw_weights(model)
     model.save(tmp_path / "model.keras")
@@ -176,7 +176,7 @@ def test_app_draws_what_applies(run, capsys):
     assert "filters left out" in error
 
 
-def test_app_tells_tokens_that_are_not_there(run, capsys):
+def test_app_reports_unknown_tokens(run, capsys):
     gMLP(8, 1, 12, input_shape=(8, 8, 1), patch_size=4, classes=10).save(run / "model.keras")
     assert load_app("visualize").main([str(run), "--tokens", "4"]) == 1
     assert "tokens must be in [0, 4); received [4]" in capsys.readouterr().err

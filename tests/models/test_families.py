@@ -115,7 +115,7 @@ def test_global_mixed_precision_policy_reaches_the_blocks_and_spares_the_logits(
 @pytest.mark.parametrize(("family", "shape"), [("gmlp", (4,)), ("amlp", (4, 1)), ("vit", (4,))])
 def test_fit_works_at_once_with_class_indices(family, shape):
     indices = np.array([0, 1, 2, 0])
-    # Black, grey and white are easily told apart.
+    # Black, grey and white are easy to classify.
     images = (127 * indices[:, None, None, None] * np.ones((4, 8, 8, 3))).astype("uint8")
     model = tiny(family, depth=1, stochastic_depth=0.1, dropout=0.1)
     history = model.fit(images, indices.reshape(shape), epochs=20, verbose=0).history
@@ -136,7 +136,7 @@ def test_fit_on_rows_with_validation_on_indices():
     assert history["val_loss"][0] == pytest.approx(model.evaluate(images, indices, verbose=0)[0])
 
 
-def test_saved_model_gives_the_same_logits_and_goes_on_learning(tmp_path):
+def test_saved_model_gives_the_same_logits_and_continues_to_learn(tmp_path):
     model = tiny("amlp", depth=1, mean=(0.1, 0.2, 0.3), std=(0.5, 0.6, 0.7))
     redraw_weights(model)
     images, indices = pixels(4, 8, 8, 3), np.array([0, 1, 2, 0])
@@ -154,11 +154,11 @@ def test_saved_model_gives_the_same_logits_and_goes_on_learning(tmp_path):
 @pytest.mark.parametrize(
     ("family", "tokens"), [("gmlp", 4), ("amlp", 4), ("vit", 5), ("deit", 6), ("ff_only", 5)]
 )
-def test_without_top_the_tokens_come_out(family, tokens):
+def test_without_top_the_model_returns_tokens(family, tokens):
     model = tiny(family, include_top=False)
     assert model.output_shape == (None, tokens, 8)
     outputs = to_numpy(model(pixels(4, 8, 8, 3)))
-    # The last layer is a norm with its start values.
+    # The last layer is a norm with its initial values.
     np.testing.assert_allclose(outputs.mean(axis=-1), np.zeros((4, tokens)), atol=1e-5)
     np.testing.assert_allclose(outputs.std(axis=-1), np.ones((4, tokens)), atol=1e-2)
 
@@ -206,7 +206,7 @@ def test_distilled_logits_are_the_mean_of_two_heads():
     )
     assert np.abs(first - second).max() > 0.1
     np.testing.assert_allclose(to_numpy(model(images)), (first + second) / 2, rtol=1e-5, atol=1e-5)
-    # The class token stands before the distillation token.
+    # The class token comes before the distillation token.
     embedded = to_numpy(keras.Model(model.input, model.get_layer("class_token").output)(images))
     for i, name in enumerate(("class_token", "distillation_token")):
         np.testing.assert_allclose(
@@ -214,7 +214,7 @@ def test_distilled_logits_are_the_mean_of_two_heads():
         )
 
 
-def test_heads_of_a_distilled_vit_learn_apart():
+def test_heads_of_a_distilled_vit_learn_separately():
     model = tiny("deit", depth=1)
     heads = [model.get_layer(name).output for name in ("head", "head_distillation")]
     pair = keras.Model(model.input, heads)

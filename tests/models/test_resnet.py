@@ -10,9 +10,9 @@ SMALL = {"depth": 14, "width": 4, "input_shape": (8, 8, 3), "classes": 3}
 
 
 def redrawn(**overrides):
-    """A ResNet whose weights and statistics are all drawn anew, and these by their paths.
+    """Returns a ResNet with random weights and statistics, and these by path.
 
-    Kernels are as large as to keep activations near 1, where float32 is good to 1e-5.
+    The scale of the kernels keeps activations near 1, where float32 is accurate to 1e-5.
     """
     model = ResNet(**{**SMALL, **overrides})
     generator = np.random.default_rng(1)
@@ -82,7 +82,7 @@ def test_logits_are_float32_under_mixed_precision():
     assert keras.backend.standardize_dtype(model(pixels(4, 8, 8, 3)).dtype) == "float32"
 
 
-def test_without_top_the_features_come_out():
+def test_without_top_the_model_returns_features():
     assert ResNet(**SMALL, include_top=False).output_shape == (None, 2, 2, 16)
 
 

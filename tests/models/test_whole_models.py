@@ -1,4 +1,4 @@
-"""Whole models of every family: their logits by hand, a step of training, saved and loaded."""
+"""Tests of whole models: logits against NumPy, a training step, saving and loading."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ from random_models import MODELS, random_model
 
 import keras_gmlp
 
-BLOCKS = {  # a ResNet has a test of its own
+BLOCKS = {  # ResNet is tested in test_resnet.py
     "gmlp": partial(gmlp_block, gating="split"),
     "amlp": partial(gmlp_block, gating="split", attention_size=64),
     "vit": transformer_block,

@@ -1,4 +1,4 @@
-"""Published names to ours: timm's own models, with all weights drawn anew, give the same logits."""
+"""Tests of published names: timm's models with random weights give the same logits here."""
 
 import keras
 import numpy as np
@@ -32,7 +32,7 @@ FAMILIES = {
 
 
 def redrawn(timm, name):
-    """timm's model with no weight left at its start value, and its weights."""
+    """Returns a timm model with random weights, and its weights."""
     import torch
 
     model = timm.create_model(name).eval()
@@ -47,18 +47,18 @@ def redrawn(timm, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
-def test_logits_are_timm_s_there_and_back(timm, name):
+def test_logits_equal_those_of_timm_in_both_directions(timm, name):
     import torch
 
     theirs, arrays = redrawn(timm, name)
     ours = build(PAIRS[name], mean=0.0, std=1.0)
     load_arrays(ours, arrays, name)
-    # Squares of 32 pixels and two levels of light: noise would be the same to every model.
+    # Squares of 32 pixels at two brightness levels: pixel noise would give equal logits.
     squares = np.random.default_rng(0).uniform(0, 1, (2, 7, 7, 3)) * [[[[0.2]]], [[[1.0]]]]
     images = squares.repeat(32, axis=1).repeat(32, axis=2).astype("float32")
     with torch.no_grad():
         expected = theirs(torch.from_numpy(images.transpose(0, 3, 1, 2))).numpy()
-    assert np.ptp(expected, axis=0).max() > 0.02  # the images are told apart, by 200 tolerances
+    assert np.ptp(expected, axis=0).max() > 0.02  # logits differ between images by 200 tolerances
     np.testing.assert_allclose(to_numpy(ours(255 * images)), expected, rtol=1e-4, atol=1e-4)
 
     back = {path: torch.from_numpy(array) for path, array in to_arrays(ours).items()}
@@ -88,7 +88,7 @@ def random_arrays(model, dialect):
         ("ff_only", "release"),
     ],
 )
-def test_each_dialect_goes_there_and_back(family, dialect):
+def test_each_dialect_converts_in_both_directions(family, dialect):
     model = FAMILIES[family](**TINY)
     assert {path for link in links(model, dialect) for path in link.ours} == {
         weight.path for weight in model.weights if "seed" not in weight.name
@@ -110,7 +110,7 @@ def test_each_dialect_goes_there_and_back(family, dialect):
         lambda: EAMLP(num_heads=4, **TINY),
     ],
 )
-def test_model_that_nobody_publishes_is_refused(model):
+def test_model_without_published_names_is_refused(model):
     with pytest.raises(ValueError, match=r"[Nn]o published (names|weights) are known for") as error:
         to_arrays(model())
     assert len(str(error.value).splitlines()) == 1
@@ -139,14 +139,14 @@ def test_queries_come_first_then_keys_then_values():
     ("change", "message"),
     [
         (lambda a: a.pop("norm.bias"), r"has no norm\.bias \(1 in all\)"),
-        (lambda a: a.update(extra=np.ones(3)), r"has extra \(1 in all\), which gmlp has not"),
+        (lambda a: a.update(extra=np.ones(3)), r"has extra \(1 in all\), which gmlp does not have"),
         (
             lambda a: a.update({"head.weight": np.ones((5, 8))}),
             r"head\.weight has shape \(5, 8\), which does not fit head/kernel \(8, 3\)",
         ),
     ],
 )
-def test_strict_in_both_directions_and_nothing_is_half_loaded(change, message):
+def test_strict_in_both_directions_and_the_model_does_not_change(change, message):
     model = FAMILIES["gmlp"](**TINY)
     before = model.get_weights()
     arrays = random_arrays(model, "timm")
@@ -168,7 +168,7 @@ def test_same_size_in_another_shape_is_refused():
         load_arrays(model, arrays)
 
 
-def test_turned_matrix_is_refused():
+def test_transposed_matrix_is_refused():
     model = FAMILIES["vit"](**TINY)
     arrays = random_arrays(model, "timm")
     arrays["blocks.0.attn.qkv.weight"] = arrays["blocks.0.attn.qkv.weight"].T.copy()
@@ -188,7 +188,7 @@ def test_release_of_feed_forward_only_has_its_positions_on_a_grid():
 
 
 @pytest.mark.parametrize("family", ["gmlp", "deit"])
-def test_head_may_be_missing_whole_where_it_is_not_needed(family):
+def test_head_may_be_missing_as_a_whole_if_headless(family):
     model = FAMILIES[family](**TINY)
     heads = [w for w in model.weights if w.path.startswith("head")]
     arrays = random_arrays(model, "timm")
@@ -211,7 +211,7 @@ def test_deeper_checkpoint_is_refused():
 
 def test_other_family_is_refused():
     arrays = random_arrays(FAMILIES["mixer"](**TINY), "timm")
-    with pytest.raises(ValueError, match=r"which resmlp needs\. Are they of another preset"):
+    with pytest.raises(ValueError, match=r"resmlp requires\. Do the weights match the preset"):
         load_arrays(FAMILIES["resmlp"](**TINY), arrays)
     with pytest.raises(ValueError, match="No published weights are known for plain"):
         load_arrays(keras.Sequential([keras.layers.Dense(3)], name="plain"), arrays)

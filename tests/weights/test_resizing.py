@@ -1,4 +1,4 @@
-"""Weights over tokens at a new image size."""
+"""Tests of weights over tokens at a new image size."""
 
 import keras
 import numpy as np
@@ -26,8 +26,8 @@ SIZES = [((16, 16, 3), (24, 24, 3)), ((24, 24, 3), (16, 16, 3)), ((16, 24, 3), (
 def test_resample_resizes_as_pillow_does(old, new):
     image = np.random.default_rng(0).normal(size=old).astype("float32")
     expected = Image.fromarray(image).resize(new[::-1], Image.Resampling.BICUBIC)
-    found = (resample(old, new) @ image.ravel()).reshape(new)
-    np.testing.assert_allclose(found, np.asarray(expected), atol=1e-5)
+    resized = (resample(old, new) @ image.ravel()).reshape(new)
+    np.testing.assert_allclose(resized, np.asarray(expected), atol=1e-5)
 
 
 def flat_image(shape, colour=(200, 40, 90)):
@@ -37,21 +37,21 @@ def flat_image(shape, colour=(200, 40, 90)):
 @pytest.mark.parametrize("family", [f for f in FAMILIES if f not in ("vit", "ff_only")])
 @pytest.mark.parametrize(("old", "new"), SIZES)
 def test_flat_image_keeps_its_tokens_where_weights_do_not_vary_over_the_image(family, old, new):
-    """With filters that sum to the same at each token, a flat image gives the same everywhere."""
+    """If all filters have the same sum, a flat image gives the same values at every token."""
     source = FAMILIES[family](input_shape=old, **TINY)
     redraw_weights(source, stddev=0.3)
     even_out(source)
     target = FAMILIES[family](input_shape=new, **TINY)
-    found = transfer(source, target)
-    assert found.resized
-    assert not found.fresh
+    report = transfer(source, target)
+    assert report.resized
+    assert not report.fresh
     np.testing.assert_allclose(
         to_numpy(target(flat_image(new))), to_numpy(source(flat_image(old))), rtol=1e-4, atol=1e-4
     )
 
 
 def even_out(model):
-    """Makes what is added to each token the same, and each token's filter the same in sum."""
+    """Makes biases over tokens constant and the sums of all filters equal."""
     for weight in model.weights:
         value = to_numpy(weight)
         path = weight.path
@@ -71,8 +71,8 @@ def test_same_size_is_a_copy(family):
     source = FAMILIES[family](input_shape=(16, 16, 3), **TINY)
     redraw_weights(source)
     target = FAMILIES[family](input_shape=(16, 16, 3), **TINY)
-    found = transfer(source, target)
-    assert not found.resized
+    report = transfer(source, target)
+    assert not report.resized
     image = np.random.default_rng(1).uniform(0, 255, (2, 16, 16, 3))
     np.testing.assert_array_equal(to_numpy(target(image)), to_numpy(source(image)))
 
@@ -97,9 +97,9 @@ def test_weights_over_tokens_are_smooth_interpolations_by_hand():
 
 @pytest.mark.parametrize(("old", "new"), [((8, 8, 3), (12, 16, 3)), ((12, 16, 3), (8, 8, 3))])
 def test_what_filters_read_is_not_blurred(old, new):
-    """Of tokens interpolated to the larger grid filters read the same, and the least squares back.
+    """Filters read the same from tokens interpolated to the larger grid, and least squares back.
 
-    With E that enlarges, a kernel K over the smaller grid becomes L with `E' L = K E'`, and one
+    If E enlarges the grid, a kernel K over the smaller grid becomes L with `E' L = K E'`, and one
     over the larger grid becomes S with `S E' E = E' K E`.
     """
     source, target = (ResMLP(input_shape=shape, **TINY) for shape in (old, new))
@@ -153,9 +153,9 @@ def test_new_classes_get_a_fresh_head():
     source = gMLP(hidden_dim=12, input_shape=(8, 8, 3), **TINY)
     redraw_weights(source)
     target = gMLP(hidden_dim=12, input_shape=(8, 8, 3), **{**TINY, "classes": 5})
-    found = transfer(source, target)
-    assert found.fresh == ("head/kernel", "head/bias")
-    assert str(found).endswith("0 resized, fresh: head/kernel head/bias")
+    report = transfer(source, target)
+    assert report.fresh == ("head/kernel", "head/bias")
+    assert str(report).endswith("0 resized, fresh: head/kernel head/bias")
     assert (to_numpy(target.get_layer("head").kernel) == 0).all()
     image = np.random.default_rng(1).uniform(0, 255, (2, 8, 8, 3))
     features = [keras.Model(m.input, m.get_layer("norm").output)(image) for m in (source, target)]
@@ -167,7 +167,7 @@ def test_resnet_needs_no_resizing():
     assert not transfer(source, target).resized
 
 
-def test_other_architectures_are_refused_and_nothing_is_half_copied():
+def test_other_architectures_are_refused_and_the_target_does_not_change():
     target = gMLP(hidden_dim=12, input_shape=(8, 8, 3), **TINY)
     before = target.get_weights()
     with pytest.raises(ValueError, match="mixer and gmlp have different architectures"):
@@ -185,7 +185,7 @@ def test_patches_that_grow_with_the_image_change_no_weight_but_the_stem_s(family
     target = FAMILIES[family](input_shape=(24, 24, 3), **{**TINY, "patch_size": 6})
     moved = transfer(source, target)
     assert (moved.resized, moved.fresh) == (("stem/projection/kernel",), ())
-    # Each patch enlarged by itself gives the token that it gave.
+    # Each patch, enlarged separately, gives the same token as before.
     small, large = np.zeros((1, 16, 16, 3), "float32"), np.zeros((1, 24, 24, 3), "float32")
     rng = np.random.default_rng(0)
     for row, column, channel in np.ndindex(4, 4, 3):
@@ -198,7 +198,7 @@ def test_patches_that_grow_with_the_image_change_no_weight_but_the_stem_s(family
     np.testing.assert_allclose(to_numpy(target(large)), to_numpy(source(small)), atol=1e-3)
 
 
-def test_wider_window_sees_in_an_enlarged_patch_what_the_patch_was():
+def test_wider_window_computes_the_same_token_from_an_enlarged_patch():
     source = gMLP(hidden_dim=12, input_shape=(16, 16, 3), **TINY)
     redraw_weights(source)
     target = gMLP(hidden_dim=12, input_shape=(24, 24, 3), patch_window=6, **TINY)
@@ -206,8 +206,8 @@ def test_wider_window_sees_in_an_enlarged_patch_what_the_patch_was():
     patch = np.random.default_rng(0).uniform(0, 255, (3, 4, 4)).astype("float32")
     larger = [np.asarray(Image.fromarray(c).resize((6, 6), Image.BICUBIC)) for c in patch]
     small, large = np.zeros((1, 16, 16, 3), "float32"), np.zeros((1, 24, 24, 3), "float32")
-    small[0, 4:8, 4:8] = np.moveaxis(patch, 0, -1)  # where the token (1, 1) looks
-    large[0, 7:13, 7:13] = np.moveaxis(np.stack(larger), 0, -1)  # and (2, 2), with its margin
+    small[0, 4:8, 4:8] = np.moveaxis(patch, 0, -1)  # the window of token (1, 1)
+    large[0, 7:13, 7:13] = np.moveaxis(np.stack(larger), 0, -1)  # and of (2, 2), with its margin
     before, after = (
         to_numpy(keras.Model(m.input, m.get_layer("stem").output)(image))
         for m, image in ((source, small), (target, large))
