@@ -1,10 +1,10 @@
-"""Models in the forms that 8-bit integers hold: the same numbers, other operations."""
+"""Rewrites a model for 8-bit integers: the same numbers, computed by other operations."""
 
 import functools
 
 import keras
 import numpy as np
-from keras import ops
+from keras import layers, ops
 
 from keras_gmlp.layers import (
     ExternalAttention,
@@ -14,100 +14,160 @@ from keras_gmlp.layers import (
 )
 from keras_gmlp.models.structure import class_tokens
 
-SAMPLES = 100  # of the calibration images, which tell how large the class token is
+SAMPLES = 100  # calibration images that measure the size of the class token
 
-NEGLIGIBLE = 100  # times a norm's epsilon: the variance from which on it is half a percent or less
+NEGLIGIBLE = 100  # times a norm's epsilon: above this variance, epsilon changes at most 0.5 %
+
+
+class IntegerLayerNormalization(layers.LayerNormalization):
+    """Layer normalization over the last axis in a form that integers can hold.
+
+    Stock layer normalization squares its inputs. A few squares are 40 times as large as their root
+    mean square, so that in 8 bits most others round to zero. Here a matrix product sums the squares
+    in 32 bits. The mean is subtracted at the end, from values of fine resolution: where outliers
+    make the grid of the inputs coarse, all centred channels would round in the same direction.
+    """
+
+    def call(self, inputs):
+        mean = ops.mean(inputs, axis=-1, keepdims=True)
+        centred = ops.expand_dims(inputs - mean, -2)  # (b, n, c) -> (b, n, 1, c)
+        squares = ops.matmul(centred, ops.swapaxes(centred, -1, -2))[..., 0]  # (b, n, 1)
+        scale = ops.rsqrt(squares / inputs.shape[-1] + self.epsilon) * self.gamma
+        return inputs * scale + (self.beta - mean * scale)
+
+
+class IntegerExternalAttention(ExternalAttention):
+    """External attention without a division by a sum that may round to zero.
+
+    A softmax over tokens divided by its sum over slots is the softmax over slots of its logarithm.
+    In float these operators are slower than those of `ExternalAttention`.
+    """
+
+    def attend(self, scores):
+        return ops.softmax(ops.log_softmax(scores, axis=1), axis=-1)
+
+
+INTEGER_FORMS = {
+    layers.LayerNormalization: IntegerLayerNormalization,
+    ExternalAttention: IntegerExternalAttention,
+}
+
+
+class EnlargedTokensBlock(layers.Layer):
+    """A residual block whose input tokens are `gains` times as large; its output is the same.
+
+    Args:
+        block: a block with `norm1`, `norm2`, `mix_tokens` and `mix_channels`.
+        gains: one number per token, array of shape `(tokens,)`.
+    """
+
+    def __init__(self, block, gains, **kwargs):
+        super().__init__(**kwargs)
+        self.block = block
+        self.gains = np.reshape(gains, (1, -1, 1)).astype("float32")
+
+    def build(self, input_shape):
+        self.block.build(input_shape)
+
+    def call(self, inputs):
+        x = inputs + self.block.mix_tokens(self.block.norm1(inputs)) * self.gains
+        return x * (1 / self.gains) + self.block.mix_channels(self.block.norm2(x))
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
 
 
 def prepare_for_int8(model, calibration):
-    """A copy that computes the same in a way that loses less in 8-bit integers.
+    """Copies a model into a form that loses less accuracy in 8-bit integers.
 
-    Layer norms: Keras' own loses its precision in the squares, of which a few are 40 times as large
-    as their root mean square, so that most round to nothing and the variance is off by a fifth.
-    External attention: it divides by a sum that may round to nothing. The class token: see
-    `enlarge_class_tokens`.
+    The copy computes the same. Layer norms and external attention take their `INTEGER_FORMS`, also
+    inside the blocks of other packages. Small class tokens grow; see `measure_gains`.
 
     Args:
         model: a float32 `keras.Model` from images to logits.
-        calibration: images `(samples, height, width, channels)` like those to come.
+        calibration: images `(samples, height, width, channels)`, typical inputs.
+
+    Returns:
+        A new `keras.Model`.
 
     Raises:
-        ValueError: a layer norm without scale or shift or of another axis than the last.
+        ValueError: If a layer norm has no scale or shift, or normalizes another axis than the last.
     """
-    copy = keras.models.clone_model(model)
+    block, gains = measure_gains(model, calibration[:SAMPLES])
+    copy = keras.models.clone_model(model, clone_function=functools.partial(_clone, block, gains))
     copy.set_weights(model.get_weights())
-    enlarge_class_tokens(copy, calibration[:SAMPLES])
-    for layer in copy._flatten_layers():  # Keras has no public way into the blocks
-        if isinstance(layer, keras.layers.LayerNormalization):
-            if layer.gamma is None or layer.beta is None or layer.axis not in (-1, [-1]):
-                raise ValueError(
-                    f"{layer.path}: int8 takes layer norms of the last axis, with scale and shift."
-                )
-            layer.call = functools.partial(normalize, layer)
-        elif isinstance(layer, ExternalAttention):
-            layer.attend = attend
+    if block is not None:
+        _enlarge_tokens(copy, gains)
+    for layer in sublayers(copy):
+        if type(layer) is layers.LayerNormalization:
+            _check_norm(layer)
+        # The form adds no state, so that a built layer can change its class and keep its weights.
+        layer.__class__ = INTEGER_FORMS.get(type(layer), type(layer))
     return copy
 
 
-def enlarge_class_tokens(model, calibration):
-    """Makes class and distillation tokens as large as the patches, up to the first block's MLP.
+def sublayers(layer):
+    """Returns the layers inside a layer or a model, at every depth, each once."""
+    found, holders = {}, [layer]
+    while holders:
+        for value in vars(holders.pop()).values():
+            parts = value if isinstance(value, list | tuple) else [value]
+            parts = value.values() if isinstance(value, dict) else parts
+            new = [p for p in parts if isinstance(p, layers.Layer) and id(p) not in found]
+            found |= {id(part): part for part in new}
+            holders += new
+    return list(found.values())
 
-    All tokens of a tensor share one grid. A trained class token may start at a tenth of the
-    patches' size, on few steps of it, until the first MLP's output outweighs it. The norms that
-    read a token do not mind its size while their epsilon is negligible, so it may be larger.
+
+def measure_gains(model, calibration):
+    """Measures how much larger the class and distillation tokens may be.
+
+    All tokens of a tensor share one 8-bit grid. A trained class token may start at a tenth of the
+    patches' size, on few steps of the grid, until the output of the first MLP outweighs it. The
+    norms that read a token ignore its size while their epsilon is negligible. So the tokens may be
+    as large as the patches up to the first block's MLP.
 
     Args:
-        model: changed in place; nothing is done where its class tokens are more than half as large
-            as the patches or too small for epsilon, or where its first block is of another kind.
+        model: a `keras.Model`.
         calibration: images.
+
+    Returns:
+        `(block, gains)`: the first block and a factor per token, array of shape `(tokens,)`.
+        `(None, None)` if the model has no such tokens, if they are more than half as large as the
+        patches or too small for epsilon, or if the first block is of another kind.
     """
     tokens = class_tokens(model)
     kinds = (TransformerBlock, ExternalAttentionBlock)
     block = next((layer for layer in model.layers if isinstance(layer, kinds)), None)
     if not tokens or block is None or block.norm_placement != "pre":
-        return
+        return None, None
     before = keras.Model(model.input, block.input).predict(calibration.astype("float32"), verbose=0)
     after = ops.convert_to_numpy(before + block.mix_tokens(block.norm1(before)))
     squares = [np.mean(x**2, axis=(0, 2)) for x in (before, after)]  # (tokens,)
     if np.min(squares) < NEGLIGIBLE * block.norm1.epsilon:
-        return
+        return None, None
     size = np.sqrt(squares[1])
-    gains = np.ones((1, len(size), 1), "float32")
-    gains[0, : len(tokens), 0] = np.maximum(1, size[len(tokens) :].mean() / size[: len(tokens)])
-    if gains.max() < 2:
-        return
-    for place, layer in enumerate(tokens):
-        layer.token.assign(layer.token * gains[0, place, 0])
+    gains = np.ones(len(size), "float32")
+    gains[: len(tokens)] = np.maximum(1, size[len(tokens) :].mean() / size[: len(tokens)])
+    return (None, None) if gains.max() < 2 else (block, gains)
+
+
+def _clone(block, gains, layer):
+    clone = type(layer).from_config(layer.get_config())
+    return EnlargedTokensBlock(clone, gains, name=layer.name) if layer is block else clone
+
+
+def _enlarge_tokens(model, gains):
+    for place, layer in enumerate(class_tokens(model)):
+        layer.token.assign(layer.token * gains[place])
     for layer in model.layers:
         if isinstance(layer, PositionEmbedding):
-            layer.embedding.assign(layer.embedding * gains)
-    block.call = functools.partial(_call_enlarged, block, gains)
+            layer.embedding.assign(layer.embedding * gains[:, None])
 
 
-def _call_enlarged(block, gains, inputs, mask=None, training=None):
-    """What the block computes, of inputs whose tokens are `gains` times as large."""
-    x = inputs + block.mix_tokens(block.norm1(inputs)) * gains
-    return x * (1 / gains) + block.mix_channels(block.norm2(x))
-
-
-def attend(scores):
-    """The double normalization of `ExternalAttention`, in a form that divides by nothing.
-
-    A softmax over tokens divided by its sum over slots is the softmax over slots of its logarithm.
-    Not the layer's own, since in float its operators are slower.
-    """
-    return ops.softmax(ops.log_softmax(scores, axis=1), axis=-1)
-
-
-def normalize(norm, inputs):
-    """What a `LayerNormalization` of the last axis computes, in a form that integers hold.
-
-    A matrix product sums the squares in 32 bits, without a tensor of squares. The mean is taken
-    off at the end, from values of fine resolution: where outliers make the grid of the inputs
-    coarse, all channels of the centred ones would round in the same direction.
-    """
-    mean = ops.mean(inputs, axis=-1, keepdims=True)
-    centred = ops.expand_dims(inputs - mean, -2)  # (b, n, c) -> (b, n, 1, c)
-    squares = ops.matmul(centred, ops.swapaxes(centred, -1, -2))[..., 0]  # (b, n, 1)
-    scale = ops.rsqrt(squares / inputs.shape[-1] + norm.epsilon) * norm.gamma
-    return inputs * scale + (norm.beta - mean * scale)
+def _check_norm(norm):
+    if norm.gamma is None or norm.beta is None or norm.axis not in (-1, [-1]):
+        raise ValueError(
+            f"{norm.path}: int8 export requires layer norms over the last axis, with scale and "
+            "shift."
+        )

@@ -7,7 +7,12 @@ from random_models import random_model
 
 from keras_gmlp import inference
 from keras_gmlp.export import quantization
-from keras_gmlp.export.quantization import attend, normalize, prepare_for_int8
+from keras_gmlp.export.quantization import (
+    EnlargedTokensBlock,
+    IntegerExternalAttention,
+    IntegerLayerNormalization,
+    prepare_for_int8,
+)
 from keras_gmlp.export.tflite import convert
 from keras_gmlp.layers import ExternalAttention
 
@@ -19,14 +24,14 @@ CALIBRATION = np.random.default_rng(0).integers(0, 256, (50, 16, 16, 3), "uint8"
 
 def test_norm_is_the_norm():
     rng = np.random.default_rng(0)
-    norm = keras.layers.LayerNormalization(epsilon=1e-5)
+    norm = IntegerLayerNormalization(epsilon=1e-5)
     norm.build((None, 3, 8))
     norm.set_weights([rng.normal(size=8), rng.normal(size=8)])
     inputs = rng.normal(3, 2, (2, 3, 8)).astype("float32")
     centred = inputs - inputs.mean(-1, keepdims=True)
     expected = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
     expected = expected * norm.gamma.numpy() + norm.beta.numpy()
-    np.testing.assert_allclose(normalize(norm, inputs), expected, atol=1e-5)
+    np.testing.assert_allclose(norm(inputs), expected, atol=1e-5)
 
 
 def test_norm_in_integers_holds_small_channels_beside_an_outlier(tmp_path):
@@ -58,7 +63,8 @@ def test_norm_that_has_no_such_form():
 def test_attention_is_external_attention():
     scores = np.random.default_rng(0).normal(0, 4, (2, 5, 3, 7)).astype("float32")
     expected = ExternalAttention(3, slots=7).attend(scores)
-    np.testing.assert_allclose(attend(scores), expected, rtol=1e-4, atol=1e-6)
+    found = IntegerExternalAttention(3, slots=7).attend(scores)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_attention_in_integers_divides_by_no_sum_that_rounds_to_nothing(tmp_path):
@@ -99,6 +105,7 @@ def with_small_tokens(family):
 def test_enlarged_class_tokens_change_nothing(family):
     model = with_small_tokens(family)
     copy = prepare_for_int8(model, CALIBRATION)
+    assert isinstance(copy.get_layer("block_0"), EnlargedTokensBlock)
     before, after = (m.get_layer("class_token").token.numpy() for m in (model, copy))
     gains = after / before
     assert gains.min() > 2
@@ -110,7 +117,7 @@ def test_enlarged_class_tokens_change_nothing(family):
 def test_class_tokens_that_are_large_enough_stay():
     model = random_model("vit")
     copy = prepare_for_int8(model, CALIBRATION)
-    assert "call" not in vars(copy.get_layer("block_0"))
+    assert not isinstance(copy.get_layer("block_0"), EnlargedTokensBlock)
     token = model.get_layer("class_token").token.numpy()
     np.testing.assert_array_equal(copy.get_layer("class_token").token.numpy(), token)
 
@@ -120,7 +127,8 @@ def test_class_tokens_as_small_as_epsilon_stay():
     for name in ("class_token", "position"):
         weights = model.get_layer(name).get_weights()
         model.get_layer(name).set_weights([w / 1000 for w in weights])
-    assert "call" not in vars(prepare_for_int8(model, CALIBRATION).get_layer("block_0"))
+    copy = prepare_for_int8(model, CALIBRATION)
+    assert not isinstance(copy.get_layer("block_0"), EnlargedTokensBlock)
 
 
 def test_small_class_token_in_integers(tmp_path, monkeypatch):
@@ -133,5 +141,40 @@ def test_small_class_token_in_integers(tmp_path, monkeypatch):
         return np.sqrt(np.mean((found - expected) ** 2))
 
     enlarged = error()
-    monkeypatch.setattr(quantization, "enlarge_class_tokens", lambda *_: None)
+    monkeypatch.setattr(quantization, "measure_gains", lambda *_: (None, None))
     assert enlarged < error() / 1.5
+
+
+@keras.saving.register_keras_serializable("tests")
+class ForeignBlock(keras.layers.Layer):
+    """A block of another package: its norms have no names, one is in a list, one built late."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.first = keras.layers.LayerNormalization()
+        self.more = [keras.layers.LayerNormalization()]
+        self.dense = keras.layers.Dense(12)
+
+    def build(self, input_shape):
+        self.late = keras.layers.LayerNormalization()
+        for layer in (self.first, *self.more, self.dense, self.late):
+            layer.build(input_shape)
+
+    def call(self, inputs):
+        return self.late(self.dense(self.more[0](inputs)) + self.first(inputs))
+
+
+def test_norms_inside_a_foreign_block_take_their_integer_form():
+    image = keras.Input((16, 16, 3))
+    tokens = keras.layers.Reshape((64, 12))(keras.layers.Rescaling(1 / 128, -1)(image))
+    model = keras.Model(image, keras.layers.Flatten()(ForeignBlock(name="block")(tokens)))
+    rng = np.random.default_rng(0)
+    model.set_weights([rng.normal(size=w.shape) for w in model.get_weights()])
+    copy = prepare_for_int8(model, CALIBRATION)
+    block = copy.get_layer("block")
+    assert type(block) is ForeignBlock
+    for norm in (block.first, block.more[0], block.late):
+        assert type(norm) is IntegerLayerNormalization
+    assert type(model.get_layer("block").first) is keras.layers.LayerNormalization
+    expected = model.predict(CALIBRATION, verbose=0)
+    np.testing.assert_allclose(copy.predict(CALIBRATION, verbose=0), expected, atol=1e-4)
