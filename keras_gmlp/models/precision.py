@@ -6,16 +6,33 @@ from keras_gmlp.losses import Accuracy, CrossEntropy
 
 
 def in_float32(model):
-    """The same model with every layer in float32, compiled for evaluation.
+    """Copies a model with every layer in float32, compiled for evaluation.
 
-    bfloat16 graphs do not convert to TFLite, and a saved model should load anywhere. Plain SGD
-    keeps no state, which would triple the file; to train further, compile with another optimizer.
+    bfloat16 graphs do not convert to TFLite, and a saved model should load anywhere. The copy is
+    compiled with plain SGD, which keeps no state: the state of Adam would triple the file. To train
+    further, compile it with another optimizer.
+
+    Args:
+        model: a `keras.Model` from images to logits in any precision, frozen or not. Its sub-layers
+            take their dtype policy from the layer that holds them.
+
+    Returns:
+        A new `keras.Model` with the same weights, all of them trainable.
+
+    Example:
+        >>> import keras_gmlp
+        >>> mixed = keras_gmlp.build("gmlp_n4_32", depth=1, dtype="mixed_bfloat16")
+        >>> in_float32(mixed).get_layer("block_0").compute_dtype
+        'float32'
     """
-    config = model.to_json()
-    for policy in ("mixed_bfloat16", "mixed_float16"):
-        config = config.replace(f'"{policy}"', '"float32"')
-    clone = keras.models.model_from_json(config)
+    clone = keras.models.clone_model(model, clone_function=_clone_in_float32)
     clone.set_weights(model.get_weights())
-    clone.trainable = True  # whatever was frozen
     clone.compile("sgd", loss=CrossEntropy(), metrics=[Accuracy()])
     return clone
+
+
+def _clone_in_float32(layer):
+    config = layer.get_config()
+    if isinstance(layer, keras.Layer):  # not an operation such as a slice
+        config |= {"dtype": "float32", "trainable": True}
+    return type(layer).from_config(config)

@@ -1,0 +1,40 @@
+"""Models in another precision."""
+
+import keras
+import numpy as np
+import pytest
+from check_layer import to_numpy
+from random_models import MODELS, random_model
+
+from keras_gmlp.models.precision import in_float32
+
+
+@pytest.mark.parametrize("family", MODELS)
+@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
+def test_float32_copy_is_the_model_built_in_float32(family, precision):
+    mixed = random_model(family, dtype=precision)
+    for layer in mixed.layers[:3]:  # as --freeze leaves them
+        layer.trainable = False
+    plain = in_float32(mixed)
+    reference = random_model(family)
+    reference.set_weights(mixed.get_weights())
+    images = np.random.default_rng(1).integers(0, 256, (4, 16, 16, 3)).astype("float32")
+    expected = to_numpy(reference(images))
+    np.testing.assert_array_equal(to_numpy(plain(images)), expected)
+    assert np.abs(to_numpy(mixed(images)) - expected).max() > 1e-4  # the model was not in float32
+    assert all(layer.trainable for layer in plain.layers)
+    assert len(plain.trainable_weights) == len(reference.trainable_weights)
+
+
+def test_layers_pinned_to_float32_stay():
+    image = keras.Input((4, 4, 3))
+    pinned = keras.layers.Dense(2, dtype="float32", name="pinned")
+    mixed = keras.layers.Flatten(dtype="mixed_bfloat16")(image)
+    plain = in_float32(keras.Model(image, pinned(mixed)))
+    assert {layer.compute_dtype for layer in plain.layers} == {"float32"}
+
+
+def test_float32_copy_is_compiled_for_evaluation():
+    plain = in_float32(random_model("gmlp", dtype="mixed_bfloat16"))
+    images = np.zeros((2, 16, 16, 3))
+    assert plain.evaluate(images, np.zeros(2), verbose=0)[0] > 0
