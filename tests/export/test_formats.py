@@ -10,7 +10,9 @@ from random_models import MODELS, random_model
 from keras_gmlp import inference
 from keras_gmlp.export.formats import FORMATS, NEEDS, export, missing_requirement
 from keras_gmlp.export.verify import check_export
+from keras_gmlp.losses import CrossEntropy
 from keras_gmlp.models.precision import in_float32
+from keras_gmlp.training.optimizers import MatrixMuon
 
 # Largest logit difference; the logits' own spread is about 3.
 TOLERANCE = {
@@ -37,7 +39,8 @@ ON_TORCH = keras.backend.backend() == "torch"
 def exported(request, tmp_path_factory):
     model = random_model(request.param)
     formats = list(FORMATS)
-    if request.param in HANDED_OVER:  # with an optimizer's state, which is to stay behind
+    if request.param in HANDED_OVER:  # with an optimizer of this package and its state
+        model.compile(MatrixMuon(1e-6), CrossEntropy())
         model.fit(np.zeros((2, 16, 16, 3), "uint8"), np.zeros(2, "int32"), verbose=0)
     else:
         formats.remove("onnx")
@@ -124,8 +127,10 @@ def test_mixed_precision_is_refused_with_the_way_out(tmp_path, images):
 FROM_JAX = """
 import sys, keras, keras_gmlp, numpy as np
 from keras_gmlp.export import export
+from keras_gmlp.training.optimizers import MatrixMuon
 model = keras_gmlp.load_model(sys.argv[1] + "/model.keras")
 assert keras.backend.backend() == "jax"
+model.compile(MatrixMuon(1e-3), "mse")
 export(model, sys.argv[1], labels=list("abcde"), calibration=np.load(sys.argv[1] + "/images.npy"))
 """
 
