@@ -81,22 +81,24 @@ def convert(options):
         path = path if path.suffix == ".keras" else path / "model.keras"
         if path.exists() or path.with_name("recipe.json").exists():
             raise ValueError(f"{path.parent}: holds a model already; give another --out.")
-    found = pretrained.load(options.source, options.preset)
+    source = pretrained.load(options.source, options.preset)
     weights = "all weights kept"
     if options.image_size:
-        shape = (options.image_size, options.image_size, found.model.input_shape[-1])
-        model, transfer = found.adapt(input_shape=shape)
-        found, weights = dataclasses.replace(found, model=model), str(transfer)
+        shape = (options.image_size, options.image_size, source.model.input_shape[-1])
+        model, report = source.adapt(input_shape=shape)
+        arguments = source.build_arguments(input_shape=shape)
+        source = dataclasses.replace(source, model=model, arguments=arguments)
+        weights = str(report)
     if path.suffix == ".safetensors":
-        found.save_published(path)
+        source.save_published(path)
     else:
-        found.save(path)
+        source.save(path)
     return {
         "path": str(path),
-        "preset": found.preset,
-        "parameters": found.model.count_params(),
-        "image_shape": list(found.model.input_shape[1:]),
-        "classes": found.model.output_shape[-1],
+        "preset": source.preset,
+        "parameters": source.model.count_params(),
+        "image_shape": list(source.model.input_shape[1:]),
+        "classes": source.model.output_shape[-1],
         "weights": weights,
     }
 

@@ -1,4 +1,4 @@
-"""Models that begin with weights: published ones, or those of a model of ours."""
+"""Builds models from presets, with fresh weights, published ones, or those of a trained model."""
 
 import dataclasses
 import math
@@ -26,8 +26,8 @@ from keras_gmlp.weights.files import HUB, SUFFIXES, is_published, read_checkpoin
 from keras_gmlp.weights.names import ARCHITECTURES
 from keras_gmlp.weights.resizing import transfer
 
-# The part of a picture that published weights were tested on, where no config.json says it.
-CROP = {"ViT": 0.9}  # by the family; of the others:
+# The part of an image that published weights were tested on, for files without config.json.
+CROP = {"ViT": 0.9}  # by family
 
 OTHER_CROP = 0.875
 
@@ -36,15 +36,17 @@ _FIRST = "stem.proj.weight"  # timm's name of the first convolution in the model
 
 @dataclasses.dataclass(frozen=True)
 class Pretrained:
-    """Weights in a model of their own size, and what belongs to them.
+    """A model with trained weights, and the metadata that belongs to them.
 
     Attributes:
         model: the `keras.Model`.
         preset: its name in `PRESETS`.
-        labels: class names in the order of the logits, or `None` where the source has none.
-        preparation: how pictures are cut to size, arguments of `images.read_image`.
-        origin: where the weights came from.
-        headless: whether the source has no head, so that the model's is fresh.
+        labels: class names in the order of the logits, or `None` if the source has none.
+        preparation: how images are cut to size, arguments of `data.read_image.read_image`.
+        origin: where the weights come from.
+        headless: whether the source has no head, so that the head of the model is untrained.
+        arguments: keyword arguments with which `build(preset, **arguments)` rebuilds the model.
+            `None` reads them from the structure of the model.
     """
 
     model: keras.Model
@@ -53,25 +55,21 @@ class Pretrained:
     preparation: dict
     origin: str
     headless: bool = False
+    arguments: dict | None = None
 
-    def adapt(self, labels=None, **overrides):
-        """Builds the preset anew for another image or other classes, and moves the weights there.
-
-        Weights over tokens are resized on the tokens' grid; see `resizing.transfer`.
+    def build_arguments(self, labels=None, **overrides):
+        """Returns the arguments of `build` for another image size or other classes.
 
         Args:
-            labels: class names to tell apart. Unless they are known to be those of the weights,
-                the head starts afresh.
+            labels: new class names. Defaults to the present classes.
             **overrides: arguments of the model, for example `input_shape=(160, 160, 3)`.
 
-        Returns:
-            `(model, transfer)`: a compiled `keras.Model`, and a `Transfer` that tells what became
-            of each weight.
-
         Raises:
-            ValueError: the weights do not fit the preset with these arguments. One line.
+            ValueError: If `patch_size` changes without the `patch_window` that these weights
+                require, or the images have another number of channels.
         """
-        arguments = {**_arguments(self.model), **overrides}
+        own = read_arguments(self.model) if self.arguments is None else self.arguments
+        arguments = {**own, **overrides}
         if labels is not None:
             arguments["classes"] = len(labels)
         if "patch_size" in overrides and "patch_window" in arguments.keys() - overrides.keys():
@@ -82,22 +80,46 @@ class Pretrained:
         shape = tuple(arguments["input_shape"])
         if shape[-1:] != self.model.input_shape[-1:]:
             raise ValueError(
-                f"{self.origin}: takes images of {self.model.input_shape[-1]} channels; images of "
-                f"shape {shape} were asked for."
+                f"{self.origin}: takes images of {self.model.input_shape[-1]} channels; received "
+                f"input_shape={shape}."
             )
-        model = build(self.preset, **arguments)
-        known = labels is None or tuple(labels) == self.labels
-        try:
-            moved = transfer(self.model, model, head=known and not self.headless)
-        except ValueError as error:
-            raise ValueError(f"{self.origin}: {error}") from None
-        return model, moved
+        return {**arguments, "input_shape": shape}
 
-    def classifier(self):
-        """Returns an `inference.Classifier` of these weights.
+    def adapt(self, labels=None, **overrides):
+        """Rebuilds the preset for another image size or other classes, and copies the weights.
+
+        Weights over tokens are resized on the grid of the tokens; see `weights.transfer`.
+
+        Args:
+            labels: new class names. The head keeps its weights only if these are the names that
+                the weights were trained on.
+            **overrides: arguments of the model, for example `input_shape=(160, 160, 3)`.
+
+        Returns:
+            `(model, report)`: a compiled `keras.Model`, and the `TransferReport` of its weights.
 
         Raises:
-            ValueError: the source has no head.
+            ValueError: If the weights do not fit the preset with these arguments. One line.
+
+        Example:
+            >>> source = load("saved_models/gmlp_n4_32-cifar10")
+            >>> model, report = source.adapt(labels=("cat", "dog"))
+            >>> report.fresh
+            ('head/kernel', 'head/bias')
+        """
+        model = build(self.preset, **self.build_arguments(labels, **overrides))
+        known = labels is None or tuple(labels) == self.labels
+        try:
+            report = transfer(self.model, model, head=known and not self.headless)
+        except ValueError as error:
+            raise ValueError(f"{self.origin}: {error}") from None
+        return model, report
+
+    def classifier(self):
+        """Returns an `inference.Classifier` with these weights.
+
+        Raises:
+            ValueError: If the source has no head.
         """
         if self.headless:
             raise ValueError(
@@ -108,56 +130,62 @@ class Pretrained:
         return inference.from_keras(self.model, Path(self.origin), card)
 
     def save(self, path):
-        """Writes a `.keras` file that carries the class names and the preparation.
+        """Writes a `.keras` file whose card holds the metadata: labels, preset, arguments.
+
+        Args:
+            path: of the file.
 
         Raises:
-            ValueError: the source has no head.
+            ValueError: If the source has no head.
         """
         self._refuse_headless()
         model = in_float32(self.model)
+        facts = {"preset": self.preset, "arguments": self.build_arguments(), **self.preparation}
         with atomic_write(path) as temporary:
             model.save(temporary)
-            facts = {"preset": self.preset, **self.preparation}
             write_card(temporary, model, self.labels, facts)
 
     def save_published(self, path):
-        """Writes a `.safetensors` file under timm's names and a config.json beside it.
+        """Writes a `.safetensors` file under timm's names, and config.json next to it.
 
-        `timm.create_model("local-dir:FOLDER", pretrained=True)` reads both where the file is named
-        model.safetensors and timm knows the architecture; `load` reads both always.
+        `timm.create_model("local-dir:FOLDER", pretrained=True)` reads both if the file is named
+        model.safetensors and timm has the architecture. `load` always reads both.
+
+        Args:
+            path: of the `.safetensors` file.
 
         Raises:
-            ValueError: a model of a kind that nobody publishes, one that is not the preset as it
-                stands, so that nobody could load it, or one without a head.
+            ValueError: If no table of published names covers the model, if the model differs from
+                its preset, which a published file cannot express, or if it has no head.
         """
         self._refuse_headless()
         height, width, channels = self.model.input_shape[1:]
-        ours = _arguments(self.model)
-        if "patch_window" in ours:
+        actual = read_arguments(self.model)
+        if "patch_window" in actual:
             raise ValueError(f"{self.origin}: published models have no patch_window.")
-        sizes = {"input_shape": ours["input_shape"], "classes": ours["classes"]}
+        sizes = {"input_shape": actual["input_shape"], "classes": actual["classes"]}
         if _shapes(build(self.preset, **sizes)) != _shapes(self.model):
             raise ValueError(
-                f"{self.origin}: is not {self.preset} as it stands in the presets but of other "
-                "sizes, which a published file could not tell."
+                f"{self.origin}: differs from preset {self.preset} in its sizes; a published file "
+                "holds only models of the preset's sizes."
             )
         arrays = to_arrays(self.model)
-        described = {
+        settings = {
             "input_size": [channels, height, width],
             "interpolation": self.preparation.get("interpolation", "bicubic"),
             "crop_pct": self.preparation.get("crop", 1.0),
-            "mean": ours["mean"],
-            "std": ours["std"],
-            "num_classes": ours["classes"],
+            "mean": actual["mean"],
+            "std": actual["std"],
+            "num_classes": actual["classes"],
             "fixed_input_size": True,
             "first_conv": "stem.proj" if _FIRST in arrays else "patch_embed.proj",
             "classifier": ["head", "head_dist"] if "head_dist.bias" in arrays else "head",
         }
-        theirs = {preset: name for name, preset in ARCHITECTURES.items()}
+        timm_names = {preset: name for name, preset in ARCHITECTURES.items()}
         config = {
-            "architecture": theirs.get(self.preset, self.preset),
-            "num_classes": ours["classes"],
-            "pretrained_cfg": described,
+            "architecture": timm_names.get(self.preset, self.preset),
+            "num_classes": actual["classes"],
+            "pretrained_cfg": settings,
         }
         config |= {"label_names": list(self.labels)} if self.labels else {}
         write_checkpoint(path, arrays, config)
@@ -170,90 +198,119 @@ class Pretrained:
 
 
 def load(source, preset=None):
-    """Loads weights with all that belongs to them.
+    """Loads a trained model with its metadata.
 
     Args:
         source: a name on the Hugging Face hub, `"hf-hub:timm/gmlp_s16_224.ra3_in1k"`; a file of
-            published weights (see `checkpoints.read_checkpoint`); a `.keras` file of ours or the
-            folder of a run.
-        preset: a key of `PRESETS`. Defaults to what the source says of itself; a bare file
-            of weights says nothing.
+            published weights (see `weights.files.read_checkpoint`); a `.keras` file of this
+            package or the folder of a run.
+        preset: a key of `PRESETS`. Defaults to the name in the source. A file of weights without
+            config.json requires it.
 
     Returns:
         A `Pretrained`.
 
     Raises:
-        ValueError: no such source, a damaged one, or weights of another architecture or size. One
-            line.
+        ValueError: If the source does not exist, is damaged, or holds weights of another
+            architecture or size. One line.
+
+    Example:
+        >>> source = load("saved_models/gmlp_n4_32-cifar10")
+        >>> source.preset, source.labels[3]
+        ('gmlp_n4_32', 'cat')
     """
-    return _published(source, preset) if is_published(source) else _ours(source, preset)
+    return _load_published(source, preset) if is_published(source) else _load_own(source, preset)
 
 
 def imagenet_labels():
-    """The names of ImageNet's 1000 classes in their usual order, from WordNet."""
+    """Returns the 1000 class names of ImageNet in their usual order, from WordNet."""
     return tuple(Path(__file__).with_name("imagenet_classes.txt").read_text().splitlines())
 
 
-def _published(source, preset):
+def _load_published(source, preset):
     checkpoint = read_checkpoint(source)
     config = checkpoint.config
     stated = ARCHITECTURES.get(config.architecture, config.architecture)
     preset = preset or stated
     if preset is None:
         raise ValueError(
-            f"{source}: no config.json of timm's says what these weights are of; name the preset, "
+            f"{source}: without timm's config.json the architecture is unknown; name the preset, "
             "for example gmlp_s16_224."
         )
     if stated in PRESETS and stated != preset:
         raise ValueError(
-            f"{source}: config.json says that these weights are of {stated}, not {preset}. Name "
-            "that preset, or move the file away from a config.json that is not its own."
+            f"{source}: config.json describes {stated}; received preset {preset}. Name "
+            f"{stated}, or move the file away from a config.json that does not describe it."
         )
-    family, own = _lookup(preset, source)
+    family, defaults = _lookup(preset, source)
     arguments = {"mean": config.mean, "std": config.std, "input_shape": config.image_shape}
     arguments = {name: value for name, value in arguments.items() if value is not None}
-    classes = _head_size(checkpoint.arrays) or own["classes"]
-    model = build(preset, classes=classes, **arguments)
+    arguments["classes"] = _head_size(checkpoint.arrays) or defaults["classes"]
+    model = build(preset, **arguments)
     if config.image_shape is None:
-        shape = _own_shape(model, checkpoint.arrays)
-        if shape != model.input_shape[1:]:
-            model = build(preset, classes=classes, **{**arguments, "input_shape": shape})
-    by_token = any(layer.name == "class_token" for layer in model.layers)
-    if config.pool is not None and (config.pool == "token") != by_token:
-        raise ValueError(
-            f"{source}: config.json says that the head reads {config.pool!r}; that of {preset} "
-            f"reads {'the class token' if by_token else 'the mean over tokens'}."
-        )
+        arguments["input_shape"] = read_image_shape(model, checkpoint.arrays)
+        if arguments["input_shape"] != model.input_shape[1:]:
+            model = build(preset, **arguments)
+    _check_pooling(model, preset, config.pool, source)
     has_head = load_arrays(model, checkpoint.arrays, source, headless=True)
     labels = config.labels
-    if labels is None or len(labels) != classes:
-        labels = imagenet_labels() if classes == 1000 else None
+    if labels is None or len(labels) != arguments["classes"]:
+        labels = imagenet_labels() if arguments["classes"] == 1000 else None
     crop = config.crop or CROP.get(family.__name__, OTHER_CROP)
     preparation = {"crop": crop, "interpolation": config.interpolation or "bicubic"}
-    labels = labels if has_head else None
-    return Pretrained(model, preset, labels, preparation, str(source), headless=not has_head)
+    return Pretrained(
+        model,
+        preset,
+        labels if has_head else None,
+        preparation,
+        str(source),
+        headless=not has_head,
+        arguments=arguments,
+    )
 
 
-def _own_shape(model, arrays):
-    """The shape of the square images that published weights are of, by their number of tokens."""
+def _check_pooling(model, preset, pool, source):
+    by_token = bool(class_tokens(model))
+    if pool is not None and (pool == "token") != by_token:
+        raise ValueError(
+            f"{source}: config.json says that the head reads {pool!r}; the head of {preset} "
+            f"reads {'the class token' if by_token else 'the mean over tokens'}."
+        )
+
+
+def read_image_shape(model, arrays):
+    """Reads the shape of the square images of published weights from their number of tokens.
+
+    Args:
+        model: the preset's model at its own image size.
+        arrays: the published arrays by name.
+
+    Returns:
+        `(height, width, channels)`; that of the model if no array has an axis over tokens.
+    """
     height, width, channels = model.input_shape[1:]
     leading = len(class_tokens(model))
-    at_tokens = {  # one number, or one vector, for each token: by path, its axis
-        path: next(i for i, kind in enumerate(axes) if kind)
-        for path, axes in token_axes(model).items()
-        if axes in (("writes",), (None, "holds", None))
-    }
+    axes = _token_axes(model)
     for link in every_link(model):
-        if link.ours[0] not in at_tokens or not set(link.theirs) <= set(arrays):
+        if link.ours[0] not in axes or not set(link.theirs) <= set(arrays):
             continue
         try:
-            found = link.forward([arrays[name] for name in link.theirs], None)[0]
-            side = math.isqrt(found.shape[at_tokens[link.ours[0]]] - leading)
-        except (ValueError, IndexError):  # of another number of axes, which is refused later
+            array = link.forward([arrays[name] for name in link.theirs], None)[0]
+            side = math.isqrt(array.shape[axes[link.ours[0]]] - leading)
+        except (ValueError, IndexError):  # another number of axes: load_arrays reports it
             continue
         patch = height // token_grid(model)[0]
         return (side * patch, side * patch, channels)
     return (height, width, channels)
+
+
+def _token_axes(model):
+    """The weights with one number or one vector per token, by path, and the axis of the tokens."""
+    return {
+        path: next(i for i, kind in enumerate(axes) if kind)
+        for path, axes in token_axes(model).items()
+        if axes in (("writes",), (None, "holds", None))
+    }
 
 
 def _shapes(model):
@@ -268,40 +325,55 @@ def _lookup(preset, source):
 
 
 def _head_size(arrays):
-    """The number of classes, by the bias of the head; `None` without one."""
+    """The number of classes, from the bias of the head; `None` without a head."""
     return next((len(arrays[name]) for name in ("head.bias", "head/bias") if name in arrays), None)
 
 
-def _ours(source, preset):
+def _load_own(source, preset):
     path = Path(source)
     if path.is_dir():
         path = model_path(path)
     if path.suffix != ".keras":
-        there = "" if path.exists() else "no such folder; "
+        missing = "" if path.exists() else "no such folder; "
         raise ValueError(
-            f"{source}: {there}expected {HUB}NAME, a file of weights ({', '.join(SUFFIXES)}), a "
+            f"{source}: {missing}expected {HUB}NAME, a file of weights ({', '.join(SUFFIXES)}), a "
             ".keras file or the folder of a run."
         )
-    found = inference.load(path)
-    stated = read_card(path).get("preset") or found.model.name
+    classifier, card = inference.load(path), read_card(path)
+    stated = card.get("preset") or classifier.model.name
     if preset is None and stated not in PRESETS:
         raise ValueError(
-            f"{source}: is of no preset ({stated!r}), and only those can be taken on: build the "
-            "model with keras_gmlp.build or apps/train.py, or name the preset that it is."
+            f"{source}: {stated!r} is not a preset, and only preset models can be loaded: build "
+            "the model with keras_gmlp.build or apps/train.py, or name its preset."
         )
     if preset is not None and stated in PRESETS and stated != preset:
-        raise ValueError(f"{source}: these weights are of {stated}, not {preset}.")
+        raise ValueError(f"{source}: these weights are of {stated}; received preset {preset}.")
     preset = preset or stated
     _lookup(preset, source)
-    labels = found.labels if found.named else None
-    return Pretrained(found.model, preset, labels, found.preparation, str(source))
+    return Pretrained(
+        classifier.model,
+        preset,
+        classifier.labels if classifier.named else None,
+        classifier.preparation,
+        str(source),
+        arguments=card.get("arguments"),
+    )
 
 
-def _arguments(model):
-    """What the model was built with of what a preset's user chooses."""
-    layer = model.get_layer("normalization")
-    std = 1 / (255 * np.asarray(layer.scale))
-    stem = find_stem(model)
+def read_arguments(model):
+    """Reads from the structure of a model what a user of a preset may override.
+
+    For files of version 0.1 and for plain `model.save`, whose card has no `"arguments"`.
+
+    Args:
+        model: a `keras.Model` that `build` returned or a file of it.
+
+    Returns:
+        A dict: `input_shape`, `classes`, `mean`, `std`, and for a model with a stem `patch_size`
+        and, if larger, `patch_window`.
+    """
+    normalization, stem = model.get_layer("normalization"), find_stem(model)
+    std = 1 / (255 * np.asarray(normalization.scale))
     patches = {} if stem is None else {"patch_size": stem.patch_size}
     if isinstance(stem, PatchEmbedding) and stem.patch_window > stem.patch_size:
         patches["patch_window"] = stem.patch_window
@@ -309,30 +381,34 @@ def _arguments(model):
         **patches,
         "input_shape": tuple(model.input_shape[1:]),
         "classes": model.output_shape[-1],
-        "mean": (-np.asarray(layer.offset) * std).tolist(),
+        "mean": (-np.asarray(normalization.offset) * std).tolist(),
         "std": std.tolist(),
     }
 
 
 def build(preset, weights=None, **overrides):
-    """Makes the model of a preset, with fresh weights or with given ones.
+    """Builds the model of a preset, with fresh weights or with trained ones.
 
     Args:
         preset: a key of `PRESETS`, for example `"gmlp_n4_32"`.
-        weights: to begin with, as `pretrained.load` takes them: a name on the Hugging Face hub
+        weights: a source that `weights.load` accepts: a name on the Hugging Face hub
             (`"hf-hub:timm/gmlp_s16_224.ra3_in1k"`), a file of published weights, a `.keras` file
-            or a run's folder. For another image size they are resized, for another number of
-            classes the head starts afresh.
-        **overrides: arguments of the model that take the place of the preset's, for example
+            or the folder of a run. They are resized to another image size; for another number of
+            classes the head is untrained. Defaults to fresh weights.
+        **overrides: arguments of the model that replace the preset's, for example
             `classes=5` or `input_shape=(64, 64, 3)`.
 
     Returns:
         A compiled `keras.Model` named after the preset.
 
     Raises:
-        ValueError: an unknown preset, an override out of its range, or weights that are not
-            there, damaged, or of another architecture.
-        TypeError: an override that the model does not take.
+        ValueError: If the preset is unknown, an override is out of its range, or the weights do
+            not exist, are damaged or belong to another architecture.
+        TypeError: If the model has no such argument.
+
+    Example:
+        >>> build("gmlp_n4_32", depth=2, classes=5).output_shape
+        (None, 5)
     """
     function, arguments = lookup(preset)
     if weights is not None:

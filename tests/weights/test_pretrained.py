@@ -13,6 +13,7 @@ from sklearn.datasets import load_sample_image
 
 import keras_gmlp
 from keras_gmlp import inference
+from keras_gmlp.card import read_card
 from keras_gmlp.data.read_image import read_image
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.weights import pretrained
@@ -64,6 +65,39 @@ def test_keras_file_carries_all_that_belongs_to_it(ours, tmp_path):
     assert same_logits(found.model, ours.model)
     assert (found.preset, found.labels) == ("mixer_n4_32", LABELS)
     assert inference.load(tmp_path / "moved.keras").preparation == PREPARATION
+
+
+def test_card_holds_the_arguments_that_rebuild_the_model(tmp_path):
+    arguments = {"depth": 2, "token_hidden_dim": 8, "input_shape": (16, 24, 3), "classes": 10}
+    model = keras_gmlp.build("mixer_n4_32", **arguments)
+    Pretrained(model, "mixer_n4_32", LABELS, {}, "here", arguments=arguments).save(
+        tmp_path / "model.keras"
+    )
+    card = read_card(tmp_path / "model.keras")
+    assert card["arguments"] == {**arguments, "input_shape": [16, 24, 3]}
+    rebuilt = keras_gmlp.build(card["preset"], **card["arguments"])
+    assert [w.path for w in rebuilt.weights] == [w.path for w in model.weights]
+    found = pretrained.load(tmp_path)
+    assert found.adapt()[1].fresh == found.adapt()[1].resized == ()
+    adapted, report = found.adapt(input_shape=(32, 32, 3))
+    assert adapted.get_layer("block_1").token_mlp.hidden_dim == 8  # not the preset's
+    assert report.resized
+
+
+def test_arguments_of_a_file_without_them_come_from_its_structure(ours, tmp_path):
+    sizes = {"input_shape": (48, 48, 3), "patch_window": 6, "classes": 4}
+    keras_gmlp.build("gmlp_n4_32", mean=[0.1, 0.2, 0.3], **sizes).save(tmp_path / "model.keras")
+    found = pretrained.load(tmp_path)
+    assert found.arguments is None
+    arguments = found.build_arguments()
+    np.testing.assert_allclose(arguments.pop("mean"), [0.1, 0.2, 0.3], atol=1e-6)
+    np.testing.assert_allclose(arguments.pop("std"), [0.5] * 3, atol=1e-6)
+    assert arguments == {"patch_size": 4, **sizes}
+    assert ours.build_arguments(("a", "b"), depth=3) == {
+        **ours.build_arguments(),
+        "classes": 2,
+        "depth": 3,
+    }
 
 
 def test_name_on_the_hub(published, monkeypatch):
@@ -146,7 +180,7 @@ def described(published, tmp_path, **config):
 @pytest.mark.parametrize(
     ("source", "preset", "message"),
     [
-        (bare, None, "no config.json of timm's says what these weights are of"),
+        (bare, None, "without timm's config.json the architecture is unknown; name the preset"),
         (bare, "mixer_s16_224", r"has no blocks\.6\."),
         (bare, "gmlp_n4_32", "has no blocks"),
         (bare, "mixer_n4_33", "Did you mean 'mixer_n4_32'"),
@@ -158,12 +192,12 @@ def described(published, tmp_path, **config):
         (
             lambda p, t: described(p, t, architecture="vit_tiny_patch16_224"),
             "mixer_n4_32",
-            "config.json says that these weights are of vit_ti16_224, not mixer_n4_32",
+            "config.json describes vit_ti16_224; received preset mixer_n4_32",
         ),
         (
             lambda p, t: described(p, t, architecture="mixer_n4_32", global_pool="token"),
             None,
-            "head reads 'token'; that of mixer_n4_32 reads the mean over tokens",
+            "head reads 'token'; the head of mixer_n4_32 reads the mean over tokens",
         ),
         (lambda p, t: t / "none.keras", None, "no such model file"),
         (lambda p, t: t / "model.onnx", None, "expected hf-hub:NAME"),
@@ -214,7 +248,7 @@ def test_bare_weights_tell_the_size_of_their_images(tmp_path, preset):
     model = keras_gmlp.build(preset, input_shape=(40, 40, 3), depth=1)
     path = tmp_path / "bare.safetensors"
     safetensors.save_file(to_arrays(model), path)
-    assert pretrained._own_shape(keras_gmlp.build(preset), to_arrays(model)) == (40, 40, 3)
+    assert pretrained.read_image_shape(keras_gmlp.build(preset), to_arrays(model)) == (40, 40, 3)
     with pytest.raises(ValueError, match=r"has no blocks\.1"):  # no deeper one for all that
         pretrained.load(path, preset)
     whole = keras_gmlp.build(preset, input_shape=(40, 40, 3))
@@ -224,17 +258,21 @@ def test_bare_weights_tell_the_size_of_their_images(tmp_path, preset):
 
 def test_what_a_published_file_could_not_tell_is_not_written(tmp_path):
     model = keras_gmlp.build("mixer_n4_32", patch_size=8)
-    with pytest.raises(ValueError, match="is not mixer_n4_32 as it stands"):
+    with pytest.raises(ValueError, match="differs from preset mixer_n4_32 in its sizes"):
         Pretrained(model, "mixer_n4_32", LABELS, {}, "here").save_published(tmp_path / "a.pth")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_weights_of_another_preset_of_ours_are_refused(tmp_path):
     keras_gmlp.build("gmlp_additive_n4_32", depth=1).save(tmp_path / "model.keras")
-    with pytest.raises(ValueError, match="are of gmlp_additive_n4_32, not gmlp_linear_n4_32"):
+    with pytest.raises(
+        ValueError, match="are of gmlp_additive_n4_32; received preset gmlp_linear_n4_32"
+    ):
         pretrained.load(tmp_path, "gmlp_linear_n4_32")
     keras_gmlp.gMLP(8, 1, 12, input_shape=(8, 8, 3), patch_size=4).save(tmp_path / "model.keras")
-    with pytest.raises(ValueError, match=r"is of no preset \('gmlp'\)"):
+    with pytest.raises(
+        ValueError, match=r"'gmlp' is not a preset, and only preset models can be loaded"
+    ):
         pretrained.load(tmp_path)
 
 
@@ -293,7 +331,9 @@ def test_preparation_without_a_config_is_timm_s(timm, name):
 
 
 def test_another_number_of_channels_is_refused(ours):
-    with pytest.raises(ValueError, match="takes images of 3 channels"):
+    with pytest.raises(
+        ValueError, match=r"takes images of 3 channels; received input_shape=\(32, 32, 1\)"
+    ):
         ours.adapt(input_shape=(32, 32, 1))
 
 
@@ -359,6 +399,7 @@ def test_convert_there_and_back(ours, published, tmp_path, capsys):
     assert convert([str(published), "--out", str(larger), "--image-size", "64"]) == 0
     assert "18 resized" in capsys.readouterr().out
     assert inference.load(larger).image_shape == (64, 64, 3)
+    assert read_card(larger)["arguments"]["input_shape"] == [64, 64, 3]
 
 
 @pytest.mark.parametrize(
