@@ -2,15 +2,13 @@
 """Trains many models under one recipe and compares them: a table and charts."""
 
 import argparse
-import dataclasses
 import json
-import os
 import shlex
 import sys
 from pathlib import Path
 
-import train
-from cli import add_backend, add_data_dir, guarded, import_tensorflow
+from cli import add_backend, add_data_dir, choose_backend, guarded, import_tensorflow
+from run_options import add_run_options, read_settings
 
 EPILOG = """\
 examples:
@@ -28,7 +26,8 @@ same command is given again; a run that fails is a row that says so.
 exit codes: 0 all runs complete, 1 some failed or are not done, 2 wrong usage, 130 stopped with
 Ctrl-C
 """
-TRAIN = Path(train.__file__)
+# Options of train.py that compare.py reads itself.
+OWN = "--model --data --recipe --epochs --seed --fraction --out --backend".split()
 
 
 def parse(arguments):
@@ -68,6 +67,7 @@ def parse(arguments):
     options.command = " ".join(["apps/compare.py", *map(shlex.quote, arguments)])
     options.out = Path(options.out or f"runs/compare-{Path(options.data).name}")
     options.runs = Path(options.runs or options.out / "runs")
+    choose_backend(options)
     return parser, options
 
 
@@ -77,129 +77,61 @@ def main(arguments=None):
 
 
 def compare(parser, options):
-    """Checks, trains, reports; the exit code."""
+    """Checks, trains and reports; returns the exit code."""
     import_tensorflow()
     try:
-        check(options)
+        sweep = make_sweep(options)
     except ValueError as error:
         parser.error(str(error))
-    from keras_gmlp.comparison.results import plan_runs
-    from keras_gmlp.comparison.sweep import Sweep
     from keras_gmlp.utils.files import directory_lock
 
-    runs = plan_runs(options.presets, options.seeds, options.fractions, options.runs)
-    refuse_other_settings(options, runs)
+    sweep.check_recorded()
     try:
         if options.no_train:
-            runs = [run for run in runs if run.begun or run.failed]
+            runs = [run for run in sweep.runs if run.begun or run.failed]
             if not runs:
                 raise ValueError(f"{options.runs} has none of these runs; leave out --no-train")
-        else:
-            with directory_lock(
-                options.runs
-            ):  # a second sweep would train the same runs over one another
-                if options.retry:
-                    for run in runs:
-                        run.forget_failure()
-                commands = {run: command_of(options, run) for run in runs}
-                Sweep(commands, options.epochs, options.jobs).work()
-        return report(options, runs)
+            return report(options, runs)
+        with directory_lock(options.runs):  # a second sweep would overwrite the same runs
+            if options.retry:
+                for run in sweep.runs:
+                    run.forget_failure()
+            sweep.work()
+        return report(options, sweep.runs)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("stopped; the same command goes on.") from None
+        raise KeyboardInterrupt("stopped; the same command resumes the sweep.") from None
 
 
-def check(options):
-    """Raises a ValueError for wrong usage, before anything is trained."""
+def make_sweep(options):
+    """Returns the `Sweep` that the options describe.
+
+    Raises:
+        ValueError: If an option is wrong.
+    """
+    from keras_gmlp.comparison import Sweep
     from keras_gmlp.models.presets import lookup
-    from keras_gmlp.training.recipes import RECIPES
 
     for preset in options.presets:
         lookup(preset)
-    if options.recipe not in RECIPES:
-        raise ValueError(f"Unknown recipe {options.recipe!r}. There are: {', '.join(RECIPES)}.")
-    if not all(0 < fraction <= 1 for fraction in options.fractions):
-        raise ValueError(f"--fractions must be in (0, 1]; received {options.fractions}")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if not 1 <= options.jobs <= cores:
-        raise ValueError(f"--jobs must be from 1 to the {cores} cores; received {options.jobs}")
-    own = ("--seed", "--epochs", "--model", "--out", "--fraction", "--data", "--recipe")
     for word in options.passed:
-        if word.split("=")[0] in own:
+        if word.split("=")[0] in OWN:
             raise ValueError(f"give what {word} says before --, as an argument of compare.py")
-    if options.epochs is not None and options.epochs < 1:
-        raise ValueError(f"--epochs must be at least 1; received {options.epochs}")
-    options.epochs = options.epochs or RECIPES[options.recipe].epochs
-    for name in ("presets", "seeds", "fractions"):
-        values = getattr(options, name)
-        setattr(options, name, list(dict.fromkeys(values)))  # each once
-    options.recipes = {seed: recipe_of(options, seed) for seed in options.seeds}
-
-
-def train_arguments(options, seed):
-    """What train.py is given for every run of a seed; its own arguments first, ours win."""
-    backend = ["--backend", options.backend] if options.backend else []
-    place = ["--data-dir", options.data_dir] if options.data_dir else []
-    return [
-        *options.passed,
-        *("--data", options.data, "--recipe", options.recipe, "--epochs", str(options.epochs)),
-        *("--seed", str(seed), *backend, *place),
-    ]
-
-
-def command_of(options, run):
-    """What trains a run; it ends when this process does."""
-    return [
-        *(sys.executable, str(TRAIN), *train_arguments(options, run.seed)),
-        *("--model", run.preset, "--fraction", str(run.fraction), "--out", str(run.directory)),
-        *("--json", "--no-export", "--stop-with-parent"),
-    ]
-
-
-def recipe_of(options, seed):
-    """The recipe that train.py makes of the arguments, and its options; it refuses wrong ones."""
-    try:
-        its_options = train.parse(train_arguments(options, seed))[1]
-        recipe = train.make_recipe(its_options)
-    except TypeError as error:
-        raise ValueError(error) from None
-    if (recipe.seed, recipe.epochs) != (seed, options.epochs):
+    settings = shared_settings(options)
+    recipe = settings.make_recipe()
+    if recipe.seed != options.seeds[0] or options.epochs not in (None, recipe.epochs):
         raise ValueError("give seeds and epochs as --seeds and --epochs, before --")
-    return recipe, its_options
+    combinations = {"seeds": options.seeds, "fractions": options.fractions}
+    return Sweep(options.presets, settings, options.runs, jobs=options.jobs, **combinations)
 
 
-def refuse_other_settings(options, runs):
-    """Raises a ValueError where a run was begun with other settings than those asked for."""
-    for run in runs:
-        differing = run.differences(settings_of(options, run)) if run.begun else []
-        if differing:
-            raise ValueError(
-                f"{run.directory} holds a run with other settings ({'; '.join(differing)}). Give "
-                "the same, or choose another --out."
-            )
-
-
-def settings_of(options, run):
-    """What a run's recipe.json will say."""
-    import keras
-
-    from keras_gmlp.data.datasets import canonical_name
-    from keras_gmlp.models.presets import lookup
-    from keras_gmlp.training.recipes import PATCH_OPTIONS
-
-    recipe, its_options = options.recipes[run.seed]
-    settings = json.loads(json.dumps(dataclasses.asdict(recipe)))
-    settings |= {
-        "preset": run.preset,
-        "data": canonical_name(options.data),
-        "fraction": run.fraction,
-    }
-    settings |= {name: getattr(its_options, name) for name in ("weights", *PATCH_OPTIONS)}
-    settings["backend"] = its_options.backend or keras.backend.backend()
-    if its_options.image_size:
-        settings["image_size"] = [its_options.image_size] * 2
-    elif not its_options.weights:
-        settings["image_size"] = list(lookup(run.preset)[1]["input_shape"][:2])
-    return settings
+def shared_settings(options):
+    """Returns the `RunSettings` that all runs share; what follows `--` is read as by train.py."""
+    parser = argparse.ArgumentParser(prog="compare.py PRESET ... --")
+    add_run_options(parser)
+    own = ["--data", options.data, "--recipe", options.recipe, "--seed", str(options.seeds[0])]
+    own += ["--epochs", str(options.epochs)] if options.epochs is not None else []
+    own += ["--data-dir", options.data_dir] if options.data_dir else []
+    return read_settings(parser.parse_args([*options.passed, *own]))
 
 
 def report(options, runs):

@@ -101,10 +101,10 @@ def measure_at(size, source, model, transfer, dataset, images):
 
     from keras_gmlp.layers import PatchEmbedding
     from keras_gmlp.models.structure import find_stem
-    from keras_gmlp.training import train
+    from keras_gmlp.training.tasks import ImageClassification
 
     def accuracy(model):
-        return train.evaluate(model, dataset, samples=images)[1]
+        return ImageClassification().evaluate(model, dataset, samples=images)["accuracy"]
 
     if tuple(dataset.labels) != source.labels:
         raise ValueError(f"{source.origin}: the model's classes are not those of {dataset.name}.")

@@ -9,8 +9,8 @@ import dataclasses
 import statistics
 from pathlib import Path
 
-from keras_gmlp.training.recipes import describe, differences
 from keras_gmlp.training.run_directory import has_progress
+from keras_gmlp.training.settings import describe, differences
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.files import atomic_write, read_json
 

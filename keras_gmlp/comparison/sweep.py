@@ -1,36 +1,83 @@
-"""Many runs, some at a time, each trained by a process of its own."""
+"""A sweep: presets x seeds x shares of the training set, each run trained by its own process."""
 
+import dataclasses
 import os
 import subprocess
+import sys
 import time
 
+import keras
+
+from keras_gmlp.comparison.results import plan_runs
+from keras_gmlp.data.datasets import canonical_name
+from keras_gmlp.models.presets import lookup
 from keras_gmlp.utils.errors import why_ended
 from keras_gmlp.utils.progress import StatusLine
 
 
 class Sweep:
-    """Trains what is neither complete nor failed, each run in a process of its own.
+    """Trains one model for each combination of preset, seed and share of the training set.
+
+    Each run is a folder of its own. Complete and failed runs are not trained again, so that a
+    sweep that was stopped resumes. Killing this process ends its runs.
 
     Args:
-        commands: of each `comparison.Run` the command that trains it, a list of arguments. It is
-            to end when its standard input does.
-        epochs: of each run.
-        jobs: runs at once; they share the cores.
+        presets: Keys of `keras_gmlp.PRESETS`.
+        settings: `RunSettings` that all runs share. Preset, seed, fraction and directory are
+            replaced in each run.
+        directory: Folder that holds the folders of the runs.
+        seeds: Seeds of weights, order and augmentation.
+        fractions: Shares of the training samples, in (0, 1].
+        jobs: Number of runs at the same time; they share the cores.
+
+    Raises:
+        ValueError: If the settings cannot work, or `jobs` exceeds the cores.
+
+    Example:
+        sweep = Sweep(["gmlp_n4_32", "vit_n4_32"], RunSettings(data="cifar10"), "runs/sweep")
+        sweep.work()
+        write_results(sweep.runs, "runs/results.csv")
     """
 
-    def __init__(self, commands, epochs, jobs=1):
-        self.commands = commands
-        self.epochs = epochs
+    def __init__(self, presets, settings, directory, *, seeds=(0,), fractions=(1.0,), jobs=1):
+        presets, seeds, fractions = (list(dict.fromkeys(v)) for v in (presets, seeds, fractions))
+        runs = plan_runs(presets, seeds, fractions, directory)
+        self.settings = {run: _settings_of(run, settings) for run in runs}
+        for each in self.settings.values():
+            each.check()
+        cores = _available_cores()
+        if not 1 <= jobs <= len(cores):
+            raise ValueError(f"jobs must be from 1 to the {len(cores)} cores; received {jobs}.")
+        self.epochs = settings.make_recipe().epochs
         self.jobs = jobs
-        self.waiting = [run for run in commands if not run.complete and not run.failed]
-        self.working = {}  # run: (process, cores)
-        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-        size = max(1, len(cores) // jobs)
+        size = len(cores) // jobs
         self.free = [cores[i * size : (i + 1) * size] for i in range(jobs)]
+        self.waiting, self.working = [], {}  # working: from each run to (process, cores)
         self.line = StatusLine()
 
+    @property
+    def runs(self):
+        """The runs, a list of `SweepRun`."""
+        return list(self.settings)
+
+    def check_recorded(self):
+        """Raises a `ValueError` if a run was started with other settings."""
+        for run, settings in self.settings.items():
+            differing = run.differences(recorded_settings(settings)) if run.begun else []
+            if differing:
+                raise ValueError(
+                    f"{run.directory} holds a run with other settings ({'; '.join(differing)}). "
+                    "Give the same settings, or choose another directory."
+                )
+
     def work(self):
-        """Returns when no run is left; a run that fails is marked so."""
+        """Trains all runs that are neither complete nor failed; marks those that fail.
+
+        Raises:
+            ValueError: If a run was started with other settings.
+        """
+        self.check_recorded()
+        self.waiting = [run for run in self.runs if not run.complete and not run.failed]
         self.began, self.done_before = time.monotonic(), self._done()
         try:
             while self.waiting or self.working:
@@ -48,18 +95,18 @@ class Sweep:
     def _start(self, run, cores):
         """Starts a run on some of the cores."""
         run.directory.mkdir(parents=True, exist_ok=True)
-        environment = dict(os.environ)
-        if self.jobs > 1:  # on a GPU; of its own JAX takes three quarters of it for one process
+        environment = {**os.environ, "KERAS_BACKEND": keras.backend.backend()}
+        if self.jobs > 1:  # on a GPU; by default JAX reserves three quarters of it for one process
             environment.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         everywhere = None
-        if cores and self.jobs > 1:
+        if self.jobs > 1 and hasattr(os, "sched_getaffinity"):
             environment["OMP_NUM_THREADS"] = str(len(cores))
             everywhere = os.sched_getaffinity(0)
             os.sched_setaffinity(0, cores)  # the child inherits it
         try:
             with open(run.directory / "log.txt", "w") as log:
                 process = subprocess.Popen(
-                    self.commands[run],
+                    train_command(self.settings[run]),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=log,
@@ -71,43 +118,77 @@ class Sweep:
         self.working[run] = (process, cores)
 
     def _collect(self):
-        """Takes in the runs that ended."""
+        """Records the runs that ended."""
         for run, (process, cores) in list(self.working.items()):
             if process.poll() is None:
                 continue
             process.stdin.close()
             del self.working[run]
             self.free.append(cores)
+            log = run.directory / "log.txt"
             if process.returncode == 0:
-                (run.directory / "log.txt").unlink(missing_ok=True)
+                log.unlink(missing_ok=True)
                 self.line.say(f"{run.name}: complete ({self._state()})")
                 continue
-            reason = why_ended(
-                process.returncode, (run.directory / "log.txt").read_text(errors="replace")
-            )
+            reason = why_ended(process.returncode, log.read_text(errors="replace"))
             run.fail(reason)
             self.line.say(f"{run.name}: failed ({reason})")
 
     def _done(self):
-        """Epochs done, weighted by the size of their training set."""
-        return sum(run.fraction * len(run.history()) for run in self.commands)
+        """Returns the epochs done, weighted by the size of their training set."""
+        return sum(run.fraction * len(run.history()) for run in self.runs)
 
     def _show(self):
-        """One line for the whole sweep."""
-        at_work = [f"{run.name} {len(run.history())}/{self.epochs}" for run in self.working]
-        self.line.show(f"{self._state()} | {', '.join(at_work)}")
+        """Shows the state of the whole sweep on one line."""
+        working = [f"{run.name} {len(run.history())}/{self.epochs}" for run in self.working]
+        self.line.show(f"{self._state()} | {', '.join(working)}")
 
     def _state(self):
-        """How many runs are done, and about how long the others will take."""
-        complete = sum(run.complete for run in self.commands)
-        failed = sum(run.failed for run in self.commands)
+        """Returns how many runs are done and about how long the others will take."""
+        complete = sum(run.complete for run in self.runs)
+        failed = sum(run.failed for run in self.runs)
         left = sum(
             run.fraction * (self.epochs - len(run.history()))
             for run in (*self.waiting, *self.working)
         )
         rate = (self._done() - self.done_before) / max(time.monotonic() - self.began, 0.1)
-        text = f"{complete}/{len(self.commands)} runs" + (f", {failed} failed" if failed else "")
+        text = f"{complete}/{len(self.runs)} runs" + (f", {failed} failed" if failed else "")
         return text + (f", left {_clock(left / rate)}" if rate > 0 and left else "")
+
+
+def train_command(settings):
+    """Returns the command that trains a run and ends when its standard input closes."""
+    return [sys.executable, "-m", "keras_gmlp.runs", settings.to_json()]
+
+
+def recorded_settings(settings):
+    """Returns what the `recipe.json` of a run with these settings will say, a dict.
+
+    `backend` and `image_size`, which that file records in other places, are included.
+    """
+    recorded = {**settings.make_recipe().settings(), **settings.record()}
+    recorded |= {"data": canonical_name(settings.data.name), "backend": keras.backend.backend()}
+    if settings.data.image_size:
+        recorded["image_size"] = [settings.data.image_size] * 2
+    elif not settings.model.weights:
+        recorded["image_size"] = list(lookup(settings.model.preset)[1]["input_shape"][:2])
+    return recorded
+
+
+def _settings_of(run, shared):
+    return dataclasses.replace(
+        shared,
+        model=dataclasses.replace(shared.model, preset=run.preset),
+        data=dataclasses.replace(shared.data, fraction=run.fraction),
+        changes={**shared.changes, "seed": run.seed},
+        directory=str(run.directory),
+    )
+
+
+def _available_cores():
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count()))
 
 
 def _clock(seconds):

@@ -8,5 +8,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "recipes": ["RECIPES", "Recipe"],
         "saving": ["load_model"],
+        "tasks": ["ImageClassification", "Task"],
     },
 )

@@ -1,5 +1,6 @@
-"""What makes a run survive: checkpoints, drops that resume, a stop when it diverges."""
+"""Callbacks: checkpoints, time per epoch, random numbers that resume, a stop at NaN."""
 
+import contextlib
 import math
 import shutil
 import time
@@ -12,18 +13,21 @@ from keras_gmlp.training.run_directory import CHECKPOINTS
 from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import atomic_write, remove_leftovers, require_space
 
-HEADER = 2048  # bytes that HDF5 adds to a variable, groups included, at most
+HEADER = 2048  # most bytes that HDF5 adds to a variable, groups included
 
 
 class DivergedError(RuntimeError):
-    """The loss is no number any more."""
+    """Raised when the loss becomes NaN or infinite."""
 
 
 class RunCheckpoint(keras.callbacks.Callback):
-    """Weights and optimizer after each epoch, in one file whose name holds the epochs done.
+    """Saves weights and optimizer after each epoch, in one file named by the epochs done.
 
-    Keras' BackupAndRestore writes weights and epoch to two files, so that a kill between them
-    trains an epoch twice; here a rename makes both appear at once.
+    Keras' `BackupAndRestore` writes weights and epoch to two files, so that a kill between them
+    trains an epoch twice. Here a rename makes both appear at once.
+
+    Args:
+        directory: Folder of the checkpoints; created if missing.
     """
 
     def __init__(self, directory):
@@ -31,7 +35,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         self.directory = Path(directory)
 
     def on_train_begin(self, logs=None):
-        self._require_space()  # not only after an epoch
+        self._require_space()  # fail before the first epoch, not after it
 
     def on_epoch_end(self, epoch, logs=None):
         older = self._files()
@@ -42,7 +46,7 @@ class RunCheckpoint(keras.callbacks.Callback):
             path.unlink(missing_ok=True)
 
     def restore(self, model):
-        """Loads the newest checkpoint, if there is one; returns the number of epochs done."""
+        """Loads the newest checkpoint, if any, and returns the number of epochs done."""
         remove_leftovers(self.directory, r"\d{6}\.weights\.h5")
         files = self._files()
         if not files:
@@ -50,21 +54,21 @@ class RunCheckpoint(keras.callbacks.Callback):
         model.optimizer.build(model.trainable_variables)
         try:
             model.load_weights(files[-1])
-        except Exception as error:  # h5py and Keras raise errors of every kind for a damaged file
+        except Exception as error:  # h5py and Keras raise many types for a damaged file
             if isinstance(error, MemoryError) or getattr(error, "errno", None):
-                raise  # the system's, which say themselves what to do
+                raise  # an error of the system; its message says what to do
             raise ValueError(
-                f"{files[-1]}: cannot be loaded ({first_line(error)}). If it is damaged, train the "
-                "run anew, over it, with --restart (restart=True)."
+                f"{files[-1]}: cannot be loaded ({first_line(error)}). If the file is damaged, "
+                "start the run again with --restart (restart=True)."
             ) from None
         return int(files[-1].name.split(".")[0])
 
     def remove(self):
-        """Deletes the checkpoints of a run that is complete."""
+        """Deletes the checkpoints."""
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _require_space(self):
-        """HDF5 that meets a full disk may end the whole process; it must not come to that."""
+        """Raises an `OSError` if the disk is too full; HDF5 itself may end the whole process."""
         variables = [*self.model.variables, *self.model.optimizer.variables]
         size = sum(4 * math.prod(v.shape) + HEADER for v in variables)
         require_space(self.directory, size)
@@ -74,21 +78,37 @@ class RunCheckpoint(keras.callbacks.Callback):
 
 
 class Clock(keras.callbacks.Callback):
-    """Adds the seconds of the epoch's training, without its test, to its row of the history."""
+    """Adds the seconds of an epoch's training, without its validation, to the epoch's logs.
+
+    Place it before callbacks that change weights for validation.
+    """
 
     def on_epoch_begin(self, epoch, logs=None):
         self.began = time.perf_counter()
         self.ended = None
 
     def on_test_begin(self, logs=None):
-        self.ended = time.perf_counter()
+        self.ended = self._time_of_last_step()
 
     def on_epoch_end(self, epoch, logs=None):
-        logs["seconds"] = round((self.ended or time.perf_counter()) - self.began, 2)
+        logs["seconds"] = round((self.ended or self._time_of_last_step()) - self.began, 2)
+
+    def _time_of_last_step(self):
+        """Returns the time after the last step, which may still run on the device."""
+        smallest = min(self.model.trainable_variables, key=lambda v: math.prod(v.shape))
+        keras.ops.convert_to_numpy(smallest)  # waits for the step that writes it
+        return time.perf_counter()
 
 
 class ReseedDropout(keras.callbacks.Callback):
-    """Starts each epoch's random drops afresh: weight files do not hold how far they had come."""
+    """Starts the random numbers of each epoch from the run's seed and the epoch's number.
+
+    Checkpoints do not hold the state of the generators. PyTorch's own generator, from which plain
+    dropout draws, belongs to the process: enclose `fit` in `private_generator`.
+
+    Args:
+        seed: The run's seed.
+    """
 
     def __init__(self, seed):
         super().__init__()
@@ -100,20 +120,48 @@ class ReseedDropout(keras.callbacks.Callback):
             # Keras counts draws in the second number; no epoch has a million.
             start = (self.seed * 10_007 + i) % 2**32
             state.assign(np.array([start, epoch * 2**20 % 2**32], dtype="uint32"))
-        if keras.backend.backend() == "torch":  # plain dropout draws from PyTorch's own generator
-            keras.utils.set_random_seed((self.seed * 10_007 + epoch) % 2**32)
+        if keras.backend.backend() == "torch":
+            import torch
+
+            torch.manual_seed((self.seed * 10_007 + epoch) % 2**32)
+
+
+def private_generator():
+    """Returns a context that restores the state of PyTorch's generator; a no-op elsewhere."""
+    if keras.backend.backend() != "torch":
+        return contextlib.nullcontext()
+    import torch
+
+    return torch.random.fork_rng(devices=range(torch.cuda.device_count()))
 
 
 class StopWhenDiverged(keras.callbacks.Callback):
-    """Keras' TerminateOnNaN ends the epoch as if it were whole, and the weights would be kept."""
+    """Ends training with a `DivergedError` when the loss is NaN or infinite.
+
+    The error comes before the epoch is recorded or saved: place this callback before those that
+    do so. Keras' `TerminateOnNaN` ends the epoch normally, so that broken weights would be kept.
+    """
+
+    # Keras then calls this callback from another thread while the next steps run. Otherwise each
+    # step would wait until the loss is known. Keras raises the error at one of the next steps, or
+    # when the epoch ends.
+    async_safe = True
 
     def on_epoch_begin(self, epoch, logs=None):
         self.epoch = epoch
 
     def on_train_batch_end(self, batch, logs=None):
-        if not math.isfinite(float((logs or {}).get("loss", 0.0))):
+        self._check("loss", logs, f"by step {batch + 1}")
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._check("loss", logs, "at the end")
+        self._check("val_loss", logs, "after the last step")
+
+    def _check(self, name, logs, moment):
+        value = float((logs or {}).get(name, 0.0))
+        if not math.isfinite(value):
             raise DivergedError(
-                f"the loss became {float(logs['loss'])} in epoch {self.epoch + 1}, step "
-                f"{batch + 1}. Lower the learning rate, train in float32, or clip harder, in a "
-                "new directory."
+                f"the {name.replace('val_', 'validation ')} became {value} in epoch "
+                f"{self.epoch + 1}, {moment}. Lower the learning rate, train in float32, or lower "
+                "clip_norm, in a new directory."
             )

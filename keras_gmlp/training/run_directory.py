@@ -1,12 +1,11 @@
 """What the folder of a training run holds."""
 
 import csv
-import dataclasses
 import io
 import shutil
 from pathlib import Path
 
-from keras_gmlp.training.recipes import differences
+from keras_gmlp.training.settings import differences
 from keras_gmlp.utils.environment import environment
 from keras_gmlp.utils.files import (
     atomic_write,
@@ -79,7 +78,7 @@ LOCK_TIMEOUT = (
 def claim(directory, run, recipe):
     """Writes recipe.json, or checks that the run it describes is this one."""
     path = directory / "recipe.json"
-    settings = {**run, **dataclasses.asdict(recipe)}
+    settings = {**run, **recipe.settings()}
     before = read_json(path)
     if before is None or not has_progress(directory):
         write_json(path, {**settings, "environment": environment()})

@@ -1,7 +1,8 @@
-"""`train`: a run that can be killed, resumed and made again."""
+"""`train`: a run that can be stopped, resumed and reproduced."""
 
 import contextlib
 import csv
+import dataclasses
 import math
 import re
 import statistics
@@ -10,19 +11,18 @@ from pathlib import Path
 import keras
 
 from keras_gmlp.card import write_card
-from keras_gmlp.data.batches import evaluation_batches, training_batches
-from keras_gmlp.losses import Accuracy, CrossEntropy
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.training import curves
-from keras_gmlp.training.allocator import keep_freed_memory
 from keras_gmlp.training.callbacks import (
     Clock,
     DivergedError,
     ReseedDropout,
     RunCheckpoint,
     StopWhenDiverged,
+    private_generator,
 )
 from keras_gmlp.training.optimizers import freeze_backbone, make_optimizer
+from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.run_directory import LOCK_TIMEOUT, WRITTEN, claim, clear, trim_history
 from keras_gmlp.utils.errors import one_line_errors
 from keras_gmlp.utils.files import (
@@ -33,119 +33,171 @@ from keras_gmlp.utils.files import (
     write_json,
 )
 
-TRAIN_SAMPLES = 10_000  # that the accuracy on training images is measured on, at most
-
 
 def train(
     model, data, recipe, directory, *, restart=False, tensorboard=False, verbose="auto", extra=None
 ):
-    """Trains a model and leaves everything about the run in a directory.
+    """Trains a model and saves everything about the run in a directory.
 
-    A run that was killed goes on from its last finished epoch when it is started again with the
-    same arguments, and ends as it would have ended; one that is complete is loaded. Afterwards the
-    directory holds `model.keras` (averaged weights, float32), `labels.txt`, `recipe.json`
-    (settings, data, versions, hardware), `history.csv` (one row an epoch), `metrics.json` and
-    `curves.png`.
+    A run that was stopped resumes after its last complete epoch when it is called again with the
+    same arguments, and ends with the same result. A complete run is loaded.
+
+    The directory then holds `model.keras` (averaged weights, float32), the files of the task (for
+    images `labels.txt`), `recipe.json` (settings, data, versions, hardware), `history.csv` (one
+    row per epoch), `metrics.json` and `curves.png`.
 
     Args:
-        model: a `keras.Model` from images in [0, 255] to logits, built with
-            `recipe.model_arguments()`. It holds the averaged weights in the end.
-        data: an `ImageData` of the model's input shape and number of classes.
-        recipe: a `Recipe`.
-        directory: where to, made if need be.
-        restart: train anew, even if the directory holds a run, which is overwritten.
-        tensorboard: also write logs for TensorBoard, to `directory/tensorboard`.
-        verbose: as in `model.fit`.
-        extra: further entries for recipe.json, for example the preset's name.
+        model: `keras.Model` built with `recipe.model_arguments()`; for images it maps pixels in
+            [0, 255] to logits. It holds the averaged weights at the end.
+        data: Data set that fits the model and `recipe.task`; an `ImageData` for images.
+        recipe: `Recipe`.
+        directory: Folder of the run; created if missing.
+        restart: Whether to delete a run in the directory and start again.
+        tensorboard: Whether to write logs to `directory/tensorboard` as well.
+        verbose: As in `model.fit`.
+        extra: Further entries for `recipe.json`, a dict; for example `preset`. The entry
+            `arguments`, the keyword arguments with which `keras_gmlp.build(preset, **arguments)`
+            rebuilds the model, goes into the card of `model.keras` with `preset` instead.
 
     Returns:
-        The metrics, a dict: accuracy of the saved model on the test images and on (up to 10,000)
-        training images as they are, test loss, parameters, epochs, seconds, images per second.
+        The metrics, a dict. For images: `test_accuracy`, `train_accuracy` (on up to 10,000
+        training images without augmentation), `test_loss`, `parameters`, `epochs`, `seconds`,
+        `images_per_second`.
 
     Raises:
-        ValueError: the model does not fit the data, the directory holds a run with other
-            settings, or another process is at work there.
-        DivergedError: the loss became NaN or infinite.
+        ValueError: If the model does not fit the data, the directory holds a run with other
+            settings, or another process uses the directory.
+        DivergedError: If the loss becomes NaN or infinite.
     """
     import matplotlib.figure  # noqa: F401 (if it is missing, fail now and not after the last epoch)
 
-    _check_fit(model, data)
-    keep_freed_memory()
-    directory = Path(directory)
+    recipe.task.check_fit(model, data)
     with directory_lock(directory, LOCK_TIMEOUT):
         if restart:
-            clear(directory)
-        return _train(model, data, recipe, directory, tensorboard, verbose, extra)
+            clear(Path(directory))
+        run = _Run(model, data, recipe, Path(directory), dict(extra or {}))
+        return run.load() if run.begin() else run.train(tensorboard, verbose)
 
 
-def _train(model, data, recipe, directory, tensorboard, verbose, extra):
-    run = {"data": data.name, "image_shape": list(data.image_shape), "labels": list(data.labels)}
-    claim(directory, {**(extra or {}), "model": model.name, **run}, recipe)
-    remove_leftovers(directory, "|".join(map(re.escape, (*WRITTEN, "saved_model"))))
-    if (directory / "metrics.json").exists():
-        model.set_weights(keras.saving.load_model(directory / "model.keras").get_weights())
-        return read_json(directory / "metrics.json")
-    with atomic_write(directory / "labels.txt") as temporary:
-        temporary.write_text("\n".join(data.labels) + "\n")
+@dataclasses.dataclass
+class _Run:
+    """One call of `train`, with the directory locked."""
 
-    batch_size = min(recipe.batch_size, int(data.train.cardinality()))
-    steps = int(data.train.cardinality()) // batch_size
-    if recipe.freeze:
-        freeze_backbone(model)
-    model.compile(
-        optimizer=_scaled(make_optimizer(recipe, steps * recipe.epochs), recipe),
-        loss=CrossEntropy(recipe.label_smoothing),
-        metrics=[Accuracy()],
-    )
-    checkpoint = RunCheckpoint(directory / "checkpoint")
-    initial_epoch = checkpoint.restore(model)
-    trim_history(directory / "history.csv", initial_epoch)
-    history = keras.callbacks.CSVLogger(directory / "history.csv", append=True)
-    reseed = ReseedDropout(recipe.seed)
-    callbacks = [Clock(), reseed, StopWhenDiverged(), history, checkpoint]
-    if recipe.ema:
-        callbacks.insert(0, keras.callbacks.SwapEMAWeights())
-    if tensorboard:
-        callbacks.append(keras.callbacks.TensorBoard(directory / "tensorboard"))
-    test = evaluation_batches(data)
-    train_batches = training_batches(
-        data, batch_size, recipe.augmentation, recipe.seed, initial_epoch
-    )
-    try:
-        with one_line_errors(), _quick_attention():
-            model.fit(
-                train_batches,
+    model: keras.Model
+    data: object
+    recipe: Recipe
+    directory: Path
+    extra: dict
+
+    def begin(self):
+        """Writes or checks `recipe.json`; returns whether the run is complete."""
+        data = self.recipe.task.describe_data(self.data)
+        origin = {
+            "preset": self.extra.get("preset"),
+            "arguments": self.extra.pop("arguments", None),
+        }
+        origin = {name: value for name, value in origin.items() if value is not None}
+        self.card = {"data": data["data"], **origin}
+        claim(self.directory, {**self.extra, "model": self.model.name, **data}, self.recipe)
+        remove_leftovers(self.directory, "|".join(map(re.escape, (*WRITTEN, "saved_model"))))
+        return (self.directory / "metrics.json").exists()
+
+    def load(self):
+        """Loads the weights of a complete run; returns its metrics."""
+        saved = keras.saving.load_model(self.directory / "model.keras")
+        self.model.set_weights(saved.get_weights())
+        return read_json(self.directory / "metrics.json")
+
+    def train(self, tensorboard, verbose):
+        recipe, task = self.recipe, self.recipe.task
+        task.write_files(self.data, self.directory)
+        batch_size = min(recipe.batch_size, task.size(self.data))
+        steps = task.size(self.data) // batch_size
+        self._compile(steps * recipe.epochs)
+        checkpoint = RunCheckpoint(self.directory / "checkpoint")
+        initial_epoch = checkpoint.restore(self.model)
+        trim_history(self.directory / "history.csv", initial_epoch)
+        batches = task.training_batches(self.data, batch_size, recipe.seed, initial_epoch)
+        with self._callbacks(checkpoint, tensorboard) as callbacks, _fit_context():
+            self.model.fit(
+                batches,
                 epochs=recipe.epochs,
                 initial_epoch=initial_epoch,
-                validation_data=test,
+                validation_data=task.evaluation_batches(self.data),
                 callbacks=callbacks,
-                shuffle=False,  # the pipeline does
+                shuffle=False,  # the batches are shuffled already
                 verbose=verbose,
             )
-    finally:
-        if history.csv_file:  # Keras closes it at the end of training only
-            history.csv_file.close()
-    metrics = _finish(model, data, directory, steps * batch_size, bool(recipe.ema))
-    write_json(directory / "metrics.json", metrics)  # last: it says that the run is complete
-    checkpoint.remove()
-    return metrics
+        metrics = self._finish(steps * batch_size)
+        write_json(self.directory / "metrics.json", metrics)  # last: it marks a complete run
+        checkpoint.remove()
+        return metrics
 
-
-def evaluate(model, data, split="test", samples=-1, verbose=0):
-    """Loss and accuracy of a compiled model on a split, or its first samples, to six digits.
-
-    Raises:
-        ValueError: an image cannot be read. One line.
-    """
-    with one_line_errors():
-        found = model.evaluate(
-            evaluation_batches(data, split=split, samples=samples), verbose=verbose
+    def _compile(self, total_steps):
+        if self.recipe.freeze:
+            freeze_backbone(self.model)
+        self.model.compile(
+            optimizer=_scaled(make_optimizer(self.recipe, total_steps), self.recipe),
+            loss=self.recipe.task.loss(),
+            metrics=self.recipe.task.metrics(),
         )
-    return tuple(round(float(value), 6) for value in found)
+
+    @contextlib.contextmanager
+    def _callbacks(self, checkpoint, tensorboard):
+        """Yields the callbacks in their order: time, averages, checks, then what is saved."""
+        history = keras.callbacks.CSVLogger(self.directory / "history.csv", append=True)
+        callbacks = [
+            Clock(),
+            *([keras.callbacks.SwapEMAWeights()] if self.recipe.ema else []),
+            ReseedDropout(self.recipe.seed),
+            StopWhenDiverged(),
+            history,
+            checkpoint,
+        ]
+        if tensorboard:
+            callbacks.append(keras.callbacks.TensorBoard(self.directory / "tensorboard"))
+        try:
+            yield callbacks
+        finally:
+            if history.csv_file:  # Keras closes it only if training succeeds
+                history.csv_file.close()
+
+    def _finish(self, samples):
+        """Saves the averaged weights in float32, measures that model and draws the curves."""
+        final = in_float32(self.model)
+        with atomic_write(self.directory / "model.keras") as temporary:
+            final.save(temporary)
+            write_card(temporary, final, self.recipe.task.class_names(self.data), self.card)
+        metrics = self.recipe.task.measure(final, self.data)
+        if not math.isfinite(metrics["test_loss"]):
+            raise DivergedError(
+                "the averaged weights give no finite loss. Lower the learning rate."
+            )
+        with open(self.directory / "history.csv", newline="") as file:
+            history = list(csv.DictReader(file))
+        path, averaged = self.directory / "curves.png", bool(self.recipe.ema)
+        curves.draw_curves(history, path, self.directory.name, averaged)
+        seconds = [float(row["seconds"]) for row in history]
+        # The median excludes the first epoch, which compiles, and epochs of a busy machine. The
+        # floor is the resolution of history.csv.
+        speed = samples / max(statistics.median(seconds), 0.01)
+        return {
+            **metrics,
+            "parameters": self.model.count_params(),
+            "epochs": len(history),
+            "seconds": round(sum(seconds), 1),
+            f"{self.recipe.task.unit}_per_second": round(speed, 1),
+        }
 
 
-def _quick_attention():
-    """On a CPU, PyTorch's fused attention makes a ViT's step 1.3 to 2 times as long (backward)."""
+@contextlib.contextmanager
+def _fit_context():
+    with one_line_errors(), private_generator(), _unfused_attention():
+        yield
+
+
+def _unfused_attention():
+    """Returns a context for PyTorch on a CPU, where fused attention slows a ViT 1.3 to 2 times."""
     if keras.backend.backend() == "torch":
         import torch
         from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -155,49 +207,8 @@ def _quick_attention():
     return contextlib.nullcontext()
 
 
-def _check_fit(model, data):
-    if tuple(model.input_shape[1:]) != tuple(data.image_shape):
-        raise ValueError(
-            f"The model takes images of shape {model.input_shape[1:]}, {data.name} has "
-            f"{data.image_shape}: build the model with input_shape={data.image_shape} or load the "
-            f"data with image_size={tuple(model.input_shape[1:3])}."
-        )
-    if model.output_shape[-1] != len(data.labels):
-        raise ValueError(
-            f"The model tells {model.output_shape[-1]} classes apart, {data.name} has "
-            f"{len(data.labels)}: build it with classes={len(data.labels)}."
-        )
-
-
 def _scaled(optimizer, recipe):
-    """With loss scaling for float16; Keras looks at the model's policy, ours is in its layers."""
+    """Adds loss scaling for float16; Keras reads the model's policy, ours is in the layers."""
     if recipe.precision != "mixed_float16":
         return optimizer
     return keras.optimizers.LossScaleOptimizer(optimizer)
-
-
-def _finish(model, data, directory, images, averaged):
-    """Saves the averaged weights in float32, draws the curves and measures what was saved."""
-    final = in_float32(model)
-    with atomic_write(directory / "model.keras") as temporary:
-        final.save(temporary)
-        write_card(temporary, final, data.labels, {"data": data.name})
-    loss, accuracy = evaluate(final, data)
-    train_accuracy = evaluate(final, data, "train", TRAIN_SAMPLES)[1]
-    if not math.isfinite(loss):
-        raise DivergedError("the averaged weights give no finite loss. Lower the learning rate.")
-    with open(directory / "history.csv", newline="") as file:
-        history = list(csv.DictReader(file))
-    curves.draw_curves(history, directory / "curves.png", directory.name, averaged)
-    seconds = [float(row["seconds"]) for row in history]
-    return {
-        "test_accuracy": accuracy,
-        "train_accuracy": train_accuracy,
-        "test_loss": loss,
-        "parameters": model.count_params(),
-        "epochs": len(history),
-        "seconds": round(sum(seconds), 1),
-        # The median leaves out what the first epoch compiles and an epoch in which the machine had
-        # other work. An epoch may take less than what its row can tell.
-        "images_per_second": round(images / max(statistics.median(seconds), 0.01), 1),
-    }

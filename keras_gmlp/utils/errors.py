@@ -8,15 +8,20 @@ import textwrap
 
 @contextlib.contextmanager
 def one_line_errors():
-    """Turns TensorFlow's report of an image that cannot be read into a ValueError of one line.
+    """Turns errors of TensorFlow inside `fit`, `evaluate` or a data set into one line.
 
-    Data that fit in memory are read within it; for the batches of a larger set, put it around
-    what consumes them.
+    Data that fit in memory are read within it; for the batches of a larger set, enclose what
+    consumes them.
+
+    Raises:
+        ValueError: If an image cannot be read, or TensorFlow failed otherwise.
+        RuntimeError: If memory runs out.
     """
     import tensorflow as tf
 
     try:
-        yield
+        with _without_clean_up_errors():
+            yield
     except tf.errors.ResourceExhaustedError as error:
         raise RuntimeError(f"out of memory; lower batch_size ({first_line(error)}).") from None
     except tf.errors.OpError as error:
@@ -24,6 +29,21 @@ def one_line_errors():
         if not from_python:
             raise ValueError(f"TensorFlow failed: {first_line(error)}") from None
         raise ValueError(f"{from_python[1]} Remove what cannot be read, or repair it.") from None
+
+
+@contextlib.contextmanager
+def _without_clean_up_errors():
+    """Raises the original error where the clean-up of Keras' `fit` on JAX hides it.
+
+    After an error in the first step of an epoch the weights have no values. `fit` then averages
+    them in a `finally` block, which raises a `TypeError`.
+    """
+    try:
+        yield
+    except TypeError as error:
+        if error.__context__ is None or str(error) != "'NoneType' object is not callable":
+            raise
+        raise error.__context__ from None
 
 
 def why_ended(code, log):

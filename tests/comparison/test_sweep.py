@@ -8,8 +8,8 @@ import subprocess
 import sys
 import time
 import zipfile
-from argparse import Namespace
 
+import keras
 import pytest
 from load_app import APPS, load_app
 from PIL import Image
@@ -25,8 +25,8 @@ from keras_gmlp.comparison.results import (
     to_markdown,
     write_results,
 )
-from keras_gmlp.comparison.sweep import Sweep
-from keras_gmlp.training.recipes import RECIPES, describe
+from keras_gmlp.comparison.sweep import Sweep, train_command
+from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
 from keras_gmlp.utils.files import directory_lock
 
 COSTS = {"a": {"flops": 2e6, "latency_ms": 0.5}, "b": {"flops": 4e6, "latency_ms": 0.4}}
@@ -170,7 +170,7 @@ def test_failure_is_forgotten_once_the_run_is_complete(tmp_path):
         (["gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
         (["gmlp_n4_32", "--recipe", "fast"], "There are: quick"),
         (["gmlp_n4_32", "--fractions", "0"], "must be in (0, 1]"),
-        (["gmlp_n4_32", "--jobs", "0"], "--jobs must be from 1 to the"),
+        (["gmlp_n4_32", "--jobs", "0"], "jobs must be from 1 to the"),
         (["gmlp_n4_32", "--epochs", "0"], "at least 1"),
         (["gmlp_n4_32", "--seeds", "-1"], "seed must be in"),
         (["gmlp_n4_32", "--", "--set", "mixpu=1"], "no such setting"),
@@ -186,11 +186,20 @@ def test_wrong_usage(arguments, reason, capsys):
     assert reason in capsys.readouterr().err
 
 
-def test_place_of_the_data_goes_to_train():
+def test_every_run_gets_the_settings_of_the_sweep():
     compare = load_app("compare")
-    options = compare.parse(["gmlp_n4_32", "--data-dir", "sets", "--epochs", "1"])[1]
-    given = compare.train_arguments(options, seed=3)
-    assert given[given.index("--data-dir") + 1] == "sets"
+    arguments = ["gmlp_n4_32", "vit_n4_32", "--data-dir", "sets", "--epochs", "1", "--seeds", "3"]
+    arguments += ["--fractions", "0.5", "--", "--set", "mixup=0.2", "--patch-size", "8"]
+    sweep = compare.make_sweep(compare.parse(arguments)[1])
+    first, second = sweep.settings.values()
+    assert (first.model, second.model.preset) == (
+        ModelSettings("gmlp_n4_32", patch_size=8),
+        "vit_n4_32",
+    )
+    assert first.data == DataSettings("digits", fraction=0.5, data_dir="sets")
+    assert first.changes == {"epochs": 1, "seed": 3, "mixup": 0.2}
+    assert first.directory == "runs/compare-digits/runs/gmlp_n4_32-0.5-seed3"
+    assert train_command(first)[-1] == first.to_json()
 
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
@@ -242,24 +251,27 @@ def rows_of(directory):
 
 STAND_IN = """
 import json, pathlib, sys
-given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
-if given["--seed"] == "1":
-    sys.exit("train: out of\\nmemory")
+settings = json.loads(sys.argv[1])
+if settings["changes"]["seed"] == 1:
+    sys.exit("out of\\nmemory")
 metrics = {"test_accuracy": 0.5, "parameters": 7, "epochs": 1}
-pathlib.Path(given["--out"], "history.csv").write_text("epoch,val_accuracy\\n0,0.5\\n")
-pathlib.Path(given["--out"], "metrics.json").write_text(json.dumps(metrics))
+pathlib.Path(settings["directory"], "history.csv").write_text("epoch,val_accuracy\\n0,0.5\\n")
+pathlib.Path(settings["directory"], "metrics.json").write_text(json.dumps(metrics))
 """
+
+
+def replace_training(monkeypatch, code):
+    """Has sweeps run some Python code in place of the training."""
+    monkeypatch.setattr(
+        "keras_gmlp.comparison.sweep.train_command",
+        lambda settings: [sys.executable, "-c", code, settings.to_json()],
+    )
 
 
 def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(costs, "measure_costs", lambda runs, report: {})
-    (tmp_path / "train.py").write_text(STAND_IN)
+    replace_training(monkeypatch, STAND_IN)
     compare = load_app("compare")
-    none = Namespace(
-        weights=None, patch_size=None, patch_window=None, backend=None, image_size=None
-    )
-    monkeypatch.setattr(compare, "recipe_of", lambda options, seed: (RECIPES["quick"], none))
-    compare.TRAIN = tmp_path / "train.py"
     arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--seeds", "0", "1", "2", "--epochs", "1"]
     assert compare.main(arguments) == 1
     with open(tmp_path / "results.csv", newline="") as file:
@@ -269,20 +281,39 @@ def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsy
             "complete",
         ]
     assert "gmlp_n4_32 seed 1: failed: memory" in capsys.readouterr().err
-    # It stays failed, until it is asked for again.
-    (tmp_path / "train.py").write_text(STAND_IN.replace('== "1"', '== "none"'))
+    # It stays failed until --retry.
+    replace_training(monkeypatch, STAND_IN.replace("== 1", "== None"))
     assert compare.main(arguments) == 1
     assert "--retry tries them again" in capsys.readouterr().err
     assert compare.main([*arguments, "--retry"]) == 0
 
 
+@pytest.mark.skipif(CORES < 2, reason="two runs at a time need two cores")
 def test_runs_side_by_side_share_a_gpu_s_memory(tmp_path, monkeypatch):
     monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE", raising=False)
-    tell = "import os, sys; sys.exit(os.environ.get('XLA_PYTHON_CLIENT_PREALLOCATE', 'nothing'))"
-    for jobs, told in [(1, "nothing"), (2, "false")]:
-        runs = plan_runs([f"with_{jobs}"], [0], [1.0], tmp_path)
-        Sweep({run: [sys.executable, "-c", tell] for run in runs}, 1, jobs).work()
-        assert runs[0].row()["status"] == f"failed: {told}"
+    report = "import os, sys; sys.exit(os.environ.get('XLA_PYTHON_CLIENT_PREALLOCATE', 'nothing'))"
+    replace_training(monkeypatch, report)
+    for jobs, expected in [(1, "nothing"), (2, "false")]:
+        sweep = Sweep(["gmlp_n4_32"], RunSettings(), tmp_path / str(jobs), jobs=jobs)
+        sweep.work()
+        assert sweep.runs[0].row()["status"] == f"failed: {expected}"
+
+
+def test_sweep_started_from_python_trains_on_this_backend(tmp_path, monkeypatch):
+    replace_training(monkeypatch, "import os, sys; sys.exit(os.environ['KERAS_BACKEND'])")
+    sweep = Sweep(["gmlp_n4_32"], RunSettings(changes={"epochs": 2}), tmp_path, seeds=(0, 1, 0))
+    sweep.work()
+    backend = keras.backend.backend()
+    assert [run.row()["status"] for run in sweep.runs] == [f"failed: {backend}"] * 2
+    assert sweep.epochs == 2
+
+
+def test_sweep_that_cannot_work_is_refused_before_it_trains(tmp_path):
+    with pytest.raises(ValueError, match="Did you mean 'vit_n4_32'"):
+        Sweep(["gmlp_n4_32", "vit_n4_23"], RunSettings(), tmp_path)
+    with pytest.raises(ValueError, match="jobs must be from 1 to the"):
+        Sweep(["gmlp_n4_32"], RunSettings(), tmp_path, jobs=1000)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_complete_run_with_other_settings_is_not_taken_for_what_was_asked(tmp_path, capsys):
@@ -337,10 +368,12 @@ def test_a_folder_is_the_same_data_with_and_without_a_slash(tmp_path, monkeypatc
     finished(run, 0.5)
     (run.directory / "recipe.json").write_text(json.dumps({"data": "photos"}))
     compare = load_app("compare")
+    arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--data"]
     for given in ("photos", "photos/", "./photos"):
-        options = compare.parse(["gmlp_n4_32", "--out", str(tmp_path), "--data", given])[1]
-        compare.check(options)
-        compare.refuse_other_settings(options, [run])
+        compare.make_sweep(compare.parse([*arguments, given])[1]).check_recorded()
+    (tmp_path / "others").mkdir()
+    with pytest.raises(ValueError, match="data 'photos' there, 'others' here"):
+        compare.make_sweep(compare.parse([*arguments, "others"])[1]).check_recorded()
 
 
 def test_second_sweep_of_the_same_runs_is_refused(tmp_path, capsys):
@@ -356,13 +389,6 @@ def test_runs_that_a_table_loses_are_told(runs, tmp_path):
     rows = write_results(runs, path, COSTS)
     assert find_left_out(path, rows) == []
     assert find_left_out(path, rows[:3]) == ["b-0.5-seed0", "a-seed1", "b-seed1", "a-0.5-seed1"]
-
-
-def test_recipe_of_a_row_tells_what_was_set_otherwise():
-    settings = {"recipe": "quick", "seed": 3, "epochs": 2, "ema": 0.05, "precision": "float32"}
-    settings["augmentation"] = {"flip": True, "mixup": 0.3}
-    assert describe(settings) == "quick, precision=float32, mixup=0.3"
-    assert describe({}) == ""
 
 
 def test_latency_is_that_of_the_model_as_it_was_trained(tmp_path):

@@ -1,0 +1,129 @@
+"""The options that describe a training run, as train.py and compare.py read them."""
+
+import contextlib
+import json
+
+from cli import add_backend, add_data_dir
+
+SHORT = ("epochs", "batch_size", "learning_rate", "seed", "precision")  # settings with an option
+
+
+def add_run_options(parser):
+    """Adds the options of a run: model, weights, data, recipe, backend."""
+    parser.add_argument(
+        "--model",
+        metavar="PRESET",
+        help="gmlp, amlp, vit, deit, mixer, resmlp, eamlp or ff_only with _n4_32, small enough for "
+        "a CPU, resnet_56_32, or another of keras_gmlp.PRESETS; default: gmlp_n4_32, or the "
+        "weights' preset",
+    )
+    parser.add_argument(
+        "--weights",
+        metavar="SOURCE",
+        help="weights to start from: a run's folder, a .keras file, a file of published weights, "
+        "or hf-hub:NAME; resized to the images, with a new head if the classes differ",
+    )
+    parser.add_argument("--freeze", action="store_true", help="train the head alone")
+    parser.add_argument(
+        "--data",
+        default="digits",
+        metavar="NAME|FOLDER",
+        help="digits (bundled), a TensorFlow Datasets name, or a folder; default: %(default)s",
+    )
+    add_data_dir(parser)
+    parser.add_argument("--out", metavar="DIR", help="default: runs/PRESET-DATA")
+    parser.add_argument(
+        "--recipe",
+        help="quick, standard, long, finetune, resolution, imagenet; default: quick, or finetune "
+        "with weights; resolution trains weights further on larger images of the same classes",
+    )
+    parser.add_argument("--image-size", type=int, metavar="PIXELS", help="default: the model's")
+    _add_patch_options(parser)
+    parser.add_argument(
+        "--fraction", type=float, default=1.0, help="of the training images; default: all, 1.0"
+    )
+    _add_recipe_options(parser)
+    add_backend(parser)
+
+
+def _add_patch_options(parser):
+    parser.add_argument(
+        "--patch-size",
+        type=int,
+        metavar="PIXELS",
+        help="default: the model's; with 6 instead of 4 a model for 32 pixels has as many tokens "
+        "at 48",
+    )
+    parser.add_argument(
+        "--patch-window",
+        type=int,
+        metavar="PIXELS",
+        help="side of what a token is made from, for images larger than the weights': 6 for "
+        "weights with patches of 4 at 32 pixels, on images of 48",
+    )
+
+
+def _add_recipe_options(parser):
+    parser.add_argument("--epochs", type=int, help="default: from the recipe")
+    parser.add_argument("--batch-size", type=int, help="default: from the recipe")
+    parser.add_argument(
+        "--learning-rate", type=float, help="after the warm-up; default: from the recipe"
+    )
+    parser.add_argument(
+        "--seed", type=int, help="of weights, order and augmentation; default: from the recipe"
+    )
+    parser.add_argument(
+        "--precision",
+        choices=["float32", "mixed_bfloat16", "mixed_float16"],
+        help="of the computation; weights stay in float32; default: from the recipe",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        dest="settings",
+        help="any other setting of the recipe: weight_decay=0.05, optimizer=adamw, flip=0 (for "
+        "letters and signs), mixup=0.3, cutmix=0.3, rand_augment=0.4, cutout=0.4, ema=0.05, "
+        "stochastic_depth=0.1, layer_decay=0.75, ...",
+    )
+
+
+def read_settings(options):
+    """Returns the `RunSettings` of the options, checked.
+
+    Raises:
+        ValueError: If an option is wrong.
+    """
+    from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
+
+    if options.weights == "":  # an unset variable of a shell
+        raise ValueError("--weights is empty; expected a run's folder, a file or hf-hub:NAME")
+    weights = options.weights and options.weights.rstrip("/")
+    patches = {"patch_size": options.patch_size, "patch_window": options.patch_window}
+    settings = RunSettings(
+        model=ModelSettings(options.model, weights, **patches),
+        data=DataSettings(options.data, options.image_size, options.fraction, options.data_dir),
+        recipe=options.recipe,
+        changes=read_changes(options),
+        directory=options.out,
+    )
+    settings.check()
+    return settings
+
+
+def read_changes(options):
+    """Returns the settings of the recipe that the options change, a dict."""
+    changes = {name: getattr(options, name) for name in SHORT}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    if options.freeze:
+        changes["freeze"] = True
+    for setting in options.settings:
+        name, _, text = setting.partition("=")
+        value = text
+        with contextlib.suppress(ValueError):
+            value = json.loads(text)
+        if name not in ("optimizer", "precision") and not isinstance(value, int | float):
+            raise ValueError(f"--set {setting}: expected {name}=NUMBER.")
+        changes[name] = value
+    return changes

@@ -1,0 +1,12 @@
+"""Runs: from a preset, weights, a recipe and data to a trained, exported model."""
+
+import lazy_loader
+
+# Names load on first use (SPEC 1).
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "prepare": ["PreparedRun", "finish", "prepare", "train_run"],
+        "settings": ["DataSettings", "ModelSettings", "RunSettings"],
+    },
+)

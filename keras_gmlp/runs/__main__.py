@@ -1,0 +1,39 @@
+"""Trains one run of a sweep: `python -m keras_gmlp.runs SETTINGS`.
+
+SETTINGS is what `RunSettings.to_json` returns. The process ends when its standard input closes, as
+it does when the process that started it is killed.
+"""
+
+import os
+import sys
+import threading
+
+
+def main(arguments=None):
+    """Trains the run; exits with a line on standard error if it fails."""
+    stop_with_parent()
+    from keras_gmlp.runs.prepare import train_run
+    from keras_gmlp.runs.settings import RunSettings
+    from keras_gmlp.training.allocator import keep_freed_memory
+
+    keep_freed_memory()
+    (text,) = sys.argv[1:] if arguments is None else arguments
+    try:
+        train_run(RunSettings.from_json(text), export=False, verbose=0)
+    except (ValueError, TypeError, RuntimeError, OSError, ImportError) as error:
+        sys.exit(" ".join(str(error).split()) or type(error).__name__)
+
+
+def stop_with_parent():
+    """Ends this process when its standard input closes."""
+    threading.Thread(target=_wait_for_end, daemon=True).start()
+
+
+def _wait_for_end():
+    while os.read(0, 1):  # not sys.stdin: at exit a thread would hold its lock
+        pass
+    os._exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""From `RunSettings` to a trained, exported model."""
+
+import contextlib
+import dataclasses
+import json
+from pathlib import Path
+
+import keras
+
+from keras_gmlp import data
+from keras_gmlp.data.datasets import check_path
+from keras_gmlp.export.verify import export_run
+from keras_gmlp.models.presets import lookup
+from keras_gmlp.runs.settings import RunSettings
+from keras_gmlp.training import run_directory
+from keras_gmlp.training import train as training
+from keras_gmlp.training.recipes import Recipe
+from keras_gmlp.utils.files import directory_lock, write_json
+from keras_gmlp.weights import pretrained
+
+
+@dataclasses.dataclass
+class PreparedRun:
+    """A run whose data are loaded and whose model is built.
+
+    Attributes:
+        settings: `RunSettings`, with the preset of the weights.
+        recipe: `Recipe`.
+        data: The data set.
+        model: `keras.Model`.
+        arguments: Keyword arguments with which `keras_gmlp.build` rebuilds the model, or `None`
+            if the source of the weights does not name its own.
+        transfer: Report on the weights that were transferred, or `None`.
+    """
+
+    settings: RunSettings
+    recipe: Recipe
+    data: object
+    model: keras.Model
+    arguments: dict | None
+    transfer: object = None
+
+    @property
+    def complete(self):
+        """Whether the directory holds the complete run."""
+        return (Path(self.settings.directory) / "metrics.json").exists()
+
+    @property
+    def testable(self):
+        """Whether the model knows the classes before training."""
+        return self.transfer is not None and not self.transfer.fresh
+
+    def evaluate(self, verbose=0):
+        """Returns loss and metrics on the test split, a dict."""
+        return self.recipe.task.evaluate(self.model, self.data, verbose=verbose)
+
+    def train(self, **options):
+        """Trains the model, or resumes; returns the metrics. Options are those of `train`."""
+        extra = {**self.settings.record(), "arguments": self.arguments}
+        place = self.settings.directory
+        return training.train(self.model, self.data, self.recipe, place, extra=extra, **options)
+
+    def export(self, formats=("tflite",)):
+        """Writes and checks further formats of the model; returns what was measured, a dict."""
+        return export_run(self.settings.directory, list(formats), self.data)
+
+    def write_metrics(self, metrics):
+        """Replaces `metrics.json`."""
+        write_json(Path(self.settings.directory) / "metrics.json", metrics)
+
+
+def prepare(settings):
+    """Loads the data and builds the model of a run.
+
+    The initial weights are drawn from the recipe's seed with `keras.utils.set_random_seed`, which
+    seeds the generators of the whole process.
+
+    Args:
+        settings: `RunSettings`.
+
+    Returns:
+        A `PreparedRun`.
+
+    Raises:
+        ValueError: If the settings cannot work, the data or the weights cannot be loaded, or
+            another process uses the directory.
+    """
+    settings.check()
+    check_path(settings.data.name)  # before weights are downloaded
+    _check_directory(settings.directory)
+    source = None
+    if settings.model.weights:
+        source = pretrained.load(settings.model.weights, settings.model.preset)
+        named = dataclasses.replace(settings.model, preset=source.preset)
+        settings = dataclasses.replace(settings, model=named)
+    dataset = load_data(settings, source.model.input_shape[1:] if source else None)
+    keras.utils.set_random_seed(settings.make_recipe().seed)
+    return _build(settings, source, dataset)
+
+
+def _build(settings, source, dataset):
+    """Builds the preset's model, or adapts the one of the weights, for the data and the recipe."""
+    recipe = settings.make_recipe()
+    chosen = {"input_shape": dataset.image_shape, **settings.model.patches()}
+    chosen |= recipe.model_arguments()
+    if source:
+        model, transfer = source.adapt(dataset.labels, **chosen)
+    else:
+        classes = len(dataset.labels)
+        model, transfer = pretrained.build(settings.model.preset, classes=classes, **chosen), None
+    # What a loaded model was built with; None if its file does not say.
+    arguments = getattr(source, "arguments", None) if source else {}
+    if arguments is not None:
+        arguments = {**arguments, **chosen, "classes": len(dataset.labels)}
+        del arguments["dtype"]  # the saved model is float32
+        arguments = json.loads(json.dumps(arguments))  # as the card holds them
+    return PreparedRun(settings, recipe, dataset, model, arguments, transfer)
+
+
+def load_data(settings, image_shape=None):
+    """Loads the data of a run.
+
+    Args:
+        settings: `RunSettings`.
+        image_shape: Shape of the images that weights were trained on; `None` without weights.
+
+    Returns:
+        An `ImageData`.
+    """
+    shape = image_shape or lookup(settings.model.preset)[1]["input_shape"]
+    side = settings.data.image_size
+    size = (side, side) if side else shape[:2]
+    channels = image_shape[2] if image_shape else None
+    dataset = data.load(settings.data.name, size, settings.data.data_dir, channels)
+    if settings.data.fraction < 1:
+        dataset = data.take_fraction(dataset, settings.data.fraction)
+    return dataset
+
+
+def train_run(settings, export=True, **options):
+    """Trains one run, or resumes it.
+
+    Args:
+        settings: `RunSettings`.
+        export: Whether to write and check `model.tflite` as well.
+        **options: `restart`, `tensorboard` and `verbose` of `keras_gmlp.train`.
+
+    Returns:
+        The metrics, a dict; see `keras_gmlp.train`. With weights that know the classes they
+        include `accuracy_before`.
+    """
+    run = prepare(settings)
+    known = run.testable and (options.get("restart") or not run.complete)
+    before = run.evaluate() if known else None
+    return finish(run, run.train(**options), before, export)
+
+
+def finish(run, metrics, before=None, export=True):
+    """Adds the evaluation before training and the exports to the metrics of a run.
+
+    Args:
+        run: `PreparedRun` that was trained.
+        metrics: What training returned.
+        before: What `run.evaluate` returned before training, or `None`.
+        export: Whether to write and check `model.tflite`.
+
+    Returns:
+        The metrics, a dict.
+    """
+    if before is not None:
+        headline = run.recipe.task.headline
+        metrics[f"{headline}_before"] = before[headline]
+        run.write_metrics(metrics)
+    if export and "tflite" not in metrics.get("exports", {}):
+        metrics["exports"] = run.export()
+    return metrics
+
+
+def _check_directory(directory):
+    """Raises a `ValueError` if another process uses the directory; leaves no empty folders."""
+    place = Path(directory).resolve()
+    new = [folder for folder in (place, *place.parents) if not folder.exists()]
+    with directory_lock(directory, run_directory.LOCK_TIMEOUT):
+        pass
+    with contextlib.suppress(OSError):  # another run may have started in one
+        for folder in new:
+            folder.rmdir()

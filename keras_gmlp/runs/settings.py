@@ -1,0 +1,134 @@
+"""`RunSettings`: the preset, weights, data and recipe that a run is made from."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+from keras_gmlp.models.presets import lookup
+from keras_gmlp.training.recipes import find_recipe
+from keras_gmlp.training.settings import override
+from keras_gmlp.weights.files import short_name
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelSettings:
+    """Which model to train.
+
+    Attributes:
+        preset: Key of `keras_gmlp.PRESETS`; `None` for the weights' own, or `"gmlp_n4_32"`.
+        weights: Weights to start from, as in `keras_gmlp.build`; `None` for random ones.
+        patch_size: Side of a patch in pixels; `None` for the preset's or the weights'.
+        patch_window: Side in pixels of what a token is made from; `None` for the patch.
+    """
+
+    preset: str | None = None
+    weights: str | None = None
+    patch_size: int | None = None
+    patch_window: int | None = None
+
+    def __post_init__(self):
+        if self.patch_size is not None and self.patch_size < 1:
+            raise ValueError(f"patch_size must be at least 1; received {self.patch_size}.")
+        if self.preset is None and self.weights is None:
+            object.__setattr__(self, "preset", "gmlp_n4_32")
+
+    def patches(self):
+        """Returns `patch_size` and `patch_window`, a dict of those that are set."""
+        patches = {"patch_size": self.patch_size, "patch_window": self.patch_window}
+        return {name: value for name, value in patches.items() if value is not None}
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSettings:
+    """Which data to train on.
+
+    Attributes:
+        name: As in `keras_gmlp.data.load`.
+        image_size: Side of the images in pixels; `None` for the model's.
+        fraction: Share of the training samples, in (0, 1].
+        data_dir: Folder of TensorFlow Datasets; `None` for its own.
+    """
+
+    name: str = "digits"
+    image_size: int | None = None
+    fraction: float = 1.0
+    data_dir: str | None = None
+
+    def __post_init__(self):
+        if self.image_size is not None and self.image_size < 1:
+            raise ValueError(f"image_size must be at least 1; received {self.image_size}.")
+        if not 0 < self.fraction <= 1:
+            raise ValueError(f"fraction must be in (0, 1]; received {self.fraction}.")
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSettings:
+    """Everything a training run is made from.
+
+    Attributes:
+        model: `ModelSettings`, or a preset's name.
+        data: `DataSettings`, or a data set's name.
+        recipe: Name of a recipe; `None` for `"finetune"` with weights and `"quick"` without.
+        changes: Settings of the recipe that differ, a dict such as `{"epochs": 3, "mixup": 0.2}`.
+        directory: Folder of the run; `None` for `runs/MODEL-DATA`.
+    """
+
+    model: ModelSettings = ModelSettings()
+    data: DataSettings = DataSettings()
+    recipe: str | None = None
+    changes: dict = dataclasses.field(default_factory=dict)
+    directory: str | None = None
+
+    def __post_init__(self):
+        if isinstance(self.model, str):
+            object.__setattr__(self, "model", ModelSettings(self.model))
+        if isinstance(self.data, str):
+            object.__setattr__(self, "data", DataSettings(self.data))
+        if self.recipe is None:
+            object.__setattr__(self, "recipe", "finetune" if self.model.weights else "quick")
+        if self.directory is None:
+            weights, preset = self.model.weights, self.model.preset
+            model = short_name(weights) if weights else preset
+            object.__setattr__(self, "directory", f"runs/{model}-{Path(self.data.name).name}")
+
+    def make_recipe(self):
+        """Returns the `Recipe`: the named one with the changes.
+
+        Raises:
+            ValueError: If there is no such recipe or setting, or a value is out of its range.
+        """
+        recipe = override(find_recipe(self.recipe), self.changes)
+        if recipe.freeze and not self.model.weights:
+            raise ValueError(
+                "freeze trains the head of a trained model: give --weights (weights=...)."
+            )
+        return recipe
+
+    def check(self):
+        """Raises a `ValueError` for settings that cannot work, before anything is loaded."""
+        self.make_recipe()
+        if self.model.preset is not None:
+            lookup(self.model.preset)
+        place = Path(self.directory).resolve()
+        weights = self.model.weights
+        if weights and Path(weights).resolve() in (place, place / "model.keras"):
+            raise ValueError(
+                f"{self.directory} is where the weights are; choose another directory."
+            )
+
+    def record(self):
+        """Returns the entries of `recipe.json` that come from these settings, a dict."""
+        model = dataclasses.asdict(self.model)
+        preset, fraction = model.pop("preset"), self.data.fraction
+        return {"preset": preset, "recipe": self.recipe, "fraction": fraction, **model}
+
+    def to_json(self):
+        """Returns the settings as a line of JSON."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text):
+        """Returns the settings in a line of JSON."""
+        values = json.loads(text)
+        model, data = ModelSettings(**values.pop("model")), DataSettings(**values.pop("data"))
+        return cls(model, data, **values)

@@ -1,0 +1,87 @@
+"""Settings of a run by name: changing them, comparing them, naming those that differ."""
+
+import dataclasses
+
+from keras_gmlp.training.recipes import PATCH_OPTIONS, RECIPES_BY_TASK
+from keras_gmlp.training.tasks import ImageClassification
+
+# Values of the settings that the recipe.json of an older run does not name.
+UNNAMED = {**dict.fromkeys(PATCH_OPTIONS), "task": ImageClassification.name}
+
+
+def setting_names(settings):
+    """Returns the names of all settings in a recipe, its task and the task's parts, a set."""
+    names = set()
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        names |= setting_names(value) if dataclasses.is_dataclass(value) else {field.name}
+    return names
+
+
+def override(recipe, changes):
+    """Returns a recipe with some settings changed, wherever they belong.
+
+    Args:
+        recipe: `Recipe`.
+        changes: Dict of values by name: fields of the recipe, of its task or, for example, of the
+            task's `Augmentation`, as in `{"epochs": 3, "mixup": 0.2}`.
+
+    Raises:
+        ValueError: If there is no such setting, or a value is out of its range.
+    """
+    known = setting_names(recipe)
+    unknown = sorted(set(changes) - known)
+    if unknown:
+        raise ValueError(f"{unknown[0]}: no such setting; there are: {', '.join(sorted(known))}.")
+    return _override(recipe, changes)
+
+
+def _override(settings, changes):
+    values = {}
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        if dataclasses.is_dataclass(value):
+            values[field.name] = _override(value, changes)
+        elif field.name in changes:
+            values[field.name] = changes[field.name]
+    return dataclasses.replace(settings, **values)
+
+
+def differences(recorded, settings):
+    """Returns a phrase for each setting that differs from a run's `recipe.json`.
+
+    Args:
+        recorded: The `recipe.json` of the run, a dict. Settings it does not name are skipped.
+        settings: The settings asked for, a dict.
+    """
+    recorded, settings = {**UNNAMED, **recorded}, {"task": UNNAMED["task"], **settings}
+    return [
+        f"{name} {recorded[name]!r} there, {value!r} here"
+        for name, value in settings.items()
+        if name in recorded and recorded[name] != value
+    ]
+
+
+def describe(recorded):
+    """Returns the name of a run's recipe and the settings that differ from it.
+
+    Args:
+        recorded: The run's `recipe.json`, a dict. Epochs and seed are left out.
+    """
+    name = recorded.get("recipe", "")
+    recipes = RECIPES_BY_TASK.get(recorded.get("task", UNNAMED["task"]), {})
+    if name not in recipes:
+        return name
+    usual = recipes[name].settings()
+    values = _flat({key: recorded[key] for key in usual if key in recorded})
+    usual = _flat(usual)
+    changed = [key for key in usual if key in values and values[key] != usual[key]]
+    return ", ".join([name, *(f"{k}={values[k]}" for k in changed if k not in ("epochs", "seed"))])
+
+
+def _flat(settings):
+    """Moves nested settings, such as those of the augmentation, to the top level."""
+    flat = {}
+    for name, value in settings.items():
+        flat |= value if isinstance(value, dict) else {name: value}
+    return flat

@@ -1,0 +1,165 @@
+"""Tasks: what a model is trained for, apart from how it is optimized.
+
+The training loop knows a task's methods alone. A new kind of data, such as text, is a new `Task`.
+"""
+
+import dataclasses
+
+from keras_gmlp.data.augmentation import Augmentation
+from keras_gmlp.data.batches import evaluation_batches, training_batches
+from keras_gmlp.losses import Accuracy, CrossEntropy
+from keras_gmlp.utils.errors import one_line_errors
+from keras_gmlp.utils.files import atomic_write
+
+EVALUATED_SAMPLES = 10_000  # training samples that the final metrics are measured on, at most
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """The loss, the metrics and the batches of a kind of training; the base class of all tasks.
+
+    A subclass is a frozen dataclass whose fields are the task's settings. It sets the class
+    attributes and implements the methods that raise `NotImplementedError` here.
+
+    Attributes:
+        name: Name of the task in `recipe.json`; files without one are image classification.
+        headline: Metric that curves, tables and `metrics.json` report.
+        unit: Plural of what a training set consists of, for example `"images"`.
+    """
+
+    name = None
+    headline = None
+    unit = "samples"
+
+    def loss(self):
+        """Returns the training loss, a `keras.losses.Loss`."""
+        raise NotImplementedError
+
+    def metrics(self):
+        """Returns fresh metrics, a list of `keras.metrics.Metric`; one is named `headline`."""
+        raise NotImplementedError
+
+    def check_fit(self, model, data):
+        """Raises a `ValueError` if the model does not fit the data."""
+        raise NotImplementedError
+
+    def size(self, data):
+        """Returns the number of training samples."""
+        raise NotImplementedError
+
+    def training_batches(self, data, batch_size, seed, initial_epoch=0):
+        """Returns the training batches; one iteration is one epoch.
+
+        The same seed gives the same batches, epoch for epoch; `initial_epoch` epochs are skipped.
+        """
+        raise NotImplementedError
+
+    def evaluation_batches(self, data, split="test", samples=-1):
+        """Returns batches of a split in order, of its first `samples` or (-1) of all."""
+        raise NotImplementedError
+
+    def describe_data(self, data):
+        """Returns what `recipe.json` says about the data, a dict."""
+        raise NotImplementedError
+
+    def class_names(self, data):
+        """Returns the class names for the model's card, or `None` for a task without classes."""
+
+    def write_files(self, data, directory):
+        """Writes what a user of the model needs next to it, such as `labels.txt`."""
+
+    def settings(self):
+        """Returns the task's settings for `recipe.json`, a dict."""
+        return {"task": self.name, **dataclasses.asdict(self)}
+
+    def evaluate(self, model, data, split="test", samples=-1, verbose=0):
+        """Returns loss and metrics of a compiled model, a dict of numbers with six digits.
+
+        Args:
+            model: Compiled `keras.Model`.
+            data: Data set that fits the task.
+            split: `"test"` or `"train"`.
+            samples: Number of samples from the beginning of the split; -1 for all.
+            verbose: As in `model.evaluate`.
+
+        Raises:
+            ValueError: If a sample cannot be read.
+        """
+        batches = self.evaluation_batches(data, split, samples)
+        with one_line_errors():
+            values = model.evaluate(batches, verbose=verbose, return_dict=True)
+        return {name: round(float(value), 6) for name, value in values.items()}
+
+    def measure(self, model, data):
+        """Returns the final metrics: the headline on test and training samples, the test loss."""
+        test = self.evaluate(model, data)
+        train = self.evaluate(model, data, "train", EVALUATED_SAMPLES)
+        return {
+            f"test_{self.headline}": test[self.headline],
+            f"train_{self.headline}": train[self.headline],
+            "test_loss": test["loss"],
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class ImageClassification(Task):
+    """Classification of the images of an `ImageData`.
+
+    Attributes:
+        label_smoothing: Share of probability spread over all classes, in [0, 1); see
+            `CrossEntropy`.
+        augmentation: Changes to the training images; see `Augmentation`.
+    """
+
+    label_smoothing: float = 0.1
+    augmentation: Augmentation = dataclasses.field(default_factory=Augmentation)
+
+    name = "image_classification"
+    headline = "accuracy"
+    unit = "images"
+
+    def __post_init__(self):
+        if not 0 <= self.label_smoothing < 1:
+            raise ValueError(f"label_smoothing must be in [0, 1); received {self.label_smoothing}.")
+
+    def loss(self):
+        return CrossEntropy(self.label_smoothing)
+
+    def metrics(self):
+        return [Accuracy()]
+
+    def check_fit(self, model, data):
+        if tuple(model.input_shape[1:]) != tuple(data.image_shape):
+            raise ValueError(
+                f"The model requires images of shape {model.input_shape[1:]}; {data.name} has "
+                f"{data.image_shape}. Build the model with input_shape={data.image_shape} or load "
+                f"the data with image_size={tuple(model.input_shape[1:3])}."
+            )
+        if model.output_shape[-1] != len(data.labels):
+            raise ValueError(
+                f"The model has {model.output_shape[-1]} classes; {data.name} has "
+                f"{len(data.labels)}. Build the model with classes={len(data.labels)}."
+            )
+
+    def size(self, data):
+        return int(data.train.cardinality())
+
+    def training_batches(self, data, batch_size, seed, initial_epoch=0):
+        return training_batches(data, batch_size, self.augmentation, seed, initial_epoch)
+
+    def evaluation_batches(self, data, split="test", samples=-1):
+        return evaluation_batches(data, split=split, samples=samples)
+
+    def describe_data(self, data):
+        shape, labels = list(data.image_shape), list(data.labels)
+        return {"data": data.name, "image_shape": shape, "labels": labels}
+
+    def class_names(self, data):
+        return data.labels
+
+    def write_files(self, data, directory):
+        with atomic_write(directory / "labels.txt") as temporary:
+            temporary.write_text("\n".join(data.labels) + "\n")
+
+    def settings(self):
+        return dataclasses.asdict(self)  # without "task": runs of all versions have the same keys

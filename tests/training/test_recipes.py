@@ -1,0 +1,147 @@
+"""Recipes: their ranges, the named ones, changes by name, and the records of runs."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from keras_gmlp.data.augmentation import Augmentation
+from keras_gmlp.training.recipes import RECIPES, Recipe, find_recipe
+from keras_gmlp.training.settings import describe, differences, override, setting_names
+from keras_gmlp.training.tasks import ImageClassification, Task
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDS = sorted(
+    [*ROOT.glob("docs/*/runs/*/recipe.json"), *ROOT.glob("saved_models/**/recipe.json")]
+)
+# As every run before tasks recorded it.
+KEYS = (
+    *("epochs", "batch_size", "optimizer", "learning_rate", "adam_ratio", "warmup"),
+    *("weight_decay", "clip_norm", "label_smoothing", "layer_decay", "freeze", "ema"),
+    *("precision", "stochastic_depth", "augmentation", "seed"),
+)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("optimizer", "adam"),
+        ("epochs", 0),
+        ("ema", 1.0),
+        ("warmup", -0.1),
+        ("stochastic_depth", 1.5),
+        ("weight_decay", -1.0),
+        ("clip_norm", 0.0),
+        ("adam_ratio", 0.0),
+    ],
+)
+def test_recipe_out_of_range(field, value):
+    with pytest.raises(ValueError, match=field):
+        Recipe(**{field: value})
+
+
+def test_named_recipes():
+    assert set(RECIPES) == {"quick", "standard", "long", "finetune", "resolution", "imagenet"}
+    imagenet = RECIPES["imagenet"]
+    assert (imagenet.epochs, imagenet.batch_size, imagenet.learning_rate) == (300, 4096, 1e-3)
+    assert (imagenet.weight_decay, imagenet.clip_norm, imagenet.task.label_smoothing) == (
+        0.05,
+        1.0,
+        0.1,
+    )
+
+
+def test_unknown_recipe_names_the_known_ones():
+    assert find_recipe("quick") is RECIPES["quick"]
+    with pytest.raises(ValueError, match="Unknown recipe 'fast'. There are: quick, standard"):
+        find_recipe("fast")
+
+
+def test_label_smoothing_out_of_range():
+    with pytest.raises(ValueError, match=r"label_smoothing must be in \[0, 1\); received 1.0"):
+        ImageClassification(label_smoothing=1.0)
+
+
+def test_task_of_another_type():
+    with pytest.raises(ValueError, match=r"task must be a Task.*; received 'images'"):
+        Recipe(task="images")
+
+
+def test_settings_have_the_keys_of_all_runs():
+    settings = json.loads(json.dumps(RECIPES["standard"].settings()))
+    assert set(settings) == set(KEYS)
+    assert settings["augmentation"]["cutmix"] == 0.5
+
+
+def test_changes_reach_recipe_task_and_augmentation():
+    changes = {"epochs": 3, "label_smoothing": 0.2, "mixup": 0.4}
+    recipe = override(RECIPES["standard"], changes)
+    assert (recipe.epochs, recipe.task.label_smoothing) == (3, 0.2)
+    assert recipe.task.augmentation == Augmentation(mixup=0.4, cutmix=0.5)
+    assert recipe.optimizer == RECIPES["standard"].optimizer
+
+
+@pytest.mark.parametrize("name", ["mixpu", "task", "augmentation"])
+def test_change_of_an_unknown_setting(name):
+    with pytest.raises(ValueError, match=f"{name}: no such setting; there are: .*mixup"):
+        override(RECIPES["quick"], {name: 1})
+
+
+def test_change_out_of_range():
+    with pytest.raises(ValueError, match=r"augmentation mixup must be in \[0, 1\]; received 3"):
+        override(RECIPES["quick"], {"mixup": 3})
+
+
+@dataclasses.dataclass(frozen=True)
+class Other(Task):
+    masked: float = 0.15
+
+    name = "other"
+
+
+def test_settings_of_another_task():
+    recipe = Recipe(task=Other())
+    assert (recipe.settings()["task"], recipe.settings()["masked"]) == ("other", 0.15)
+    assert "augmentation" not in recipe.settings()
+    assert {"masked", "epochs"} <= setting_names(recipe)
+    assert override(recipe, {"masked": 0.3}).task == Other(0.3)
+
+
+def test_runs_of_another_task_differ():
+    images, other = Recipe().settings(), Recipe(task=Other()).settings()
+    assert differences(images, other) == ["task 'image_classification' there, 'other' here"]
+    assert differences(other, images) == ["task 'other' there, 'image_classification' here"]
+
+
+def test_differences_of_a_nested_setting():
+    recorded = json.loads(json.dumps(RECIPES["quick"].settings()))
+    assert differences(recorded, RECIPES["quick"].settings()) == []
+    other = override(RECIPES["quick"], {"mixup": 0.1, "epochs": 5})
+    epochs, augmentation = differences(recorded, other.settings())
+    assert epochs == "epochs 12 there, 5 here"
+    assert augmentation.startswith("augmentation {'crop': 0.125, ")
+
+
+def test_setting_that_an_old_run_did_not_record():
+    assert differences({"epochs": 3}, {"epochs": 3, "new": 1}) == []
+    assert differences({}, {"patch_size": 8}) == ["patch_size None there, 8 here"]
+
+
+def test_description_names_what_differs_from_the_recipe():
+    settings = {"recipe": "quick", "seed": 3, "epochs": 2, "ema": 0.05, "precision": "float32"}
+    settings["augmentation"] = {"flip": True, "mixup": 0.3}
+    assert describe(settings) == "quick, precision=float32, mixup=0.3"
+    assert describe({**settings, "recipe": "mine"}) == "mine"
+    assert describe({}) == ""
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: f"{path.parts[-3]}/{path.parent.name}")
+def test_committed_record_is_a_recipe_with_changes(path):
+    recorded = json.loads(path.read_text())
+    settings = RECIPES[recorded["recipe"]]
+    names = setting_names(settings)
+    changes = {name: value for name, value in recorded.items() if name in names}
+    settings = override(settings, {**changes, **recorded["augmentation"]}).settings()
+    assert differences(recorded, settings) == []
+    assert set(KEYS) <= {*recorded, "adam_ratio", "layer_decay", "freeze"}
