@@ -46,7 +46,7 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
         raise ValueError(f"batch_size must be at least 1; received {batch_size}.")
     size = int(data.train.cardinality())
     batch_size = min(batch_size, size)
-    augment = make_augmenter(augmentation or Augmentation(0, False), data, seed)
+    augment = make_augmenter(augmentation or Augmentation(0, False), data)
     epoch = tf.Variable(initial_epoch, dtype=tf.int64, trainable=False)
     fold_in = tf.random.experimental.stateless_fold_in
 
@@ -73,7 +73,7 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
 
     root = tf.constant([seed, 0], tf.int64)
     keys = tf.data.Dataset.range(1).map(lambda _: fold_in(root, epoch.assign_add(1)))
-    batches = keys.flat_map(with_keys).map(augment, augment.parallel_calls)
+    batches = keys.flat_map(with_keys).map(augment, tf.data.AUTOTUNE)
     batches = batches.apply(tf.data.experimental.assert_cardinality(size // batch_size))
     return without_autotune(batches.prefetch(PREFETCHED))
 
