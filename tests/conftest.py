@@ -28,6 +28,16 @@ def timm():
         pytest.skip("timm is not installed")
 
 
+@pytest.fixture
+def saved_figures(monkeypatch):
+    """The matplotlib figures of all pictures that a test saves, in order."""
+    from keras_gmlp.utils import plotting
+
+    figures, save = [], plotting.save
+    monkeypatch.setattr(plotting, "save", lambda f, path: figures.append(f) or save(f, path))
+    return figures
+
+
 @pytest.fixture(autouse=True)
 def seed():
     import keras

@@ -8,7 +8,7 @@ from keras_gmlp.analysis.tokens import (
     filters_make_tokens,
     spatial_filters,
 )
-from keras_gmlp.utils.files import atomic_write
+from keras_gmlp.utils import plotting
 
 
 def draw_spatial_filters(model, path, tokens=None):
@@ -44,7 +44,7 @@ def draw_spatial_filters(model, path, tokens=None):
             if not i:
                 ax.set_ylabel(name)
         figure.colorbar(picture, ax=list(axes), shrink=0.8, pad=0.01)
-    _save(figure, path)
+    plotting.save(figure, path)
 
 
 def draw_attention(model, image, path, title=""):
@@ -80,7 +80,7 @@ def draw_attention(model, image, path, title=""):
         figure.colorbar(shown, ax=ax, shrink=0.8, label="times the even share")
     for ax in cells[1 + len(maps) :]:
         ax.set_axis_off()
-    _save(figure, path)
+    plotting.save(figure, path)
 
 
 def draw_confusion(labels, predictions, names, path):
@@ -91,14 +91,11 @@ def draw_confusion(labels, predictions, names, path):
         names: of the classes.
         path: of the PNG.
     """
-    from matplotlib.figure import Figure  # without pyplot: no display, no global state
-
     counts = confusion(labels, predictions, len(names))
     shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     legible = len(names) <= 50
     size = 2.5 + 0.5 * min(len(names), 20)
-    figure = Figure(figsize=(size + 1, size), layout="constrained", facecolor="white")
-    axes = figure.subplots()
+    figure, ((axes,),) = plotting.figure((size + 1, size))
     shown = axes.imshow(shares, cmap="Blues", vmin=0, vmax=100)
     if legible:
         axes.set_xticks(range(len(names)), names, rotation=45 if len(names) <= 20 else 90)
@@ -112,7 +109,7 @@ def draw_confusion(labels, predictions, names, path):
     accuracy = 100 * np.mean(np.asarray(labels) == predictions)
     axes.set_title(f"{len(labels):,} images, {accuracy:.2f} % right", fontsize=10)
     figure.colorbar(shown, ax=axes, label="% of the class", shrink=0.8)
-    _save(figure, path)
+    plotting.save(figure, path)
 
 
 def draw_mistakes(images, labels, logits, names, path, count=24):
@@ -141,7 +138,7 @@ def draw_mistakes(images, labels, logits, names, path, count=24):
         ax.imshow(images[i].squeeze(), cmap="gray" if images.shape[-1] == 1 else None)
         text = f"{names[labels[i]]}\n→ {names[said[i]]} {100 * confidence[i]:.0f} %"
         ax.set_title(text, fontsize=8)
-    _save(figure, path)
+    plotting.save(figure, path)
 
 
 def _spread(filters, rows, width, count, over_image):
@@ -161,19 +158,9 @@ def _square(x, y):
 
 
 def _figure(rows, columns, title, size=1.3):
-    from matplotlib.figure import Figure  # without pyplot: no display, no global state
-
-    figure = Figure(
-        figsize=(size * columns + 1, size * rows + 0.6), layout="constrained", facecolor="white"
-    )
+    figure, grid = plotting.figure((size * columns + 1, size * rows + 0.6), rows, columns)
     figure.suptitle(title, fontsize=10)
-    grid = figure.subplots(rows, columns, squeeze=False)
     for ax in grid.flat:
         ax.set_xticks([])
         ax.set_yticks([])
     return figure, grid
-
-
-def _save(figure, path):
-    with atomic_write(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)

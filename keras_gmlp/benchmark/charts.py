@@ -1,7 +1,7 @@
 """The rows of a benchmark as bars."""
 
 from keras_gmlp.benchmark.candidates import REFERENCES, TITLES, threads_text
-from keras_gmlp.utils.files import atomic_write
+from keras_gmlp.utils import plotting
 
 COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd")  # by the number of threads
 
@@ -13,32 +13,21 @@ def draw_bars(rows, path):
         rows: see `report.to_rows`, of all models; those that failed are not drawn.
         path: of the PNG.
     """
-    with atomic_write(path) as temporary:
-        figure_of(rows).savefig(temporary, format="png", dpi=110)
-
-
-def figure_of(rows):
-    """What `draw` draws, a matplotlib `Figure`."""
-    from matplotlib.figure import Figure  # without pyplot: no display, no global state
-
     rows = [r for r in rows if r["status"] == "measured" and r["candidate"] not in REFERENCES]
     models = list(dict.fromkeys(row["model"] for row in rows))
     batches = sorted({row["batch"] for row in rows})
     threads = sorted({row["threads"] for row in rows})
     bars = max(len({r["candidate"] for r in rows if r["model"] == model}) for model in models)
     height = len(models) * (1.2 + bars * (0.12 + 0.18 * len(threads)))
-    # White paper, so that the letters can be read on a dark page too.
-    figure = Figure(
-        figsize=(1.5 + 5 * len(batches), height), layout="constrained", facecolor="white"
-    )
-    grid = figure.subplots(len(models), len(batches), squeeze=False)
+    size = (1.5 + 5 * len(batches), height)
+    figure, grid = plotting.figure(size, len(models), len(batches))
     for model, line in zip(models, grid, strict=True):
         for batch, axes in zip(batches, line, strict=True):
             chosen = [row for row in rows if (row["model"], row["batch"]) == (model, batch)]
             _bars(axes, chosen, threads)
             axes.set(title=f"{model}, batch {batch}", xlabel="milliseconds an image")
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper right", fontsize=8)
-    return figure
+    plotting.save(figure, path)
 
 
 def _bars(axes, rows, threads):

@@ -4,7 +4,7 @@ import statistics
 from pathlib import Path
 
 from keras_gmlp.comparison.results import summarize
-from keras_gmlp.utils.files import atomic_write
+from keras_gmlp.utils import plotting
 
 COSTS = {
     "parameters": ("parameters (millions)", 1e-6),
@@ -65,7 +65,7 @@ def draw_epochs(runs, colours, path):
         ends.append((len(columns), means[-1], preset, colour))
     _label_ends(axes, ends)
     axes.set(xlabel="epoch", ylabel="test accuracy (%)", title=_seeds("band: worst to best", runs))
-    return _save(figure, path)
+    return plotting.save(figure, path)
 
 
 def draw_costs(summary, colours, path):
@@ -86,7 +86,7 @@ def draw_costs(summary, colours, path):
         axes.set(xlabel=label, ylabel="test accuracy (%), ± standard deviation over seeds")
         axes.margins(x=0.25, y=0.1)
         _label_points(axes, points, colours)
-    return _save(figure, path)
+    return plotting.save(figure, path)
 
 
 def pareto(points):
@@ -120,7 +120,7 @@ def draw_fractions(summary, colours, path):
         xlabel="training images (% of the set)",
         ylabel="test accuracy (%), ± standard deviation over seeds",
     )
-    return _save(figure, path)
+    return plotting.save(figure, path)
 
 
 def _seeds(text, runs):
@@ -129,11 +129,8 @@ def _seeds(text, runs):
 
 
 def _figure(columns=1):
-    from matplotlib.figure import Figure  # without pyplot: no display, no global state
-
     width = 9 if columns == 1 else 6 * columns
-    figure = Figure(figsize=(width, 5.5), layout="constrained", facecolor="white")
-    all_axes = figure.subplots(1, columns, squeeze=False)[0]
+    figure, (all_axes,) = plotting.figure((width, 5.5), columns=columns)
     for axes in all_axes:
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
@@ -209,9 +206,3 @@ def _spread(places, widths, height):
                 found[low] -= missing / 2
                 found[high] += missing / 2
     return found
-
-
-def _save(figure, path):
-    with atomic_write(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
-    return path

@@ -1,6 +1,6 @@
 """Pictures of runs."""
 
-from keras_gmlp.utils.files import atomic_write
+from keras_gmlp.utils import plotting
 
 
 def draw_curves(history, path, title="", averaged=True):
@@ -13,16 +13,13 @@ def draw_curves(history, path, title="", averaged=True):
         title: above the picture.
         averaged: whether the weights that were tested are averages.
     """
-    from matplotlib.figure import Figure  # without pyplot: no display, no global state
     from matplotlib.ticker import MaxNLocator
 
     test = "test (averaged weights)" if averaged else "test"
     epochs = [int(row["epoch"]) + 1 for row in history]
-    figure = Figure(figsize=(10, 4), layout="constrained", facecolor="white")
+    figure, (both,) = plotting.figure((10, 4), columns=2)
     figure.suptitle(title)
-    for axes, name, scale in zip(
-        figure.subplots(1, 2), ("accuracy", "loss"), (100, 1), strict=True
-    ):
+    for axes, name, scale in zip(both, ("accuracy", "loss"), (100, 1), strict=True):
         for key, label in ((name, "train (augmented)"), (f"val_{name}", test)):
             values = [scale * float(row[key]) for row in history]
             axes.plot(epochs, values, label=label, marker="." if len(epochs) < 40 else None)
@@ -36,5 +33,4 @@ def draw_curves(history, path, title="", averaged=True):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(alpha=0.3)
         axes.legend()
-    with atomic_write(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
+    plotting.save(figure, path)

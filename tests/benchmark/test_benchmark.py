@@ -252,7 +252,7 @@ def test_random_model_has_no_weight_at_its_start():
             assert len(set(values)) > len(values) / 2
 
 
-def test_chart_and_report(tmp_path):
+def test_chart_and_report(tmp_path, saved_figures):
     seconds = [{"seconds": [0.001, 0.002], "cores": 1.0}]
     result = Result(candidate("tflite"), 0.2, {1: 50.0, 4: 60.0}, {1: seconds, 4: seconds})
     failed = [Result(candidate("onnx", threads), error="No module") for threads in (1, 2)]
@@ -260,7 +260,7 @@ def test_chart_and_report(tmp_path):
     charts.draw_bars(rows, tmp_path / "chart.png")
     with Image.open(tmp_path / "chart.png") as image:
         assert min(image.size) > 100
-    one, four = (axes.patches for axes in charts.figure_of(rows).axes)
+    one, four = (axes.patches for axes in saved_figures[0].axes)
     assert [bar.get_width() for bar in (*one, *four)] == pytest.approx([1.5, 1.5 / 4])  # an image
     text = markdown.to_markdown([MODEL], rows, "apps/benchmark.py a")
     assert "Made by `apps/benchmark.py a`." in text

@@ -1,4 +1,6 @@
-"""What the charts of a comparison draw, and where their names stand."""
+"""What a reader sees in the charts of a comparison: right values, names that do not overlap."""
+
+from argparse import Namespace
 
 import pytest
 from matplotlib.text import Text
@@ -6,25 +8,127 @@ from matplotlib.text import Text
 from keras_gmlp.comparison import charts
 
 
+@pytest.fixture
+def draw(saved_figures, tmp_path):
+    """Draws a chart and returns its axes, laid out as in the file."""
+
+    def draw(function, *arguments):
+        path = function(*arguments, tmp_path / "chart.png")
+        assert path.stat().st_size > 5000
+        saved_figures[-1].draw_without_rendering()
+        return saved_figures[-1].axes
+
+    return draw
+
+
+def colours(*presets):
+    return dict.fromkeys(presets, "black")
+
+
+def line(preset, parameters, accuracy, fraction=1, spread=0.0):
+    return {
+        "preset": preset,
+        "parameters": 1e6 * parameters,
+        "test_accuracy": accuracy,
+        "fraction": fraction,
+        "spread": spread,
+    }
+
+
+def run(preset, seed, accuracies):
+    history = [{"val_accuracy": str(accuracy)} for accuracy in accuracies]
+    return Namespace(preset=preset, seed=seed, history=lambda: history)
+
+
+def boxes_of(axes):
+    """The box of each text in pixels, without the thread to its point."""
+    return {text.get_text(): Text.get_window_extent(text) for text in axes.texts}
+
+
+def overlapping(boxes):
+    """Pairs of texts that share more than the gap between two lines of text."""
+    return [
+        (one, other)
+        for one, a in boxes.items()
+        for other, b in boxes.items()
+        if one < other
+        and min(a.x1, b.x1) > max(a.x0, b.x0)
+        and min(a.y1, b.y1) > max(a.y0, b.y0) + 1
+    ]
+
+
+def shift(axes, box, point):
+    """Pixels from the height of a point to the middle of its text."""
+    return (box.y0 + box.y1) / 2 - axes.transData.transform(point)[1]
+
+
 def test_pareto_front():
     points = [(1, 50), (2, 40), (2, 60), (3, 60), (4, 70)]
     assert charts.pareto(points) == [(1, 50), (2, 60), (4, 70)]
 
 
-def test_names_give_way_to_one_another_where_they_would_overlap():
-    figure, (axes,) = charts._figure()
-    axes.set(xlim=(0, 10), ylim=(0, 100))
-    labels = [(1, 50, "first", "k"), (1, 50, "second", "k"), (1, 50, "third", "k")]
-    charts._label(axes, [*labels, (8, 50, "elsewhere", "k")])
-    figure.draw_without_rendering()
-    boxes = {text.get_text(): Text.get_window_extent(text) for text in axes.texts}  # no thread
-    middle = {name: (box.y0 + box.y1) / 2 for name, box in boxes.items()}
-    assert middle["elsewhere"] == pytest.approx(middle["second"], abs=1)  # the group's middle
-    assert boxes["first"].y1 < boxes["second"].y0 + 1
-    assert boxes["second"].y1 < boxes["third"].y0 + 1
+def test_overlaps_are_found(draw):
+    (axes,) = draw(charts.draw_costs, [line("a", 1, 0.5), line("b", 1, 0.5)], colours("a", "b"))
+    boxes = boxes_of(axes)
+    assert overlapping(boxes) == []
+    assert overlapping({**boxes, "c": boxes["a"]}) == [("a", "c")]
 
 
-def test_texts_of_one_width_part_only_as_far_as_they_overlap():
-    assert charts._spread([(0, 0), (0, 100)], [20, 20], 10) == [0, 100]
-    assert charts._spread([(0, 0), (30, 0)], [20, 20], 10) == [0, 0]
-    assert charts._spread([(0, 0), (30, 0)], [40, 20], 10) == [-5, 5]
+def test_names_of_equal_models_do_not_overlap(draw):
+    presets = ("first_n4_32", "second_n4_32", "third_32", "elsewhere")
+    summary = [line(preset, 1, 0.5) for preset in presets[:3]] + [line("elsewhere", 8, 0.5)]
+    (axes,) = draw(charts.draw_costs, summary, colours(*presets))
+    boxes = boxes_of(axes)
+    assert list(boxes) == ["first", "second", "third", "elsewhere"]
+    assert overlapping(boxes) == []
+    assert boxes["first"].y0 < boxes["second"].y0 < boxes["third"].y0
+    # The group keeps its middle at the points, and a name with room stays level with its own.
+    assert shift(axes, boxes["second"], (1, 50)) == pytest.approx(0, abs=1)
+    assert shift(axes, boxes["elsewhere"], (8, 50)) == pytest.approx(0, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "moves"), [("short", False), (30 * "long", True)], ids=["short", "long"]
+)
+def test_name_moves_only_where_it_would_run_into_another(draw, name, moves):
+    summary = [line(name, 1, 0.5), line("right", 2, 0.5)]
+    (axes,) = draw(charts.draw_costs, summary, colours(name, "right"))
+    boxes = boxes_of(axes)
+    assert overlapping(boxes) == []
+    for text, x in ((name, 1), ("right", 2)):
+        moved = abs(shift(axes, boxes[text], (x, 50))) > 1
+        assert moved == moves
+
+
+def test_costs_are_drawn_where_all_models_have_them(draw):
+    summary = [{**line("a", 1, 0.5), "flops": 2e6}, {**line("b", 3, 0.7), "flops": 5e6}]
+    parameters, flops = draw(charts.draw_costs, summary, colours("a", "b"))
+    assert parameters.get_xlabel() == "parameters (millions)"
+    assert [list(p.get_xdata()) for p in parameters.lines] == [[1], [3], [1, 3]]  # then the front
+    assert [list(p.get_xdata()) for p in flops.lines] == [[2], [5], [2, 5]]
+    del summary[1]["flops"]
+    assert len(draw(charts.draw_costs, summary, colours("a", "b"))) == 1
+
+
+def test_epochs_show_mean_and_range_over_seeds(draw):
+    runs = [run("a", 0, (0.1, 0.3)), run("a", 1, (0.3, 0.5)), run("b", 0, (0.2, 0.4, 0.4))]
+    (axes,) = draw(charts.draw_epochs, runs, colours("a", "b", "without_history"))
+    means, single = axes.lines
+    assert list(means.get_xdata()) == [1, 2]
+    assert list(means.get_ydata()) == pytest.approx([20, 40])
+    assert list(single.get_ydata()) == pytest.approx([20, 40, 40])
+    (band,) = axes.collections
+    corners = {tuple(corner) for corner in band.get_paths()[0].vertices.round(6)}
+    assert corners == {(1, 10), (1, 30), (2, 30), (2, 50)}
+    assert axes.get_title() == "band: worst to best"
+    assert list(boxes_of(axes)) == ["a 40.0", "b 40.0"]
+    assert overlapping(boxes_of(axes)) == []
+
+
+def test_fractions_show_presets_with_several(draw):
+    summary = [line("a", 1, 0.7), line("a", 1, 0.4, 0.1, 0.05), line("b", 1, 0.6)]
+    (axes,) = draw(charts.draw_fractions, summary, colours("a", "b"))
+    assert list(boxes_of(axes)) == ["a 70.0"]
+    assert list(axes.lines[0].get_xdata()) == pytest.approx([10, 100])
+    assert list(axes.lines[0].get_ydata()) == pytest.approx([40, 70])
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["10", "100"]
