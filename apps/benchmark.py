@@ -12,6 +12,7 @@ from pathlib import Path
 from cli import guarded, import_tensorflow
 
 DEFAULT = Path(__file__).resolve().parent.parent / "saved_models" / "gmlp_n4_32-cifar10"
+TIMM_WORKER = Path(__file__).resolve().parent / "timm_worker.py"
 BATCHES, THREADS = (1, 64), (1, 2)
 EPILOG = """\
 candidates, each with every number of --threads, in a process of its own, on the CPU:
@@ -141,11 +142,18 @@ def run(source, options, scratch, progress):
     results, others = measuring.measure(
         ways,
         plan,
-        lambda candidate: Worker(candidate, folder),
+        lambda candidate: Worker(candidate, folder, program_of(candidate)),
         lambda text: progress.show(f"{model.name}: {text}"),
     )
     shutil.rmtree(folder)
     return model, to_rows(model, results, others)
+
+
+def program_of(candidate):
+    from keras_gmlp.benchmark.candidates import TIMM
+    from keras_gmlp.benchmark.client import PROGRAM
+
+    return (TIMM_WORKER,) if candidate.name in TIMM else PROGRAM
 
 
 def report(options, found, progress):

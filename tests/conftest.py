@@ -3,7 +3,11 @@ import os
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import importlib
+import warnings
+
 import pytest
+from load_app import load_app
 
 # Keras is imported where it is used: the process that hands out the tests imports this, too.
 pytest.register_assert_rewrite("check_layer", "other_backend")
@@ -20,12 +24,13 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def timm():
-    from keras_gmlp.benchmark.runtimes import import_timm
-
-    try:
-        return import_timm()
-    except ImportError:
-        pytest.skip("timm is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # from timm's imports
+        try:
+            load_app("timm_worker").import_torchvision()
+            return importlib.import_module("timm")
+        except ImportError:
+            pytest.skip("timm is not installed")
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from pathlib import Path
 from keras_gmlp.benchmark.runtimes import variables
 from keras_gmlp.utils.errors import why_ended
 
+PROGRAM = ("-m", "keras_gmlp.benchmark.worker")
+
 PATIENCE = 900  # seconds without an answer after which a candidate is given up
 
 
@@ -21,10 +23,18 @@ class CandidateError(RuntimeError):
 
 
 class Worker:
-    """A candidate in a process of its own. It ends when this process does."""
+    """A candidate in a process of its own. It ends when this process does.
 
-    def __init__(self, candidate, scratch):
-        """Starts it and waits for its first answer; raises a `CandidateError`."""
+    Args:
+        candidate: a `Candidate`.
+        scratch: Folder for its log and its compiled code.
+        program: Arguments for Python that run `worker.main`.
+
+    Raises:
+        CandidateError: If the candidate cannot be loaded or run.
+    """
+
+    def __init__(self, candidate, scratch, program=PROGRAM):
         self.log = Path(scratch) / f"{candidate.name}-{candidate.threads}.log"
         cache = Path(scratch) / f"{candidate.name}-{candidate.threads}.compiled"
         environment = {**os.environ, **variables(candidate.threads, candidate.backend)}
@@ -32,7 +42,7 @@ class Worker:
         began = time.perf_counter()
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "keras_gmlp.benchmark.worker"],
+                [sys.executable, *map(str, program)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -3,11 +3,7 @@
 A process holds one runtime (see `worker`): its threads are set as it starts.
 """
 
-import contextlib
-import functools
-import importlib
 import os
-import warnings
 
 import numpy as np
 
@@ -81,17 +77,16 @@ def _file(order):
 def _timm(order):
     """timm's model behind the same work on pixels as ours; its weights are random."""
     torch = _torch(order)
+    import timm
+
     height, width, channels = order["shape"]
-    model = (
-        import_timm()
-        .create_model(
-            order["architecture"],
-            num_classes=order["classes"],
-            in_chans=channels,
-            img_size=(height, width),
-        )
-        .eval()
+    model = timm.create_model(
+        order["architecture"],
+        num_classes=order["classes"],
+        in_chans=channels,
+        img_size=(height, width),
     )
+    model.eval()
     mean, std = (
         torch.tensor(model.default_cfg[name]).reshape(3, 1, 1) * 255 for name in ("mean", "std")
     )
@@ -131,36 +126,6 @@ def _torch(order):
 
     torch.set_num_threads(order["threads"])
     return torch
-
-
-def import_timm():
-    """timm, also where torchvision lacks its operators beside a PyTorch for the CPU alone.
-
-    They are those of object detection, which timm's classifiers do without.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its own imports
-        try:
-            return importlib.import_module("timm")
-        except RuntimeError:  # operator torchvision::nms does not exist
-            _declare_operators()
-            return importlib.import_module("timm")
-
-
-def _declare_operators():
-    library = _library()
-    for name in ("nms", "roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool", "deform_conv2d"):
-        for declared in (name, f"_{name}_backward", f"q{name}"):
-            with contextlib.suppress(RuntimeError):  # there already
-                library.define(f"{declared}() -> ()")
-
-
-@functools.cache
-def _library():
-    """Kept as long as the process: its operators go with it."""
-    import torch
-
-    return torch.library.Library("torchvision", "DEF")
 
 
 RUNTIMES = {

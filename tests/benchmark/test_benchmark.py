@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from load_app import load_app
 from PIL import Image
 
 from keras_gmlp.benchmark import charts, client, files, machine_load, markdown, runtimes
@@ -323,3 +324,12 @@ def test_conversion_that_crashes_leaves_the_other_formats(monkeypatch, tmp_path)
     assert asked == [["tflite", "saved_model", "onnx"], ["onnx"]]
     assert found.files == {"tflite": Path("model.tflite")}
     assert found.errors == {"saved_model": "exporting: ended by signal 11", "onnx": "no luck"}
+
+
+@pytest.mark.slow
+def test_worker_of_timm(timm, tmp_path):
+    order = {"runtime": "timm", "architecture": "mixer_s32_224", "shape": (32, 32, 3), "classes": 5}
+    way = dataclasses.replace(candidate("timm", **order), sizes=(1,))
+    worker = Worker(way, tmp_path, load_app("benchmark").program_of(way))
+    assert len(worker.ask({"size": 2, "calls": 3, "untimed": 0})["seconds"]) == 3
+    worker.close()
