@@ -46,15 +46,16 @@ def test_filters_of_the_other_families(model, filters, kernel):
     np.testing.assert_array_equal(result.reshape(filters, 6).T, expected)
 
 
-def test_a_square_marks_the_token_of_a_filter_but_no_hidden_unit(tmp_path, monkeypatch):
-    marked = []
-    square = plots._square
-    monkeypatch.setattr(plots, "_square", lambda x, y: marked.append((x, y)) or square(x, y))
+def test_a_square_marks_the_token_of_a_filter_but_no_hidden_unit(tmp_path, saved_figures):
+    def marked():
+        squares = [square for axes in saved_figures[-1].axes for square in axes.patches]
+        return [(square.get_x() + 0.5, square.get_y() + 0.5) for square in squares]
+
     # As many hidden units as tokens, so their number does not distinguish them.
     plots.draw_spatial_filters(MLPMixer(token_hidden_dim=6, **TINY), tmp_path / "mixer.png")
-    assert marked == []
+    assert marked() == []
     plots.draw_spatial_filters(ResMLP(**TINY), tmp_path / "resmlp.png", tokens=[0, 5])
-    assert marked == [(0, 0), (2, 1)] * 2
+    assert marked() == [(0, 0), (2, 1)] * 2
     with pytest.raises(ValueError, match=r"tokens must be in \[0, 6\); received \[6\]"):
         plots.draw_spatial_filters(ResMLP(**TINY), tmp_path / "resmlp.png", tokens=[6])
 

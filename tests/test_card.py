@@ -1,0 +1,145 @@
+"""What a model file says about itself, in each format, whole and damaged."""
+
+import zipfile
+from types import SimpleNamespace
+
+import keras
+import pytest
+
+from keras_gmlp import card, gMLP
+from keras_gmlp.card import from_members, members, read_card, write_card
+
+LABELS = ["cat", "Käfer", "a dog, too"]
+METADATA = {"preset": "gmlp_n4_32", "crop": 0.875}
+NO_MODEL = SimpleNamespace(input_shape=(None, 8, 8, 3), output_shape=(None, 3))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return gMLP(8, 1, 8, input_shape=(8, 8, 3), patch_size=4, classes=3)
+
+
+def keras_file(folder, model):
+    model.save(folder / "model.keras")
+    return folder / "model.keras"
+
+
+def tflite_file(folder, model):
+    (folder / "model.tflite").write_bytes(b"\x1c\x00\x00\x00TFL3" + 100 * b"weights ")
+    return folder / "model.tflite"
+
+
+def saved_model(folder, model):
+    (folder / "saved_model").mkdir()
+    (folder / "saved_model" / "saved_model.pb").write_bytes(b"graph")
+    return folder / "saved_model"
+
+
+FORMATS = pytest.mark.parametrize("write_model", [keras_file, tflite_file, saved_model])
+
+
+@FORMATS
+def test_round_trip(write_model, model, tmp_path):
+    path = write_model(tmp_path, model)
+    assert read_card(path).get("labels") is None
+    write_card(path, model, LABELS, METADATA)
+    found = read_card(path)
+    assert found["labels"] == LABELS
+    assert found["image_shape"] == [8, 8, 3]
+    assert found["pixels"] == [0, 255]
+    assert METADATA.items() <= found.items()
+    assert "named" not in found
+
+
+@FORMATS
+def test_classes_without_names_are_numbered(write_model, model, tmp_path):
+    path = write_model(tmp_path, model)
+    write_card(path, model)
+    assert read_card(path)["labels"] == ["0", "1", "2"]
+    assert read_card(path)["named"] is False
+
+
+def test_model_files_keep_what_their_runtimes_read(model, tmp_path):
+    path = tflite_file(tmp_path, model)
+    before = path.read_bytes()
+    write_card(path, model, LABELS)
+    assert path.read_bytes().startswith(before)
+    path = keras_file(tmp_path, model)
+    write_card(path, model, LABELS)
+    assert keras.saving.load_model(path, compile=False).count_params() == model.count_params()
+
+
+def test_round_trip_in_the_metadata_of_an_onnx_file(model, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    graph = onnx.helper.make_graph([], "empty", [], [])
+    proto = onnx.helper.make_model(graph)
+    onnx.helper.set_model_props(proto, members(model, LABELS, METADATA))
+    onnx.save(proto, tmp_path / "model.onnx")
+    found = onnx.load(tmp_path / "model.onnx").metadata_props
+    result = from_members({entry.key: entry.value for entry in found})
+    assert result["labels"] == LABELS
+    assert METADATA.items() <= result.items()
+
+
+@FORMATS
+def test_missing_card_is_empty(write_model, model, tmp_path):
+    path = write_model(tmp_path, model)
+    if path.suffix == ".keras":  # as other programs write it
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("config.json", "{}")
+    assert read_card(path) == {}
+
+
+def test_missing_file_has_no_card(tmp_path):
+    assert read_card(tmp_path / "none.tflite") == {}
+
+
+def test_file_that_is_cut_off_has_its_card_or_none_or_an_error(tmp_path):
+    path = tflite_file(tmp_path, NO_MODEL)
+    bare = path.stat().st_size
+    write_card(path, NO_MODEL, LABELS, METADATA)
+    whole = path.read_bytes()
+    name_is_complete = whole.index(card.LABELS.encode()) + len(card.LABELS)
+    for length in range(bare, len(whole)):
+        path.write_bytes(whole[:length])
+        if length < name_is_complete:
+            assert read_card(path) == {}
+        else:
+            with pytest.raises(ValueError, match="cut off or damaged") as error:
+                read_card(path)
+            assert str(error.value) == f"{path}: {card.DAMAGED}"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("card.json", "{"), ("card.json", "[1]"), ("labels.txt", None)]
+)
+def test_damaged_card_of_a_saved_model(name, text, tmp_path):
+    path = saved_model(tmp_path, NO_MODEL)
+    write_card(path, NO_MODEL, LABELS)
+    member = path / "assets.extra" / name
+    member.unlink() if text is None else member.write_text(text)
+    with pytest.raises(ValueError, match="cut off or damaged") as error:
+        read_card(path)
+    assert str(error.value) == f"{path}: {card.DAMAGED}"
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"card.json": "{}"},
+        {"labels.txt": "a\nb\n"},
+        {"card.json": "{'a': 1}", "labels.txt": "a\n"},
+        {"card.json": "3", "labels.txt": "a\n"},
+    ],
+)
+def test_damaged_members_are_refused(found):
+    with pytest.raises(ValueError, match="cut off or damaged"):
+        from_members(found)
+
+
+def test_members_of_other_programs_are_no_card():
+    assert from_members({}) == {}
+    assert from_members({"author": "someone"}) == {}
+    found = from_members({**members(NO_MODEL, LABELS), "author": "someone"})
+    assert found["labels"] == LABELS
+    assert "author" not in found
