@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures how fast a model runs: Keras, its exports, and timm's model, beside one another."""
+"""Measures how fast a model runs in Keras, as an export, and in timm."""
 
 import argparse
 import json
@@ -15,26 +15,26 @@ DEFAULT = Path(__file__).resolve().parent.parent / "saved_models" / "gmlp_n4_32-
 TIMM_WORKER = Path(__file__).resolve().parent / "timm_worker.py"
 BATCHES, THREADS = (1, 64), (1, 2)
 EPILOG = """\
-candidates, each with every number of --threads, in a process of its own, on the CPU:
-  keras-tensorflow, keras-jax, keras-torch   model.predict_on_batch, which compiles with XLA under
-                    TensorFlow and JAX and runs as it is under PyTorch
+candidates, each in its own process on the CPU, once per number of --threads:
+  keras-tensorflow, keras-jax, keras-torch   model.predict_on_batch, compiled with XLA under
+                    TensorFlow and JAX, eager under PyTorch
   saved_model, tflite, tflite_float16, ...   the files of apps/export.py; a TFLite file takes one
-                    image at a time, so a batch is a loop over it
-  timm, timm-compiled   timm's model as it is and under torch.compile, where timm has the preset
-and matrix products of NumPy and PyTorch, which tell what the machine can do.
+                    image at a time, so a batch is a loop
+  timm, timm-compiled   timm's model, eager and with torch.compile, if timm has the preset
+Matrix products of NumPy and PyTorch show what the machine can do.
 
 examples:
   apps/benchmark.py                                    the gMLP in saved_models/
-  apps/benchmark.py runs/gmlp_n4_32-digits --quick     a first look
+  apps/benchmark.py runs/gmlp_n4_32-digits --quick     3 short rounds
   apps/benchmark.py gmlp_s16_224 mixer_s16_224         presets, with random weights
   apps/benchmark.py gmlp_s16_224 --only tflite_float32 timm --threads 2 --batch 1
-  apps/benchmark.py --out docs                         for the record, on an idle machine
+  apps/benchmark.py --out docs                         the figures of the docs, on an idle machine
 
-All candidates of a model are alive at once and take turns; those that wait sleep. A process takes
-0.1 GB (TFLite) to 0.9 GB (TensorFlow): all of the default model need 5 GB, those of a model for 224
-pixels and batch 64 some 20 GB. Where less is free (Linux tells) they are measured in groups.
-Writes OUT/benchmark.csv, OUT/benchmark.md and OUT/benchmark.png. A candidate that fails is a row
-that says why. Exports that a run's folder lacks are made in a temporary folder.
+All candidates of a model run at once and take turns; the others sleep. A process takes 0.1 GB
+(TFLite) to 0.9 GB (TensorFlow). The default model needs 5 GB in all, a model for 224 pixels at
+batch 64 about 20 GB. With less free memory (known on Linux), they are measured in groups.
+Writes OUT/benchmark.csv, OUT/benchmark.md and OUT/benchmark.png. A failed candidate is a row with
+its reason. Exports missing from a run's folder go to a temporary folder.
 exit codes: 0 done, 1 failure or no candidate measured, 2 wrong usage, 130 stopped with Ctrl-C
 """
 
@@ -52,22 +52,32 @@ def parse(arguments):
         help=f"a run's folder or a preset; default: {DEFAULT.name}",
     )
     parser.add_argument(
-        "--only", nargs="+", metavar="NAME", help="candidates, of those below; default: all"
+        "--only", nargs="+", metavar="NAME", help="candidates to measure, see below; default: all"
     )
     parser.add_argument(
-        "--batch", type=int, nargs="+", default=BATCHES, metavar="N", help="default: 1 64"
+        "--batch",
+        type=int,
+        nargs="+",
+        default=BATCHES,
+        metavar="N",
+        help="batch sizes; default: 1 64",
     )
     parser.add_argument(
-        "--threads", type=int, nargs="+", default=THREADS, metavar="N", help="default: 1 2"
+        "--threads",
+        type=int,
+        nargs="+",
+        default=THREADS,
+        metavar="N",
+        help="numbers of threads; default: 1 2",
     )
-    parser.add_argument("--rounds", type=int, help="bursts of each; default: 10")
-    parser.add_argument("--quick", action="store_true", help="3 short rounds")
+    parser.add_argument("--rounds", type=int, help="bursts per candidate; default: 10")
+    parser.add_argument("--quick", action="store_true", help="measure 3 short rounds")
     parser.add_argument(
         "--out",
         type=Path,
         default=Path("runs/benchmark"),
         metavar="DIR",
-        help="default: %(default)s",
+        help="output folder; default: %(default)s",
     )
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     options = parser.parse_args(arguments)
@@ -88,7 +98,7 @@ def main(arguments=None):
 
 
 def benchmark(parser, options):
-    """Checks the usage, measures, reports; the exit code."""
+    """Checks the options, measures and reports; returns the exit code."""
     import_tensorflow()
     try:
         check(options)
@@ -100,48 +110,49 @@ def benchmark(parser, options):
     progress = StatusLine(log=True)
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            found = [run(source, options, scratch, progress) for source in options.models]
-        return report(options, found, progress)
+            measured = [run(source, options, scratch, progress) for source in options.models]
+        return report(options, measured, progress)
     finally:
         progress.clear()
 
 
 def check(options):
-    """Raises a ValueError for wrong usage, before anything is measured."""
-    import matplotlib.figure  # noqa: F401 (or the chart would fail in the end)
+    """Raises a ValueError for wrong options, before anything is measured."""
+    import matplotlib.figure  # noqa: F401 (a missing one would fail at the end)
 
     from keras_gmlp.benchmark import files
-    from keras_gmlp.benchmark.candidates import names
+    from keras_gmlp.benchmark.candidates import candidate_names
     from keras_gmlp.export.formats import FORMATS
 
     options.models = list(dict.fromkeys(options.models))
     for source in options.models:
-        files.check(source)
+        files.check_source(source)
     stems = [Path(source).resolve().name for source in options.models]
     if len(set(stems)) < len(stems):
-        raise ValueError(f"two models of one name would share their rows: {', '.join(stems)}")
-    unknown = [name for name in options.only or () if name not in names(FORMATS)]
+        raise ValueError(f"expected models with different names; received {', '.join(stems)}")
+    known = candidate_names(FORMATS)
+    unknown = [name for name in options.only or () if name not in known]
     if unknown:
         raise ValueError(
-            f"no such candidates: {', '.join(unknown)}. There are: {', '.join(names(FORMATS))}."
+            f"unknown candidates: {', '.join(unknown)}; expected some of {', '.join(known)}."
         )
     options.formats = [name for name in FORMATS if not options.only or name in options.only]
 
 
 def run(source, options, scratch, progress):
-    """One model's facts and rows."""
+    """Measures one model; returns it and its rows."""
     from keras_gmlp.benchmark import candidates, files, measuring
     from keras_gmlp.benchmark.client import Worker
     from keras_gmlp.benchmark.report import to_rows
 
     folder = Path(tempfile.mkdtemp(dir=scratch))
-    progress.show(f"{source}: exporting what is missing")
+    progress.show(f"{source}: exporting missing files")
     model = files.prepare(source, folder, options.formats)
-    plan = measuring.Schedule(options.rounds, 0.1 if options.quick else 0.3)
-    ways = candidates.candidates(model, options.threads, options.batch, options.only)
+    schedule = measuring.Schedule(options.rounds, 0.1 if options.quick else 0.3)
+    chosen = candidates.list_candidates(model, options.threads, options.batch, options.only)
     results, others = measuring.measure(
-        ways,
-        plan,
+        chosen,
+        schedule,
         lambda candidate: Worker(candidate, folder, program_of(candidate)),
         lambda text: progress.show(f"{model.name}: {text}"),
     )
@@ -156,15 +167,15 @@ def program_of(candidate):
     return (TIMM_WORKER,) if candidate.name in TIMM else PROGRAM
 
 
-def report(options, found, progress):
-    """Writes the files and prints the table; the exit code."""
+def report(options, results, progress):
+    """Writes the files and prints the table; returns the exit code."""
     from keras_gmlp.benchmark import charts, markdown
     from keras_gmlp.benchmark.candidates import REFERENCES
     from keras_gmlp.benchmark.report import write_csv
     from keras_gmlp.utils.files import atomic_write
 
-    rows = [row for _, of_model in found for row in of_model]
-    text = markdown.to_markdown([model for model, _ in found], rows, options.command)
+    rows = [row for _, of_model in results for row in of_model]
+    text = markdown.to_markdown([model for model, _ in results], rows, options.command)
     write_csv(rows, options.out / "benchmark.csv")
     with atomic_write(options.out / "benchmark.md") as temporary:
         temporary.write_text(text)
@@ -173,9 +184,9 @@ def report(options, found, progress):
         charts.draw_bars(measured, options.out / "benchmark.png")
     progress.clear()
     print(json.dumps(rows) if options.json else text)
-    for model, of_model in found:
+    for model, of_model in results:
         if of_model[0]["busy"] == "yes":
-            progress.say(f"benchmark: warning: {model.name}: {markdown.busy_line(of_model[0])}")
+            progress.say(f"benchmark: warning: {model.name}: {markdown.describe_load(of_model[0])}")
     return 0 if measured else 1
 
 

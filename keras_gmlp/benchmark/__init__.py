@@ -1,6 +1,7 @@
-"""How fast models run: candidates beside one another, each in a process of its own.
+"""Measures how fast models run: each candidate in its own process, all of them in turns.
 
-`models` makes the files, `candidates` lists the ways to run them, `runtimes` loads one in a
-`worker`, `process` is this side of such a worker, `measuring` takes them in turns, `busyness` tells
-what else the machine did, `report` and `chart` show what was found.
+`files` prepares the model files, `candidates` lists the ways to run them, and `runtimes` loads one
+of them inside a `worker` process. `client` starts and asks a worker, `measuring` takes the
+candidates in turns, and `machine_load` reads what else the machine does. `report`, `markdown` and
+`charts` present the results.
 """

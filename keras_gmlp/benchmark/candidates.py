@@ -4,7 +4,7 @@ import dataclasses
 
 from keras_gmlp.benchmark.runtimes import BACKENDS, EIGHT_BIT
 
-PRODUCT = 1024  # rows of the square matrices; 2.1 GFLOP, and all three stay in most caches
+PRODUCT = 1024  # rows of the square matrices: 2.1 GFLOP, and all three fit most caches
 
 REFERENCES = ("product-numpy", "product-torch")
 
@@ -32,17 +32,17 @@ class Candidate:
     """One way to run a model.
 
     Attributes:
-        name: a short one, as `--only` takes it.
-        threads: it is held to.
-        order: for `runtimes.load`, without the threads.
-        sizes: to measure at: images in a batch, or rows of a matrix.
-        backend: of Keras, where it takes part.
-        missing: why there is nothing to start, if so; one line.
+        name: Short name, as `--only` takes it.
+        threads: Number of threads.
+        settings: Arguments for `runtimes.load`, except the threads.
+        sizes: Batch sizes to measure, or numbers of rows for a matrix product.
+        backend: Keras backend.
+        missing: Why the candidate cannot start, on one line, or `None`.
     """
 
     name: str
     threads: int
-    order: dict
+    settings: dict
     sizes: tuple[int, ...]
     backend: str = "tensorflow"
     missing: str | None = None
@@ -53,12 +53,12 @@ class Candidate:
 
     @property
     def reference(self):
-        """Whether it is a matrix product, to which the others are compared."""
+        """Whether this is a matrix product, the limit that the others are compared with."""
         return self.name in REFERENCES
 
     @property
     def floating(self):
-        """Whether it computes in float32, as the matrix products do."""
+        """Whether it computes in float32, like the matrix products."""
         return self.name not in EIGHT_BIT
 
 
@@ -66,43 +66,43 @@ def threads_text(threads):
     return "1 thread" if threads == 1 else f"{threads} threads"
 
 
-def names(formats):
-    """All names that a candidate can have, beside the matrix products."""
+def candidate_names(formats):
+    """Returns the names of all candidates except the matrix products."""
     return (*(f"keras-{backend}" for backend in BACKENDS), *formats, *TIMM)
 
 
-def candidates(model, threads, batches, only=None):
-    """The candidates for a model, and the matrix products.
+def list_candidates(model, threads, batches, only=None):
+    """Lists the candidates for a model and the matrix products.
 
     Args:
-        model: a `models.Model`.
-        threads: numbers of them, one candidate each.
-        batches: numbers of images.
-        only: names of those wanted; all without it.
+        model: A `files.Model`.
+        threads: Numbers of threads; each makes a candidate.
+        batches: Batch sizes.
+        only: Names of the candidates to list. Defaults to all.
 
     Returns:
-        A list of `Candidate`s; timm's only where it has the model, or when asked for.
+        A list of `Candidate`s. It contains timm's if timm has the model or `only` asks for it.
     """
-    orders = {name: {"runtime": name} for name in REFERENCES}
-    orders |= {f"keras-{b}": {"runtime": "keras", "path": str(model.keras)} for b in BACKENDS}
-    orders |= {name: {"runtime": "file", "path": str(path)} for name, path in model.files.items()}
+    settings = {name: {"runtime": name} for name in REFERENCES}
+    settings |= {f"keras-{b}": {"runtime": "keras", "path": str(model.keras)} for b in BACKENDS}
+    settings |= {n: {"runtime": "file", "path": str(path)} for n, path in model.files.items()}
     missing = dict(model.errors)
     if model.architecture:
-        orders |= {n: {"runtime": n, "architecture": model.architecture} for n in TIMM}
+        settings |= {n: {"runtime": n, "architecture": model.architecture} for n in TIMM}
     elif only:
         missing |= dict.fromkeys(TIMM, f"timm has no model like {model.name}")
-    orders |= {name: {} for name in missing}
-    facts = {"shape": list(model.shape), "classes": model.classes}
+    settings |= {name: {} for name in missing}
+    shared = {"shape": list(model.shape), "classes": model.classes}
     return [
         Candidate(
             name,
             number,
-            {**order, **facts},
+            {**own, **shared},
             (PRODUCT,) if name in REFERENCES else tuple(batches),
             name.removeprefix("keras-") if name.startswith("keras-") else "tensorflow",
             missing.get(name),
         )
         for number in threads
-        for name, order in orders.items()
+        for name, own in settings.items()
         if only is None or name in only or name in REFERENCES
     ]

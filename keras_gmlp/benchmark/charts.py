@@ -1,17 +1,17 @@
-"""The rows of a benchmark as bars."""
+"""Bar charts of a benchmark."""
 
 from keras_gmlp.benchmark.candidates import REFERENCES, TITLES, threads_text
 from keras_gmlp.utils import plotting
 
-COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd")  # by the number of threads
+COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd")  # one per number of threads
 
 
 def draw_bars(rows, path):
-    """Draws milliseconds an image: a line of axes a model, one for each batch, the fastest on top.
+    """Draws milliseconds per image: one row of axes per model, one column per batch size.
 
     Args:
-        rows: see `report.to_rows`, of all models; those that failed are not drawn.
-        path: of the PNG.
+        rows: Rows of all models; see `report.to_rows`. Failed candidates are left out.
+        path: Path of the PNG file.
     """
     rows = [r for r in rows if r["status"] == "measured" and r["candidate"] not in REFERENCES]
     models = list(dict.fromkeys(row["model"] for row in rows))
@@ -31,7 +31,7 @@ def draw_bars(rows, path):
 
 
 def _bars(axes, rows, threads):
-    """A bar for each candidate and number of threads, with a line from quartile to quartile."""
+    """Draws a bar per candidate and number of threads, fastest on top, and a line for quartiles."""
     best = {}
     for row in rows:
         name = row["candidate"]

@@ -1,4 +1,4 @@
-"""The near end of a worker: starts it, asks it, ends it."""
+"""Starts a worker process, asks it to measure, and ends it."""
 
 import contextlib
 import json
@@ -15,20 +15,20 @@ from keras_gmlp.utils.errors import why_ended
 
 PROGRAM = ("-m", "keras_gmlp.benchmark.worker")
 
-PATIENCE = 900  # seconds without an answer after which a candidate is given up
+TIMEOUT = 900  # seconds to wait for an answer before the candidate fails
 
 
 class CandidateError(RuntimeError):
-    """A candidate could not be started or measured; one line that says why."""
+    """Raised when a candidate cannot be started or measured. One line."""
 
 
 class Worker:
-    """A candidate in a process of its own. It ends when this process does.
+    """A candidate in a separate process, which ends with this one.
 
     Args:
-        candidate: a `Candidate`.
-        scratch: Folder for its log and its compiled code.
-        program: Arguments for Python that run `worker.main`.
+        candidate: A `Candidate`.
+        scratch: Folder for the log and for compiled code.
+        program: Arguments to Python that run `worker.main`.
 
     Raises:
         CandidateError: If the candidate cannot be loaded or run.
@@ -48,26 +48,26 @@ class Worker:
                 stderr=log,
                 env=environment,
                 text=True,
-                start_new_session=True,  # Ctrl-C is this process's affair, which ends it
+                start_new_session=True,  # on Ctrl-C this process ends the worker
             )
         self.pid = self.process.pid
         try:
             first = {"threads": candidate.threads, "first": candidate.sizes[0]}
-            self.ask({**candidate.order, **first})
+            self.ask({**candidate.settings, **first})
         except BaseException:
             self.close()
             raise
         self.cold_start = time.perf_counter() - began
 
     def ask(self, request):
-        """The answer to a request; raises a `CandidateError`."""
+        """Returns the answer to a request, or raises a `CandidateError`."""
         late = threading.Event()
 
         def give_up():
-            late.set()  # first: the end of its output tells that it was killed
+            late.set()  # before the kill, which ends the read below
             self.process.kill()
 
-        timer = threading.Timer(PATIENCE, give_up)
+        timer = threading.Timer(TIMEOUT, give_up)
         timer.start()
         try:
             with contextlib.suppress(BrokenPipeError):
@@ -82,18 +82,17 @@ class Worker:
         return answer
 
     def _reason(self, late):
-        """Why there is no answer."""
         code = self.process.wait()
         if late:
-            return f"no answer within {PATIENCE} seconds"
+            return f"no answer within {TIMEOUT} seconds"
         return why_ended(code, self.log.read_text(errors="replace"))[:200]
 
     def close(self):
-        """Ends it, and a compiler that it may have started."""
+        """Ends the worker and any compiler that it has started."""
         if self.process.poll() is None and hasattr(os, "killpg"):
             os.killpg(self.pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout):
-            with contextlib.suppress(OSError):  # a pipe that broke with a line in it
+            with contextlib.suppress(OSError):  # the pipe broke with a line in its buffer
                 stream.close()

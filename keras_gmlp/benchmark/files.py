@@ -1,7 +1,7 @@
-"""The files of a model to measure; what is missing is made in a process of its own.
+"""Prepares the files of a model to measure; a separate process exports what is missing.
 
-So the memory that conversion takes is free again before anything is measured, and a converter that
-crashes takes nothing with it.
+So the memory for conversion is free again before the measurement, and a converter that crashes
+does not end the benchmark.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ from keras_gmlp.utils.errors import first_line, why_ended
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.weights.names import ARCHITECTURES
 
-_IN_TIMM = (gMLP, MLPMixer, ResMLP, ViT)  # at 224 pixels
+IN_TIMM = (gMLP, MLPMixer, ResMLP, ViT)  # at 224 pixels
 
 CALIBRATION = 4  # images
 
@@ -35,15 +35,15 @@ class Model:
     """A model and its files.
 
     Attributes:
-        name: of the table.
-        keras: path of its `.keras` file.
-        shape: `(height, width, channels)` of an image.
-        classes: their number.
-        parameters: their number.
-        flops: of one image, `None` where they could not be counted.
-        architecture: its name in timm, `None` where timm has none.
-        files: path of each export.
-        errors: why an export is missing.
+        name: Name in the table.
+        keras: Path of the `.keras` file.
+        shape: Image shape, `(height, width, channels)`.
+        classes: Number of classes.
+        parameters: Number of parameters.
+        flops: Floating-point operations per image, or `None` if unknown.
+        architecture: Name in timm, or `None` if timm does not have the model.
+        files: Path of each export, by format.
+        errors: Why an export is missing, by format.
     """
 
     name: str
@@ -57,8 +57,8 @@ class Model:
     errors: dict = dataclasses.field(default_factory=dict)
 
 
-def check(source):
-    """Raises a `ValueError` unless the source is a run's folder or a preset's name. One line."""
+def check_source(source):
+    """Raises a one-line `ValueError` unless the source is a run's folder or a preset."""
     if Path(source).is_dir():
         model_path(source)
         return
@@ -69,39 +69,39 @@ def check(source):
 
 
 def prepare(source, scratch, formats=tuple(FORMATS)):
-    """The model of a run's folder or of a preset, with random weights, and its exports.
+    """Prepares a model and its exports.
 
     Args:
-        source: see `check`.
-        scratch: a folder for what the source lacks.
-        formats: keys of `export.FORMATS`.
+        source: A run's folder, or a preset, which gets random weights.
+        scratch: Folder for missing files.
+        formats: Keys of `export.formats.FORMATS`.
 
     Returns:
         A `Model`.
 
     Raises:
-        ValueError: the source cannot be loaded. One line.
+        ValueError: If the source cannot be loaded. One line.
     """
     model, waiting = None, list(formats)
     while model is None or waiting:
         lines, reason = _in_process(source, scratch, waiting)
         if not lines:
             raise ValueError(f"{source}: {reason}")
-        facts, *exports = lines
-        model = model or Model(**facts)
+        description, *exports = lines
+        model = model or Model(**description)
         for line in exports:
             waiting.remove(line["format"])
             if "error" in line:
                 model.errors[line["format"]] = line["error"]
             else:
                 model.files[line["format"]] = Path(line["path"])
-        if waiting:  # the process ended at the first of those
+        if waiting:  # the process crashed at the first of them
             model.errors[waiting.pop(0)] = f"exporting: {reason}"
     return model
 
 
 def _in_process(source, scratch, formats):
-    """What `_main` printed, and why it ended too early or `None`."""
+    """Returns what `_main` printed, and why it failed or `None`."""
     command = [sys.executable, "-m", "keras_gmlp.benchmark.files", source, scratch, *formats]
     result = subprocess.run(
         list(map(str, command)),
@@ -115,16 +115,16 @@ def _in_process(source, scratch, formats):
 
 
 def timm_architecture(preset):
-    """The name in timm of a preset's architecture, or `None`."""
+    """Returns timm's name of a preset, or `None` if timm does not have it."""
     if preset not in presets.PRESETS or not preset.endswith("_224"):
         return None
-    theirs = {ours: name for name, ours in ARCHITECTURES.items()}
+    names = {preset: name for name, preset in ARCHITECTURES.items()}
     family, _ = presets.lookup(preset)
-    return theirs.get(preset, preset) if family in _IN_TIMM else None
+    return names.get(preset, preset) if family in IN_TIMM else None
 
 
 def _main(source, scratch, *formats):
-    """Prints the facts of a `Model` as JSON, then a line for each format."""
+    """Prints the arguments of a `Model` as JSON, then a line for each format."""
     scratch = Path(scratch)
     run = Path(source) if Path(source).is_dir() else None
     if run:
@@ -136,7 +136,7 @@ def _main(source, scratch, *formats):
         path, preset, metrics = scratch / "model.keras", source, {}
         model = random_model(preset)
         model.save(path)
-    facts = {
+    description = {
         "name": run.resolve().name if run else preset,
         "keras": str(path),
         "shape": model.input_shape[1:],
@@ -145,7 +145,7 @@ def _main(source, scratch, *formats):
         "flops": metrics.get("flops") or _flops(path),
         "architecture": timm_architecture(preset),
     }
-    print(json.dumps(facts), flush=True)
+    print(json.dumps(description), flush=True)
     for name in formats:
         print(json.dumps({"format": name, **_export(name, model, run, scratch)}), flush=True)
 
@@ -153,14 +153,14 @@ def _main(source, scratch, *formats):
 def _flops(path):
     try:
         return count_flops(path)
-    except ValueError:  # the report does without
+    except ValueError:  # the report leaves them out
         return None
 
 
 def _export(name, model, run, scratch):
     if run and (run / FORMATS[name]).exists():
         return {"path": str(run / FORMATS[name])}
-    # Noise: which ranges the integers have makes no difference to their speed.
+    # Noise will do: the ranges of the integers do not change their speed.
     shape = (CALIBRATION, *model.input_shape[1:])
     noise = np.random.default_rng(0).integers(0, 256, shape, "uint8")
     try:

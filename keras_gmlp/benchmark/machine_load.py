@@ -1,4 +1,4 @@
-"""What a machine was doing besides the work at hand, as Linux tells it; elsewhere it is unknown."""
+"""What else a machine does, read from Linux; unknown on other systems."""
 
 import dataclasses
 import os
@@ -8,19 +8,19 @@ STAT = Path("/proc/stat")
 
 MEMORY = Path("/proc/meminfo")
 
-CONTAINER = Path("/sys/fs/cgroup")  # what a container sees of the limits that it is held to
+CONTAINER = Path("/sys/fs/cgroup")  # limits, as a container sees them
 
-BUSY = 0.1  # a share of the machine's time, or a spread of one measurement, that is too much
+BUSY = 0.1  # largest share of others' CPU time, and spread of a measurement, on a quiet machine
 
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """CPU time so far, in seconds of one core.
+    """CPU time so far, in core seconds.
 
     Attributes:
-        total: of all cores, idle or not.
-        busy: of all cores at work, for whomever.
-        own: what this process and its children used of it.
+        total: Time of all cores, idle or not.
+        busy: Time that all processes used.
+        own: Time that this process and its children used.
     """
 
     total: float
@@ -29,10 +29,10 @@ class Snapshot:
 
 
 def snapshot(children=()):
-    """A `Snapshot` of now, or `None` where the system does not tell.
+    """Returns a `Snapshot`, or `None` if the system does not report CPU time.
 
     Args:
-        children: ids of child processes that live; those that ended are known.
+        children: Ids of running child processes; the times of ended ones are known.
     """
     if not STAT.exists():
         return None
@@ -46,9 +46,9 @@ def snapshot(children=()):
 
 
 def machine_ticks(text):
-    """`(total, busy)` ticks of all cores, from the text of /proc/stat.
+    """Reads the `(total, busy)` ticks of all cores from the text of /proc/stat.
 
-    Time that another virtual machine took ("steal") is busy: it was not ours.
+    Time that another virtual machine took ("steal") counts as busy.
     """
     user, nice, system, idle, waiting, interrupts, soft, stolen = (
         int(number) for number in text.splitlines()[0].split()[1:9]
@@ -58,19 +58,19 @@ def machine_ticks(text):
 
 
 def process_ticks(text):
-    """Ticks that a process used, from the text of its /proc/PID/stat."""
-    fields = text.rpartition(")")[2].split()  # the name before it may hold anything
+    """Reads the ticks that a process used from the text of /proc/PID/stat."""
+    fields = text.rpartition(")")[2].split()  # the name before it may contain anything
     return int(fields[11]) + int(fields[12])
 
 
 def others_share(spans):
-    """The share of the machine's CPU time that other processes took, from 0 to 1.
+    """Returns the share of CPU time that other processes took.
 
     Args:
-        spans: pairs of `Snapshot`s, before and after; `None` in one makes the share unknown.
+        spans: Pairs of `Snapshot`s, before and after.
 
     Returns:
-        The share, or `None`: unknown.
+        A share from 0 to 1, or `None` if a snapshot is `None`.
     """
     if not spans or any(None in span for span in spans):
         return None
@@ -80,25 +80,25 @@ def others_share(spans):
 
 
 def available_memory():
-    """Bytes that can be had without swapping, or `None` where the system does not tell."""
+    """Returns the bytes available without swapping, or `None` if unknown."""
     left = [size for size in (_memory("MemAvailable"), _left_to_container()) if size is not None]
     return min(left, default=None)
 
 
 def total_memory():
-    """Bytes of the machine's memory, or `None` where the system does not tell."""
+    """Returns the bytes of the machine's memory, or `None` if unknown."""
     return _memory("MemTotal")
 
 
 def _left_to_container():
-    """Bytes up to the limit of version 2 of Linux' control groups; `None` without one."""
+    """Returns the bytes left below the limit of a cgroup v2, or `None` without a limit."""
     try:
         limit, used = (int((CONTAINER / f"memory.{n}").read_text()) for n in ("max", "current"))
         lines = (CONTAINER / "memory.stat").read_text().splitlines()
         files = int(dict(line.split() for line in lines)["inactive_file"])
-    except (OSError, ValueError, KeyError):  # no such group, or "max": no limit
+    except (OSError, ValueError, KeyError):  # no such group, or a limit of "max"
         return None
-    return limit - used + files  # what files take is given back on demand
+    return limit - used + files  # cached files are evicted on demand
 
 
 def _memory(name):

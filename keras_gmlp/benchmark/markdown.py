@@ -1,4 +1,4 @@
-"""The rows of a benchmark as a table for people."""
+"""A benchmark's report in Markdown."""
 
 import datetime
 import os
@@ -9,38 +9,27 @@ from keras_gmlp.benchmark.machine_load import total_memory
 from keras_gmlp.utils import environment
 
 PACKAGES = (
-    *(
-        "keras-gmlp",
-        "keras",
-        "numpy",
-        "tensorflow",
-        "tensorflow-cpu",
-        "jax",
-        "torch",
-        "ai-edge-litert",
-    ),
-    *("onnxruntime", "timm"),
+    *("keras-gmlp", "keras", "numpy", "tensorflow", "tensorflow-cpu", "jax", "torch"),
+    *("ai-edge-litert", "onnxruntime", "timm"),
 )
 
 EXPLANATION = """\
-From uint8 pixels in NumPy to logits in NumPy; medians of all calls, and quartiles. The candidates
-were measured in turns, in groups where memory does not hold all. *Ratio* is to the fastest on as
-many threads, *of limit* the floating-point operations a second as a share of those of the matrix
-product; what computes with 8-bit integers has none. *Cores* are those it used on average at the
-largest batch. *Cold start* is from the start of the process to the first answer, measured once;
-*MB* is the most memory it had up to that batch."""
+A call takes uint8 pixels and returns logits, both in NumPy. The figures are medians and
+quartiles of all calls. The candidates ran in turns, in groups if memory was too small for all.
+*Ratio* compares with the fastest candidate on the same number of threads. *Of limit* is the
+share of the matrix product's floating-point operations per second; candidates that compute with
+8-bit integers have none. *Cores* is the average number in use at the largest batch. *Cold start*
+is the time from the start of the process to the first answer, measured once. *MB* is the peak
+memory up to that batch."""
 
 
 def to_markdown(models, rows, command):
-    """The whole report.
+    """Returns the report in Markdown, with tables aligned for reading as plain text.
 
     Args:
-        models: `models.Model`s.
-        rows: see `report.to_rows`, of all models.
-        command: that made them.
-
-    Returns:
-        Markdown that is readable as it is, too.
+        models: List of `files.Model`s.
+        rows: Rows of all models; see `report.to_rows`.
+        command: The command that measured them.
     """
     versions = environment.installed_versions(PACKAGES)
     memory = total_memory()
@@ -51,7 +40,7 @@ def to_markdown(models, rows, command):
         f"Python {platform.python_version()}, "
         + ", ".join(f"{name} {number}" for name, number in versions.items())
         + ".",
-        f"Made by `{command}`.",
+        f"Measured with `{command}`.",
         "",
         EXPLANATION,
     ]
@@ -60,34 +49,30 @@ def to_markdown(models, rows, command):
     return "\n".join(lines) + "\n"
 
 
-def busy_line(row):
-    """What the machine was doing besides, of any row of a model."""
+def describe_load(row):
+    """Describes what else the machine did, from any row of a model."""
     parts = []
     if row["others_share"] != "":
-        parts.append(
-            f"other processes took {100 * row['others_share']:.0f} % of the machine's time"
-        )
+        parts.append(f"other processes took {100 * row['others_share']:.0f} % of its CPU time")
     if row["product_spread"] != "":
-        scatter = 100 * row["product_spread"]
-        parts.append(
-            f"the middle half of the steadiest matrix products spread over {scatter:.0f} %"
-        )
+        percent = f"{100 * row['product_spread']:.0f} %"
+        parts.append(f"the steadiest matrix product varied by {percent} between quartiles")
     verdict = {
-        "yes": "the machine was not quiet, the figures are not to be trusted",
+        "yes": "the machine was not quiet, so the figures are not reliable",
         "no": "the machine was quiet",
         "unknown": "whether the machine was busy is unknown",
     }[row["busy"]]
-    return ": ".join([verdict, *([" and ".join(parts)] if parts else [])])
+    return ": ".join([verdict, *([", and ".join(parts)] if parts else [])])
 
 
 def _section(model, rows):
     size = "x".join(map(str, model.shape))
-    work = "" if model.flops is None else f", {model.flops / 1e6:,.0f} MFLOPs an image"
+    work = "" if model.flops is None else f", {model.flops / 1e6:,.0f} MFLOPs per image"
     lines = [f"## {model.name}", "", f"Images of {size}, {model.parameters:,} parameters{work}."]
-    lines += [f"{busy_line(rows[0]).capitalize()}." if rows else ""]
+    lines += [f"{_capitalized(describe_load(rows[0]))}." if rows else ""]
     measured = [row for row in rows if row["status"] == "measured"]
     for threads in dict.fromkeys(row["threads"] for row in measured):
-        lines += ["", *_of_threads(threads, [r for r in measured if r["threads"] == threads])]
+        lines += ["", *_table(threads, [r for r in measured if r["threads"] == threads])]
     failed = {}
     for row in (row for row in rows if row["status"] != "measured"):
         failed.setdefault((row["candidate"], row["status"]), []).append(str(row["threads"]))
@@ -98,8 +83,12 @@ def _section(model, rows):
     return lines
 
 
-def _of_threads(threads, rows):
-    """A table for one number of threads, the fastest first."""
+def _capitalized(text):
+    return text[:1].upper() + text[1:]
+
+
+def _table(threads, rows):
+    """The table for one number of threads, fastest candidate first."""
     products = [row for row in rows if row["batch"] == ""]
     best = min(products, key=lambda row: row["milliseconds"], default=None)
     text = f"**{threads_text(threads)}**"
@@ -107,11 +96,11 @@ def _of_threads(threads, rows):
         text += (
             f"; limit {best['gflops']:.0f} GFLOP/s ({TITLES[best['candidate']]}, {PRODUCT} rows)"
         )
-    found = {}
+    by_name = {}
     for row in rows:
         if row["batch"] != "":
-            found.setdefault(row["candidate"], {})[row["batch"]] = row
-    if not found:
+            by_name.setdefault(row["candidate"], {})[row["batch"]] = row
+    if not by_name:
         return [text]
     batches = sorted({row["batch"] for row in rows if row["batch"] != ""})
     head = ["candidate"]
@@ -119,7 +108,7 @@ def _of_threads(threads, rows):
         unit = "ms" if batch == 1 else "images/s"
         head += [f"{unit}, batch {batch}", "quartiles", "ratio", "of limit"]
     head += ["cores", "cold start", *(f"MB, batch {batch}" for batch in batches)]
-    ordered = sorted(found.items(), key=lambda item: item[1][batches[0]]["milliseconds"])
+    ordered = sorted(by_name.items(), key=lambda item: item[1][batches[0]]["milliseconds"])
     return [text, "", *_aligned([head, *(_cells(name, by_batch) for name, by_batch in ordered)])]
 
 
@@ -130,7 +119,7 @@ def _cells(name, by_batch):
         low, middle, high = (
             row[key] for key in ("first_quartile", "milliseconds", "third_quartile")
         )
-        if batch > 1:  # images a second, so that the slowest quartile is the lowest
+        if batch > 1:  # images/s: the slowest quartile is the lowest
             low, middle, high = (1000 * batch / value for value in (high, middle, low))
         share = row["share_of_limit"]
         cells += [
@@ -150,7 +139,7 @@ def _number(value):
 
 
 def _aligned(lines):
-    """The lines of a table, the first its head; cells padded so that columns stand in line."""
+    """Formats rows of cells as an aligned table; the first row is its head."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     first, *others = (
         [line[0].ljust(widths[0])] + [c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True)]

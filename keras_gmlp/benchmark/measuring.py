@@ -1,7 +1,7 @@
-"""Measures candidates beside one another: all alive, one burst of each in turn, round after round.
+"""Measures candidates in turns: all run at once, and each round takes one burst of each.
 
-So a disturbance meets all of them alike. Where memory does not hold all, they are measured in
-groups, each with the matrix products that tell what the machine can do.
+So a disturbance affects all of them equally. If memory is too small for all, they are measured in
+groups, each with the matrix products, which show what the machine can do.
 """
 
 import contextlib
@@ -14,23 +14,23 @@ from keras_gmlp.benchmark.candidates import Candidate
 from keras_gmlp.benchmark.client import CandidateError
 from keras_gmlp.benchmark.machine_load import available_memory, others_share, snapshot
 
-PAUSE = 0.02  # seconds between bursts: threads of the last one may spin for a while
+PAUSE = 0.02  # seconds between bursts, because threads of the last one may still spin
 
-RESERVE = 0.5e9  # bytes of memory left to others
+RESERVE = 0.5e9  # bytes of memory left to other programs
 
-MOST_CALLS = 200  # in a burst
+MOST_CALLS = 200  # per burst
 
 
 @dataclasses.dataclass
 class Result:
-    """What was found of a candidate.
+    """The measurements of a candidate.
 
     Attributes:
-        candidate: the `Candidate`.
-        cold_start: seconds from the start of its process to the first answer.
-        peaks: by size, the most megabytes of memory that it had up to then, smaller sizes first.
-        bursts: by size, what `worker.burst` returned in each round.
-        error: one line, where it failed.
+        candidate: The `Candidate`.
+        cold_start: Seconds from the start of the process to the first answer.
+        peaks: Peak memory in megabytes up to each size, by size.
+        bursts: List of what `worker.burst` returned in each round, by size.
+        error: Why it failed, on one line, or `None`.
     """
 
     candidate: Candidate
@@ -40,7 +40,7 @@ class Result:
     error: str | None = None
 
     def seconds(self, size):
-        """Of all calls at a size."""
+        """Returns the seconds of all calls at a size."""
         return [second for burst in self.bursts[size] for second in burst["seconds"]]
 
 
@@ -49,35 +49,35 @@ class Schedule:
     """How long to measure.
 
     Attributes:
-        rounds: of one burst of each candidate at each size.
-        burst_seconds: a burst is as many calls as take about so long, at least one.
+        rounds: Number of rounds; each measures one burst per candidate and size.
+        burst_seconds: Approximate duration of a burst, which has at least one call.
     """
 
     rounds: int = 10
     burst_seconds: float = 0.3
 
 
-def measure(candidates, plan, start, progress=lambda text: None, available=available_memory):
+def measure(candidates, schedule, start, progress=lambda text: None, available=available_memory):
     """Measures all candidates that start.
 
     Args:
-        candidates: `Candidate`s; the references among them are in every group.
-        plan: a `Plan`.
-        start: function of a candidate to its `Worker`, which raises a `CandidateError`.
-        progress: called with a short text as the work goes on.
-        available: function of nothing to the bytes of memory that are left, or to `None`:
-            unknown.
+        candidates: List of `Candidate`s. The matrix products are part of every group.
+        schedule: A `Schedule`.
+        start: Function that takes a candidate and returns its `Worker` or raises a
+            `CandidateError`.
+        progress: Function that receives a short text as the work goes on.
+        available: Function that returns the bytes of free memory, or `None` if unknown.
 
     Returns:
-        `(results, others)`: a `Result` of each candidate, in their order, and the share of the
-        machine's CPU time that other processes took meanwhile, `None` where it is unknown.
+        A tuple `(results, others)`: a list with one `Result` per candidate, and the share of CPU
+        time that other processes took meanwhile, or `None` if unknown.
     """
     results = {c: Result(c, error=c.missing) for c in candidates}
     waiting = [c for c in candidates if not c.reference and not c.missing]
     references = [candidate for candidate in candidates if candidate.reference]
     spans = []
     while True:
-        group = Group(results, plan, start, progress)
+        group = Group(results, schedule, start, progress)
         try:
             group.fill(references)
             waiting = group.fill(waiting, available)
@@ -89,21 +89,21 @@ def measure(candidates, plan, start, progress=lambda text: None, available=avail
 
 
 class Group:
-    """Workers that are alive together."""
+    """Workers that run at the same time."""
 
-    def __init__(self, results, plan, start, progress):
+    def __init__(self, results, schedule, start, progress):
         self.results = results
-        self.plan = plan
+        self.schedule = schedule
         self.start = start
         self.progress = progress
-        self.workers = {}  # candidate: worker
-        self.calls = {}  # (candidate, size): in a burst
-        self.largest = 0.0  # peak memory of one worker, bytes
+        self.workers = {}  # by candidate
+        self.calls = {}  # per burst, by (candidate, size)
+        self.largest = 0.0  # bytes, peak memory of the largest worker
 
     def fill(self, candidates, available=lambda: None):
-        """Starts and warms up candidates as long as memory is left; returns those left.
+        """Starts and warms up candidates while memory is left; returns the others.
 
-        One is started in any case, or there would be no end.
+        The first one always starts, so that every group makes progress.
         """
         for number, candidate in enumerate(candidates):
             if number and not self._fits(available()):
@@ -117,13 +117,13 @@ class Group:
         return []
 
     def run(self, later=0):
-        """All rounds; returns the pair of snapshots around them. `later` candidates follow."""
+        """Runs all rounds; returns the snapshots before and after. `later` candidates follow."""
         before = snapshot(self._pids())
         began = time.monotonic()
-        for number in range(self.plan.rounds):
-            text = f"round {number + 1} of {self.plan.rounds}"
+        for number in range(self.schedule.rounds):
+            text = f"round {number + 1} of {self.schedule.rounds}"
             if number:
-                seconds = (time.monotonic() - began) / number * (self.plan.rounds - number)
+                seconds = (time.monotonic() - began) / number * (self.schedule.rounds - number)
                 text += f", left {math.ceil(seconds)} s"
             self.progress(text + (f", then {later} more candidates" if later else ""))
             self._round()
@@ -135,11 +135,11 @@ class Group:
         self.workers.clear()
 
     def _fits(self, available):
-        """Whether another like the largest would find its memory."""
+        """Whether there is memory for another worker as large as the largest."""
         return available is None or available > 1.2 * self.largest + RESERVE
 
     def _round(self):
-        """One burst of each candidate at its first size, then of each at its second, ..."""
+        """Measures one burst per candidate at its first size, then at its second, ..."""
         turns = max((len(candidate.sizes) for candidate in self.workers), default=0)
         for turn in range(turns):
             for candidate in list(self.workers):
@@ -150,18 +150,18 @@ class Group:
         with self._failing(candidate):
             time.sleep(PAUSE)
             calls = self.calls[candidate, size]
-            # Calls so long that one is a burst do not need warm caches.
+            # A call that is as long as a burst does not need warm caches.
             answer = self._ask(candidate, size, calls, untimed=int(calls > 1))
             self.results[candidate].bursts.setdefault(size, []).append(answer)
 
     def _warm_up(self, candidate):
-        """Compiles what compiles, and finds out how many calls make a burst."""
+        """Compiles each size and counts the calls of a burst."""
         for size in candidate.sizes:
             calls = 1
             for untimed in (1, 0):
                 answer = self._ask(candidate, size, calls, untimed)
                 seconds = statistics.median(answer["seconds"])
-                calls = round(self.plan.burst_seconds / seconds)
+                calls = round(self.schedule.burst_seconds / seconds)
                 calls = min(MOST_CALLS, max(1, calls))
             self.calls[candidate, size] = calls
             self.results[candidate].peaks[size] = answer["peak_megabytes"]
@@ -174,7 +174,7 @@ class Group:
 
     @contextlib.contextmanager
     def _failing(self, candidate):
-        """Makes of a failure a result, and goes on without the candidate."""
+        """Records a failure as the result and goes on without the candidate."""
         try:
             yield
         except CandidateError as error:

@@ -1,4 +1,4 @@
-"""From what was measured to rows: quartiles, ratios, shares of what the machine can do."""
+"""Turns measurements into rows: quartiles, ratios, shares of the machine's limit."""
 
 import csv
 import dataclasses
@@ -32,7 +32,7 @@ COLUMNS = (
 
 @dataclasses.dataclass(frozen=True)
 class Spread:
-    """Quartiles of a sample."""
+    """The quartiles of a sample."""
 
     first: float
     median: float
@@ -40,29 +40,29 @@ class Spread:
 
     @property
     def relative(self):
-        """From the first to the third quartile, as a share of the median."""
+        """The distance from the first to the third quartile, as a share of the median."""
         return (self.third - self.first) / self.median
 
 
 def spread(values):
-    """The quartiles of values, linear between neighbours; of one value, three times that."""
+    """Returns the quartiles of values, interpolated linearly; a single value is all three."""
     if len(values) == 1:
         return Spread(*values * 3)
     return Spread(*statistics.quantiles(values, n=4, method="inclusive"))
 
 
 def to_rows(model, results, others):
-    """The rows of one model.
+    """Returns the rows of one model.
 
     Args:
-        model: a `models.Model`.
-        results: `measuring.Result`s, the matrix products among them.
-        others: share of the machine's time that other processes took, or `None`.
+        model: A `files.Model`.
+        results: List of `measuring.Result`s, including the matrix products.
+        others: Share of CPU time that other processes took, or `None`.
 
     Returns:
-        Dicts with `COLUMNS` as keys: one for each candidate and batch, and one for each candidate
-        that failed; what is unknown is `""`. A row's ratio is to the fastest of as many threads
-        and the same batch; its share, of the fastest matrix product on as many threads.
+        A list of dicts with `COLUMNS` as keys: one per candidate and batch, and one per failed
+        candidate. Unknown values are `""`. `ratio` compares with the fastest candidate on the
+        same threads and batch, `share_of_limit` with the fastest matrix product on these threads.
     """
     rows = [row for result in results for row in _rows(model, result)]
     scatter = _product_spread(results)
@@ -82,7 +82,7 @@ def to_rows(model, results, others):
 
 
 def busy(others, scatter):
-    """Whether the machine was busy: `"yes"`, `"no"` or `"unknown"`."""
+    """Returns whether the machine was busy: `"yes"`, `"no"` or `"unknown"`."""
     if (others or 0) > BUSY or (scatter or 0) > BUSY:
         return "yes"
     return "unknown" if None in (others, scatter) else "no"
@@ -96,18 +96,18 @@ def write_csv(rows, path):
 
 
 def _product_spread(results):
-    """How far the matrix products scattered, as a share of their median; `None` without them.
+    """Returns the relative spread of the matrix products, or `None` without them.
 
-    On each number of threads, that of the steadiest, since what another scatters beyond it is
-    its library's doing and not the machine's; of these the largest.
+    On each number of threads the steadiest product counts, because a larger spread of another one
+    comes from its library and not from the machine. The largest of these is the result.
     """
     steadiest = {}
     for result in results:
         if result.candidate.reference and not result.error:
             threads = result.candidate.threads
             for size in result.bursts:
-                found = spread(result.seconds(size)).relative
-                steadiest[threads] = min(found, steadiest.get(threads, found))
+                relative = spread(result.seconds(size)).relative
+                steadiest[threads] = min(relative, steadiest.get(threads, relative))
     return max(steadiest.values(), default=None)
 
 
@@ -127,7 +127,7 @@ def _rows(model, result):
 
 
 def _figures(model, result, size):
-    """Of one candidate at one size."""
+    """The measured columns of one candidate at one size."""
     bursts, times = result.bursts[size], spread(result.seconds(size))
     if result.candidate.reference:
         batch, operations = None, 2 * size**3
@@ -148,7 +148,7 @@ def _figures(model, result, size):
 
 
 def _plain(value):
-    """As the table holds it: four digits are more than any of this is good for."""
+    """Returns a value for the table; none of them is accurate beyond four digits."""
     if value is None:
         return ""
     return float(f"{value:.4g}") if isinstance(value, float) else value

@@ -1,6 +1,6 @@
-"""What is measured: each runtime, from uint8 pixels in NumPy to logits in NumPy.
+"""The runtimes to measure, each from uint8 pixels in NumPy to logits in NumPy.
 
-A process holds one runtime (see `worker`): its threads are set as it starts.
+A process loads a single runtime (see `worker`), because its threads are set at the start.
 """
 
 import os
@@ -9,17 +9,17 @@ import numpy as np
 
 BACKENDS = ("tensorflow", "jax", "torch")
 
-EIGHT_BIT = ("tflite", "tflite_int8")  # the formats that compute with integers
+EIGHT_BIT = ("tflite", "tflite_int8")  # formats that compute with integers
 
 _THREADS = (
     *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
     "TF_NUM_INTRAOP_THREADS",
-    *("NPROC", "PJRT_NPROC"),  # what XLA takes for the number of cores, under JAX
+    *("NPROC", "PJRT_NPROC"),  # the number of cores for XLA under JAX
 )
 
 
 def variables(threads, backend):
-    """Environment variables that hold a process to the CPU and to so many threads there."""
+    """Returns environment variables that limit a process to the CPU and a number of threads."""
     flags = os.environ.get("XLA_FLAGS", "")
     alone = "--xla_cpu_multi_thread_eigen=false" if threads == 1 else ""
     return {
@@ -35,54 +35,54 @@ def variables(threads, backend):
     }
 
 
-def load(order):
+def load(settings):
     """Loads a runtime.
 
     Args:
-        order: a dict with `runtime`, a key of `RUNTIMES`, `threads`, and what that runtime needs:
-            `path` of the model or `architecture` of timm's, and `shape` `(height, width, channels)`
-            of an image and `classes`.
+        settings: A dict with `runtime` (a key of `RUNTIMES`) and `threads`. A model also requires
+            `shape` (`(height, width, channels)` of an image), `classes`, and its `path` or its
+            `architecture` in timm.
 
     Returns:
-        A function of a size (images in a batch, or rows of a square matrix) that makes the input
-        and returns a function without arguments: one call of it is what is measured.
+        A function that takes a size (images in a batch, or rows of a square matrix), makes the
+        input, and returns a function without arguments. One call of that function is measured.
     """
-    run = RUNTIMES[order["runtime"]](order)
-    if order["runtime"].startswith("product"):
+    run = RUNTIMES[settings["runtime"]](settings)
+    if settings["runtime"].startswith("product"):
         return run
     rng = np.random.default_rng(0)
 
     def prepare(batch):
-        images = rng.integers(0, 256, (batch, *order["shape"]), "uint8")
+        images = rng.integers(0, 256, (batch, *settings["shape"]), "uint8")
         return lambda: run(images)
 
     return prepare
 
 
-def _keras(order):
-    """`predict_on_batch`: compiled by XLA under TensorFlow and JAX, eager under PyTorch."""
+def _keras(settings):
+    """`predict_on_batch`, compiled by XLA under TensorFlow and JAX, eager under PyTorch."""
     from keras_gmlp import inference
 
     if os.environ["KERAS_BACKEND"] == "torch":
-        _torch(order)
-    return inference.load(order["path"]).model.predict_on_batch
+        _torch(settings)
+    return inference.load(settings["path"]).model.predict_on_batch
 
 
-def _file(order):
+def _file(settings):
     from keras_gmlp import inference
 
-    return inference.load(order["path"], threads=order["threads"]).logits
+    return inference.load(settings["path"], threads=settings["threads"]).logits
 
 
-def _timm(order):
-    """timm's model behind the same work on pixels as ours; its weights are random."""
-    torch = _torch(order)
+def _timm(settings):
+    """timm's model with random weights, after the same work on pixels as ours."""
+    torch = _torch(settings)
     import timm
 
-    height, width, channels = order["shape"]
+    height, width, channels = settings["shape"]
     model = timm.create_model(
-        order["architecture"],
-        num_classes=order["classes"],
+        settings["architecture"],
+        num_classes=settings["classes"],
         in_chans=channels,
         img_size=(height, width),
     )
@@ -90,7 +90,7 @@ def _timm(order):
     mean, std = (
         torch.tensor(model.default_cfg[name]).reshape(3, 1, 1) * 255 for name in ("mean", "std")
     )
-    if order["runtime"] == "timm-compiled":
+    if settings["runtime"] == "timm-compiled":
         model = torch.compile(model, dynamic=False)
 
     def logits(images):
@@ -101,8 +101,8 @@ def _timm(order):
     return logits
 
 
-def _product_numpy(order):
-    """Of two square float32 matrices: what the machine can do at best."""
+def _product_numpy(settings):
+    """The product of two square float32 matrices, the limit of what the machine can do."""
 
     def prepare(rows):
         left, right = np.random.default_rng(0).random((2, rows, rows), "float32")
@@ -111,8 +111,8 @@ def _product_numpy(order):
     return prepare
 
 
-def _product_torch(order):
-    torch = _torch(order)
+def _product_torch(settings):
+    torch = _torch(settings)
 
     def prepare(rows):
         left, right = torch.rand(2, rows, rows)
@@ -121,10 +121,10 @@ def _product_torch(order):
     return prepare
 
 
-def _torch(order):
+def _torch(settings):
     import torch
 
-    torch.set_num_threads(order["threads"])
+    torch.set_num_threads(settings["threads"])
     return torch
 
 

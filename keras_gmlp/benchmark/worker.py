@@ -1,8 +1,9 @@
-"""A process that holds one runtime and measures it when told to: `process.Worker`'s far end.
+"""A process that loads one runtime and measures it on request; `client.Worker` starts it.
 
-It speaks in lines of JSON. First it is given the order (see `runtimes.load`) with
-`first`, the size of the first call; it answers once that call has been made. Then each line asks
-for a burst: `size`, `calls`, and `untimed` calls before them. An answer with `error` is the last.
+Requests and answers are lines of JSON. The first request has the settings for `runtimes.load` and
+`first`, the size of the first call; the answer follows that call. Each later request asks for a
+burst: `size`, `calls`, and a number of `untimed` calls before them. An answer with `error` is the
+last one.
 """
 
 import json
@@ -16,7 +17,7 @@ from keras_gmlp.utils.errors import first_line
 
 
 def main():
-    # What libraries print goes to stderr, past the answers.
+    # What libraries print goes to stderr, not between the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
@@ -29,11 +30,11 @@ def main():
 
 
 def work(requests):
-    """Yields the answers to the requests, of which the first is the order."""
-    order = next(requests)
-    prepare = load(order)
-    calls = {order["first"]: prepare(order["first"])}
-    calls[order["first"]]()
+    """Yields the answers to the requests; the first request has the settings."""
+    settings = next(requests)
+    prepare, first = load(settings), settings["first"]
+    calls = {first: prepare(first)}
+    calls[first]()
     yield {"peak_megabytes": peak_megabytes()}
     for request in requests:
         size = request["size"]
@@ -46,8 +47,8 @@ def burst(call, repeats, untimed):
     """Times repeated calls.
 
     Returns:
-        A dict with `seconds` of each call, `cores` that the process used on average, and
-        `peak_megabytes` of memory so far.
+        A dict with `seconds`, a list with one number per call; `cores`, the average number that
+        the process used; and `peak_megabytes`, the peak memory so far.
     """
     for _ in range(untimed):
         call()
@@ -61,9 +62,9 @@ def burst(call, repeats, untimed):
 
 
 def peak_megabytes():
-    """The largest resident memory of this process, or `None` where the system does not tell."""
+    """Returns the peak resident memory of this process, or `None` if unknown."""
     status = Path("/proc/self/status")
-    if status.exists():  # getrusage would count what the parent had when it started this process
+    if status.exists():  # getrusage would count the parent's memory at the start of this process
         for line in status.read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024 / 1e6

@@ -24,8 +24,11 @@ MODEL = Model("a", Path("a.keras"), (8, 8, 3), 10, 1000, 2_000_000, None)
     [
         (["gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
         (["{empty}"], "no model.keras in this folder"),
-        (["{empty}/a/gmlp_n4_32", "gmlp_n4_32"], "two models of one name"),
-        (["--only", "tflight"], "no such candidates: tflight. There are: keras-tensorflow"),
+        (
+            ["{empty}/a/gmlp_n4_32", "gmlp_n4_32"],
+            "expected models with different names; received gmlp_n4_32, gmlp_n4_32",
+        ),
+        (["--only", "tflight"], "unknown candidates: tflight; expected some of keras-tensorflow"),
         (["--rounds", "0"], "at least 1"),
         (["--batch", "0"], "at least 1"),
         (["--threads", "many"], "invalid int"),

@@ -1,0 +1,71 @@
+"""Candidates take turns, in groups if memory is short; made-up workers answer."""
+
+from fake_worker import MODEL, FakeWorker, candidate
+
+from keras_gmlp.benchmark.client import CandidateError
+from keras_gmlp.benchmark.measuring import Schedule, measure
+from keras_gmlp.benchmark.report import to_rows
+
+
+def test_turns_are_taken_within_each_round():
+    asked = []
+    ways = [candidate("product-numpy", sizes=(16,)), candidate("a"), candidate("b")]
+    schedule = Schedule(rounds=2, burst_seconds=0.1)
+    results, _ = measure(ways, schedule, lambda way: FakeWorker(way, asked))
+    one_round = [("product-numpy", 16, 1), ("a", 1, 2), ("b", 1, 2), ("a", 4, 1), ("b", 4, 1)]
+    assert asked[-10:] == [*one_round, *one_round]
+    warm_up = asked[:-10]
+    assert {name for name, *_ in warm_up[:2]} == {"product-numpy"}
+    assert len(warm_up) == 2 * (1 + 2 + 2)  # a first call and a trial burst at each size
+    assert results[1].seconds(1) == [0.05] * 4
+    assert results[1].cold_start == 1.5
+
+
+def test_candidate_that_fails_is_a_result_and_the_rest_go_on():
+    asked, workers = [], []
+
+    def start(way):
+        if way.name == "missing":
+            raise CandidateError("No module named 'missing'")
+        workers.append(FakeWorker(way, asked, fails_after=5 if way.name == "breaks" else None))
+        return workers[-1]
+
+    ways = [candidate("missing"), candidate("breaks"), candidate("works")]
+    results, _ = measure(ways, Schedule(rounds=3, burst_seconds=0.01), start)
+    assert [result.error for result in results] == [
+        "No module named 'missing'",
+        "out of luck",
+        None,
+    ]
+    assert len(results[2].bursts[1]) == 3
+    assert all(worker.closed for worker in workers)
+    rows = to_rows(MODEL, results, None)
+    assert [row["status"] for row in rows] == [
+        "failed: No module named 'missing'",
+        "failed: out of luck",
+        "measured",
+        "measured",
+    ]
+
+
+def test_groups_where_memory_is_short():
+    alive, seen = [], []
+
+    def start(way):
+        worker = FakeWorker(way, [], megabytes=1000)
+        alive.append(worker)
+        seen.append((way.name, sum(not w.closed for w in alive)))
+        return worker
+
+    def available():  # 4 GB, of which each worker alive has one
+        return 4e9 - 1e9 * sum(not worker.closed for worker in alive)
+
+    ways = [candidate("product-numpy", sizes=(16,)), *map(candidate, "abcd")]
+    results, _ = measure(ways, Schedule(1, 0.01), start, available=available)
+    # The product and two more: a third would leave less than 1.2 GB and the reserve.
+    assert seen == [
+        *(("product-numpy", 1), ("a", 2), ("b", 3)),
+        *(("product-numpy", 1), ("c", 2), ("d", 3)),
+    ]
+    assert all(worker.closed for worker in alive)
+    assert [len(result.bursts) for result in results] == [1, 2, 2, 2, 2]
