@@ -1,4 +1,4 @@
-"""Pictures of a trained model: its filters, what it attends to, where it errs."""
+"""Plots of a trained model: spatial filters, attention, confusion, mistakes."""
 
 import numpy as np
 
@@ -12,18 +12,19 @@ from keras_gmlp.utils import plotting
 
 
 def draw_spatial_filters(model, path, tokens=None):
-    """Each block's weights over tokens, laid out as they lie in the image (gMLP, figure 3).
+    """Draws the spatial weights of each block on the image's token grid (gMLP, figure 3).
 
-    Blue adds, red takes away, white is nothing; each row has its own scale. Where a filter makes a
-    token, a square marks that token's place.
+    Blue weights are positive, red ones negative, white ones zero; each row has its own scale. If a
+    filter computes a token, a square marks the position of that token.
 
     Args:
-        model: with blocks that mix tokens by a matrix; see `interpretation.spatial_filters`.
-        path: of the PNG.
-        tokens: indices of the filters to draw; defaults to eight, spread over the image.
+        model: A model with blocks that mix tokens by a matrix; see `tokens.spatial_filters`.
+        path: Path of the PNG file.
+        tokens: Indices of the filters to draw. Defaults to eight, spread over the image.
 
     Raises:
-        ValueError: the model has no such block, or no such token.
+        NotApplicableError: If the model has no such block.
+        ValueError: If a token does not exist.
     """
     filters = spatial_filters(model)
     rows, width = next(iter(filters.values())).shape[1:]
@@ -34,7 +35,7 @@ def draw_spatial_filters(model, path, tokens=None):
     figure, grid = _figure(len(filters), columns, "weights over the image's tokens")
     for axes, (name, block) in zip(grid, filters.items(), strict=True):
         makes_tokens = filters_make_tokens(model.get_layer(name))
-        chosen = tokens or _spread(len(block), rows, width, columns, makes_tokens)
+        chosen = tokens or _choose_filters(len(block), rows, width, columns, makes_tokens)
         limit = np.abs(block[chosen]).max() or 1.0
         for i, (ax, index) in enumerate(zip(axes, chosen, strict=True)):
             picture = ax.imshow(block[index], cmap="RdBu", vmin=-limit, vmax=limit)
@@ -48,16 +49,16 @@ def draw_spatial_filters(model, path, tokens=None):
 
 
 def draw_attention(model, image, path, title=""):
-    """What each block with attention looks at, laid over the image; brighter is more.
+    """Draws the attention of each block over the image; brighter pixels get more.
 
     Args:
-        model: an aMLP or a ViT; see `interpretation.attention_maps`.
-        image: uint8 `(height, width, channels)`, of the model's size.
-        path: of the PNG.
-        title: above the picture.
+        model: An aMLP or a ViT; see `tokens.attention_maps`.
+        image: uint8 array `(height, width, channels)` of the model's input size.
+        path: Path of the PNG file.
+        title: Title of the figure.
 
     Raises:
-        ValueError: the model has no attention.
+        NotApplicableError: If the model has no attention.
     """
     maps = attention_maps(model, image)
     columns = min(4, 1 + len(maps))
@@ -67,10 +68,10 @@ def draw_attention(model, image, path, title=""):
     height, width = image.shape[:2]
     cells[0].imshow(image.squeeze(), cmap="gray" if image.shape[-1] == 1 else None)
     cells[0].set_title("the image", fontsize=9)
-    for ax, (name, looks) in zip(cells[1:], maps.items(), strict=False):
+    for ax, (name, attention) in zip(cells[1:], maps.items(), strict=False):
         ax.imshow(image.mean(axis=-1), cmap="gray", vmin=0, vmax=255)
         shown = ax.imshow(
-            looks * looks.size,
+            attention * attention.size,
             cmap="inferno",
             alpha=0.6,
             extent=(-0.5, width - 0.5, height - 0.5, -0.5),
@@ -84,12 +85,12 @@ def draw_attention(model, image, path, title=""):
 
 
 def draw_confusion(labels, predictions, names, path):
-    """How often each class is taken for each other, in percent of the true class.
+    """Draws the confusion matrix, in percent of the true class.
 
     Args:
-        labels, predictions: class indices, `(samples,)`.
-        names: of the classes.
-        path: of the PNG.
+        labels, predictions: Class indices, `(samples,)`.
+        names: Class names.
+        path: Path of the PNG file.
     """
     counts = confusion(labels, predictions, len(names))
     shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -113,20 +114,20 @@ def draw_confusion(labels, predictions, names, path):
 
 
 def draw_mistakes(images, labels, logits, names, path, count=24):
-    """The images that the model is most sure about and wrong.
+    """Draws the misclassified images with the highest confidence.
 
     Args:
-        images: uint8 `(samples, height, width, channels)`.
-        labels: class indices, `(samples,)`.
-        logits: `(samples, classes)`.
-        names: of the classes.
-        path: of the PNG.
-        count: images drawn, at most.
+        images: uint8 array `(samples, height, width, channels)`.
+        labels: Class indices, `(samples,)`.
+        logits: Array `(samples, classes)`.
+        names: Class names.
+        path: Path of the PNG file.
+        count: Maximum number of images.
     """
     exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
     confidence = (exponentials / exponentials.sum(axis=-1, keepdims=True)).max(axis=-1)
-    said = logits.argmax(axis=-1)
-    wrong = np.flatnonzero(said != labels)
+    predicted = logits.argmax(axis=-1)
+    wrong = np.flatnonzero(predicted != labels)
     worst = wrong[np.argsort(-confidence[wrong], kind="stable")][:count]
     columns = min(8, max(1, len(worst)))
     rows = max(1, -(-len(worst) // columns))
@@ -136,17 +137,17 @@ def draw_mistakes(images, labels, logits, names, path, count=24):
         ax.set_axis_off()
     for ax, i in zip(grid.flat, worst, strict=False):
         ax.imshow(images[i].squeeze(), cmap="gray" if images.shape[-1] == 1 else None)
-        text = f"{names[labels[i]]}\n→ {names[said[i]]} {100 * confidence[i]:.0f} %"
+        text = f"{names[labels[i]]}\n→ {names[predicted[i]]} {100 * confidence[i]:.0f} %"
         ax.set_title(text, fontsize=8)
     plotting.save(figure, path)
 
 
-def _spread(filters, rows, width, count, over_image):
-    """Indices spread over the image where there is a filter for each token, else over the list."""
+def _choose_filters(filters, rows, width, count, over_image):
+    """Returns indices spread over the image if each token has a filter, else over the list."""
     if not over_image:
         return np.linspace(0, filters - 1, count).round().astype(int)
     ys = np.linspace(0, rows - 1, count).round().astype(int)
-    # Up and down over the rows, so that the places do not lie on one diagonal.
+    # Rolled, so that the positions do not form a diagonal.
     xs = np.linspace(0, width - 1, count).round().astype(int)
     return [int(y) * width + int(x) for y, x in zip(ys, np.roll(xs, count // 3), strict=True)]
 

@@ -1,4 +1,4 @@
-"""Charts of a comparison: one colour for each preset, light paper, labels at the points."""
+"""Charts of a comparison: one colour per preset, labels next to the points."""
 
 import statistics
 from pathlib import Path
@@ -16,18 +16,18 @@ CHARTS = ("epochs.png", "costs.png", "fractions.png")
 
 
 def draw_comparison(runs, rows, directory):
-    """Draws what the runs allow: accuracy over epochs, over costs, over training images.
+    """Draws accuracy over epochs, over costs and over training images, as far as the runs allow.
 
     Args:
-        runs: complete `comparison.Run`s.
-        rows: the table's rows, see `comparison.write_results`.
-        directory: where to.
+        runs: List of complete `results.SweepRun`s.
+        rows: Rows of the table; see `results.write_results`.
+        directory: Output folder. Charts there that these runs do not allow are deleted.
 
     Returns:
-        The paths of the PNGs.
+        The list of paths of the PNG files.
     """
     directory = Path(directory)
-    colours = _colours(list(dict.fromkeys(run.preset for run in runs)))
+    colours = _choose_colours(list(dict.fromkeys(run.preset for run in runs)))
     summary = summarize(rows)
     whole = [line for line in summary if line["fraction"] == 1]
     paths = []
@@ -38,19 +38,19 @@ def draw_comparison(runs, rows, directory):
     of_preset = [line["preset"] for line in summary]
     if any(of_preset.count(preset) > 1 for preset in of_preset):
         paths.append(draw_fractions(summary, colours, directory / "fractions.png"))
-    for name in CHARTS:  # of other runs, which the table does not hold any more
+    for name in CHARTS:  # of earlier runs, which are no longer in the table
         if directory / name not in paths:
             (directory / name).unlink(missing_ok=True)
     return paths
 
 
 def draw_epochs(runs, colours, path):
-    """Test accuracy over epochs: the mean over seeds, and a band from the worst to the best."""
+    """Draws test accuracy over epochs: the mean over seeds, and a band from worst to best."""
     figure, (axes,) = _figure()
     ends = []
     for preset, colour in colours.items():
         histories = [h for run in runs if run.preset == preset and (h := run.history())]
-        if not histories:  # a run's folder may have lost its own
+        if not histories:  # a run's folder may have lost its history.csv
             continue
         columns = [
             [100 * float(h[i]["val_accuracy"]) for h in histories]
@@ -69,7 +69,7 @@ def draw_epochs(runs, colours, path):
 
 
 def draw_costs(summary, colours, path):
-    """Test accuracy over parameters, FLOPs and latency; a line through what nothing beats."""
+    """Draws test accuracy over parameters, FLOPs and latency, and the Pareto front."""
     known = [name for name in COSTS if all(name in line for line in summary)]
     figure, all_axes = _figure(columns=len(known))
     for axes, name in zip(all_axes, known, strict=True):
@@ -81,7 +81,7 @@ def draw_costs(summary, colours, path):
         front = pareto(points)
         xs, ys = [x for x, _, _ in front], [y for _, y, _ in front]
         axes.plot(xs, ys, "--", color="0.6", zorder=0, label="nothing is better and cheaper")
-        if len(front) > 1:  # one point is no line
+        if len(front) > 1:  # a line needs two points
             axes.legend(loc="best", frameon=False, fontsize=8)
         axes.set(xlabel=label, ylabel="test accuracy (%), ± standard deviation over seeds")
         axes.margins(x=0.25, y=0.1)
@@ -90,7 +90,7 @@ def draw_costs(summary, colours, path):
 
 
 def pareto(points):
-    """Of (cost, accuracy, ...) those that no other beats in both, by cost."""
+    """Returns the `(cost, accuracy, ...)` points that no cheaper point matches, sorted by cost."""
     front = []
     for point in sorted(points, key=lambda p: (p[0], -p[1])):
         if not front or point[1] > front[-1][1]:
@@ -99,7 +99,7 @@ def pareto(points):
 
 
 def draw_fractions(summary, colours, path):
-    """Test accuracy over the share of the training images."""
+    """Draws test accuracy over the share of training images."""
     figure, (axes,) = _figure()
     ends = []
     for preset, colour in colours.items():
@@ -124,7 +124,7 @@ def draw_fractions(summary, colours, path):
 
 
 def _seeds(text, runs):
-    """The text, where any preset has several seeds."""
+    """Returns the text if there are several seeds."""
     return text if len({run.seed for run in runs}) > 1 else ""
 
 
@@ -137,8 +137,8 @@ def _figure(columns=1):
     return figure, all_axes
 
 
-def _colours(presets):
-    """A colour for each; all families beside one another need more than matplotlib's ten."""
+def _choose_colours(presets):
+    """Returns a colour per preset; all families together need more than matplotlib's ten."""
     import matplotlib as mpl
 
     dark = ("black", "navy", "darkgreen", "maroon", "indigo", "darkslategrey")
@@ -147,7 +147,7 @@ def _colours(presets):
 
 
 def _label_ends(axes, ends):
-    """Names and values at the ends of lines, `(x, y, text, colour)`."""
+    """Writes names and values at the ends of lines, `(x, y, text, colour)`."""
     axes.margins(x=0.02)
     _label(axes, [(x, y, f"{text} {y:.1f}", colour) for x, y, text, colour in ends])
 
@@ -161,21 +161,21 @@ def _label_points(axes, points, colours):
 
 
 def _label(axes, labels):
-    """Texts to the right of their points, with threads to them, spread where they would overlap.
+    """Writes texts to the right of their points, moved up or down where they would overlap.
 
     Args:
-        axes: with their limits.
-        labels: `(x, y, text, colour)` of each.
+        axes: Axes with their final limits.
+        labels: List of `(x, y, text, colour)`.
     """
-    axes.figure.draw_without_rendering()  # lays the axes out: where a point is follows from that
+    axes.figure.draw_without_rendering()  # the layout determines the positions of the points
     labels = sorted(labels, key=lambda label: label[1])
     places = axes.transData.transform([label[:2] for label in labels]) * 72 / axes.figure.dpi
-    heights = _spread(places, [5 * len(label[2]) for label in labels], 10)
-    for (x, y, text, colour), (_, here), there in zip(labels, places, heights, strict=True):
+    heights = _separate(places, [5 * len(label[2]) for label in labels], 10)
+    for (x, y, text, colour), (_, start), end in zip(labels, places, heights, strict=True):
         axes.annotate(
             text,
             (x, y),
-            (16, there - here),
+            (16, end - start),
             textcoords="offset points",
             va="center",
             color=colour,
@@ -184,14 +184,14 @@ def _label(axes, labels):
         )
 
 
-def _spread(places, widths, height):
-    """Heights, about those of the places, at which texts that begin there do not overlap.
+def _separate(places, widths, height):
+    """Returns heights close to those of the places, at which the texts do not overlap.
 
     Args:
-        places: `(x, y)` of each, the lowest first.
-        widths, height: of the texts.
+        places: Start `(x, y)` of each text, the lowest first.
+        widths, height: Size of the texts.
     """
-    found = [y for _, y in places]
+    heights = [y for _, y in places]
     pairs = [
         (low, high)
         for high in range(len(places))
@@ -199,10 +199,10 @@ def _spread(places, widths, height):
         if places[low][0] < places[high][0] + widths[high]
         and places[high][0] < places[low][0] + widths[low]
     ]
-    for _ in range(500):  # each pair that is too close moves apart, until none is
+    for _ in range(500):  # move pairs that are too close apart, until none is left
         for low, high in pairs:
-            missing = height - (found[high] - found[low])
+            missing = height - (heights[high] - heights[low])
             if missing > 0.1:
-                found[low] -= missing / 2
-                found[high] += missing / 2
-    return found
+                heights[low] -= missing / 2
+                heights[high] += missing / 2
+    return heights

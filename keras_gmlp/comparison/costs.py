@@ -1,4 +1,4 @@
-"""What a sweep's models cost to run: FLOPs and latency, by preset."""
+"""The costs of a sweep's models, FLOPs and latency by preset."""
 
 import contextlib
 import shutil
@@ -14,20 +14,20 @@ from keras_gmlp.utils.files import read_json, write_json
 
 
 def measure_costs(runs, report=lambda text: None, repeats=200):
-    """FLOPs of each preset, and the latency of its 8-bit TFLite file, measured in turns.
+    """Counts the FLOPs of each preset and measures its 8-bit TFLite file, all in turns.
 
     Args:
-        runs: complete runs; of each preset the first with the whole training set is measured.
-        report: called with a line of text where a model does not export or cannot be counted.
-        repeats: times that each file classifies one image, on one thread.
+        runs: List of complete runs. The first run of a preset on the whole training set counts.
+        report: Function that receives one line if a model does not export or cannot be counted.
+        repeats: Number of times that each file classifies one image, on one thread.
 
     Returns:
-        For each preset a dict with `flops` (with PyTorch installed) and the median `latency_ms`.
+        A dict with a dict per preset: `flops` (requires PyTorch) and the median `latency_ms`.
     """
     first = {}
     for run in sorted(runs, key=lambda run: (-run.fraction, run.seed)):
         first.setdefault(run.preset, run)
-    classifiers, found = {}, {}
+    classifiers, costs = {}, {}
     for preset, run in first.items():
         record = run.directory / "metrics.json"
         try:
@@ -36,23 +36,23 @@ def measure_costs(runs, report=lambda text: None, repeats=200):
                 if not path.exists():
                     export_run(directory, ["tflite"])
                 classifiers[preset] = inference.load(path, threads=1)
-                metrics = read_json(record)  # after an export, which writes there
+                metrics = read_json(record)  # after the export, which writes to it
                 if metrics.get("flops") is None:
                     write_json(record, {**metrics, "flops": count_flops(directory / "model.keras")})
         except (ValueError, RuntimeError) as error:
             report(f"{run.name}: {error}")
         metrics = read_json(record)
-        found[preset] = {} if metrics.get("flops") is None else {"flops": metrics["flops"]}
+        costs[preset] = {} if metrics.get("flops") is None else {"flops": metrics["flops"]}
     for preset, seconds in measure_latencies(classifiers, repeats=repeats).items():
-        found[preset]["latency_ms"] = round(1000 * seconds, 3)
-    return found
+        costs[preset]["latency_ms"] = round(1000 * seconds, 3)
+    return costs
 
 
 @contextlib.contextmanager
 def _model_folder(run):
-    """The run's folder or, where its model was not kept, one with a model that costs the same.
+    """Yields a folder with the run's model, or with a random model of the same cost.
 
-    One with the model alone where its TFLite file is of the folded model.
+    If the run's TFLite file contains the folded model, the folder has no TFLite file.
     """
     kept = run.directory / "model.keras"
     folded = read_card(run.directory / "model.tflite").get("folded")
@@ -63,14 +63,14 @@ def _model_folder(run):
         if kept.exists():
             shutil.copy(kept, scratch)
         else:
-            _stand_in(run).save(Path(scratch) / "model.keras")
+            _random_model(run).save(Path(scratch) / "model.keras")
         yield Path(scratch)
 
 
-def _stand_in(run):
+def _random_model(run):
     recipe = read_json(run.directory / "recipe.json", {})
     if not {"image_shape", "labels"} <= set(recipe):
-        raise ValueError("neither model.keras nor a recipe.json that tells what the model takes.")
+        raise ValueError("found neither model.keras nor a recipe.json with image_shape and labels.")
     patches = {n: recipe[n] for n in PATCH_OPTIONS if recipe.get(n)}
     shape = tuple(recipe["image_shape"])
     return random_model(run.preset, input_shape=shape, classes=len(recipe["labels"]), **patches)

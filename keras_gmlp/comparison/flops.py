@@ -1,7 +1,7 @@
-"""What one image costs: floating-point operations, counted by PyTorch as a model runs.
+"""Floating-point operations per image, counted by PyTorch as a model runs.
 
-Counted are those of matrix products and convolutions, multiplications and additions each, which is
-what the field reports (or half of it, as "MACs"): a dense layer costs twice its weights for each
+The count includes matrix products and convolutions, multiplications and additions each, as is
+common in papers (some report half of it, as "MACs"). A dense layer costs twice its weights per
 token.
 """
 
@@ -16,16 +16,16 @@ from keras_gmlp.weights import pretrained
 
 
 def count_flops(path):
-    """Floating-point operations of one image through a saved model.
+    """Counts the floating-point operations of a saved model for one image.
 
     Args:
-        path: of a `.keras` file.
+        path: Path of a `.keras` file.
 
     Returns:
-        Their number, or `None` where PyTorch is not installed.
+        An integer, or `None` if PyTorch is not installed.
 
     Raises:
-        ValueError: no such model, or a damaged one.
+        ValueError: If the model does not exist or is damaged.
     """
     if keras.backend.backend() == "torch":
         return _count(inference.load(path).model)
@@ -34,17 +34,17 @@ def count_flops(path):
     except RuntimeError as error:
         if "No module named 'torch'" in str(error):
             return None
-        raise ValueError(f"{path}: its operations could not be counted ({error}).") from None
+        raise ValueError(f"{path}: counting its operations failed ({error}).") from None
 
 
 def random_model(preset, **overrides):
-    """A preset that costs what a trained one does, with every weight drawn anew.
+    """Builds a preset with random weights, which costs as much as a trained one.
 
-    Runtimes skip biases of 0 and factors of 1, which fresh models have.
+    A new model has biases of 0 and factors of 1, which runtimes may skip.
 
     Args:
-        preset: a key of `PRESETS`.
-        overrides: see `presets.build`.
+        preset: Key of `PRESETS`.
+        overrides: Arguments for `pretrained.build`.
     """
     model = pretrained.build(preset, **overrides)
     rng = np.random.default_rng(0)
@@ -61,7 +61,7 @@ def _count(model):
     from torch.utils.flop_counter import FlopCounterMode
 
     counter = FlopCounterMode(display=False)
-    # Attention in one fused operation would go uncounted on a CPU.
+    # A fused attention is not counted on a CPU.
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), counter:
         model(torch.zeros(1, *model.input_shape[1:]), training=False)
     return counter.get_total_flops()

@@ -1,17 +1,17 @@
-"""Pictures of runs."""
+"""Learning curves of a run."""
 
 from keras_gmlp.utils import plotting
 
 
 def draw_curves(history, path, title="", averaged=True):
-    """Draws accuracy and loss over epochs, training against test, as a PNG.
+    """Draws accuracy and loss over epochs, for training and test, as a PNG file.
 
     Args:
-        history: rows of history.csv, dicts with `epoch`, `accuracy`, `loss`, `val_accuracy` and
+        history: Rows of history.csv, dicts with `epoch`, `accuracy`, `loss`, `val_accuracy` and
             `val_loss`.
-        path: of the PNG.
-        title: above the picture.
-        averaged: whether the weights that were tested are averages.
+        path: Path of the PNG file.
+        title: Title of the figure.
+        averaged: Whether the test used averaged weights.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -27,7 +27,7 @@ def draw_curves(history, path, title="", averaged=True):
             last = values[-1]
             at = {"xytext": (0, 6), "textcoords": "offset points", "ha": "right"}
             axes.annotate(f"{last:.2f}", (epochs[-1], last), **at)
-            axes.margins(y=0.08)  # room for it
+            axes.margins(y=0.08)  # room for the number
         axes.set_xlabel("epoch")
         axes.set_ylabel(f"{name} (%)" if name == "accuracy" else "cross-entropy (nats)")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -8,8 +8,6 @@ from keras_gmlp.benchmark.machine_load import Snapshot, machine_ticks, others_sh
 from keras_gmlp.benchmark.measuring import Schedule, measure
 
 BEFORE = "cpu  1000 50 200 8000 100 10 20 30 0 0\ncpu0 1 2 3\n"
-
-
 AFTER = "cpu  1300 50 260 8700 110 15 25 50 0 0\ncpu0 1 2 3\n"
 
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-import zipfile
 
 import keras
 import pytest
@@ -389,19 +388,3 @@ def test_runs_that_a_table_loses_are_told(runs, tmp_path):
     rows = write_results(runs, path, COSTS)
     assert find_left_out(path, rows) == []
     assert find_left_out(path, rows[:3]) == ["b-0.5-seed0", "a-seed1", "b-seed1", "a-0.5-seed1"]
-
-
-def test_latency_is_that_of_the_model_as_it_was_trained(tmp_path):
-    (run,) = plan_runs(["resmlp_n4_32"], [0], [1.0], tmp_path)
-    finished(run, 0.5)
-    with pytest.raises(ValueError, match=r"neither model\.keras nor a recipe\.json"):
-        costs._stand_in(run)
-    (run.directory / "model.keras").write_text("a model")
-    for folded in (False, True):
-        with zipfile.ZipFile(run.directory / "model.tflite", "w") as archive:
-            archive.writestr("card.json", json.dumps({"folded": folded}))
-            archive.writestr("labels.txt", "a")
-        with costs._model_folder(run) as directory:
-            assert (directory == run.directory) is not folded
-            assert (directory / "model.keras").read_text() == "a model"
-            assert (directory / "model.tflite").exists() is not folded
