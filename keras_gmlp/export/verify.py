@@ -18,6 +18,7 @@ from keras_gmlp.export.formats import (
     require_exportable,
 )
 from keras_gmlp.models.folding import fold
+from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.run_directory import model_path
 from keras_gmlp.utils.files import directory_lock, read_json, remove_leftovers, write_json
 
@@ -199,6 +200,7 @@ def _record(directory, found):
     told = {name: of_it for name, of_it in {**known, **found}.items() if of_it is not None}
     if told != known:
         write_json(directory / "metrics.json", {**metrics, "exports": told})
+    write_model_card(directory)
 
 
 def file_identity(path):

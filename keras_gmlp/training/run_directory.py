@@ -5,6 +5,7 @@ import io
 import shutil
 from pathlib import Path
 
+from keras_gmlp.training import model_card
 from keras_gmlp.training.settings import differences
 from keras_gmlp.utils.environment import environment
 from keras_gmlp.utils.files import (
@@ -66,6 +67,7 @@ WRITTEN = (
     "model.onnx",
     "labels.txt",
     "curves.png",
+    model_card.FILE,
     "history.csv",
     "recipe.json",
 )
@@ -98,8 +100,9 @@ def clear(directory):
     shutil.rmtree(directory / "saved_model", ignore_errors=True)
     for path in directory.glob("model*_batch*.tflite"):
         path.unlink()
-    for name in WRITTEN:
-        (directory / name).unlink(missing_ok=True)
+    for path in (directory / name for name in WRITTEN):
+        if path.name != model_card.FILE or model_card.is_model_card(path):  # not the user's README
+            path.unlink(missing_ok=True)
 
 
 def trim_history(path, epochs):

@@ -21,6 +21,7 @@ from keras_gmlp.training.callbacks import (
     StopWhenDiverged,
     private_generator,
 )
+from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.optimizers import freeze_backbone, make_optimizer
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.run_directory import LOCK_TIMEOUT, WRITTEN, claim, clear, trim_history
@@ -44,7 +45,7 @@ def train(
 
     The directory then holds `model.keras` (averaged weights, float32), the files of the task (for
     images `labels.txt`), `recipe.json` (settings, data, versions, hardware), `history.csv` (one
-    row per epoch), `metrics.json` and `curves.png`.
+    row per epoch), `metrics.json`, `curves.png` and a model card, `README.md`.
 
     Args:
         model: `keras.Model` built with `recipe.model_arguments()`; for images it maps pixels in
@@ -129,6 +130,7 @@ class _Run:
                 verbose=verbose,
             )
         metrics = self._finish(steps * batch_size)
+        write_model_card(self.directory, metrics)
         write_json(self.directory / "metrics.json", metrics)  # last: it marks a complete run
         checkpoint.remove()
         return metrics

@@ -39,7 +39,7 @@ def picture(tmp_path):
 def test_train_leaves_a_model_ready_to_ship(run):
     names = {path.name for path in run.iterdir()}
     assert names >= {"model.keras", "model.tflite", "labels.txt", "recipe.json", "metrics.json"}
-    assert names >= {"history.csv", "curves.png"}
+    assert names >= {"history.csv", "curves.png", "README.md"}
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["epochs"] == 3
     assert abs(metrics["exports"]["tflite"]["accuracy"] - metrics["test_accuracy"]) < 0.02

@@ -66,6 +66,7 @@ def run(data, tmp_path_factory):
 def test_run_leaves_everything(run):
     directory, metrics = run
     assert sorted(path.name for path in directory.iterdir()) == [
+        "README.md",
         "curves.png",
         "history.csv",
         "labels.txt",

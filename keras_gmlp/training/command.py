@@ -1,0 +1,88 @@
+"""The shell command that repeats a run, from its recipe.json."""
+
+import dataclasses
+import json
+import shlex
+
+from keras_gmlp.models.presets import PRESETS
+from keras_gmlp.training.recipes import PATCH_OPTIONS, RECIPES
+
+OPTIONS = ("epochs", "batch_size", "learning_rate", "seed", "precision")  # the others need --set
+WIDTH = 90  # of a line, in characters
+
+
+def training_command(recipe, weights=None, out=None):
+    """Returns the shell command that repeats a run, or `None` for a run that has no preset.
+
+    Args:
+        recipe: dict as in recipe.json.
+        weights: replaces the weights that the recipe names.
+        out: folder for the new run. Defaults to the default of apps/train.py.
+    """
+    preset, name = recipe.get("preset"), recipe.get("recipe")
+    if preset not in PRESETS or name not in RECIPES:
+        return None
+    start = recipe.get("weights") and (weights or recipe["weights"])
+    options = {"--model": preset, "--weights": start or None, "--data": recipe.get("data")}
+    options |= {"--recipe": name, **_size_options(recipe, PRESETS[preset][1]["input_shape"])}
+    parts = [_option(option, value) for option, value in options.items() if value is not None]
+    parts += _setting_options(recipe, dataclasses.asdict(RECIPES[name]))
+    if backend := recipe.get("environment", {}).get("backend"):
+        parts.append(_option("--backend", backend))
+    if out:
+        parts.append(_option("--out", out))
+    return _wrap([".venv/bin/python apps/train.py", *parts])
+
+
+def flatten(settings):
+    """Returns the settings with those of nested dicts, such as the augmentation, on one level."""
+    flat = {}
+    for name, value in settings.items():
+        flat |= flatten(value) if isinstance(value, dict) else {name: value}
+    return flat
+
+
+def _size_options(recipe, usual_shape):
+    """The options that set the images' size, the model's patches and the part of the data."""
+    options = {}
+    shape = recipe.get("image_shape")
+    if shape and shape[0] == shape[1] and (recipe.get("weights") or shape[0] != usual_shape[0]):
+        options["--image-size"] = shape[0]
+    for name in PATCH_OPTIONS:
+        options[f"--{name.replace('_', '-')}"] = recipe.get(name)
+    if recipe.get("fraction", 1) != 1:
+        options["--fraction"] = recipe["fraction"]
+    return options
+
+
+def _setting_options(recipe, usual):
+    """The options for the settings that differ from those of the named recipe."""
+    settings = flatten({**recipe, "environment": None})
+    parts = []
+    for key, value in flatten(usual).items():
+        new = settings.get(key, value)
+        if new == value:
+            continue
+        if key == "freeze":
+            parts.append("--freeze")
+        elif key in OPTIONS:
+            parts.append(_option(f"--{key.replace('_', '-')}", new))
+        else:
+            text = new if isinstance(new, str) else json.dumps(new)
+            parts.append(_option("--set", f"{key}={text}"))
+    return parts
+
+
+def _option(name, value):
+    return f"{name} {shlex.quote(str(value))}"
+
+
+def _wrap(parts):
+    """The parts of a command on lines of at most `WIDTH` characters."""
+    lines = [parts[0]]
+    for part in parts[1:]:
+        if len(lines[-1]) + len(part) < WIDTH:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(part)
+    return " \\\n    ".join(lines)

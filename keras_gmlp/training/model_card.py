@@ -1,0 +1,245 @@
+"""The model card of a run: a README.md in its folder, written by training and by export."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+from keras_gmlp.models.presets import PRESETS
+from keras_gmlp.training.command import training_command
+from keras_gmlp.utils.errors import first_of
+from keras_gmlp.utils.files import atomic_write, read_json
+
+FILE = "README.md"
+NOTES = "<!-- notes -->"  # the text after this line is written by hand and survives
+
+# The entries of metrics.json under "exports": the file and its format.
+EXPORTS = {
+    "tflite": ("model.tflite", "TFLite, 8-bit weights"),
+    "tflite_float16": ("model_float16.tflite", "TFLite, float16 weights"),
+    "tflite_float32": ("model_float32.tflite", "TFLite, float32"),
+    "tflite_int8": ("model_int8.tflite", "TFLite, full integer"),
+    "saved_model": ("saved_model/", "SavedModel"),
+    "onnx": ("model.onnx", "ONNX"),
+}
+BACKENDS = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
+
+
+def write_model_card(directory, metrics=None):
+    """Writes the model card of a complete run and keeps the notes of an earlier one.
+
+    Leaves the folder as it is if it has no recipe.json, or a README.md without the line `NOTES`.
+
+    Args:
+        directory: the folder of the run.
+        metrics: dict as in metrics.json. Defaults to that file.
+    """
+    directory = Path(directory)
+    path = directory / FILE
+    recipe = read_json(directory / "recipe.json")
+    metrics = metrics or read_json(directory / "metrics.json")
+    if not recipe or not metrics or (path.exists() and not is_model_card(path)):
+        return
+    model = directory / "model.keras"
+    megabytes = model.stat().st_size / 1e6 if model.exists() else None
+    notes = re.split(f"(?m)^{NOTES}$", _read(path), maxsplit=1)[1] if path.exists() else "\n"
+    text = model_card(_from_here(directory), recipe, metrics, megabytes)
+    with atomic_write(path) as temporary:
+        temporary.write_text(text + notes, "utf-8")
+
+
+def is_model_card(path):
+    """Returns whether a file is a model card: whether it has the line `NOTES`."""
+    return Path(path).is_file() and re.search(f"(?m)^{NOTES}$", _read(path)) is not None
+
+
+def _read(path):
+    return Path(path).read_text("utf-8", errors="replace")
+
+
+def model_card(place, recipe, metrics, megabytes=None):
+    """Returns the text of a model card, in Markdown, up to and including the line `NOTES`.
+
+    Args:
+        place: path of the run's folder, as the card names it.
+        recipe: dict as in recipe.json.
+        metrics: dict as in metrics.json.
+        megabytes: size of model.keras. Defaults to an empty cell.
+    """
+    sections = (
+        _summary(place, recipe, metrics),
+        _usage(place),
+        _accuracy(place, recipe, metrics, megabytes),
+        _training(place, recipe),
+        _limits(recipe),
+        "<!-- Training and export write this file and keep the text after the next line. -->\n"
+        + NOTES,
+    )
+    return "\n\n".join(sections)
+
+
+def _from_here(directory):
+    """The path of a folder from the working directory, absolute if it is elsewhere."""
+    directory = directory.resolve()
+    here = Path.cwd()
+    place = directory.relative_to(here) if directory.is_relative_to(here) else directory
+    return place.as_posix()
+
+
+def _name(place):
+    return Path(place).resolve().name
+
+
+def _summary(place, recipe, metrics):
+    preset, labels = recipe.get("preset"), recipe.get("labels", [])
+    rows = {"model": f"`{preset or recipe.get('model')}`", **_family(preset)}
+    if "parameters" in metrics:
+        rows["parameters"] = f"{metrics['parameters']:,}"
+    if shape := recipe.get("image_shape"):
+        height, width, channels = shape
+        kind = {1: "grey", 3: "colour"}.get(channels, f"{channels} channels")
+        rows["input"] = f"{width} by {height} pixels, {kind}, values from 0 to 255"
+    rows["output"] = f"logits for {len(labels)} classes"
+    return (
+        f"# {_name(place)}\n\nAn image classifier, trained with `keras_gmlp` on "
+        f"`{recipe.get('data')}`.\n\n{_table(rows)}\n\nClasses: {first_of(labels, 100)}."
+    )
+
+
+def _family(preset):
+    if preset not in PRESETS:
+        return {}
+    family = PRESETS[preset][0]
+    papers = re.findall(r"https://arxiv\.org/abs/([\d.]+\d)", family.__doc__ or "")
+    links = [f"[arXiv {paper}](https://arxiv.org/abs/{paper})" for paper in papers]
+    return {"family": ", ".join([f"`keras_gmlp.{family.__name__}`", *links])}
+
+
+def _usage(place):
+    return f"""\
+## Use it
+
+```python
+from keras_gmlp import inference
+
+classifier = inference.load({json.dumps(place)})
+print(classifier.classify("docs/cat.jpg", top=3))
+```
+
+It prints up to three classes with their probabilities, the most probable first."""
+
+
+def _accuracy(place, recipe, metrics, megabytes):
+    exports = metrics.get("exports", {})
+    size = "" if megabytes is None else f"{megabytes:.3f}"
+    keras = [_percent(metrics.get("test_accuracy")), "", size, ""]
+    rows = [["`model.keras`", "Keras, float32", *keras]]
+    rows += [_export_row(name, entry) for name, entry in exports.items() if name != "keras"]
+    lines = [
+        "## Accuracy",
+        f"On the test images of `{recipe.get('data')}`:",
+        _grid(["file", "format", "accuracy", "same class as Keras", "MB", "ms per image"], rows),
+    ]
+    if "train_accuracy" in metrics:
+        share = _percent(metrics["train_accuracy"])
+        lines.append(f"On at most 10,000 training images the Keras model has {share}.")
+    if len(rows) > 1:
+        lines.append("The latency is the median on one thread of the machine that exported.")
+    command = shlex.join([".venv/bin/python", "apps/export.py", place])
+    lines.append(f"This command writes and checks all formats:\n\n```\n{command}\n```")
+    return "\n\n".join(lines)
+
+
+def _export_row(entry_name, entry):
+    name, _, batch = entry_name.partition("_batch")
+    file, form = EXPORTS.get(name, (entry_name, entry_name))
+    if batch:
+        file = file.replace(".tflite", f"_batch{batch}.tflite")
+        form += f", {batch} images at once"
+    if entry.get("folded"):
+        form += ", folded"
+    latency = entry.get("latency_ms")
+    return [
+        f"`{file}`",
+        form,
+        _percent(entry.get("accuracy")),
+        _percent(entry.get("top1_agreement")),
+        _number(entry.get("megabytes")),
+        _number(latency),
+    ]
+
+
+def _training(place, recipe):
+    environment = recipe.get("environment", {})
+    versions, backend = environment.get("versions", {}), environment.get("backend")
+    packages = ("tensorflow-cpu", "tensorflow") if backend == "tensorflow" else (backend,)
+    version = next((versions[name] for name in packages if name in versions), "")
+    devices = [d for d in environment.get("devices", []) if "cpu" not in d.lower()]
+    rows = {"recipe": f"`{recipe.get('recipe')}`"} if recipe.get("recipe") else {}
+    rows |= {name: recipe[name] for name in ("epochs", "seed") if name in recipe}
+    if recipe.get("weights"):
+        rows["starting weights"] = f"`{recipe['weights']}`"
+    if recipe.get("fraction", 1) != 1:
+        rows["training images used"] = _percent(recipe["fraction"])
+    if backend:
+        keras = versions.get("keras", "")
+        rows["software"] = f"Keras {keras} on {BACKENDS.get(backend, backend)} {version}".strip()
+        rows["hardware"] = ", ".join(dict.fromkeys(devices)) or environment.get("processor", "")
+    return "\n\n".join(
+        [
+            "## Training",
+            "![Accuracy and loss after each epoch](curves.png)",
+            _table(rows),
+            _reproduction(place, recipe),
+            "`recipe.json` holds all settings and versions, `history.csv` the figures of each "
+            "epoch.",
+        ]
+    )
+
+
+def _reproduction(place, recipe):
+    """The command that repeats the run, and what it cannot know."""
+    name = _name(place)
+    replaced = recipe.get("weights") and Path(recipe["weights"]).name == name
+    command = training_command(recipe, "START" if replaced else None, f"runs/{name}-again")
+    if command is None:
+        return "The run was started from Python, so no command repeats it."
+    text = f"This command repeats the run:\n\n```\n{command}\n```"
+    if replaced:
+        text += (
+            f"\n\n`START` is the model that the run started from. It was in `{recipe['weights']}`, "
+            "where this model has replaced it."
+        )
+    return text
+
+
+def _limits(recipe):
+    height, width = recipe.get("image_shape", ("?", "?"))[:2]
+    return f"""\
+## Limits
+
+- The model knows the classes above and no other. It names one of them for every picture, even if
+  the picture shows something else.
+- It reads {width} by {height} pixels. A picture is scaled until it covers them and then cut, so
+  small details and margins are lost.
+- The accuracy is for test images from the same source as the training images. Expect less for
+  other pictures, such as your own photos.
+- It is one run with one seed. Another seed gives a different accuracy.
+- The licence of the training images is not recorded."""
+
+
+def _table(rows):
+    return _grid(["", ""], [[name, str(value)] for name, value in rows.items()])
+
+
+def _grid(header, rows):
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _percent(share):
+    return "" if share is None else f"{100 * share:.2f} %"
+
+
+def _number(value):
+    return "" if value is None else f"{value:.3f}"

@@ -1,0 +1,295 @@
+"""Model cards: their text, the notes they keep, and those of the committed models."""
+
+import ast
+import dataclasses
+import json
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from load_app import load_app
+
+from keras_gmlp.export.formats import FORMATS
+from keras_gmlp.training.command import training_command
+from keras_gmlp.training.model_card import EXPORTS, NOTES, model_card, write_model_card
+from keras_gmlp.training.recipes import RECIPES
+from keras_gmlp.training.run_directory import clear
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMITTED = sorted(path.parent for path in (ROOT / "saved_models").glob("*/recipe.json"))
+
+ENVIRONMENT = {
+    "backend": "torch",
+    "devices": ["cpu"],
+    "processor": "Pocket calculator",
+    "versions": {"keras": "3.15.1", "tensorflow-cpu": "2.21.0", "torch": "2.13.0"},
+}
+RECIPE = {
+    "preset": "gmlp_n4_32",
+    "recipe": "quick",
+    "fraction": 0.5,
+    "weights": None,
+    "model": "gmlp_n4_32",
+    "data": "my photos",
+    "image_shape": [16, 16, 1],
+    "labels": ["cat", "dog"],
+    "epochs": 3,
+    "learning_rate": 0.007,
+    "seed": 7,
+    "environment": ENVIRONMENT,
+}
+METRICS = {
+    "test_accuracy": 0.8387,
+    "train_accuracy": 0.9656,
+    "parameters": 824394,
+    "exports": {
+        "keras": {"accuracy": 0.8387},
+        "tflite_batch4": {
+            "accuracy": 0.8392,
+            "top1_agreement": 0.9952,
+            "megabytes": 0.961,
+            "latency_ms": 0.7,
+        },
+        "saved_model": {"accuracy": 0.8387, "top1_agreement": 1.0, "megabytes": 4.149},
+    },
+}
+CARD = """\
+# tiny
+
+An image classifier, trained with `keras_gmlp` on `my photos`.
+
+|  |  |
+| --- | --- |
+| model | `gmlp_n4_32` |
+| family | `keras_gmlp.gMLP`, [arXiv 2105.08050](https://arxiv.org/abs/2105.08050) |
+| parameters | 824,394 |
+| input | 16 by 16 pixels, grey, values from 0 to 255 |
+| output | logits for 2 classes |
+
+Classes: cat, dog.
+
+## Use it
+
+```python
+from keras_gmlp import inference
+
+classifier = inference.load("runs/tiny")
+print(classifier.classify("docs/cat.jpg", top=3))
+```
+
+It prints up to three classes with their probabilities, the most probable first.
+
+## Accuracy
+
+On the test images of `my photos`:
+
+| file | format | accuracy | same class as Keras | MB | ms per image |
+| --- | --- | --- | --- | --- | --- |
+| `model.keras` | Keras, float32 | 83.87 % |  | 3.480 |  |
+| `model_batch4.tflite` | TFLite, 8-bit weights, 4 images at once \
+| 83.92 % | 99.52 % | 0.961 | 0.700 |
+| `saved_model/` | SavedModel | 83.87 % | 100.00 % | 4.149 |  |
+
+On at most 10,000 training images the Keras model has 96.56 %.
+
+The latency is the median on one thread of the machine that exported.
+
+This command writes and checks all formats:
+
+```
+.venv/bin/python apps/export.py runs/tiny
+```
+
+## Training
+
+![Accuracy and loss after each epoch](curves.png)
+
+|  |  |
+| --- | --- |
+| recipe | `quick` |
+| epochs | 3 |
+| seed | 7 |
+| training images used | 50.00 % |
+| software | Keras 3.15.1 on PyTorch 2.13.0 |
+| hardware | Pocket calculator |
+
+This command repeats the run:
+
+```
+.venv/bin/python apps/train.py --model gmlp_n4_32 --data 'my photos' --recipe quick \\
+    --image-size 16 --fraction 0.5 --epochs 3 --seed 7 --backend torch --out runs/tiny-again
+```
+
+`recipe.json` holds all settings and versions, `history.csv` the figures of each epoch.
+
+## Limits
+
+- The model knows the classes above and no other. It names one of them for every picture, even if
+  the picture shows something else.
+- It reads 16 by 16 pixels. A picture is scaled until it covers them and then cut, so
+  small details and margins are lost.
+- The accuracy is for test images from the same source as the training images. Expect less for
+  other pictures, such as your own photos.
+- It is one run with one seed. Another seed gives a different accuracy.
+- The licence of the training images is not recorded.
+
+<!-- Training and export write this file and keep the text after the next line. -->
+<!-- notes -->"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """The folder of a complete run without a card."""
+    (tmp_path / "recipe.json").write_text(json.dumps(RECIPE))
+    (tmp_path / "metrics.json").write_text(json.dumps(METRICS))
+    return tmp_path
+
+
+def test_card_of_a_run():
+    assert model_card("runs/tiny", RECIPE, METRICS, 3.48) == CARD
+
+
+def test_card_of_a_run_from_python():
+    recipe = {"model": "mine", "data": "shades", "labels": ["dark", "bright"]}
+    card = model_card("runs/mine", recipe, {"test_accuracy": 1.0})
+    assert "| model | `mine` |" in card
+    assert "| `model.keras` | Keras, float32 | 100.00 % |  |  |  |" in card
+    assert "no command repeats it" in card
+
+
+def test_starting_weights_that_the_model_has_replaced():
+    recipe = {**RECIPE, "weights": "saved_models/tiny"}
+    card = model_card("saved_models/tiny", recipe, METRICS)
+    assert "--weights START" in card
+    assert "It was in `saved_models/tiny`" in card
+    assert "--weights saved_models/tiny" in model_card("runs/other", recipe, METRICS)
+
+
+def test_rewriting_keeps_the_notes(run):
+    write_model_card(run)
+    card = run / "README.md"
+    written = card.read_text("utf-8")
+    assert written.endswith(f"\n{NOTES}\n")
+    card.write_text(written + "\n## Notes\n\nMine, with <!-- notes --> in it.\n", "utf-8")
+    write_model_card(run, {**METRICS, "test_accuracy": 0.5})
+    assert card.read_text("utf-8") == (
+        written.replace("| Keras, float32 | 83.87 %", "| Keras, float32 | 50.00 %")
+        + "\n## Notes\n\nMine, with <!-- notes --> in it.\n"
+    )
+
+
+@pytest.mark.parametrize("content", [b"My own README.\n", b"\xff\xfe no UTF-8"])
+def test_a_readme_of_the_user_stays(run, content):
+    (run / "README.md").write_bytes(content)
+    write_model_card(run)
+    clear(run)
+    assert (run / "README.md").read_bytes() == content
+
+
+def test_restart_deletes_the_card(run):
+    write_model_card(run)
+    clear(run)
+    assert list(run.iterdir()) == []
+
+
+@pytest.mark.parametrize("missing", ["recipe.json", "metrics.json"])
+def test_no_card_without_a_complete_run(run, missing):
+    (run / missing).unlink()
+    write_model_card(run)
+    assert not (run / "README.md").exists()
+
+
+def test_files_are_those_of_the_exports():
+    assert {name: file.rstrip("/") for name, (file, _) in EXPORTS.items()} == FORMATS
+
+
+CHANGES = {
+    "none": "",
+    "options": "--epochs 2 --batch-size 8 --learning-rate 1e-5 --seed 3 --precision float32",
+    "settings": "--set optimizer=adamw --set ema=0 --set layer_decay=0.75 --set adam_ratio=1",
+    "augmentation": "--set flip=0 --set mixup=0.25 --set crop=0 --set stochastic_depth=0.2",
+    "frozen": "--freeze",
+}
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """`parse` chooses a backend by a variable, which this takes back."""
+    monkeypatch.setenv("KERAS_BACKEND", os.environ["KERAS_BACKEND"])
+
+
+def parse(train, command):
+    """The options that apps/train.py reads from a command, as a shell would hand it over."""
+    python, app, *arguments = shlex.split(command.replace("\\\n", ""))
+    assert (python, app) == (".venv/bin/python", "apps/train.py")
+    return train.parse(arguments)[1]
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
+def test_command_gives_the_same_settings(name, changes):
+    """apps/train.py parses the command back into the recipe that it was made from."""
+    train = load_app("train")
+    start = ["--weights", "runs/start", "--recipe", name]
+    recipe = train.make_recipe(train.parse([*start, *changes.split()])[1])
+    record = {**RECIPE, **dataclasses.asdict(recipe), "recipe": name, "weights": "runs/start"}
+    options = parse(train, training_command(record))
+    assert train.make_recipe(options) == recipe
+    assert (options.model, options.weights, options.data) == (
+        "gmlp_n4_32",
+        "runs/start",
+        "my photos",
+    )
+    assert (options.image_size, options.fraction, options.patch_size) == (16, 0.5, None)
+    assert (options.backend, options.out) == ("torch", None)
+
+
+def test_command_reads_nested_and_flat_settings():
+    flat = {**RECIPE, "mixup": 0.25}
+    nested = {**RECIPE, "augmentation": {"mixup": 0.25}}
+    deeper = {**RECIPE, "task": {"name": "images", "augmentation": {"mixup": 0.25}}}
+    assert "--set mixup=0.25" in training_command(flat)
+    assert training_command(flat) == training_command(nested) == training_command(deeper)
+
+
+@pytest.mark.usefixtures("environment")
+def test_command_names_the_patches():
+    command = training_command({**RECIPE, "patch_size": 2, "patch_window": 6}, out="a folder")
+    options = parse(load_app("train"), command)
+    assert (options.patch_size, options.patch_window, options.out) == (2, 6, "a folder")
+
+
+@pytest.mark.parametrize("directory", COMMITTED, ids=lambda path: path.name)
+def test_committed_card_is_up_to_date(directory):
+    """Every figure is that of metrics.json; `write_model_card(directory)` writes a card again."""
+    recipe = json.loads((directory / "recipe.json").read_text())
+    metrics = json.loads((directory / "metrics.json").read_text())
+    size = (directory / "model.keras").stat().st_size / 1e6
+    place = directory.relative_to(ROOT).as_posix()
+    card = (directory / "README.md").read_text("utf-8").partition(NOTES)
+    assert "".join(card[:2]) == model_card(place, recipe, metrics, size)
+
+
+@pytest.mark.parametrize("directory", COMMITTED, ids=lambda path: path.name)
+def test_committed_card_runs(directory, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    (code,) = re.findall(r"```python\n(.*?)```", (directory / "README.md").read_text(), re.DOTALL)
+    exec(code, {})
+    answer = ast.literal_eval(capsys.readouterr().out)
+    labels = (directory / "labels.txt").read_text().splitlines()
+    assert {label for label, _ in answer} <= set(labels)
+    assert "cat" in [label for label, _ in answer]
+    assert 1 > answer[0][1] > answer[1][1] > answer[2][1] > 0
+
+
+@pytest.mark.parametrize("directory", COMMITTED, ids=lambda path: path.name)
+def test_committed_card_names_files_that_exist(directory):
+    card = (directory / "README.md").read_text("utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", card) if ":" not in link]
+    assert "curves.png" in links
+    assert [link for link in links if not (directory / link).exists()] == []
+    named = set(re.findall(r"\b(?:apps|keras_gmlp|saved_models|docs|tests)/[\w./-]*\w", card))
+    assert {name for name in named if not (ROOT / name).exists()} == set()
