@@ -33,6 +33,7 @@ def exported_run(tmp_path, images):
 
 def test_export_of_a_run_records_what_it_found(exported_run):
     tmp_path, data = exported_run
+    (tmp_path / "recipe.json").write_text('{"data": "random"}')
     lines = []
     found = export_run(tmp_path, ["tflite_float32"], data, lines.append)
     assert found["keras"] == {"accuracy": 0.75}
@@ -42,6 +43,8 @@ def test_export_of_a_run_records_what_it_found(exported_run):
     assert metrics == {"test_accuracy": 0.5, "exports": found}
     assert read_card(tmp_path / "model_float32.tflite")["test_accuracy"] == 0.5
     assert any("top1_agreement 1.0" in line for line in lines)
+    row = "| `model_float32.tflite` | TFLite, float32 | 75.00 % | 100.00 % |"
+    assert row in (tmp_path / "README.md").read_text("utf-8")
 
 
 def test_interrupted_checks_keep_what_was_found(exported_run, monkeypatch):

@@ -77,6 +77,7 @@ def test_run_leaves_everything(run):
     assert metrics["test_accuracy"] == 1.0
     assert metrics == json.loads((directory / "metrics.json").read_text())
     assert (directory / "labels.txt").read_text() == "dark\nbright\n"
+    assert "| Keras, float32 | 100.00 % |" in (directory / "README.md").read_text("utf-8")
     assert [row["epoch"] for row in history(directory)] == ["0", "1", "2", "3"]
     _, shorter, longer, _ = sorted(float(row["seconds"]) for row in history(directory))
     median = max((shorter + longer) / 2, 0.01)
