@@ -15,9 +15,9 @@ def training_command(recipe, weights=None, out=None):
     """Returns the shell command that repeats a run, or `None` for a run that has no preset.
 
     Args:
-        recipe: dict as in recipe.json.
-        weights: replaces the weights that the recipe names.
-        out: folder for the new run. Defaults to the default of apps/train.py.
+        recipe: Dict as in recipe.json.
+        weights: Replaces the weights that the recipe names.
+        out: Folder for the new run. Defaults to the default of apps/train.py.
     """
     preset, name = recipe.get("preset"), recipe.get("recipe")
     if preset not in PRESETS or name not in RECIPES:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from keras_gmlp.models.presets import PRESETS
 from keras_gmlp.training.command import training_command
+from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.errors import first_of
 from keras_gmlp.utils.files import atomic_write, read_json
 
@@ -31,8 +32,8 @@ def write_model_card(directory, metrics=None):
     Leaves the folder as it is if it has no recipe.json, or a README.md without the line `NOTES`.
 
     Args:
-        directory: the folder of the run.
-        metrics: dict as in metrics.json. Defaults to that file.
+        directory: Folder of the run.
+        metrics: Dict as in metrics.json. Defaults to that file.
     """
     directory = Path(directory)
     path = directory / FILE
@@ -61,10 +62,10 @@ def model_card(place, recipe, metrics, megabytes=None):
     """Returns the text of a model card, in Markdown, up to and including the line `NOTES`.
 
     Args:
-        place: path of the run's folder, as the card names it.
-        recipe: dict as in recipe.json.
-        metrics: dict as in metrics.json.
-        megabytes: size of model.keras. Defaults to an empty cell.
+        place: Path of the run's folder, as the card names it.
+        recipe: Dict as in recipe.json.
+        metrics: Dict as in metrics.json.
+        megabytes: Size of model.keras. Defaults to an empty cell.
     """
     sections = (
         _summary(place, recipe, metrics),
@@ -158,33 +159,24 @@ def _export_row(entry_name, entry):
         form += f", {batch} images at once"
     if entry.get("folded"):
         form += ", folded"
-    latency = entry.get("latency_ms")
     return [
         f"`{file}`",
         form,
         _percent(entry.get("accuracy")),
         _percent(entry.get("top1_agreement")),
         _number(entry.get("megabytes")),
-        _number(latency),
+        _number(entry.get("latency_ms")),
     ]
 
 
 def _training(place, recipe):
-    environment = recipe.get("environment", {})
-    versions, backend = environment.get("versions", {}), environment.get("backend")
-    packages = ("tensorflow-cpu", "tensorflow") if backend == "tensorflow" else (backend,)
-    version = next((versions[name] for name in packages if name in versions), "")
-    devices = [d for d in environment.get("devices", []) if "cpu" not in d.lower()]
     rows = {"recipe": f"`{recipe.get('recipe')}`"} if recipe.get("recipe") else {}
     rows |= {name: recipe[name] for name in ("epochs", "seed") if name in recipe}
     if recipe.get("weights"):
         rows["starting weights"] = f"`{recipe['weights']}`"
     if recipe.get("fraction", 1) != 1:
         rows["training images used"] = _percent(recipe["fraction"])
-    if backend:
-        keras = versions.get("keras", "")
-        rows["software"] = f"Keras {keras} on {BACKENDS.get(backend, backend)} {version}".strip()
-        rows["hardware"] = ", ".join(dict.fromkeys(devices)) or environment.get("processor", "")
+    rows |= _machine(recipe.get("environment", {}))
     return "\n\n".join(
         [
             "## Training",
@@ -195,6 +187,18 @@ def _training(place, recipe):
             "epoch.",
         ]
     )
+
+
+def _machine(environment):
+    """Rows for the software and the hardware of a run."""
+    backend, versions = environment.get("backend"), environment.get("versions", {})
+    if not backend:
+        return {}
+    packages = ("tensorflow-cpu", "tensorflow") if backend == "tensorflow" else (backend,)
+    version = next((versions[name] for name in packages if name in versions), "")
+    software = f"Keras {versions.get('keras', '')} on {BACKENDS.get(backend, backend)} {version}"
+    hardware = ", ".join(accelerators(environment.get("devices", [])))
+    return {"software": software.strip(), "hardware": hardware or environment.get("processor", "")}
 
 
 def _reproduction(place, recipe):

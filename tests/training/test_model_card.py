@@ -227,6 +227,10 @@ def parse(train, command):
     return train.parse(arguments)[1]
 
 
+def recipe_of(train, options):
+    return train.make_recipe(options)
+
+
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize("name", RECIPES)
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
@@ -234,10 +238,10 @@ def test_command_gives_the_same_settings(name, changes):
     """apps/train.py parses the command back into the recipe that it was made from."""
     train = load_app("train")
     start = ["--weights", "runs/start", "--recipe", name]
-    recipe = train.make_recipe(train.parse([*start, *changes.split()])[1])
+    recipe = recipe_of(train, train.parse([*start, *changes.split()])[1])
     record = {**RECIPE, **dataclasses.asdict(recipe), "recipe": name, "weights": "runs/start"}
     options = parse(train, training_command(record))
-    assert train.make_recipe(options) == recipe
+    assert recipe_of(train, options) == recipe
     assert (options.model, options.weights, options.data) == (
         "gmlp_n4_32",
         "runs/start",
