@@ -1,45 +1,49 @@
-# Everything runs in .venv, made here on first use; delete it to start afresh.
+# Everything runs in .venv, created on first use. To start again, delete it.
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 LITERT := apps/web/node_modules/.installed
 PORT ?= 8000
 
-.PHONY: demo web test lint
+.PHONY: demo web test lint docs
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.demo
 	$(RUN) apps/train.py --data digits --image-size 16 --out runs/demo
 	$(RUN) apps/classify.py docs/seven.png --model runs/demo --top 3
 
-web: $(VENV)/.installed $(LITERT)
+web: $(VENV)/.core $(LITERT)
 	@$(RUN) apps/serve.py --port $(PORT)
 
-# What computes runs on each backend, the rest on one.
+# Code that computes runs on each backend, the rest on TensorFlow.
 ON_EACH := tests/layers tests/models/test_families.py tests/models/test_resnet.py tests/test_losses.py \
 	tests/training tests/analysis/test_tokens.py
-# Tests compile many small models, some of them alike, and run each a few times.
+# Tests compile many small models and run each a few times: cache the compilations, skip optimizing.
 JAX := KERAS_BACKEND=jax \
 	JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.pytest_cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2 \
 	XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-# One thread to a process: theirs would wait for one another.
+# One thread in each process, because several processes share the cores.
 PYTEST := OMP_NUM_THREADS=1 $(RUN) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-test: $(VENV)/.installed lint
-	@$(MAKE) --silent $(LITERT) || echo "make test: goes on without LiteRT.js and the page's tests"
+test: $(VENV)/.dev lint
+	@$(MAKE) --silent $(LITERT) || echo "make test: continues without LiteRT.js and the tests of the page"
 	KERAS_BACKEND=tensorflow $(PYTEST)
 	$(JAX) $(PYTEST) $(ON_EACH)
 	KERAS_BACKEND=torch $(PYTEST) tests/export/test_formats.py tests/models/test_whole_models.py $(ON_EACH)
 
-lint: $(VENV)/.installed
+lint: $(VENV)/.dev
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 
-$(VENV)/.installed: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --editable '.[dev]'
+docs: $(VENV)/.docs
+	$(RUN) -m mkdocs build --strict
+
+# .venv/.EXTRA marks that an extra in pyproject.toml is installed.
+$(VENV)/.%: pyproject.toml
+	@$(RUN) -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --editable '.[$*]'
 	touch $@
 
 $(LITERT): apps/web/package.json
-	@command -v npm > /dev/null || { echo "npm is missing: install Node.js, which brings it"; exit 1; }
+	@command -v npm > /dev/null || { echo "npm is missing: install Node.js, which contains it"; exit 1; }
 	cd apps/web && npm install --loglevel=error
 	touch $@
