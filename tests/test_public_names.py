@@ -1,0 +1,114 @@
+"""Every public name resolves, in the checkout and in an installed wheel."""
+
+import importlib
+import json
+import pkgutil
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import keras_gmlp
+
+ROOT = Path(__file__).resolve().parent.parent
+DOORS = [
+    "keras_gmlp",
+    *(f"keras_gmlp.{module.name}" for module in pkgutil.iter_modules(keras_gmlp.__path__)),
+]
+# Runs outside the checkout, with the folder of the installed wheel ahead of everything else.
+RESOLVE = """
+import importlib, json, sys
+from importlib.resources import files
+
+target, *doors = sys.argv[1:]
+sys.path.insert(0, target)
+modules = [importlib.import_module(door) for door in doors]
+names = [f"{m.__name__}.{n}" for m in modules for n in getattr(m, "__all__", ())
+         if getattr(m, n, None) is not None]
+files_used = [m.__file__ for n, m in list(sys.modules.items()) if n.split(".")[0] == "keras_gmlp"]
+labels = files("keras_gmlp.weights").joinpath("imagenet_classes.txt").read_text().splitlines()
+print(json.dumps({"names": names, "files": files_used, "labels": len(labels)}))
+"""
+
+
+def public_names():
+    """The names in `__all__` of the package and of each part, with their module."""
+    return [
+        f"{door}.{name}"
+        for door in DOORS
+        for name in getattr(importlib.import_module(door), "__all__", ())
+    ]
+
+
+@pytest.mark.parametrize("path", public_names())
+def test_name_resolves(path):
+    module, _, name = path.rpartition(".")
+    assert getattr(importlib.import_module(module), name) is not None
+
+
+def test_package_declares_its_names():
+    assert set(dir(keras_gmlp)) >= set(keras_gmlp.__all__)
+    assert {"gMLP", "build", "train", "load_model", "PRESETS", "RECIPES"} <= set(keras_gmlp.__all__)
+
+
+def test_train_is_the_function():
+    module = importlib.import_module("keras_gmlp.training.train")
+    assert keras_gmlp.train is module.train
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = keras_gmlp.no_such_name
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel, built from a copy so that the checkout stays clean."""
+    source = tmp_path_factory.mktemp("source")
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, source)
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "keras_gmlp", source / "keras_gmlp", ignore=ignore)
+    pip("wheel", "--no-build-isolation", "--wheel-dir", source / "dist", source)
+    (built,) = (source / "dist").glob("*.whl")
+    return built
+
+
+def pip(command, *arguments):
+    """Runs pip without dependencies and without a network."""
+    flags = ["--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", command, *flags, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_wheel_holds_the_package_alone(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    package = ROOT / "keras_gmlp"
+    files = [*package.rglob("*.py"), *package.rglob("*.txt")]
+    assert packed == {path.relative_to(ROOT).as_posix() for path in files}
+
+
+@pytest.mark.slow
+def test_installed_wheel_resolves_every_public_name(wheel, tmp_path):
+    target = tmp_path / "installed"
+    pip("install", "--target", target, wheel)
+    output = subprocess.run(
+        [sys.executable, "-I", "-c", RESOLVE, str(target), *DOORS],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    found = json.loads(output)
+    assert found["names"] == public_names()
+    assert all(Path(path).is_relative_to(target) for path in found["files"])
+    assert found["labels"] == 1000
