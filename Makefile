@@ -35,7 +35,7 @@ lint: $(VENV)/.dev
 	$(RUN) -m ruff format --check .
 
 docs: $(VENV)/.docs
-	$(RUN) -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet --strict
 
 # .venv/.EXTRA marks that an extra in pyproject.toml is installed.
 $(VENV)/.%: pyproject.toml

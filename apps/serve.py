@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Serves a page that classifies pictures in the visitor's own browser."""
+"""Serves a page that classifies pictures in the visitor's browser."""
 
 import argparse
 import base64
@@ -21,17 +21,17 @@ LITERT = PAGE / "node_modules" / "@litertjs"
 PAGE_TYPES, LITERT_TYPES = (".html", ".css", ".js", ".svg"), (".js", ".wasm")
 HOST = "127.0.0.1"
 EPILOG = """\
-Pictures stay in the browser: the page asks this server for itself, for LiteRT.js and for models,
-and its Content-Security-Policy allows no other. Only this machine can reach the server.
+Pictures stay in the browser: the page loads only its own files, LiteRT.js and models, all from this
+server; its Content-Security-Policy blocks other hosts. Only this machine can reach the server.
 
 examples:
-  apps/serve.py                                   the models that come along, on port 8000
+  apps/serve.py                                   the models in saved_models, on port 8000
   apps/serve.py --port 0                          on any free port
-  apps/serve.py --models runs                     the exports of your own training runs
+  apps/serve.py --models runs                     the exports of your training runs
 
-A model is a .tflite file in DIR or in one of its folders. LiteRT.js has to be there:
-`make web` installs it and starts this program.
-exit codes: 0 stopped by Ctrl-C, 1 port taken, or no model or LiteRT.js found, 2 wrong usage
+A model is a .tflite file in DIR or in one of its folders. The page requires LiteRT.js: `make web`
+installs it and starts this program.
+exit codes: 0 stopped by Ctrl-C, 1 port in use, or no model or LiteRT.js found, 2 wrong usage
 """
 
 
@@ -39,17 +39,17 @@ def parse(arguments):
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--port", type=int, default=8000, help="default: %(default)s; 0: any")
+    parser.add_argument("--port", type=int, default=8000, help="default: %(default)s; 0: any free")
     parser.add_argument(
         "--models",
         type=Path,
         default=ROOT / "saved_models",
         metavar="DIR",
-        help="default: saved_models",
+        help="folder with .tflite files; default: saved_models",
     )
     options = parser.parse_args(arguments)
     if not 0 <= options.port <= 65535:
-        parser.error(f"--port must be from 0 to 65535; received {options.port}")
+        parser.error(f"--port must be from 0 to 65535; received {options.port}.")
     return options
 
 
@@ -67,22 +67,22 @@ def serve(options):
 
 
 def make_server(port, models):
-    """A server that is bound and not yet serving.
+    """Returns a server that is bound to the port; `serve_forever` starts it.
 
     Raises:
-        ValueError: the port is taken or not allowed, LiteRT.js is not installed, or there is no
-            model. One line.
+        ValueError: If the port cannot be used, LiteRT.js is not installed or `models` has no model.
     """
     if not (LITERT / "core" / "wasm").is_dir():
         raise ValueError(
-            "LiteRT.js is not installed; run `make web`, or `npm install` in apps/web."
+            "LiteRT.js is not installed. Run `make web`, or `npm install` in apps/web."
         )
     if not models.is_dir():
-        found = "a file" if models.exists() else "no such folder"
-        raise ValueError(f"{models}: {found}; expected a folder with .tflite files.")
+        received = "is a file" if models.exists() else "does not exist"
+        raise ValueError(f"{models} {received}; expected a folder with .tflite files.")
     if not find_models(models):
         raise ValueError(
-            f"{models}: no .tflite file, for one image at once, in this folder or in its folders."
+            f"{models} has no .tflite file with a batch of one image, nor have its folders; "
+            "apps/export.py writes one."
         )
     handler = type("ModelHandler", (Handler,), {"models": models})
     try:
@@ -90,34 +90,34 @@ def make_server(port, models):
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise ValueError(
-                f"port {port} is taken; choose another with --port (or make web PORT=8001)."
+                f"port {port} is in use. Choose another with --port, or make web PORT=8001."
             ) from None
         raise ValueError(f"port {port} cannot be used: {error.strerror}.") from None
 
 
 def find_models(directory):
-    """The .tflite files by name: that of their folder, or of the file where that is not enough."""
-    found = {}
+    """Returns .tflite files by name: the folder's name, or folder/file if a folder has several."""
+    models = {}
     for path in sorted([*directory.glob("*.tflite"), *directory.glob("*/*.tflite")]):
-        # An export that is being written, or one that takes several images at once.
+        # Skip unfinished exports and those with a larger batch.
         if path.name.startswith(".") or re.search(r"_batch\d+$", path.stem):
             continue
         name = path.relative_to(directory).with_suffix("").as_posix()
         short = name.removesuffix("/model")
         taken = (directory / f"{short}.tflite").exists()
-        found[name if taken else short] = path
-    return found
+        models[name if taken else short] = path
+    return models
 
 
 def describe_models(directory):
-    """What the page lists: where each is, its size, what its card says.
+    """Returns the page's list: the name, URL, bytes and card of each model.
 
-    Folders with the most accurate models come first, since the page opens with the first model;
-    what cannot be read comes last.
+    Folders with the most accurate models come first, because the page opens with the first model.
+    Models without a readable card come last.
     """
     models = [
         {"name": name, "url": quote(model_url(name)), "bytes": path.stat().st_size}
-        | {"facts": read_facts(path)}
+        | {"card": read_metadata(path)}
         for name, path in find_models(directory).items()
     ]
 
@@ -126,13 +126,13 @@ def describe_models(directory):
 
     best = {}
     for model in models:
-        accuracy = model["facts"].get("test_accuracy") or 0.0  # or a card that says null
+        accuracy = model["card"].get("test_accuracy") or 0.0  # a card may contain null
         best[folder(model)] = max(accuracy, best.get(folder(model), 0.0))
-    return sorted(models, key=lambda model: (not model["facts"], -best[folder(model)]))
+    return sorted(models, key=lambda model: (not model["card"], -best[folder(model)]))
 
 
-def read_facts(path):
-    """A card without its labels; of a damaged one nothing, which is told once it is loaded."""
+def read_metadata(path):
+    """Returns the card without its labels; {} if it is damaged, which the page reports later."""
     from keras_gmlp.card import read_card
 
     with contextlib.suppress(ValueError):
@@ -145,7 +145,7 @@ def model_url(name):
 
 
 def find_files(models):
-    """All that is served, by URL path. What is not in here does not exist for a visitor."""
+    """Returns the served files by URL path. Visitors can reach no others."""
     served = {f"/{path.name}": path for path in PAGE.iterdir() if path.suffix in PAGE_TYPES}
     for path in LITERT.rglob("*"):
         if path.suffix in LITERT_TYPES:
@@ -155,7 +155,7 @@ def find_files(models):
 
 
 def content_security_policy():
-    """This origin alone, WebAssembly, and the page's own import map, known by its hash."""
+    """Allows this origin, WebAssembly and the page's import map, identified by its hash."""
     page = (PAGE / "index.html").read_text(encoding="utf-8")
     import_map = re.search(r'<script type="importmap">(.*?)</script>', page, re.DOTALL)[1]
     digest = base64.b64encode(hashlib.sha256(import_map.encode()).digest()).decode()
@@ -167,10 +167,10 @@ def content_security_policy():
 
 
 class Handler(SimpleHTTPRequestHandler):
-    """Answers with the files of `find_files` and with the list of models."""
+    """Serves `find_files` and the list of models."""
 
     models = None
-    extensions_map = {  # noqa: RUF012 (the name and kind are the base class's)
+    extensions_map = {  # noqa: RUF012 (overrides an attribute of the base class)
         ".html": "text/html; charset=utf-8",
         ".css": "text/css; charset=utf-8",
         ".js": "text/javascript; charset=utf-8",
@@ -180,7 +180,7 @@ class Handler(SimpleHTTPRequestHandler):
     }
 
     def do_GET(self):
-        with contextlib.suppress(ConnectionError):  # the page was closed meanwhile
+        with contextlib.suppress(ConnectionError):  # the visitor closed the page
             if urlsplit(self.path).path == "/models.json":
                 self.send_json(describe_models(self.models))
             else:
@@ -195,12 +195,12 @@ class Handler(SimpleHTTPRequestHandler):
         self.wfile.write(body)
 
     def translate_path(self, path):
-        """The file for a URL; a name that is no file, and so a 404, for whatever is not listed."""
-        asked = unquote(urlsplit(path).path)
-        return str(find_files(self.models).get(asked, PAGE / "no such file"))
+        """Returns the file for a URL; for all others a path that does not exist, hence a 404."""
+        url = unquote(urlsplit(path).path)
+        return str(find_files(self.models).get(url, PAGE / "no such file"))
 
     def end_headers(self):
-        # The first two let WebAssembly share memory between threads.
+        # WebAssembly requires the first two to share memory between threads.
         self.send_header("Cross-Origin-Opener-Policy", "same-origin")
         self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
         self.send_header("Cross-Origin-Resource-Policy", "same-origin")
@@ -212,7 +212,7 @@ class Handler(SimpleHTTPRequestHandler):
         super().end_headers()
 
     def log_message(self, *_):
-        """Says nothing: a page that loads is no news."""
+        """Logs nothing."""
 
 
 if __name__ == "__main__":

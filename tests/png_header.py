@@ -1,4 +1,4 @@
-"""A PNG that says its size and holds no pixels."""
+"""A PNG file with a size but no pixels."""
 
 import struct
 import zlib

@@ -1,4 +1,4 @@
-"""A headless Chromium on the page of apps/web, and what the browser tests feed it."""
+"""Drives the page of apps/web in headless Chromium."""
 
 import base64
 import contextlib
@@ -24,13 +24,13 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 @contextlib.contextmanager
 def open_browser():
-    """A browser, or the reason why tests are skipped."""
+    """Yields a browser, or skips the test with the reason."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     executable = next(filter(None, map(shutil.which, NAMES)), None)
     if executable is None:
         pytest.skip(f"none of {', '.join(NAMES)} is installed")
     if not (APPS / "web" / "node_modules" / "@litertjs" / "core").is_dir():
-        pytest.skip("LiteRT.js is not installed in apps/web/node_modules; `make web` does it")
+        pytest.skip("LiteRT.js is not installed in apps/web/node_modules; `make web` installs it")
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=executable, args=ARGUMENTS)
         yield browser
@@ -39,7 +39,7 @@ def open_browser():
 
 @contextlib.contextmanager
 def serve_models(directory):
-    """The address of the page with the models of a folder."""
+    """Yields the address of the page with the models of a folder."""
     with load_app("serve").make_server(0, directory) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
@@ -50,10 +50,10 @@ def serve_models(directory):
 
 @contextlib.contextmanager
 def open_page(browser, address, script=None, **context_options):
-    """The page, ready for a picture; at the end, whether it asked anybody but its own server.
+    """Yields the page, ready for a picture; then checks that it contacted no other server.
 
     Args:
-        script: JavaScript that runs before the page's own.
+        script: JavaScript to run before the page's scripts.
     """
     with contextlib.closing(browser.new_context(**context_options)) as context:
         asked, thrown = [], []
@@ -72,14 +72,14 @@ def open_page(browser, address, script=None, **context_options):
 
 
 def encoded(image, kind="PNG", **options):
-    """An image as the bytes of a file."""
+    """Returns an image as the bytes of a file."""
     file = io.BytesIO()
     image.save(file, kind, **options)
     return file.getvalue()
 
 
 def as_text(data):
-    """Bytes as `evaluate` can hand them to the page, which undoes it by `BYTES`."""
+    """Returns bytes as base64 for `evaluate`; `BYTES` decodes them in the page."""
     return base64.b64encode(data).decode()
 
 
@@ -87,12 +87,12 @@ BYTES = "const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt
 
 
 def choose(page, data, name="picture.png", kind="image/png"):
-    """Gives the page a file by its button."""
+    """Chooses a file with the page's button."""
     page.set_input_files("#file", {"name": name, "mimeType": kind, "buffer": data})
 
 
 def read_answer(page):
-    """Labels and percentages that the page shows once it has an answer."""
+    """Waits for an answer and returns its (label, percentage) pairs."""
     page.locator("#answer.found").wait_for()
     labels = page.locator("#classes .label").all_inner_texts()
     shares = page.locator("#classes .percent").all_inner_texts()
@@ -100,7 +100,7 @@ def read_answer(page):
 
 
 def give(page, event, pictures):
-    """Drops or pastes files, as far as a script can."""
+    """Simulates dropping or pasting files."""
     script = f"""([event, files]) => {{
       {BYTES}
       const transfer = new DataTransfer();
@@ -116,7 +116,7 @@ def give(page, event, pictures):
 
 
 def read_problem(page):
-    """The line of an error that the page shows."""
+    """Waits for an error and returns its line."""
     page.locator("#problem:not(:empty)").wait_for()
     line = page.inner_text("#problem")
     assert "\n" not in line

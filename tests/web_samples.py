@@ -1,4 +1,4 @@
-"""Pictures for the page, made where there is no data set."""
+"""Pictures for the page that require no data set."""
 
 import numpy as np
 from PIL import Image
@@ -6,7 +6,7 @@ from web_page import encoded
 
 
 def noisy_digits(count):
-    """PNG files of handwritten digits, in many sizes and tints."""
+    """Returns PNG files of handwritten digits in many sizes and colours."""
     from sklearn.datasets import load_digits
 
     random = np.random.default_rng(0)

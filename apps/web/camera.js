@@ -1,9 +1,9 @@
-// A camera that is on between open() and take() or close(), and at no other time.
+// The camera is on only between open() and take() or close().
 
 const REASONS = {
-  NotAllowedError: "The camera was not allowed. Allow it for this page",
-  NotFoundError: "There is no camera. Connect one",
-  NotReadableError: "The camera is in use elsewhere. Close what uses it",
+  NotAllowedError: "This page has no permission to use the camera. Allow it",
+  NotFoundError: "No camera was found. Connect one",
+  NotReadableError: "Another program uses the camera. Close it",
 };
 
 export async function cameraAvailable() {
@@ -12,7 +12,7 @@ export async function cameraAvailable() {
 }
 
 export class Camera {
-  #opening = null; // the promise of a stream that is still wanted
+  #opening = null; // the promise of a stream, until close() cancels it
   #stream = null;
 
   constructor(video) {
@@ -23,7 +23,7 @@ export class Camera {
     return Boolean(this.#stream);
   }
 
-  // Whether the picture is there; false where close() came first.
+  // Returns true once the video plays, or false if close() came first.
   async open() {
     const opening = navigator.mediaDevices.getUserMedia({ video: { facingMode: "environment" } });
     this.#opening = opening;
@@ -41,7 +41,7 @@ export class Camera {
     return true;
   }
 
-  // What the camera shows now, as a PNG; then it is closed.
+  // Returns the current frame as a PNG file and closes the camera.
   async take() {
     const { videoWidth, videoHeight } = this.video;
     const canvas = new OffscreenCanvas(videoWidth, videoHeight);

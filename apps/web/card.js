@@ -1,10 +1,11 @@
-// What a model says of itself: a zip archive behind the flatbuffer, written by keras_gmlp.cards.
+// Reads a model's card: a zip archive behind the flatbuffer, written by keras_gmlp.card.
 
 const END = 0x06054b50; // signatures of the zip format
 const ENTRY = 0x02014b50;
-const END_SIZE = 22; // bytes of the end record, which stands last, there being no comment
+const END_SIZE = 22; // bytes of the end record, the last one in an archive without a comment
 
-// { labels, ...facts } of a .tflite file; {} where there is no card, an Error where it is damaged.
+// Returns { labels, ...metadata } of a .tflite file, or {} if it has no card. Throws if the card is
+// damaged.
 export function readCard(bytes) {
   try {
     const members = readStored(bytes);
@@ -16,13 +17,13 @@ export function readCard(bytes) {
   }
 }
 
-// Whether a card was written there, by its members' own headers, whatever has become of the index.
+// Returns whether the file has a card, found by its members' headers even if the index is damaged.
 function hasMembers(bytes) {
   const text = new TextDecoder("latin1").decode(bytes);
   return /PK\x03\x04[^]{26}(card\.json|labels\.txt)/.test(text);
 }
 
-// The members' texts by name. They are stored as they are, not compressed.
+// Returns the members' texts by name. The archive does not compress them.
 function readStored(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const end = bytes.length - END_SIZE;
@@ -32,7 +33,7 @@ function readStored(bytes) {
   const members = {};
   let at = view.getUint32(end + 16, true);
   for (let left = view.getUint16(end + 10, true); left > 0; left--) {
-    if (view.getUint32(at, true) !== ENTRY) throw new Error("no entry where one should be");
+    if (view.getUint32(at, true) !== ENTRY) throw new Error("expected another entry");
     const [nameLength, extra, comment] = [28, 30, 32].map((i) => view.getUint16(at + i, true));
     const start = view.getUint32(at + 42, true);
     const header = 30 + view.getUint16(start + 26, true) + view.getUint16(start + 28, true);

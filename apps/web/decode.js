@@ -1,12 +1,12 @@
-// From a picture file to its pixels, losing nothing: upright, transparent pixels on white.
-// Two differences to keras_gmlp.images are the browsers': they leave a WebP as it is stored,
-// whatever its EXIF tag says, and round grey of 16 bits to 8 their own way, by a level.
+// Decodes a picture file into pixels without loss: upright, transparent pixels on white.
+// Browsers differ from keras_gmlp.data.read_image in two ways: they ignore the EXIF orientation of
+// a WebP, and they round 16-bit grey to 8 bits differently, by up to one level.
 
 import { MAX_PIXELS } from "./prepare.js";
 
-const TILE = 2048; // read in tiles: canvases have a largest size, and a picture can be larger
+const TILE = 2048; // pixels of a side; pictures can be larger than the largest canvas
 
-// { width, height, channels: 3, data } of a Blob; an Error of one line where it is no picture.
+// Returns { width, height, channels: 3, data } of a Blob. Throws if it is not a picture.
 export async function decode(blob) {
   if (blob.size === 0) throw new Error("the file is empty.");
   const { width, height } = await sizeOf(blob);
@@ -16,10 +16,10 @@ export async function decode(blob) {
         "Scale the picture down first.",
     );
   }
-  // Without the colour profile, which Pillow does not apply either.
+  // Pillow does not apply the colour profile, either.
   const options = { colorSpaceConversion: "none", premultiplyAlpha: "none" };
   const bitmap = await createImageBitmap(blob, options).catch(() => {
-    throw new Error("cannot be decoded; damaged, or too large for this browser. Try another.");
+    throw new Error("cannot be decoded; damaged or too large for this browser. Choose another.");
   });
   try {
     return pixelsOf(bitmap);
@@ -28,7 +28,7 @@ export async function decode(blob) {
   }
 }
 
-// An <img> reads the header and leaves the pixels alone, so a huge picture costs nothing.
+// An <img> reads the header without decoding the pixels, so a huge picture costs nothing.
 async function sizeOf(blob) {
   const url = URL.createObjectURL(blob);
   const image = new Image();
@@ -42,8 +42,8 @@ async function sizeOf(blob) {
   } catch {
     const kind = blob.type && ` (received ${blob.type})`;
     throw new Error(
-      `no picture that this browser reads${kind}, damaged or far too large. ` +
-        "Choose a PNG, JPEG, WebP, GIF or BMP.",
+      `this browser cannot read it as a picture${kind}. ` +
+        "Choose an undamaged PNG, JPEG, WebP, GIF or BMP.",
     );
   } finally {
     URL.revokeObjectURL(url);
@@ -65,10 +65,10 @@ function pixelsOf(bitmap) {
 function tileOf(bitmap, left, top) {
   const width = Math.min(TILE, bitmap.width - left);
   const height = Math.min(TILE, bitmap.height - top);
-  // An opaque canvas keeps every level; one with alpha would multiply colours by it and round.
+  // An opaque canvas keeps every level; one with alpha premultiplies the colours and rounds.
   const context = new OffscreenCanvas(width, height).getContext("2d", {
     alpha: false,
-    willReadFrequently: true, // keeps it off the GPU, whose arithmetic is another
+    willReadFrequently: true, // keeps the canvas on the CPU, because GPUs round differently
   });
   context.fillStyle = "white";
   context.fillRect(0, 0, width, height);

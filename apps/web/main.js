@@ -1,4 +1,4 @@
-// The page: pictures come in by file, drop, paste or camera; the chosen model tells what they show.
+// The page: classifies pictures from a file, a drop, a paste or the camera with the chosen model.
 
 import { Camera, cameraAvailable } from "./camera.js";
 import { decode } from "./decode.js";
@@ -9,15 +9,15 @@ const TOP = 5;
 const { at } = view;
 const camera = new Camera(at("viewfinder"));
 const listed = listModels();
-const loaded = new Map(); // by name: the promise of a model that can run
-let picture = null; // the promise of the pixels of the picture that is shown
-let turn = 0; // of the newest question: answers to older ones are dropped
+const loaded = new Map(); // promises of models that are ready to run, by name
+let picture = null; // the promise of the shown picture's pixels
+let turn = 0; // counts requests, so that late answers to older ones are dropped
 
-// What the server tells of its models, by name.
+// Returns the server's models by name.
 async function listModels() {
   const response = await fetch("models.json").catch(() => null);
   if (!response?.ok) {
-    throw new Error("The list of models cannot be read. Is the server running? Then reload.");
+    throw new Error("The list of models cannot be read. Is the server running? Reload the page.");
   }
   const models = await response.json();
   view.listModels(models);
@@ -28,15 +28,15 @@ async function currentModel() {
   const models = await listed;
   const name = at("model").value;
   if (!loaded.has(name)) {
-    view.clearFacts(); // of the model before
+    view.clearDetails(); // they describe the previous model
     const model = loadModel(models.get(name)).then(warmedUp);
-    model.catch(() => loaded.delete(name)); // choosing it again tries again
+    model.catch(() => loaded.delete(name)); // so that choosing it again retries
     loaded.set(name, model);
   }
   return loaded.get(name);
 }
 
-// A first run takes several times as long as all later ones.
+// The first run takes several times as long as later runs.
 async function warmedUp(model) {
   await model.logits({ data: new Uint8Array(model.inputShape.reduce((a, b) => a * b)) });
   return model;
@@ -45,12 +45,12 @@ async function warmedUp(model) {
 async function take([file, ...more]) {
   closeCamera();
   if (!file) {
-    await answer("Received no file; save the picture first, then choose it.");
+    await answer("Received no file. Save the picture first, then choose it.");
     return;
   }
   picture = read(file);
   view.showPicture(file);
-  await answer(more.length ? `Received ${more.length + 1} files; this is the first.` : "");
+  await answer(more.length ? `Received ${more.length + 1} files; the first is classified.` : "");
 }
 
 function read(file) {
@@ -70,18 +70,18 @@ function forgetPicture() {
   view.showPicture(null);
 }
 
-// Tells what is in the picture that is shown, by the chosen model; or what is still missing.
+// Classifies the shown picture with the chosen model and shows the result, or what is missing.
 async function answer(note = "") {
   const mine = ++turn;
   const shown = camera.on ? null : picture;
   view.showProblem(note);
-  view.showStatus(shown ? "Looking …" : "Loading the model …");
+  view.showStatus(shown ? "Classifying …" : "Loading the model …");
   try {
-    // Both at once; a picture that cannot be read is told even while a model loads.
+    // Both at once, so that an unreadable picture is reported even while a model loads.
     const [model, pixels] = await Promise.all([currentModel(), shown]);
     const result = pixels && (await look(model, pixels));
     if (mine !== turn) return;
-    view.showFacts(model);
+    view.showDetails(model);
     if (result) view.showResult(result);
     else view.showStatus("Ready for a picture.");
   } catch (error) {
@@ -106,7 +106,7 @@ async function openCamera() {
   try {
     if (!(await camera.open())) return;
     view.showCamera(true);
-    answer(); // what is known of the picture before is none to what the camera shows
+    answer(); // removes the previous picture's result
   } catch (error) {
     closeCamera();
     view.showProblem(oneLine(error));
@@ -121,7 +121,7 @@ async function shoot() {
 
 function leaveCamera() {
   closeCamera();
-  answer(); // about the picture before, which is shown again
+  answer(); // for the previous picture, which is shown again
 }
 
 function closeCamera() {
@@ -146,7 +146,7 @@ function listen() {
 }
 
 function dragOver(event) {
-  event.preventDefault(); // or the browser would open the file in place of the page
+  event.preventDefault(); // otherwise the browser opens the file in place of the page
   document.body.classList.add("dropping");
 }
 

@@ -1,4 +1,4 @@
-// Loading and running of models, by LiteRT.js on WebAssembly.
+// Loads and runs models with LiteRT.js on WebAssembly.
 
 import { loadAndCompile, loadLiteRt, Tensor } from "@litertjs/core";
 import { readCard } from "./card.js";
@@ -9,11 +9,11 @@ const MOST_THREADS = 4;
 
 let runtime;
 
-// Starts LiteRT.js once; with threads where the server's headers and the browser allow them.
+// Starts LiteRT.js once, with threads if the server's headers and the browser allow them.
 function startRuntime() {
   if (typeof WebAssembly === "undefined") {
     throw new Error(
-      "This browser has no WebAssembly, which models run on. Use a current browser, or allow it.",
+      "This browser has no WebAssembly, which the models require. Update the browser or enable it.",
     );
   }
   runtime ??= (globalThis.crossOriginIsolated
@@ -26,7 +26,7 @@ function startRuntime() {
   return runtime;
 }
 
-// Fetches a model of the list and makes it ready to run.
+// Fetches and compiles a model from the list.
 export async function loadModel({ name, url }) {
   await startRuntime();
   const bytes = await fetchBytes(name, url);
@@ -34,7 +34,7 @@ export async function loadModel({ name, url }) {
     return new Model(name, await compile(bytes), readCard(bytes));
   } catch (error) {
     throw new Error(
-      `${name}: cannot be loaded (${oneLine(error)}); damaged or of another kind? Choose another.`,
+      `${name}: cannot be loaded (${oneLine(error)}). Choose another model.`,
     );
   }
 }
@@ -43,7 +43,7 @@ async function fetchBytes(name, url) {
   const response = await fetch(url).catch(() => null);
   if (!response?.ok) {
     const reason = response ? `the server answered ${response.status}` : "no answer";
-    throw new Error(`${name}: cannot be fetched (${reason}). Is the server still running?`);
+    throw new Error(`${name}: cannot be fetched (${reason}). Check that the server is running.`);
   }
   return new Uint8Array(await response.arrayBuffer());
 }
@@ -59,15 +59,15 @@ class Model {
     const outputs = compiled.getOutputDetails();
     const [output] = outputs;
     if (more.length || outputs.length !== 1 || input.shape.length !== 4 || output.shape.length !== 2) {
-      throw new Error("expected one image in, logits out");
+      throw new Error("expected one image as input and logits as output");
     }
     if (!["float32", "uint8"].includes(input.dtype) || output.dtype !== "float32") {
       throw new Error(
-        `expected pixels in float32 or uint8 and logits in float32; received ${input.dtype} and ` +
+        `expected float32 or uint8 pixels and float32 logits; received ${input.dtype} and ` +
           output.dtype,
       );
     }
-    if (input.shape[0] !== 1) throw new Error(`takes ${input.shape[0]} images at once, not one`);
+    if (input.shape[0] !== 1) throw new Error(`expected a batch of 1; it takes ${input.shape[0]}`);
     const classes = output.shape[1];
     const named = card.labels?.length === classes;
     Object.assign(this, { name, compiled, card, dtype: input.dtype });
@@ -75,12 +75,12 @@ class Model {
     this.labels = named ? card.labels : Array.from({ length: classes }, (_, i) => String(i));
   }
 
-  // A decoded picture cut and scaled to what the model takes.
+  // Crops and scales a decoded picture to the model's input.
   prepare(image) {
     return prepare(image, this.inputShape.slice(1), this.card);
   }
 
-  // Pixels 0 to 255 in, as float32 or uint8, whichever the model takes; logits out.
+  // Maps pixels from 0 to 255 to logits; casts them to the model's float32 or uint8.
   async logits({ data }) {
     const values = this.dtype === "uint8" ? Uint8Array.from(data) : Float32Array.from(data);
     const input = new Tensor(values, this.inputShape);
@@ -95,7 +95,7 @@ class Model {
   }
 }
 
-// Pairs of label and probability, the most probable first.
+// Returns the most probable classes as { label, probability }, highest first.
 export function rank(logits, labels, top) {
   const highest = Math.max(...logits);
   const exponentials = Array.from(logits, (logit) => Math.exp(logit - highest));

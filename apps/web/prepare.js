@@ -1,14 +1,15 @@
-// From a picture's pixels to a model's input, as keras_gmlp.images.read_image does it.
+// Turns a picture's pixels into a model's input, as keras_gmlp.data.read_image does.
 
 import { INTERPOLATIONS, resize } from "./resample.js";
 
-export const MAX_PIXELS = 100_000_000; // as in keras_gmlp.images
+export const MAX_PIXELS = 100_000_000; // as in keras_gmlp.data.read_image
 
-// The picture scaled until it covers shape = [height, width, channels] and cropped around its
-// centre. crop is the share of the shorter side that is kept, as published weights were tested.
+// Scales the picture until it covers shape = [height, width, channels] and crops its centre.
+// crop is the share of the shorter side to keep, from 0 to 1, with which publishers test weights.
 export function prepare(image, [height, width, channels], { crop, interpolation = "bicubic" } = {}) {
   if (!INTERPOLATIONS.includes(interpolation)) {
-    throw new Error(`its card asks for the interpolation ${interpolation}, which is unknown here`);
+    const known = INTERPOLATIONS.join(", ");
+    throw new Error(`expected an interpolation of ${known}; its card has ${interpolation}`);
   }
   if (channels === 1) image = toGrey(image);
   return crop
@@ -16,7 +17,7 @@ export function prepare(image, [height, width, channels], { crop, interpolation 
     : fit(image, width, height, interpolation);
 }
 
-// Pillow's ImageOps.fit: cut to the target's shape, to the fraction of a pixel, and scaled.
+// Pillow's ImageOps.fit: crops to the target's aspect ratio, in fractions of a pixel, and scales.
 function fit(image, width, height, interpolation) {
   const have = image.width / image.height;
   const want = width / height;
@@ -27,18 +28,18 @@ function fit(image, width, height, interpolation) {
   return resize(image, width, height, [left, top, left + cutWidth, top + cutHeight], interpolation);
 }
 
-// torchvision's Resize and CenterCrop, to the pixel.
+// torchvision's Resize and CenterCrop, with the same rounding.
 function scaleAndCrop(image, width, height, crop, interpolation) {
   const least = [Math.floor(width / crop), Math.floor(height / crop)];
   const sides = [image.width, image.height];
-  // The side that is smaller for its target becomes it; the other follows, rounded down.
+  // The tighter side gets its target size; the other follows, rounded down.
   const tight = least[0] * image.height >= least[1] * image.width ? 0 : 1;
   const scaled = sides.map((side) => Math.trunc((least[tight] * side) / sides[tight]));
   scaled[tight] = least[tight];
   if (scaled[0] * scaled[1] > MAX_PIXELS) {
     throw new Error(
-      `${image.width} by ${image.height} is too thin: scaled it would have more than ` +
-        `${MAX_PIXELS.toLocaleString("en")} pixels. Cut it first.`,
+      `${image.width} x ${image.height} is too thin: scaled, it has more than ` +
+        `${MAX_PIXELS.toLocaleString("en")} pixels. Crop it first.`,
     );
   }
   const large = resize(image, ...scaled, [0, 0, ...sides], interpolation);
@@ -55,13 +56,13 @@ function cut({ width: stride, channels, data }, left, top, width, height) {
   return { width, height, channels, data: out };
 }
 
-// As Python rounds.
+// Rounds halves to even numbers, as Python does.
 function roundHalfToEven(x) {
   const rounded = Math.round(x);
   return Math.abs(x % 1) === 0.5 && rounded % 2 !== 0 ? rounded - 1 : rounded;
 }
 
-// ITU-R 601 luma in Pillow's whole numbers.
+// ITU-R 601 luma in Pillow's integer arithmetic.
 function toGrey({ width, height, data }) {
   const grey = new Uint8ClampedArray(width * height);
   for (let i = 0, at = 0; i < grey.length; i++, at += 3) {

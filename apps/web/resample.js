@@ -1,7 +1,7 @@
-// Pillow's resampling, to the bit: keras_gmlp.images scales with it, so the page must too.
-// An image is { width, height, channels, data } with the channels of a pixel side by side.
+// Pillow's resampling, bit for bit, because keras_gmlp.data.read_image scales with Pillow.
+// An image is { width, height, channels, data }, with interleaved channels.
 
-const PRECISION = 22; // bits of a weight after the point, in Pillow's arithmetic on 8-bit pixels
+const PRECISION = 22; // fractional bits of a weight in Pillow's arithmetic on 8-bit pixels
 
 const sinc = (x) => (x === 0 ? 1 : Math.sin(Math.PI * x) / (Math.PI * x));
 
@@ -20,17 +20,17 @@ const FILTERS = {
 
 export const INTERPOLATIONS = ["nearest", ...Object.keys(FILTERS)];
 
-// Scales the part of an image inside box = [left, top, right, bottom], which may cut pixels, to
-// width x height.
+// Scales the part of an image inside box = [left, top, right, bottom] to width x height. The box
+// may have fractions of pixels.
 export function resize(image, width, height, box, interpolation) {
-  box = box.map(Math.fround); // Pillow hands the box on in single precision
+  box = box.map(Math.fround); // Pillow stores the box in single precision
   const whole = [0, 0, image.width, image.height].every((side, i) => side === box[i]);
   if (whole && width === image.width && height === image.height) return image;
   if (interpolation === "nearest") return nearest(image, width, height, box);
   const filter = FILTERS[interpolation];
   const across = windows(image.width, box[0], box[2], width, filter);
   const down = windows(image.height, box[1], box[3], height, filter);
-  // The order matters, each pass being rounded; this is Pillow's since release 13.
+  // The order matters, because each pass rounds. Pillow has this order since release 13.
   const [lessWidth, lessHeight] = [image.width - width, image.height - height];
   if (lessHeight > 0 && lessHeight > 2 * lessWidth) {
     return horizontal(vertical(image, down, 0), across, 0, height);
@@ -39,10 +39,10 @@ export function resize(image, width, height, box, interpolation) {
   return vertical(horizontal(image, across, ...rows), down, rows[0]);
 }
 
-// For each output pixel the input pixels it is made of: the first, and a weight for each.
+// For each output pixel: the first of its input pixels and the weight of each.
 function windows(inputs, start, end, outputs, { support, weight }) {
   const scale = Math.fround(end - start) / outputs;
-  const stretch = Math.max(scale, 1); // scaling down, the filter grows: that is antialiasing
+  const stretch = Math.max(scale, 1); // the filter grows when scaling down (antialiasing)
   return Array.from({ length: outputs }, (_, i) => {
     const centre = start + (i + 0.5) * scale;
     const first = Math.max(0, Math.trunc(centre - support * stretch + 0.5));
@@ -60,7 +60,7 @@ function fixedPoint(weights) {
   return Int32Array.from(scaled, (w) => Math.trunc(w < 0 ? w - 0.5 : w + 0.5));
 }
 
-// From firstRow to the one before lastRow: a vertical pass that follows uses no other.
+// Computes rows firstRow to lastRow - 1, the only ones the vertical pass reads.
 function horizontal({ width, channels, data }, windows, firstRow, lastRow) {
   const out = blank(windows.length, lastRow - firstRow, channels);
   let at = 0;
@@ -89,7 +89,7 @@ function vertical({ width, channels, data }, windows, firstRow) {
 function weigh(data, at, step, weights) {
   let sum = 1 << (PRECISION - 1);
   for (let k = 0; k < weights.length; k++, at += step) sum += data[at] * weights[k];
-  return sum >> PRECISION; // the array it goes to clamps to 0 to 255
+  return sum >> PRECISION; // the output array clamps to 0 to 255
 }
 
 function nearest(image, width, height, [left, top, right, bottom]) {
@@ -106,7 +106,7 @@ function nearest(image, width, height, [left, top, right, bottom]) {
   return out;
 }
 
-// Added up step by step, as Pillow does it, since the sums' rounding decides between two pixels.
+// Adds step by step, as Pillow does: the rounding of the sums decides between two pixels.
 function centres(start, step, count) {
   let position = start + step * 0.5;
   return Array.from({ length: count }, () => {

@@ -1,37 +1,38 @@
-// What the page shows. Nothing here knows of models or files, and nothing else touches the page.
+// Everything the page shows. Only this module changes the page; it knows no models or files.
 
 export const at = (id) => document.getElementById(id);
 
 export function listModels(models) {
-  const presets = models.map(({ name, facts }) => facts.preset && facts.preset + variant(name));
-  const options = models.map(({ name, facts, bytes }, i) => {
+  const presets = models.map(({ name, card }) => card.preset && card.preset + variant(name));
+  const options = models.map(({ name, card, bytes }, i) => {
     const alone = presets.indexOf(presets[i]) === presets.lastIndexOf(presets[i]);
-    const title = presets[i] && alone ? presets[i] : name; // or runs of one preset would look alike
-    const parts = [title, facts.test_accuracy && percent(facts.test_accuracy), megabytes(bytes)];
+    const title = presets[i] && alone ? presets[i] : name; // titles must differ
+    const parts = [title, card.test_accuracy && percent(card.test_accuracy), megabytes(bytes)];
     return new Option(parts.filter(Boolean).join(" · "), name);
   });
   at("model").replaceChildren(...options);
   at("model").disabled = false;
 }
 
-// The file's own name, where a folder holds more than one model.
+// Returns the file's name if a folder has several models.
 function variant(name) {
   const [, file] = name.split("/");
   return file ? ` (${file})` : "";
 }
 
-export function clearFacts() {
-  at("facts").textContent = "";
+export function clearDetails() {
+  at("details").textContent = "";
 }
 
-export function showFacts({ labels, inputShape, card }) {
+export function showDetails({ labels, inputShape, card }) {
   const [, height, width] = inputShape;
-  const tested = card.test_accuracy
-    ? `Made from a model that is right on ${percent(card.test_accuracy)} of the test images of ${card.data}. `
+  const accuracy = card.test_accuracy
+    ? `Test accuracy of the original model on ${card.data}: ${percent(card.test_accuracy)}. `
     : "";
-  const known = labels.slice(0, 10).join(", ");
+  const classes = labels.slice(0, 10).join(", ");
   const more = labels.length > 10 ? ` and ${labels.length - 10} more` : "";
-  at("facts").textContent = `${tested}Sees ${pixels(width, height)}, knows ${known}${more}.`;
+  const input = `Input: ${pixels(width, height)}.`;
+  at("details").textContent = `${accuracy}${input} Classes: ${classes}${more}.`;
 }
 
 export function showPicture(file) {
@@ -52,14 +53,14 @@ export function offerCamera(available) {
   at("open-camera").hidden = !available;
 }
 
-// The camera's picture and buttons in place of the others.
+// Shows the camera's picture and buttons instead of the file's.
 export function showCamera(open) {
   const focused = at("shutter").contains(document.activeElement);
   at("stage").classList.toggle("filming", open);
   at("viewfinder").hidden = !open;
   at("shutter").hidden = !open;
   at("sources").hidden = open;
-  if (open) at("take").focus(); // the button that had it is gone
+  if (open) at("take").focus(); // the focused button is hidden now
   else if (focused) at("open-camera").focus();
 }
 
@@ -80,7 +81,7 @@ export function showResult({ ranked, input, readTime, runTime }) {
   at("answer").classList.add("found");
   at("classes").replaceChildren(...ranked.map(row));
   drawInput(input);
-  at("size").textContent = `What the model sees: ${pixels(input.width, input.height)}`;
+  at("size").textContent = `The model's input: ${pixels(input.width, input.height)}`;
   at("time").textContent = `${time(readTime)} to read and scale, ${time(runTime)} to classify`;
   at("seen").hidden = false;
 }
@@ -106,7 +107,7 @@ function drawInput({ width, height, channels, data }) {
     pixels.data[4 * i + 3] = 255;
   }
   canvas.getContext("2d").putImageData(pixels, 0, 0);
-  canvas.setAttribute("aria-label", `The picture as the model sees it, ${width} by ${height} pixels`);
+  canvas.setAttribute("aria-label", `The model's input, ${width} by ${height} pixels`);
 }
 
 const pixels = (width, height) => `${width}\u00a0×\u00a0${height} pixels`;

@@ -1,4 +1,4 @@
-"""The server of the page: what it serves and refuses, without a browser."""
+"""The server of the page: what it serves and what it refuses, without a browser."""
 
 import base64
 import contextlib
@@ -31,7 +31,7 @@ def litert(tmp_path_factory):
 
 @contextlib.contextmanager
 def serving(models):
-    """The port of a server that runs while the context lasts."""
+    """Yields the port of a running server."""
     with serve.make_server(0, Path(models)) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
@@ -47,7 +47,7 @@ def port():
 
 
 def get(port, path, method="GET"):
-    """Asks for a path as it stands: no client resolves its dots."""
+    """Requests a path unchanged: no client resolves its dots."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     with contextlib.closing(connection):
         connection.request(method, path)
@@ -114,7 +114,7 @@ def test_policy_knows_the_import_map(port):
         str(MODELS / "gmlp_n4_32-cifar10" / "model.tflite"),
     ],
 )
-def test_whatever_else_is_not_there(port, path):
+def test_other_paths_are_not_found(port, path):
     status, _, body = get(port, path)
     assert status == 404
     assert b"Traceback" not in body
@@ -129,14 +129,14 @@ def test_list_of_models(port):
     listed = {model["name"]: model for model in json.loads(get(port, "/models.json")[2])}
     assert set(listed) >= {path.parent.name for path in MODELS.glob("*/model.tflite")}
     model = listed["gmlp_n4_32-cifar10"]
-    assert model["facts"]["preset"] == "gmlp_n4_32"
-    assert 0.8 < model["facts"]["test_accuracy"] < 0.9
-    accuracies = [model["facts"]["test_accuracy"] for model in listed.values()]
+    assert model["card"]["preset"] == "gmlp_n4_32"
+    assert 0.8 < model["card"]["test_accuracy"] < 0.9
+    accuracies = [model["card"]["test_accuracy"] for model in listed.values()]
     assert accuracies == sorted(accuracies, reverse=True)
     assert model["bytes"] == len(get(port, model["url"])[2])
 
 
-def test_models_come_and_go_while_it_runs(tmp_path):
+def test_models_change_while_it_runs(tmp_path):
     first = tmp_path / "a run ü" / "model.tflite"
     first.parent.mkdir()
     first.write_bytes(b"one")
@@ -148,12 +148,12 @@ def test_models_come_and_go_while_it_runs(tmp_path):
         assert [model["name"] for model in listed] == ["a run ü", "a run ü/model_float32", "single"]
         bodies = [get(port, model["url"])[2] for model in listed]
         assert bodies == [b"one", b"three", b"two"]
-        assert listed[0]["facts"] == {}  # no card
+        assert listed[0]["card"] == {}  # no card
         first.unlink()
         assert get(port, listed[0]["url"])[0] == 404
 
 
-def test_every_model_has_a_name_of_its_own(tmp_path):
+def test_names_are_unique(tmp_path):
     files = ("a.tflite", "a/model.tflite", "a/model_int8.tflite", "b/model.tflite")
     for name in (*files, "b/model_batch64.tflite"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -163,17 +163,17 @@ def test_every_model_has_a_name_of_its_own(tmp_path):
     assert {path.relative_to(tmp_path).as_posix() for path in found.values()} == set(files)
 
 
-def test_damaged_card_leaves_the_list_of_models(tmp_path):
+def test_damaged_card_keeps_the_list_of_models(tmp_path):
     whole = (MODELS / "gmlp_n4_32-cifar10" / "model.tflite").read_bytes()
     (tmp_path / "cut.tflite").write_bytes(whole[:-1])
     (tmp_path / "whole.tflite").write_bytes(whole)
     with serving(tmp_path) as port:
         kept, cut = json.loads(get(port, "/models.json")[2])  # the page opens with the first
-    assert (cut["facts"], kept["facts"]["preset"]) == ({}, "gmlp_n4_32")
+    assert (cut["card"], kept["card"]["preset"]) == ({}, "gmlp_n4_32")
 
 
 def fails(capsys, *arguments):
-    """The one line it fails with."""
+    """Returns the one line of an error."""
     assert serve.main(arguments) == 1
     line = capsys.readouterr().err
     assert line.startswith("serve: ")
@@ -181,19 +181,19 @@ def fails(capsys, *arguments):
     return line
 
 
-def test_taken_port(capsys):
+def test_port_in_use(capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        assert f"port {port} is taken" in fails(capsys, "--port", port)
+        assert f"port {port} is in use. Choose another" in fails(capsys, "--port", port)
 
 
 def test_no_model(capsys, tmp_path):
-    assert "no .tflite file" in fails(capsys, "--models", str(tmp_path))
-    assert "none: no such folder; expected a folder" in fails(
+    assert "has no .tflite file" in fails(capsys, "--models", str(tmp_path))
+    assert "none does not exist; expected a folder" in fails(
         capsys, "--models", str(tmp_path / "none")
     )
     (tmp_path / "model.tflite").touch()
-    assert "model.tflite: a file; expected a folder" in fails(
+    assert "model.tflite is a file; expected a folder" in fails(
         capsys, "--models", str(tmp_path / "model.tflite")
     )
 
@@ -211,7 +211,7 @@ def test_wrong_usage(wrong, capsys):
     assert capsys.readouterr().err
 
 
-def test_help_teaches(capsys):
+def test_help_has_examples(capsys):
     with pytest.raises(SystemExit) as exit_:
         serve.main(["--help"])
     assert exit_.value.code == 0
@@ -220,7 +220,7 @@ def test_help_teaches(capsys):
     assert "exit codes:" in text
 
 
-def test_ctrl_c_ends_it(capsys, monkeypatch):
+def test_ctrl_c_stops_it(capsys, monkeypatch):
     def interrupted(_):
         raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""The page classifies as Python does, shows it, and says what is wrong."""
+"""The page gives Python's answers, shows them and reports errors."""
 
 import json
 import os
@@ -29,6 +29,7 @@ from web_samples import noisy_digits
 
 import keras_gmlp
 from keras_gmlp import data, inference
+from keras_gmlp.export import formats
 
 NAME = "gmlp_n4_32-cifar10"
 SAVED = APPS.parent / "saved_models" / NAME
@@ -48,15 +49,15 @@ LOGITS = f"""async ([name, files]) => {{
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """The saved model, in 8 bits, in float32 and in integers; one without names; broken ones."""
+    """The saved model in 8 bits, float32 and integers, one without class names, broken ones."""
     folder = tmp_path_factory.mktemp("models")
     saved = folder / NAME
     saved.mkdir()
     shutil.copy(SAVED / "model.tflite", saved)
     source = inference.load(SAVED / "model.keras")
     calibration = np.random.default_rng(0).integers(0, 256, (50, 32, 32, 3), "uint8")
-    formats = ["tflite_float32", "tflite_int8"]
-    formats.export(source.model, saved, formats, source.labels, calibration=calibration)
+    names = ["tflite_float32", "tflite_int8"]
+    formats.export(source.model, saved, names, source.labels, calibration=calibration)
     whole = (saved / "model.tflite").read_bytes()
     nameless = keras_gmlp.gMLP(8, 1, 16, input_shape=(8, 8, 3), patch_size=4, classes=3)
     formats.export(nameless, folder / "nameless", ["tflite"])
@@ -92,7 +93,7 @@ def opened(browser, address):
 
 @pytest.fixture
 def page(opened):
-    """One page for most tests, since the runtime takes seconds to start."""
+    """One page for most tests, because the runtime takes seconds to start."""
     opened.set_viewport_size({"width": 1280, "height": 720})
     opened.select_option("#model", NAME)
     return opened
@@ -100,9 +101,9 @@ def page(opened):
 
 @pytest.fixture(scope="module")
 def pictures():
-    """A hundred PNG files: CIFAR-10's first test images, or digits in many sizes and tints."""
+    """100 PNG files: the first test images of CIFAR-10, or digits in many sizes and colours."""
     kept = Path(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets").expanduser()
-    if not [*kept.glob("cifar10/*/dataset_info.json")]:  # there, and not half a download
+    if not [*kept.glob("cifar10/*/dataset_info.json")]:  # a complete download
         return noisy_digits(100)
     images, _ = next(data.load("cifar10").test.batch(100).as_numpy_iterator())
     return [encoded(Image.fromarray(image)) for image in images]
@@ -111,8 +112,8 @@ def pictures():
 @pytest.mark.parametrize(
     ("name", "file", "tolerance"),
     [
-        # Each runtime rounds activations to 8 bits in its own way: less than half of what 8 bits
-        # cost in Python, whatever the model's scale.
+        # Runtimes round activations to 8 bits differently: the tolerance is half of the difference
+        # between 8 bits and float32 in Python, whatever the model's scale.
         (NAME, f"{NAME}/model.tflite", None),
         (f"{NAME}/model_float32", f"{NAME}/model_float32.tflite", 1e-3),
         (f"{NAME}/model_int8", f"{NAME}/model_int8.tflite", 1e-3),
@@ -135,7 +136,7 @@ def test_logits_are_pythons(page, models, pictures, tmp_path, name, file, tolera
 
 
 def test_answer_is_pythons(page, models, pictures, tmp_path):
-    page.select_option("#model", f"{NAME}/model_float32")  # as near as its digits; above, 8 bits
+    page.select_option("#model", f"{NAME}/model_float32")  # agrees more closely than 8 bits
     choose(page, pictures[0])
     (tmp_path / "picture.png").write_bytes(pictures[0])
     file = models / NAME / "model_float32.tflite"
@@ -150,15 +151,16 @@ def test_answer_is_pythons(page, models, pictures, tmp_path):
     )
 
 
-def test_models_are_told_by_their_cards(page):
+def test_list_shows_preset_and_accuracy(page):
     options = page.locator("#model option").all_inner_texts()
     found = json.loads((SAVED / "metrics.json").read_text())["test_accuracy"]
     assert f"gmlp_n4_32 · {100 * found:.1f} % · 1.0 MB" in options
-    page.get_by_text(f"right on {100 * found:.1f} % of the test images of cifar10.").wait_for()
-    assert "knows airplane, automobile, bird" in page.inner_text("#facts")
+    accuracy = f"Test accuracy of the original model on cifar10: {100 * found:.1f} %."
+    page.get_by_text(accuracy).wait_for()
+    assert "Classes: airplane, automobile, bird" in page.inner_text("#details")
 
 
-def test_runs_of_one_preset_are_told_by_their_folders(browser, models, tmp_path):
+def test_runs_of_one_preset_have_their_folders_names(browser, models, tmp_path):
     for name in ("first", "second"):
         shutil.copytree(models / NAME, tmp_path / name)
     with serve_models(tmp_path) as address, open_page(browser, address) as page:
@@ -173,7 +175,7 @@ def test_another_model_answers_too(page, pictures):
     choose(page, pictures[0])
     assert len(read_answer(page)) == 5
     page.select_option("#model", "nameless")
-    page.get_by_text("knows 0, 1, 2.").wait_for()  # it has no names
+    page.get_by_text("Classes: 0, 1, 2.").wait_for()  # without class names
     assert len(read_answer(page)) == 3
 
 
@@ -182,7 +184,7 @@ def test_dropped_or_pasted(page, pictures, event):
     give(page, event, pictures[:1])
     assert len(read_answer(page)) == 5
     give(page, event, pictures[:2])
-    page.get_by_text("Received 2 files; this is the first.").wait_for()
+    page.get_by_text("Received 2 files; the first is classified.").wait_for()
     give(page, event, [])
     page.get_by_text("Received no file").wait_for()
 
@@ -198,7 +200,7 @@ def test_camera(page):
     page.click("#open-camera")
     page.locator("#viewfinder").wait_for()
     page.get_by_text("Ready for a picture.").wait_for()
-    assert page.locator("#classes li").count() == 0  # that was of another picture
+    assert page.locator("#classes li").count() == 0  # they belonged to the picture before
     page.select_option("#model", index=1)
     page.get_by_text("Ready for a picture.").wait_for()
     page.click("#close-camera")
@@ -209,10 +211,10 @@ def test_camera(page):
 
 BAD = {
     "empty.png": (b"", "the file is empty"),
-    "notes.txt": (b"not a picture\n" * 9, "no picture that this browser reads"),
-    "header.png": (png_header(9, 9), "cannot be decoded|no picture"),
+    "notes.txt": (b"not a picture\n" * 9, "this browser cannot read it as a picture"),
+    "header.png": (png_header(9, 9), "cannot be decoded|cannot read it"),
     "huge.png": (encoded(Image.new("1", (10_001, 10_000))), "10001 x 10000 pixels are more than"),
-    "bomb.png": (png_header(60_000, 60_000), "pixels are more than|no picture"),
+    "bomb.png": (png_header(60_000, 60_000), "pixels are more than|cannot read it"),
     "half.png": (encoded(Image.effect_noise((64, 64), 90))[:2000], "cannot be decoded"),
 }
 
@@ -234,8 +236,8 @@ WRONG = {
     "wrong_half": "",
     "wrong_empty": "",
     "wrong_card": "its class names cannot be read",
-    "wrong_batch": "takes 2 images at once, not one",
-    "wrong_output": "expected one image in, logits out",
+    "wrong_batch": "expected a batch of 1; it takes 2",
+    "wrong_output": "expected one image as input and logits as output",
 }
 
 
@@ -244,9 +246,9 @@ def test_broken_model(page, pictures, name):
     choose(page, pictures[0])
     page.select_option("#model", name)
     line = read_problem(page)
-    assert re.match(rf"{name}: cannot be loaded \(.+\); damaged or of another kind\? Choose", line)
+    assert re.match(rf"{name}: cannot be loaded \(.+\)\. Choose another model\.$", line)
     assert WRONG[name] in line
-    assert page.inner_text("#facts") == ""
+    assert page.inner_text("#details") == ""
     page.select_option("#model", NAME)
     assert len(read_answer(page)) == 5
     assert page.inner_text("#problem") == ""
@@ -278,7 +280,7 @@ def test_without_threads(browser, address, pictures):
 
 
 @pytest.mark.parametrize("width", [320, 600, 1280])
-def test_no_scrolling_to_the_side(page, pictures, width):
+def test_no_horizontal_scrolling(page, pictures, width):
     page.set_viewport_size({"width": width, "height": 700})
     for content, shown in ((pictures[0], read_answer), (b"text", read_problem)):
         choose(page, content, f"{'a-long-name-' * 20}.png")

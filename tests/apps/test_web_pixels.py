@@ -1,4 +1,4 @@
-"""The page's pixels are those of keras_gmlp.images: its decoding and Pillow's resampling."""
+"""The page computes the pixels of keras_gmlp.data.read_image: decoding and resampling."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def noise(width, height, channels=3):
 
 
 def photo(width, height):
-    """A soft texture with some grain, as photographs have it."""
+    """A soft texture with some grain, like a photograph."""
     soft = np.asarray(noise(16, 12).resize((width, height), Image.Resampling.BICUBIC), int)
     grain = RANDOM.normal(0, 4, soft.shape)
     return Image.fromarray((soft + grain).clip(0, 255).astype("uint8"))
@@ -66,7 +66,7 @@ def exif(orientation):
 
 
 def difference(page, tmp_path, data, shape=(32, 32, 3), **preparation):
-    """Levels between the page's pixels and Python's: an array of the shape."""
+    """Returns the page's pixels minus Python's, absolute, in levels of 256."""
     path = tmp_path / "picture"
     path.write_bytes(data)
     found = page.evaluate(READ, [as_text(data), shape, preparation])
@@ -84,7 +84,7 @@ def difference(page, tmp_path, data, shape=(32, 32, 3), **preparation):
         ((1, 1), (4, 4), (0, 0, 1, 1)),
     ],
 )
-def test_resampling_is_pillows(page, size, target, box, interpolation):
+def test_resampling_matches_pillow(page, size, target, box, interpolation):
     image = noise(*size)
     arguments = [as_text(image.tobytes()), size, target, box, interpolation]
     found = np.reshape(page.evaluate(RESIZE, arguments), (target[1], target[0], 3))
@@ -116,7 +116,7 @@ def test_png_of_any_mode(page, tmp_path, mode):
 
 def test_grey_of_16_bits_is_rounded_by_the_browser(page, tmp_path):
     deep = Image.fromarray(RANDOM.integers(0, 65536, (40, 50), dtype="uint16"))
-    assert difference(page, tmp_path, encoded(deep)).max() <= 2  # one level before it is scaled
+    assert difference(page, tmp_path, encoded(deep)).max() <= 2  # one level before scaling
 
 
 def test_every_level_at_every_transparency(page, tmp_path):
@@ -125,7 +125,7 @@ def test_every_level_at_every_transparency(page, tmp_path):
     assert difference(page, tmp_path, encoded(image), (256, 256, 3)).max() == 0
 
 
-def test_colour_profiles_and_gamma_are_left_alone(page, tmp_path):
+def test_colour_profiles_are_ignored(page, tmp_path):
     from PIL import ImageCms
 
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("XYZ")).tobytes()
@@ -145,21 +145,21 @@ def test_upright_by_exif(page, tmp_path, orientation):
 )
 @pytest.mark.parametrize(("picture", "most", "mean"), [(photo, 2, 0.3), (drawing, 20, 2)])
 def test_jpeg(page, tmp_path, size, picture, most, mean):
-    """Two decoders, and Python's decodes large files at a fraction of their size."""
+    """The decoders differ, and Python decodes large files at a fraction of their size."""
     found = difference(page, tmp_path, encoded(picture(*size), "JPEG", quality=85))
     assert found.max() <= most
     assert found.mean() < mean
 
 
-def test_the_cat(page, tmp_path):
+def test_photo(page, tmp_path):
     with Image.open(APPS.parent / "docs" / "cat.jpg") as image:
         large = image.resize((1024, 768))
     assert difference(page, tmp_path, encoded(large, "JPEG", quality=90)).max() <= 2
 
 
-def test_thin_picture_is_refused_before_it_is_scaled(page, tmp_path):
+def test_thin_picture_is_refused_before_scaling(page, tmp_path):
     arguments = [as_text(encoded(noise(1, 20_000))), (224, 224, 3), {"crop": 0.875}]
-    with pytest.raises(Exception, match="1 by 20000 is too thin: scaled it would have more than"):
+    with pytest.raises(Exception, match="1 x 20000 is too thin: scaled, it has more than"):
         page.evaluate(READ, arguments)
 
 
