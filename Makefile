@@ -36,6 +36,7 @@ lint: $(VENV)/.dev
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet --strict
+	@echo 'site/ is built; to read it: $(RUN) -m http.server --directory site'
 
 # .venv/.EXTRA marks that an extra in pyproject.toml is installed.
 $(VENV)/.%: pyproject.toml
