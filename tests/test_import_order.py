@@ -1,4 +1,4 @@
-"""Imports run one way: the order in docs/design.md, and no circle."""
+"""Imports follow the order in docs/design.md, without a circle."""
 
 import ast
 import re
@@ -12,7 +12,7 @@ PACKAGE = ROOT / "keras_gmlp"
 
 
 def read_order(text):
-    """The rank of each part, from the one list in docs/design.md; the lowest comes first."""
+    """Returns the rank of each part in the list of docs/design.md; the lowest comes first."""
     (block,) = re.findall(r"```text\n(utils\n.*?)```", text, re.DOTALL)
     lines = block.strip().splitlines()
     return {part.strip(): rank for rank, line in enumerate(lines) for part in line.split(",")}
@@ -26,13 +26,13 @@ def module_of(path):
 
 
 def part_of(module):
-    """`keras_gmlp.models.presets` belongs to `models`, an app to `apps`."""
+    """Returns `models` for `keras_gmlp.models.presets`, and `apps` for a program."""
     names = module.split(".")
     return names[0] if names[0] == "apps" else names[1]
 
 
 def imported_modules(source, known):
-    """The modules of the project that some source code imports, inside functions too."""
+    """Yields the project's modules that the source imports, inside functions too."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
@@ -46,7 +46,7 @@ def imported_modules(source, known):
 
 def read_sources():
     paths = [*PACKAGE.rglob("*.py"), *(ROOT / "apps").glob("*.py")]
-    # The doors (`__init__.py`) load names lazily and import nothing themselves.
+    # An `__init__.py` re-exports names and belongs to no rank.
     return {module_of(p): p.read_text() for p in paths if p.name != "__init__.py"}
 
 
@@ -63,7 +63,7 @@ def find_upward_imports(sources, order):
 
 
 def find_circle(sources):
-    """The modules of one import circle, or an empty list."""
+    """Returns the modules of one import circle, or an empty list."""
     graph = {module: set(imported_modules(text, sources)) for module, text in sources.items()}
     try:
         TopologicalSorter(graph).prepare()

@@ -35,7 +35,7 @@ def run(page, place=0):
 
 @pytest.fixture
 def workspace(tmp_path, monkeypatch):
-    """A working directory like the checkout, in which a block may write."""
+    """A writable working directory with the checkout's docs and models."""
     monkeypatch.chdir(tmp_path)
     for name in ("docs", "saved_models"):
         (tmp_path / name).symlink_to(ROOT / name)
@@ -110,6 +110,30 @@ def test_design_names_modules_that_exist():
     assert named
     places = (ROOT, ROOT / "keras_gmlp")
     assert {name for name in named if not any((at / name).exists() for at in places)} == set()
+
+
+def test_design_names_code_that_exists():
+    today, _ = PAGES["docs/design.md"].split("## Where a text encoder will go")
+    named = re.findall(r"((?:`\w+`(?:, )?)+) in `(\w+/\w+\.py)`", today)
+    assert named
+    for names, path in named:
+        module = ast.parse((ROOT / "keras_gmlp" / path).read_text())
+        defined = {node.name for node in module.body if hasattr(node, "name")}
+        for node in module.body:
+            if isinstance(node, ast.Assign):
+                defined |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        assert set(re.findall(r"`(\w+)`", names)) <= defined, path
+
+
+def test_readme_layout_names_every_part():
+    _, layout = PAGES["README.md"].split("## Package layout")
+    rows = re.findall(r"^\| (`.*?) \|", layout.split("\n## ")[0], re.MULTILINE)
+    named = {name.removesuffix(".py") for row in rows for name in re.findall(r"`([\w.]+)`", row)}
+    package = ROOT / "keras_gmlp"
+    modules = {path.stem for path in package.glob("*.py")} - {"__init__"}
+    folders = {path.parent.name for path in package.glob("*/__init__.py")}
+    assert modules | folders == named
+    assert len(rows) <= 12
 
 
 def test_readme_names_files():
