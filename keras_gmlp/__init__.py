@@ -14,6 +14,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "inference",
         "layers",
         "models",
+        "runs",
         "training",
         "weights",
     ],

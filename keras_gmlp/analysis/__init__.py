@@ -1,4 +1,4 @@
-"""What a trained model learned, as arrays and as pictures."""
+"""Filters, attention maps and confusions of trained models, as arrays and as pictures."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Data sets of images and the batches made from them."""
+"""Image data sets and their batches."""
 
 import lazy_loader
 
