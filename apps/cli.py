@@ -1,4 +1,4 @@
-"""What all apps share: exit codes, one-line errors, quiet imports, common options."""
+"""Shared parts of all programs: exit codes, one-line errors, quiet imports, common options."""
 
 import _thread
 import contextlib
@@ -13,8 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 FOR_THE_USER = (ValueError, TypeError, RuntimeError, OSError, ImportError)
-# The extra of the package that brings a module. Those of no extra come with the package itself;
-# every other module is of training.
+# The extra of the package that installs a module. CORE comes with the package itself; all other
+# modules belong to "train".
 EXTRAS = {
     "huggingface_hub": "convert",
     "safetensors": "convert",
@@ -28,39 +28,39 @@ CORE = ("ai_edge_litert", "keras", "keras_gmlp", "lazy_loader", "numpy", "PIL")
 ADVICE = {
     errno.ENOSPC: "free some space and give the same command again",
     errno.EDQUOT: "free some space and give the same command again",
-    errno.EACCES: "choose a place that you may use",
-    errno.EPERM: "choose a place that you may use",
-    errno.EROFS: "choose a place that can be written to",
+    errno.EACCES: "choose a path that you can access",
+    errno.EPERM: "choose a path that you can access",
+    errno.EROFS: "choose a writable path",
     errno.ENOTDIR: "a part of this path is a file",
-    errno.EEXIST: "expected a folder, or a path where nothing is yet",
+    errno.EEXIST: "expected a folder or a new path",
 }
 
 
 def guarded(name, work, only_prints=False):
-    """Does a program's work and tells how it ended.
+    """Runs a program and turns errors for the user into one line on standard error.
 
     Args:
-        name: of the program, with which its errors begin.
-        work: function without arguments that returns an exit code. What it raises for its user is
-            one line: ValueError, TypeError, RuntimeError, OSError, ImportError, TensorFlow's own;
-            the text of a KeyboardInterrupt says how to go on. `python -X dev` shows the traceback.
-        only_prints: of a program that leaves nothing but its output: a reader who closes the pipe
-            (`| head`) has had enough, and that is no error.
+        name: Name of the program, the prefix of its errors.
+        work: Function without arguments that returns an exit code. Errors for the user are
+            ValueError, TypeError, RuntimeError, OSError, ImportError and TensorFlow's. The text
+            of a KeyboardInterrupt says how to go on. `python -X dev` shows tracebacks.
+        only_prints: Whether the program writes only to standard output. Then a closed pipe
+            (`| head`) is not an error.
 
     Returns:
-        The exit code: `work`'s, 1 after an error, 130 after Ctrl-C.
+        The exit code: that of `work`, 1 after an error, or 130 after Ctrl-C.
     """
     _prepare_output()
     code = 0
     try:
         with _ctrl_c_heard():
             code = work()
-            sys.stdout.flush()  # here, where a failure can still be told
+            sys.stdout.flush()  # here, where a failure can still be reported
         return code
     except KeyboardInterrupt as stopped:
         text, code = f"\n{name}: {str(stopped) or 'stopped.'}", 130
     except BrokenPipeError:
-        text = None if only_prints else f"{name}: stopped; nobody reads the output any more."
+        text = None if only_prints else f"{name}: stopped; the output was closed."
         code = code if only_prints else 1
     except Exception as error:
         if sys.flags.dev_mode or not isinstance(error, (*FOR_THE_USER, *_of_tensorflow())):
@@ -73,12 +73,14 @@ def guarded(name, work, only_prints=False):
 
 
 def one_line(error):
-    """An error's text on one line, with advice where the system or a missing module is at fault."""
+    """Returns an error on one line, with advice on system errors and missing modules."""
     if isinstance(error, ModuleNotFoundError):
         return missing(error)
     if not isinstance(error, OSError) or error.strerror is None:
         return " ".join(str(error).split()) or type(error).__name__
-    reason = " ".join(error.strerror.split())  # the system's, or a library's with a path in it
+    reason = " ".join(
+        error.strerror.split()
+    )  # from the system, or from a library with a path in it
     reason = reason.lower() if error.strerror == os.strerror(error.errno) else reason
     place = f"{error.filename}: " if error.filename is not None else ""
     advice = ADVICE.get(error.errno)
@@ -86,7 +88,7 @@ def one_line(error):
 
 
 def missing(error):
-    """What to do about a module that cannot be imported."""
+    """Returns how to install a missing module."""
     module = (error.name or "").partition(".")[0]
     extra = "" if module in CORE else f"[{EXTRAS.get(module, 'train')}]"
     advice = f'{error}. Install: pip install -e "{ROOT}{extra}"'
@@ -98,7 +100,7 @@ def missing(error):
 
 @contextlib.contextmanager
 def quiet():
-    """Keeps the runtimes' notes about themselves, written below Python, off standard error."""
+    """Hides what native code writes to standard error."""
     sys.stderr.flush()
     try:
         kept = os.dup(2)
@@ -115,9 +117,9 @@ def quiet():
 
 
 def import_tensorflow():
-    """Imports TensorFlow, where it is, without its notes and its data sets' to their developers.
+    """Imports TensorFlow, if installed, without its notes for developers.
 
-    Who has set TF_CPP_MIN_LOG_LEVEL sees what that lets through.
+    With TF_CPP_MIN_LOG_LEVEL set, its notes follow that level.
     """
     chosen = "TF_CPP_MIN_LOG_LEVEL" in os.environ
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -128,10 +130,10 @@ def import_tensorflow():
 
 @contextlib.contextmanager
 def _ctrl_c_heard():
-    """Repeats a Ctrl-C that came while Python could not let it through.
+    """Repeats a Ctrl-C that Python drops.
 
-    In a callback of the garbage collector, as JAX has one, or in a destructor, an exception is
-    reported and dropped.
+    Python reports and drops exceptions in a destructor or in a callback of the garbage collector,
+    such as JAX's.
     """
     usual = sys.unraisablehook
     repeats = []
@@ -156,21 +158,20 @@ def _ctrl_c_heard():
 
 
 def _interrupt():
-    if hasattr(signal, "pthread_kill"):  # a signal proper also ends a wait
+    if hasattr(signal, "pthread_kill"):  # a real signal also ends a wait
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
     else:
         _thread.interrupt_main()
 
 
 def _of_tensorflow():
-    """TensorFlow's errors, which are no OSErrors even where a disk is full."""
+    """TensorFlow's errors, which are not OSErrors even if a disk is full."""
     tensorflow = sys.modules.get("tensorflow")
     return (tensorflow.errors.OpError,) if hasattr(tensorflow, "errors") else ()
 
 
 def _prepare_output():
-    """Gives what is printed a place to go: a program may start without one, or with another code
-    page than its text."""
+    """Replaces missing output streams, and characters that the output's encoding lacks."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -180,7 +181,7 @@ def _prepare_output():
 
 
 def _let_go_of_output():
-    """Where standard output fails, so would Python's last flush of it, with a traceback."""
+    """Discards output that cannot be written, or Python's last flush would show a traceback."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -193,8 +194,7 @@ def add_data_dir(parser):
     parser.add_argument(
         "--data-dir",
         metavar="DIR",
-        help="where TensorFlow Datasets keeps its sets; default: "
-        "$TFDS_DATA_DIR or ~/tensorflow_datasets",
+        help="folder of TensorFlow Datasets; default: $TFDS_DATA_DIR or ~/tensorflow_datasets",
     )
 
 
@@ -202,11 +202,11 @@ def add_backend(parser):
     parser.add_argument(
         "--backend",
         choices=["tensorflow", "jax", "torch"],
-        help="of Keras; default: $KERAS_BACKEND, or what Keras is set to, tensorflow at first",
+        help="Keras backend; default: $KERAS_BACKEND, or the setting of Keras (tensorflow)",
     )
 
 
 def choose_backend(options):
-    """Has Keras take the backend that was asked for; before anything imports Keras."""
+    """Selects the Keras backend. Must run before Keras is imported."""
     if options.backend:
         os.environ["KERAS_BACKEND"] = options.backend

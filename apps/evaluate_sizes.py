@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tells how a trained model does at other image sizes, before any training there."""
+"""Evaluates a trained model at other image sizes, without further training."""
 
 import argparse
 import json
@@ -11,20 +11,19 @@ from cli import add_backend, add_data_dir, choose_backend, guarded, import_tenso
 
 KINDS = ("patch", "window", "resampled", "fresh")
 EPILOG = """\
-For each size the images of the model's own data set are scaled, and four models are tested:
-  patch      patches that have grown with the image: as many tokens as before, which see what they
-             saw, and weights over tokens as they were
-  window     weights over tokens resampled on the tokens' grid, and each token made from a window
-             of pixels that has grown with the image, so that it sees what it saw before
-  resampled  weights over tokens resampled; a patch of as many pixels as before
-  fresh      weights over tokens left as they are at the start of training
+For each size, the images of the run's data set are scaled and up to four models are tested:
+  patch      patches scale with the image: tokens and spatial weights stay the same
+  window     spatial weights are resampled on the token grid; each token reads a window of pixels
+             that scales with the image
+  resampled  spatial weights are resampled on the token grid; patches keep their pixels
+  fresh      spatial weights are as at the start of training; patches keep their pixels
 
 examples:
   apps/evaluate_sizes.py saved_models/gmlp_n4_32-cifar10 --sizes 48 64
   apps/evaluate_sizes.py runs/vit --sizes 40 --images 1000 --json
 
-To train on at a size: apps/train.py --weights RUN --data NAME --image-size 48 --patch-window 6,
-or --patch-size 6
+To train further at a size: apps/train.py --weights RUN --data NAME --image-size 48, with
+--patch-window 6 or --patch-size 6.
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
 
@@ -33,16 +32,16 @@ def parse(arguments):
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("run", metavar="RUN", help="a folder that apps/train.py made")
+    parser.add_argument("run", metavar="RUN", help="a folder written by apps/train.py")
     parser.add_argument(
         "--sizes",
         type=int,
         nargs="+",
         required=True,
         metavar="PIXELS",
-        help="of the images' sides: multiples of the patch",
+        help="sides of the images, multiples of the patch size",
     )
-    parser.add_argument("--images", type=int, metavar="N", help="of the test split; default: all")
+    parser.add_argument("--images", type=int, metavar="N", help="test images to use; default: all")
     add_data_dir(parser)
     add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print the accuracies as JSON")
@@ -68,7 +67,7 @@ def run(options):
 
 
 def measure(options):
-    """Rows of accuracies, printed as they come."""
+    """Yields a row of accuracies per size, and prints it."""
     import_tensorflow()
     from keras_gmlp import data
     from keras_gmlp.utils.files import read_json
@@ -77,12 +76,14 @@ def measure(options):
     source = pretrained.load(options.run)
     name = read_json(Path(options.run) / "recipe.json", {}).get("data")
     if name is None:
-        raise ValueError(f"{options.run}: no recipe.json tells its data; give a run's folder.")
+        raise ValueError(f"{options.run}: no data named in recipe.json; expected a run's folder.")
     height, own, channels = source.model.input_shape[1:]
     if height != own:
-        raise ValueError(f"{options.run}: takes images of {height}x{own}; expected square ones.")
+        raise ValueError(
+            f"{options.run}: expected a model for square images; received one for {height}x{own}."
+        )
     sizes = list(dict.fromkeys([own, *options.sizes]))  # each once
-    # All of them before the first is measured, so that a wrong size is told at once.
+    # All sizes first, so that a wrong one fails before any is measured.
     adapted = {size: source.adapt(input_shape=(size, size, channels)) for size in sizes}
     if not options.json:
         print("pixels" + "".join(f"{kind:>11}" for kind in KINDS))
@@ -96,7 +97,7 @@ def measure(options):
 
 
 def measure_at(size, source, model, transfer, dataset, images):
-    """The accuracies at one size, by kind, of `source` and of what became of it there."""
+    """Returns the accuracies at one size, by kind of adaptation."""
     import keras
 
     from keras_gmlp.layers import PatchEmbedding
@@ -107,7 +108,9 @@ def measure_at(size, source, model, transfer, dataset, images):
         return ImageClassification().evaluate(model, dataset, samples=images)["accuracy"]
 
     if tuple(dataset.labels) != source.labels:
-        raise ValueError(f"{source.origin}: the model's classes are not those of {dataset.name}.")
+        raise ValueError(
+            f"{source.origin}: the model's classes differ from those of {dataset.name}."
+        )
     row = {"pixels": size, "resampled": accuracy(model)}
     stem = find_stem(source.model, PatchEmbedding)
     growth = Fraction(size, source.model.input_shape[1])
@@ -130,7 +133,7 @@ def measure_at(size, source, model, transfer, dataset, images):
 
 
 def scaled_patch(stem, growth):
-    """The patch that has grown with the image, or `None` where none of whole pixels has."""
+    """Returns the patch size scaled with the image, or `None` if it is not an integer."""
     patch = stem.patch_size * growth
     if stem.patch_window > stem.patch_size or growth == 1 or patch.denominator > 1:
         return None
@@ -138,7 +141,7 @@ def scaled_patch(stem, growth):
 
 
 def scaled_window(stem, growth):
-    """The window that has grown with the image, or `None` where it would not overlap more."""
+    """Returns the window scaled with the image, or `None` if it would not grow."""
     more = stem.patch_window * growth - stem.patch_size
     window = stem.patch_size + 2 * round(more / 2)
     return window if window > stem.patch_window else None

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws what a trained model has learned: filters, attention, confusion, its surest mistakes."""
+"""Draws what a trained model has learned: filters, attention, confusion, mistakes."""
 
 import argparse
 import json
@@ -11,10 +11,10 @@ from cli import add_data_dir, guarded, import_tensorflow
 PICTURES = ("filters", "attention", "confusion", "mistakes")
 EPILOG = """\
 pictures:
-  filters     the weights over the image's tokens, block by block (gMLP, Mixer, ResMLP, ...)
-  attention   what the blocks of an aMLP or a ViT look at in an image
-  confusion   which classes are taken for which, over the test images
-  mistakes    the test images that the model is surest about and wrong
+  filters     the spatial weights of each block (gMLP, Mixer, ResMLP, ...)
+  attention   where the blocks of an aMLP or a ViT look in an image
+  confusion   which classes the model confuses, over the test images
+  mistakes    the misclassified test images with the highest confidence
 
 examples:
   apps/visualize.py saved_models/gmlp_n4_32-cifar10
@@ -28,16 +28,24 @@ def parse(arguments):
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("run", metavar="RUN", help="a folder that apps/train.py made")
-    parser.add_argument("--out", metavar="DIR", help="default: RUN/pictures")
+    parser.add_argument("run", metavar="RUN", help="a folder written by apps/train.py")
+    parser.add_argument("--out", metavar="DIR", help="output folder; default: RUN/pictures")
     parser.add_argument(
-        "--only", nargs="+", choices=PICTURES, metavar="PICTURE", help="default: all that apply"
+        "--only",
+        nargs="+",
+        choices=PICTURES,
+        metavar="PICTURE",
+        help="default: all that apply",
     )
     parser.add_argument(
-        "--tokens", type=int, nargs="+", metavar="N", help="whose filters to draw; default: eight"
+        "--tokens",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="indices of filters; default: eight",
     )
     parser.add_argument("--image", metavar="FILE", help="for attention; default: a test image")
-    parser.add_argument("--data", metavar="NAME|FOLDER", help="to test on; default: the run's")
+    parser.add_argument("--data", metavar="NAME|FOLDER", help="test data; default: from the run")
     add_data_dir(parser)
     parser.add_argument("--json", action="store_true", help="print the pictures' paths as JSON")
     return parser.parse_args(arguments)
@@ -105,7 +113,7 @@ def draw(options):
 
 
 def attempt(options, function, out, name):
-    """Draws a picture that not every family has; says so where it was not asked for by name."""
+    """Draws a picture; skips it with a note if the model lacks it and --only does not name it."""
     from keras_gmlp.models.structure import NotApplicableError
 
     path = out / f"{name}.png"
@@ -114,7 +122,7 @@ def attempt(options, function, out, name):
     except NotApplicableError as error:
         if options.only:
             raise
-        print(f"visualize: {name} left out: {error}", file=sys.stderr)
+        print(f"visualize: skipped {name}: {error}", file=sys.stderr)
         return
     yield path
 
@@ -125,11 +133,11 @@ def test_images(options, directory, classifier):
 
     name = options.data or read_json(directory / "recipe.json", {}).get("data")
     if not name:
-        raise ValueError(f"{directory}: no recipe.json that names the data; give --data.")
+        raise ValueError(f"{directory}: no data named in recipe.json; give --data.")
     shape = classifier.image_shape
     dataset = data.load(name, shape[:2], options.data_dir, shape[2])
     if tuple(dataset.labels) != tuple(classifier.labels):
-        raise ValueError(f"{directory}: the model's classes are not those of {name}.")
+        raise ValueError(f"{directory}: the model's classes differ from those of {name}.")
     return *data.arrays(dataset), dataset.labels
 
 

@@ -9,11 +9,11 @@ import warnings
 import pytest
 from load_app import load_app
 
-# Keras is imported where it is used: the process that hands out the tests imports this, too.
+# Keras is imported inside fixtures, because the process that distributes the tests loads this file.
 pytest.register_assert_rewrite("check_layer", "other_backend")
 
-# A file is run whole by one of the processes. These begin first, so that none of them keeps one
-# process at work after the others have finished.
+# One process runs all tests of a file. These files start first, so that no process is still busy
+# with one of them when the others are done.
 LONGEST = ["test_train", "test_formats", "test_apps", "test_sweep", "test_backends"]
 
 

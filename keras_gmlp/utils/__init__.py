@@ -1,1 +1,1 @@
-"""Helpers that are independent of models."""
+"""Helpers that do not depend on models."""

@@ -1,4 +1,4 @@
-"""Versions and hardware, for the record of a run."""
+"""Versions and hardware for the record of a run."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ import keras
 
 
 def environment():
-    """Versions, backend and hardware: a dict that JSON can hold."""
+    """Returns versions, backend and hardware as a dict for JSON."""
     packages = ("keras-gmlp", "keras", "tensorflow-cpu", "tensorflow", "jax", "torch", "keras-cv")
     return {
         "backend": keras.backend.backend(),
@@ -22,18 +22,18 @@ def environment():
 
 
 def installed_versions(packages):
-    """The versions of those packages that are installed, by name."""
-    found = {}
+    """Returns the versions of the installed ones among some packages, by name."""
+    versions = {}
     for name in packages:
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def processor():
-    """The processor's name, as far as the system tells it."""
+    """Returns the name of the processor, as precise as the system reports it."""
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text().splitlines():
@@ -43,7 +43,7 @@ def processor():
 
 
 def accelerators(devices=None):
-    """Of devices' names (this backend's, if none are given) those of GPUs and their like."""
+    """Returns the names of GPUs and TPUs among devices, by default those of the backend."""
     names = _devices() if devices is None else devices
     return [name for name in dict.fromkeys(names) if "cpu" not in name.lower()]
 

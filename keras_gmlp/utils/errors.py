@@ -1,4 +1,4 @@
-"""One line for what went wrong, in place of a library's report of many."""
+"""One-line errors in place of a library's long report."""
 
 import contextlib
 import re
@@ -47,11 +47,11 @@ def _without_clean_up_errors():
 
 
 def why_ended(code, log):
-    """Why a process failed: the signal that ended it, or the last line of what it wrote.
+    """Returns why a process failed: the signal that ended it, or the last line of its log.
 
     Args:
-        code: its return code, not 0; below 0 a signal's number.
-        log: text of its standard error.
+        code: Return code other than 0; a negative one is the number of a signal.
+        log: Text of its standard error.
     """
     if code < 0:
         name = signal.Signals(-code).name
@@ -61,18 +61,18 @@ def why_ended(code, log):
 
 
 def first_line(error):
-    """The first line of an error's text, at most 200 characters."""
+    """Returns the first line of an error's text, at most 200 characters."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return shortened(lines[0], 200)
 
 
 def first_of(names, most, word="and"):
-    """The first of some names, and how many more there are."""
+    """Returns the first names as text, and how many more there are."""
     more = f" {word} {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def shortened(text, width):
-    """A text on one line of at most so many characters, cut between words where it has any."""
+    """Returns a text on one line of limited width, cut between words if it has several."""
     short = textwrap.shorten(text, width, placeholder=" ...")
     return short if short.strip(". ") else text[:width]

@@ -1,4 +1,4 @@
-"""Files that are whole or absent: written beside their place and renamed."""
+"""Files that are complete or absent: written under a temporary name and renamed."""
 
 import contextlib
 import errno
@@ -12,20 +12,20 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def directory_lock(directory, wait=0.0):
-    """Keeps other processes out of a folder that this one works in, until it is done or dead.
+    """Locks a folder against other processes until the block or this process ends.
 
     Args:
-        directory: made if need be.
-        wait: seconds that another process there is given to end.
+        directory: The folder, created if necessary.
+        wait: Seconds to wait for another process.
 
     Raises:
-        ValueError: another process is at work there.
+        ValueError: If another process keeps the lock.
     """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     try:
         import fcntl
-    except ImportError:  # not on this system; two at once are the user's own care
+    except ImportError:  # no locks on this system
         yield
         return
     handle = os.open(directory, os.O_RDONLY)
@@ -42,7 +42,7 @@ def directory_lock(directory, wait=0.0):
                         "choose another folder."
                     ) from None
                 time.sleep(0.1)
-            except OSError:  # a file system that knows no locks
+            except OSError:  # a file system without locks
                 break
         yield
     finally:
@@ -50,10 +50,10 @@ def directory_lock(directory, wait=0.0):
 
 
 def require_space(directory, size):
-    """Raises an OSError where the disk of a folder, made if need be, has less than `size` bytes."""
+    """Raises an OSError if the disk of a folder has less than `size` bytes free."""
     Path(directory).mkdir(parents=True, exist_ok=True)
     total, _, free = shutil.disk_usage(directory)
-    if total and free < size:  # some file systems do not tell
+    if total and free < size:  # some file systems report 0
         raise OSError(
             errno.ENOSPC, f"no space left: {size:,} bytes needed, {free:,} free", str(directory)
         )
@@ -61,10 +61,10 @@ def require_space(directory, size):
 
 @contextlib.contextmanager
 def atomic_write(path):
-    """Yields a path to write to; on success it takes the place of `path` in one step.
+    """Yields a temporary path to write to; on success the file replaces `path` in one step.
 
     The temporary name keeps the suffix, by which writers choose a format. An error or a kill
-    leaves what was at `path` as it was.
+    leaves `path` unchanged.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,20 +73,20 @@ def atomic_write(path):
         yield temporary
         os.replace(temporary, path)
     except OSError as error:
-        if error.filename == str(temporary):  # a name that tells its reader nothing
+        if error.filename == str(temporary):  # a name that means nothing to the reader
             error.filename = str(path)
         raise
     finally:
-        with contextlib.suppress(OSError):  # as of a file system that is read only
+        with contextlib.suppress(OSError):  # for example on a read-only file system
             temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def atomic_folder(path):
-    """Yields the path of a folder to make; on success it takes the place of `path`.
+    """Yields the path of a folder to create; on success the folder replaces `path`.
 
-    An error leaves what was at `path` as it was. A kill at worst leaves it beside its place, whole,
-    for the moment between two renames.
+    An error leaves `path` unchanged. A kill between the two renames leaves the old folder complete
+    under its temporary name.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -104,11 +104,11 @@ def atomic_folder(path):
 
 
 def remove_leftovers(directory, names):
-    """Deletes what `replacing` and `replacing_folder` left where their process was killed.
+    """Deletes what `atomic_write` and `atomic_folder` left behind when their process was killed.
 
     Args:
-        directory: where to look, not below.
-        names: regular expression of the names that were to be replaced; no other file is touched.
+        directory: Folder to search, without its subfolders.
+        names: Regular expression for the names of the files that were written.
     """
     for path in Path(directory).glob(".*"):
         if not re.fullmatch(rf"\.\d+\.({names})", path.name):
@@ -120,16 +120,16 @@ def remove_leftovers(directory, names):
 
 
 def write_json(path, value):
-    """Writes indented JSON, whole or not at all."""
+    """Writes indented JSON, complete or not at all."""
     with atomic_write(path) as temporary:
         temporary.write_text(json.dumps(value, indent=2) + "\n")
 
 
 def read_json(path, default=None):
-    """The JSON in a file, or `default` where there is no such file.
+    """Reads a JSON file; returns `default` if the file does not exist.
 
     Raises:
-        ValueError: the file holds something else. One line.
+        ValueError: If the file does not contain JSON. One line.
     """
     path = Path(path)
     if not path.exists():
@@ -137,4 +137,4 @@ def read_json(path, default=None):
     try:
         return json.loads(path.read_text())
     except ValueError as error:
-        raise ValueError(f"{path}: damaged, or no JSON ({error}).") from None
+        raise ValueError(f"{path}: damaged or not JSON ({error}).") from None

@@ -1,15 +1,15 @@
-"""How long work goes on: a line of text that is written over itself."""
+"""The progress of long work, as a line of text that overwrites itself."""
 
 import shutil
 import sys
 
 
 class StatusLine:
-    """A line on standard error that shows the state of long work, on a terminal.
+    """A line on standard error that shows the state of long work on a terminal.
 
     Args:
-        log: where standard error is no terminal, print each state as a line of its own; otherwise
-            it is left out there.
+        log: Whether to print each state on a new line if standard error is not a terminal.
+            Defaults to False, which prints none.
     """
 
     def __init__(self, log=False):
@@ -17,7 +17,7 @@ class StatusLine:
         self.width = 0
 
     def show(self, text):
-        """Shows a state in the place of the last one."""
+        """Replaces the last state."""
         if not sys.stderr.isatty():
             if self.log:
                 self.say(text)
@@ -27,7 +27,7 @@ class StatusLine:
         self.width = len(text)
 
     def say(self, text):
-        """Prints a line that stays."""
+        """Prints a line that is not overwritten."""
         self.clear()
         print(text, file=sys.stderr, flush=True)
 

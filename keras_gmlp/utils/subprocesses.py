@@ -1,4 +1,4 @@
-"""Work that needs another backend than this process's: Keras has one a process."""
+"""Work on another Keras backend, which requires another process."""
 
 import os
 import subprocess
@@ -8,18 +8,19 @@ from keras_gmlp.utils.errors import why_ended
 
 
 def run_on(backend, module, *arguments):
-    """Runs a module as a program with Keras on a backend, on the CPU.
+    """Runs a module as a program with Keras on a backend.
 
     Args:
-        backend: `"tensorflow"`, `"jax"` or `"torch"`.
-        module: its name.
-        arguments: of the program.
+        backend: `"tensorflow"`, `"jax"` or `"torch"`, which runs on the CPU.
+        module: Name of the module.
+        arguments: Arguments of the program.
 
     Returns:
-        What it printed.
+        The text that the program printed.
 
     Raises:
-        RuntimeError: it failed. One line: the last of its standard error, or what ended it.
+        RuntimeError: If the program fails. One line: the last line of its standard error, or the
+            signal that ended it.
     """
     result = subprocess.run(
         [sys.executable, "-m", module, *map(str, arguments)],

@@ -174,7 +174,7 @@ def test_app_draws_what_applies(run, capsys):
     assert out.split() == [
         str(run / "pictures" / f"{name}.png") for name in ("attention", "confusion", "mistakes")
     ]
-    assert "filters left out" in error
+    assert "skipped filters" in error
 
 
 def test_app_reports_unknown_tokens(run, capsys):

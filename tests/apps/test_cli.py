@@ -1,4 +1,4 @@
-"""How the programs end, whatever goes wrong."""
+"""Exit codes and errors of the programs."""
 
 import errno
 import os
@@ -27,7 +27,7 @@ def raising(error):
         (
             PermissionError(errno.EACCES, "Permission denied", "runs/a"),
             1,
-            "app: runs/a: permission denied; choose a place that you may use.\n",
+            "app: runs/a: permission denied; choose a path that you can access.\n",
         ),
         (
             OSError(errno.ENOSPC, "No space left on device"),
@@ -40,19 +40,19 @@ def raising(error):
         (tf.errors.OutOfRangeError(None, None, "File too\nlarge"), 1, "app: File too large\n"),
         (KeyboardInterrupt(), 130, "\napp: stopped.\n"),
         (KeyboardInterrupt("stopped; go on so."), 130, "\napp: stopped; go on so.\n"),
-        (BrokenPipeError(), 1, "app: stopped; nobody reads the output any more.\n"),
+        (BrokenPipeError(), 1, "app: stopped; the output was closed.\n"),
     ],
 )
-def test_what_a_user_meets_is_one_line(error, code, text, capsys):
+def test_errors_for_the_user_are_one_line(error, code, text, capsys):
     assert console.guarded("app", raising(error)) == code
     assert capsys.readouterr().err == text
 
 
-def test_own_exit_codes_pass():
+def test_exit_code_of_the_work_is_kept():
     assert console.guarded("app", lambda: 7) == 7
 
 
-def test_a_fault_of_the_program_is_no_users_mistake():
+def test_bugs_keep_their_traceback():
     with pytest.raises(KeyError):
         console.guarded("app", raising(KeyError("here")))
 
@@ -66,7 +66,7 @@ def test_a_fault_of_the_program_is_no_users_mistake():
         ("numpy", ""),
     ],
 )
-def test_missing_module_names_what_brings_it(module, extra, monkeypatch, tmp_path, capsys):
+def test_missing_module_names_its_extra(module, extra, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(console, "VENV", APPS.parent / "no .venv")
     error = ModuleNotFoundError(f"No module named {module!r}", name=module)
     advice = f'No module named {module!r}. Install: pip install -e "{APPS.parent}{extra}"'
@@ -105,10 +105,10 @@ def test_output_that_cannot_be_written():
     [
         ("lambda: print('found') or 0, only_prints=True", 0, ""),
         ("lambda: print('found') or 1, only_prints=True", 1, ""),  # an image failed before
-        ("lambda: print('found') or 0", 1, "app: stopped; nobody reads the output any more.\n"),
+        ("lambda: print('found') or 0", 1, "app: stopped; the output was closed.\n"),
     ],
 )
-def test_reader_who_has_had_enough(arguments, code, error):
+def test_closed_pipe(arguments, code, error):
     # It waits for its input to end, so that the pipe is closed before it prints.
     program = f"sys.stdin.read()\nsys.exit(guarded('app', {arguments}))"
     with run(program, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as process:
@@ -118,7 +118,7 @@ def test_reader_who_has_had_enough(arguments, code, error):
     assert process.returncode == code
 
 
-def test_program_without_output(monkeypatch):
+def test_program_without_output_streams(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     monkeypatch.setattr(sys, "stderr", None)
     assert console.guarded("app", lambda: print("found") or 7) == 7
@@ -133,7 +133,7 @@ def test_traceback_for_developers():
 
 
 @pytest.mark.parametrize("rest", ["time.sleep(60)", "return 0"])
-def test_ctrl_c_in_a_callback_of_the_garbage_collector_is_heard(rest):
+def test_ctrl_c_in_a_callback_of_the_garbage_collector_is_repeated(rest):
     program = f"""
 import gc, signal, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job begins without it
@@ -153,7 +153,7 @@ sys.exit(guarded("app", work))
     assert (process.returncode, output, error) == (130, "went on\n", "\napp: stopped.\n")
 
 
-def test_quiet_hides_what_is_written_below_python():
+def test_quiet_hides_output_of_native_code():
     program = "with quiet(): os.write(2, b'note')\nos.write(2, b'error')"
     process = run(program, stdout=subprocess.DEVNULL)
     assert process.communicate(timeout=60)[1] == "error"

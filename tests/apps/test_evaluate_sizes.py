@@ -1,4 +1,4 @@
-"""The program that tells how a model does at other image sizes."""
+"""The program that evaluates a model at other image sizes."""
 
 import json
 
@@ -11,7 +11,7 @@ import keras_gmlp
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A folder as training leaves it, of a model that knows nothing."""
+    """A folder as training leaves it, of an untrained model."""
     directory = tmp_path_factory.mktemp("run")
     model = keras_gmlp.build("gmlp_n4_32", input_shape=(8, 8, 1), classes=10)
     head = model.get_layer("head").kernel
@@ -71,7 +71,7 @@ def test_oblong_model_is_refused(tmp_path, capsys):
     model.save(tmp_path / "model.keras")
     (tmp_path / "recipe.json").write_text(json.dumps({"data": "digits"}))
     assert load_app("evaluate_sizes").main([str(tmp_path), "--sizes", "16"]) == 1
-    assert "takes images of 8x16; expected square ones" in capsys.readouterr().err
+    assert "expected a model for square images; received one for 8x16" in capsys.readouterr().err
 
 
 def test_model_of_other_classes_is_refused(run, tmp_path, capsys):
@@ -79,13 +79,13 @@ def test_model_of_other_classes_is_refused(run, tmp_path, capsys):
     (tmp_path / "labels.txt").write_text("\n".join("abcdefghij"))
     (tmp_path / "recipe.json").write_text(json.dumps({"data": "digits"}))
     assert load_app("evaluate_sizes").main([str(tmp_path), "--sizes", "16", "--images", "20"]) == 1
-    assert "the model's classes are not those of digits" in capsys.readouterr().err
+    assert "the model's classes differ from those of digits" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("sizes", "code", "reason"), [("10", 1, "patch"), ("0", 2, "must be at least 1")]
 )
-def test_what_it_refuses(run, capsys, sizes, code, reason):
+def test_wrong_sizes_are_refused(run, capsys, sizes, code, reason):
     try:
         found = load_app("evaluate_sizes").main([str(run), "--sizes", sizes])
     except SystemExit as stopped:
