@@ -27,7 +27,7 @@ exit codes: 0 all runs complete, 1 some failed or are not done, 2 wrong usage, 1
 Ctrl-C
 """
 # Options of train.py that compare.py reads itself.
-OWN = "--model --data --recipe --epochs --seed --fraction --out --backend".split()
+OWN = ["--model", "--data", "--recipe", "--epochs", "--seed", "--fraction", "--out", "--backend"]
 
 
 def parse(arguments):
@@ -123,8 +123,15 @@ def make_sweep(options):
     recipe = settings.make_recipe()
     if recipe.seed != options.seeds[0] or options.epochs not in (None, recipe.epochs):
         raise ValueError("give seeds and epochs as --seeds and --epochs, before --")
-    combinations = {"seeds": options.seeds, "fractions": options.fractions}
-    return Sweep(options.presets, settings, options.runs, jobs=options.jobs, **combinations)
+    return Sweep(
+        options.presets,
+        settings,
+        options.runs,
+        seeds=options.seeds,
+        fractions=options.fractions,
+        jobs=options.jobs,
+        backend=options.backend,
+    )
 
 
 def shared_settings(options):

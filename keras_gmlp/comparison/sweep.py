@@ -29,6 +29,7 @@ class Sweep:
         seeds: Seeds of weights, order and augmentation.
         fractions: Shares of the training samples, in (0, 1].
         jobs: Number of runs at the same time; they share the cores.
+        backend: Keras backend of the runs; `None` for that of this process.
 
     Raises:
         ValueError: If the settings cannot work, or `jobs` exceeds the cores.
@@ -39,7 +40,17 @@ class Sweep:
         write_results(sweep.runs, "runs/results.csv")
     """
 
-    def __init__(self, presets, settings, directory, *, seeds=(0,), fractions=(1.0,), jobs=1):
+    def __init__(
+        self,
+        presets,
+        settings,
+        directory,
+        *,
+        seeds=(0,),
+        fractions=(1.0,),
+        jobs=1,
+        backend=None,
+    ):
         presets, seeds, fractions = (list(dict.fromkeys(v)) for v in (presets, seeds, fractions))
         runs = plan_runs(presets, seeds, fractions, directory)
         self.settings = {run: _settings_of(run, settings) for run in runs}
@@ -50,6 +61,7 @@ class Sweep:
             raise ValueError(f"jobs must be from 1 to the {len(cores)} cores; received {jobs}.")
         self.epochs = settings.make_recipe().epochs
         self.jobs = jobs
+        self.backend = backend or keras.backend.backend()
         size = len(cores) // jobs
         self.free = [cores[i * size : (i + 1) * size] for i in range(jobs)]
         self.waiting, self.working = [], {}  # working: from each run to (process, cores)
@@ -63,7 +75,7 @@ class Sweep:
     def check_recorded(self):
         """Raises a `ValueError` if a run was started with other settings."""
         for run, settings in self.settings.items():
-            differing = run.differences(recorded_settings(settings)) if run.begun else []
+            differing = run.differences(self._recorded(settings)) if run.begun else []
             if differing:
                 raise ValueError(
                     f"{run.directory} holds a run with other settings ({'; '.join(differing)}). "
@@ -92,10 +104,20 @@ class Sweep:
                 process.wait()
             self.line.clear()
 
+    def _recorded(self, settings):
+        """Returns what a run's `recipe.json` says, with backend and image size at the top level."""
+        recorded = {**settings.make_recipe().settings(), **settings.record()}
+        recorded |= {"data": canonical_name(settings.data.name), "backend": self.backend}
+        if settings.data.image_size:
+            recorded["image_size"] = [settings.data.image_size] * 2
+        elif not settings.model.weights:
+            recorded["image_size"] = list(lookup(settings.model.preset)[1]["input_shape"][:2])
+        return recorded
+
     def _start(self, run, cores):
         """Starts a run on some of the cores."""
         run.directory.mkdir(parents=True, exist_ok=True)
-        environment = {**os.environ, "KERAS_BACKEND": keras.backend.backend()}
+        environment = {**os.environ, "KERAS_BACKEND": self.backend}
         if self.jobs > 1:  # on a GPU; by default JAX reserves three quarters of it for one process
             environment.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         everywhere = None
@@ -159,20 +181,6 @@ class Sweep:
 def train_command(settings):
     """Returns the command that trains a run and ends when its standard input closes."""
     return [sys.executable, "-m", "keras_gmlp.runs", settings.to_json()]
-
-
-def recorded_settings(settings):
-    """Returns what the `recipe.json` of a run with these settings will say, a dict.
-
-    `backend` and `image_size`, which that file records in other places, are included.
-    """
-    recorded = {**settings.make_recipe().settings(), **settings.record()}
-    recorded |= {"data": canonical_name(settings.data.name), "backend": keras.backend.backend()}
-    if settings.data.image_size:
-        recorded["image_size"] = [settings.data.image_size] * 2
-    elif not settings.model.weights:
-        recorded["image_size"] = list(lookup(settings.model.preset)[1]["input_shape"][:2])
-    return recorded
 
 
 def _settings_of(run, shared):

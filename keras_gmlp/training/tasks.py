@@ -31,8 +31,8 @@ class Task:
     headline = None
     unit = "samples"
 
-    def loss(self):
-        """Returns the training loss, a `keras.losses.Loss`."""
+    def loss(self, training=True):
+        """Returns a `keras.losses.Loss`: for training, or (`False`) for the final test."""
         raise NotImplementedError
 
     def metrics(self):
@@ -122,8 +122,8 @@ class ImageClassification(Task):
         if not 0 <= self.label_smoothing < 1:
             raise ValueError(f"label_smoothing must be in [0, 1); received {self.label_smoothing}.")
 
-    def loss(self):
-        return CrossEntropy(self.label_smoothing)
+    def loss(self, training=True):
+        return CrossEntropy(self.label_smoothing if training else 0.0)
 
     def metrics(self):
         return [Accuracy()]

@@ -299,12 +299,14 @@ def test_runs_side_by_side_share_a_gpu_s_memory(tmp_path, monkeypatch):
         assert sweep.runs[0].row()["status"] == f"failed: {expected}"
 
 
-def test_sweep_started_from_python_trains_on_this_backend(tmp_path, monkeypatch):
+@pytest.mark.parametrize("backend", [None, "jax"])
+def test_sweep_started_from_python_trains_on_its_backend(backend, tmp_path, monkeypatch):
     replace_training(monkeypatch, "import os, sys; sys.exit(os.environ['KERAS_BACKEND'])")
-    sweep = Sweep(["gmlp_n4_32"], RunSettings(changes={"epochs": 2}), tmp_path, seeds=(0, 1, 0))
+    settings = RunSettings(changes={"epochs": 2})
+    sweep = Sweep(["gmlp_n4_32"], settings, tmp_path, seeds=(0, 1, 0), backend=backend)
     sweep.work()
-    backend = keras.backend.backend()
-    assert [run.row()["status"] for run in sweep.runs] == [f"failed: {backend}"] * 2
+    expected = f"failed: {backend or keras.backend.backend()}"
+    assert [run.row()["status"] for run in sweep.runs] == [expected] * 2
     assert sweep.epochs == 2
 
 

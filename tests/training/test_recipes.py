@@ -54,7 +54,7 @@ def test_named_recipes():
 
 def test_unknown_recipe_names_the_known_ones():
     assert find_recipe("quick") is RECIPES["quick"]
-    with pytest.raises(ValueError, match="Unknown recipe 'fast'. There are: quick, standard"):
+    with pytest.raises(ValueError, match=r"Unknown recipe 'fast'\. There are: quick, standard"):
         find_recipe("fast")
 
 

@@ -1,8 +1,11 @@
 """One line for what went wrong."""
 
+import keras
+import numpy as np
 import pytest
+import tensorflow as tf
 
-from keras_gmlp.utils.errors import why_ended
+from keras_gmlp.utils.errors import one_line_errors, why_ended
 
 
 @pytest.mark.parametrize(
@@ -16,3 +19,44 @@ from keras_gmlp.utils.errors import why_ended
 )
 def test_why_a_process_ended(code, log, reason):
     assert why_ended(code, log) == reason
+
+
+def batches_that_fail(after):
+    """Endless batches, of which the one after so many cannot be read."""
+
+    def read():
+        for i in range(100):
+            if i == after:
+                raise ValueError("photo.png: damaged.")
+            yield np.ones((2, 3), "float32"), np.zeros((2, 1), "float32")
+
+    shapes = (tf.TensorSpec((2, 3), tf.float32), tf.TensorSpec((2, 1), tf.float32))
+    return tf.data.Dataset.from_generator(read, output_signature=shapes)
+
+
+@pytest.mark.parametrize("after", [1, 2, 3, 4])
+def test_error_of_a_batch_is_one_line_whenever_it_comes(after):
+    """Keras on JAX answers one in the first step of an epoch with a TypeError of its clean-up."""
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(use_ema=True), "mse", jit_compile=False)
+    reason = r"photo\.png: damaged\. Remove what cannot be read, or repair it\."
+    with pytest.raises(ValueError, match=reason) as error, one_line_errors():
+        model.fit(batches_that_fail(after), epochs=3, steps_per_epoch=2, shuffle=False, verbose=0)
+    assert "\n" not in str(error.value)
+
+
+def call_nothing(while_handling=None):
+    """Raises a `TypeError` as clean-up code does, after another error or on its own."""
+    nothing = None
+    try:
+        if while_handling:
+            raise while_handling
+    finally:
+        nothing()
+
+
+def test_error_of_a_clean_up_gives_way_to_the_first():
+    with pytest.raises(KeyboardInterrupt), one_line_errors():
+        call_nothing(while_handling=KeyboardInterrupt())
+    with pytest.raises(TypeError, match="'NoneType' object is not callable"), one_line_errors():
+        call_nothing()

@@ -1,0 +1,105 @@
+"""Training speed of a nano gMLP: this package next to an older one, on every backend.
+
+    python -m keras_gmlp.benchmark.training_speed --package OLD_CHECKOUT
+
+Each run is a process that trains on random images in memory with the package's own `train`. Its
+speed is that of the median epoch after the first, as `history.csv` records it. The packages take
+turns, so that other work on the machine affects all of them. Prints a Markdown table.
+"""
+
+import argparse
+import csv
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from keras_gmlp.utils.environment import installed_versions, processor
+
+THIS = Path(__file__).resolve().parents[2]
+BACKENDS = ("tensorflow", "jax", "torch")
+BATCH = 128
+VERSIONS = ("keras", "tensorflow-cpu", "tensorflow", "jax", "torch")
+
+# Runs with this package and with older ones: it uses what all of them have.
+WORKER = """
+import sys
+import numpy as np
+import tensorflow as tf
+import keras_gmlp
+try:
+    from keras_gmlp.data.image_data import ImageData
+except ImportError:
+    from keras_gmlp.sources import ImageData
+directory, steps, epochs, precision = sys.argv[1], *map(int, sys.argv[2:4]), sys.argv[4]
+rng = np.random.default_rng(0)
+images = rng.integers(0, 256, (128 * steps, 32, 32, 3), "uint8")
+split = tf.data.Dataset.from_tensor_slices((images, np.arange(len(images), dtype="int64") % 10))
+labels = tuple("0123456789")
+data = ImageData("random", labels, (32, 32, 3), split, split.take(128))
+recipe = keras_gmlp.Recipe(epochs=epochs, batch_size=128, precision=precision, optimizer="muon")
+model = keras_gmlp.build("gmlp_n4_32", **recipe.model_arguments())
+keras_gmlp.train(model, data, recipe, directory, verbose=0)
+"""
+
+
+def main(arguments=None):
+    options = parse(arguments)
+    packages = {"this": THIS, **({"other": options.package} if options.package else {})}
+    print(f"{processor()}, {os.environ.get('OMP_NUM_THREADS', 'all')} threads, batch {BATCH}.")
+    print(", ".join(f"{k} {v}" for k, v in installed_versions(VERSIONS).items()) + ".\n")
+    print("| backend | precision | other package, images/s | this package, images/s | ratio |")
+    print("|---|---|---|---|---|", flush=True)
+    for backend in options.backends:
+        for precision in options.precisions:
+            print(row(backend, precision, packages, options), flush=True)
+    return 0
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--package", type=Path, help="a checkout to compare with")
+    parser.add_argument("--backends", nargs="+", default=BACKENDS, choices=BACKENDS)
+    parser.add_argument("--precisions", nargs="+", default=["float32"], metavar="POLICY")
+    parser.add_argument("--repeats", type=int, default=2, help="default: %(default)s")
+    parser.add_argument("--steps", type=int, default=12, help="in an epoch; default: %(default)s")
+    parser.add_argument("--epochs", type=int, default=4, help="the first one compiles")
+    return parser.parse_args(arguments)
+
+
+def row(backend, precision, packages, options):
+    """Measures one line of the table; the ratio is the median over pairs of runs."""
+    speeds = {name: [] for name in packages}
+    for repeat in range(options.repeats):
+        order = list(packages) if repeat % 2 else list(reversed(packages))
+        for name in order:
+            speeds[name].append(measure(packages[name], backend, precision, options))
+    cells = {name: f"{statistics.median(values):.0f}" for name, values in speeds.items()}
+    ratio = ""
+    if "other" in speeds:
+        pairs = zip(speeds["this"], speeds["other"], strict=True)
+        ratio = f"{statistics.median(this / other for this, other in pairs):.3f}"
+    return f"| {backend} | {precision} | {cells.get('other', '')} | {cells['this']} | {ratio} |"
+
+
+def measure(package, backend, precision, options):
+    """Trains in a new process; returns the images per second of the median epoch."""
+    environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    environment["PYTHONPATH"] = str(Path(package).resolve())
+    with tempfile.TemporaryDirectory() as directory:
+        sizes = [str(options.steps), str(options.epochs), precision]
+        command = [sys.executable, "-c", WORKER, directory, *sizes]
+        result = subprocess.run(
+            command, env=environment, cwd=directory, check=False, capture_output=True, text=True
+        )
+        if result.returncode:
+            raise RuntimeError(f"{package} on {backend} failed:\n{result.stderr[-2000:]}")
+        with open(Path(directory) / "history.csv", newline="") as file:
+            seconds = [float(line["seconds"]) for line in csv.DictReader(file)]
+    return BATCH * options.steps / statistics.median(seconds[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""Runs from Python: settings, their JSON, what is built, trained and written."""
+
+import json
+from pathlib import Path
+
+import keras
+import pytest
+
+import keras_gmlp
+from keras_gmlp import runs
+from keras_gmlp.card import read_card
+from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
+
+SMALL = {"epochs": 1, "precision": "float32"}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The settings of a complete run and its metrics."""
+    directory = str(tmp_path_factory.mktemp("run"))
+    data = DataSettings("digits", image_size=8, fraction=0.1)
+    settings = RunSettings("gmlp_n4_32", data, changes={**SMALL, "seed": 5}, directory=directory)
+    return settings, runs.train_run(settings, export=False, verbose=0)
+
+
+def test_defaults():
+    settings = RunSettings()
+    assert (settings.model.preset, settings.data.name, settings.recipe) == (
+        "gmlp_n4_32",
+        "digits",
+        "quick",
+    )
+    assert settings.directory == "runs/gmlp_n4_32-digits"
+    tuned = RunSettings(ModelSettings(weights="runs/a/model.keras"), "photos/birds/")
+    assert (tuned.model.preset, tuned.recipe) == (None, "finetune")
+    assert tuned.directory.endswith("-birds")
+
+
+def test_settings_survive_json():
+    settings = RunSettings(
+        ModelSettings("vit_n4_32", "weights.keras", patch_size=8),
+        DataSettings("photos", image_size=64, fraction=0.5),
+        "standard",
+        {"mixup": 0.2},
+        "here",
+    )
+    assert RunSettings.from_json(settings.to_json()) == settings
+
+
+def test_recipe_is_the_named_one_with_the_changes():
+    recipe = RunSettings(recipe="standard", changes={"mixup": 0.1, "seed": 4}).make_recipe()
+    assert (recipe.epochs, recipe.seed, recipe.task.augmentation.mixup) == (36, 4, 0.1)
+    assert recipe.task.augmentation.cutmix == 0.5
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: RunSettings("gmlp_n4_23").check(), "Did you mean 'gmlp_n4_32'"),
+        (lambda: RunSettings(recipe="fast").check(), "Unknown recipe 'fast'"),
+        (lambda: RunSettings(changes={"mixpu": 1}).check(), "mixpu: no such setting"),
+        (lambda: RunSettings(changes={"freeze": True}).check(), "give --weights"),
+        (lambda: DataSettings(fraction=0.0), r"fraction must be in \(0, 1\]; received 0.0"),
+        (lambda: DataSettings(image_size=0), "image_size must be at least 1; received 0"),
+        (lambda: ModelSettings(patch_size=0), "patch_size must be at least 1; received 0"),
+    ],
+)
+def test_settings_that_cannot_work(make, reason):
+    with pytest.raises(ValueError, match=reason):
+        make()
+
+
+def test_weights_are_not_overwritten(tmp_path):
+    settings = RunSettings(ModelSettings(weights=str(tmp_path)), directory=str(tmp_path))
+    with pytest.raises(ValueError, match="is where the weights are"):
+        settings.check()
+
+
+def test_run_is_recorded(run):
+    settings, metrics = run
+    recorded = json.loads((Path(settings.directory) / "recipe.json").read_text())
+    names = ("preset", "recipe", "fraction", "weights", "patch_size", "patch_window", "seed")
+    assert [recorded[name] for name in names] == ["gmlp_n4_32", "quick", 0.1, None, None, None, 5]
+    assert "arguments" not in recorded
+    assert metrics["epochs"] == 1
+
+
+def test_card_rebuilds_the_model(run):
+    settings, _ = run
+    path = f"{settings.directory}/model.keras"
+    card = read_card(path)
+    assert card["arguments"] == {"input_shape": [8, 8, 1], "classes": 10}
+    rebuilt = keras_gmlp.build(card["preset"], **card["arguments"])
+    saved = keras_gmlp.load_model(path)
+    assert [w.shape for w in rebuilt.weights] == [w.shape for w in saved.weights]
+
+
+def test_complete_run_is_loaded(run):
+    settings, metrics = run
+    prepared = runs.prepare(settings)
+    assert prepared.complete
+    assert prepared.train(verbose=0) == metrics
+
+
+def test_seed_draws_the_weights(run):
+    settings, _ = run
+    keras.utils.set_random_seed(99)
+    first, again = (runs.prepare(settings).model.get_weights() for _ in range(2))
+    assert all((a == b).all() for a, b in zip(first, again, strict=True))
+
+
+def test_weights_are_tested_before_training(run, tmp_path):
+    settings, metrics = run
+    further = RunSettings(
+        ModelSettings(weights=settings.directory),
+        settings.data,
+        changes={**SMALL, "learning_rate": 1e-6},
+        directory=str(tmp_path),
+    )
+    tuned = runs.train_run(further, export=False, verbose=0)
+    assert tuned["accuracy_before"] == metrics["test_accuracy"]
+    recorded = json.loads((tmp_path / "metrics.json").read_text())
+    assert recorded["accuracy_before"] == metrics["test_accuracy"]
+    recipe = json.loads((tmp_path / "recipe.json").read_text())
+    assert (recipe["preset"], recipe["recipe"]) == ("gmlp_n4_32", "finetune")

@@ -1,0 +1,137 @@
+"""Callbacks: when training stops, what the clock measures, whose random numbers change."""
+
+import time
+
+import keras
+import numpy as np
+import pytest
+
+from keras_gmlp.training.callbacks import (
+    Clock,
+    DivergedError,
+    ReseedDropout,
+    StopWhenDiverged,
+    private_generator,
+)
+
+STEPS = 4
+
+
+def linear_model(learning_rate=0.0):
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(learning_rate), loss="mse", jit_compile=False)
+    return model
+
+
+def fit(model, callbacks, inputs=None, targets=None, **options):
+    inputs = np.ones((STEPS, 2), "float32") if inputs is None else inputs
+    targets = np.ones((STEPS, 1), "float32") if targets is None else targets
+    return model.fit(
+        inputs, targets, batch_size=1, shuffle=False, verbose=0, callbacks=callbacks, **options
+    )
+
+
+class Recorded(keras.callbacks.Callback):
+    """What a callback that saves would have seen."""
+
+    def __init__(self):
+        super().__init__()
+        self.epochs = []
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.epochs.append(epoch)
+
+
+@pytest.mark.parametrize("step", [1, 3, STEPS])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_loss_that_is_no_number_ends_the_run_before_its_epoch_is_saved(step, value):
+    targets = np.ones((STEPS, 1), "float32")
+    targets[step - 1] = value
+    recorded = Recorded()
+    with pytest.raises(DivergedError, match=r"the loss became \w+ in epoch 1, by step \d") as error:
+        fit(linear_model(), [StopWhenDiverged(), recorded], targets=targets)
+    reported = int(str(error.value).split("by step ")[1].split(".")[0])
+    assert step <= reported <= STEPS
+    assert recorded.epochs == []
+
+
+def test_weights_broken_by_the_last_step_are_not_saved():
+    inputs = np.zeros((STEPS, 2), "float32")
+    inputs[-1] = 1e30  # its gradient overflows
+    targets = np.zeros((STEPS, 1), "float32")
+    model, recorded = linear_model(1.0), Recorded()
+    model.layers[0].kernel.assign(np.full((2, 1), 1e-20))
+    with pytest.raises(DivergedError, match="in epoch 1, after the last step"):
+        fit(
+            model,
+            [StopWhenDiverged(), recorded],
+            inputs,
+            targets,
+            validation_data=(np.ones((1, 2)), np.ones((1, 1))),
+        )
+    assert recorded.epochs == []
+
+
+def test_good_run_is_not_stopped():
+    recorded = Recorded()
+    fit(linear_model(0.1), [StopWhenDiverged(), recorded], epochs=2)
+    assert recorded.epochs == [0, 1]
+
+
+def test_callbacks_leave_keras_dispatch_asynchronous():
+    callbacks = [Clock(), ReseedDropout(0), StopWhenDiverged()]
+    plain = keras.callbacks.CallbackList([])
+    assert keras.callbacks.CallbackList(callbacks)._async_train == plain._async_train
+
+
+class SlowValidation(keras.callbacks.Callback):
+    def on_test_begin(self, logs=None):
+        time.sleep(0.5)
+
+
+def test_clock_measures_training_without_validation():
+    class Slow(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            time.sleep(0.1)
+
+    model = linear_model()
+    fit(model, [])  # compiles
+    validation = (np.ones((1, 2)), np.ones((1, 1)))
+    for options in ({}, {"validation_data": validation}):
+        history = fit(model, [Clock(), Slow(), SlowValidation()], epochs=2, **options)
+        assert len(history.history["seconds"]) == 2
+        assert 0.1 * STEPS <= history.history["seconds"][1] < 0.1 * STEPS + 0.45
+
+
+def test_dropout_depends_on_seed_and_epoch_alone():
+    def draw(seed, epoch, drawn_before):
+        model = keras.Sequential([keras.Input((200,)), keras.layers.Dropout(0.5)])
+        callback = ReseedDropout(seed)
+        callback.set_model(model)
+        ones = np.ones((1, 200), "float32")
+        for _ in range(drawn_before):
+            model(ones, training=True)
+        callback.on_epoch_begin(epoch)
+        return keras.ops.convert_to_numpy(model(ones, training=True))
+
+    with private_generator():
+        first = draw(3, 1, 0)
+        np.testing.assert_array_equal(draw(3, 1, 2), first)
+        assert (draw(3, 2, 0) != first).any()
+        assert (draw(4, 1, 0) != first).any()
+
+
+def test_generators_of_the_process_are_left_alone():
+    def state():
+        numbers = [np.random.get_state()[1].tobytes()]
+        if keras.backend.backend() == "torch":
+            import torch
+
+            numbers.append(torch.get_rng_state().numpy().tobytes())
+        return numbers
+
+    model = linear_model()
+    before = state()
+    with private_generator():
+        fit(model, [ReseedDropout(1)])
+    assert state() == before
