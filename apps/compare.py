@@ -17,12 +17,12 @@ examples:
   apps/compare.py gmlp_n4_32 --data cifar10 --fractions 0.1 0.25 0.5 1
   apps/compare.py gmlp_n4_32 mixer_n4_32 --jobs 2   two at once, half the cores each
   apps/compare.py gmlp_n4_32 --data cifar10 -- --set mixup=0.2        what follows goes to train.py
-  apps/compare.py gmlp_n4_32 vit_n4_32 --seeds 0 1 2 --no-train       of these, what is there
+  apps/compare.py gmlp_n4_32 vit_n4_32 --seeds 0 1 2 --no-train       the existing runs
 
-Writes OUT/results.csv (one row a run), OUT/results.md and charts; runs that apps/export.py has
-exported get a table of what that cost. To stay in the table a run needs its recipe.json,
-metrics.json and history.csv, not its model. A sweep that was stopped or killed goes on when the
-same command is given again; a run that fails is a row that says so.
+Writes OUT/results.csv (one row per run), OUT/results.md and charts; runs that apps/export.py has
+exported get a table of its cost. The table requires recipe.json, metrics.json and history.csv of a
+run, not its model. A sweep that was stopped or killed resumes when the same command is given again;
+a run that fails is a row with the reason.
 exit codes: 0 all runs complete, 1 some failed or are not done, 2 wrong usage, 130 stopped with
 Ctrl-C
 """
@@ -39,28 +39,35 @@ def parse(arguments):
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("presets", nargs="+", metavar="PRESET", help="as --model of train.py")
-    parser.add_argument("--data", default="digits", metavar="NAME|FOLDER", help="as of train.py")
+    parser.add_argument(
+        "--data", default="digits", metavar="NAME|FOLDER", help="as --data of train.py"
+    )
     add_data_dir(parser)
-    parser.add_argument("--recipe", default="quick", help="of all runs; default: %(default)s")
-    parser.add_argument("--epochs", type=int, help="default: the recipe's")
+    parser.add_argument(
+        "--recipe", default="quick", help="recipe of all runs; default: %(default)s"
+    )
+    parser.add_argument("--epochs", type=int, help="default: from the recipe")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="default: 0")
     parser.add_argument(
         "--fractions",
         type=float,
         nargs="+",
         default=[1.0],
-        help="of the training images; default: 1",
+        help="shares of the training images; default: 1",
     )
     add_backend(parser)
     parser.add_argument("--out", metavar="DIR", help="default: runs/compare-DATA")
-    parser.add_argument("--runs", metavar="DIR", help="where the runs lie; default: OUT/runs")
+    parser.add_argument("--runs", metavar="DIR", help="folder of the runs; default: OUT/runs")
     parser.add_argument(
-        "--jobs", type=int, default=1, help="runs at once, which share the cores; default: 1"
+        "--jobs",
+        type=int,
+        default=1,
+        help="runs at the same time, which share the cores; default: 1",
     )
-    parser.add_argument("--retry", action="store_true", help="try runs again that failed before")
+    parser.add_argument("--retry", action="store_true", help="train failed runs again")
     parser.add_argument("--json", action="store_true", help="print the table's rows as JSON")
     parser.add_argument(
-        "--no-train", action="store_true", help="table and charts of those runs that are there"
+        "--no-train", action="store_true", help="table and charts of the existing runs alone"
     )
     options = parser.parse_args(own)
     options.passed = passed
@@ -145,7 +152,7 @@ def shared_settings(options):
 
 
 def report(options, runs):
-    """Writes table and charts; the exit code."""
+    """Writes table and charts; returns the exit code."""
     from keras_gmlp.comparison import charts, costs, results
     from keras_gmlp.utils.environment import processor
     from keras_gmlp.utils.errors import first_of
@@ -158,8 +165,8 @@ def report(options, runs):
     missed = results.find_left_out(options.out / "results.csv", [run.row() for run in runs])
     if missed:
         warn(
-            f"the table held {first_of(missed, 3)} too; ask for all at once to have them in it "
-            "again"
+            f"the table no longer contains {first_of(missed, 3)}; give all presets, seeds and "
+            "fractions at once to keep them"
         )
     results.write_results(runs, options.out / "results.csv")  # first, whatever fails below
     of_presets = costs.measure_costs(complete, warn)

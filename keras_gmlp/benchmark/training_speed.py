@@ -28,20 +28,23 @@ WORKER = """
 import sys
 import numpy as np
 import tensorflow as tf
-import keras_gmlp
 try:
+    from keras_gmlp import Recipe, build, train
     from keras_gmlp.data.image_data import ImageData
-except ImportError:
+except ImportError:  # before the modules moved to one folder per job
+    from keras_gmlp import build
+    from keras_gmlp.recipes import Recipe
     from keras_gmlp.sources import ImageData
+    from keras_gmlp.training import train
 directory, steps, epochs, precision = sys.argv[1], *map(int, sys.argv[2:4]), sys.argv[4]
 rng = np.random.default_rng(0)
 images = rng.integers(0, 256, (128 * steps, 32, 32, 3), "uint8")
 split = tf.data.Dataset.from_tensor_slices((images, np.arange(len(images), dtype="int64") % 10))
 labels = tuple("0123456789")
 data = ImageData("random", labels, (32, 32, 3), split, split.take(128))
-recipe = keras_gmlp.Recipe(epochs=epochs, batch_size=128, precision=precision, optimizer="muon")
-model = keras_gmlp.build("gmlp_n4_32", **recipe.model_arguments())
-keras_gmlp.train(model, data, recipe, directory, verbose=0)
+recipe = Recipe(epochs=epochs, batch_size=128, precision=precision, optimizer="muon")
+model = build("gmlp_n4_32", **recipe.model_arguments())
+train(model, data, recipe, directory, verbose=0)
 """
 
 

@@ -1,7 +1,7 @@
-"""A sweep: presets x seeds x fractions of the training set under one recipe, and its table.
+"""The runs of a sweep and their table: presets x seeds x fractions of the training set.
 
-Each run is a folder of its own, which `training.train` fills and resumes; the table is made from
-the folders, so that a sweep that was killed goes on where it was and has each run once.
+`training.train` fills and resumes a folder per run. The table is made from the folders, so that a
+sweep that was killed resumes and lists each run once.
 """
 
 import csv
@@ -14,7 +14,7 @@ from keras_gmlp.training.settings import describe, differences
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.files import atomic_write, read_json
 
-FAILURE = "failed.txt"  # in a run's folder: one line that says why
+FAILURE = "failed.txt"  # in a run's folder: one line, the reason
 
 COLUMNS = (
     "preset",
@@ -39,7 +39,7 @@ COLUMNS = (
 
 @dataclasses.dataclass(frozen=True)
 class SweepRun:
-    """One training run of a sweep, in a folder of its own under `root`."""
+    """One training run of a sweep, in a separate folder under `root`."""
 
     preset: str
     seed: int
@@ -61,7 +61,7 @@ class SweepRun:
 
     @property
     def begun(self):
-        """Whether an epoch of it is done, so that it goes on with its own settings alone."""
+        """Whether an epoch is done; the run then resumes with the same settings only."""
         return has_progress(self.directory)
 
     @property
@@ -77,14 +77,16 @@ class SweepRun:
         (self.directory / FAILURE).unlink(missing_ok=True)
 
     def differences(self, settings):
-        """What the run's recipe.json says otherwise than the settings, as phrases."""
-        found = read_json(self.directory / "recipe.json", {})
-        own = {"backend": found["environment"]["backend"]} if "environment" in found else {}
-        own |= {"image_size": found["image_shape"][:2]} if "image_shape" in found else {}
-        return differences({**found, **own}, settings)
+        """Returns a phrase for each setting that differs from the run's `recipe.json`."""
+        recorded = read_json(self.directory / "recipe.json", {})
+        if "environment" in recorded:
+            recorded["backend"] = recorded["environment"]["backend"]
+        if "image_shape" in recorded:
+            recorded["image_size"] = recorded["image_shape"][:2]
+        return differences(recorded, settings)
 
     def history(self):
-        """Rows of history.csv, dicts; none before the first epoch."""
+        """Returns the rows of `history.csv`, dicts; none before the first epoch."""
         path = self.directory / "history.csv"
         if not path.exists():
             return []
@@ -92,11 +94,11 @@ class SweepRun:
             return list(csv.DictReader(file))
 
     def row(self, costs=None):
-        """The run's row of the table, a dict with `COLUMNS` as keys."""
+        """Returns the run's row of the table, a dict with `COLUMNS` as keys."""
         recipe = read_json(self.directory / "recipe.json", {})
         metrics = read_json(self.directory / "metrics.json", {})
         environment = recipe.get("environment", {})
-        found = {
+        row = {
             **{name: metrics[name] for name in COLUMNS if name in metrics},
             "data": recipe.get("data", ""),
             "recipe": describe(recipe),
@@ -109,7 +111,7 @@ class SweepRun:
             "status": self._status(),
             "versions": " ".join(f"{k}={v}" for k, v in environment.get("versions", {}).items()),
         }
-        return {name: found.get(name, "") for name in COLUMNS}
+        return {name: row.get(name, "") for name in COLUMNS}
 
     def _status(self):
         if self.complete:
@@ -120,13 +122,13 @@ class SweepRun:
 
 
 def _trained_on(environment):
-    """The accelerators, or the processor where there is none."""
-    found = accelerators(environment.get("devices", []))
-    return ", ".join(found) or environment.get("processor")
+    """Returns the accelerators, or the processor if there are none."""
+    names = accelerators(environment.get("devices", []))
+    return ", ".join(names) or environment.get("processor")
 
 
 def plan_runs(presets, seeds, fractions, root):
-    """All runs of a sweep, the first seed and the whole training set first."""
+    """Returns all runs of a sweep, the first seed and the whole training set first."""
     return [
         SweepRun(preset, seed, fraction, Path(root))
         for seed in seeds
@@ -136,12 +138,12 @@ def plan_runs(presets, seeds, fractions, root):
 
 
 def write_results(runs, path, costs=None):
-    """Writes the table, one row a run, as CSV; returns its rows.
+    """Writes the table as CSV, one row per run; returns the rows.
 
     Args:
-        runs: the sweep's.
-        path: of the CSV.
-        costs: for each preset a dict with `flops` and `latency_ms`, where they are known.
+        runs: List of `SweepRun`.
+        path: Path of the CSV file.
+        costs: For each preset a dict with `flops` and `latency_ms`, where known.
     """
     rows = [run.row(costs) for run in runs]
     with atomic_write(path) as temporary, temporary.open("w", newline="") as file:
@@ -152,11 +154,11 @@ def write_results(runs, path, costs=None):
 
 
 def find_left_out(path, rows):
-    """Names of the complete runs that a table written before holds and these rows do not.
+    """Returns the names of the complete runs in an earlier table that these rows lack.
 
     Args:
-        path: of its CSV, which may be missing.
-        rows: see `write_results`.
+        path: Path of the earlier CSV file, which may be missing.
+        rows: See `write_results`.
     """
     if not Path(path).exists():
         return []
@@ -172,11 +174,11 @@ def find_left_out(path, rows):
 
 
 def summarize(rows):
-    """Complete rows, gathered over their seeds, the most accurate first.
+    """Averages complete rows over their seeds, the most accurate first.
 
     Returns:
-        Dicts with the preset, the fraction, the number of seeds, and each figure's mean over the
-        seeds; `spread` is the standard deviation of the test accuracy (`None` for one seed).
+        Dicts with the preset, the fraction, the number of seeds, and the mean of each figure over
+        the seeds; `spread` is the standard deviation of the test accuracy (`None` for one seed).
     """
     groups = {}
     for row in rows:
@@ -198,12 +200,12 @@ def summarize(rows):
 
 
 def to_markdown(rows, command, processor):
-    """The table for people: one line for each preset and fraction, then what failed.
+    """Returns the table as Markdown: a line per preset and fraction, then the failed runs.
 
     Args:
-        rows: see `write_results`.
-        command: that made it.
-        processor: that the latencies were measured on.
+        rows: See `write_results`.
+        command: Command that made the table.
+        processor: Processor that the latencies were measured on.
     """
     summary = summarize(rows)
     circumstances = dict.fromkeys(
@@ -250,20 +252,20 @@ def to_markdown(rows, command, processor):
 
 
 def exports_to_markdown(runs):
-    """What exporting cost: a line for each form of each run that `apps/export.py` has checked."""
+    """Returns the cost of exporting as Markdown: a line per run and format that was checked."""
     lines = []
     for run in runs:
         exports = read_json(run.directory / "metrics.json", {}).get("exports", {})
         keras = exports.pop("keras", {}).get("accuracy")
-        for name, found in exports.items():
+        for name, export in exports.items():
             cells = (
                 f"`{run.name}`",
                 f"`{name}`",
-                f"{100 * found['accuracy']:.2f} %",
-                f"{100 * (found['accuracy'] - keras):+.2f}",
-                f"{100 * found['top1_agreement']:.2f} %",
-                f"{found['megabytes']:.2f}",
-                f"{found['latency_ms']:.2f}" if "latency_ms" in found else "",
+                f"{100 * export['accuracy']:.2f} %",
+                f"{100 * (export['accuracy'] - keras):+.2f}",
+                f"{100 * export['top1_agreement']:.2f} %",
+                f"{export['megabytes']:.2f}",
+                f"{export['latency_ms']:.2f}" if "latency_ms" in export else "",
             )
             lines.append(f"| {' | '.join(cells)} |")
     if not lines:

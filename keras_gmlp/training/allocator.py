@@ -1,23 +1,25 @@
-"""The C library's allocator while a model trains."""
+"""The C library's memory allocator during training."""
 
 import ctypes
 
 # glibc's malloc.h
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 
-MOST = 2**31 - 1  # bytes; they are C ints
+MOST = 2**31 - 1  # bytes; the thresholds are C ints
 
 
 def keep_freed_memory():
-    """Has glibc keep memory that was freed for the arrays to come, for the rest of the process.
+    """Makes glibc keep freed memory for later arrays, for the rest of the process.
 
-    Of its own, it maps every array of 32 MB or more anew and gives it back when it is freed. A
-    step of training on the CPU makes such arrays again and again, and the system clears each page
-    of each first: of EAMLP's time under PyTorch that was half. The process then holds what it once
-    needed at most; arrays of 2 GB or more are given back as before.
+    By default glibc maps each array of 32 MB or more separately and returns it when it is freed. A
+    training step on the CPU creates such arrays again and again, and the system clears their pages
+    each time: half the time of EAMLP on PyTorch. Afterwards the process keeps the most memory it
+    needed. Arrays of 2 GB or more are returned as before.
+
+    Call it in a program, not in a library: it affects the whole process.
 
     Returns:
-        Whether that was done; there is nothing to do without glibc.
+        Whether it took effect; `False` without glibc.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

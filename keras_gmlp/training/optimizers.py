@@ -1,4 +1,4 @@
-"""Optimizers: Muon for kernels of any shape, layer-wise AdamW, and the one a recipe asks for."""
+"""Optimizers: Muon for kernels of any shape, layer-wise AdamW, and a recipe's optimizer."""
 
 import math
 import re
@@ -13,14 +13,13 @@ from keras_gmlp.utils.environment import accelerators
 class LayerwiseAdamW(keras.optimizers.AdamW):
     """AdamW whose learning rate falls, layer by layer, from the head to the stem.
 
-    The early layers of a trained model are the most general, and change the least. The head and
-    the last norm have the whole rate, the last block `layer_decay` times as much, the one before
-    it `layer_decay` squared, and what makes the tokens the least. The decay of the weights falls
-    with it.
+    The early layers of a trained model are the most general and change the least. Head and last
+    norm have the whole rate, the last block `layer_decay` times as much, the block before it
+    `layer_decay` squared, and so on down to the stem. Weight decay scales with the rate.
 
     Args:
-        layer_decay: in (0, 1].
-        *args, **kwargs: of `keras.optimizers.AdamW`.
+        layer_decay: Factor from each layer to the one below it, in (0, 1].
+        *args, **kwargs: Arguments of `keras.optimizers.AdamW`.
 
     Reference: "BEiT", https://arxiv.org/abs/2106.08254.
     """
@@ -31,7 +30,7 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
 
     def build(self, variables):
         super().build(variables)
-        # Taken down now: while training, TensorFlow hands over its own variables without a path.
+        # Computed now: in training, TensorFlow passes variables that have no path.
         self.rates = learning_rates([v.path for v in variables], self.layer_decay)
 
     def update_step(self, gradient, variable, learning_rate):
@@ -43,7 +42,7 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         if whole is None:
             return
         try:
-            # One at a time, and none that is spared: Keras on PyTorch fails with nothing to decay.
+            # One at a time and decayed ones only: Keras on PyTorch fails if nothing decays.
             for variable in filter(self._use_weight_decay, variables):
                 self.weight_decay = whole * self.rates[self._get_variable_index(variable)]
                 super()._apply_weight_decay([variable])
@@ -55,7 +54,7 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
 
 
 def learning_rates(paths, layer_decay):
-    """The share of the learning rate for each weight, by its path."""
+    """Returns the share of the learning rate for each weight, by its path."""
     blocks = [re.match(r"block_(\d+)", path) for path in paths]
     depth = 1 + max((int(block[1]) for block in blocks if block), default=-1)
     rates = []
@@ -68,20 +67,20 @@ def learning_rates(paths, layer_decay):
 
 
 def freeze_backbone(model):
-    """Leaves the head alone to be trained; to be compiled afterwards."""
+    """Makes all layers except the head untrainable; compile the model afterwards."""
     for layer in model.layers:
         layer.trainable = layer.name.startswith("head")
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class MatrixMuon(keras.optimizers.Muon):
-    """Keras' Muon, which takes kernels of more than two axes for the matrices that they are.
+    """Keras' Muon for kernels of any number of axes, reshaped to matrices.
 
-    Keras' own leaves them to AdamW: all of a ResNet and the attention of a ViT, while MLPs, whose
-    kernels have two axes, get Muon. For one recipe to mean one optimizer, a convolution's kernel
-    counts here as a matrix (rows x columns x inputs, outputs), a query's, key's and value's as
-    (inputs, heads x size), and attention's output as (heads x size, outputs). For kernels of two
-    axes nothing changes.
+    Keras' Muon uses AdamW for kernels with more than two axes: all kernels of a ResNet and the
+    attention of a ViT. Here they become matrices, so that a recipe means one optimizer for every
+    family: a convolution (rows x columns x inputs, outputs), a projection to queries, keys or
+    values (inputs, heads x size), the output of attention (heads x size, outputs). Kernels with
+    two axes are updated as in Keras.
 
     Reference: "Muon: An optimizer for hidden layers in neural networks",
     https://kellerjordan.github.io/posts/muon/.
@@ -96,39 +95,38 @@ class MatrixMuon(keras.optimizers.Muon):
 
     def build(self, var_list):
         super().build(var_list)
-        # Taken down now: while training, TensorFlow hands over its own variables without a path.
+        # Computed now: in training, TensorFlow passes variables that have no path.
         self.rows = [matrix_rows(v) if len(v.shape) > 1 else None for v in var_list]
-        # On a CPU one product after the other takes less time. TensorFlow hands variables over
-        # one by one, for the sake of its distribution strategies.
+        # On a CPU separate products take less time. TensorFlow passes variables one by one, for
+        # its distribution strategies.
         self.together = keras.backend.backend() != "tensorflow" and bool(accelerators())
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
         if not self.together:
             super()._backend_update_step(grads, trainable_variables, learning_rate)
             return
-        alike = {}
+        by_shape = {}
         for gradient, variable in zip(grads, trainable_variables, strict=True):
             i = self._get_variable_index(variable)
             if self.adam_velocities[i] is not None:
                 self.update_step(gradient, variable, learning_rate)
             else:
                 shape = (self.rows[i], math.prod(variable.shape) // self.rows[i])
-                alike.setdefault(shape, []).append((gradient, variable))
-        for pairs in alike.values():
-            self._update_alike(pairs, learning_rate)
+                by_shape.setdefault(shape, []).append((gradient, variable))
+        for pairs in by_shape.values():
+            self._update_together(pairs, learning_rate)
 
-    def _muon_update_step(self, gradient, variable, lr, m):  # as Keras' own is called
-        self._update_alike([(gradient, variable)], lr)
+    def _muon_update_step(self, gradient, variable, lr, m):  # overrides Keras' method
+        self._update_together([(gradient, variable)], lr)
 
-    def _update_alike(self, pairs, lr):
-        """Updates variables whose matrices have one shape.
+    def _update_together(self, pairs, lr):
+        """Updates variables whose matrices have the same shape, with one batched product.
 
-        Their products are made together: one by one a GPU would spend the step on starting some
-        hundred small products in turn.
+        Separate products would take a GPU longer to launch than to compute.
 
         Args:
-            pairs: of gradient and variable.
-            lr: the learning rate.
+            pairs: Pairs of gradient and variable.
+            lr: Learning rate.
         """
         matrices = []
         for gradient, variable in pairs:
@@ -143,19 +141,19 @@ class MatrixMuon(keras.optimizers.Muon):
 
 
 def matrix_rows(variable):
-    """The inputs of a kernel, whose other axes are its outputs."""
+    """Returns the number of rows of a kernel as a matrix from inputs to outputs."""
     shape = tuple(variable.shape)
     is_projection = len(shape) == 3 and "attention_output" not in variable.path
     return shape[0] if is_projection else math.prod(shape[:-1])
 
 
-# Weights that decay would only shift: of norms, Affine and LayerScale, biases, tokens, positions.
-# At the end of the name: TensorFlow's is the whole path, in which a layer is called token_mlp.
+# Weights without decay: norms, Affine, LayerScale, biases, tokens, positions. The pattern matches
+# the end of the name: in TensorFlow that is the whole path, and a layer is called token_mlp.
 NO_DECAY = [r"(^|/)(bias|gamma|beta|alpha|token|embedding)(:\d+)?$"]
 
 
 def make_optimizer(recipe, total_steps):
-    """The recipe's optimizer: warm-up and cosine, decay that spares norms and biases, averaging."""
+    """Returns a recipe's optimizer: warm-up and cosine, decay of kernels alone, averaging."""
     warmup_steps = max(1, round(recipe.warmup * total_steps))
     schedule = keras.optimizers.schedules.CosineDecay(
         0.0,
@@ -172,8 +170,8 @@ def make_optimizer(recipe, total_steps):
     }
     if recipe.optimizer == "muon":
         optimizer = MatrixMuon(
-            # The first and the last layer and the tokens are AdamW's, as Muon's authors advise, and
-            # the biases: attention's have two axes.
+            # AdamW updates the first and the last layer and the tokens, as Muon's authors advise,
+            # and biases: those of attention have two axes.
             exclude_layers=["^stem", "^head", "/token$", "/bias$"],
             adam_lr_ratio=recipe.adam_ratio,
             adam_weight_decay=recipe.weight_decay,

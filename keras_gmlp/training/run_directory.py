@@ -1,4 +1,4 @@
-"""What the folder of a training run holds."""
+"""The files in the folder of a training run."""
 
 import csv
 import io
@@ -14,21 +14,21 @@ from keras_gmlp.utils.files import (
     write_json,
 )
 
-CHECKPOINTS = "[0-9]*.weights.h5"  # not the hidden one that is being written
+CHECKPOINTS = "[0-9]*.weights.h5"  # excludes the hidden file of an unfinished write
 
 
 def has_progress(directory):
-    """Whether a run has left something to go on with: an epoch, or all of them."""
+    """Returns whether a run has finished an epoch, so that it can resume."""
     directory = Path(directory)
     complete = (directory / "metrics.json").exists()
     return complete or any((directory / "checkpoint").glob(CHECKPOINTS))
 
 
 def model_path(directory):
-    """The path of the `.keras` file in the folder of a training run.
+    """Returns the path of the `.keras` file in the folder of a training run.
 
     Raises:
-        ValueError: no such folder, or no model in it. One line.
+        ValueError: If the folder does not exist or holds no model.
     """
     if not str(directory):  # an unset variable of a shell
         raise ValueError("'': an empty path; expected the folder of a run of apps/train.py.")
@@ -38,15 +38,15 @@ def model_path(directory):
         return path
     if not directory.exists():
         raise ValueError(
-            f"{directory}: no such folder; expected that of a run of apps/train.py, such as "
-            "saved_models/gmlp_n4_32-cifar10 is."
+            f"{directory}: no such folder; expected the folder of a run of apps/train.py, such as "
+            "saved_models/gmlp_n4_32-cifar10."
         )
     if not directory.is_dir():
         raise ValueError(f"{directory}: a file; expected the folder of a run of apps/train.py.")
     if (directory / "metrics.json").exists():
         raise ValueError(
-            f"{directory}: the model.keras of this run is gone; train it anew with apps/train.py "
-            "--restart."
+            f"{directory}: the model.keras of this run is missing; train it again with "
+            "apps/train.py --restart."
         )
     if (directory / "recipe.json").exists():
         raise ValueError(f"{directory}: this run is not complete; finish it with apps/train.py.")
@@ -56,7 +56,7 @@ def model_path(directory):
     )
 
 
-# What a run and its exports leave in their folder, in the order in which a restart deletes it.
+# Files of a run and its exports, in the order in which a restart deletes them.
 WRITTEN = (
     "metrics.json",
     "model.keras",
@@ -72,13 +72,11 @@ WRITTEN = (
     "recipe.json",
 )
 
-LOCK_TIMEOUT = (
-    20.0  # seconds in which a run that was killed and is started again lets go of its folder
-)
+LOCK_TIMEOUT = 20.0  # seconds that a killed run has to release its folder
 
 
 def claim(directory, run, recipe):
-    """Writes recipe.json, or checks that the run it describes is this one."""
+    """Writes `recipe.json`, or raises a `ValueError` if it describes another run."""
     path = directory / "recipe.json"
     settings = {**run, **recipe.settings()}
     before = read_json(path)
@@ -89,13 +87,13 @@ def claim(directory, run, recipe):
     if differing:
         raise ValueError(
             f"{directory} holds a run with other settings ({'; '.join(differing)}). Give the same "
-            "settings to go on with it, choose another directory, or train anew with --restart "
+            "settings to resume it, choose another directory, or start again with --restart "
             "(restart=True)."
         )
 
 
 def clear(directory):
-    """Deletes a run; recipe.json last, since it guards what is there."""
+    """Deletes a run; `recipe.json` last, because it protects the other files."""
     shutil.rmtree(directory / "checkpoint", ignore_errors=True)
     shutil.rmtree(directory / "saved_model", ignore_errors=True)
     for path in directory.glob("model*_batch*.tflite"):
@@ -106,7 +104,7 @@ def clear(directory):
 
 
 def trim_history(path, epochs):
-    """Drops the rows of epochs that are not in the checkpoint and will be trained again."""
+    """Deletes the rows of epochs after the checkpoint, which will be trained again."""
     if not path.exists():
         return
     rows = list(csv.reader(io.StringIO(path.read_text())))

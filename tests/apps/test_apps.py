@@ -194,7 +194,7 @@ def test_what_is_no_run_is_named_as_it_was_given(app, options, tmp_path, capsys)
         (tmp_path / "none", "no such folder"),
         (tmp_path / "v1.5", "no such folder"),
         (tmp_path / "file", "expected "),
-        (tmp_path / "gone", "the model.keras of this run is gone; train it anew with"),
+        (tmp_path / "gone", "the model.keras of this run is missing; train it again with"),
         (tmp_path / "begun", "this run is not complete; finish it with apps/train.py."),
         (tmp_path, "no model.keras in this folder; expected the folder of a run of apps/train.py."),
     ):
@@ -220,17 +220,17 @@ def test_ctrl_c_before_the_first_epoch_promises_nothing(tmp_path, monkeypatch, c
     monkeypatch.setattr(train, "train", interrupted)
     arguments = [*QUICK, "--out", str(tmp_path / "run")]
     assert load_app("train").main(arguments) == 130
-    assert "no epoch was finished. The same command begins again" in capsys.readouterr().err
+    assert "no epoch was finished. The same command starts again" in capsys.readouterr().err
     (tmp_path / "run" / "checkpoint").mkdir(parents=True)
     (tmp_path / "run" / "checkpoint" / ".7.000001.weights.h5").touch()  # half written
     assert load_app("train").main(arguments) == 130
     assert "no epoch was finished." in capsys.readouterr().err
     (tmp_path / "run" / "checkpoint" / "000001.weights.h5").touch()
     assert load_app("train").main(arguments) == 130
-    assert "keeps the finished epochs. The same command goes on" in capsys.readouterr().err
+    assert "keeps the finished epochs. The same command resumes the run" in capsys.readouterr().err
     monkeypatch.setattr("keras_gmlp.data.load", interrupted)
     assert load_app("train").main([*arguments, "--restart"]) == 130
-    assert f"{tmp_path / 'run'} is as it was." in capsys.readouterr().err
+    assert f"{tmp_path / 'run'} is unchanged." in capsys.readouterr().err
 
 
 def test_mistake_leaves_no_empty_folders(tmp_path):
