@@ -1,6 +1,8 @@
 """Runs from Python: settings, their JSON, what is built, trained and written."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import keras
@@ -123,3 +125,21 @@ def test_weights_are_tested_before_training(run, tmp_path):
     assert recorded["accuracy_before"] == metrics["test_accuracy"]
     recipe = json.loads((tmp_path / "recipe.json").read_text())
     assert (recipe["preset"], recipe["recipe"]) == ("gmlp_n4_32", "finetune")
+
+
+def start(settings):
+    command = [sys.executable, "-m", "keras_gmlp.runs", settings.to_json()]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_run_of_a_sweep_ends_with_the_process_that_started_it(tmp_path):
+    with start(RunSettings(changes={"epochs": 1000}, directory=str(tmp_path))) as process:
+        process.stdin.close()
+        assert process.wait(timeout=300) == 130
+
+
+def test_run_of_a_sweep_that_fails_gives_the_reason(tmp_path):
+    with start(RunSettings(data="./nowhere/", directory=str(tmp_path / "run"))) as process:
+        assert process.wait(timeout=300) == 1
+        assert process.stderr.read().splitlines()[-1] == "./nowhere/: no such folder."
+    assert list(tmp_path.iterdir()) == []
