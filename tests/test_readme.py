@@ -8,6 +8,7 @@ import pytest
 
 import keras_gmlp
 from keras_gmlp import data
+from keras_gmlp.analysis.tokens import spatial_filters
 from keras_gmlp.weights import pretrained
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,9 +84,16 @@ def test_classifying_example(workspace, capsys):
     assert 100 * probability == pytest.approx(float(claimed), abs=2)  # processors round differently
 
 
+def test_family_example():
+    model = run("docs/design.md")["model"]
+    assert model.output_shape == (None, 10)
+    assert list(spatial_filters(model)) == ["block_0", "block_1"]
+
+
 def test_every_python_block_has_a_test_above():
     assert set(BLOCKS) == {
         ("README.md", 0),
+        ("docs/design.md", 0),
         ("docs/guides/deploy.md", 0),
         ("docs/guides/pretrained-weights.md", 0),
         ("docs/guides/your-images.md", 0),
