@@ -123,42 +123,59 @@ def _change_brightness(images, strength, signed):
 
 
 def _shear_x(images, strength, signed):
-    import tensorflow as tf
-
-    return _resample(images, x_from_y=strength * tf.sign(signed))
+    return _shift(images, _direction(strength, signed) * _range(images, axis=1), axis=2)
 
 
 def _shear_y(images, strength, signed):
-    import tensorflow as tf
-
-    return _resample(images, y_from_x=strength * tf.sign(signed))
+    return _shift(images, _direction(strength, signed) * _range(images, axis=2), axis=1)
 
 
 def _translate_x(images, strength, signed):
-    return _resample(images, x_offset=images.shape[2] * signed)
+    return _shift(images, images.shape[2] * signed, axis=2)
 
 
 def _translate_y(images, strength, signed):
-    return _resample(images, y_offset=images.shape[1] * signed)
+    return _shift(images, images.shape[1] * signed, axis=1)
 
 
-def _resample(images, x_from_y=0.0, x_offset=0.0, y_from_x=0.0, y_offset=0.0):
-    """Takes pixel (x, y) from (x + x_from_y * y + x_offset, y + y_from_x * x + y_offset).
+def _direction(strength, signed):
+    import tensorflow as tf
 
-    Interpolates linearly; beyond its border the image goes on mirrored.
+    return strength * tf.sign(signed)
+
+
+def _range(images, axis):
+    """Returns coordinates along an axis, of shape `(1, height, 1, 1)` or `(1, 1, width, 1)`."""
+    import tensorflow as tf
+
+    shape = [-1 if i == axis else 1 for i in range(4)]
+    return tf.reshape(tf.range(images.shape[axis], dtype=tf.float32), shape)
+
+
+def _shift(images, distance, axis):
+    """Takes each pixel from a distance along an axis, interpolated, mirrored beyond the border.
+
+    Twice as fast as `ImageProjectiveTransformV3`, which interpolates along both axes.
     """
     import tensorflow as tf
 
-    numbers = (1.0, x_from_y, x_offset, y_from_x, 1.0, y_offset, 0.0, 0.0)
-    rows = [tf.broadcast_to(tf.reshape(n, (-1,)), tf.shape(images)[:1]) for n in numbers]
-    return tf.raw_ops.ImageProjectiveTransformV3(
-        images=images,
-        transforms=tf.stack(rows, axis=1),
-        output_shape=images.shape[1:3],
-        fill_value=0.0,
-        interpolation="BILINEAR",
-        fill_mode="REFLECT",
-    )
+    height, width, channels = images.shape[1:]
+    size = images.shape[axis]
+    place = _range(images, axis) + distance
+    first = tf.floor(place)
+    pixels = tf.reshape(images, (-1, height * width, channels))
+    other = tf.cast(_range(images, 3 - axis), tf.int32)
+
+    def take(index):
+        index = tf.math.floormod(index, 2 * size)
+        index = tf.minimum(index, 2 * size - 1 - index)
+        index = index * width + other if axis == 1 else index + other * width
+        return tf.gather(pixels, tf.reshape(index, (-1, height * width)), batch_dims=1)
+
+    share = tf.reshape(place - first + 0.0 * tf.cast(other, tf.float32), (-1, height * width, 1))
+    first = tf.cast(first, tf.int32)
+    near, far = take(first), take(first + 1)
+    return tf.reshape(near + share * (far - near), tf.shape(images))
 
 
 # In keras-cv's order. Each takes images and its two draws of shape (batch, 1, 1, 1).
