@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,6 +52,8 @@ def guarded(name, work, only_prints=False):
         The exit code: that of `work`, 1 after an error, or 130 after Ctrl-C.
     """
     _prepare_output()
+    # Pillow's warnings about odd files. Last in the list, so that `python -W` still shows them.
+    warnings.filterwarnings("ignore", module=r"PIL\.", append=True)
     code = 0
     try:
         with _ctrl_c_heard():

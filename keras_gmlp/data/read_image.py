@@ -3,14 +3,27 @@
 Needs Pillow and NumPy alone.
 """
 
+import contextlib
+import errno
 import math
 import os
 import re
-import warnings
+import struct
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import (  # each plugin registers its format in Image.OPEN
+    BmpImagePlugin,  # noqa: F401
+    GifImagePlugin,  # noqa: F401
+    Image,
+    ImageOps,
+    JpegImagePlugin,  # noqa: F401
+    PngImagePlugin,  # noqa: F401
+    PpmImagePlugin,  # noqa: F401
+    TiffImagePlugin,  # noqa: F401
+    UnidentifiedImageError,
+    WebPImagePlugin,  # noqa: F401
+)
 
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
 
@@ -19,10 +32,6 @@ FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # others may sta
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 
 MAX_PIXELS = 100_000_000  # decoded, 300 MB: larger files are refused before they are decoded
-
-# Pillow warns of large or odd files; here the size is checked and the rest is decoded. Not around
-# each call, which other threads would see, and last: who asks for the warnings still gets them.
-warnings.filterwarnings("ignore", module=r"PIL\.", append=True)
 
 
 def read_image(path, image_shape, crop=None, interpolation="bicubic"):
@@ -59,7 +68,7 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
         raise ValueError(f"crop must be in (0, 1]; received {crop!r}.")
     resampling = Image.Resampling[interpolation.upper()]
     try:
-        with Image.open(path, formats=FORMATS) as image:
+        with open(path, "rb") as file, _open_image(file, path) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise Image.DecompressionBombError
             # Or else to the pixel: as published, or one that the picture has.
@@ -73,7 +82,7 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
         raise ValueError(f"{path}: is a folder, not an image file.") from None
     except PermissionError:
         raise ValueError(f"{path}: no permission to read it.") from None
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+    except Image.DecompressionBombError:
         raise ValueError(
             f"{path}: more than {MAX_PIXELS:,} pixels, by its header. Scale the image down first."
         ) from None
@@ -95,6 +104,18 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
             )
         image = _scaled_and_cropped(image, scaled, (width, height), resampling)
     return np.asarray(image).reshape(image_shape)
+
+
+def _open_image(file, path):
+    """Opens as `Image.open`, which would warn of large images: `read_image` has its own limit."""
+    prefix = file.read(16)
+    for name in FORMATS:
+        opens, accepts = Image.OPEN[name]
+        if accepts(prefix) is True:
+            with contextlib.suppress(SyntaxError, IndexError, TypeError, struct.error):
+                file.seek(0)
+                return opens(file, os.fspath(path))
+    raise UnidentifiedImageError
 
 
 def check_interpolation(name):
@@ -127,16 +148,22 @@ def find_images(path):
         if not path.is_file():  # a pipe would be waited for
             raise ValueError(f"{path}: neither a file nor a folder.")
         return [path]
-    found = []
-    for folder, folders, files in os.walk(path):
-        if not os.access(folder, os.R_OK | os.X_OK):
-            raise ValueError(f"{folder}: no permission to read this folder.")
+    images = []
+    for folder, folders, files in os.walk(path, onerror=_refuse_folder):
+        if not os.access(folder, os.X_OK):  # listed, but its files cannot be opened
+            _refuse_folder(PermissionError(errno.EACCES, "", folder))
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(folder, name) for name in files if not name.startswith(".")]
-    found = sorted(p for p in found if p.suffix.lower() in EXTENSIONS and p.is_file())
-    if not found:
+        visible = [Path(folder, name) for name in files if not name.startswith(".")]
+        images += [p for p in visible if p.suffix.lower() in EXTENSIONS and p.is_file()]
+    if not images:
         raise ValueError(f"{path}: no image in this folder ({', '.join(EXTENSIONS)}).")
-    return found
+    return sorted(images)
+
+
+def _refuse_folder(error):
+    if isinstance(error, PermissionError):
+        raise ValueError(f"{error.filename}: no permission to read this folder.") from None
+    raise error
 
 
 def _cover(own, size, crop):

@@ -1,6 +1,9 @@
 import os
 import re
-from unittest.mock import Mock
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -144,15 +147,54 @@ def test_16_bits_keep_their_scale_whatever_they_hold(tmp_path, suffix, stored, e
     assert near(read_image(save(image, tmp_path / f"a.{suffix}"), (4, 4, 3)), expected)
 
 
-@pytest.mark.parametrize("name", ["", "cats/kittens"])
-def test_folder_that_nobody_may_read(tmp_path, monkeypatch, name):
-    (tmp_path / "cats/kittens").mkdir(parents=True)
-    (tmp_path / "cats/a.png").touch()
-    denied = str(tmp_path / name)
-    monkeypatch.setattr("os.access", lambda path, mode: str(path) != denied)
-    with pytest.raises(ValueError, match="no permission to read this folder") as error:
-        find_images(tmp_path)
-    assert_one_line(error, denied)
+# Prints what a function raises for a path, as a user who is not root.
+AS_A_USER = """
+import os, sys
+from keras_gmlp.data.read_image import find_images, read_image
+
+if os.getuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+try:
+    find_images(sys.argv[1]) if os.path.isdir(sys.argv[1]) else read_image(sys.argv[1], (2, 2, 3))
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def public_folder():
+    """A folder that other users can read, unlike `tmp_path`."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        (Path(name) / "cats/kittens").mkdir(parents=True)
+        save(halves(), Path(name) / "cats/a.png")
+        yield Path(name)
+
+
+def error_as_a_user(path):
+    command = [sys.executable, "-W", "error", "-c", AS_A_USER, str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o111, 0o444])
+@pytest.mark.parametrize("name", ["", "cats", "cats/kittens"])
+def test_folder_without_permission(public_folder, name, mode):
+    folder = public_folder / name
+    os.chmod(folder, mode)
+    try:
+        error = error_as_a_user(public_folder)
+    finally:
+        os.chmod(folder, 0o755)
+    assert error == f"{folder}: no permission to read this folder.\n"
+
+
+def test_file_without_permission(public_folder):
+    path = public_folder / "cats/a.png"
+    assert error_as_a_user(path) == ""
+    os.chmod(path, 0o000)
+    assert error_as_a_user(path) == f"{path}: no permission to read it.\n"
 
 
 def test_addresses_and_pipes_are_no_files(tmp_path):
@@ -297,19 +339,26 @@ def test_no_file(tmp_path):
         assert_one_line(error, path)
 
 
-def test_unreadable_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(Image, "open", Mock(side_effect=PermissionError(13, "Permission denied")))
-    with pytest.raises(ValueError, match="no permission to read it") as error:
-        read_image(tmp_path / "a.png", (8, 8, 3))
-    assert_one_line(error, tmp_path / "a.png")
-
-
 def test_largest_size(tmp_path, monkeypatch):
     monkeypatch.setattr("keras_gmlp.data.read_image.MAX_PIXELS", 6_000)
     allowed = save(Image.new("RGB", (100, 60), RED), tmp_path / "a.png")
     assert near(read_image(allowed, (8, 8, 3)), RED)
     with pytest.raises(ValueError, match="more than 6,000 pixels"):
         read_image(save(Image.new("RGB", (100, 61)), tmp_path / "b.png"), (8, 8, 3))
+
+
+def test_large_image_without_a_warning(tmp_path):
+    """Pillow warns above 89 million pixels; the limit here is 100 million."""
+    path = save(Image.new("1", (9_500, 10_000), 1), tmp_path / "a.png")
+    assert near(read_image(path, (8, 8, 3)), WHITE)
+
+
+def test_import_leaves_the_warning_filters():
+    code = (
+        "import warnings, numpy, PIL.Image; before = list(warnings.filters); "
+        "import keras_gmlp.data.read_image; assert warnings.filters == before"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF data:UserWarning")
