@@ -63,7 +63,8 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
     else:
 
         def batches_of(key):
-            tf.compat.v1.set_random_seed(1)  # of this function, where Keras' seed would count too
+            # Only this function's graph: the order must not depend on TensorFlow's global seed.
+            tf.compat.v1.get_default_graph().seed = 1
             order = tf.random.stateless_uniform((), key, None, None, tf.int64)
             return data.train.shuffle(SHUFFLE_BUFFER, order).batch(batch_size, drop_remainder=True)
 

@@ -1,6 +1,7 @@
 """Image folders as data sets."""
 
 import os
+import re
 import threading
 import time
 
@@ -72,29 +73,13 @@ class ImageFiles:
 
 
 def load_folder(root, image_size):
-    """A folder of class folders, decoded as `classify` decodes."""
+    """Opens a folder of class folders as an `ImageData` of `image_size` RGB images."""
     import tensorflow as tf
 
-    splits = {name.lower(): root / name for name in _folders(root)}
-    held_out = next((n for n in ("test", "val", "valid", "validation") if n in splits), None)
-    if held_out and "train" in splits:
-        labels = _class_names(splits["train"])
-        train = [pair for group in _class_files(splits["train"], labels) for pair in group]
-        test = [pair for group in _class_files(splits[held_out], labels) for pair in group]
-    else:
-        labels = _class_names(root)
-        groups = _class_files(root, labels)
-        train = [pair for group in groups for i, pair in enumerate(group) if i % 5 != 4]
-        test = [pair for group in groups for pair in group[4::5]]
-    # Mixed once: in a stream, only what is in the buffer together gets mixed.
+    labels, train, test = _list_files(root)
+    # Shuffled once: a stream mixes only the samples that are in its buffer together.
     train = [train[i] for i in np.random.default_rng(0).permutation(len(train))]
-    if not test:
-        raise ValueError(
-            f"{root}: no class has 5 images, of which the fifth would be held out for testing. Add "
-            "images, or lay them out as train/<class name>/<image> and test/<class name>/<image>."
-        )
     shape = (*image_size, 3)
-
     files = ImageFiles([path for path, _ in (*train, *test)], shape)
 
     def decode(path, label):
@@ -109,8 +94,39 @@ def load_folder(root, image_size):
     return ImageData(str(root), labels, shape, dataset(train), dataset(test))
 
 
+def _list_files(root):
+    """Returns the class names and the (path, class index) pairs of both splits."""
+    splits = {name.lower(): root / name for name in _folders(root)}
+    held_out = next((n for n in ("test", "val", "valid", "validation") if n in splits), None)
+    if held_out and "train" in splits:
+        labels = _class_names(splits["train"])
+        train, test = (
+            [pair for group in _class_files(splits[name], labels) for pair in group]
+            for name in ("train", held_out)
+        )
+        if not test:
+            raise ValueError(
+                f"{splits[held_out]}: expected a folder of images for each class; found none. Lay "
+                f"the images out as {splits[held_out]}/<class name>/<image>."
+            )
+        return labels, train, test
+    labels = _class_names(root)
+    groups = _class_files(root, labels)
+    train = [pair for group in groups for i, pair in enumerate(group) if i % 5 != 4]
+    test = [pair for group in groups for pair in group[4::5]]
+    if not test:
+        raise ValueError(
+            f"{root}: no class has 5 images, of which the fifth would be held out for testing. Add "
+            "images, or lay them out as train/<class name>/<image> and test/<class name>/<image>."
+        )
+    return labels, train, test
+
+
 def _folders(root):
-    return sorted(p.name for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
+    try:
+        return sorted(p.name for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
+    except PermissionError:
+        raise ValueError(f"{root}: no permission to read this folder.") from None
 
 
 def _class_names(root):
@@ -121,7 +137,18 @@ def _class_names(root):
             f"{root}: expected a folder of images for each of two or more classes; found {found}. "
             f"Lay the images out as {root}/<class name>/<image>."
         )
+    for name in names:
+        if not _is_line(name):
+            raise ValueError(
+                f"{os.fspath(root / name)!r}: labels.txt cannot hold this class name; expected one "
+                "line of text. Rename the folder."
+            )
     return names
+
+
+def _is_line(name):
+    """Returns whether a name is one line of text; undecodable bytes are surrogates."""
+    return name.splitlines() == [name] and not re.search(r"[\ud800-\udfff]", name)
 
 
 def _class_files(root, labels):

@@ -81,19 +81,29 @@ def _builder(name, data_dir):
 
 
 def _prepare(name, builder):
-    """Downloads the set, unless it is there."""
-    from tensorflow_datasets.core.download import downloader
-
-    # Of TFDS' ten, between which it waits longer and longer: without a network, 200 s in all.
-    downloader.MAX_RETRIES = 4
+    """Downloads the data set if it is missing."""
     try:
-        with contextlib.redirect_stdout(sys.stderr):  # standard output is for results
+        # Standard output is for results.
+        with _few_retries(), contextlib.redirect_stdout(sys.stderr):
             builder.download_and_prepare()
     except Exception as error:  # of the network, the disk, a missing package, a manual download
         raise ValueError(
             f"{name!r} is not in {builder.data_dir} and could not be downloaded. Set TFDS_DATA_DIR "
             f"to where it is, or connect. ({first_line(error)})"
         ) from None
+
+
+@contextlib.contextmanager
+def _few_retries():
+    """Reduces TFDS' ten attempts, which take 200 s without a network."""
+    from tensorflow_datasets.core.download import downloader
+
+    usual = downloader.MAX_RETRIES
+    downloader.MAX_RETRIES = 4
+    try:
+        yield
+    finally:
+        downloader.MAX_RETRIES = usual
 
 
 def _held_out(builder):

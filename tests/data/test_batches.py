@@ -79,6 +79,16 @@ def test_epochs_differ_and_come_again(monkeypatch, name, memory):
         assert not any(same(other, epoch) for epoch in run)
 
 
+@pytest.mark.parametrize("memory", [2**30, 0])
+def test_global_seed_stays(monkeypatch, memory):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    tf.random.set_seed(3)
+    expected = tf.random.uniform((4,)).numpy()
+    tf.random.set_seed(3)
+    list(epochs(noise(), AUGMENTATIONS["all but RandAugment"]))
+    np.testing.assert_array_equal(tf.random.uniform((4,)), expected)
+
+
 @pytest.mark.parametrize("make", [training_batches, evaluation_batches])
 def test_end_of_an_epoch_does_not_wait_for_the_autotuner(make):
     """Which wakes after 0.63, 1.27, 2.55 s, ... and then every minute; by the clock it is chance

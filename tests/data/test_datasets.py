@@ -149,6 +149,18 @@ def test_bad_folders(tmp_path):
     class_folders(tmp_path / "c" / "train")
     make(tmp_path / "c", "test/cats/1.png")
     fails("no training folder for cats", tmp_path / "c")
+    class_folders(tmp_path / "d" / "train")
+    make(tmp_path / "d", "test/1.png")
+    expected = f"{tmp_path / 'd/test'}: expected a folder of images for each class; found none. "
+    assert fails("found none", tmp_path / "d").startswith(expected)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\u2028", "\x85a", "a\fb", "a\r", b"\xff"])
+def test_class_name_that_labels_txt_cannot_hold(tmp_path, name):
+    make(tmp_path, "z/1.png", f"{os.fsdecode(name)}/1.png")
+    message = fails("labels.txt cannot hold this class name; expected one line", tmp_path)
+    assert message.startswith(repr(str(tmp_path / os.fsdecode(name))))
+    message.encode()
 
 
 def test_file_is_no_data_set(tmp_path):
@@ -323,8 +335,12 @@ def test_bad_tfds_name(tfds_folder, name, match):
 
 def test_tfds_set_that_cannot_be_downloaded(tfds_folder, monkeypatch):
     import tensorflow_datasets as tfds
+    from tensorflow_datasets.core.download import downloader
+
+    before = downloader.MAX_RETRIES
 
     def offline(*_, **__):
+        assert downloader.MAX_RETRIES == 4
         raise ConnectionError("no network\nat all")
 
     monkeypatch.setattr(tfds.core.DatasetBuilder, "download_and_prepare", offline)
@@ -332,6 +348,7 @@ def test_tfds_set_that_cannot_be_downloaded(tfds_folder, monkeypatch):
     assert f"'cifar100' is not in {tfds_folder}" in message
     assert "TFDS_DATA_DIR" in message
     assert "no network" in message
+    assert downloader.MAX_RETRIES == before
 
 
 def test_real_cifar10():
