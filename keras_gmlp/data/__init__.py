@@ -1,4 +1,4 @@
-"""Image data sets and their batches."""
+"""Image data sets and batches."""
 
 import lazy_loader
 

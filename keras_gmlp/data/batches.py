@@ -1,7 +1,7 @@
-"""From a data set to batches: tf.data pipelines that shuffle, augment and resume.
+"""Batches for training and evaluation: tf.data pipelines that shuffle, augment and resume.
 
-TensorFlow is imported inside the functions that need it, so that importing this module costs
-nothing; the batches feed models on every backend.
+The batches feed models on every backend. TensorFlow is imported inside the functions, so that
+importing this module is fast.
 """
 
 import numpy as np
@@ -9,36 +9,35 @@ import numpy as np
 from keras_gmlp.data.augmentation import Augmentation, make_augmenter
 from keras_gmlp.utils.errors import one_line_errors
 
-MEMORY_LIMIT = 4 * 2**30  # bytes of decoded pixels kept in memory (while read, twice); or streamed
+MEMORY_LIMIT = 4 * 2**30  # bytes of pixels kept in memory (twice while reading); larger sets stream
 
-SHUFFLE_BUFFER = 10_000  # samples, of a data set that is streamed
+SHUFFLE_BUFFER = 10_000  # samples of a data set that streams
 
-PREFETCHED = 4  # batches made ahead of the step that takes them
+PREFETCHED = 4  # batches prepared ahead of the training step
 
 
 def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=0):
-    """Shuffled, augmented batches of the training split; one iteration is one epoch.
+    """Returns shuffled, augmented batches of the training split; one iteration is one epoch.
 
-    Decoded pixels are kept in memory when they fit (`MEMORY_LIMIT`). The same seed gives the same
-    batches, epoch for epoch, and `initial_epoch=k` begins with the (k+1)-th epoch's, so that a
-    resumed run sees what it would have seen. Larger sets are shuffled through a buffer of
-    `SHUFFLE_BUFFER` samples.
+    The same seed gives the same batches in every epoch, also when a run resumes at `initial_epoch`.
+    Decoded pixels stay in memory if they fit (`MEMORY_LIMIT`); larger data sets pass through a
+    shuffle buffer of `SHUFFLE_BUFFER` samples.
 
     Args:
         data: an `ImageData`.
-        batch_size: samples in a batch; the rest of an epoch that fills none is left out.
-        augmentation: an `Augmentation`; `None` for none. `flip` is ignored where it would change
-            the label.
-        seed: of the order and of the augmentation.
-        initial_epoch: epochs that were done before.
+        batch_size: samples in a batch. Each epoch leaves out the samples that do not fill a batch.
+        augmentation: an `Augmentation`, or `None` for none. `flip` is ignored if a mirrored image
+            would change its label.
+        seed: seed of the order and of the augmentation.
+        initial_epoch: number of epochs that are already done.
 
     Returns:
-        A `tf.data.Dataset` of (float32 images in [0, 255], labels): class indices, or rows of
-        probabilities where MixUp or CutMix is on.
+        A `tf.data.Dataset` of (float32 images in [0, 255], labels). Labels are class indices, or
+        rows of probabilities with MixUp or CutMix.
 
     Raises:
-        ValueError: a batch size below 1; an image cannot be read (one line that names the file;
-            where samples are streamed see `one_line_errors`).
+        ValueError: If `batch_size` is below 1 or an image cannot be read. When samples stream,
+            reading fails during iteration; see `one_line_errors`.
     """
     import tensorflow as tf
 
@@ -69,7 +68,7 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
             return data.train.shuffle(SHUFFLE_BUFFER, order).batch(batch_size, drop_remainder=True)
 
     def with_keys(key):
-        # Every batch draws from its own key, so that it depends on nothing that was drawn before.
+        # Every batch draws from its own key and depends on no earlier draw.
         return batches_of(key).enumerate().map(lambda i, batch: (fold_in(key, i), *batch))
 
     root = tf.constant([seed, 0], tf.int64)
@@ -80,13 +79,13 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
 
 
 def evaluation_batches(data, batch_size=250, split="test", samples=-1):
-    """Batches of a split in order, as they are: (uint8 images, class indices).
+    """Returns unchanged batches of a split, in order: (uint8 images, class indices).
 
     Args:
         data: an `ImageData`.
         batch_size: samples in a batch; the last may be smaller.
         split: `"test"` or `"train"`.
-        samples: so many from the beginning; -1 for all.
+        samples: number of samples from the start; -1 for all.
     """
     import tensorflow as tf
 
@@ -99,13 +98,18 @@ def evaluation_batches(data, batch_size=250, split="test", samples=-1):
 
 
 def arrays(data, split="test", samples=-1):
-    """The samples of a split in order, `evaluation_batches` in one piece.
+    """Returns the samples of a split in order, as two arrays.
+
+    Args:
+        data: an `ImageData`.
+        split: `"test"` or `"train"`.
+        samples: number of samples from the start; -1 for all.
 
     Returns:
         uint8 images `(samples, height, width, channels)` and integer class indices `(samples,)`.
 
     Raises:
-        ValueError: an image cannot be read. One line.
+        ValueError: If an image cannot be read.
     """
     with one_line_errors():
         batches = evaluation_batches(data, split=split, samples=samples).as_numpy_iterator()
@@ -114,10 +118,10 @@ def arrays(data, split="test", samples=-1):
 
 
 def without_autotune(batches):
-    """Without tf.data's search for better buffers, whose thread sleeps up to a minute at a time.
+    """Turns off tf.data's autotuner, whose thread sleeps up to a minute at a time.
 
-    An iterator that has come to its end waits for that thread (seen in TensorFlow 2.21): each epoch
-    of 82 s or more would take up to 60 s longer. Maps with AUTOTUNE then use all cores.
+    At the end of an epoch the iterator waits for that thread (seen in TensorFlow 2.21), so that
+    epochs of 82 s or more take up to 60 s longer. Maps with AUTOTUNE still use all cores.
     """
     import tensorflow as tf
 
@@ -131,6 +135,6 @@ def _fits_in_memory(data, samples):
 
 
 def _in_memory(dataset):
-    """All samples as two tensors."""
+    """Returns all samples as two tensors."""
     with one_line_errors():
         return dataset.batch(int(dataset.cardinality())).get_single_element()

@@ -1,4 +1,4 @@
-"""Where images come from: the bundled digits, folders of images, TensorFlow Datasets."""
+"""Data sets by name: bundled digits, image folders, TensorFlow Datasets."""
 
 import dataclasses
 import os
@@ -11,17 +11,25 @@ from keras_gmlp.data.image_data import ImageData, resize_to_cover
 
 
 def canonical_name(name):
-    """The `name` of the `ImageData` that `load(name)` gives: a folder's without a last slash."""
-    if not str(name):  # an unset variable of a shell, not the folder one is in
+    """Returns the `name` that `load(name)` gives its `ImageData`: folders lose a last slash.
+
+    Raises:
+        ValueError: If the name is empty.
+    """
+    if not str(name):  # an unset shell variable, not the current folder
         raise ValueError("'': an empty name; expected a data set's, or a folder of class folders.")
     path = Path(os.path.expanduser(name))
     return str(path) if path.is_dir() and name != "digits" else str(name)
 
 
 def check_path(name):
-    """Raises a ValueError where a name can only be a path, and none of a folder that is there."""
+    """Checks a name that can only be a path.
+
+    Raises:
+        ValueError: If it is a file, or a folder that does not exist.
+    """
     path = Path(os.path.expanduser(name))
-    if path.is_file() and (path.suffix or path.parent != Path()):  # no data set's name
+    if path.is_file() and (path.suffix or path.parent != Path()):  # not a data set's name
         raise ValueError(
             f"{name}: a file; expected a data set's name, or a folder of class folders."
         )
@@ -35,20 +43,20 @@ def load(name, image_size=None, data_dir=None, channels=None):
 
     Args:
         name: `"digits"` (scikit-learn's handwritten digits, bundled), a folder, or the name of an
-            image-classification set of TensorFlow Datasets, for example `"cifar10"`. A folder
+            image-classification data set in TensorFlow Datasets, for example `"cifar10"`. A folder
             holds one folder of images for each class, or `train` and `test` (or `val`) folders
-            that do; without them, every fifth image of each class is held out as test data.
-        image_size: `(height, width)` that all images are resized to (scaled to cover it, centre
-            cropped). Defaults to the size of the set's images, or to 224 where they vary.
-        data_dir: where TFDS keeps its sets. Defaults to TFDS' own, `$TFDS_DATA_DIR`.
-        channels: 3 for colour, of which grey images get three equal parts, or 1 for grey. Defaults
-            to the set's own; pictures of folders are read in colour.
+            with one for each class. Without them, every fifth image of each class is test data.
+        image_size: `(height, width)` of the loaded images. Images are scaled to cover it and
+            cropped around the centre. Defaults to the data set's size, or 224 if sizes vary.
+        data_dir: the folder of TFDS. Defaults to `$TFDS_DATA_DIR`, then to TFDS' own default.
+        channels: 3 for colour or 1 for grey; images are converted. Defaults to the data set's
+            channels, and to 3 for folders.
 
     Returns:
         An `ImageData`.
 
     Raises:
-        ValueError: no such set or folder, or one without images and classes.
+        ValueError: If the data set or folder does not exist, or has no images or classes.
     """
     return _with_channels(_open(name, image_size, data_dir), channels)
 
@@ -60,7 +68,7 @@ def _open(name, image_size, data_dir):
     if path.is_dir():
         return load_folder(path, image_size or (224, 224))
     check_path(name)
-    from keras_gmlp.data import tfds  # it makes an ImageData, which stands above
+    from keras_gmlp.data import tfds
 
     return tfds.load_tfds(str(name), image_size, data_dir)
 
@@ -72,7 +80,7 @@ def _with_channels(data, channels):
         raise ValueError(f"channels must be 1 or 3; received {channels!r}.")
     import tensorflow as tf
 
-    def grey(image):  # as Pillow weighs them, in whole numbers
+    def grey(image):  # with the integer weights of Pillow
         parts = tf.cast(image, tf.int32) * [19595, 38470, 7471]
         return tf.cast((tf.reduce_sum(parts, -1, keepdims=True) + 2**15) // 2**16, tf.uint8)
 
@@ -86,7 +94,7 @@ def _with_channels(data, channels):
 
 
 def _digits(image_size):
-    """1,797 handwritten digits of 8x8 pixels, 360 of them for testing; a fixed split."""
+    """Loads 1,797 handwritten digits of 8x8 pixels; a fixed split holds out 360 for testing."""
     import tensorflow as tf
     from sklearn.datasets import load_digits
 

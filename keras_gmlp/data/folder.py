@@ -11,19 +11,17 @@ from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.data.read_image import find_images, read_image
 from keras_gmlp.utils.errors import first_of
 
-PATIENCE = 20.0  # seconds that are spent on finding further files that cannot be read
+PATIENCE = 20.0  # seconds to search for more unreadable files after the first
 
-NAMED = 10  # of them
+NAMED = 10  # unreadable files that an error lists
 
 
 class ImageFiles:
-    """Reads a data set's files; of the first that cannot be read, it tells the others, too.
-
-    Called by several threads at once.
+    """Reads the files of a data set; its errors list all unreadable files. Thread-safe.
 
     Args:
-        paths: of the files, as bytes.
-        shape: `(height, width, channels)` that they are brought to.
+        paths: paths of the files, as bytes.
+        shape: `(height, width, channels)` of the images.
     """
 
     def __init__(self, paths, shape):
@@ -31,11 +29,11 @@ class ImageFiles:
         self.lock, self.searched, self.unreadable = threading.Lock(), 0, []
 
     def read(self, path):
-        """The pixels of one of the files; see `images.read_image`.
+        """Returns the pixels of one file; see `read_image`.
 
         Raises:
-            ValueError: it cannot be read. One line that names it and, found within `PATIENCE`, the
-                others that cannot be read either.
+            ValueError: If the file cannot be read. The message also lists the other unreadable
+                files found in `PATIENCE` seconds.
         """
         try:
             return read_image(os.fsdecode(path), self.shape)
@@ -46,7 +44,7 @@ class ImageFiles:
         with self.lock:
             if not self.searched:
                 self._search()
-            # Once more: meanwhile they may have been repaired.
+            # Read again: the user may have repaired some.
             names = [os.fsdecode(p) for p in self.unreadable if p != known and not self._reads(p)]
         if not names:
             return ""
@@ -152,7 +150,7 @@ def _is_line(name):
 
 
 def _class_files(root, labels):
-    """For each class the (path, index) of its images; a test split may lack classes."""
+    """Returns the (path, class index) pairs of each class; a test split may lack classes."""
     unknown = sorted(set(_folders(root)) - set(labels))
     if unknown:
         raise ValueError(f"{root}: there is no training folder for {', '.join(unknown)}.")

@@ -1,18 +1,18 @@
-"""A data set of images, ready to feed to a model."""
+"""The data set that batches are made from."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class ImageData:
-    """A data set ready to feed: `train` and `test` give (uint8 image, int64 class index).
+    """Image data set with a training and a test split of (uint8 image, int64 class index).
 
     Attributes:
-        name: TFDS name, folder, or "digits".
+        name: name in TFDS, path of a folder, or `"digits"`.
         labels: class names, in the order of their indices.
         image_shape: `(height, width, channels)` of all images.
         train, test: `tf.data.Dataset` of single samples, of known cardinality.
-        mirror: whether a mirrored image keeps its label.
+        mirror: whether mirrored images keep their label.
     """
 
     name: str
@@ -24,19 +24,19 @@ class ImageData:
 
 
 def take_fraction(data, fraction):
-    """The same data set with the first part of its training samples alone.
+    """Keeps the first part of the training samples.
 
-    A smaller part lies within a larger one, and is the same for every model and seed.
+    Smaller parts are subsets of larger parts, and the same for every model and seed.
 
     Args:
         data: an `ImageData`.
-        fraction: of the training samples, in (0, 1]; at least one is kept.
+        fraction: share of the training samples in (0, 1]; at least one sample is kept.
 
     Returns:
         An `ImageData` with the same test split.
 
     Raises:
-        ValueError: a fraction out of its range.
+        ValueError: If `fraction` is outside (0, 1].
     """
     if not 0 < fraction <= 1:
         raise ValueError(f"fraction must be in (0, 1]; received {fraction}.")
@@ -45,7 +45,7 @@ def take_fraction(data, fraction):
 
 
 def resize_to_cover(images, shape):
-    """Scales one image or a batch until the target is covered, then crops around the centre."""
+    """Scales uint8 images to cover a shape `(height, width, ...)`, then crops around the centre."""
     import tensorflow as tf
 
     target = tf.constant(shape[:2], tf.float32)

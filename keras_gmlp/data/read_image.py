@@ -1,6 +1,6 @@
-"""Image files to arrays of pixels, the same way in training and in classification.
+"""Reads image files as arrays, in the same way for training and classification.
 
-Needs Pillow and NumPy alone.
+Requires Pillow and NumPy only.
 """
 
 import contextlib
@@ -27,40 +27,37 @@ from PIL import (  # each plugin registers its format in Image.OPEN
 
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
 
-FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # others may start programs (EPS)
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # others may run programs (EPS)
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 
-MAX_PIXELS = 100_000_000  # decoded, 300 MB: larger files are refused before they are decoded
+MAX_PIXELS = 100_000_000  # 300 MB decoded; larger files are refused before decoding
 
 
 def read_image(path, image_shape, crop=None, interpolation="bicubic"):
     """Reads an image file of any common format, mode and size.
 
-    The picture is turned upright by its EXIF tag, laid on white where it is transparent, scaled
-    until it covers the target (bicubic, antialiased) and cropped around its centre. Of an
-    animation the first frame counts. A JPEG many times larger than the target is decoded at a
-    fraction of its size: of photos that changes pixels by a level or two, of hard edges, whose
-    ringing is then cut at 0 and 255 in other places, by up to twenty. Grey of 16 bits counts from 0
-    to 65535, whatever the image makes use of; a TIFF's of 32 bits, integers or floats, to 1, 255 or
-    65535 by its largest value.
+    The image is rotated by its EXIF tag, blended with white where it is transparent, scaled to
+    cover the target and cropped around the centre. Animations give their first frame. A JPEG many
+    times larger than the target is decoded at a fraction of its size, which changes photos by one
+    or two levels and hard edges by up to twenty. White is 65535 in 16-bit grey images, and 1, 255
+    or 65535 in 32-bit TIFF images, depending on the largest value.
 
     Args:
-        path: the file.
+        path: path of the file.
         image_shape: `(height, width, channels)`, with 1 channel (grey) or 3 (RGB).
-        crop: the part of the picture's shorter side that is kept, in (0, 1], as published weights
-            were tested: the picture is scaled so that it covers `height / crop` and
-            `width / crop`, in whole pixels as torchvision counts them. Defaults to all of it, to
-            the fraction of a pixel.
-        interpolation: one of `INTERPOLATIONS`; antialiased but for `"nearest"`.
+        crop: share of the shorter side that is kept, in (0, 1]. The image is scaled to cover
+            `height / crop` and `width / crop`, in whole pixels as in torchvision. Defaults to the
+            whole side, scaled to fractions of a pixel.
+        interpolation: one of `INTERPOLATIONS`, antialiased except for `"nearest"`.
 
     Returns:
-        A uint8 array of that shape, values 0 to 255.
+        A uint8 array of shape `image_shape`, values 0 to 255.
 
     Raises:
-        ValueError: the file is missing, cannot be read, is empty, damaged, no image, or larger
-            than `MAX_PIXELS`, or would be once it is scaled (the message is one line that starts
-            with the path); an unknown interpolation or a crop out of its range.
+        ValueError: If the file is missing, unreadable, empty, damaged, not an image, or has more
+            than `MAX_PIXELS` pixels before or after scaling; if `crop` or `interpolation` is
+            invalid. The message is one line.
     """
     height, width, channels = image_shape
     check_interpolation(interpolation)
@@ -71,7 +68,7 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
         with open(path, "rb") as file, _open_image(file, path) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise Image.DecompressionBombError
-            # Or else to the pixel: as published, or one that the picture has.
+            # A crop and "nearest" must match published pixels exactly.
             if crop is None and interpolation != "nearest":
                 _reduce(image, 4 * max(height, width))
             ImageOps.exif_transpose(image, in_place=True)
@@ -87,10 +84,10 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
             f"{path}: more than {MAX_PIXELS:,} pixels, by its header. Scale the image down first."
         ) from None
     except UnidentifiedImageError:
-        raise ValueError(f"{path}: {_why_no_image(path)}") from None
+        raise ValueError(f"{path}: {_describe_unknown(path)}") from None
     except _RangeError as error:
         raise ValueError(f"{path}: {error}") from None
-    except Exception as error:  # damaged files make Pillow raise nearly anything
+    except Exception as error:  # damaged files make Pillow raise many types
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{path}: damaged or truncated image ({reason}).") from None
     if crop is None:
@@ -119,7 +116,7 @@ def _open_image(file, path):
 
 
 def check_interpolation(name):
-    """Raises a ValueError for a name that is none of `INTERPOLATIONS`."""
+    """Raises a ValueError if a name is not in `INTERPOLATIONS`."""
     if name not in INTERPOLATIONS:
         raise ValueError(
             f"interpolation must be one of {', '.join(INTERPOLATIONS)}; received {name!r}."
@@ -127,25 +124,31 @@ def check_interpolation(name):
 
 
 def find_images(path):
-    """The image files under a folder, sorted, hidden ones left out; a file stands for itself.
+    """Lists the image files in a folder and its subfolders.
+
+    Args:
+        path: path of a folder, or of one file.
+
+    Returns:
+        A sorted list of paths without hidden files; `[path]` for a file.
 
     Raises:
-        ValueError: the path is empty, there is no such path, there is no permission to read it or
-            a folder in it, or the folder holds no image file.
+        ValueError: If the path is empty or does not exist, if it or a subfolder cannot be read, or
+            if the folder holds no image.
     """
-    if not str(path):  # an unset variable of a shell, not the folder one is in
+    if not str(path):  # an unset shell variable, not the current folder
         raise ValueError("'': an empty path; expected an image file or a folder.")
     if re.match("[a-z]+://", str(path)):
         raise ValueError(f"{path}: an address; download the picture and give its file.")
     path = Path(path)
     try:
         is_folder, exists = path.is_dir(), path.exists()
-    except PermissionError:  # of a folder above it
+    except PermissionError:  # of a parent folder
         raise ValueError(f"{path}: no permission to read it.") from None
     if not is_folder:
         if not exists:
             raise ValueError(f"{path}: no such file or folder.")
-        if not path.is_file():  # a pipe would be waited for
+        if not path.is_file():  # reading a pipe would block
             raise ValueError(f"{path}: neither a file nor a folder.")
         return [path]
     images = []
@@ -167,9 +170,9 @@ def _refuse_folder(error):
 
 
 def _cover(own, size, crop):
-    """The size, as torchvision's Resize counts it, in which a picture covers `size / crop`."""
+    """Returns the size at which an image covers `size / crop`, rounded as torchvision's Resize."""
     least = [math.floor(side / crop) for side in size]
-    # The side that is smaller for its target becomes it; the other follows, rounded down.
+    # The tight side gets its target exactly; the other is rounded down.
     tight = 0 if least[0] * own[1] >= least[1] * own[0] else 1
     scaled = [int(least[tight] * side / own[tight]) for side in own]
     scaled[tight] = least[tight]
@@ -177,16 +180,16 @@ def _cover(own, size, crop):
 
 
 def _scaled_and_cropped(image, scaled, size, resampling):
-    """As torchvision's Resize and CenterCrop do it, to the pixel."""
+    """Gives the same pixels as torchvision's Resize and CenterCrop."""
     image = image.resize(scaled, resampling)
     left, top = (round((have - want) / 2) for have, want in zip(scaled, size, strict=True))
     return image.crop((left, top, left + size[0], top + size[1]))
 
 
 def _reduce(image, side):
-    """Has a JPEG decoded at a fraction of its size, several times as fast, never below `side`.
+    """Sets a JPEG to be decoded faster, at a fraction of its size, but not below `side`.
 
-    The fraction must divide both sides: Pillow rounds them up, which would shift the picture.
+    The fraction must divide both sides: Pillow rounds up, which would shift the image.
     """
     for scale in (8, 4, 2):
         size = (image.width // scale, image.height // scale)
@@ -196,12 +199,12 @@ def _reduce(image, side):
 
 
 def _to_mode(image, mode):
-    """Grey or RGB from any of Pillow's modes, transparency over white."""
-    if image.mode.startswith(("I", "F")):  # more than 8 bits, which Pillow itself clips at 255
+    """Converts any mode to grey or RGB, transparency to white."""
+    if image.mode.startswith(("I", "F")):  # more than 8 bits: Pillow would clip at 255
         values = np.asarray(image, dtype="float32")
-        # A TIFF of 32 bits does not tell where white is.
-        tells = image.mode != "F" and (image.mode, image.format) != ("I", "TIFF")
-        top = 65535 if tells else _white(values)
+        # A 32-bit TIFF does not define white.
+        defined = image.mode != "F" and (image.mode, image.format) != ("I", "TIFF")
+        top = 65535 if defined else _find_white(values)
         values = values.clip(0, top)
         image = Image.fromarray((values * np.float32(255 / top)).round().astype("uint8"))
     if image.has_transparency_data:
@@ -211,18 +214,17 @@ def _to_mode(image, mode):
 
 
 class _RangeError(ValueError):
-    """Pixels of which nobody could tell how bright they are."""
+    """Raised if the brightness of the pixels is unknown."""
 
 
-def _white(values):
-    """The value of white, of pixels in floats or in 32-bit integers."""
+def _find_white(values):
+    """Returns the value of white for pixels in floats or 32-bit integers."""
     if not np.isfinite(values).all():
         raise _RangeError("holds pixels that are no numbers (NaN or infinite). Replace them.")
     low, high = values.min(), values.max()
     below = -np.inf
     for top in (1, 255, 65535):
-        # By a tenth resampling may have overshot it. What lies just above the range before may be
-        # of either.
+        # Resampling overshoots by up to a tenth. Values just above a smaller range are ambiguous.
         if 2 * below < high <= 1.1 * top and low >= -0.1 * max(1, high):
             return top
         below = top
@@ -232,7 +234,7 @@ def _white(values):
     )
 
 
-def _why_no_image(path):
+def _describe_unknown(path):
     if Path(path).stat().st_size == 0:
         return "the file is empty."
     return f"not an image, or not in a format that is read ({', '.join(FORMATS)})."

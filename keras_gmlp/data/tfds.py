@@ -1,4 +1,4 @@
-"""Any image-classification set of TensorFlow Datasets, by name."""
+"""Image-classification data sets in TensorFlow Datasets, by name."""
 
 import contextlib
 import difflib
@@ -9,7 +9,7 @@ import sys
 from keras_gmlp.data.image_data import ImageData, resize_to_cover
 from keras_gmlp.utils.errors import first_line
 
-# TFDS sets of letters and digits, whose mirror images are something else.
+# Data sets of letters and digits: a mirrored image has another label, or none.
 MIRRORED_CHANGES_LABEL = (
     "binary_alpha_digits",
     "cmaterdb",
@@ -23,7 +23,7 @@ MIRRORED_CHANGES_LABEL = (
 
 
 def load_tfds(name, image_size, data_dir):
-    """The set as an `ImageData`; see `sources.load`."""
+    """Opens a data set in TFDS as an `ImageData`; see `datasets.load`."""
     import tensorflow as tf
     import tensorflow_datasets as tfds
 
@@ -43,7 +43,7 @@ def load_tfds(name, image_size, data_dir):
     _prepare(name, builder)
 
     def decode(sample):
-        # Bit for bit what Pillow decodes, which classification uses. It reads PNG too.
+        # The same bits as Pillow, which classification uses. Decodes PNG, too.
         image = tf.io.decode_jpeg(sample["image"], shape[-1], dct_method="INTEGER_ACCURATE")
         if (height, width) != shape[:2]:
             image = resize_to_cover(image, shape)
@@ -70,7 +70,7 @@ def _builder(name, data_dir):
 
     try:
         return tfds.builder(name, data_dir=data_dir and os.path.expanduser(data_dir))
-    except Exception as error:  # each kind of mistake in a name raises another
+    except Exception as error:  # mistakes in a name raise many types
         names = tfds.list_builders(with_community_datasets=False)
         similar = difflib.get_close_matches(re.split("[:/]", name)[0], names, 2, cutoff=0.8)
         hint = f" Did you mean {' or '.join(similar)}?" if similar else ""
@@ -86,7 +86,7 @@ def _prepare(name, builder):
         # Standard output is for results.
         with _few_retries(), contextlib.redirect_stdout(sys.stderr):
             builder.download_and_prepare()
-    except Exception as error:  # of the network, the disk, a missing package, a manual download
+    except Exception as error:  # network, disk, missing package, manual download
         raise ValueError(
             f"{name!r} is not in {builder.data_dir} and could not be downloaded. Set TFDS_DATA_DIR "
             f"to where it is, or connect. ({first_line(error)})"
@@ -107,7 +107,7 @@ def _few_retries():
 
 
 def _held_out(builder):
-    """The first split for testing that has labels; ImageNet's test split has none (-1)."""
+    """Returns the first test split with labels, or None; ImageNet's has the label -1 only."""
     import tensorflow_datasets as tfds
 
     for name in ("test", "validation"):

@@ -348,7 +348,7 @@ def test_tfds_set_that_cannot_be_downloaded(tfds_folder, monkeypatch):
     assert f"'cifar100' is not in {tfds_folder}" in message
     assert "TFDS_DATA_DIR" in message
     assert "no network" in message
-    assert downloader.MAX_RETRIES == before
+    assert before == downloader.MAX_RETRIES
 
 
 def test_real_cifar10():
