@@ -54,7 +54,7 @@ INTEGER_FORMS = {
 
 
 class EnlargedTokensBlock(layers.Layer):
-    """A residual block whose input tokens are `gains` times as large; its output is the same.
+    """A pre-norm block whose input tokens are `gains` times as large; its output is the same.
 
     Args:
         block: a block with `norm1`, `norm2`, `mix_tokens` and `mix_channels`.
@@ -69,8 +69,9 @@ class EnlargedTokensBlock(layers.Layer):
     def build(self, input_shape):
         self.block.build(input_shape)
 
-    def call(self, inputs):
-        x = inputs + self.block.mix_tokens(self.block.norm1(inputs)) * self.gains
+    def call(self, inputs, mask=None):
+        mixed = self.block.mix_tokens(self.block.norm1(inputs), mask=mask)
+        x = inputs + mixed * self.gains
         return x * (1 / self.gains) + self.block.mix_channels(self.block.norm2(x))
 
     def compute_output_shape(self, input_shape):
@@ -134,7 +135,7 @@ def measure_gains(model, calibration):
     Returns:
         `(block, gains)`: the first block and a factor per token, array of shape `(tokens,)`.
         `(None, None)` if the model has no such tokens, if they are more than half as large as the
-        patches or too small for epsilon, or if the first block is of another kind.
+        patches or too small for epsilon, or if the first block is of another kind or post-norm.
     """
     tokens = class_tokens(model)
     kinds = (TransformerBlock, ExternalAttentionBlock)
