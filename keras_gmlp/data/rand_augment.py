@@ -15,10 +15,13 @@ def rand_augment(images, key, magnitude):
     """Applies two random operations to each image (Cubuk et al. 2019, arXiv:1909.13719).
 
     Each operation is one of the ten in `OPERATIONS` or, with the same probability of 1/11, none.
-    Operations that have a direction draw a strength between `-magnitude` and `magnitude`; for the
-    others the strength is normal around `magnitude` with a deviation of 0.15, clipped to [0, 1].
-    Strength 1 shifts by the whole side, shears by 45 degrees, adds or removes 255 levels, doubles
-    the contrast or removes all colour. `auto_contrast` and `equalize` have no strength.
+    Contrast, brightness and translations draw a strength between `-magnitude` and `magnitude`. The
+    others draw it from a normal distribution around `magnitude` with a deviation of 0.15, clipped
+    to [0, 1]; `auto_contrast` and `equalize` ignore it. Strength 1 shifts by the whole side, shears
+    by 45 degrees, adds 255 levels, doubles the contrast, inverts the image or removes all colour.
+
+    In contrast to keras-cv, solarize uses one draw for its addition and its threshold, and grey
+    images are not converted to colour.
 
     Args:
         images: float32 `(batch, height, width, channels)`, values 0 to 255, 1 or 3 channels.
