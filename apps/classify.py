@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tells what is in a picture: the most probable classes of each image."""
+"""Classifies images: prints the most probable classes of each."""
 
 import argparse
 import contextlib
@@ -13,9 +13,9 @@ MODELS = Path(__file__).resolve().parent.parent / "saved_models"
 DEFAULT = MODELS / "gmlp_n4_32-cifar10"
 EPILOG = """\
 examples:
-  apps/classify.py cat.jpg                        with the model that comes along (CIFAR-10)
-  apps/classify.py photos/ --top 1                all images of a folder
-  apps/classify.py cat.jpg --json                 one line of JSON for each image
+  apps/classify.py cat.jpg                        with the included CIFAR-10 model
+  apps/classify.py photos/ --top 1                all images in a folder
+  apps/classify.py cat.jpg --json                 one line of JSON per image
   apps/classify.py 7.png --model runs/gmlp_n4_32-digits
   apps/classify.py cat.jpg --model hf-hub:timm/gmlp_s16_224.ra3_in1k
 
@@ -29,17 +29,23 @@ def parse(arguments):
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "images", nargs="+", metavar="IMAGE|FOLDER", help="of a folder, all images in it and below"
+        "images",
+        nargs="+",
+        metavar="IMAGE|FOLDER",
+        help="image files, or folders with all their images",
     )
     parser.add_argument(
         "--model",
         default=str(DEFAULT),
         metavar="PATH",
-        help="a .tflite, .keras or .onnx file, a SavedModel, the folder of a run, or published "
-        f"weights (hf-hub:NAME); default: the CIFAR-10 model {DEFAULT.name}",
+        help="a .tflite, .keras or .onnx file, a folder (SavedModel or run), or published "
+        "weights (a file or hf-hub:NAME); default: the included CIFAR-10 model, "
+        f"{DEFAULT.parent.name}/{DEFAULT.name}",
     )
-    parser.add_argument("--top", type=int, default=5, metavar="N", help="default: %(default)s")
-    parser.add_argument("--json", action="store_true", help="one line of JSON for each image")
+    parser.add_argument(
+        "--top", type=int, default=5, metavar="N", help="classes per image; default: 5"
+    )
+    parser.add_argument("--json", action="store_true", help="print one line of JSON per image")
     options = parser.parse_args(arguments)
     if options.top < 1:
         parser.error(f"--top must be at least 1; received {options.top}")
@@ -52,7 +58,7 @@ def main(arguments=None):
 
 
 def classify(options):
-    # After the arguments, so that --help answers at once.
+    # Imported here, so that --help is fast.
     from keras_gmlp import inference
     from keras_gmlp.data.read_image import find_images
     from keras_gmlp.weights.files import HUB, is_published
@@ -66,7 +72,7 @@ def classify(options):
         else:
             classifier = inference.load(options.model)
     code = 0
-    with contextlib.suppress(BrokenPipeError):  # a reader who leaves ends it, with what was so far
+    with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
         for given in options.images:
             try:
                 paths = find_images(given)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns published weights into a model of ours, or a model of ours into a file that timm loads."""
+"""Converts published weights into a Keras model, or a trained model into a file for timm."""
 
 import argparse
 import dataclasses
@@ -17,7 +17,7 @@ examples:
   apps/convert.py runs/mixer --image-size 160                     weights over tokens are resized
   apps/convert.py runs/mixer --out mixer/model.safetensors        back, under timm's names
 
-Into a folder: model.keras, which carries class names and pre-processing; classify with it
+The folder receives model.keras with class names and preprocessing. Classify with it
 (apps/classify.py --model FOLDER) or train it further (apps/train.py --weights FOLDER).
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
@@ -33,14 +33,14 @@ def parse(arguments):
         help="hf-hub:NAME[@REVISION], a .safetensors, .pth, .pt, .bin or .npz file, a .keras file "
         "or the folder of a run",
     )
-    parser.add_argument("--preset", help="default: what the source says that it is of")
+    parser.add_argument("--preset", help="default: the name in the source")
     parser.add_argument(
         "--out",
         metavar="FOLDER|FILE",
-        help="default: runs/NAME of the source; what is there already is kept",
+        help="default: runs/NAME of the source; existing files are never overwritten",
     )
     parser.add_argument("--image-size", type=int, metavar="PIXELS", help="default: the source's")
-    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
     options = parser.parse_args(arguments)
     if options.image_size is not None and options.image_size < 1:
         parser.error(f"--image-size must be at least 1; received {options.image_size}")
@@ -53,19 +53,20 @@ def main(arguments=None):
 
 
 def run(options):
-    done = convert(options)
+    summary = convert(options)
     if options.json:
-        print(json.dumps(done))
+        print(json.dumps(summary))
         return 0
-    print(f"model  {done['preset']}, {done['parameters']:,} parameters, {done['weights']}")
-    height, width, channels = done["image_shape"]
-    print(f"takes  images of {height} x {width} x {channels}, {done['classes']} classes")
-    print(f"to     {done['path']}")
+    print(f"model  {summary['preset']}, {summary['parameters']:,} parameters, {summary['weights']}")
+    height, width, channels = summary["image_shape"]
+    print(f"takes  images of {height} x {width} x {channels}, {summary['classes']} classes")
+    print(f"to     {summary['path']}")
     return 0
 
 
 def convert(options):
-    if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":  # or it is not needed
+    """Loads the source, resizes it if asked, writes the file; returns a summary, a dict."""
+    if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
         import_tensorflow()
     from keras_gmlp.weights import pretrained
     from keras_gmlp.weights.files import short_name
@@ -76,7 +77,7 @@ def convert(options):
         raise ValueError(f"{path}: expected a folder, a .keras or a .safetensors file to write.")
     if path.suffix == ".safetensors":
         if path.exists():
-            raise ValueError(f"{path}: is there already; give another --out.")
+            raise ValueError(f"{path}: exists; give another --out.")
     else:
         path = path if path.suffix == ".keras" else path / "model.keras"
         if path.exists() or path.with_name("recipe.json").exists():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns a trained model into files to ship, and checks each against the model it came from."""
+"""Exports a trained model to files for deployment, and checks each on test images."""
 
 import argparse
 import json
@@ -12,18 +12,18 @@ from cli import add_data_dir, guarded, import_tensorflow
 FORMATS = ("tflite", "tflite_float16", "tflite_float32", "tflite_int8", "saved_model", "onnx")
 EPILOG = """\
 formats:
-  tflite           8-bit weights, float activations: smallest, mostly fastest (model.tflite)
+  tflite           8-bit weights, float activations: smallest, usually fastest (model.tflite)
   tflite_float16   half the size of float32, same speed (model_float16.tflite)
-  tflite_float32   the model as it is (model_float32.tflite)
-  tflite_int8      integers throughout, uint8 pixels in, for what has no floats (model_int8.tflite)
+  tflite_float32   32-bit weights and activations (model_float32.tflite)
+  tflite_int8      integers everywhere, uint8 pixels, for devices without floats (model_int8.tflite)
   saved_model      for TensorFlow Serving: float or uint8 pixels, JPEG or PNG files (saved_model/)
-  onnx             for ONNX Runtime, any batch size; needs pip install -e '.[onnx]' (model.onnx)
+  onnx             for ONNX Runtime, any batch size; requires pip install -e '.[onnx]' (model.onnx)
 
 examples:
   apps/export.py saved_models/gmlp_n4_32-cifar10
   apps/export.py runs/gmlp_n4_32-digits --formats tflite saved_model
 
-exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C; what is exported stays
+exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C; complete files are kept
 """
 
 
@@ -31,38 +31,42 @@ def parse(arguments):
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("run", metavar="RUN", help="a folder that apps/train.py made")
+    parser.add_argument("run", metavar="RUN", help="folder of a run of apps/train.py")
     parser.add_argument(
         "--formats",
         nargs="+",
         choices=FORMATS,
         metavar="FORMAT",
-        help="default: all that can be",
+        help="default: all whose requirements are installed",
     )
-    parser.add_argument("--data", metavar="NAME|FOLDER", help="to check on; default: the run's")
+    parser.add_argument(
+        "--data", metavar="NAME|FOLDER", help="data set for the checks; default: the run's"
+    )
     add_data_dir(parser)
     parser.add_argument(
-        "--fold", action="store_true", help="of a ResMLP: fold Affine and LayerScale away first"
+        "--fold", action="store_true", help="of a ResMLP: first fold Affine and LayerScale"
     )
     parser.add_argument(
         "--batch",
         type=int,
         default=1,
         metavar="N",
-        help="images that a TFLite file takes, in its name if more than one; default: 1",
+        help="images per call of a TFLite file; part of its name above one; default: 1",
     )
     parser.add_argument(
         "--no-check",
         action="store_true",
-        help="export alone, without the data and so without int8; forgets what was found of the "
+        help="skip the checks, which require the data; no int8; removes the recorded checks of the "
         "files that are replaced",
     )
-    parser.add_argument("--json", action="store_true", help="print what the checks found as JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="print the results of the checks as JSON"
+    )
     options = parser.parse_args(arguments)
     if options.batch < 1:
         parser.error(f"--batch must be at least 1; received {options.batch}")
     if options.no_check and "tflite_int8" in (options.formats or ()):
-        parser.error("tflite_int8 is calibrated on the data that --no-check leaves out")
+        parser.error("tflite_int8 requires data for its calibration; leave out --no-check")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     return options
 
@@ -73,14 +77,14 @@ def main(arguments=None):
 
 
 def run(options):
-    found = export(options)
+    results = export(options)
     if options.json:
-        print(json.dumps(found))
+        print(json.dumps(results))
     return 0
 
 
 def export(options):
-    """Exports and checks; what the checks found."""
+    """Exports and checks; returns the results of the checks, a dict."""
     import_tensorflow()
     from keras_gmlp import data, inference
     from keras_gmlp.card import read_card
@@ -97,8 +101,7 @@ def export(options):
         name = options.data or recipe.get("data") or read_card(model).get("data")
         if not name:
             raise ValueError(
-                f"{model}: nothing tells the data that it is to be checked on; give --data, or "
-                "--no-check."
+                f"{model}: the data set for the checks is unknown; give --data or --no-check."
             )
         dataset = data.load(name, tuple(shape[:2]), options.data_dir, shape[2])
     report = (lambda text: None) if options.json else lambda text: print(text, flush=True)

@@ -1,8 +1,8 @@
-"""What a model says of itself: class names, and how a picture becomes its input.
+"""The metadata inside a model's file: class names, preprocessing, the arguments that rebuild it.
 
-A card is a pair of members: of a zip archive in a `.keras` file, which is one, beside what Keras
-reads; behind the flatbuffer of a `.tflite` file, where runtimes do not look; files in the
-`assets.extra` of a SavedModel; metadata of an `.onnx` file, which its runtime reads.
+A card has two members, card.json and labels.txt. A `.keras` file is a zip archive and holds them
+next to Keras' own. A `.tflite` file holds a zip archive with them after its flatbuffer, where
+runtimes do not look. A SavedModel holds them in `assets.extra`, an `.onnx` file as metadata.
 """
 
 import json
@@ -15,31 +15,37 @@ CARD, LABELS = "card.json", "labels.txt"
 
 DAMAGED = (
     "its class names and pre-processing cannot be read; the file is cut off or damaged. Copy or "
-    "export it anew."
+    "export it again."
 )
 
-# A member's own header, which is there even where the archive's index is cut off.
+# The local header of a member: it remains even if the index of the archive is cut off.
 _MEMBER = re.compile(rb"PK\x03\x04.{26}(card\.json|labels\.txt)", re.DOTALL)
 
 
 def members(model, labels=None, facts=None):
-    """The card's members, a dict from their names to their text; see `write_card`."""
+    """Returns the members of a card, a dict of texts by name; see `write_card` for arguments."""
     facts = {"image_shape": list(model.input_shape[1:]), "pixels": [0, 255], **(facts or {})}
     if not labels:
         labels, facts["named"] = map(str, range(model.output_shape[-1])), False
     return {LABELS: "\n".join(labels) + "\n", CARD: json.dumps(facts)}
 
 
-def from_members(found):
-    """The card's facts and, under `labels`, the class names, of the members that were found.
+def from_members(texts):
+    """Parses the members of a card.
+
+    Args:
+        texts: a dict of texts by name.
+
+    Returns:
+        The facts and, under `"labels"`, the class names; empty if both members are missing.
 
     Raises:
-        ValueError: one of the two alone, or no card in the member of that name.
+        ValueError: If one member is missing or cannot be parsed.
     """
-    if not {CARD, LABELS} & set(found):
+    if not {CARD, LABELS} & set(texts):
         return {}
     try:
-        return {**json.loads(found[CARD]), "labels": found[LABELS].splitlines()}
+        return {**json.loads(texts[CARD]), "labels": texts[LABELS].splitlines()}
     except (KeyError, ValueError, TypeError):
         raise ValueError(DAMAGED) from None
 
@@ -50,9 +56,10 @@ def write_card(path, model, labels=None, facts=None):
     Args:
         path: a `.keras` or `.tflite` file, or the folder of a SavedModel.
         model: the `keras.Model` in it.
-        labels: class names in the order of the logits. Defaults to the classes' numbers.
-        facts: a dict that JSON can hold, beside the shape and the range of the pixels. `crop` and
-            `interpolation` are those of `images.read_image`.
+        labels: class names in the order of the logits. Defaults to `"0"`, `"1"`, ...
+        facts: further facts, a dict that JSON can hold. `"crop"` and `"interpolation"` are
+            arguments of `data.read_image.read_image`. With `"preset"` and `"arguments"`,
+            `keras_gmlp.build(preset, **arguments)` rebuilds the model.
     """
     card = members(model, labels, facts)
     if Path(path).is_dir():
@@ -67,12 +74,17 @@ def write_card(path, model, labels=None, facts=None):
 
 
 def read_card(path):
-    """The card of a model's file: its facts and its `labels`; empty without a card.
+    """Reads the card of a model's file.
 
-    That of an `.onnx` file is read by its runtime, in `inference`.
+    Args:
+        path: a `.keras` or `.tflite` file, or the folder of a SavedModel. The card of an `.onnx`
+            file requires its runtime; see `inference`.
+
+    Returns:
+        A dict of the facts and the `"labels"`; empty if the file has no card.
 
     Raises:
-        ValueError: the card is damaged. One line.
+        ValueError: If the card is damaged. One line.
     """
     path = Path(path)
     try:
@@ -82,17 +94,17 @@ def read_card(path):
         else:
             with zipfile.ZipFile(path) as archive:
                 texts = {name: archive.read(name).decode() for name in (CARD, LABELS)}
-        found = from_members(texts)
-    # What zipfile raises of a damaged archive, and KeyError where one has no such members.
+        card = from_members(texts)
+    # zipfile's errors for a damaged archive, and KeyError if a member is missing.
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError, OSError):
-        found = {}
-    if not found and _has_members(path):
+        card = {}
+    if not card and _has_members(path):
         raise ValueError(f"{path}: {DAMAGED}")
-    return found
+    return card
 
 
 def _has_members(path):
-    """Whether a card was written there, whatever has become of it."""
+    """Whether a card was written to the file, damaged or not."""
     if path.is_dir():
         return (path / "assets.extra" / CARD).exists()
     return path.is_file() and _MEMBER.search(path.read_bytes()) is not None

@@ -1,7 +1,7 @@
-"""From a saved model and an image file to labels.
+"""Classifies image files with a saved model of any format.
 
-A `.tflite` model needs the LiteRT runtime, NumPy and Pillow alone; Keras and TensorFlow are
-imported only for the formats that are theirs.
+A `.tflite` model requires only the LiteRT runtime, NumPy and Pillow. Keras and TensorFlow are
+imported only for their own formats.
 """
 
 import dataclasses
@@ -17,26 +17,30 @@ from keras_gmlp.training.saving import damaged_error, load_model, require_readab
 from keras_gmlp.utils.errors import first_of
 
 EXPECTED = (
-    "expected a .tflite, .keras or .onnx file, a SavedModel's folder or that of a run; published "
+    "expected a .tflite, .keras or .onnx file, the folder of a SavedModel or of a run; published "
     "weights load with keras_gmlp.weights.load"
 )
 
-PREFERRED = ("model.tflite", "model.keras", "saved_model")  # in a run's folder, the first found
+PREFERRED = (
+    "model.tflite",
+    "model.keras",
+    "saved_model",
+)  # in the folder of a run
 
 
 @dataclasses.dataclass(frozen=True)
 class Classifier:
-    """A loaded model.
+    """A loaded model that classifies images.
 
     Attributes:
-        logits: function of images, `(batch, height, width, channels)` with values 0 to 255, to
+        logits: function from images `(batch, height, width, channels)` with values in [0, 255] to
             float32 logits `(batch, classes)`.
-        image_shape: `(height, width, channels)` it takes.
-        labels: class names in the order of the logits, or numbers where there are no names.
-        path: what was loaded.
-        preparation: how pictures are cut to size, arguments of `images.read_image`.
-        model: the `keras.Model` itself, of a `.keras` file or published weights alone.
-        named: whether the source told the class names.
+        image_shape: `(height, width, channels)` of its images.
+        labels: class names in the order of the logits; `"0"`, `"1"`, ... if the source has none.
+        path: the file or folder.
+        preparation: how images are cut to size, arguments of `data.read_image.read_image`.
+        model: the `keras.Model` of a `.keras` file or of published weights, else `None`.
+        named: whether the source has class names.
     """
 
     logits: Callable[[np.ndarray], np.ndarray]
@@ -48,21 +52,21 @@ class Classifier:
     named: bool = True
 
     def read(self, path):
-        """The pixels of an image file as the model takes them; see `images.read_image`."""
+        """Reads an image file to the model's pixels; see `data.read_image.read_image`."""
         return read_image(path, self.image_shape, **self.preparation)
 
     def classify(self, path, top=5):
-        """Reads an image file and tells what it shows.
+        """Returns the most probable classes of an image file.
 
         Args:
             path: an image file.
-            top: how many classes to name.
+            top: number of classes to return.
 
         Returns:
             Pairs `(label, probability)`, the most probable first.
 
         Raises:
-            ValueError: the file cannot be read as an image.
+            ValueError: If the file cannot be read as an image.
         """
         logits = self.logits(self.read(path)[None])[0].astype("float64")
         exponentials = np.exp(logits - logits.max())
@@ -72,19 +76,26 @@ class Classifier:
 
 
 def load(path, threads=None):
-    """Loads a model's file, a SavedModel, the best of these in a run's folder, or weights.
+    """Loads a saved model of any format.
 
     Args:
-        path: a `.tflite`, `.keras` or `.onnx` file or a folder. Published weights load with
-            `weights.load(source).classifier()`.
-        threads: of the LiteRT or ONNX runtime; defaults to the cores, at most 4.
+        path: a `.tflite`, `.keras` or `.onnx` file, the folder of a SavedModel, or the folder of
+            a run, in which model.tflite comes before model.keras and saved_model. Published
+            weights load with `weights.load(source).classifier()`.
+        threads: number of threads of the LiteRT or ONNX runtime. Defaults to the number of cores,
+            at most 4.
 
     Returns:
         A `Classifier`.
 
     Raises:
-        ValueError: there is no such model or no permission to read it, or it is damaged or no
-            image classifier. One line.
+        ValueError: If the model does not exist, cannot be read, is damaged, or is not an image
+            classifier. One line.
+
+    Example:
+        >>> classifier = load("saved_models/gmlp_n4_32-cifar10")
+        >>> classifier.classify("docs/cat.jpg", top=1)[0][0]
+        'cat'
     """
     try:
         return _load(path, threads)
@@ -97,13 +108,13 @@ def _load(path, threads):
         raise ValueError(f"'': an empty path; {EXPECTED}.")
     path = Path(path)
     if path.is_dir() and not (path / "saved_model.pb").exists():
-        found = [path / name for name in PREFERRED if (path / name).exists()]
-        if not found:
+        models = [path / name for name in PREFERRED if (path / name).exists()]
+        if not models:
             raise ValueError(
                 f"{path}: no model in this folder; expected one of {', '.join(PREFERRED)}. "
-                f"{_elsewhere(path)}"
+                f"{_suggest(path)}"
             )
-        path = found[0]
+        path = models[0]
     if not path.exists():
         raise ValueError(f"{path}: no such model file or folder; {EXPECTED}.")
     require_readable(path)
@@ -118,8 +129,8 @@ def _load(path, threads):
     raise ValueError(f"{path}: unknown kind of model; {EXPECTED}.")
 
 
-def _elsewhere(path):
-    """What to do about a folder without a model."""
+def _suggest(path):
+    """How to fix the path of a folder without a model."""
     holders = sorted({model.parent.name for name in PREFERRED for model in path.glob(f"*/{name}")})
     if not holders:
         return "Is the training run complete?"
@@ -146,23 +157,23 @@ def _tflite(path, threads):
     image = inputs[0]
     if image["dtype"] == np.uint8 and image["quantization"] != (1.0, 0):
         raise ValueError(
-            f"{path}: its integers do not stand for pixels (scale and zero point "
-            f"{image['quantization']}); expected 1.0 and 0, as apps/export.py writes them."
+            f"{path}: its integers are not pixels; expected scale 1.0 and zero point 0, as "
+            f"apps/export.py writes them; received {image['quantization']}."
         )
     batch, *shape = (int(n) for n in image["shape"])
 
     def logits(images):
         rows = []
         for start in range(0, len(images), batch):
-            some = np.asarray(images[start : start + batch])
+            chunk = np.asarray(images[start : start + batch])
             if image["dtype"] == np.uint8:
-                some = some.round()
-            some = some.astype(image["dtype"])
-            # The last are fewer than the file takes: repeated, and left out of the answer.
-            full = np.resize(some, (batch, *some.shape[1:]))
+                chunk = chunk.round()
+            chunk = chunk.astype(image["dtype"])
+            # The last batch may be smaller than the file requires: repeat images, drop their rows.
+            full = np.resize(chunk, (batch, *chunk.shape[1:]))
             interpreter.set_tensor(image["index"], full)
             interpreter.invoke()
-            rows.append(interpreter.get_tensor(outputs[0]["index"])[: len(some)])
+            rows.append(interpreter.get_tensor(outputs[0]["index"])[: len(chunk)])
         return np.concatenate(rows)
 
     return _classifier(logits, shape, int(outputs[0]["shape"][-1]), path, read_card(path))
@@ -173,14 +184,14 @@ def _onnx(path, threads):
         import onnxruntime
     except ImportError:
         raise ValueError(
-            f"{path}: an ONNX file needs its runtime (pip install onnxruntime); or give the "
+            f"{path}: an ONNX file requires its runtime (pip install onnxruntime); or give the "
             ".tflite or .keras file."
         ) from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     try:
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the runtime raises errors of its own, of many kinds
+    except Exception as error:  # the runtime's errors have many classes
         raise damaged_error(path, error) from None
     inputs, outputs = session.get_inputs(), session.get_outputs()
     kind = {"tensor(float)": "float32"}
@@ -194,7 +205,7 @@ def _onnx(path, threads):
     )
     image = inputs[0]
     if isinstance(image.shape[0], int):
-        raise ValueError(f"{path}: expected an open batch; received one of {image.shape[0]}.")
+        raise ValueError(f"{path}: expected an open batch; received {image.shape[0]} images.")
 
     def logits(images):
         return session.run(None, {image.name: np.asarray(images, "float32")})[0]
@@ -218,6 +229,7 @@ def _keras(path):
 
 
 def from_keras(model, path, card):
+    """Returns the `Classifier` of a `keras.Model`, with the labels and preparation of a card."""
     import keras
 
     def logits(images):
@@ -232,7 +244,8 @@ def _saved_model(path):
         import tensorflow as tf
     except ImportError:
         raise ValueError(
-            f"{path}: a SavedModel needs TensorFlow; install it or give the .tflite or .keras file."
+            f"{path}: a SavedModel requires TensorFlow; install it or give the .tflite or .keras "
+            "file."
         ) from None
     try:
         loaded = tf.saved_model.load(str(path))
@@ -240,7 +253,7 @@ def _saved_model(path):
         image = signature.structured_input_signature[1]["image"]
         answer = signature.structured_outputs["logits"]
         tensors = [[(tuple(t.shape), t.dtype.name)] for t in (image, answer)]
-    except Exception as error:  # TensorFlow raises errors of every kind for a damaged folder
+    except Exception as error:  # TensorFlow's errors for a damaged folder have many classes
         raise damaged_error(path, error) from None
 
     def logits(images, loaded=loaded):  # a signature alone does not keep its variables alive
@@ -251,15 +264,15 @@ def _saved_model(path):
 
 
 def _classifier(logits, shape, classes, path, card, model=None):
-    """With the labels of the card or of labels.txt beside the model, else the classes' numbers."""
+    """Reads the labels from the card or from labels.txt next to the model, else numbers them."""
     if shape[-1] not in (1, 3):
         raise ValueError(
             f"{path}: takes images of shape {tuple(shape)}; expected (height, width, channels) "
             "with 1 or 3 channels."
         )
-    labels, beside = card.get("labels"), path.parent / "labels.txt"
-    if labels is None and beside.exists():
-        labels = beside.read_text().splitlines()
+    labels, neighbour = card.get("labels"), path.parent / "labels.txt"
+    if labels is None and neighbour.exists():
+        labels = neighbour.read_text().splitlines()
     fitting = labels is not None and len(labels) == classes
     named = fitting and card.get("named", True)
     labels = tuple(labels) if fitting else tuple(map(str, range(classes)))
@@ -268,7 +281,7 @@ def _classifier(logits, shape, classes, path, card, model=None):
 
 
 def _check_tensors(path, inputs, outputs, pixels):
-    """Refuses what no image classifier takes and gives: pairs of a shape and a dtype's name."""
+    """Raises a `ValueError` unless the pairs of a shape and a dtype fit an image classifier."""
     if (
         len(inputs) == len(outputs) == 1
         and len(inputs[0][0]) == 4
@@ -279,9 +292,9 @@ def _check_tensors(path, inputs, outputs, pixels):
     ):
         return
     taken, given = (
-        ", ".join(f"{dtype} {shape}" for shape, dtype in some) for some in (inputs, outputs)
+        ", ".join(f"{dtype} {shape}" for shape, dtype in pairs) for pairs in (inputs, outputs)
     )
     raise ValueError(
-        f"{path}: no image classifier; expected {' or '.join(pixels)} (batch, height, width, "
+        f"{path}: not an image classifier; expected {' or '.join(pixels)} (batch, height, width, "
         f"channels) in and float32 (batch, classes) out; received {taken} in and {given} out."
     )

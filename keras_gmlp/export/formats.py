@@ -1,7 +1,7 @@
-"""A trained model as TFLite, SavedModel and ONNX; `shipping` checks them.
+"""Exports a trained model to TFLite, SavedModel and ONNX; `verify` checks the files.
 
-Each converter belongs to one backend. A model of another one is handed over in a `.keras` file to
-a process of its own that runs Keras on the converter's.
+Each converter requires one backend. A model of another backend goes in a `.keras` file to a child
+process that runs Keras on the backend of the converter.
 """
 
 import importlib.util
@@ -27,7 +27,7 @@ FORMATS = {
     "onnx": "model.onnx",
 }
 
-# What each is written with, and the extra that brings it.
+# The packages that write each format, and the extra that installs them.
 NEEDS = dict.fromkeys(FORMATS, (("tensorflow",), "train"))
 
 NEEDS["onnx"] = (("torch", "onnx", "onnxscript", "onnxruntime"), "onnx")
@@ -36,25 +36,26 @@ NEEDS["onnx"] = (("torch", "onnx", "onnxscript", "onnxruntime"), "onnx")
 def export(
     model, directory, formats=None, labels=None, card=None, calibration=None, tflite_batch=1
 ):
-    """Writes a model's exports.
+    """Writes a model to files, one per format.
 
     Args:
-        model: a float32 `keras.Model` from images in [0, 255] to logits; see
-            `training.in_float32` for one trained in mixed precision.
-        directory: where to, made if need be.
-        formats: keys of `FORMATS`. Default to all that are not `lacking` anything.
-        labels: class names. They and the card go into each file; see `cards`.
-        card: further facts for the card, a dict that JSON can hold; see `cards.write_card`.
-        calibration: for `"tflite_int8"`, images as `tflite.convert` takes them.
-        tflite_batch: images that a TFLite file takes at once; see `tflite.convert`. More than one
-            are in the file's name, as in `model_batch64.tflite`.
+        model: a float32 `keras.Model` from images in [0, 255] to logits; convert a model in mixed
+            precision with `models.in_float32`.
+        directory: folder for the files, created if missing.
+        formats: keys of `FORMATS`. Defaults to all whose requirements are met.
+        labels: class names. The card in each file holds them; see `card.write_card`.
+        card: further facts for the card, a dict that JSON can hold.
+        calibration: images for `"tflite_int8"`; see `export.tflite.convert`.
+        tflite_batch: images per call of a TFLite file; see `export.tflite.convert`. A number above
+            one is part of the file name, as in `model_batch64.tflite`.
 
     Returns:
-        The paths written, a dict with the formats as keys.
+        The paths of the files, a dict with the formats as keys.
 
     Raises:
-        ValueError: an unknown format, one that lacks something, or a model in mixed precision.
-        RuntimeError: the conversion failed.
+        ValueError: If a format is unknown, its requirements are not met, or the model is in mixed
+            precision.
+        RuntimeError: If a conversion fails.
     """
     if formats is None:
         formats = [name for name in FORMATS if not missing_requirement(name, calibration)]
@@ -74,7 +75,7 @@ def export(
 
 
 def missing_requirement(name, calibration=None):
-    """What a format cannot be written for want of, as a phrase; `None` where it can."""
+    """Returns what is missing to write a format, as a phrase, or `None`."""
     if name == "tflite_int8" and calibration is None:
         return "images to calibrate it with (in a shell: --data NAME)"
     packages, extra = NEEDS[name]
@@ -83,25 +84,25 @@ def missing_requirement(name, calibration=None):
 
 
 def require_exportable(model, formats, labels=None, calibration=None):
-    """Raises the ValueErrors of `export` before anything is written."""
+    """Raises the `ValueError`s of `export` before it writes anything."""
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
         raise ValueError(f"Unknown formats {unknown}; expected some of {', '.join(FORMATS)}.")
     for name in formats:
-        if lack := missing_requirement(name, calibration):
-            raise ValueError(f"{name} lacks {lack}.")
+        if missing := missing_requirement(name, calibration):
+            raise ValueError(f"{name} requires {missing}.")
     if labels and len(labels) != model.output_shape[-1]:
-        raise ValueError(f"{len(labels)} labels for {model.output_shape[-1]} classes.")
+        raise ValueError(f"Received {len(labels)} labels for {model.output_shape[-1]} classes.")
     mixed = [layer.name for layer in model.layers if layer.dtype_policy.name != "float32"]
     if mixed:
         raise ValueError(
             f"Only float32 models convert; layers {mixed[:3]} have policy "
-            f"{model.get_layer(mixed[0]).dtype_policy.name!r}. Use training.in_float32(model)."
+            f"{model.get_layer(mixed[0]).dtype_policy.name!r}. Use models.in_float32(model)."
         )
 
 
 def file_name(name, tflite_batch=1):
-    """The name of a format's file or folder, for so many images at once."""
+    """Returns the name of a format's file or folder."""
     path = Path(FORMATS[name])
     if tflite_batch == 1 or path.suffix != ".tflite":
         return path.name
@@ -129,7 +130,7 @@ def _write(name, model, directory, labels, card, calibration, tflite_batch):
 
 
 def _hand_over(backend, model, order, calibration):
-    """Runs this module as a program on another backend."""
+    """Exports in a child process, which runs this module on another backend."""
     with tempfile.TemporaryDirectory() as scratch:
         model.save(Path(scratch) / "model.keras")
         (Path(scratch) / "order.json").write_text(json.dumps(order))

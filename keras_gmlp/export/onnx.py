@@ -1,6 +1,6 @@
-"""A model as an ONNX file, by PyTorch's exporter.
+"""Writes a model as an ONNX file with PyTorch's exporter.
 
-Runs Keras on PyTorch, the backend from which the batch stays open.
+Requires Keras on PyTorch, the backend whose exporter keeps the batch open.
 """
 
 import warnings
@@ -17,12 +17,12 @@ def write_onnx(model, path, labels=None, card=None):
 
     Args:
         model: a float32 `keras.Model` from images in [0, 255] to logits.
-        path: of the file. Class names and card become its metadata.
-        labels: class names. Default to the classes' numbers.
-        card: see `cards.write_card`.
+        path: of the file. Its metadata hold the card.
+        labels: class names. Defaults to `"0"`, `"1"`, ...
+        card: further facts for the card; see `card.write_card`.
 
     Raises:
-        RuntimeError: the conversion failed.
+        RuntimeError: If the conversion fails.
     """
     import onnx
     import torch
@@ -35,11 +35,11 @@ def write_onnx(model, path, labels=None, card=None):
         def forward(self, image):
             return self.model(image, training=False)
 
-    # Two: the exporter takes a batch of one for a batch that is always one.
+    # Two images: with one, the exporter would fix the batch to one.
     sample = torch.zeros(2, *model.input_shape[1:], device=keras.ops.zeros(1).device)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the exporter's, to its developers
+            warnings.simplefilter("ignore")  # they address the developers of the exporter
             program = torch.onnx.export(
                 Module().eval(),
                 (sample,),
@@ -49,7 +49,7 @@ def write_onnx(model, path, labels=None, card=None):
                 output_names=["logits"],
                 verbose=False,
             )
-    except Exception as error:  # the exporter raises errors of every kind, many lines long
+    except Exception as error:  # the exporter's errors have many classes and lines
         raise RuntimeError(f"onnx: the conversion failed ({first_line(error)}).") from error
     proto = program.model_proto
     onnx.helper.set_model_props(proto, members(model, labels, card))

@@ -1,6 +1,6 @@
-"""A model as a SavedModel that serves: pixels or encoded images in, classes and scores out.
+"""Writes a model as a SavedModel for serving: from pixels or image files to classes and scores.
 
-Runs Keras on TensorFlow.
+Requires Keras on TensorFlow.
 """
 
 import math
@@ -11,28 +11,29 @@ from keras_gmlp.data.read_image import check_interpolation
 from keras_gmlp.export.tflite import own_weights
 from keras_gmlp.utils.files import atomic_folder
 
-# TensorFlow's kernels for the interpolations of `images.read_image` but "nearest", which has none.
+# TensorFlow's kernels for the interpolations of `read_image`; none exists for "nearest".
 KERNELS = {"bilinear": "triangle", "bicubic": "keyscubic", "lanczos": "lanczos3"}
 
 
 def write_saved_model(model, path, labels=None, card=None):
     """Writes a SavedModel with three signatures, each for any number of images.
 
-    `serving_default` takes float pixels and `uint8` bytes, as `image` of shape
-    `(batch, height, width, channels)` in [0, 255]; `encoded` takes JPEG and PNG files as
-    strings, `image` of shape `(batch,)`, and prepares them as `images.read_image` does but for
-    the EXIF rotation, a level or so of the resampling and, of large JPEGs, what `read_image` tells
-    of their decoding. Each answers with `logits`, `probabilities` and, in the same order, the names
-    of the `classes`, of shape `(batch, classes)` each.
+    `serving_default` takes float pixels and `uint8` takes bytes, as `image` of shape
+    `(batch, height, width, channels)` in [0, 255]. `encoded` takes JPEG and PNG files as strings,
+    `image` of shape `(batch,)`, and prepares them as `read_image` does, except for the EXIF
+    rotation, about one level of the resampling, and the decoding of large JPEGs (see `read_image`).
+    Each returns `logits`, `probabilities` and, in the same order, the names of the `classes`, all
+    of shape `(batch, classes)`.
 
     Args:
         model: a float32 `keras.Model` from images in [0, 255] to logits.
-        path: of the folder, replaced once the new one is whole.
-        labels: class names. Default to the classes' numbers.
-        card: see `cards.write_card`; of a `crop` or an `interpolation` in it, `encoded` makes use.
+        path: of the folder, replaced once the new one is complete.
+        labels: class names. Defaults to `"0"`, `"1"`, ...
+        card: further facts for the card; see `card.write_card`. `encoded` uses its `crop` and
+            `interpolation`.
 
     Raises:
-        ValueError: an interpolation that is none of `images.INTERPOLATIONS`.
+        ValueError: If the interpolation is not in `data.read_image.INTERPOLATIONS`.
     """
     import tensorflow as tf
 
@@ -68,7 +69,7 @@ def write_saved_model(model, path, labels=None, card=None):
 
 
 def read(file, shape, card):
-    """An encoded image as the model's pixels: scaled until it covers them, its centre."""
+    """Decodes an image file, scales it to cover the model's pixels and crops its centre."""
     import tensorflow as tf
 
     height, width, channels = shape
@@ -87,7 +88,7 @@ def read(file, shape, card):
     offset = tf.cast(offset, tf.float64)
     interpolation = card.get("interpolation") or "bicubic"
     if interpolation == "nearest":
-        if card.get("crop"):  # the whole picture is scaled, then cropped
+        if card.get("crop"):  # the whole image is scaled, then cropped
             pixels = _nearest(pixels, tf.zeros(2, tf.float64), size, scaled)
             top, left = tf.unstack(tf.cast(offset, tf.int32))
             pixels = pixels[top : top + height, left : left + width]
@@ -97,7 +98,7 @@ def read(file, shape, card):
         return tf.ensure_shape(pixels, shape)
     scale, offset = tf.cast(scale, tf.float32), tf.cast(offset, tf.float32)
     pixels = pixels[None]
-    for axis in (1, 0):  # one after the other, each to whole levels, as Pillow does it
+    for axis in (1, 0):  # one after the other, each rounded to whole levels, as in Pillow
         one = tf.one_hot(axis, 2)
         pixels = tf.raw_ops.ScaleAndTranslate(
             images=pixels,
@@ -112,7 +113,7 @@ def read(file, shape, card):
 
 
 def _nearest(pixels, start, end, counts):
-    """Takes `counts` pixels between `start` and `end`, each of length 2, along both sides."""
+    """Samples `counts` pixels between `start` and `end`, each of length 2, along both sides."""
     import tensorflow as tf
 
     # Pillow keeps a box in float32.
@@ -120,7 +121,7 @@ def _nearest(pixels, start, end, counts):
     for axis in (0, 1):
         count = counts[axis]
         step = (end[axis] - start[axis]) / tf.cast(count, tf.float64)
-        # Added up step by step, as Pillow does it: the sums' rounding decides between two pixels.
+        # Added up step by step, as in Pillow: the rounding of the sums decides between two pixels.
         first = start[axis] + step / 2
         centres = tf.cumsum(tf.concat([first[None], tf.fill([count - 1], step)], 0))
         pixels = tf.gather(pixels, tf.cast(centres, tf.int32), axis=axis)
@@ -128,10 +129,10 @@ def _nearest(pixels, start, end, counts):
 
 
 def _decode(file, channels):
-    """Grey or RGB in float32, transparency over white."""
+    """Decodes a file to grey or RGB in float32, with transparency over white."""
     import tensorflow as tf
 
-    def jpeg():  # the default decoder differs from other programs' by up to 5 levels
+    def jpeg():  # the default decoder differs from other programs by up to 5 levels
         rgb = tf.io.decode_jpeg(file, channels=3, dct_method="INTEGER_ACCURATE")
         return tf.cast(rgb, tf.float32)
 

@@ -1,6 +1,6 @@
-"""A model as a TFLite flatbuffer of built-in operators, in four precisions.
+"""Converts a model to a TFLite flatbuffer of built-in operators, in four precisions.
 
-Runs Keras on TensorFlow, whose converter it is.
+Requires Keras on TensorFlow.
 """
 
 import tempfile
@@ -15,21 +15,24 @@ PRECISIONS = ("float32", "float16", "dynamic", "int8")
 
 
 def convert(model, precision, calibration=None, batch=1):
-    """The flatbuffer, with one signature from `image` to `logits`.
+    """Converts a model to a flatbuffer with one signature, from `image` to `logits`.
 
     Args:
         model: a float32 `keras.Model` from images in [0, 255] to logits.
-        precision: `"float32"`; `"float16"`, of the weights; `"dynamic"`, weights of 8 bits and
-            activations in float; or `"int8"`, all in 8-bit integers from uint8 pixels on, but
-            the logits.
-        calibration: for `"int8"`, uint8 images `(samples, height, width, channels)` like those
-            to come, which tell the range of each activation. Some hundreds do.
-        batch: images that the file takes at once. Fixed: runtimes in browsers reject an open one.
+        precision: `"float32"`; `"float16"`, for the weights; `"dynamic"`, 8-bit weights and float
+            activations; or `"int8"`, 8-bit integers everywhere, from uint8 pixels to float logits.
+        calibration: for `"int8"`, uint8 images `(samples, height, width, channels)`, typical
+            inputs that determine the range of each activation. A few hundred are enough.
+        batch: images per call. It is fixed, since runtimes in browsers reject an open batch.
+
+    Returns:
+        The flatbuffer, bytes.
 
     Raises:
-        ValueError: an unknown precision; no calibration images, or ones of another shape; for
-            `"int8"`, a layer norm without scale or shift or of another axis than the last.
-        RuntimeError: the conversion failed.
+        ValueError: If the precision is unknown, if the calibration images are missing or have
+            another shape, or, for `"int8"`, if a layer norm has no scale or shift or normalizes
+            another axis than the last.
+        RuntimeError: If the conversion fails.
     """
     import tensorflow as tf
 
@@ -47,7 +50,7 @@ def convert(model, precision, calibration=None, batch=1):
         lambda image: {"logits": model(image, training=False)}, input_signature=[spec]
     )
     with tempfile.TemporaryDirectory() as scratch:
-        # Straight from a function the converter writes a small file that answers NaN.
+        # Converted directly from a function, the file is small and returns NaN.
         tf.saved_model.save(module, scratch, signatures={"serving_default": module.serve})
         converter = tf.lite.TFLiteConverter.from_saved_model(scratch)
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
@@ -61,18 +64,18 @@ def convert(model, precision, calibration=None, batch=1):
             converter.representative_dataset = lambda: _samples(calibration, batch)
         try:
             with warnings.catch_warnings():
-                # Of the interpreter that the converter itself calibrates with.
+                # From the interpreter with which the converter calibrates.
                 warnings.filterwarnings("ignore", r"\s*Warning: tf\.lite\.Interpreter", UserWarning)
                 return converter.convert()
-        except Exception as error:  # the converter raises errors of every kind, many lines long
+        except Exception as error:  # the converter's errors have many classes and lines
             reason = first_line(error)
             raise RuntimeError(f"{precision}: the conversion failed ({reason}).") from error
 
 
 def own_weights(model):
-    """A module that owns the model's variables and not the model.
+    """Returns a `tf.Module` that owns the variables of a model, but not the model.
 
-    With the model, its optimizer would be saved too, and the converter would find no weights.
+    A module that owns the model would save its optimizer too, and the converter would miss weights.
     """
     import tensorflow as tf
 
@@ -83,7 +86,7 @@ def own_weights(model):
 
 def _check_calibration(calibration, shape):
     if calibration is None or not len(calibration):
-        raise ValueError("int8 needs calibration images: some hundreds of those trained on.")
+        raise ValueError("int8 requires calibration images, a few hundred of the training images.")
     if calibration.dtype != np.uint8 or calibration.shape[1:] != shape:
         raise ValueError(
             f"Calibration images must be uint8 of shape {shape}; received {calibration.dtype} of "
@@ -92,7 +95,7 @@ def _check_calibration(calibration, shape):
 
 
 def _samples(calibration, batch):
-    """Batches in float32. The first has 0 and 255 in it, so that a pixel is its own integer."""
+    """Yields float32 batches; the first holds 0 and 255, so that pixels keep their integers."""
     images = calibration.astype("float32")
     images[0].flat[:2] = 0, 255
     for start in range(0, len(images), batch):

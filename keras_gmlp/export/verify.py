@@ -1,4 +1,4 @@
-"""The exports of a training run, each checked against the model it came from."""
+"""Exports a training run and compares each file with the model."""
 
 import re
 import tempfile
@@ -22,32 +22,40 @@ from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.run_directory import model_path
 from keras_gmlp.utils.files import directory_lock, read_json, remove_leftovers, write_json
 
-CALIBRATION = 500  # training images that tell the ranges of the integers
+CALIBRATION = 500  # training images that determine the ranges of the integers
 
 
 def export_run(
     directory, formats=None, data=None, report=lambda text: None, *, folded=False, tflite_batch=1
 ):
-    """Exports the `model.keras` of a run's folder, checks each file, and records what it found.
+    """Exports the `model.keras` in the folder of a run, checks each file and records the result.
 
     Args:
-        directory: of the run, as `training.train` leaves it.
-        formats: keys of `FORMATS`. Default to all that are not `lacking` anything.
-        data: the `ImageData` whose test split the exports are checked on and some of whose
-            training split calibrates the integers; `None` for no check.
-        report: called with a line of text as the work goes on.
-        folded: export `fold(model)`, of a ResMLP; it is compared with the model as it was, in its
-            logits and, measured in turns, in its latency.
-        tflite_batch: images that a TFLite file takes at once.
+        directory: folder of the run, as `training.train` writes it.
+        formats: keys of `FORMATS`. Defaults to all whose requirements are met.
+        data: the `ImageData` whose test split checks the files and whose training split
+            calibrates the integers. `None` skips the checks and `"tflite_int8"`.
+        report: function that receives a line of text on each step.
+        folded: whether to export `fold(model)` of a ResMLP. Logits and latency are compared with
+            those of the original model.
+        tflite_batch: images per call of a TFLite file.
 
     Returns:
-        What `check` found, by format, and under `"keras"` the model's own accuracy; also written to
-        metrics.json under `"exports"`, where nothing is left of files that these replace.
+        A dict by format of what `check_export` returns, and under `"keras"` the accuracy of the
+        model. It is also written to metrics.json under `"exports"`; the entries of files that were
+        replaced without a check are removed.
 
     Raises:
-        ValueError: no model in the folder, a damaged one, one that does not fold, an unknown
-            format, or another process at work in the folder.
-        RuntimeError: a conversion failed; what could be written is written and checked.
+        ValueError: If the folder has no model, the model is damaged or does not fold, a format is
+            unknown, or another process uses the folder.
+        RuntimeError: If a conversion fails; all other files are written and checked.
+
+    Example:
+        >>> import shutil, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> _ = shutil.copy("saved_models/gmlp_n4_32-cifar10/model.keras", folder)
+        >>> export_run(folder, ["saved_model"])  # with data=..., what the checks measured
+        {}
     """
     directory = Path(directory)
     source = inference.load(model_path(directory))
@@ -63,8 +71,8 @@ def _export_run(directory, source, formats, data, report, folded, tflite_batch):
         raise ValueError(f"{directory}: this run is not complete; finish it with apps/train.py.")
     if data is not None and tuple(data.labels) != tuple(source.labels):
         raise ValueError(
-            f"{directory}: the model's classes are not those of {data.name}; check it on the data "
-            "that it was trained on."
+            f"{directory}: the classes of the model and of {data.name} differ; check it on its "
+            "training data."
         )
     calibration = None
     if data is not None and (formats is None or "tflite_int8" in formats):
@@ -74,21 +82,22 @@ def _export_run(directory, source, formats, data, report, folded, tflite_batch):
     model = fold(source.model) if folded else source.model
     labels = source.labels if source.named else None
     require_exportable(model, formats, labels, calibration)
-    own = {**read_card(directory / "model.keras"), **run}
-    card = {"preset": own.get("preset"), "data": own.get("data"), **source.preparation}
+    origin = {**read_card(directory / "model.keras"), **run}
+    card = {"preset": origin.get("preset"), "data": origin.get("data"), **source.preparation}
+    card |= {"arguments": origin["arguments"]} if "arguments" in origin else {}
     card["test_accuracy"] = metrics.get("test_accuracy")
     card |= {"folded": True} if folded else {}
     batches = {name: tflite_batch if name.startswith("tflite") else 1 for name in formats}
     entries = {n: n if batch == 1 else f"{n}_batch{batch}" for n, batch in batches.items()}
     paths = {name: directory / file_name(name, batch) for name, batch in batches.items()}
-    found = {}
+    results = {}
     if data is not None:
         images, truth = arrays(data)
-        report(f"asking the Keras model for its answers to {len(images):,} test images")
+        report(f"running the Keras model on {len(images):,} test images")
         expected = np.concatenate([source.logits(chunk) for chunk in _chunks(images)])
-        found["keras"] = {"accuracy": round(float(np.mean(expected.argmax(-1) == truth)), 6)}
+        results["keras"] = {"accuracy": round(float(np.mean(expected.argmax(-1) == truth)), 6)}
     failures = []
-    for name in formats:  # what fails leaves the others, and their checks
+    for name in formats:  # a failure does not stop the others
         report(f"exporting {name}")
         before = file_identity(paths[name])
         try:
@@ -97,73 +106,73 @@ def _export_run(directory, source, formats, data, report, folded, tflite_batch):
             failures.append(str(error))
             continue
         finally:
-            if file_identity(paths[name]) != before:  # what was found is of another file
+            if file_identity(paths[name]) != before:  # the recorded result is about another file
                 _record(directory, {entries[name]: None})
         if data is None:
             report(f"{paths[name]}: megabytes {_megabytes(paths[name])}, not checked")
             continue
-        of_this = check_export(paths[name], images, expected, truth, batches[name])
+        result = check_export(paths[name], images, expected, truth, batches[name])
         if folded:
-            of_this |= {"folded": True, "parameters": model.count_params()}
-            of_this |= folding_speedup(name, paths[name], source, batches[name], calibration)
-        found[entries[name]] = of_this
-        _record(directory, found)  # now, for an interrupt may come
-        report(f"{paths[name]}: " + ", ".join(f"{key} {value}" for key, value in of_this.items()))
+            result |= {"folded": True, "parameters": model.count_params()}
+            result |= folding_speedup(name, paths[name], source, batches[name], calibration)
+        results[entries[name]] = result
+        _record(directory, results)  # at once: an interrupt keeps the results so far
+        report(f"{paths[name]}: " + ", ".join(f"{key} {value}" for key, value in result.items()))
     if failures:
         raise RuntimeError(" ".join(failures))
-    return found
+    return results
 
 
 def _possible(calibration, report):
-    """The formats that lack nothing; of the others it tells what they lack."""
-    lacks = {name: missing_requirement(name, calibration) for name in FORMATS}
-    for name, lack in lacks.items():
-        if lack:
-            report(f"leaving out {name}, which lacks {lack}")
-    return [name for name, lack in lacks.items() if not lack]
+    """Returns the formats whose requirements are met; reports what the others require."""
+    missing = {name: missing_requirement(name, calibration) for name in FORMATS}
+    for name, requirement in missing.items():
+        if requirement:
+            report(f"skipping {name}, which requires {requirement}")
+    return [name for name, requirement in missing.items() if not requirement]
 
 
 def check_export(path, images, expected, labels, batch=1):
-    """Compares an export with the model it came from.
+    """Compares an exported file with the model.
 
     Args:
-        path: of the export.
-        images: uint8 `(samples, height, width, channels)`.
-        expected: the model's logits for them, `(samples, classes)`.
-        labels: their class indices, `(samples,)`.
-        batch: images that the latency is measured on.
+        path: of the file, or the folder of a SavedModel.
+        images: uint8 images `(samples, height, width, channels)`.
+        expected: logits of the model for the images, `(samples, classes)`.
+        labels: class indices of the images, `(samples,)`.
+        batch: images per call when the latency is measured.
 
     Returns:
-        A dict: `max_logit_difference`, `top1_agreement` and `accuracy` (shares of the samples),
-        `megabytes`, and `latency_ms` (an image, median of the batch on one thread) but for a
-        SavedModel: TensorFlow takes all cores, and takes no other number once it runs.
+        A dict: `max_logit_difference`, `top1_agreement` and `accuracy` (shares of the samples in
+        [0, 1]), `megabytes`, and `latency_ms` (per image on one thread, median). A SavedModel has
+        no latency: TensorFlow uses all cores, and their number is fixed once it runs.
     """
     classifier = inference.load(path, threads=1)
     logits = np.concatenate([classifier.logits(chunk) for chunk in _chunks(images)])
     answer = logits.argmax(-1)
-    found = {
+    result = {
         "max_logit_difference": float(f"{np.abs(logits - expected).max():.3g}"),
         "top1_agreement": round(float(np.mean(answer == expected.argmax(-1))), 6),
         "accuracy": round(float(np.mean(answer == labels)), 6),
         "megabytes": _megabytes(path),
     }
     if Path(path).is_file():
-        found["latency_ms"] = round(1000 * measure_latencies({0: classifier}, batch)[0] / batch, 3)
-    return found
+        result["latency_ms"] = round(1000 * measure_latencies({0: classifier}, batch)[0] / batch, 3)
+    return result
 
 
 def measure_latencies(classifiers, batch=1, repeats=50):
-    """Median seconds that each classifier takes for a batch.
+    """Measures how long each classifier takes for a batch.
 
-    A batch of each in turn, so that all meet the same disturbances.
+    The classifiers run in turns, so that other work on the machine slows all of them.
 
     Args:
         classifiers: a dict of `inference.Classifier`s.
-        batch: images.
-        repeats: times that each takes its turn, after five that do not count.
+        batch: images per call.
+        repeats: measured calls of each classifier, after five to warm up.
 
     Returns:
-        A dict with the same keys.
+        Median seconds, a dict with the same keys.
     """
     times = {name: [] for name in classifiers}
     images = {name: np.zeros((batch, *c.image_shape), "uint8") for name, c in classifiers.items()}
@@ -172,11 +181,11 @@ def measure_latencies(classifiers, batch=1, repeats=50):
             began = time.perf_counter()
             classifier.logits(images[name])
             times[name].append(time.perf_counter() - began)
-    return {name: float(np.median(found[5:])) for name, found in times.items()}
+    return {name: float(np.median(seconds[5:])) for name, seconds in times.items()}
 
 
 def folding_speedup(name, path, source, batch, calibration):
-    """What folding gains in latency: an export of the model as it was, beside the folded one."""
+    """Measures the speed-up of a folded export over an export of the original model, a dict."""
     with tempfile.TemporaryDirectory() as scratch:
         plain = export(source.model, scratch, [name], None, None, calibration, batch)[name]
         both = {"folded": path, "plain": plain}
@@ -184,7 +193,7 @@ def folding_speedup(name, path, source, batch, calibration):
             {which: inference.load(p, threads=1) for which, p in both.items()}, batch
         )
     gain = {"speed_up": round(seconds["plain"] / seconds["folded"], 3)}
-    if path.is_file():  # see `check`
+    if path.is_file():  # see `check_export`
         gain["unfolded_latency_ms"] = round(1000 * seconds["plain"] / batch, 3)
     return gain
 
@@ -193,18 +202,18 @@ def _chunks(images, size=250):
     return (images[start : start + size] for start in range(0, len(images), size))
 
 
-def _record(directory, found):
-    """Adds to what metrics.json tells of the exports; what is `None` is taken out."""
+def _record(directory, results):
+    """Merges results into metrics.json; `None` removes an entry."""
     metrics = read_json(directory / "metrics.json", {})
-    known = metrics.get("exports", {})
-    told = {name: of_it for name, of_it in {**known, **found}.items() if of_it is not None}
-    if told != known:
-        write_json(directory / "metrics.json", {**metrics, "exports": told})
+    before = metrics.get("exports", {})
+    after = {name: result for name, result in {**before, **results}.items() if result is not None}
+    if after != before:
+        write_json(directory / "metrics.json", {**metrics, "exports": after})
     write_model_card(directory)
 
 
 def file_identity(path):
-    """What tells a file or a folder from one that takes its place."""
+    """Returns a value that changes when the file or folder is replaced."""
     return (path.stat().st_ino, path.stat().st_mtime_ns) if path.exists() else None
 
 

@@ -1,7 +1,7 @@
-"""Named sizes: one literal table, and `build` to make a model from it.
+"""Named sizes of the families, in one table; `keras_gmlp.build` builds a model from a name.
 
-The 224-pixel names are the community's and their sizes the papers'; `n4_32` (nano) and `ti4_32`
-(tiny) are sizes for images of 32 pixels, patch 4, of about 0.8 and 4 million parameters.
+The names and sizes for 224 pixels are those of timm and the papers. `n4_32` (nano) and `ti4_32`
+(tiny) are sizes for images of 32 pixels in patches of 4, with about 0.8 and 4 million parameters.
 """
 
 import difflib
@@ -17,7 +17,7 @@ _IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 
 _DISTILLED = {"distillation_token": True}
 
-# 4 x 197 tokens; a number, so that the weights fit at another image size too.
+# 4 x 197 tokens; fixed, so that the weights fit another image size too.
 _FF_ONLY = {"token_hidden_dim": 788, **_224, **_IMAGENET}
 
 PRESETS = {
@@ -92,7 +92,22 @@ PRESETS = {
 
 
 def lookup(preset):
-    """The `(function, arguments)` of a preset; a `ValueError` names the nearest for an unknown."""
+    """Looks up a preset.
+
+    Args:
+        preset: a key of `PRESETS`.
+
+    Returns:
+        `(function, arguments)`: the function that builds the model, and a dict of its arguments.
+
+    Raises:
+        ValueError: If the preset is unknown; the message names the nearest one.
+
+    Example:
+        >>> function, arguments = lookup("gmlp_n4_32")
+        >>> function.__name__, arguments["dim"]
+        ('gMLP', 192)
+    """
     if preset not in PRESETS:
         near = difflib.get_close_matches(str(preset), PRESETS, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""

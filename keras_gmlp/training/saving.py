@@ -1,4 +1,4 @@
-"""Loads saved models: the one list of what the package registers with Keras."""
+"""Loads saved models; holds the one list of what the package registers with Keras."""
 
 import os
 import zipfile
@@ -6,9 +6,9 @@ from pathlib import Path
 
 
 def register():
-    """Registers with Keras all that a `.keras` file of this package may name.
+    """Registers the layers, the loss, the metric and the optimizers of this package with Keras.
 
-    Classes register when their module is imported: layers, the loss and the metric, optimizers.
+    Classes register themselves when their module is imported.
     """
     import keras_gmlp.layers
     import keras_gmlp.losses
@@ -16,23 +16,29 @@ def register():
 
 
 def require_readable(path):
-    """Before a runtime calls it damaged."""
+    """Raises a `ValueError` that is clearer than what a runtime reports."""
     if not os.access(path, os.R_OK):
         raise ValueError(f"{path}: no permission to read it.")
 
 
-def load_model(path, compile=True):  # noqa: A002 (Keras' name of it)
-    """Loads a `.keras` file, as `keras.saving.load_model` does once it knows the layers of here.
+def load_model(path, compile=True):  # noqa: A002 (Keras' name)
+    """Loads a `.keras` file with the layers, losses and optimizers of this package.
 
     Args:
         path: of the file.
-        compile: with the optimizer and the loss that the model was saved with.
+        compile: whether to compile the model with the optimizer and the loss in the file.
 
     Returns:
         A `keras.Model`.
 
     Raises:
-        ValueError: no such file, or it is damaged; or Keras has no backend. One line.
+        ValueError: If the file does not exist or is damaged, or if the backend of Keras is not
+            installed. One line.
+
+    Example:
+        >>> model = load_model("saved_models/gmlp_n4_32-cifar10/model.keras")
+        >>> model.output_shape
+        (None, 10)
     """
     path = Path(path)
     if not path.is_file():
@@ -43,20 +49,21 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name of it)
         register()
     except ImportError as error:
         raise ValueError(
-            f"{path}: a .keras file needs Keras and its backend ({error}); install one, such as "
+            f"{path}: a .keras file requires Keras and its backend ({error}); install one, such as "
             "pip install -e '.[torch]', or give the .tflite file."
         ) from None
 
     require_readable(path)
-    if not zipfile.is_zipfile(path):  # Keras would say that there is no such file
-        raise damaged_error(path, "no zip archive, as .keras files are")
+    if not zipfile.is_zipfile(path):  # Keras would report a missing file
+        raise damaged_error(path, "not a zip archive, which a .keras file is")
     try:
         return keras.saving.load_model(path, compile=compile)
-    except Exception as error:  # Keras raises what its file readers raise, of every kind
+    except Exception as error:  # each file reader raises errors of other classes
         raise damaged_error(path, error) from None
 
 
 def damaged_error(path, error):
+    """Returns a `ValueError` of one line for a file that cannot be loaded."""
     reason = " ".join(str(error).split())[:200]
     return ValueError(
         f"{path}: cannot be loaded; the file is damaged or of another kind ({reason})."

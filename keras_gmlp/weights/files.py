@@ -1,4 +1,4 @@
-"""Published weights as files: from a path or a hub name to arrays by their names."""
+"""Reads published weights, from a path or a hub name, and writes them."""
 
 import argparse
 import dataclasses
@@ -19,16 +19,16 @@ SUFFIXES = (".safetensors", ".pth", ".pt", ".npz", ".bin")
 
 @dataclasses.dataclass(frozen=True)
 class PretrainedConfig:
-    """What a publisher's config.json says; `None` where it says nothing.
+    """The settings in a publisher's config.json; `None` for those that it does not name.
 
     Attributes:
-        architecture: timm's name of it.
-        mean, std: of the channels of pixels in [0, 1].
+        architecture: name of the architecture in timm.
+        mean, std: one number per channel, for pixels in [0, 1].
         image_shape: `(height, width, channels)`.
-        crop: part of the picture's shorter side that is kept; see `images.read_image`.
-        interpolation: see `images.read_image`.
+        crop: part of the image's shorter side that is kept, in (0, 1]; see `read_image`.
+        interpolation: see `read_image`.
         labels: class names.
-        pool: what the head reads, `"token"` or `"avg"`.
+        pool: input of the head, `"token"` or `"avg"`.
     """
 
     architecture: str | None = None
@@ -43,11 +43,11 @@ class PretrainedConfig:
 
 @dataclasses.dataclass(frozen=True)
 class PublishedWeights:
-    """Arrays by their names, and what the publisher says about them.
+    """Published weights with their config.
 
     Attributes:
-        arrays: float32 arrays.
-        config: a `Described`.
+        arrays: float32 arrays by name.
+        config: a `PretrainedConfig`.
         origin: path or hub name.
     """
 
@@ -57,7 +57,7 @@ class PublishedWeights:
 
 
 def is_published(source):
-    """Whether a source is a name on the hub or, by its suffix, a file of published weights."""
+    """Returns whether a source is a hub name or, by its suffix, a file of published weights."""
     return str(source).startswith(HUB) or Path(source).suffix in SUFFIXES
 
 
@@ -65,16 +65,16 @@ def read_checkpoint(source):
     """Reads published weights.
 
     Args:
-        source: path of a `.safetensors`, `.pth`, `.pt` or `.npz` file, or a name on the Hugging
-            Face hub, `hf-hub:timm/gmlp_s16_224.ra3_in1k`, with `@` and a revision if need be. A
-            config.json beside a file is read too.
+        source: path of a `.safetensors`, `.pth`, `.pt`, `.bin` or `.npz` file, or a name on the
+            Hugging Face hub, `hf-hub:timm/gmlp_s16_224.ra3_in1k`, optionally with `@` and a
+            revision. A config.json next to the file is read too.
 
     Returns:
-        A `Checkpoint`.
+        `PublishedWeights`.
 
     Raises:
-        ValueError: no such file or name, or a file that is damaged, of another kind, or holds
-            anything but weights. One line.
+        ValueError: If the file or name does not exist, or the file is damaged, of another kind,
+            or holds anything but weights. One line.
     """
     source = str(source)
     if source.startswith(HUB):
@@ -86,33 +86,33 @@ def read_checkpoint(source):
                 f"{source}: no such file; expected {', '.join(SUFFIXES)} or {HUB}NAME."
             )
         config = path.with_name("config.json")
-    return PublishedWeights(_read(path, source), _described(Path(config)), source)
+    return PublishedWeights(_read(path, source), _read_config(Path(config)), source)
 
 
-def _described(path):
-    """Reads timm's config.json, of which older ones hold everything at the top."""
+def _read_config(path):
+    """Reads timm's config.json; older ones have no `pretrained_cfg` and hold all at the top."""
     if not path.is_file():
         return PretrainedConfig()
     try:
         config = json.loads(path.read_text())
         values = {**config, **(config.get("pretrained_cfg") or {})}
         arguments = config.get("model_args") or {}
-        if arguments.get("img_size"):  # which was built otherwise than the architecture is
+        if arguments.get("img_size"):  # overrides the size of the architecture
             channels, *_ = values.get("input_size") or (3,)
             size = arguments["img_size"]
             sides = list(size) if isinstance(size, list) else [size, size]
             values["input_size"] = [arguments.get("in_chans", channels), *sides]
         mode = values.get("crop_mode", "center")
         if mode != "center":
-            raise ValueError(f"crop_mode {mode!r} is not known, 'center' is")
+            raise ValueError(f"crop_mode must be 'center'; received {mode!r}")
         size, crop = values.get("input_size"), values.get("crop_pct")
         channels, height, width = map(int, size) if size else (None,) * 3
         if crop is not None and not 0 < crop <= 1:
-            raise ValueError(f"crop_pct must be in (0, 1], is {crop}")
+            raise ValueError(f"crop_pct must be in (0, 1]; received {crop}")
         interpolation = values.get("interpolation")
         if interpolation not in (None, *INTERPOLATIONS):
             known = ", ".join(INTERPOLATIONS)
-            raise ValueError(f"interpolation {interpolation!r} is none of {known}")
+            raise ValueError(f"interpolation must be one of {known}; received {interpolation!r}")
         labels = values.get("label_names")
         if isinstance(labels, dict):
             labels = labels.values()
@@ -128,11 +128,11 @@ def _described(path):
             pool=config.get("global_pool"),
         )
     except (ValueError, TypeError, AttributeError, OverflowError, OSError) as error:
-        raise ValueError(f"{path}: not as timm writes it ({error}).") from None
+        raise ValueError(f"{path}: not a config.json of timm ({error}).") from None
 
 
 def short_name(source):
-    """A name for what is made from a source: its file's or folder's, or the hub's last part."""
+    """Returns a short name for a source, from its file, its folder or the hub name."""
     if str(source).startswith(HUB):
         return str(source).partition("@")[0].rstrip("/").rpartition("/")[2]
     path = Path(source)
@@ -142,16 +142,22 @@ def short_name(source):
 
 
 def write_checkpoint(path, arrays, config):
-    """Writes arrays as a `.safetensors` file, and what describes them as config.json beside it.
+    """Writes arrays as a `.safetensors` file, and a config as config.json next to it.
+
+    Args:
+        path: of the `.safetensors` file.
+        arrays: float32 arrays by name.
+        config: a dict that JSON can hold.
 
     Raises:
-        ValueError: safetensors is not installed, or the folder's config.json is of another file.
+        ValueError: If safetensors is not installed, or the folder holds the config.json of another
+            file.
     """
     path = Path(path)
-    beside = path.with_name("config.json")
-    if beside.exists() and not path.exists():
+    config_path = path.with_name("config.json")
+    if config_path.exists() and not path.exists():
         raise ValueError(
-            f"{path}: {beside} is there already, and of another file; choose another folder."
+            f"{path}: {config_path} exists and belongs to another file; choose another folder."
         )
     try:
         from safetensors.numpy import save
@@ -159,16 +165,16 @@ def write_checkpoint(path, arrays, config):
         raise ValueError(f"{path}: {error}; install it: pip install -e '.[convert]'") from None
     with atomic_write(path) as temporary:
         temporary.write_bytes(save(arrays))
-    write_json(beside, config)
+    write_json(config_path, config)
 
 
 def _from_hub(source):
-    """Paths of the weights and the config in the hub's cache, downloaded if need be."""
+    """Returns the paths of the weights and the config in the hub's cache, downloaded if missing."""
     try:
         from huggingface_hub import hf_hub_download
     except ImportError:
         raise ValueError(
-            f"{source}: names on the hub need huggingface_hub; install it: "
+            f"{source}: names on the hub require huggingface_hub; install it: "
             "pip install -e '.[convert]'"
         ) from None
     name, _, revision = source.removeprefix(HUB).partition("@")
@@ -176,7 +182,7 @@ def _from_hub(source):
     for file in ("model.safetensors", "config.json"):
         try:
             paths.append(hf_hub_download(name, file, revision=revision or None))
-        except Exception as error:  # of the network, the name, the revision, the disk: many kinds
+        except Exception as error:  # of the network, the name, the revision or the disk
             reason = shortened(str(error), 160)
             raise ValueError(
                 f"{source}: {file} is not in the cache and could not be downloaded; check the name "
@@ -186,7 +192,7 @@ def _from_hub(source):
 
 
 def _read(path, source):
-    """A file's state dict, float32 arrays by their names."""
+    """Reads the state dict of a file, float32 arrays by name."""
     if path.suffix not in SUFFIXES:
         raise ValueError(f"{source}: unknown kind of file; expected one of {', '.join(SUFFIXES)}.")
     try:
@@ -196,18 +202,18 @@ def _read(path, source):
         raise ValueError(f"{source}: {error}; install it: pip install -e '.[{extra}]'") from None
     except pickle.UnpicklingError as error:
         if "Unsupported global" not in str(error):
-            raise ValueError(f"{source}: damaged, or no file of PyTorch's weights.") from None
+            raise ValueError(f"{source}: damaged, or not a file of PyTorch weights.") from None
         raise ValueError(
-            f"{source}: holds more than weights, which could run code when it is read; refused. "
+            f"{source}: refused, since it holds more than weights and could run code when read. "
             "Ask for a .safetensors file."
         ) from None
-    except Exception as error:  # each reader raises errors of its own for a damaged file
+    except Exception as error:  # each reader's errors for a damaged file differ
         reason = shortened(str(error), 160)
         raise ValueError(f"{source}: damaged or of another kind ({reason}).") from None
 
 
 def _load(path):
-    """What a file holds, code excepted."""
+    """Loads the content of a file without running code in it."""
     if path.suffix == ".safetensors":
         from safetensors.numpy import load_file
 
@@ -218,24 +224,24 @@ def _load(path):
             return dict(arrays)
     import torch
 
-    # timm's and DeiT's training scripts put their arguments beside the weights.
+    # The training scripts of timm and DeiT save their arguments next to the weights.
     with torch.serialization.safe_globals([argparse.Namespace]):
         return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def _unwrapped(arrays):
-    """The state dict alone, where a training script has wrapped it, as float32 arrays."""
+    """Returns the state dict inside the checkpoint of a training script, as float32 arrays."""
     if not isinstance(arrays, dict):
-        raise ValueError(f"a {type(arrays).__name__} and no state dict")
+        raise ValueError(f"expected a state dict; received a {type(arrays).__name__}")
     for key in ("state_dict_ema", "model_ema", "state_dict", "model"):
         if isinstance(arrays.get(key), dict):
             arrays = arrays[key]
             break
-    found = {}
+    result = {}
     for name, array in arrays.items():
         if not hasattr(array, "shape") or not isinstance(name, str):
-            raise ValueError(f"{name} is no array of weights; expected a state dict")
+            raise ValueError(f"expected a state dict; {name} is not an array of weights")
         if hasattr(array, "detach"):
             array = array.detach().float().numpy()
-        found[name.removeprefix("module.")] = np.asarray(array, "float32")
-    return found
+        result[name.removeprefix("module.")] = np.asarray(array, "float32")
+    return result

@@ -57,8 +57,8 @@ def test_batches(tmp_path):
 @pytest.mark.parametrize(
     ("calibration", "message"),
     [
-        (None, "tflite_int8 lacks images"),
-        (CALIBRATION[:0], "some hundreds"),
+        (None, "tflite_int8 requires images"),
+        (CALIBRATION[:0], "a few hundred of the training images"),
         (CALIBRATION[:, :8], r"shape \(16, 16, 3\); received uint8 of shape \(8, 16, 3\)"),
         (CALIBRATION / 255, "received float64"),
     ],

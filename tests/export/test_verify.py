@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from random_models import random_model
 
-from keras_gmlp.card import read_card
+from keras_gmlp.card import read_card, write_card
 from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.export.verify import check_export, export_run
 from keras_gmlp.utils.files import directory_lock
@@ -45,6 +45,14 @@ def test_export_of_a_run_records_what_it_found(exported_run):
     assert any("top1_agreement 1.0" in line for line in lines)
     row = "| `model_float32.tflite` | TFLite, float32 | 75.00 % | 100.00 % |"
     assert row in (tmp_path / "README.md").read_text("utf-8")
+
+
+def test_exports_keep_the_arguments_of_the_model(exported_run):
+    directory, _ = exported_run
+    facts = {"preset": "gmlp_n4_32", "arguments": {"depth": 2}}
+    write_card(directory / "model.keras", random_model("gmlp"), list("abcde"), facts)
+    export_run(directory, ["tflite"])
+    assert read_card(directory / "model.tflite")["arguments"] == {"depth": 2}
 
 
 def test_interrupted_checks_keep_what_was_found(exported_run, monkeypatch):

@@ -393,7 +393,7 @@ def test_convert_there_and_back(ours, published, tmp_path, capsys):
     again = tmp_path / "again" / "model.safetensors"
     assert convert([str(tmp_path / "run"), "--out", str(again)]) == 0
     assert convert([str(tmp_path / "run"), "--out", str(again)]) == 1
-    assert "is there already; give another --out" in capsys.readouterr().err
+    assert "exists; give another --out" in capsys.readouterr().err
     assert same_logits(pretrained.load(again).model, ours.model)
     larger = tmp_path / "larger.keras"
     assert convert([str(published), "--out", str(larger), "--image-size", "64"]) == 0
