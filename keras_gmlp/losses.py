@@ -44,7 +44,7 @@ class CrossEntropy(keras.losses.Loss):
     Example:
         >>> loss = CrossEntropy()
         >>> logits = keras.ops.log([[0.5, 0.25, 0.25]])
-        >>> round(float(loss([1], logits)), 4)  # log 4
+        >>> round(float(loss(keras.ops.array([1]), logits)), 4)  # log 4
         1.3863
     """
 
