@@ -113,3 +113,9 @@ def lookup(preset):
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"Unknown preset {preset!r}.{hint} There are: {', '.join(PRESETS)}.")
     return PRESETS[preset]
+
+
+def build_fresh(preset, **overrides):
+    """Builds the model of a preset with fresh weights; see `keras_gmlp.build`."""
+    function, arguments = lookup(preset)
+    return function(**{**arguments, "name": preset, **overrides})

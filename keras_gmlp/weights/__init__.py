@@ -7,7 +7,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "files": ["is_published"],
-        "pretrained": ["Pretrained", "build", "load"],
+        "pretrained": ["build", "load"],
         "resizing": ["TransferReport", "transfer"],
+        "trained": ["Pretrained"],
     },
 )

@@ -1,0 +1,215 @@
+"""A model with trained weights: adapts it to other images and classes, and saves it."""
+
+import dataclasses
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_gmlp import inference
+from keras_gmlp.card import write_card
+from keras_gmlp.layers import PatchEmbedding
+from keras_gmlp.models.precision import in_float32
+from keras_gmlp.models.presets import build_fresh
+from keras_gmlp.models.structure import find_stem, learned_weights
+from keras_gmlp.utils.files import atomic_write
+from keras_gmlp.weights.conversion import to_arrays
+from keras_gmlp.weights.files import write_checkpoint
+from keras_gmlp.weights.names import ARCHITECTURES
+from keras_gmlp.weights.resizing import transfer
+
+_FIRST = "stem.proj.weight"  # timm's name of the first convolution in the models of MLPs
+
+
+@dataclasses.dataclass(frozen=True)
+class Pretrained:
+    """A model with trained weights, and the metadata that belongs to them.
+
+    Attributes:
+        model: the `keras.Model`.
+        preset: its name in `PRESETS`.
+        labels: class names in the order of the logits, or `None` if the source has none.
+        preparation: how images are cut to size, arguments of `data.read_image.read_image`.
+        origin: where the weights come from.
+        headless: whether the source has no head, so that the head of the model is untrained.
+        arguments: keyword arguments with which `build(preset, **arguments)` rebuilds the model.
+            `None` reads them from the structure of the model.
+    """
+
+    model: keras.Model
+    preset: str
+    labels: tuple[str, ...] | None
+    preparation: dict
+    origin: str
+    headless: bool = False
+    arguments: dict | None = None
+
+    def build_arguments(self, labels=None, **overrides):
+        """Returns the arguments of `build` for another image size or other classes.
+
+        Args:
+            labels: new class names. Defaults to the present classes.
+            **overrides: arguments of the model, for example `input_shape=(160, 160, 3)`.
+
+        Raises:
+            ValueError: If `patch_size` changes without the `patch_window` that these weights
+                require, or the images have another number of channels.
+        """
+        own = read_arguments(self.model) if self.arguments is None else self.arguments
+        arguments = {**own, **overrides}
+        if labels is not None:
+            arguments["classes"] = len(labels)
+        if "patch_size" in overrides and "patch_window" in arguments.keys() - overrides.keys():
+            raise ValueError(
+                f"{self.origin}: its tokens see {arguments['patch_window']} pixels; with another "
+                "patch_size give their patch_window, too."
+            )
+        shape = tuple(arguments["input_shape"])
+        if shape[-1:] != self.model.input_shape[-1:]:
+            raise ValueError(
+                f"{self.origin}: takes images of {self.model.input_shape[-1]} channels; received "
+                f"input_shape={shape}."
+            )
+        return {**arguments, "input_shape": shape}
+
+    def adapt(self, labels=None, **overrides):
+        """Rebuilds the preset for another image size or other classes, and copies the weights.
+
+        Weights over tokens are resized on the grid of the tokens; see `weights.transfer`.
+
+        Args:
+            labels: new class names. The head keeps its weights only if these are the names that
+                the weights were trained on.
+            **overrides: arguments of the model, for example `input_shape=(160, 160, 3)`.
+
+        Returns:
+            `(model, report)`: a compiled `keras.Model`, and the `TransferReport` of its weights.
+
+        Raises:
+            ValueError: If the weights do not fit the preset with these arguments. One line.
+
+        Example:
+            >>> from keras_gmlp.weights import load
+            >>> source = load("saved_models/gmlp_n4_32-cifar10")
+            >>> model, report = source.adapt(labels=("cat", "dog"))
+            >>> report.fresh
+            ('head/kernel', 'head/bias')
+        """
+        model = build_fresh(self.preset, **self.build_arguments(labels, **overrides))
+        known = labels is None or tuple(labels) == self.labels
+        try:
+            report = transfer(self.model, model, head=known and not self.headless)
+        except ValueError as error:
+            raise ValueError(f"{self.origin}: {error}") from None
+        return model, report
+
+    def classifier(self):
+        """Returns an `inference.Classifier` with these weights.
+
+        Raises:
+            ValueError: If the source has no head.
+        """
+        if self.headless:
+            raise ValueError(
+                f"{self.origin}: has no head to classify with; train one with "
+                "apps/train.py --weights."
+            )
+        card = {**self.preparation, "labels": self.labels}
+        return inference.from_keras(self.model, Path(self.origin), card)
+
+    def save(self, path):
+        """Writes a `.keras` file whose card holds the metadata: labels, preset, arguments.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            ValueError: If the source has no head.
+        """
+        self._refuse_headless()
+        model = in_float32(self.model)
+        facts = {"preset": self.preset, "arguments": self.build_arguments(), **self.preparation}
+        with atomic_write(path) as temporary:
+            model.save(temporary)
+            write_card(temporary, model, self.labels, facts)
+
+    def save_published(self, path):
+        """Writes a `.safetensors` file under timm's names, and config.json next to it.
+
+        `timm.create_model("local-dir:FOLDER", pretrained=True)` reads both if the file is named
+        model.safetensors and timm has the architecture. `load` always reads both.
+
+        Args:
+            path: of the `.safetensors` file.
+
+        Raises:
+            ValueError: If no table of published names covers the model, if the model differs from
+                its preset, which a published file cannot express, or if it has no head.
+        """
+        self._refuse_headless()
+        height, width, channels = self.model.input_shape[1:]
+        actual = read_arguments(self.model)
+        if "patch_window" in actual:
+            raise ValueError(f"{self.origin}: published models have no patch_window.")
+        sizes = {"input_shape": actual["input_shape"], "classes": actual["classes"]}
+        if _shapes(build_fresh(self.preset, **sizes)) != _shapes(self.model):
+            raise ValueError(
+                f"{self.origin}: differs from preset {self.preset} in its sizes; a published file "
+                "holds only models of the preset's sizes."
+            )
+        arrays = to_arrays(self.model)
+        settings = {
+            "input_size": [channels, height, width],
+            "interpolation": self.preparation.get("interpolation", "bicubic"),
+            "crop_pct": self.preparation.get("crop", 1.0),
+            "mean": actual["mean"],
+            "std": actual["std"],
+            "num_classes": actual["classes"],
+            "fixed_input_size": True,
+            "first_conv": "stem.proj" if _FIRST in arrays else "patch_embed.proj",
+            "classifier": ["head", "head_dist"] if "head_dist.bias" in arrays else "head",
+        }
+        timm_names = {preset: name for name, preset in ARCHITECTURES.items()}
+        config = {
+            "architecture": timm_names.get(self.preset, self.preset),
+            "num_classes": actual["classes"],
+            "pretrained_cfg": settings,
+        }
+        config |= {"label_names": list(self.labels)} if self.labels else {}
+        write_checkpoint(path, arrays, config)
+
+    def _refuse_headless(self):
+        if self.headless:
+            raise ValueError(
+                f"{self.origin}: has no head; train one with apps/train.py --weights first."
+            )
+
+
+def _shapes(model):
+    return {path: tuple(weight.shape) for path, weight in learned_weights(model).items()}
+
+
+def read_arguments(model):
+    """Reads from the structure of a model what a user of a preset may override.
+
+    For files of version 0.1 and for plain `model.save`, whose card has no `"arguments"`.
+
+    Args:
+        model: a `keras.Model` that `build` returned or a file of it.
+
+    Returns:
+        A dict: `input_shape`, `classes`, `mean`, `std`, and for a model with a stem `patch_size`
+        and, if larger, `patch_window`.
+    """
+    normalization, stem = model.get_layer("normalization"), find_stem(model)
+    std = 1 / (255 * np.asarray(normalization.scale))
+    patches = {} if stem is None else {"patch_size": stem.patch_size}
+    if isinstance(stem, PatchEmbedding) and stem.patch_window > stem.patch_size:
+        patches["patch_window"] = stem.patch_window
+    return {
+        **patches,
+        "input_shape": tuple(model.input_shape[1:]),
+        "classes": model.output_shape[-1],
+        "mean": (-np.asarray(normalization.offset) * std).tolist(),
+        "std": std.tolist(),
+    }
