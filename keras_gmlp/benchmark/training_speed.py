@@ -42,7 +42,7 @@ images = rng.integers(0, 256, (128 * steps, 32, 32, 3), "uint8")
 split = tf.data.Dataset.from_tensor_slices((images, np.arange(len(images), dtype="int64") % 10))
 labels = tuple("0123456789")
 data = ImageData("random", labels, (32, 32, 3), split, split.take(128))
-recipe = Recipe(epochs=epochs, batch_size=128, precision=precision, optimizer="muon")
+recipe = Recipe(epochs=epochs, batch_size=128, precision=precision)
 model = build("gmlp_n4_32", **recipe.model_arguments())
 train(model, data, recipe, directory, verbose=0)
 """
@@ -67,8 +67,8 @@ def parse(arguments):
     parser.add_argument("--backends", nargs="+", default=BACKENDS, choices=BACKENDS)
     parser.add_argument("--precisions", nargs="+", default=["float32"], metavar="POLICY")
     parser.add_argument("--repeats", type=int, default=2, help="default: %(default)s")
-    parser.add_argument("--steps", type=int, default=12, help="in an epoch; default: %(default)s")
-    parser.add_argument("--epochs", type=int, default=4, help="the first one compiles")
+    parser.add_argument("--steps", type=int, default=8, help="in an epoch; default: %(default)s")
+    parser.add_argument("--epochs", type=int, default=3, help="the first one compiles")
     return parser.parse_args(arguments)
 
 

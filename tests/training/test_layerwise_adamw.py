@@ -73,7 +73,10 @@ def test_frozen_backbone_stays():
     ("settings", "message"),
     [
         ({"layer_decay": 0.0}, r"layer_decay must be in \(0, 1\]; received 0.0"),
-        ({"layer_decay": 0.5, "optimizer": "muon"}, "layer_decay goes with adamw"),
+        (
+            {"layer_decay": 0.5, "optimizer": "muon"},
+            "layer_decay requires optimizer='adamw'; received 'muon'",
+        ),
     ],
 )
 def test_recipe_refuses(settings, message):

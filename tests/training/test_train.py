@@ -268,7 +268,7 @@ def test_second_process_is_kept_out(data, tmp_path, monkeypatch):
 
 
 def test_model_that_does_not_fit_the_data(data, tmp_path):
-    with pytest.raises(ValueError, match=r"build the model with input_shape=\(8, 8, 3\)"):
+    with pytest.raises(ValueError, match=r"Build the model with input_shape=\(8, 8, 3\)"):
         train(tiny_model(input_shape=(8, 8, 1)), data, RECIPE, tmp_path)
     with pytest.raises(ValueError, match="classes=2"):
         train(tiny_model(classes=3), data, RECIPE, tmp_path)
