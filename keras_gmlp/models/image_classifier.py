@@ -119,17 +119,22 @@ def image_classifier(
     return compiled(keras.Model(inputs, logits, name=name))
 
 
+def require_channels_last():
+    """Raises a `ValueError` if Keras is set to `"channels_first"`, which `Rescaling` obeys."""
+    if keras.config.image_data_format() != "channels_last":
+        raise ValueError(
+            "keras_gmlp takes images of shape (height, width, channels); received image data "
+            "format 'channels_first'. Call keras.config.set_image_data_format(\"channels_last\")."
+        )
+
+
 def pixels(input_shape, mean, std):
     """Returns the input of a model and the pixels, scaled and normalized.
 
     Raises:
         ValueError: If Keras is set to `"channels_first"`.
     """
-    if keras.config.image_data_format() != "channels_last":
-        raise ValueError(
-            "keras_gmlp takes images of shape (height, width, channels); received image data "
-            "format 'channels_first'. Call keras.config.set_image_data_format(\"channels_last\")."
-        )
+    require_channels_last()
     inputs = keras.Input(input_shape, name="image")
     # In float32 under every policy: bfloat16 has too few digits for mixed pixels.
     return inputs, _normalization(mean, std, input_shape[-1])(inputs)

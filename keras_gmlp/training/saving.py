@@ -32,8 +32,8 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
         A `keras.Model`.
 
     Raises:
-        ValueError: If the file does not exist or is damaged, or if the backend of Keras is not
-            installed. One line.
+        ValueError: If the file does not exist or is damaged, if the backend of Keras is not
+            installed, or if Keras is set to `"channels_first"`. One line.
 
     Example:
         >>> model = load_model("saved_models/gmlp_n4_32-cifar10/model.keras")
@@ -46,6 +46,8 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
     try:
         import keras
 
+        from keras_gmlp.models.image_classifier import require_channels_last
+
         register()
     except ImportError as error:
         raise ValueError(
@@ -53,6 +55,7 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
             "pip install -e '.[torch]', or give the .tflite file."
         ) from None
 
+    require_channels_last()
     require_readable(path)
     if not zipfile.is_zipfile(path):  # Keras would report a missing file
         raise damaged_error(path, "not a zip archive, which a .keras file is")

@@ -1,0 +1,46 @@
+"""Loading a `.keras` file: what it may name, and what is refused."""
+
+import keras
+import numpy as np
+import pytest
+
+import keras_gmlp
+from keras_gmlp.training.optimizers import LayerwiseAdamW, MatrixMuon
+from keras_gmlp.training.saving import load_model
+
+SIZES = {"dim": 8, "depth": 1, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 3}
+
+
+@pytest.fixture
+def model():
+    return keras_gmlp.gMLP(hidden_dim=16, **SIZES)
+
+
+@pytest.mark.parametrize("optimizer", [MatrixMuon, LayerwiseAdamW])
+def test_compiled_model_keeps_its_optimizer(tmp_path, model, optimizer):
+    model.compile(optimizer(1e-3), loss="mse")
+    images = np.zeros((2, 8, 8, 3))
+    model.fit(images, np.ones((2, 3)), verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = load_model(tmp_path / "model.keras")
+    assert type(loaded.optimizer) is optimizer
+    np.testing.assert_allclose(
+        loaded.predict(images, verbose=0), model.predict(images, verbose=0), atol=1e-6
+    )
+
+
+def test_channels_first_is_refused(tmp_path, model):
+    model.save(tmp_path / "model.keras")
+    keras.config.set_image_data_format("channels_first")
+    try:
+        with pytest.raises(ValueError, match=r'set_image_data_format\("channels_last"\)'):
+            load_model(tmp_path / "model.keras")
+    finally:
+        keras.config.set_image_data_format("channels_last")
+
+
+def test_file_of_another_kind(tmp_path):
+    (tmp_path / "model.keras").write_text("not a zip archive")
+    with pytest.raises(ValueError, match=r"model\.keras: cannot be loaded") as error:
+        load_model(tmp_path / "model.keras")
+    assert "\n" not in str(error.value)
