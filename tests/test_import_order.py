@@ -31,17 +31,46 @@ def part_of(module):
     return names[0] if names[0] == "apps" else names[1]
 
 
-def imported_modules(source, known):
+def imported_modules(module, source, known):
     """Yields the project's modules that the source imports, inside functions too."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        else:
-            continue
-        found = [name for name in names if name in known]
-        yield from found[1:] or found  # `from package import module` means the module
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom):
+            base = resolve_base(module, node)
+            for alias in node.names:
+                name = f"{base}.{alias.name}"
+                if base == "keras_gmlp":  # a name of the root loads lazily from its module
+                    name = ROOT_NAMES.get(alias.name, name)
+                # `from package import module` means the module, `import name` its module.
+                yield from [n for n in (name, base) if n in known][:1]
+
+
+def resolve_base(module, node):
+    """Returns the absolute name of the module in `from ... import`."""
+    if not node.level:
+        return node.module or ""
+    parents = module.split(".")[: -node.level]
+    return ".".join([*parents, *([node.module] if node.module else [])])
+
+
+def read_root_names():
+    """Returns the module behind each name that `keras_gmlp` loads lazily."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    (attach,) = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "attach"
+    ]
+    tables = {keyword.arg: ast.literal_eval(keyword.value) for keyword in attach.keywords}
+    return {
+        name: f"keras_gmlp.{module}"
+        for module, names in tables["submod_attrs"].items()
+        for name in names
+    }
+
+
+ROOT_NAMES = read_root_names()
 
 
 def read_sources():
@@ -56,7 +85,7 @@ def find_upward_imports(sources, order):
     return [
         f"{module} imports {other}"
         for module, source in sources.items()
-        for other in imported_modules(source, known)
+        for other in imported_modules(module, source, known)
         if order[part_of(other)] > order[part_of(module)]
         or (order[part_of(other)] == order[part_of(module)] and part_of(other) != part_of(module))
     ]
@@ -64,7 +93,9 @@ def find_upward_imports(sources, order):
 
 def find_circle(sources):
     """Returns the modules of one import circle, or an empty list."""
-    graph = {module: set(imported_modules(text, sources)) for module, text in sources.items()}
+    graph = {
+        module: set(imported_modules(module, text, sources)) for module, text in sources.items()
+    }
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -91,6 +122,11 @@ def test_no_import_circle():
         ("keras_gmlp.models.presets", "    import keras_gmlp.weights.pretrained"),
         ("keras_gmlp.models.presets", "from keras_gmlp import data"),
         ("keras_gmlp.inference", "from keras_gmlp.weights import load"),
+        ("keras_gmlp.inference", "from keras_gmlp import weights, card"),
+        ("keras_gmlp.inference", "from keras_gmlp import card, weights"),
+        ("keras_gmlp.layers.gmlp", "from ..models import presets"),
+        ("keras_gmlp.models.presets", "from keras_gmlp import build"),
+        ("keras_gmlp.models.presets", "from keras_gmlp import ViT, train"),
     ],
 )
 def test_wrong_import_is_found(module, line):

@@ -14,6 +14,7 @@ import keras
 import numpy as np
 
 from keras_gmlp.card import write_card
+from keras_gmlp.models.structure import sublayers
 from keras_gmlp.training.saving import load_model
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.subprocesses import run_on
@@ -93,11 +94,16 @@ def require_exportable(model, formats, labels=None, calibration=None):
             raise ValueError(f"{name} requires {missing}.")
     if labels and len(labels) != model.output_shape[-1]:
         raise ValueError(f"Received {len(labels)} labels for {model.output_shape[-1]} classes.")
-    mixed = [layer.name for layer in model.layers if layer.dtype_policy.name != "float32"]
+    mixed = {
+        layer.name: layer.dtype_policy.name
+        for layer in sublayers(model)
+        if layer.dtype_policy.name != "float32"
+    }
     if mixed:
+        names, policies = list(mixed)[:3], ", ".join(dict.fromkeys(mixed.values()))
         raise ValueError(
-            f"Only float32 models convert; layers {mixed[:3]} have policy "
-            f"{model.get_layer(mixed[0]).dtype_policy.name!r}. Use models.in_float32(model)."
+            f"Only float32 models convert; layers {names} have policy {policies}. Use "
+            "models.in_float32(model)."
         )
 
 

@@ -6,13 +6,8 @@ import keras
 import numpy as np
 from keras import layers, ops
 
-from keras_gmlp.layers import (
-    ExternalAttention,
-    ExternalAttentionBlock,
-    PositionEmbedding,
-    TransformerBlock,
-)
-from keras_gmlp.models.structure import class_tokens
+from keras_gmlp.layers import Block, ExternalAttention, PositionEmbedding, ResidualBlock
+from keras_gmlp.models.structure import class_tokens, sublayers
 
 SAMPLES = 100  # calibration images that measure the size of the class token
 
@@ -107,19 +102,6 @@ def prepare_for_int8(model, calibration):
     return copy
 
 
-def sublayers(layer):
-    """Returns the layers inside a layer or a model, at every depth, each once."""
-    found, holders = {}, [layer]
-    while holders:
-        for value in vars(holders.pop()).values():
-            parts = value if isinstance(value, list | tuple) else [value]
-            parts = value.values() if isinstance(value, dict) else parts
-            new = [p for p in parts if isinstance(p, layers.Layer) and id(p) not in found]
-            found |= {id(part): part for part in new}
-            holders += new
-    return list(found.values())
-
-
 def measure_gains(model, calibration):
     """Measures how much larger the class and distillation tokens may be.
 
@@ -138,9 +120,8 @@ def measure_gains(model, calibration):
         patches or too small for epsilon, or if the first block is of another kind or post-norm.
     """
     tokens = class_tokens(model)
-    kinds = (TransformerBlock, ExternalAttentionBlock)
-    block = next((layer for layer in model.layers if isinstance(layer, kinds)), None)
-    if not tokens or block is None or block.norm_placement != "pre":
+    block = next((layer for layer in model.layers if isinstance(layer, Block)), None)
+    if not tokens or not _computes_two_branches(block):
         return None, None
     before = keras.Model(model.input, block.input).predict(calibration.astype("float32"), verbose=0)
     after = ops.convert_to_numpy(before + block.mix_tokens(block.norm1(before)))
@@ -151,6 +132,18 @@ def measure_gains(model, calibration):
     gains = np.ones(len(size), "float32")
     gains[: len(tokens)] = np.maximum(1, size[len(tokens) :].mean() / size[: len(tokens)])
     return (None, None) if gains.max() < 2 else (block, gains)
+
+
+def _computes_two_branches(block):
+    """Returns whether `EnlargedTokensBlock` computes the same as a block."""
+    return (
+        isinstance(block, ResidualBlock)
+        and type(block).call is ResidualBlock.call
+        and type(block).branches is ResidualBlock.branches
+        and block.norm_placement == "pre"
+        and isinstance(block.norm1, layers.LayerNormalization)
+        and isinstance(block.norm2, layers.LayerNormalization)
+    )
 
 
 def _clone(block, gains, layer):

@@ -1,5 +1,6 @@
 """The base class of all blocks: shared arguments, their configuration and padding."""
 
+import inspect
 from typing import ClassVar
 
 import keras
@@ -42,7 +43,6 @@ class Block(layers.Layer):
         ValueError: If `norm_placement` is unknown.
     """
 
-    supports_masking = True
     token_axes: ClassVar[dict] = {}
 
     def __init__(
@@ -56,6 +56,8 @@ class Block(layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        # Without the argument Keras warns that the block ignores a mask.
+        self.supports_masking = "mask" in inspect.signature(self.call).parameters
         if norm_placement not in NORM_PLACEMENTS:
             raise ValueError(
                 f"norm_placement must be 'pre' or 'post'; received {norm_placement!r}."
@@ -95,7 +97,9 @@ class Block(layers.Layer):
 
     @classmethod
     def from_config(cls, config):
-        return super().from_config(rename_key(config, "drop_path", "stochastic_depth"))
+        if "stochastic_depth" not in config:  # saved by version 0.1.0
+            config = rename_key(config, "drop_path", "stochastic_depth")
+        return super().from_config(config)
 
 
 def make_dense(layer, units, name, **kwargs):

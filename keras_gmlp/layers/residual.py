@@ -36,10 +36,12 @@ class ResidualBlock(Block):
         self.norm2.build(input_shape)
 
     def build_mixer(self, input_shape):
-        raise NotImplementedError
+        """Builds the layers of `mix_tokens`; a mixer without weights has none."""
 
     def mix_tokens(self, x, mask=None):
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define mix_tokens(x, mask=None)."
+        )
 
     def mix_channels(self, x):
         return self.shrink(self.expand(x))

@@ -25,7 +25,7 @@ def in_float32(model):
         >>> in_float32(mixed).get_layer("block_0").compute_dtype
         'float32'
     """
-    clone = keras.models.clone_model(model, clone_function=_clone_in_float32)
+    clone = keras.models.clone_model(model, clone_function=_clone_in_float32, recursive=True)
     clone.set_weights(model.get_weights())
     clone.compile("sgd", loss=CrossEntropy(), metrics=[Accuracy()])
     return clone
@@ -34,5 +34,22 @@ def in_float32(model):
 def _clone_in_float32(layer):
     config = layer.get_config()
     if isinstance(layer, keras.Layer):  # not an operation such as a slice
-        config |= {"dtype": "float32", "trainable": True}
+        config = {**_replace_policies(config), "trainable": True}
     return type(layer).from_config(config)
+
+
+def _replace_policies(config):
+    """Returns a configuration with float32 for half precision, also in the layers it wraps."""
+    if isinstance(config, list | tuple):
+        return type(config)(map(_replace_policies, config))
+    if not isinstance(config, dict):
+        return config
+    return {
+        key: "float32" if key == "dtype" and _is_half(value) else _replace_policies(value)
+        for key, value in config.items()
+    }
+
+
+def _is_half(policy):
+    name = policy["config"]["name"] if isinstance(policy, dict) else policy
+    return name in ("mixed_bfloat16", "mixed_float16", "bfloat16", "float16")

@@ -1,6 +1,10 @@
 """Finds the parts of a model: stem, class tokens, token grid, weights."""
 
+import keras
+
 from keras_gmlp.layers import ClassToken, ConvolutionalStem, PatchEmbedding
+
+AXES = {"reads", "writes", "holds", None}  # what a block declares in `token_axes`
 
 
 class NotApplicableError(ValueError):
@@ -9,7 +13,9 @@ class NotApplicableError(ValueError):
 
 def learned_weights(model):
     """Returns the weights by path, without the states of random generators."""
-    return {weight.path: weight for weight in model.weights if "seed" not in weight.name}
+    return {
+        weight.path: weight for weight in model.weights if weight.name != "seed_generator_state"
+    }
 
 
 def find_stem(model, kind=PatchEmbedding | ConvolutionalStem):
@@ -36,7 +42,14 @@ def token_axes(model):
         for layer in model.layers
         for path, axes in getattr(layer, "token_axes", {}).items()
     }
-    return {path: axes for path, axes in declared.items() if path in weights}
+    axes_of_weights = {path: axes for path, axes in declared.items() if path in weights}
+    for path, axes in axes_of_weights.items():
+        if len(axes) != len(weights[path].shape) or not set(axes) <= AXES:
+            raise ValueError(
+                f"token_axes of {path} must have one of 'reads', 'writes', 'holds' or None for "
+                f"each axis of shape {tuple(weights[path].shape)}; received {axes}."
+            )
+    return axes_of_weights
 
 
 def token_grid(model):
@@ -50,3 +63,16 @@ def token_grid(model):
         raise NotApplicableError(f"{model.name} has no tokens: it has no stem that computes them.")
     height, width = model.input_shape[1:3]
     return height // stem.patch_size, width // stem.patch_size
+
+
+def sublayers(layer):
+    """Returns the layers inside a layer or a model, at every depth, each once."""
+    found, holders = {}, [layer]
+    while holders:
+        for value in vars(holders.pop()).values():
+            parts = value if isinstance(value, list | tuple) else [value]
+            parts = value.values() if isinstance(value, dict) else parts
+            new = [p for p in parts if isinstance(p, keras.Layer) and id(p) not in found]
+            found |= {id(part): part for part in new}
+            holders += new
+    return list(found.values())

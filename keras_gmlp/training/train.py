@@ -25,6 +25,7 @@ from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.optimizers import freeze_backbone, make_optimizer
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.run_directory import LOCK_TIMEOUT, WRITTEN, claim, clear, trim_history
+from keras_gmlp.training.saving import load_model
 from keras_gmlp.utils.errors import one_line_errors
 from keras_gmlp.utils.files import (
     atomic_write,
@@ -105,7 +106,7 @@ class _Run:
 
     def load(self):
         """Loads the weights of a complete run; returns its metrics."""
-        saved = keras.saving.load_model(self.directory / "model.keras")
+        saved = load_model(self.directory / "model.keras", compile=False)
         self.model.set_weights(saved.get_weights())
         return read_json(self.directory / "metrics.json")
 

@@ -55,14 +55,17 @@ class Pretrained:
             ValueError: If `patch_size` changes without the `patch_window` that these weights
                 require, or the images have another number of channels.
         """
-        own = read_arguments(self.model) if self.arguments is None else self.arguments
-        arguments = {**own, **overrides}
+        own = self.arguments
+        if own is None:
+            own = read_arguments(self.model)
+        shape, classes = tuple(self.model.input_shape[1:]), self.model.output_shape[-1]
+        arguments = {"input_shape": shape, "classes": classes, **own, **overrides}
         if labels is not None:
             arguments["classes"] = len(labels)
         if "patch_size" in overrides and "patch_window" in arguments.keys() - overrides.keys():
             raise ValueError(
-                f"{self.origin}: its tokens see {arguments['patch_window']} pixels; with another "
-                "patch_size give their patch_window, too."
+                f"{self.origin}: received patch_size without patch_window; these weights use "
+                f"patch_window={arguments['patch_window']}. Pass both."
             )
         shape = tuple(arguments["input_shape"])
         if shape[-1:] != self.model.input_shape[-1:]:
@@ -95,7 +98,11 @@ class Pretrained:
             >>> report.fresh
             ('head/kernel', 'head/bias')
         """
-        model = build_fresh(self.preset, **self.build_arguments(labels, **overrides))
+        arguments = self.build_arguments(labels, **overrides)
+        try:
+            model = build_fresh(self.preset, **arguments)
+        except TypeError as error:  # an argument that the preset's model does not take
+            raise ValueError(f"{self.origin}: {error}") from None
         known = labels is None or tuple(labels) == self.labels
         try:
             report = transfer(self.model, model, head=known and not self.headless)

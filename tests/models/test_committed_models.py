@@ -21,6 +21,11 @@ def in_float64(model):
     return clone
 
 
+def test_every_committed_model_has_logits():
+    paths = SAVED_MODELS.glob("*/model.keras")
+    assert {path.relative_to(SAVED_MODELS).as_posix() for path in paths} == set(LOGITS)
+
+
 @pytest.mark.parametrize("name", LOGITS)
 def test_logits_are_the_same(name):
     path = SAVED_MODELS / name

@@ -7,6 +7,7 @@ from check_layer import to_numpy
 from random_models import MODELS, random_model
 
 from keras_gmlp.models.precision import in_float32
+from keras_gmlp.models.structure import sublayers
 
 
 @pytest.mark.parametrize("family", MODELS)
@@ -32,6 +33,15 @@ def test_layers_pinned_to_float32_stay():
     mixed = keras.layers.Flatten(dtype="mixed_bfloat16")(image)
     plain = in_float32(keras.Model(image, pinned(mixed)))
     assert {layer.compute_dtype for layer in plain.layers} == {"float32"}
+
+
+def test_model_inside_a_model_and_wrapped_layer():
+    image = keras.Input((16, 16, 3))
+    inner = random_model("gmlp", dtype="mixed_bfloat16")
+    scale = keras.layers.TimeDistributed(keras.layers.Dense(1, dtype="mixed_bfloat16"))
+    outputs = scale(keras.ops.expand_dims(inner(image), -1))
+    plain = in_float32(keras.Model(image, outputs))
+    assert {layer.dtype_policy.name for layer in sublayers(plain)} == {"float32"}
 
 
 def test_float32_copy_is_compiled_for_evaluation():

@@ -145,7 +145,7 @@ def test_another_image_size_is_resized_and_keeps_its_normalization(ours):
 
 def test_another_patch_asks_for_the_window_of_tokens_that_have_one(ours):
     wider = dataclasses.replace(ours, model=ours.adapt(patch_window=6)[0])
-    with pytest.raises(ValueError, match="tokens see 6 pixels; with another patch_size give"):
+    with pytest.raises(ValueError, match=r"these weights use patch_window=6\. Pass both\."):
         wider.adapt(input_shape=(48, 48, 3), patch_size=6)
     model, moved = wider.adapt(input_shape=(64, 64, 3), patch_size=8, patch_window=12)
     assert moved.resized == ("stem/projection/kernel",)
@@ -417,3 +417,17 @@ def test_convert_fails_in_one_line(published, tmp_path, capsys, arguments, reaso
     assert reason in error
     assert error.count("\n") == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_arguments_of_a_card_may_be_a_part(ours):
+    partial = dataclasses.replace(ours, arguments={"classes": 10})
+    model, report = partial.adapt()
+    assert report.fresh == ()
+    assert same_logits(model, ours.model)
+
+
+def test_unknown_argument_of_a_card_is_one_line(ours):
+    wrong = dataclasses.replace(ours, arguments={"size": 1})
+    with pytest.raises(ValueError, match=r"'size'") as error:
+        wrong.adapt()
+    assert str(error.value).startswith(f"{ours.origin}: ")
