@@ -16,7 +16,7 @@ examples:
   apps/compare.py gmlp_n4_32 vit_n4_32 --data cifar10 --seeds 0 1 2   three seeds of each
   apps/compare.py gmlp_n4_32 --data cifar10 --fractions 0.1 0.25 0.5 1
   apps/compare.py gmlp_n4_32 mixer_n4_32 --jobs 2   two at once, half the cores each
-  apps/compare.py gmlp_n4_32 --data cifar10 -- --set mixup=0.2        what follows goes to train.py
+  apps/compare.py gmlp_n4_32 --data cifar10 -- --set mixup=0.2        further options of a run
   apps/compare.py gmlp_n4_32 vit_n4_32 --seeds 0 1 2 --no-train       the existing runs
 
 Writes OUT/results.csv (one row per run), OUT/results.md and charts; runs that apps/export.py has
@@ -143,7 +143,7 @@ def make_sweep(options):
 
 def shared_settings(options):
     """Returns the `RunSettings` that all runs share; what follows `--` is read as by train.py."""
-    parser = argparse.ArgumentParser(prog="compare.py PRESET ... --")
+    parser = argparse.ArgumentParser(prog="compare.py PRESET ... --", allow_abbrev=False)
     add_run_options(parser)
     own = ["--data", options.data, "--recipe", options.recipe, "--seed", str(options.seeds[0])]
     own += ["--epochs", str(options.epochs)] if options.epochs is not None else []

@@ -5,8 +5,6 @@ import json
 
 from cli import add_backend, add_data_dir
 
-SHORT = ("epochs", "batch_size", "learning_rate", "seed", "precision")  # settings with an option
-
 
 def add_run_options(parser):
     """Adds the options of a run: model, weights, data, recipe, backend."""
@@ -114,7 +112,9 @@ def read_settings(options):
 
 def read_changes(options):
     """Returns the settings of the recipe that the options change, a dict."""
-    changes = {name: getattr(options, name) for name in SHORT}
+    from keras_gmlp.training.settings import OPTIONS
+
+    changes = {name: getattr(options, name) for name in OPTIONS}
     changes = {name: value for name, value in changes.items() if value is not None}
     if options.freeze:
         changes["freeze"] = True

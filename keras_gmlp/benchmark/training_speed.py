@@ -36,6 +36,11 @@ except ImportError:  # before the modules moved to one folder per job
     from keras_gmlp.recipes import Recipe
     from keras_gmlp.sources import ImageData
     from keras_gmlp.training import train
+try:  # an older train() calls it itself
+    from keras_gmlp.training.allocator import keep_freed_memory
+    keep_freed_memory()
+except ImportError:
+    pass
 directory, steps, epochs, precision = sys.argv[1], *map(int, sys.argv[2:4]), sys.argv[4]
 rng = np.random.default_rng(0)
 images = rng.integers(0, 256, (128 * steps, 32, 32, 3), "uint8")

@@ -50,6 +50,10 @@ def make_augmenter(augmentation, data):
     """Returns a function of (key, uint8 images, class indices) that augments a batch."""
     import tensorflow as tf
 
+    if augmentation.rand_augment:
+        # If it is missing, fail here with its name: tf.data would bury it in its own traceback.
+        import keras_cv  # noqa: F401
+
     def augment(key, images, labels):
         keys = _split(key, 5)
         flip = augmentation.flip and data.mirror

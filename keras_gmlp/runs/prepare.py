@@ -69,14 +69,13 @@ class PreparedRun:
         write_json(Path(self.settings.directory) / "metrics.json", metrics)
 
 
-def prepare(settings):
+def prepare(settings, seed_process=True):
     """Loads the data and builds the model of a run.
-
-    The initial weights are drawn from the recipe's seed with `keras.utils.set_random_seed`, which
-    seeds the generators of the whole process.
 
     Args:
         settings: `RunSettings`.
+        seed_process: Whether to draw the initial weights from the recipe's seed. Keras then seeds
+            the generators of the whole process (`keras.utils.set_random_seed`).
 
     Returns:
         A `PreparedRun`.
@@ -94,7 +93,8 @@ def prepare(settings):
         named = dataclasses.replace(settings.model, preset=source.preset)
         settings = dataclasses.replace(settings, model=named)
     dataset = load_data(settings, source.model.input_shape[1:] if source else None)
-    keras.utils.set_random_seed(settings.make_recipe().seed)
+    if seed_process:
+        keras.utils.set_random_seed(settings.make_recipe().seed)
     return _build(settings, source, dataset)
 
 
@@ -112,7 +112,8 @@ def _build(settings, source, dataset):
     arguments = getattr(source, "arguments", None) if source else {}
     if arguments is not None:
         arguments = {**arguments, **chosen, "classes": len(dataset.labels)}
-        del arguments["dtype"]  # the saved model is float32
+        for training_only in ("dtype", "stochastic_depth"):  # the saved model is float32
+            arguments.pop(training_only, None)
         arguments = json.loads(json.dumps(arguments))  # as the card holds them
     return PreparedRun(settings, recipe, dataset, model, arguments, transfer)
 

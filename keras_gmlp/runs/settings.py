@@ -18,7 +18,8 @@ class ModelSettings:
         preset: Key of `keras_gmlp.PRESETS`; `None` for the weights' own, or `"gmlp_n4_32"`.
         weights: Weights to start from, as in `keras_gmlp.build`; `None` for random ones.
         patch_size: Side of a patch in pixels; `None` for the preset's or the weights'.
-        patch_window: Side in pixels of what a token is made from; `None` for the patch.
+        patch_window: Side in pixels of the window that a token is computed from; `None` for the
+            patch.
     """
 
     preset: str | None = None
@@ -27,8 +28,9 @@ class ModelSettings:
     patch_window: int | None = None
 
     def __post_init__(self):
-        if self.patch_size is not None and self.patch_size < 1:
-            raise ValueError(f"patch_size must be at least 1; received {self.patch_size}.")
+        for name, value in self.patches().items():
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1; received {value}.")
         if self.preset is None and self.weights is None:
             object.__setattr__(self, "preset", "gmlp_n4_32")
 

@@ -142,9 +142,9 @@ class StopWhenDiverged(keras.callbacks.Callback):
     do so. Keras' `TerminateOnNaN` ends the epoch normally, so that broken weights would be kept.
     """
 
-    # Keras then calls this callback from another thread while the next steps run. Otherwise each
-    # step would wait until the loss is known. Keras raises the error at one of the next steps, or
-    # when the epoch ends.
+    # On JAX and PyTorch, Keras then calls this callback from another thread while the next steps
+    # run. Otherwise each step would wait until the loss is known. Keras raises the error at one of
+    # the next steps, or when the epoch ends. On TensorFlow each step waits.
     async_safe = True
 
     def on_epoch_begin(self, epoch, logs=None):

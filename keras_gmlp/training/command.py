@@ -6,8 +6,8 @@ import shlex
 
 from keras_gmlp.models.presets import PRESETS
 from keras_gmlp.training.recipes import PATCH_OPTIONS, RECIPES
+from keras_gmlp.training.settings import OPTIONS, flatten
 
-OPTIONS = ("epochs", "batch_size", "learning_rate", "seed", "precision")  # the others need --set
 WIDTH = 90  # of a line, in characters
 
 
@@ -32,14 +32,6 @@ def training_command(recipe, weights=None, out=None):
     if out:
         parts.append(_option("--out", out))
     return _wrap([".venv/bin/python apps/train.py", *parts])
-
-
-def flatten(settings):
-    """Returns the settings with those of nested dicts, such as the augmentation, on one level."""
-    flat = {}
-    for name, value in settings.items():
-        flat |= flatten(value) if isinstance(value, dict) else {name: value}
-    return flat
 
 
 def _size_options(recipe, usual_shape):

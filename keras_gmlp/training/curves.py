@@ -2,16 +2,19 @@
 
 from keras_gmlp.utils import plotting
 
+CURVES = (("accuracy", "accuracy (%)", 100), ("loss", "cross-entropy (nats)", 1))
 
-def draw_curves(history, path, title="", averaged=True):
-    """Draws accuracy and loss over epochs, for training and test, as a PNG file.
+
+def draw_curves(history, path, title="", averaged=True, curves=CURVES):
+    """Draws two metrics over epochs, for training and test, as a PNG file.
 
     Args:
-        history: Rows of history.csv, dicts with `epoch`, `accuracy`, `loss`, `val_accuracy` and
-            `val_loss`.
+        history: Rows of history.csv, dicts with `epoch` and, for each curve, its name and the name
+            after `val_`.
         path: Path of the PNG file.
         title: Title of the figure.
         averaged: Whether the test used averaged weights.
+        curves: Two tuples `(name, label, factor)`: column, label of the axis, factor of the values.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -19,7 +22,7 @@ def draw_curves(history, path, title="", averaged=True):
     epochs = [int(row["epoch"]) + 1 for row in history]
     figure, (both,) = plotting.figure((10, 4), columns=2)
     figure.suptitle(title)
-    for axes, name, scale in zip(both, ("accuracy", "loss"), (100, 1), strict=True):
+    for axes, (name, axis_label, scale) in zip(both, curves, strict=True):
         for key, label in ((name, "train (augmented)"), (f"val_{name}", test)):
             values = [scale * float(row[key]) for row in history]
             axes.plot(epochs, values, label=label, marker="." if len(epochs) < 40 else None)
@@ -29,7 +32,7 @@ def draw_curves(history, path, title="", averaged=True):
             axes.annotate(f"{last:.2f}", (epochs[-1], last), **at)
             axes.margins(y=0.08)  # room for the number
         axes.set_xlabel("epoch")
-        axes.set_ylabel(f"{name} (%)" if name == "accuracy" else "cross-entropy (nats)")
+        axes.set_ylabel(axis_label)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(alpha=0.3)
         axes.legend()

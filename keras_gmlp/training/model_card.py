@@ -80,11 +80,14 @@ def model_card(place, recipe, metrics, megabytes=None):
 
 
 def _from_here(directory):
-    """The path of a folder from the working directory, absolute if it is elsewhere."""
+    """Returns the path from the working directory, or the name of a folder outside it."""
     directory = directory.resolve()
     here = Path.cwd()
-    place = directory.relative_to(here) if directory.is_relative_to(here) else directory
-    return place.as_posix()
+    return (
+        directory.relative_to(here).as_posix()
+        if directory.is_relative_to(here)
+        else (directory.name)
+    )
 
 
 def _name(place):

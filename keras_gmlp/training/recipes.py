@@ -97,6 +97,13 @@ def _check_choices(recipe):
         raise ValueError(
             f"task must be a Task, such as ImageClassification(); received {recipe.task!r}."
         )
+    shared = {f.name for f in dataclasses.fields(recipe)} & {
+        f.name for f in dataclasses.fields(recipe.task)
+    }
+    if shared:  # recipe.json holds both on one level
+        raise ValueError(
+            f"Settings of a task must differ from those of a recipe; received {sorted(shared)}."
+        )
 
 
 def _check_ranges(recipe):
@@ -168,7 +175,7 @@ RECIPES = {
         precision="mixed_bfloat16",
         task=ImageClassification(label_smoothing=0.0),
     ),
-    # "Pay Attention to MLPs", appendix A: ImageNet. the warm-up is 10,000 of 93,600 steps.
+    # "Pay Attention to MLPs", appendix A: ImageNet. The warm-up takes 10,000 of 93,600 steps.
     "imagenet": Recipe(
         epochs=300,
         batch_size=4096,
@@ -196,7 +203,7 @@ def find_recipe(name, task=ImageClassification.name):
     Raises:
         ValueError: If there is no such recipe.
     """
-    recipes = RECIPES_BY_TASK[task]
+    recipes = RECIPES_BY_TASK.get(task, {})
     if name not in recipes:
         raise ValueError(f"Unknown recipe {name!r}. There are: {', '.join(recipes)}.")
     return recipes[name]

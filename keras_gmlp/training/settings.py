@@ -5,6 +5,9 @@ import dataclasses
 from keras_gmlp.training.recipes import PATCH_OPTIONS, RECIPES_BY_TASK
 from keras_gmlp.training.tasks import ImageClassification
 
+# Settings with an option of their own in apps/train.py; the others require --set.
+OPTIONS = ("epochs", "batch_size", "learning_rate", "seed", "precision")
+
 # Values of the settings that the recipe.json of an older run does not name.
 UNNAMED = {**dict.fromkeys(PATCH_OPTIONS), "task": ImageClassification.name}
 
@@ -73,15 +76,15 @@ def describe(recorded):
     if name not in recipes:
         return name
     usual = recipes[name].settings()
-    values = _flat({key: recorded[key] for key in usual if key in recorded})
-    usual = _flat(usual)
+    values = flatten({key: recorded[key] for key in usual if key in recorded})
+    usual = flatten(usual)
     changed = [key for key in usual if key in values and values[key] != usual[key]]
     return ", ".join([name, *(f"{k}={values[k]}" for k in changed if k not in ("epochs", "seed"))])
 
 
-def _flat(settings):
-    """Moves nested settings, such as those of the augmentation, to the top level."""
+def flatten(settings):
+    """Returns the settings with nested ones, such as the augmentation's, on the top level."""
     flat = {}
     for name, value in settings.items():
-        flat |= value if isinstance(value, dict) else {name: value}
+        flat |= flatten(value) if isinstance(value, dict) else {name: value}
     return flat

@@ -5,9 +5,11 @@ The training loop knows a task's methods alone. A new kind of data, such as text
 
 import dataclasses
 
+from keras_gmlp.card import write_card
 from keras_gmlp.data.augmentation import Augmentation
 from keras_gmlp.data.batches import evaluation_batches, training_batches
 from keras_gmlp.losses import Accuracy, CrossEntropy
+from keras_gmlp.training.curves import CURVES
 from keras_gmlp.utils.errors import one_line_errors
 from keras_gmlp.utils.files import atomic_write
 
@@ -25,11 +27,13 @@ class Task:
         name: Name of the task in `recipe.json`; files without one are image classification.
         headline: Metric that curves, tables and `metrics.json` report.
         unit: Plural of what a training set consists of, for example `"images"`.
+        model_card: Whether a run gets a model card, `README.md`; its text is for images.
     """
 
     name = None
     headline = None
     unit = "samples"
+    model_card = False
 
     def loss(self, training=True):
         """Returns a `keras.losses.Loss`: for training, or (`False`) for the final test."""
@@ -62,8 +66,12 @@ class Task:
         """Returns what `recipe.json` says about the data, a dict."""
         raise NotImplementedError
 
-    def class_names(self, data):
-        """Returns the class names for the model's card, or `None` for a task without classes."""
+    def curves(self):
+        """Returns what `draw_curves` draws: the headline and the loss."""
+        return (self.headline, self.headline, 1), ("loss", "loss", 1)
+
+    def write_card(self, path, model, data, metadata):
+        """Adds a card to a model's file; see `keras_gmlp.card`. The default adds none."""
 
     def write_files(self, data, directory):
         """Writes what a user of the model needs next to it, such as `labels.txt`."""
@@ -117,6 +125,7 @@ class ImageClassification(Task):
     name = "image_classification"
     headline = "accuracy"
     unit = "images"
+    model_card = True
 
     def __post_init__(self):
         if not 0 <= self.label_smoothing < 1:
@@ -154,8 +163,11 @@ class ImageClassification(Task):
         shape, labels = list(data.image_shape), list(data.labels)
         return {"data": data.name, "image_shape": shape, "labels": labels}
 
-    def class_names(self, data):
-        return data.labels
+    def curves(self):
+        return CURVES
+
+    def write_card(self, path, model, data, metadata):
+        write_card(path, model, data.labels, metadata)
 
     def write_files(self, data, directory):
         with atomic_write(directory / "labels.txt") as temporary:

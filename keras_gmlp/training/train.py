@@ -10,9 +10,7 @@ from pathlib import Path
 
 import keras
 
-from keras_gmlp.card import write_card
 from keras_gmlp.models.precision import in_float32
-from keras_gmlp.training import curves
 from keras_gmlp.training.callbacks import (
     Clock,
     DivergedError,
@@ -21,6 +19,7 @@ from keras_gmlp.training.callbacks import (
     StopWhenDiverged,
     private_generator,
 )
+from keras_gmlp.training.curves import draw_curves
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.optimizers import freeze_backbone, make_optimizer
 from keras_gmlp.training.recipes import Recipe
@@ -131,7 +130,8 @@ class _Run:
                 verbose=verbose,
             )
         metrics = self._finish(steps * batch_size)
-        write_model_card(self.directory, metrics)
+        if task.model_card:
+            write_model_card(self.directory, metrics)
         write_json(self.directory / "metrics.json", metrics)  # last: it marks a complete run
         checkpoint.remove()
         return metrics
@@ -173,7 +173,7 @@ class _Run:
         final.compile("sgd", loss=task.loss(training=False), metrics=task.metrics())
         with atomic_write(self.directory / "model.keras") as temporary:
             final.save(temporary)
-            write_card(temporary, final, task.class_names(self.data), self.card)
+            task.write_card(temporary, final, self.data, self.card)
         metrics = task.measure(final, self.data)
         if not math.isfinite(metrics["test_loss"]):
             raise DivergedError(
@@ -182,7 +182,7 @@ class _Run:
         with open(self.directory / "history.csv", newline="") as file:
             history = list(csv.DictReader(file))
         path, averaged = self.directory / "curves.png", bool(self.recipe.ema)
-        curves.draw_curves(history, path, self.directory.name, averaged)
+        draw_curves(history, path, self.directory.name, averaged, self.recipe.task.curves())
         seconds = [float(row["seconds"]) for row in history]
         # The median excludes the first epoch, which compiles, and epochs of a busy machine. The
         # floor is the resolution of history.csv.

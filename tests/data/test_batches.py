@@ -1,6 +1,7 @@
 """Training and evaluation batches: order, augmentation, and that a run can be made again."""
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -262,3 +263,9 @@ def test_bad_augmentation(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))) as error:
         Augmentation(**wrong)
     assert len(str(error.value).splitlines()) == 1
+
+
+def test_missing_keras_cv_is_named_before_anything_is_traced(monkeypatch):
+    monkeypatch.setitem(sys.modules, "keras_cv", None)
+    with pytest.raises(ModuleNotFoundError, match="keras_cv"):
+        training_batches(noise(), 4, Augmentation(rand_augment=0.4))
