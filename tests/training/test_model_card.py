@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from load_app import load_app
+from run_options import read_settings
 
 from keras_gmlp.export.formats import FORMATS
 from keras_gmlp.training.command import training_command
@@ -227,8 +228,8 @@ def parse(train, command):
     return train.parse(arguments)[1]
 
 
-def recipe_of(train, options):
-    return train.make_recipe(options)
+def recipe_of(options):
+    return read_settings(options).make_recipe()
 
 
 @pytest.mark.usefixtures("environment")
@@ -238,10 +239,11 @@ def test_command_gives_the_same_settings(name, changes):
     """apps/train.py parses the command back into the recipe that it was made from."""
     train = load_app("train")
     start = ["--weights", "runs/start", "--recipe", name]
-    recipe = recipe_of(train, train.parse([*start, *changes.split()])[1])
-    record = {**RECIPE, **dataclasses.asdict(recipe), "recipe": name, "weights": "runs/start"}
+    recipe = recipe_of(train.parse([*start, *changes.split()])[1])
+    record = {**RECIPE, **recipe.settings(), "recipe": name, "weights": "runs/start"}
+    record = json.loads(json.dumps(record, default=dataclasses.asdict))
     options = parse(train, training_command(record))
-    assert recipe_of(train, options) == recipe
+    assert recipe_of(options) == recipe
     assert (options.model, options.weights, options.data) == (
         "gmlp_n4_32",
         "runs/start",
