@@ -1,6 +1,7 @@
 """The base class of all blocks: shared arguments, their configuration and padding."""
 
 import inspect
+from numbers import Real
 from typing import ClassVar
 
 import keras
@@ -40,7 +41,8 @@ class Block(layers.Layer):
             shown as the block's spatial filters.
 
     Raises:
-        ValueError: If `norm_placement` is unknown.
+        ValueError: If `norm_placement` is unknown, or `stochastic_depth` or `dropout` is outside
+            [0, 1).
     """
 
     token_axes: ClassVar[dict] = {}
@@ -62,6 +64,7 @@ class Block(layers.Layer):
             raise ValueError(
                 f"norm_placement must be 'pre' or 'post'; received {norm_placement!r}."
             )
+        check_rates(stochastic_depth=stochastic_depth, dropout=dropout)
         self.hidden_dim = hidden_dim
         self.stochastic_depth = stochastic_depth
         self.dropout = dropout
@@ -137,6 +140,13 @@ def mask_tokens(x, mask):
 def mask_scores(scores, mask):
     """Lowers scores at padding so that softmax gives it no weight; `mask` must broadcast."""
     return ops.where(ops.cast(mask, "bool"), scores, -3e4)  # float16 ends at -65504
+
+
+def check_rates(**rates):
+    """Raises a `ValueError` for a rate that is not a number in [0, 1)."""
+    for name, rate in rates.items():
+        if not (isinstance(rate, Real) and 0 <= rate < 1):
+            raise ValueError(f"{name} must be in [0, 1); received {rate!r}.")
 
 
 def check_tokens(layer, input_shape):

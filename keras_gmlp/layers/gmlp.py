@@ -58,10 +58,7 @@ class SpatialGatingUnit(layers.Layer):
 
     def __init__(self, gating="split", epsilon=1e-5, **kwargs):
         super().__init__(**kwargs)
-        if gating not in GATINGS:
-            raise ValueError(
-                f"Unknown gating {gating!r}; expected one of {', '.join(map(repr, GATINGS))}."
-            )
+        _check_gating(gating, GATINGS)
         self.gating = gating
         self.epsilon = epsilon
         self.norm = layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name="norm")
@@ -206,6 +203,7 @@ class GMLPBlock(Block):
 
     def __init__(self, hidden_dim, gating="split", attention_size=0, **kwargs):
         super().__init__(hidden_dim, **kwargs)
+        _check_gating(gating, (*GATINGS, "none"))
         self.gating = gating
         self.attention_size = attention_size
         own = {"dtype": self.dtype_policy}
@@ -214,7 +212,10 @@ class GMLPBlock(Block):
         self.gate = None if gating == "none" else SpatialGatingUnit(gating, name="gate", **own)
         self.attention = None
         if attention_size and self.gate is None:
-            raise ValueError("The attention joins the gate: give a gating other than 'none'.")
+            raise ValueError(
+                "attention_size requires a gate; received gating='none'. Choose another gating or "
+                "attention_size=0."
+            )
         if attention_size:
             gated = hidden_dim // 2 if gating == "split" else hidden_dim
             self.attention = TinyAttention(
@@ -259,3 +260,9 @@ class GMLPBlock(Block):
             "gating": self.gating,
             "attention_size": self.attention_size,
         }
+
+
+def _check_gating(gating, known):
+    if gating not in known:
+        expected = ", ".join(map(repr, known))
+        raise ValueError(f"Unknown gating {gating!r}; expected one of {expected}.")

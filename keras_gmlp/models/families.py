@@ -1,5 +1,8 @@
 """The families: each passes its block to `image_classifier`."""
 
+import math
+from numbers import Real
+
 from keras_gmlp.layers import (
     Affine,
     ExternalAttentionBlock,
@@ -20,7 +23,7 @@ def gMLP(
     attention_size=0,
     dropout=0.0,
     name="gmlp",
-    **shell,
+    **kwargs,
 ):
     """gMLP, "Pay Attention to MLPs" (https://arxiv.org/abs/2105.08050). Defaults: gMLP-S.
 
@@ -32,8 +35,8 @@ def gMLP(
         attention_size: head size of the tiny attention; 0 for none.
         dropout: rate, in [0, 1), on the output of each block.
         name: name of the model.
-        **shell: `input_shape`, `patch_size`, `classes`, `stochastic_depth`, `include_top`, ...:
-            see `image_classifier`.
+        **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
+            `classes`, `stochastic_depth` and `include_top`.
 
     Returns:
         A compiled `keras.Model` from images in [0, 255] to logits.
@@ -53,7 +56,9 @@ def gMLP(
         "dropout": dropout,
     }
     family = "aMLP" if attention_size else "gMLP"
-    return family_classifier(family, GMLPBlock, arguments, dim=dim, depth=depth, name=name, **shell)
+    return family_classifier(
+        family, GMLPBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
+    )
 
 
 def aMLP(dim=256, depth=24, hidden_dim=1536, attention_size=64, name="amlp", **kwargs):
@@ -62,7 +67,7 @@ def aMLP(dim=256, depth=24, hidden_dim=1536, attention_size=64, name="amlp", **k
     Args:
         dim, depth, hidden_dim, name: see `gMLP`.
         attention_size: head size, at least 1.
-        **kwargs: the other arguments of `gMLP` and of `image_classifier`.
+        **kwargs: Further arguments of `gMLP` and `image_classifier`.
 
     Returns:
         A compiled `keras.Model` from images in [0, 255] to logits.
@@ -80,7 +85,7 @@ def MLPMixer(
     channel_hidden_dim=None,
     dropout=0.0,
     name="mixer",
-    **shell,
+    **kwargs,
 ):
     """MLP-Mixer, "An all-MLP Architecture for Vision". Defaults: Mixer-S.
 
@@ -91,8 +96,8 @@ def MLPMixer(
             4 x `dim`.
         dropout: rate, in [0, 1), on the output of each branch.
         name: name of the model.
-        **shell: `input_shape`, `patch_size`, `classes`, `stochastic_depth`, `include_top`, ...:
-            see `image_classifier`.
+        **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
+            `classes`, `stochastic_depth` and `include_top`.
 
     Returns:
         A compiled `keras.Model` from images in [0, 255] to logits.
@@ -106,11 +111,11 @@ def MLPMixer(
     check_rates(dropout=dropout)
     arguments = {"token_hidden_dim": units, "hidden_dim": channels, "dropout": dropout}
     return family_classifier(
-        "MLPMixer", MixerBlock, arguments, dim=dim, depth=depth, name=name, **shell
+        "MLPMixer", MixerBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
     )
 
 
-def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="resmlp", **shell):
+def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="resmlp", **kwargs):
     """ResMLP, "Feedforward networks for image classification". Defaults: the sizes of ResMLP-S12.
 
     `keras_gmlp.fold(model)` returns the same model without Affine and LayerScale.
@@ -122,8 +127,8 @@ def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="r
             18 blocks; the presets of published sizes use the values of the release, 1e-4 or less.
         dropout: rate, in [0, 1), on the output of each branch.
         name: name of the model.
-        **shell: `input_shape`, `patch_size`, `classes`, `stochastic_depth`, `include_top`, ...:
-            see `image_classifier`.
+        **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
+            `classes`, `stochastic_depth` and `include_top`.
 
     Returns:
         A compiled `keras.Model` from images in [0, 255] to logits.
@@ -133,13 +138,13 @@ def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="r
     check_sizes(dim=dim)
     check_rates(dropout=dropout)
     arguments = {
-        "hidden_dim": int(dim * mlp_ratio),
+        "hidden_dim": _hidden_channels(dim, mlp_ratio),
         "layer_scale": layer_scale,
         "dropout": dropout,
     }
-    shell = {"norm": Affine, **shell}
+    kwargs = {"norm": Affine, **kwargs}
     return family_classifier(
-        "ResMLP", ResMLPBlock, arguments, dim=dim, depth=depth, name=name, **shell
+        "ResMLP", ResMLPBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
     )
 
 
@@ -152,7 +157,7 @@ def EAMLP(
     mlp_ratio=3,
     dropout=0.0,
     name="eamlp",
-    **shell,
+    **kwargs,
 ):
     """EAMLP, a ViT with external attention. Defaults: EAMLP-14 with a convolutional stem.
 
@@ -163,8 +168,8 @@ def EAMLP(
         mlp_ratio: ratio of the hidden channels of the feed-forward network to `dim`.
         dropout: rate, in [0, 1), on the output of each branch.
         name: name of the model.
-        **shell: `input_shape`, `patch_size`, `classes`, `stochastic_depth`, `stem`,
-            `include_top`, ...: see `image_classifier`.
+        **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
+            `classes`, `stochastic_depth`, `stem` and `include_top`.
 
     Returns:
         A compiled `keras.Model` from images in [0, 255] to logits.
@@ -175,20 +180,20 @@ def EAMLP(
     check_sizes(dim=dim, num_heads=num_heads, slots=slots, expansion=expansion)
     check_rates(dropout=dropout)
     arguments = {
-        "hidden_dim": int(dim * mlp_ratio),
+        "hidden_dim": _hidden_channels(dim, mlp_ratio),
         "num_heads": num_heads,
         "slots": slots,
         "expansion": expansion,
         "dropout": dropout,
     }
-    shell = {"stem": "convolutions", "class_token": True, "position_embedding": True, **shell}
+    kwargs = {"stem": "convolutions", "class_token": True, "position_embedding": True, **kwargs}
     return family_classifier(
-        "EAMLP", ExternalAttentionBlock, arguments, dim=dim, depth=depth, name=name, **shell
+        "EAMLP", ExternalAttentionBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
     )
 
 
 def FeedForwardOnly(
-    dim=192, depth=12, token_hidden_dim=None, mlp_ratio=4, dropout=0.0, name="ff_only", **shell
+    dim=192, depth=12, token_hidden_dim=None, mlp_ratio=4, dropout=0.0, name="ff_only", **kwargs
 ):
     """A ViT with attention replaced by an MLP over tokens. Defaults: tiny.
 
@@ -199,25 +204,31 @@ def FeedForwardOnly(
         mlp_ratio: ratio of the hidden channels of the channel MLP to `dim`.
         dropout: rate, in [0, 1), on the output of each branch.
         name: name of the model.
-        **shell: `input_shape`, `patch_size`, `classes`, `stochastic_depth`, `include_top`, ...:
-            see `image_classifier`.
+        **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
+            `classes`, `stochastic_depth` and `include_top`.
 
     Returns:
         A compiled `keras.Model` from images in [0, 255] to logits.
 
     Reference: "Do You Even Need Attention?", https://arxiv.org/abs/2105.02723.
     """
-    shell = {"class_token": True, "position_embedding": True, **shell}
-    units = 4 * _tokens(**shell) if token_hidden_dim is None else token_hidden_dim
+    kwargs = {"class_token": True, "position_embedding": True, **kwargs}
+    units = 4 * _tokens(**kwargs) if token_hidden_dim is None else token_hidden_dim
     check_sizes(dim=dim, token_hidden_dim=units)
     check_rates(dropout=dropout)
     arguments = {
         "token_hidden_dim": units,
-        "hidden_dim": int(dim * mlp_ratio),
+        "hidden_dim": _hidden_channels(dim, mlp_ratio),
         "dropout": dropout,
     }
     return family_classifier(
-        "FeedForwardOnly", FeedForwardOnlyBlock, arguments, dim=dim, depth=depth, name=name, **shell
+        "FeedForwardOnly",
+        FeedForwardOnlyBlock,
+        arguments,
+        dim=dim,
+        depth=depth,
+        name=name,
+        **kwargs,
     )
 
 
@@ -229,7 +240,7 @@ def ViT(
     dropout=0.0,
     class_token=True,
     name="vit",
-    **shell,
+    **kwargs,
 ):
     """Vision Transformer, "An Image is Worth 16x16 Words". Defaults: ViT-S.
 
@@ -241,10 +252,11 @@ def ViT(
         class_token: classify from a class token, as in the paper; `False` uses the mean over
             tokens.
         name: name of the model.
-        **shell: `input_shape`, `patch_size`, `classes`, `stochastic_depth`, `include_top`, ...:
-            see `image_classifier`. `distillation_token=True` builds a distilled DeiT, whose logits
-            are the mean of two heads. To train the second head on the labels of a teacher, build a
-            `keras.Model` with the outputs of the layers `head` and `head_distillation`.
+        **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
+            `classes`, `stochastic_depth` and `include_top`. `distillation_token=True` builds
+            a distilled DeiT, whose logits are the mean of two heads. To train the second head on
+            the labels of a teacher, build a `keras.Model` with the outputs of the layers `head` and
+            `head_distillation`.
 
     Returns:
         A compiled `keras.Model` from images in [0, 255] to logits.
@@ -253,10 +265,14 @@ def ViT(
     """
     check_sizes(dim=dim, num_heads=num_heads)
     check_rates(dropout=dropout)
-    arguments = {"num_heads": num_heads, "hidden_dim": int(dim * mlp_ratio), "dropout": dropout}
-    shell = {"class_token": class_token, "position_embedding": True, **shell}
+    arguments = {
+        "num_heads": num_heads,
+        "hidden_dim": _hidden_channels(dim, mlp_ratio),
+        "dropout": dropout,
+    }
+    kwargs = {"class_token": class_token, "position_embedding": True, **kwargs}
     return family_classifier(
-        "ViT", TransformerBlock, arguments, dim=dim, depth=depth, name=name, **shell
+        "ViT", TransformerBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
     )
 
 
@@ -267,3 +283,12 @@ def _tokens(
     check_sizes(input_shape=input_shape, patch_size=patch_size)
     height, width, _ = input_shape
     return (height // patch_size) * (width // patch_size) + class_token + distillation_token
+
+
+def _hidden_channels(dim, mlp_ratio):
+    """Returns `dim * mlp_ratio` rounded down; raises a `ValueError` if that is less than 1."""
+    if not (isinstance(mlp_ratio, Real) and 1 <= dim * mlp_ratio < math.inf):
+        raise ValueError(
+            f"mlp_ratio must be at least 1 / dim, with dim={dim}; received {mlp_ratio!r}."
+        )
+    return int(dim * mlp_ratio)

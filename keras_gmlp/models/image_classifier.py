@@ -8,6 +8,7 @@ import numpy as np
 from keras import layers
 
 from keras_gmlp.layers import ClassToken, ConvolutionalStem, PatchEmbedding, PositionEmbedding
+from keras_gmlp.layers.block import check_rates
 from keras_gmlp.losses import Accuracy, CrossEntropy
 
 STEMS = {"patches": PatchEmbedding, "convolutions": ConvolutionalStem}
@@ -62,7 +63,8 @@ def image_classifier(
         position_embedding: add a learned vector to each position.
         norm: function of the keyword arguments `dtype` and `name` that returns the last norm.
             Defaults to layer normalization.
-        mean, std: of the pixels scaled to [0, 1], one number or one for each channel.
+        mean, std: Mean and standard deviation of the pixels in [0, 1]; one number or one per
+            channel.
         dtype: dtype policy of all layers, for example `"mixed_bfloat16"`. Defaults to the global
             policy. Logits are always float32.
         name: name of the model.
@@ -167,21 +169,20 @@ def family_classifier(family, block, block_arguments, **arguments):
     return image_classifier(block, block_arguments, **arguments)
 
 
-def check_rates(**rates):
-    """Raises a `ValueError` for a rate outside [0, 1)."""
-    for name, rate in rates.items():
-        if not 0 <= rate < 1:
-            raise ValueError(f"{name} must be in [0, 1); received {rate}.")
-
-
 def check_sizes(**sizes):
-    """Raises a `ValueError` for a size or shape that is not made of positive whole numbers."""
+    """Raises a `ValueError` if a size or an entry of a shape is not a positive integer."""
     for name, value in sizes.items():
         is_shape = name == "input_shape" and isinstance(value, tuple | list)
         if name == "input_shape" and not (is_shape and len(value) == 3):
             raise ValueError(f"input_shape must be (height, width, channels); received {value}.")
-        if not all(isinstance(v, Integral) and v > 0 for v in (value if is_shape else [value])):
-            raise ValueError(f"{name} must be positive whole numbers; received {value!r}.")
+        if not all(map(_is_positive_integer, value if is_shape else [value])):
+            expected = "positive integers" if is_shape else "a positive integer"
+            raise ValueError(f"{name} must be {expected}; received {value!r}.")
+
+
+def _is_positive_integer(value):
+    # A bool is an Integral, but as a size it is a mistake.
+    return isinstance(value, Integral) and not isinstance(value, bool) and value > 0
 
 
 def _layer_norm(**kwargs):

@@ -111,7 +111,7 @@ def lookup(preset):
     if preset not in PRESETS:
         near = difflib.get_close_matches(str(preset), PRESETS, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"Unknown preset {preset!r}.{hint} There are: {', '.join(PRESETS)}.")
+        raise ValueError(f"Unknown preset {preset!r}.{hint} Expected one of: {', '.join(PRESETS)}.")
     return PRESETS[preset]
 
 

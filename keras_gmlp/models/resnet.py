@@ -30,7 +30,8 @@ def ResNet(
             it grows linearly from 0 at the first block.
         include_top: if `False`, the model returns the features of the last stage, `(batch, rows,
             columns, channels)`.
-        mean, std: of the pixels scaled to [0, 1], one number or one for each channel.
+        mean, std: Mean and standard deviation of the pixels in [0, 1]; one number or one per
+            channel.
         dtype: dtype policy of all layers. Logits are always float32.
         name: name of the model.
 

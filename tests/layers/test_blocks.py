@@ -268,3 +268,12 @@ def test_gate_takes_a_mask_as_its_block_does(gating):
     weights = {path: weight[cut.get(path, ...)] for path, weight in weights.items()}
     expected = spatial_gating(inputs[:1, :3], weights, gating)
     np.testing.assert_allclose(outputs[0, :3], expected[0], rtol=1e-5, atol=1e-5)
+
+
+@every_block
+@pytest.mark.parametrize("rate", ["stochastic_depth", "dropout"])
+@pytest.mark.parametrize("value", [1.0, -0.1, None])
+def test_rate_outside_its_range(name, rate, value):
+    block, arguments = BLOCKS[name]
+    with pytest.raises(ValueError, match=rf"{rate} must be in \[0, 1\); received {value}\."):
+        block(**arguments, **{rate: value})

@@ -105,8 +105,8 @@ def test_without_a_gate_each_token_goes_alone():
     np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_without_a_gate_there_is_nothing_for_attention_to_join():
-    with pytest.raises(ValueError, match="give a gating other than 'none'"):
+def test_attention_requires_a_gate():
+    with pytest.raises(ValueError, match="attention_size requires a gate; received gating='none'"):
         GMLPBlock(14, "none", attention_size=3)
 
 
@@ -170,7 +170,7 @@ def test_dropout_drops_single_channels_of_the_branch_and_rescales_the_others():
     check_dropout(layer, inputs)
 
 
-def test_stochastic_depth_draws_anew_in_each_step_of_a_compiled_fit():
+def test_stochastic_depth_draws_new_values_in_each_step_of_a_compiled_fit():
     inputs = keras.Input((5, 6))
     model = keras.Model(inputs, GMLPBlock(14, stochastic_depth=0.5)(inputs))
     model.compile(optimizer=keras.optimizers.SGD(0.0), loss="mse")
@@ -184,7 +184,7 @@ def test_unknown_gating():
     message = "Unknown gating 'concatenate'; expected one of 'linear', 'additive', "
     with pytest.raises(ValueError, match=message):
         SpatialGatingUnit("concatenate")
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"{message}.*'split', 'none'"):
         GMLPBlock(14, "concatenate")
 
 

@@ -213,13 +213,15 @@ def test_misspelt_override():
     [("gmlp_s16", "gmlp_s16_224"), ("gmpl_n4_32", "gmlp_n4_32"), ("vit_n4_23", "vit_n4_32")],
 )
 def test_unknown_preset_suggests_the_nearest(unknown, nearest):
-    message = rf"Unknown preset '{unknown}'\. Did you mean '{nearest}'\? There are: gmlp_ti16_224, "
+    message = (
+        rf"Unknown preset '{unknown}'\. Did you mean '{nearest}'\? Expected one of: gmlp_ti16_224, "
+    )
     with pytest.raises(ValueError, match=message):
         build(unknown)
 
 
 def test_unknown_preset_that_is_near_to_none():
-    with pytest.raises(ValueError, match=r"preset 'llama'\. There are: gmlp_ti16_224, "):
+    with pytest.raises(ValueError, match=r"preset 'llama'\. Expected one of: gmlp_ti16_224, "):
         build("llama")
 
 
