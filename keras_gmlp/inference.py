@@ -267,8 +267,8 @@ def _classifier(logits, shape, classes, path, card, model=None):
     """Reads the labels from the card or from labels.txt next to the model, else numbers them."""
     if shape[-1] not in (1, 3):
         raise ValueError(
-            f"{path}: takes images of shape {tuple(shape)}; expected (height, width, channels) "
-            "with 1 or 3 channels."
+            f"{path}: the model takes images of shape {tuple(shape)}; expected (height, width, "
+            "channels) with 1 or 3 channels."
         )
     labels, neighbour = card.get("labels"), path.parent / "labels.txt"
     if labels is None and neighbour.exists():

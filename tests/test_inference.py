@@ -22,7 +22,7 @@ LABELS = ("red", "green", "blue")
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """The folder of a run whose model tells pure colours apart, set by hand."""
+    """The folder of a run whose model distinguishes pure colours by weights set by hand."""
     directory = tmp_path_factory.mktemp("run")
     model = keras_gmlp.gMLP(
         8, 1, 16, input_shape=(8, 8, 3), patch_size=4, classes=3, name="colours"

@@ -78,7 +78,7 @@ def draw_attention(model, image, path, title=""):
             vmin=0,
         )
         ax.set_title(name, fontsize=9)
-        figure.colorbar(shown, ax=ax, shrink=0.8, label="times the even share")
+        figure.colorbar(shown, ax=ax, shrink=0.8, label="attention relative to uniform")
     for ax in cells[1 + len(maps) :]:
         ax.set_axis_off()
     plotting.save(figure, path)
@@ -101,14 +101,14 @@ def draw_confusion(labels, predictions, names, path):
     if legible:
         axes.set_xticks(range(len(names)), names, rotation=45 if len(names) <= 20 else 90)
         axes.set_yticks(range(len(names)), names)
-    axes.set(xlabel="the model says", ylabel="the image shows")
+    axes.set(xlabel="predicted class", ylabel="true class")
     if len(names) <= 20:
         for (row, column), share in np.ndenumerate(shares):
             colour = "white" if share > 50 else "black"
             text = f"{share:.1f}" if share else ""
             axes.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
     accuracy = 100 * np.mean(np.asarray(labels) == predictions)
-    axes.set_title(f"{len(labels):,} images, {accuracy:.2f} % right", fontsize=10)
+    axes.set_title(f"{len(labels):,} images, {accuracy:.2f} % correct", fontsize=10)
     figure.colorbar(shown, ax=axes, label="% of the class", shrink=0.8)
     plotting.save(figure, path)
 
@@ -131,7 +131,7 @@ def draw_mistakes(images, labels, logits, names, path, count=24):
     worst = wrong[np.argsort(-confidence[wrong], kind="stable")][:count]
     columns = min(8, max(1, len(worst)))
     rows = max(1, -(-len(worst) // columns))
-    title = f"surest mistakes, of {len(wrong):,} among {len(labels):,}"
+    title = f"most confident mistakes ({len(wrong):,} of {len(labels):,} images)"
     figure, grid = _figure(rows, columns, title, size=1.7)
     for ax in grid.flat:
         ax.set_axis_off()

@@ -13,7 +13,7 @@ BATCH_SIZE, SIZE, CLASSES = 512, 32, 10
 
 BATCHES = 12  # in one measurement
 
-ROUNDS = 5  # each measures every candidate once, so that a disturbance meets all
+ROUNDS = 5  # each measures every candidate once, so that a disturbance affects all
 
 MAGNITUDE = 0.4
 
@@ -81,7 +81,7 @@ def measure(threads=(1, 2)):
     speeds = {key: [] for key in iterators}
     for _ in range(ROUNDS):
         for key, iterator in iterators.items():
-            for _ in range(2 * key[1] + 1):  # what it made while the others were measured
+            for _ in range(2 * key[1] + 1):  # discards batches prepared while the others ran
                 next(iterator)
             speeds[key].append(measure_speed(iterator))
     return {

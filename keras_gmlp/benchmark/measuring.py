@@ -65,7 +65,7 @@ def measure(candidates, schedule, start, progress=lambda text: None, available=a
         schedule: A `Schedule`.
         start: Function that takes a candidate and returns its `Worker` or raises a
             `CandidateError`.
-        progress: Function that receives a short text as the work goes on.
+        progress: Function that receives a short text during the work.
         available: Function that returns the bytes of free memory, or `None` if unknown.
 
     Returns:
@@ -174,7 +174,7 @@ class Group:
 
     @contextlib.contextmanager
     def _failing(self, candidate):
-        """Records a failure as the result and goes on without the candidate."""
+        """Records a failure as the result and continues without the candidate."""
         try:
             yield
         except CandidateError as error:

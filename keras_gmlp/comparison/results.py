@@ -219,11 +219,11 @@ def to_markdown(rows, command, processor):
         "",
         f"Made by `{command}`.",
         "",
-        "Images/s are of training, beside whatever else the machine did; ms an image are of the "
-        f"8-bit TFLite files on one thread of {processor}, measured in turns.",
+        "Images/s is the training speed, possibly on a busy machine. ms per image is the latency "
+        f"of the 8-bit TFLite file on one thread of {processor}; the models take turns.",
         "",
         "| preset | data | seeds | test accuracy | on training images | parameters | MFLOPs "
-        "| ms an image | epochs | images/s |",
+        "| ms per image | epochs | images/s |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for line in summary:
@@ -274,7 +274,7 @@ def exports_to_markdown(runs):
         "",
         "Exports, on all test images: accuracy, points above Keras, the same class as Keras.",
         "",
-        "| run | format | accuracy | points | same class | MB | ms an image |",
+        "| run | format | accuracy | points | same class | MB | ms per image |",
         "|---|---|---|---|---|---|---|",
     ]
     return "\n".join([*head, *lines]) + "\n"

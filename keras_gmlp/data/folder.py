@@ -49,7 +49,7 @@ class ImageFiles:
         if not names:
             return ""
         return (
-            f" Of {self.searched:,} files looked at these cannot be read either: "
+            f" These of the {self.searched:,} files checked cannot be read either: "
             f"{first_of(names, NAMED)}."
         )
 

@@ -35,8 +35,8 @@ def load_tfds(name, image_size, data_dir):
         and isinstance(known.get("label"), tfds.features.ClassLabel)
     ):
         raise ValueError(
-            f"{name!r} is no image-classification set: expected the features image and label; it "
-            f"has {', '.join(known) or features}."
+            f"{name!r} is not an image-classification data set: expected the features image and "
+            f"label; it has {', '.join(known) or features}."
         )
     height, width, channels = known["image"].shape
     shape = (*(image_size or (height or 224, width or 224)), channels or 3)
@@ -89,7 +89,7 @@ def _prepare(name, builder):
     except Exception as error:  # network, disk, missing package, manual download
         raise ValueError(
             f"{name!r} is not in {builder.data_dir} and could not be downloaded. Set TFDS_DATA_DIR "
-            f"to where it is, or connect. ({first_line(error)})"
+            f"to the folder that contains it, or connect to the internet. ({first_line(error)})"
         ) from None
 
 

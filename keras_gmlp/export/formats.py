@@ -45,7 +45,7 @@ def export(
         directory: folder for the files, created if missing.
         formats: keys of `FORMATS`. Defaults to all whose requirements are met.
         labels: class names. The card in each file holds them; see `card.write_card`.
-        card: further facts for the card, a dict that JSON can hold.
+        card: Further metadata for the card, a dict that JSON can hold.
         calibration: images for `"tflite_int8"`; see `export.tflite.convert`.
         tflite_batch: images per call of a TFLite file; see `export.tflite.convert`. A number above
             one is part of the file name, as in `model_batch64.tflite`.
@@ -63,14 +63,14 @@ def export(
     require_exportable(model, formats, labels, calibration)
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    facts = {"labels": labels and list(labels), "card": card, "tflite_batch": tflite_batch}
+    options = {"labels": labels and list(labels), "card": card, "tflite_batch": tflite_batch}
     for backend in ("tensorflow", "torch"):
         chosen = [name for name in formats if (name == "onnx") == (backend == "torch")]
         if chosen and keras.backend.backend() == backend:
             for name in chosen:
-                _write(name, model, directory, calibration=calibration, **facts)
+                _write(name, model, directory, calibration=calibration, **options)
         elif chosen:
-            order = {"directory": str(directory), "formats": chosen, **facts}
+            order = {"directory": str(directory), "formats": chosen, **options}
             _hand_over(backend, model, order, calibration)
     return {name: directory / file_name(name, tflite_batch) for name in formats}
 

@@ -17,9 +17,9 @@ def write_onnx(model, path, labels=None, card=None):
 
     Args:
         model: a float32 `keras.Model` from images in [0, 255] to logits.
-        path: of the file. Its metadata hold the card.
+        path: Path of the file. Its metadata contain the card.
         labels: class names. Defaults to `"0"`, `"1"`, ...
-        card: further facts for the card; see `card.write_card`.
+        card: Further metadata for the card; see `card.write_card`.
 
     Raises:
         RuntimeError: If the conversion fails.

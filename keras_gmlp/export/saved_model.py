@@ -27,9 +27,9 @@ def write_saved_model(model, path, labels=None, card=None):
 
     Args:
         model: a float32 `keras.Model` from images in [0, 255] to logits.
-        path: of the folder, replaced once the new one is complete.
+        path: Path of the folder, which is replaced once the new one is complete.
         labels: class names. Defaults to `"0"`, `"1"`, ...
-        card: further facts for the card; see `card.write_card`. `encoded` uses its `crop` and
+        card: Further metadata for the card; see `card.write_card`. `encoded` uses its `crop` and
             `interpolation`.
 
     Raises:

@@ -136,7 +136,7 @@ def check_export(path, images, expected, labels, batch=1):
     """Compares an exported file with the model.
 
     Args:
-        path: of the file, or the folder of a SavedModel.
+        path: Path of the file, or of the folder of a SavedModel.
         images: uint8 images `(samples, height, width, channels)`.
         expected: logits of the model for the images, `(samples, classes)`.
         labels: class indices of the images, `(samples,)`.

@@ -25,7 +25,7 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
     """Loads a `.keras` file with the layers, losses and optimizers of this package.
 
     Args:
-        path: of the file.
+        path: Path of the file.
         compile: whether to compile the model with the optimizer and the loss in the file.
 
     Returns:

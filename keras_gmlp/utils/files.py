@@ -38,8 +38,8 @@ def directory_lock(directory, wait=0.0):
             except BlockingIOError:
                 if time.monotonic() >= deadline:
                     raise ValueError(
-                        f"{directory}: another process is at work here; wait for it, stop it, or "
-                        "choose another folder."
+                        f"{directory}: another process uses this directory; wait for it, stop "
+                        "it, or choose another folder."
                     ) from None
                 time.sleep(0.1)
             except OSError:  # a file system without locks

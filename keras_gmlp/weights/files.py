@@ -145,7 +145,7 @@ def write_checkpoint(path, arrays, config):
     """Writes arrays as a `.safetensors` file, and a config as config.json next to it.
 
     Args:
-        path: of the `.safetensors` file.
+        path: Path of the `.safetensors` file.
         arrays: float32 arrays by name.
         config: a dict that JSON can hold.
 

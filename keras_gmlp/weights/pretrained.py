@@ -165,7 +165,10 @@ def _load_own(source, preset):
             "the model with keras_gmlp.build or apps/train.py, or name its preset."
         )
     if preset is not None and stated in PRESETS and stated != preset:
-        raise ValueError(f"{source}: these weights are of {stated}; received preset {preset}.")
+        raise ValueError(
+            f"{source}: holds weights of preset {stated}; received preset={preset}. Omit it or "
+            f"pass {stated}."
+        )
     preset = preset or stated
     _lookup(preset, source)
     return Pretrained(

@@ -70,8 +70,8 @@ class Pretrained:
         shape = tuple(arguments["input_shape"])
         if shape[-1:] != self.model.input_shape[-1:]:
             raise ValueError(
-                f"{self.origin}: takes images of {self.model.input_shape[-1]} channels; received "
-                f"input_shape={shape}."
+                f"{self.origin}: the model takes images of {self.model.input_shape[-1]} channels; "
+                f"received input_shape={shape}."
             )
         return {**arguments, "input_shape": shape}
 
@@ -128,17 +128,17 @@ class Pretrained:
         """Writes a `.keras` file whose card holds the metadata: labels, preset, arguments.
 
         Args:
-            path: of the file.
+            path: Path of the file.
 
         Raises:
             ValueError: If the source has no head.
         """
         self._refuse_headless()
         model = in_float32(self.model)
-        facts = {"preset": self.preset, "arguments": self.build_arguments(), **self.preparation}
+        metadata = {"preset": self.preset, "arguments": self.build_arguments(), **self.preparation}
         with atomic_write(path) as temporary:
             model.save(temporary)
-            write_card(temporary, model, self.labels, facts)
+            write_card(temporary, model, self.labels, metadata)
 
     def save_published(self, path):
         """Writes a `.safetensors` file under timm's names, and config.json next to it.
@@ -147,7 +147,7 @@ class Pretrained:
         model.safetensors and timm has the architecture. `load` always reads both.
 
         Args:
-            path: of the `.safetensors` file.
+            path: Path of the `.safetensors` file.
 
         Raises:
             ValueError: If no table of published names covers the model, if the model differs from

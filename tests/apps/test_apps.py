@@ -89,7 +89,7 @@ def test_train_on_a_folder_that_is_not_there(tmp_path, capsys):
     assert error.count("\n") == 1
 
 
-def test_train_goes_on_from_weights(run, tmp_path, capsys):
+def test_train_continues_from_weights(run, tmp_path, capsys):
     begun = ["--data", "digits", "--image-size", "12", "--precision", "float32", "--epochs", "1"]
     begun += ["--weights", str(run), "--backend", "tensorflow"]
     assert load_app("train").main([*begun, "--freeze", "--out", str(tmp_path), "--no-export"]) == 0
@@ -114,7 +114,7 @@ def test_classify_prints_bars_and_json(run, picture, capsys):
     assert len(answer["predictions"]) == 5
 
 
-def test_classify_goes_on_after_a_bad_file(run, picture, tmp_path, capsys):
+def test_classify_continues_after_a_bad_file(run, picture, tmp_path, capsys):
     (tmp_path / "empty.png").touch()
     (tmp_path / "none").mkdir()
     paths = [tmp_path / "empty.png", tmp_path / "missing.png", tmp_path / "none", picture]
@@ -208,7 +208,7 @@ def test_what_is_no_run_is_named_as_it_was_given(app, options, tmp_path, capsys)
         assert error.count("\n") == 1
 
 
-def test_missing_data_is_told_before_weights_are_downloaded(tmp_path, monkeypatch, capsys):
+def test_missing_data_is_reported_before_weights_are_downloaded(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pretrained, "load", None)  # or it would be called
     assert load_app("train").main(["--weights", "hf-hub:timm/none", "--data", "photos/"]) == 1

@@ -21,7 +21,7 @@ def test_turns_are_taken_within_each_round():
     assert results[1].cold_start == 1.5
 
 
-def test_candidate_that_fails_is_a_result_and_the_rest_go_on():
+def test_candidate_that_fails_is_a_result_and_the_rest_continue():
     asked, workers = [], []
 
     def start(way):

@@ -382,10 +382,10 @@ def test_second_sweep_of_the_same_runs_is_refused(tmp_path, capsys):
     arguments = ["gmlp_n4_32", "--out", str(tmp_path / "out"), "--runs", str(tmp_path / "runs")]
     with directory_lock(tmp_path / "runs"):
         assert load_app("compare").main(arguments) == 1
-    assert "another process is at work here" in capsys.readouterr().err
+    assert "another process uses this directory" in capsys.readouterr().err
 
 
-def test_runs_that_a_table_loses_are_told(runs, tmp_path):
+def test_runs_missing_from_a_table_are_found(runs, tmp_path):
     path = tmp_path / "results.csv"
     assert find_left_out(path, []) == []
     rows = write_results(runs, path, COSTS)

@@ -192,7 +192,7 @@ def test_damaged_image_in_a_folder(tmp_path, monkeypatch, memory):
         assert str(error.value).startswith(f"{tmp_path / name}: damaged or truncated image")
         other = tmp_path / ("b/004.png" if name == "a/002.png" else "a/002.png")
         assert str(error.value).endswith(
-            f"Of 20 files looked at these cannot be read either: {other}. Remove what cannot be "
+            f"These of the 20 files checked cannot be read either: {other}. Remove what cannot be "
             "read, or repair it."
         )
         assert len(str(error.value).splitlines()) == 1
@@ -326,7 +326,7 @@ def test_cover_scales_and_crops_around_the_centre():
         ("my photos", "neither a folder"),
         ("cifar10/none", "BuilderConfig none not found"),
         ("cifar10:9.9.9", "cannot be loaded at version 9.9.9"),
-        ("shapes_for_tests/text", "no image-classification set: .* it has label, id"),
+        ("shapes_for_tests/text", "is not an image-classification data set: .* it has label, id"),
     ],
 )
 def test_bad_tfds_name(tfds_folder, name, match):

@@ -52,7 +52,7 @@ def exported(request, tmp_path_factory):
 def test_exports_agree_with_the_model(exported, images):
     model, paths = exported
     expected = model.predict(images, verbose=0)
-    assert np.ptp(expected, axis=0).min() > 0.1  # the images are told apart
+    assert np.ptp(expected, axis=0).min() > 0.1  # the images get different logits
     for name, path in paths.items():
         found = check_export(path, images, expected, expected.argmax(-1))
         assert found["max_logit_difference"] <= TOLERANCE[name], name
@@ -95,14 +95,14 @@ def test_integers_throughout(exported):
 
 @pytest.mark.skipif(not ON_TORCH, reason="PyTorch writes the ONNX files of all backends")
 @pytest.mark.parametrize("family", MODELS)
-def test_onnx_takes_any_batch_and_tells_its_labels(family, tmp_path, images):
+def test_onnx_takes_any_batch_and_contains_its_labels(family, tmp_path, images):
     model = random_model(family)
     path = export(model, tmp_path, ["onnx"], list("abcde"))["onnx"]
     classifier = inference.load(path)
     assert classifier.labels == tuple("abcde")
     assert classifier.image_shape == (16, 16, 3)
     expected = model.predict(images, verbose=0)
-    assert np.ptp(expected, axis=0).min() > 0.1  # the images are told apart
+    assert np.ptp(expected, axis=0).min() > 0.1  # the images get different logits
     for count in (1, 7, 20):
         np.testing.assert_allclose(classifier.logits(images[:count]), expected[:count], atol=1e-3)
 

@@ -34,7 +34,7 @@ def test_norm_is_the_norm():
     np.testing.assert_allclose(norm(inputs), expected, atol=1e-5)
 
 
-def test_norm_in_integers_holds_small_channels_beside_an_outlier(tmp_path):
+def test_norm_in_integers_holds_small_channels_next_to_an_outlier(tmp_path):
     """Some tokens have one large channel, some have all of 5/127 of it: squares of 1/645."""
     image = keras.Input((16, 16, 3))
     tokens = keras.layers.Reshape((4, 192))(keras.layers.Rescaling(1 / 128, -1)(image))

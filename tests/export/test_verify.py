@@ -49,8 +49,8 @@ def test_export_of_a_run_records_what_it_found(exported_run):
 
 def test_exports_keep_the_arguments_of_the_model(exported_run):
     directory, _ = exported_run
-    facts = {"preset": "gmlp_n4_32", "arguments": {"depth": 2}}
-    write_card(directory / "model.keras", random_model("gmlp"), list("abcde"), facts)
+    metadata = {"preset": "gmlp_n4_32", "arguments": {"depth": 2}}
+    write_card(directory / "model.keras", random_model("gmlp"), list("abcde"), metadata)
     export_run(directory, ["tflite"])
     assert read_card(directory / "model.tflite")["arguments"] == {"depth": 2}
 
@@ -104,7 +104,7 @@ def test_one_export_at_a_time(exported_run):
     directory, data = exported_run
     with (
         directory_lock(directory),
-        pytest.raises(ValueError, match="another process is at work here"),
+        pytest.raises(ValueError, match="another process uses this directory"),
     ):
         export_run(directory, ["tflite_float32"], data)
 

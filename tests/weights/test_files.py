@@ -34,7 +34,7 @@ def fails(path, message):
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_safetensors_with_a_config_beside(tmp_path):
+def test_safetensors_next_to_a_config(tmp_path):
     safetensors.save_file(ARRAYS, tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text(json.dumps({"architecture": "gmlp_s16_224"}))
     found = read_checkpoint(tmp_path / "model.safetensors")

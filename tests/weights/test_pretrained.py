@@ -266,7 +266,7 @@ def test_what_a_published_file_could_not_tell_is_not_written(tmp_path):
 def test_weights_of_another_preset_of_ours_are_refused(tmp_path):
     keras_gmlp.build("gmlp_additive_n4_32", depth=1).save(tmp_path / "model.keras")
     with pytest.raises(
-        ValueError, match="are of gmlp_additive_n4_32; received preset gmlp_linear_n4_32"
+        ValueError, match="weights of preset gmlp_additive_n4_32; received preset=gmlp_linear_n4_32"
     ):
         pretrained.load(tmp_path, "gmlp_linear_n4_32")
     keras_gmlp.gMLP(8, 1, 12, input_shape=(8, 8, 3), patch_size=4).save(tmp_path / "model.keras")
@@ -353,7 +353,7 @@ def test_preparation_is_timm_s(timm, tmp_path, size, crop, interpolation):
 
 
 @pytest.mark.slow
-def test_classify_tells_timm_s_top_five(timm, tmp_path, capsys):
+def test_classify_prints_the_top_five_of_timm(timm, tmp_path, capsys):
     import torch
     from timm.data import create_transform, resolve_model_data_config
     from timm.models import save_for_hf
