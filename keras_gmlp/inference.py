@@ -33,14 +33,14 @@ class Classifier:
     """A loaded model that classifies images.
 
     Attributes:
-        logits: function from images `(batch, height, width, channels)` with values in [0, 255] to
+        logits: Function from images `(batch, height, width, channels)` with values in [0, 255] to
             float32 logits `(batch, classes)`.
         image_shape: `(height, width, channels)` of its images.
-        labels: class names in the order of the logits; `"0"`, `"1"`, ... if the source has none.
-        path: the file or folder.
-        preparation: how images are cut to size, arguments of `data.read_image.read_image`.
-        model: the `keras.Model` of a `.keras` file or of published weights, else `None`.
-        named: whether the source has class names.
+        labels: Class names in the order of the logits; `"0"`, `"1"`, ... if the source has none.
+        path: The file or folder.
+        preparation: How images are cut to size, arguments of `data.read_image.read_image`.
+        model: The `keras.Model` of a `.keras` file or of published weights, else `None`.
+        named: Whether the source has class names.
     """
 
     logits: Callable[[np.ndarray], np.ndarray]
@@ -59,8 +59,8 @@ class Classifier:
         """Returns the most probable classes of an image file.
 
         Args:
-            path: an image file.
-            top: number of classes to return.
+            path: An image file.
+            top: Number of classes to return.
 
         Returns:
             Pairs `(label, probability)`, the most probable first.
@@ -79,10 +79,10 @@ def load(path, threads=None):
     """Loads a saved model of any format.
 
     Args:
-        path: a `.tflite`, `.keras` or `.onnx` file, the folder of a SavedModel, or the folder of
+        path: A `.tflite`, `.keras` or `.onnx` file, the folder of a SavedModel, or the folder of
             a run, in which model.tflite comes before model.keras and saved_model. Published
             weights load with `weights.load(source).classifier()`.
-        threads: number of threads of the LiteRT or ONNX runtime. Defaults to the number of cores,
+        threads: Number of threads of the LiteRT or ONNX runtime. Defaults to the number of cores,
             at most 4.
 
     Returns:

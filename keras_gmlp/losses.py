@@ -12,9 +12,9 @@ def as_rows(y_true, y_pred, label_smoothing=0.0):
     """Converts labels to smoothed rows of probabilities.
 
     Args:
-        y_true: class indices `(batch,)` or `(batch, 1)`, or rows `(batch, classes)`.
-        y_pred: logits `(batch, classes)`.
-        label_smoothing: see `CrossEntropy`.
+        y_true: Class indices `(batch,)` or `(batch, 1)`, or rows `(batch, classes)`.
+        y_pred: Logits `(batch, classes)`.
+        label_smoothing: See `CrossEntropy`.
 
     Returns:
         Rows `(batch, classes)` in the dtype of the logits.
@@ -35,11 +35,11 @@ class CrossEntropy(keras.losses.Loss):
     """Cross-entropy between logits and class indices or rows of probabilities.
 
     Args:
-        label_smoothing: probability, in [0, 1), that is spread evenly over all classes.
+        label_smoothing: Probability, in [0, 1), that is spread evenly over all classes.
 
     Call arguments:
-        y_true: integers of shape `(batch,)` or `(batch, 1)`, or rows `(batch, classes)`.
-        y_pred: logits `(batch, classes)`.
+        y_true: Integers of shape `(batch,)` or `(batch, 1)`, or rows `(batch, classes)`.
+        y_pred: Logits `(batch, classes)`.
 
     Example:
         >>> loss = CrossEntropy()

@@ -17,12 +17,12 @@ def check_layer(
     """Checks configuration, building, shapes, a compiled training step, precision and saving.
 
     Args:
-        layer_class: the class of the layer.
-        arguments: arguments of its constructor.
-        input_shape: shape of its input, batch first.
-        attention: shape of the second input, `attention`, if the layer takes one.
-        without_gradient: ends of the paths of weights that have no gradient under any loss.
-        policies: dtype policies to run under.
+        layer_class: The class of the layer.
+        arguments: Arguments of its constructor.
+        input_shape: Shape of its input, batch first.
+        attention: Shape of the second input, `attention`, if the layer takes one.
+        without_gradient: Ends of the paths of weights that have no gradient under any loss.
+        policies: Dtype policies to run under.
     """
     shapes = {"inputs": input_shape}
     if attention is not None:
@@ -54,8 +54,8 @@ def check_stochastic_depth(layer, inputs, branches):
     """Checks that each branch is dropped independently for whole samples and rescaled elsewhere.
 
     Args:
-        layer: a built block with `stochastic_depth` and without dropout.
-        inputs: input of the block, with about a thousand samples.
+        layer: A built block with `stochastic_depth` and without dropout.
+        inputs: Input of the block, with about a thousand samples.
         branches: NumPy functions, in order, that return what each branch adds to its input.
     """
     rate, batch = layer.stochastic_depth, len(inputs)
@@ -76,8 +76,8 @@ def check_dropout(layer, inputs):
     """Checks that dropout hits single channels of a branch and rescales the others.
 
     Args:
-        layer: a built block with `dropout`, in which all branches but one are silent.
-        inputs: input of the block, with about a thousand samples.
+        layer: A built block with `dropout`, in which all branches but one are silent.
+        inputs: Input of the block, with about a thousand samples.
     """
     rate = layer.dropout
     branch = to_numpy(layer(inputs, training=False)) - inputs
@@ -103,10 +103,10 @@ def check_padding(layer, inputs, weights, reference):
     """Checks that a padded batch gives what each sample gives without its padding.
 
     Args:
-        layer: a built block.
-        inputs: input of the block, `(batch, tokens, dim)`. Samples are cut to 1, 2, ... tokens.
-        weights: weights of the block, as `redraw_weights` returns them.
-        reference: the block in NumPy, a function of inputs and weights for any number of tokens.
+        layer: A built block.
+        inputs: Input of the block, `(batch, tokens, dim)`. Samples are cut to 1, 2, ... tokens.
+        weights: Weights of the block, as `redraw_weights` returns them.
+        reference: The block in NumPy, a function of inputs and weights for any number of tokens.
     """
     lengths = np.arange(len(inputs)) % inputs.shape[1] + 1
     mask = np.arange(inputs.shape[1]) < lengths[:, None]

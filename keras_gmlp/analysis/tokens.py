@@ -17,7 +17,7 @@ def spatial_filters(model):
     """Returns the weights over tokens of each block that mixes tokens by a matrix.
 
     Args:
-        model: a built `keras.Model` with blocks that declare `token_axes`.
+        model: A built `keras.Model` with blocks that declare `token_axes`.
 
     Returns:
         A dict from the name of a block to an array `(filters, rows, columns)`: one filter for each
@@ -62,7 +62,7 @@ def attention_maps(model, image):
     """Returns where each block with attention looks in an image.
 
     Args:
-        model: a `keras.Model` with blocks that have a method `attention_scores`: aMLP, ViT.
+        model: A `keras.Model` with blocks that have a method `attention_scores`: aMLP, ViT.
         image: `(height, width, channels)`, values in [0, 255].
 
     Returns:

@@ -16,12 +16,12 @@ class Augmentation:
     """Settings of the augmentation; a field at 0 or False turns its part off.
 
     Attributes:
-        crop: padding before a random crop back to size, as a share of the side (0.125: 4 of 32).
-        flip: mirror half of the images left and right.
-        rand_augment: mean strength of RandAugment's two operations, in [0, 1].
-        cutout: side of a black square, as a share of the image's side.
-        mixup: share of the batches that MixUp blends.
-        cutmix: share of the batches that CutMix pastes. Each batch gets MixUp, CutMix or neither;
+        crop: Padding before a random crop back to size, as a share of the side (0.125: 4 of 32).
+        flip: Mirror half of the images left and right.
+        rand_augment: Mean strength of RandAugment's two operations, in [0, 1].
+        cutout: Side of a black square, as a share of the image's side.
+        mixup: Share of the batches that MixUp blends.
+        cutmix: Share of the batches that CutMix pastes. Each batch gets MixUp, CutMix or neither;
             together the shares are at most 1.
 
     Raises:
@@ -95,8 +95,8 @@ def _rectangles(images, share, key):
 
     Args:
         images: `(batch, height, width, channels)`.
-        share: sides of the rectangle as a share of the image's: a number, or `(batch,)`.
-        key: integer tensor of shape `(2,)`.
+        share: Sides of the rectangle as a share of the image's: a number, or `(batch,)`.
+        key: Integer tensor of shape `(2,)`.
 
     Returns:
         Boolean masks `(batch, height, width, 1)`.

@@ -24,12 +24,12 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
     shuffle buffer of `SHUFFLE_BUFFER` samples.
 
     Args:
-        data: an `ImageData`.
-        batch_size: samples in a batch. Each epoch leaves out the samples that do not fill a batch.
-        augmentation: an `Augmentation`, or `None` for none. `flip` is ignored if a mirrored image
+        data: An `ImageData`.
+        batch_size: Samples in a batch. Each epoch leaves out the samples that do not fill a batch.
+        augmentation: An `Augmentation`, or `None` for none. `flip` is ignored if a mirrored image
             would change its label.
-        seed: seed of the order and of the augmentation.
-        initial_epoch: number of epochs that are already done.
+        seed: Seed of the order and of the augmentation.
+        initial_epoch: Number of epochs that are already done.
 
     Returns:
         A `tf.data.Dataset` of (float32 images in [0, 255], labels). Labels are class indices, or
@@ -82,10 +82,10 @@ def evaluation_batches(data, batch_size=250, split="test", samples=-1):
     """Returns unchanged batches of a split, in order: (uint8 images, class indices).
 
     Args:
-        data: an `ImageData`.
-        batch_size: samples in a batch; the last may be smaller.
+        data: An `ImageData`.
+        batch_size: Samples in a batch; the last may be smaller.
         split: `"test"` or `"train"`.
-        samples: number of samples from the start; -1 for all.
+        samples: Number of samples from the start; -1 for all.
     """
     import tensorflow as tf
 
@@ -101,9 +101,9 @@ def arrays(data, split="test", samples=-1):
     """Returns the samples of a split in order, as two arrays.
 
     Args:
-        data: an `ImageData`.
+        data: An `ImageData`.
         split: `"test"` or `"train"`.
-        samples: number of samples from the start; -1 for all.
+        samples: Number of samples from the start; -1 for all.
 
     Returns:
         uint8 images `(samples, height, width, channels)` and integer class indices `(samples,)`.

@@ -48,7 +48,7 @@ def load(name, image_size=None, data_dir=None, channels=None):
             with one for each class. Without them, every fifth image of each class is test data.
         image_size: `(height, width)` of the loaded images. Images are scaled to cover it and
             cropped around the centre. Defaults to the data set's size, or 224 if sizes vary.
-        data_dir: the folder of TFDS. Defaults to `$TFDS_DATA_DIR`, then to TFDS' own default.
+        data_dir: The folder of TFDS. Defaults to `$TFDS_DATA_DIR`, then to TFDS' own default.
         channels: 3 for colour or 1 for grey; images are converted. Defaults to the data set's
             channels, and to 3 for folders.
 

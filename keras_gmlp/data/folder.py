@@ -20,7 +20,7 @@ class ImageFiles:
     """Reads the files of a data set; its errors list all unreadable files. Thread-safe.
 
     Args:
-        paths: paths of the files, as bytes.
+        paths: Paths of the files, as bytes.
         shape: `(height, width, channels)` of the images.
     """
 

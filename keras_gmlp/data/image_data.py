@@ -8,11 +8,11 @@ class ImageData:
     """Image data set with a training and a test split of (uint8 image, int64 class index).
 
     Attributes:
-        name: name in TFDS, path of a folder, or `"digits"`.
-        labels: class names, in the order of their indices.
+        name: Name in TFDS, path of a folder, or `"digits"`.
+        labels: Class names, in the order of their indices.
         image_shape: `(height, width, channels)` of all images.
         train, test: `tf.data.Dataset` of single samples, of known cardinality.
-        mirror: whether mirrored images keep their label.
+        mirror: Whether mirrored images keep their label.
     """
 
     name: str
@@ -29,8 +29,8 @@ def take_fraction(data, fraction):
     Smaller parts are subsets of larger parts, and the same for every model and seed.
 
     Args:
-        data: an `ImageData`.
-        fraction: share of the training samples in (0, 1]; at least one sample is kept.
+        data: An `ImageData`.
+        fraction: Share of the training samples in (0, 1]; at least one sample is kept.
 
     Returns:
         An `ImageData` with the same test split.

@@ -44,12 +44,12 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
     or 65535 in 32-bit TIFF images, depending on the largest value.
 
     Args:
-        path: path of the file.
+        path: Path of the file.
         image_shape: `(height, width, channels)`, with 1 channel (grey) or 3 (RGB).
-        crop: share of the shorter side that is kept, in (0, 1]. The image is scaled to cover
+        crop: Share of the shorter side that is kept, in (0, 1]. The image is scaled to cover
             `height / crop` and `width / crop`, in whole pixels as in torchvision. Defaults to the
             whole side, scaled to fractions of a pixel.
-        interpolation: one of `INTERPOLATIONS`, antialiased except for `"nearest"`.
+        interpolation: One of `INTERPOLATIONS`, antialiased except for `"nearest"`.
 
     Returns:
         A uint8 array of shape `image_shape`, values 0 to 255.
@@ -127,7 +127,7 @@ def find_images(path):
     """Lists the image files in a folder and its subfolders.
 
     Args:
-        path: path of a folder, or of one file.
+        path: Path of a folder, or of one file.
 
     Returns:
         A sorted list of paths without hidden files; `[path]` for a file.

@@ -40,14 +40,14 @@ def export(
     """Writes a model to files, one per format.
 
     Args:
-        model: a float32 `keras.Model` from images in [0, 255] to logits; convert a model in mixed
+        model: A float32 `keras.Model` from images in [0, 255] to logits; convert a model in mixed
             precision with `models.in_float32`.
-        directory: folder for the files, created if missing.
-        formats: keys of `FORMATS`. Defaults to all whose requirements are met.
-        labels: class names. The card in each file holds them; see `card.write_card`.
+        directory: Folder for the files, created if missing.
+        formats: Keys of `FORMATS`. Defaults to all whose requirements are met.
+        labels: Class names. The card in each file holds them; see `card.write_card`.
         card: Further metadata for the card, a dict that JSON can hold.
-        calibration: images for `"tflite_int8"`; see `export.tflite.convert`.
-        tflite_batch: images per call of a TFLite file; see `export.tflite.convert`. A number above
+        calibration: Images for `"tflite_int8"`; see `export.tflite.convert`.
+        tflite_batch: Images per call of a TFLite file; see `export.tflite.convert`. A number above
             one is part of the file name, as in `model_batch64.tflite`.
 
     Returns:

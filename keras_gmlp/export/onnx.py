@@ -16,9 +16,9 @@ def write_onnx(model, path, labels=None, card=None):
     """Writes a model from `image`, float32 `(batch, height, width, channels)`, to `logits`.
 
     Args:
-        model: a float32 `keras.Model` from images in [0, 255] to logits.
+        model: A float32 `keras.Model` from images in [0, 255] to logits.
         path: Path of the file. Its metadata contain the card.
-        labels: class names. Defaults to `"0"`, `"1"`, ...
+        labels: Class names. Defaults to `"0"`, `"1"`, ...
         card: Further metadata for the card; see `card.write_card`.
 
     Raises:

@@ -52,8 +52,8 @@ class EnlargedTokensBlock(layers.Layer):
     """A pre-norm block whose input tokens are `gains` times as large; its output is the same.
 
     Args:
-        block: a block with `norm1`, `norm2`, `mix_tokens` and `mix_channels`.
-        gains: one number per token, array of shape `(tokens,)`.
+        block: A block with `norm1`, `norm2`, `mix_tokens` and `mix_channels`.
+        gains: One number per token, array of shape `(tokens,)`.
     """
 
     def __init__(self, block, gains, **kwargs):
@@ -80,8 +80,8 @@ def prepare_for_int8(model, calibration):
     inside the blocks of other packages. Small class tokens grow; see `measure_gains`.
 
     Args:
-        model: a float32 `keras.Model` from images to logits.
-        calibration: images `(samples, height, width, channels)`, typical inputs.
+        model: A float32 `keras.Model` from images to logits.
+        calibration: Images `(samples, height, width, channels)`, typical inputs.
 
     Returns:
         A new `keras.Model`.
@@ -111,8 +111,8 @@ def measure_gains(model, calibration):
     as large as the patches up to the first block's MLP.
 
     Args:
-        model: a `keras.Model`.
-        calibration: images.
+        model: A `keras.Model`.
+        calibration: Images.
 
     Returns:
         `(block, gains)`: the first block and a factor per token, array of shape `(tokens,)`.

@@ -26,9 +26,9 @@ def write_saved_model(model, path, labels=None, card=None):
     of shape `(batch, classes)`.
 
     Args:
-        model: a float32 `keras.Model` from images in [0, 255] to logits.
+        model: A float32 `keras.Model` from images in [0, 255] to logits.
         path: Path of the folder, which is replaced once the new one is complete.
-        labels: class names. Defaults to `"0"`, `"1"`, ...
+        labels: Class names. Defaults to `"0"`, `"1"`, ...
         card: Further metadata for the card; see `card.write_card`. `encoded` uses its `crop` and
             `interpolation`.
 

@@ -18,12 +18,12 @@ def convert(model, precision, calibration=None, batch=1):
     """Converts a model to a flatbuffer with one signature, from `image` to `logits`.
 
     Args:
-        model: a float32 `keras.Model` from images in [0, 255] to logits.
+        model: A float32 `keras.Model` from images in [0, 255] to logits.
         precision: `"float32"`; `"float16"`, for the weights; `"dynamic"`, 8-bit weights and float
             activations; or `"int8"`, 8-bit integers everywhere, from uint8 pixels to float logits.
-        calibration: for `"int8"`, uint8 images `(samples, height, width, channels)`, typical
+        calibration: For `"int8"`, uint8 images `(samples, height, width, channels)`, typical
             inputs that determine the range of each activation. A few hundred are enough.
-        batch: images per call. It is fixed, since runtimes in browsers reject an open batch.
+        batch: Images per call. It is fixed, since runtimes in browsers reject an open batch.
 
     Returns:
         The flatbuffer, bytes.

@@ -31,14 +31,14 @@ def export_run(
     """Exports the `model.keras` in the folder of a run, checks each file and records the result.
 
     Args:
-        directory: folder of the run, as `training.train` writes it.
-        formats: keys of `FORMATS`. Defaults to all whose requirements are met.
-        data: the `ImageData` whose test split checks the files and whose training split
+        directory: Folder of the run, as `training.train` writes it.
+        formats: Keys of `FORMATS`. Defaults to all whose requirements are met.
+        data: The `ImageData` whose test split checks the files and whose training split
             calibrates the integers. `None` skips the checks and `"tflite_int8"`.
-        report: function that receives a line of text on each step.
-        folded: whether to export `fold(model)` of a ResMLP. Logits and latency are compared with
+        report: Function that receives a line of text on each step.
+        folded: Whether to export `fold(model)` of a ResMLP. Logits and latency are compared with
             those of the original model.
-        tflite_batch: images per call of a TFLite file.
+        tflite_batch: Images per call of a TFLite file.
 
     Returns:
         A dict by format of what `check_export` returns, and under `"keras"` the accuracy of the
@@ -138,9 +138,9 @@ def check_export(path, images, expected, labels, batch=1):
     Args:
         path: Path of the file, or of the folder of a SavedModel.
         images: uint8 images `(samples, height, width, channels)`.
-        expected: logits of the model for the images, `(samples, classes)`.
-        labels: class indices of the images, `(samples,)`.
-        batch: images per call when the latency is measured.
+        expected: Logits of the model for the images, `(samples, classes)`.
+        labels: Class indices of the images, `(samples,)`.
+        batch: Images per call when the latency is measured.
 
     Returns:
         A dict: `max_logit_difference`, `top1_agreement` and `accuracy` (shares of the samples in
@@ -167,9 +167,9 @@ def measure_latencies(classifiers, batch=1, repeats=50):
     The classifiers run in turns, so that other work on the machine slows all of them.
 
     Args:
-        classifiers: a dict of `inference.Classifier`s.
-        batch: images per call.
-        repeats: measured calls of each classifier, after five to warm up.
+        classifiers: A dict of `inference.Classifier`s.
+        batch: Images per call.
+        repeats: Measured calls of each classifier, after five to warm up.
 
     Returns:
         Median seconds, a dict with the same keys.

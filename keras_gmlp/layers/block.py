@@ -17,24 +17,24 @@ class Block(layers.Layer):
     one branch over tokens and one over channels subclasses `ResidualBlock` instead.
 
     Args:
-        hidden_dim: channels of the hidden layer.
-        stochastic_depth: probability, in [0, 1), that a sample skips a branch in training.
-        dropout: rate, in [0, 1), of dropout on the output of each branch.
-        kernel_initializer: initializer of the dense layers. BERT uses a truncated normal
+        hidden_dim: Channels of the hidden layer.
+        stochastic_depth: Probability, in [0, 1), that a sample skips a branch in training.
+        dropout: Rate, in [0, 1), of dropout on the output of each branch.
+        kernel_initializer: Initializer of the dense layers. BERT uses a truncated normal
             distribution of standard deviation 0.02.
-        epsilon: added to the variance in layer normalization. BERT uses 1e-12.
+        epsilon: Added to the variance in layer normalization. BERT uses 1e-12.
         norm_placement: `"pre"` for `x + branch(norm(x))`, or `"post"` for `norm(x + branch(x))`, as
             in BERT.
-        **kwargs: arguments of `keras.layers.Layer`, such as `dtype` and `name`.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `dtype` and `name`.
 
     Call arguments:
-        inputs: tokens of shape `(batch, tokens, dim)`.
-        mask: booleans of shape `(batch, tokens)`: `True` for a token, `False` for padding. Padding
+        inputs: Tokens of shape `(batch, tokens, dim)`.
+        mask: Booleans of shape `(batch, tokens)`: `True` for a token, `False` for padding. Padding
             does not change the outputs of the other tokens. Its own outputs are meaningless.
-        training: whether dropout and stochastic depth are active.
+        training: Whether dropout and stochastic depth are active.
 
     Class attributes:
-        token_axes: the weights that have an axis over tokens. Maps the path of a weight inside the
+        token_axes: The weights that have an axis over tokens. Maps the path of a weight inside the
             block to a tuple with an entry for each axis: `"reads"` if the weight multiplies the
             input tokens along it, `"writes"` if it computes the output tokens, `"holds"` if it
             holds a value for each token, or `None`. A two-axis weight with a `"reads"` axis is

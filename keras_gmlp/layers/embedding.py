@@ -16,9 +16,9 @@ class PatchEmbedding(layers.Layer):
     (https://arxiv.org/abs/2010.11929). Tokens are ordered row by row, left to right.
 
     Args:
-        dim: channels of a token.
-        patch_size: side of a patch in pixels; it must divide the height and width of the image.
-        patch_window: side in pixels of the square around a patch that its token is computed from:
+        dim: Channels of a token.
+        patch_size: Side of a patch in pixels; it must divide the height and width of the image.
+        patch_window: Side in pixels of the square around a patch that its token is computed from:
             `patch_size`, or larger by an even number, so that windows overlap. Pixels outside the
             image are zeros. Defaults to `patch_size`.
 
@@ -89,8 +89,8 @@ class ConvolutionalStem(layers.Layer):
     averaged weights, which do not include its statistics.
 
     Args:
-        dim: channels of a token.
-        patch_size: side in pixels of the square for each token, a power of two; it must divide the
+        dim: Channels of a token.
+        patch_size: Side in pixels of the square for each token, a power of two; it must divide the
             height and width of the image.
 
     Input shape: `(batch, height, width, channels)`.
@@ -219,7 +219,7 @@ class PositionEmbedding(layers.Layer):
     "An Image is Worth 16x16 Words", https://arxiv.org/abs/2010.11929.
 
     Args:
-        initializer: initializer of the embedding. Defaults to a truncated normal distribution of
+        initializer: Initializer of the embedding. Defaults to a truncated normal distribution of
             standard deviation 0.02.
 
     Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.

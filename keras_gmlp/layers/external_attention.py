@@ -16,16 +16,16 @@ class ExternalAttention(layers.Layer):
     cost is linear in the number of tokens. All heads and samples share the memories.
 
     Args:
-        num_heads: number of heads; they share the expanded channels equally. 1 for the single-head
+        num_heads: Number of heads; they share the expanded channels equally. 1 for the single-head
             form.
-        slots: number of slots in each memory.
-        expansion: ratio of the channels in all heads to the channels of a token; the paper uses 4
+        slots: Number of slots in each memory.
+        expansion: Ratio of the channels in all heads to the channels of a token; the paper uses 4
             with many heads and 1 with one.
-        kernel_initializer: initializer of the dense layers and the memories.
+        kernel_initializer: Initializer of the dense layers and the memories.
 
     Call arguments:
-        inputs: shape `(batch, tokens, dim)`.
-        mask: see `Block`.
+        inputs: Shape `(batch, tokens, dim)`.
+        mask: See `Block`.
 
     Output shape: `(batch, tokens, dim)`.
 
@@ -103,9 +103,9 @@ class ExternalAttentionBlock(ResidualBlock):
     """External attention, then a feed-forward network, both residual.
 
     Args:
-        hidden_dim: channels of the hidden layer of the feed-forward network.
-        num_heads, slots, expansion: see `ExternalAttention`.
-        **kwargs: see `Block`.
+        hidden_dim: Channels of the hidden layer of the feed-forward network.
+        num_heads, slots, expansion: See `ExternalAttention`.
+        **kwargs: See `Block`.
 
     Input and output shape: `(batch, tokens, dim)`.
 

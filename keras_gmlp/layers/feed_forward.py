@@ -20,9 +20,9 @@ class FeedForwardOnlyBlock(ResidualBlock):
     mask, norm2 takes the mean and variance of the unmasked tokens only.
 
     Args:
-        token_hidden_dim: hidden units of the token MLP; the paper uses 4 x tokens.
-        hidden_dim: hidden channels of the channel MLP.
-        **kwargs: see `Block`.
+        token_hidden_dim: Hidden units of the token MLP; the paper uses 4 x tokens.
+        hidden_dim: Hidden channels of the channel MLP.
+        **kwargs: See `Block`.
 
     Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
 

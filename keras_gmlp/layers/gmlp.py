@@ -33,13 +33,13 @@ class SpatialGatingUnit(layers.Layer):
     b starts at zero, so the unit starts near zero and the block as the identity.
 
     Args:
-        gating: one of the four names above.
-        epsilon: added to the variance in the normalization. Published weights use 1e-5.
+        gating: One of the four names above.
+        epsilon: Added to the variance in the normalization. Published weights use 1e-5.
 
     Call arguments:
-        inputs: shape `(batch, tokens, channels)`, `tokens` fixed.
-        attention: optional summand of `f(Z)` (aMLP), of the shape of the output.
-        mask: see `Block`. The projection reads zeros at padding.
+        inputs: Shape `(batch, tokens, channels)`, `tokens` fixed.
+        attention: Optional summand of `f(Z)` (aMLP), of the shape of the output.
+        mask: See `Block`. The projection reads zeros at padding.
 
     Output shape: `(batch, tokens, channels // 2)` for `"split"`, otherwise the input shape.
 
@@ -115,13 +115,13 @@ class TinyAttention(layers.Layer):
     """One small attention head, the "a" of aMLP.
 
     Args:
-        units: channels of the output.
-        head_size: channels of the queries, keys and values.
-        kernel_initializer: initializer of the two dense layers.
+        units: Channels of the output.
+        head_size: Channels of the queries, keys and values.
+        kernel_initializer: Initializer of the two dense layers.
 
     Call arguments:
-        inputs: shape `(batch, tokens, dim)`.
-        mask: see `Block`.
+        inputs: Shape `(batch, tokens, dim)`.
+        mask: See `Block`.
 
     Output shape: `(batch, tokens, units)`.
 
@@ -179,10 +179,10 @@ class GMLPBlock(Block):
     the normalized inputs joins the gate (aMLP).
 
     Args:
-        hidden_dim: channels between the two dense layers, the paper's d_ffn.
-        gating: see `SpatialGatingUnit`; `"none"` omits the gate, so tokens do not mix.
-        attention_size: head size of the tiny attention; 0 for none.
-        **kwargs: see `Block`. The gate keeps its own initializer and epsilon.
+        hidden_dim: Channels between the two dense layers, the paper's d_ffn.
+        gating: See `SpatialGatingUnit`; `"none"` omits the gate, so tokens do not mix.
+        attention_size: Head size of the tiny attention; 0 for none.
+        **kwargs: See `Block`. The gate keeps its own initializer and epsilon.
 
     Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
 

@@ -19,12 +19,12 @@ class TokenMLP(layers.Layer):
     """A feed-forward network along the tokens, the same for every channel.
 
     Args:
-        hidden_dim: units of the hidden layer.
-        kernel_initializer: initializer of the two dense layers.
+        hidden_dim: Units of the hidden layer.
+        kernel_initializer: Initializer of the two dense layers.
 
     Call arguments:
-        inputs: shape `(batch, tokens, dim)`, `tokens` fixed.
-        mask: see `Block`.
+        inputs: Shape `(batch, tokens, dim)`, `tokens` fixed.
+        mask: See `Block`.
 
     Output shape: `(batch, tokens, dim)`.
 
@@ -73,9 +73,9 @@ class MixerBlock(ResidualBlock):
     """An MLP over tokens, then an MLP over channels, both residual.
 
     Args:
-        token_hidden_dim: hidden units of the token MLP, the paper's D_S.
-        hidden_dim: hidden channels of the channel MLP, the paper's D_C.
-        **kwargs: see `Block`.
+        token_hidden_dim: Hidden units of the token MLP, the paper's D_S.
+        hidden_dim: Hidden channels of the channel MLP, the paper's D_C.
+        **kwargs: See `Block`.
 
     Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
 

@@ -14,8 +14,8 @@ class ResidualBlock(Block):
     `build_mixer(input_shape)`. Channels mix in a feed-forward network.
 
     Args:
-        hidden_dim: channels of the hidden layer of the feed-forward network.
-        **kwargs: see `Block`. Each branch draws its own stochastic depth and dropout.
+        hidden_dim: Channels of the hidden layer of the feed-forward network.
+        **kwargs: See `Block`. Each branch draws its own stochastic depth and dropout.
 
     Input and output shape: `(batch, tokens, dim)`.
     """

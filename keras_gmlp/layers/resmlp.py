@@ -45,7 +45,7 @@ class LayerScale(layers.Layer):
     """Scales each channel of a branch by a learned number that starts small.
 
     Args:
-        initial_value: initial scale; the paper uses 0.1 for up to 18 blocks, 1e-5 for 24 and 1e-6
+        initial_value: Initial scale; the paper uses 0.1 for up to 18 blocks, 1e-5 for 24 and 1e-6
             for more.
 
     Input and output shape: `(..., dim)`.
@@ -86,9 +86,9 @@ class ResMLPBlock(ResidualBlock):
     `x + scale1(W aff1(x) + b)`, then `x + scale2(mlp(aff2(x)))`, where W (n, n) mixes tokens.
 
     Args:
-        hidden_dim: channels of the hidden layer of the MLP.
-        layer_scale: initial scale of each branch; see `LayerScale`.
-        **kwargs: see `Block`. `epsilon` has no effect, since Affine takes no statistics.
+        hidden_dim: Channels of the hidden layer of the MLP.
+        layer_scale: Initial scale of each branch; see `LayerScale`.
+        **kwargs: See `Block`. `epsilon` has no effect, since Affine takes no statistics.
 
     Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
 
@@ -146,7 +146,7 @@ class FoldedResMLPBlock(layers.Layer):
     channel and one summand for each token and channel remain, `x + scale * (W x) + shift`.
 
     Args:
-        hidden_dim: channels of the hidden layer of the MLP.
+        hidden_dim: Channels of the hidden layer of the MLP.
 
     Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
 

@@ -14,9 +14,9 @@ class TransformerBlock(ResidualBlock):
     """Self-attention, then a feed-forward network, both residual.
 
     Args:
-        num_heads: attention heads; they share the channels equally.
-        hidden_dim: channels of the hidden layer of the feed-forward network.
-        **kwargs: see `Block`. `norm_placement="post"` with `epsilon=1e-12` is the block of BERT.
+        num_heads: Attention heads; they share the channels equally.
+        hidden_dim: Channels of the hidden layer of the feed-forward network.
+        **kwargs: See `Block`. `norm_placement="post"` with `epsilon=1e-12` is the block of BERT.
 
     Input and output shape: `(batch, tokens, dim)`.
 

@@ -28,13 +28,13 @@ def gMLP(
     """gMLP, "Pay Attention to MLPs" (https://arxiv.org/abs/2105.08050). Defaults: gMLP-S.
 
     Args:
-        dim, depth: see `image_classifier`.
-        hidden_dim: channels inside a block, the paper's d_ffn.
+        dim, depth: See `image_classifier`.
+        hidden_dim: Channels inside a block, the paper's d_ffn.
         gating: `"split"`, `"multiplicative"`, `"additive"`, `"linear"`, or `"none"` for blocks
             without a gate, which do not mix tokens.
-        attention_size: head size of the tiny attention; 0 for none.
-        dropout: rate, in [0, 1), on the output of each block.
-        name: name of the model.
+        attention_size: Head size of the tiny attention; 0 for none.
+        dropout: Rate, in [0, 1), on the output of each block.
+        name: Name of the model.
         **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
             `classes`, `stochastic_depth` and `include_top`.
 
@@ -65,8 +65,8 @@ def aMLP(dim=256, depth=24, hidden_dim=1536, attention_size=64, name="amlp", **k
     """gMLP with a tiny attention of one head in the gate of each block.
 
     Args:
-        dim, depth, hidden_dim, name: see `gMLP`.
-        attention_size: head size, at least 1.
+        dim, depth, hidden_dim, name: See `gMLP`.
+        attention_size: Head size, at least 1.
         **kwargs: Further arguments of `gMLP` and `image_classifier`.
 
     Returns:
@@ -90,12 +90,12 @@ def MLPMixer(
     """MLP-Mixer, "An all-MLP Architecture for Vision". Defaults: Mixer-S.
 
     Args:
-        dim, depth: see `image_classifier`.
-        token_hidden_dim: hidden units of the token MLP, the paper's D_S. Defaults to `dim // 2`.
-        channel_hidden_dim: hidden channels of the channel MLP, the paper's D_C. Defaults to
+        dim, depth: See `image_classifier`.
+        token_hidden_dim: Hidden units of the token MLP, the paper's D_S. Defaults to `dim // 2`.
+        channel_hidden_dim: Hidden channels of the channel MLP, the paper's D_C. Defaults to
             4 x `dim`.
-        dropout: rate, in [0, 1), on the output of each branch.
-        name: name of the model.
+        dropout: Rate, in [0, 1), on the output of each branch.
+        name: Name of the model.
         **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
             `classes`, `stochastic_depth` and `include_top`.
 
@@ -121,12 +121,12 @@ def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="r
     `keras_gmlp.fold(model)` returns the same model without Affine and LayerScale.
 
     Args:
-        dim, depth: see `image_classifier`.
-        mlp_ratio: ratio of the hidden channels of the MLP to `dim`.
-        layer_scale: initial scale of each branch. The authors of LayerScale recommend 0.1 for up to
+        dim, depth: See `image_classifier`.
+        mlp_ratio: Ratio of the hidden channels of the MLP to `dim`.
+        layer_scale: Initial scale of each branch. The authors of LayerScale recommend 0.1 for up to
             18 blocks; the presets of published sizes use the values of the release, 1e-4 or less.
-        dropout: rate, in [0, 1), on the output of each branch.
-        name: name of the model.
+        dropout: Rate, in [0, 1), on the output of each branch.
+        name: Name of the model.
         **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
             `classes`, `stochastic_depth` and `include_top`.
 
@@ -162,12 +162,12 @@ def EAMLP(
     """EAMLP, a ViT with external attention. Defaults: EAMLP-14 with a convolutional stem.
 
     Args:
-        dim, depth: see `image_classifier`.
-        num_heads, slots, expansion: see `layers.ExternalAttention`. `num_heads=1, expansion=1` is
+        dim, depth: See `image_classifier`.
+        num_heads, slots, expansion: See `layers.ExternalAttention`. `num_heads=1, expansion=1` is
             the single-head form.
-        mlp_ratio: ratio of the hidden channels of the feed-forward network to `dim`.
-        dropout: rate, in [0, 1), on the output of each branch.
-        name: name of the model.
+        mlp_ratio: Ratio of the hidden channels of the feed-forward network to `dim`.
+        dropout: Rate, in [0, 1), on the output of each branch.
+        name: Name of the model.
         **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
             `classes`, `stochastic_depth`, `stem` and `include_top`.
 
@@ -198,12 +198,12 @@ def FeedForwardOnly(
     """A ViT with attention replaced by an MLP over tokens. Defaults: tiny.
 
     Args:
-        dim, depth: see `image_classifier`.
-        token_hidden_dim: hidden units of the token MLP. Defaults to the paper's 4 x tokens,
+        dim, depth: See `image_classifier`.
+        token_hidden_dim: Hidden units of the token MLP. Defaults to the paper's 4 x tokens,
             including the class token.
-        mlp_ratio: ratio of the hidden channels of the channel MLP to `dim`.
-        dropout: rate, in [0, 1), on the output of each branch.
-        name: name of the model.
+        mlp_ratio: Ratio of the hidden channels of the channel MLP to `dim`.
+        dropout: Rate, in [0, 1), on the output of each branch.
+        name: Name of the model.
         **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
             `classes`, `stochastic_depth` and `include_top`.
 
@@ -245,13 +245,13 @@ def ViT(
     """Vision Transformer, "An Image is Worth 16x16 Words". Defaults: ViT-S.
 
     Args:
-        dim, depth: see `image_classifier`.
-        num_heads: attention heads; they must divide `dim`.
-        mlp_ratio: ratio of the hidden channels of the feed-forward network to `dim`.
-        dropout: rate, in [0, 1), on the output of each branch.
-        class_token: classify from a class token, as in the paper; `False` uses the mean over
+        dim, depth: See `image_classifier`.
+        num_heads: Attention heads; they must divide `dim`.
+        mlp_ratio: Ratio of the hidden channels of the feed-forward network to `dim`.
+        dropout: Rate, in [0, 1), on the output of each branch.
+        class_token: Classify from a class token, as in the paper; `False` uses the mean over
             tokens.
-        name: name of the model.
+        name: Name of the model.
         **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
             `classes`, `stochastic_depth` and `include_top`. `distillation_token=True` builds
             a distilled DeiT, whose logits are the mean of two heads. To train the second head on

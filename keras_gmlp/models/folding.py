@@ -10,7 +10,7 @@ def fold(model):
     """Returns a ResMLP for inference, with the same logits but without Affine and LayerScale.
 
     Args:
-        model: a built `keras.Model` with `ResMLPBlock`s, whose last `Affine` is followed by the
+        model: A built `keras.Model` with `ResMLPBlock`s, whose last `Affine` is followed by the
             mean over tokens and a head of one `Dense` layer, as `ResMLP(...)` builds it.
 
     Returns:

@@ -41,33 +41,33 @@ def image_classifier(
     The model takes pixels as they are in a file, 0 to 255; it scales and normalizes them.
 
     Args:
-        block: a layer class that maps tokens `(batch, tokens, dim)` to tokens, such as a subclass
+        block: A layer class that maps tokens `(batch, tokens, dim)` to tokens, such as a subclass
             of `layers.ResidualBlock`, or a function that returns such a layer. It must accept the
             keyword arguments `stochastic_depth`, `dtype` and `name`.
-        block_arguments: dict of further keyword arguments of `block`.
+        block_arguments: Dict of further keyword arguments of `block`.
         input_shape: `(height, width, channels)` of the images.
-        patch_size: side of a patch in pixels; it must divide height and width.
-        patch_window: side of the square that a token is computed from, if larger than its patch;
+        patch_size: Side of a patch in pixels; it must divide height and width.
+        patch_window: Side of the square that a token is computed from, if larger than its patch;
             see `layers.PatchEmbedding`.
-        dim: channels of a token.
-        depth: number of blocks.
-        classes: number of classes.
-        stochastic_depth: probability, in [0, 1), that a sample skips the last block in training;
+        dim: Channels of a token.
+        depth: Number of blocks.
+        classes: Number of classes.
+        stochastic_depth: Probability, in [0, 1), that a sample skips the last block in training;
             it grows linearly from 0 at the first block.
-        include_top: if `False`, the model returns the tokens after the last norm,
+        include_top: If `False`, the model returns the tokens after the last norm,
             `(batch, tokens, dim)`.
         stem: `"patches"`, or `"convolutions"` for a few convolutions of stride 2.
-        class_token: classify from a learned class token instead of the mean over tokens.
-        distillation_token: add a second token with a separate head, `head_distillation`; the logits
+        class_token: Classify from a learned class token instead of the mean over tokens.
+        distillation_token: Add a second token with a separate head, `head_distillation`; the logits
             are the mean of both heads. Requires `class_token=True`.
-        position_embedding: add a learned vector to each position.
-        norm: function of the keyword arguments `dtype` and `name` that returns the last norm.
+        position_embedding: Add a learned vector to each position.
+        norm: Function of the keyword arguments `dtype` and `name` that returns the last norm.
             Defaults to layer normalization.
         mean, std: Mean and standard deviation of the pixels in [0, 1]; one number or one per
             channel.
-        dtype: dtype policy of all layers, for example `"mixed_bfloat16"`. Defaults to the global
+        dtype: Dtype policy of all layers, for example `"mixed_bfloat16"`. Defaults to the global
             policy. Logits are always float32.
-        name: name of the model.
+        name: Name of the model.
 
     Returns:
         A compiled `keras.Model` from images `(batch, height, width, channels)` with values in

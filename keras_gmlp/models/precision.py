@@ -13,7 +13,7 @@ def in_float32(model):
     further, compile it with another optimizer.
 
     Args:
-        model: a `keras.Model` from images to logits in any precision, frozen or not. Its sub-layers
+        model: A `keras.Model` from images to logits in any precision, frozen or not. Its sub-layers
             take their dtype policy from the layer that holds them.
 
     Returns:

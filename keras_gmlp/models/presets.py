@@ -95,7 +95,7 @@ def lookup(preset):
     """Looks up a preset.
 
     Args:
-        preset: a key of `PRESETS`.
+        preset: A key of `PRESETS`.
 
     Returns:
         `(function, arguments)`: the function that builds the model, and a dict of its arguments.

@@ -22,18 +22,18 @@ def ResNet(
     """Builds the CIFAR ResNet: three stages of basic blocks, shortcuts without weights.
 
     Args:
-        depth: number of layers with weights, 6n + 2: 20, 32, 44, 56, 110.
-        width: channels of the first stage; the next two have twice and four times as many.
+        depth: Number of layers with weights, 6n + 2: 20, 32, 44, 56, 110.
+        width: Channels of the first stage; the next two have twice and four times as many.
         input_shape: `(height, width, channels)` of the images.
-        classes: number of classes.
-        stochastic_depth: probability, in [0, 1), that a sample skips the last block in training;
+        classes: Number of classes.
+        stochastic_depth: Probability, in [0, 1), that a sample skips the last block in training;
             it grows linearly from 0 at the first block.
-        include_top: if `False`, the model returns the features of the last stage, `(batch, rows,
+        include_top: If `False`, the model returns the features of the last stage, `(batch, rows,
             columns, channels)`.
         mean, std: Mean and standard deviation of the pixels in [0, 1]; one number or one per
             channel.
-        dtype: dtype policy of all layers. Logits are always float32.
-        name: name of the model.
+        dtype: Dtype policy of all layers. Logits are always float32.
+        name: Name of the model.
 
     Returns:
         A compiled `keras.Model` from images in [0, 255] to logits; see `image_classifier`. Without

@@ -26,7 +26,7 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
 
     Args:
         path: Path of the file.
-        compile: whether to compile the model with the optimizer and the loss in the file.
+        compile: Whether to compile the model with the optimizer and the loss in the file.
 
     Returns:
         A `keras.Model`.

@@ -156,10 +156,10 @@ def load_arrays(model, arrays, origin="the checkpoint", headless=False):
     """Assigns published arrays to a model of the same size.
 
     Args:
-        model: a `keras.Model` of a family in `TABLES`.
-        arrays: dict of arrays by their published names, in any dialect of the family.
-        origin: source of the arrays, for error messages.
-        headless: accept arrays without a head; the heads of the model do not change then.
+        model: A `keras.Model` of a family in `TABLES`.
+        arrays: Dict of arrays by their published names, in any dialect of the family.
+        origin: Source of the arrays, for error messages.
+        headless: Accept arrays without a head; the heads of the model do not change then.
 
     Returns:
         Whether the arrays have a head.
@@ -210,7 +210,7 @@ def to_arrays(model, dialect=None):
     """Returns the weights of a model under their published names; the inverse of `load_arrays`.
 
     Args:
-        model: a `keras.Model` of a family in `TABLES`.
+        model: A `keras.Model` of a family in `TABLES`.
         dialect: `"timm"`, `"release"` or `"flax"`; defaults to the family's first.
 
     Returns:

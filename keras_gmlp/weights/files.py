@@ -22,13 +22,13 @@ class PretrainedConfig:
     """The settings in a publisher's config.json; `None` for those that it does not name.
 
     Attributes:
-        architecture: name of the architecture in timm.
-        mean, std: one number per channel, for pixels in [0, 1].
+        architecture: Name of the architecture in timm.
+        mean, std: One number per channel, for pixels in [0, 1].
         image_shape: `(height, width, channels)`.
-        crop: part of the image's shorter side that is kept, in (0, 1]; see `read_image`.
-        interpolation: see `read_image`.
-        labels: class names.
-        pool: input of the head, `"token"` or `"avg"`.
+        crop: Part of the image's shorter side that is kept, in (0, 1]; see `read_image`.
+        interpolation: See `read_image`.
+        labels: Class names.
+        pool: Input of the head, `"token"` or `"avg"`.
     """
 
     architecture: str | None = None
@@ -47,8 +47,8 @@ class PublishedWeights:
 
     Attributes:
         arrays: float32 arrays by name.
-        config: a `PretrainedConfig`.
-        origin: path or hub name.
+        config: A `PretrainedConfig`.
+        origin: Path or hub name.
     """
 
     arrays: dict
@@ -65,7 +65,7 @@ def read_checkpoint(source):
     """Reads published weights.
 
     Args:
-        source: path of a `.safetensors`, `.pth`, `.pt`, `.bin` or `.npz` file, or a name on the
+        source: Path of a `.safetensors`, `.pth`, `.pt`, `.bin` or `.npz` file, or a name on the
             Hugging Face hub, `hf-hub:timm/gmlp_s16_224.ra3_in1k`, optionally with `@` and a
             revision. A config.json next to the file is read too.
 
@@ -147,7 +147,7 @@ def write_checkpoint(path, arrays, config):
     Args:
         path: Path of the `.safetensors` file.
         arrays: float32 arrays by name.
-        config: a dict that JSON can hold.
+        config: A dict that JSON can hold.
 
     Raises:
         ValueError: If safetensors is not installed, or the folder holds the config.json of another

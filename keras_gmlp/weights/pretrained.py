@@ -23,10 +23,10 @@ def load(source, preset=None):
     """Loads a trained model with its metadata.
 
     Args:
-        source: a name on the Hugging Face hub, `"hf-hub:timm/gmlp_s16_224.ra3_in1k"`; a file of
+        source: A name on the Hugging Face hub, `"hf-hub:timm/gmlp_s16_224.ra3_in1k"`; a file of
             published weights (see `weights.files.read_checkpoint`); a `.keras` file of this
             package or the folder of a run.
-        preset: a key of `PRESETS`. Defaults to the name in the source. A file of weights without
+        preset: A key of `PRESETS`. Defaults to the name in the source. A file of weights without
             config.json requires it.
 
     Returns:
@@ -104,8 +104,8 @@ def read_image_shape(model, arrays):
     """Reads the shape of the square images of published weights from their number of tokens.
 
     Args:
-        model: the preset's model at its own image size.
-        arrays: the published arrays by name.
+        model: The preset's model at its own image size.
+        arrays: The published arrays by name.
 
     Returns:
         `(height, width, channels)`; that of the model if no array has an axis over tokens.
@@ -185,12 +185,12 @@ def build(preset, weights=None, **overrides):
     """Builds the model of a preset, with fresh weights or with trained ones.
 
     Args:
-        preset: a key of `PRESETS`, for example `"gmlp_n4_32"`.
-        weights: a source that `weights.load` accepts: a name on the Hugging Face hub
+        preset: A key of `PRESETS`, for example `"gmlp_n4_32"`.
+        weights: A source that `weights.load` accepts: a name on the Hugging Face hub
             (`"hf-hub:timm/gmlp_s16_224.ra3_in1k"`), a file of published weights, a `.keras` file
             or the folder of a run. They are resized to another image size; for another number of
             classes the head is untrained. Defaults to fresh weights.
-        **overrides: arguments of the model that replace the preset's, for example
+        **overrides: Arguments of the model that replace the preset's, for example
             `classes=5` or `input_shape=(64, 64, 3)`.
 
     Returns:

@@ -40,11 +40,11 @@ def transfer(source, target, head=True):
     blur what a filter reads.
 
     Args:
-        source: a `keras.Model` of this package, or of blocks that declare `token_axes`.
-        target: a `keras.Model` of the same architecture. Its image and patches may have other
+        source: A `keras.Model` of this package, or of blocks that declare `token_axes`.
+        target: A `keras.Model` of the same architecture. Its image and patches may have other
             sizes; if both grow by the same factor, no weight over tokens changes. A head with
             another number of classes stays as it is.
-        head: whether to copy the head if it fits.
+        head: Whether to copy the head if it fits.
 
     Returns:
         A `TransferReport`.

@@ -26,13 +26,13 @@ class Pretrained:
     """A model with trained weights, and the metadata that belongs to them.
 
     Attributes:
-        model: the `keras.Model`.
-        preset: its name in `PRESETS`.
-        labels: class names in the order of the logits, or `None` if the source has none.
-        preparation: how images are cut to size, arguments of `data.read_image.read_image`.
-        origin: where the weights come from.
-        headless: whether the source has no head, so that the head of the model is untrained.
-        arguments: keyword arguments with which `build(preset, **arguments)` rebuilds the model.
+        model: The `keras.Model`.
+        preset: Its name in `PRESETS`.
+        labels: Class names in the order of the logits, or `None` if the source has none.
+        preparation: How images are cut to size, arguments of `data.read_image.read_image`.
+        origin: Where the weights come from.
+        headless: Whether the source has no head, so that the head of the model is untrained.
+        arguments: Keyword arguments with which `build(preset, **arguments)` rebuilds the model.
             `None` reads them from the structure of the model.
     """
 
@@ -48,8 +48,8 @@ class Pretrained:
         """Returns the arguments of `build` for another image size or other classes.
 
         Args:
-            labels: new class names. Defaults to the present classes.
-            **overrides: arguments of the model, for example `input_shape=(160, 160, 3)`.
+            labels: New class names. Defaults to the present classes.
+            **overrides: Arguments of the model, for example `input_shape=(160, 160, 3)`.
 
         Raises:
             ValueError: If `patch_size` changes without the `patch_window` that these weights
@@ -81,9 +81,9 @@ class Pretrained:
         Weights over tokens are resized on the grid of the tokens; see `weights.transfer`.
 
         Args:
-            labels: new class names. The head keeps its weights only if these are the names that
+            labels: New class names. The head keeps its weights only if these are the names that
                 the weights were trained on.
-            **overrides: arguments of the model, for example `input_shape=(160, 160, 3)`.
+            **overrides: Arguments of the model, for example `input_shape=(160, 160, 3)`.
 
         Returns:
             `(model, report)`: a compiled `keras.Model`, and the `TransferReport` of its weights.
@@ -202,7 +202,7 @@ def read_arguments(model):
     For files of version 0.1 and for plain `model.save`, whose card has no `"arguments"`.
 
     Args:
-        model: a `keras.Model` that `build` returned or a file of it.
+        model: A `keras.Model` that `build` returned or a file of it.
 
     Returns:
         A dict: `input_shape`, `classes`, `mean`, `std`, and for a model with a stem `patch_size`
