@@ -205,7 +205,9 @@ def test_unreadable_files_are_counted_and_looked_for_within_limits(tmp_path, mon
         path.write_bytes(b"")
     Image.new("L", (4, 4)).save(paths[3])
     files = folder.ImageFiles([os.fsencode(path) for path in paths], (4, 4, 1))
-    with pytest.raises(ValueError, match=r"0\.png: .*Of 6 files .*1\.png, .*2\.png and 2 more\.$"):
+    with pytest.raises(
+        ValueError, match=r"0\.png: .*of the 6 files .*1\.png, .*2\.png and 2 more\.$"
+    ):
         files.read(os.fsencode(paths[0]))
     Image.new("L", (4, 4)).save(paths[1])  # repaired
     with pytest.raises(ValueError, match=r"0\.png: .*: \S*2\.png, \S*4\.png and 1 more\.$"):
