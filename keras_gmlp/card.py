@@ -22,12 +22,12 @@ DAMAGED = (
 _MEMBER = re.compile(rb"PK\x03\x04.{26}(card\.json|labels\.txt)", re.DOTALL)
 
 
-def members(model, labels=None, facts=None):
+def members(model, labels=None, metadata=None):
     """Returns the members of a card, a dict of texts by name; see `write_card` for arguments."""
-    facts = {"image_shape": list(model.input_shape[1:]), "pixels": [0, 255], **(facts or {})}
+    metadata = {"image_shape": list(model.input_shape[1:]), "pixels": [0, 255], **(metadata or {})}
     if not labels:
-        labels, facts["named"] = map(str, range(model.output_shape[-1])), False
-    return {LABELS: "\n".join(labels) + "\n", CARD: json.dumps(facts)}
+        labels, metadata["named"] = map(str, range(model.output_shape[-1])), False
+    return {LABELS: "\n".join(labels) + "\n", CARD: json.dumps(metadata)}
 
 
 def from_members(texts):
@@ -37,7 +37,7 @@ def from_members(texts):
         texts: a dict of texts by name.
 
     Returns:
-        The facts and, under `"labels"`, the class names; empty if both members are missing.
+        The metadata and, under `"labels"`, the class names; empty if both members are missing.
 
     Raises:
         ValueError: If one member is missing or cannot be parsed.
@@ -50,18 +50,18 @@ def from_members(texts):
         raise ValueError(DAMAGED) from None
 
 
-def write_card(path, model, labels=None, facts=None):
+def write_card(path, model, labels=None, metadata=None):
     """Adds a card to a model's file that has none.
 
     Args:
         path: a `.keras` or `.tflite` file, or the folder of a SavedModel.
         model: the `keras.Model` in it.
         labels: class names in the order of the logits. Defaults to `"0"`, `"1"`, ...
-        facts: further facts, a dict that JSON can hold. `"crop"` and `"interpolation"` are
+        metadata: Further entries, a dict that JSON can hold. `"crop"` and `"interpolation"` are
             arguments of `data.read_image.read_image`. With `"preset"` and `"arguments"`,
             `keras_gmlp.build(preset, **arguments)` rebuilds the model.
     """
-    card = members(model, labels, facts)
+    card = members(model, labels, metadata)
     if Path(path).is_dir():
         extra = Path(path) / "assets.extra"
         extra.mkdir(exist_ok=True)
@@ -81,7 +81,7 @@ def read_card(path):
             file requires its runtime; see `inference`.
 
     Returns:
-        A dict of the facts and the `"labels"`; empty if the file has no card.
+        A dict of the metadata and the `"labels"`; empty if the file has no card.
 
     Raises:
         ValueError: If the card is damaged. One line.

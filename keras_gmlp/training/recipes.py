@@ -205,5 +205,5 @@ def find_recipe(name, task=ImageClassification.name):
     """
     recipes = RECIPES_BY_TASK.get(task, {})
     if name not in recipes:
-        raise ValueError(f"Unknown recipe {name!r}. There are: {', '.join(recipes)}.")
+        raise ValueError(f"Unknown recipe {name!r}. Expected one of: {', '.join(recipes)}.")
     return recipes[name]

@@ -35,7 +35,9 @@ def override(recipe, changes):
     known = setting_names(recipe)
     unknown = sorted(set(changes) - known)
     if unknown:
-        raise ValueError(f"{unknown[0]}: no such setting; there are: {', '.join(sorted(known))}.")
+        raise ValueError(
+            f"{unknown[0]}: no such setting; expected one of: {', '.join(sorted(known))}."
+        )
     return _override(recipe, changes)
 
 

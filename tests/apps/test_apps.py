@@ -61,7 +61,10 @@ def test_train_with_other_settings_fails_in_one_line(run, capsys):
     ("arguments", "reason"),
     [
         (["--model", "gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
-        (["--recipe", "fast"], "There are: quick, standard, long, finetune, resolution, imagenet"),
+        (
+            ["--recipe", "fast"],
+            "one of: quick, standard, long, finetune, resolution, imagenet",
+        ),
         (["--set", "mixpu=0.3"], "no such setting"),
         (["--set", "mixup=much"], "expected mixup=NUMBER"),
         (["--set", "warmup=null"], "expected warmup=NUMBER"),

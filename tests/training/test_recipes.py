@@ -54,7 +54,7 @@ def test_named_recipes():
 
 def test_unknown_recipe_names_the_known_ones():
     assert find_recipe("quick") is RECIPES["quick"]
-    with pytest.raises(ValueError, match=r"Unknown recipe 'fast'\. There are: quick, standard"):
+    with pytest.raises(ValueError, match=r"recipe 'fast'\. Expected one of: quick, standard"):
         find_recipe("fast")
 
 
@@ -84,7 +84,7 @@ def test_changes_reach_recipe_task_and_augmentation():
 
 @pytest.mark.parametrize("name", ["mixpu", "task", "augmentation"])
 def test_change_of_an_unknown_setting(name):
-    with pytest.raises(ValueError, match=f"{name}: no such setting; there are: .*mixup"):
+    with pytest.raises(ValueError, match=f"{name}: no such setting; expected one of: .*mixup"):
         override(RECIPES["quick"], {name: 1})
 
 

@@ -262,7 +262,7 @@ def test_second_process_is_kept_out(data, tmp_path, monkeypatch):
     monkeypatch.setattr("keras_gmlp.training.train.LOCK_TIMEOUT", 0.0)
     with (
         directory_lock(tmp_path),
-        pytest.raises(ValueError, match="another process is at work here"),
+        pytest.raises(ValueError, match="another process uses this directory"),
     ):
         train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
 
