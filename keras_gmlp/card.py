@@ -59,7 +59,8 @@ def write_card(path, model, labels=None, metadata=None):
         labels: class names in the order of the logits. Defaults to `"0"`, `"1"`, ...
         metadata: Further entries, a dict that JSON can hold. `"crop"` and `"interpolation"` are
             arguments of `data.read_image.read_image`. With `"preset"` and `"arguments"`,
-            `keras_gmlp.build(preset, **arguments)` rebuilds the model.
+            `keras_gmlp.build(preset, **arguments)` rebuilds the model, before
+            folding for a folded one.
     """
     card = members(model, labels, metadata)
     if Path(path).is_dir():

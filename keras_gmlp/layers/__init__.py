@@ -1,6 +1,6 @@
 """The blocks and their parts, one file for each paper."""
 
-from keras_gmlp.layers.block import Block
+from keras_gmlp.layers.block import Block, check_tokens, make_dense, mask_tokens
 from keras_gmlp.layers.embedding import (
     ClassToken,
     ConvolutionalStem,
@@ -35,4 +35,7 @@ __all__ = [
     "TinyAttention",
     "TokenMLP",
     "TransformerBlock",
+    "check_tokens",
+    "make_dense",
+    "mask_tokens",
 ]

@@ -25,6 +25,7 @@ class ResidualBlock(Block):
         self.norm1 = self.make_norm("norm1")
         self.norm2 = self.make_norm("norm2")
         self.expand = make_dense(self, hidden_dim, "expand", activation="gelu")
+        # The names drop_path1 and drop_path2 are part of saved files since version 0.1.0.
         # Separate layers: with a shared one, both branches would have the same name.
         self.dropout1 = self.make_dropout("dropout1")
         self.dropout2 = self.make_dropout("dropout2")

@@ -12,8 +12,7 @@ from keras_gmlp.analysis import plots
 from keras_gmlp.analysis.tokens import filters_make_tokens, spatial_filters
 from keras_gmlp.export.formats import export
 from keras_gmlp.inference import load
-from keras_gmlp.layers import ResidualBlock
-from keras_gmlp.layers.block import mask_tokens
+from keras_gmlp.layers import ResidualBlock, make_dense, mask_tokens
 from keras_gmlp.weights.conversion import to_arrays
 from keras_gmlp.weights.resizing import transfer
 
@@ -26,7 +25,7 @@ class GatedTokens(ResidualBlock):
 
     def build_mixer(self, input_shape):
         batch, tokens, dim = input_shape
-        self.spatial = keras.layers.Dense(tokens, dtype=self.dtype_policy, name="spatial")
+        self.spatial = make_dense(self, tokens, "spatial")
         self.spatial.build((batch, dim, tokens))
 
     def mix_tokens(self, x, mask=None):
