@@ -182,7 +182,7 @@ class _Run:
         with open(self.directory / "history.csv", newline="") as file:
             history = list(csv.DictReader(file))
         path, averaged = self.directory / "curves.png", bool(self.recipe.ema)
-        draw_curves(history, path, self.directory.name, averaged, self.recipe.task.curves())
+        draw_curves(history, path, self.directory.name, averaged, task.curves())
         seconds = [float(row["seconds"]) for row in history]
         # The median excludes the first epoch, which compiles, and epochs of a busy machine. The
         # floor is the resolution of history.csv.
