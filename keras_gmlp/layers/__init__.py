@@ -13,6 +13,7 @@ from keras_gmlp.layers.gmlp import GMLPBlock, SpatialGatingUnit, TinyAttention
 from keras_gmlp.layers.mixer import MixerBlock, TokenMLP
 from keras_gmlp.layers.residual import ResidualBlock
 from keras_gmlp.layers.resmlp import Affine, FoldedResMLPBlock, LayerScale, ResMLPBlock
+from keras_gmlp.layers.spatial_projection import SpatialProjection
 from keras_gmlp.layers.transformer import TransformerBlock
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "ResMLPBlock",
     "ResidualBlock",
     "SpatialGatingUnit",
+    "SpatialProjection",
     "TinyAttention",
     "TokenMLP",
     "TransformerBlock",

@@ -37,8 +37,10 @@ class Block(layers.Layer):
         token_axes: The weights that have an axis over tokens. Maps the path of a weight inside the
             block to a tuple with an entry for each axis: `"reads"` if the weight multiplies the
             input tokens along it, `"writes"` if it computes the output tokens, `"holds"` if it
-            holds a value for each token, or `None`. A two-axis weight with a `"reads"` axis is
-            shown as the block's spatial filters.
+            holds a value for each token, `"rows"` or `"columns"` if it holds a weight for each
+            offset between two rows or columns of the token grid, `"places"` for offsets in a
+            sequence, or `None`. A two-axis weight with a `"reads"` axis is shown as the block's
+            spatial filters.
 
     Raises:
         ValueError: If `norm_placement` is unknown, or `stochastic_depth` or `dropout` is outside

@@ -1,7 +1,5 @@
 """gMLP and aMLP: "Pay Attention to MLPs", https://arxiv.org/abs/2105.08050."""
 
-from typing import ClassVar
-
 import keras
 from keras import layers, ops
 
@@ -12,6 +10,7 @@ from keras_gmlp.layers.block import (
     mask_tokens,
     serialize_initializer,
 )
+from keras_gmlp.layers.spatial_projection import SpatialProjection
 
 GATINGS = ("linear", "additive", "multiplicative", "split")
 
@@ -35,6 +34,8 @@ class SpatialGatingUnit(layers.Layer):
     Args:
         gating: One of the four names above.
         epsilon: Added to the variance in the normalization. Published weights use 1e-5.
+        heads, toeplitz, grid: W of each group of channels, and whether its entries depend on the
+            offset between two tokens alone; see `SpatialProjection`. Small data sets profit.
 
     Call arguments:
         inputs: Shape `(batch, tokens, channels)`, `tokens` fixed.
@@ -44,8 +45,8 @@ class SpatialGatingUnit(layers.Layer):
     Output shape: `(batch, tokens, channels // 2)` for `"split"`, otherwise the input shape.
 
     Raises:
-        ValueError: If the gating is unknown, the number of tokens is not fixed, or `"split"`
-            receives an odd number of channels.
+        ValueError: If the gating is unknown, the number of tokens is not fixed, `"split"` receives
+            an odd number of channels, or as for `SpatialProjection`.
 
     Example:
         >>> SpatialGatingUnit()(keras.ops.ones((2, 64, 512))).shape
@@ -56,11 +57,16 @@ class SpatialGatingUnit(layers.Layer):
 
     supports_masking = True
 
-    def __init__(self, gating="split", epsilon=1e-5, **kwargs):
+    def __init__(self, gating="split", epsilon=1e-5, heads=1, toeplitz=False, grid=None, **kwargs):
         super().__init__(**kwargs)
         _check_gating(gating, GATINGS)
         self.gating = gating
         self.epsilon = epsilon
+        self.heads = heads
+        self.toeplitz = toeplitz
+        self.grid = None if grid is None else tuple(grid)
+        # One free matrix is a dense layer, as in published weights.
+        self._is_dense = heads == 1 and not toeplitz and grid is None
         self.norm = layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name="norm")
 
     def build(self, inputs_shape, attention_shape=None):
@@ -75,23 +81,27 @@ class SpatialGatingUnit(layers.Layer):
                 f"gating='split' halves the channels; received an odd number, {channels}. Choose "
                 "an even number or another gating."
             )
-        # The kernel is the transpose of W: column i is the filter that computes token i.
-        self.spatial = layers.Dense(
-            tokens,
-            kernel_initializer=keras.initializers.RandomNormal(stddev=1e-6),
-            bias_initializer="ones" if self._gates else "zeros",
-            dtype=self.dtype_policy,
-            name="spatial",
-        )
         projected = self.compute_output_shape(inputs_shape)
+        own = {"bias_initializer": "ones" if self._gates else "zeros", "dtype": self.dtype_policy}
         self.norm.build(projected)
-        self.spatial.build((projected[0], projected[2], tokens))
+        if self._is_dense:
+            # The kernel is the transpose of W: column i is the filter that computes token i.
+            near_zero = keras.initializers.RandomNormal(stddev=1e-6)
+            self.spatial = layers.Dense(tokens, kernel_initializer=near_zero, name="spatial", **own)
+            self.spatial.build((projected[0], projected[2], tokens))
+        else:
+            arguments = {"heads": self.heads, "toeplitz": self.toeplitz, "grid": self.grid}
+            self.spatial = SpatialProjection(**arguments, name="spatial", **own)
+            self.spatial.build(projected)
 
     def call(self, inputs, attention=None, mask=None):
         u, v = ops.split(inputs, 2, axis=-1) if self.gating == "split" else (inputs, inputs)
         v = mask_tokens(self.norm(v), mask)
-        v = ops.transpose(v, (0, 2, 1))  # (b, n, c) -> (b, c, n)
-        v = ops.transpose(self.spatial(v), (0, 2, 1))  # (b, c, n) -> (b, n, c)
+        if self._is_dense:
+            v = ops.transpose(v, (0, 2, 1))  # (b, n, c) -> (b, c, n)
+            v = ops.transpose(self.spatial(v), (0, 2, 1))  # (b, c, n) -> (b, n, c)
+        else:
+            v = self.spatial(v)
         if attention is not None:
             v = v + attention
         if self._gates:
@@ -103,7 +113,24 @@ class SpatialGatingUnit(layers.Layer):
         return batch, tokens, channels // 2 if self.gating == "split" else channels
 
     def get_config(self):
-        return {**super().get_config(), "gating": self.gating, "epsilon": self.epsilon}
+        return {
+            **super().get_config(),
+            "gating": self.gating,
+            "epsilon": self.epsilon,
+            "heads": self.heads,
+            "toeplitz": self.toeplitz,
+            "grid": self.grid,
+        }
+
+    def weight_axes(self, path):
+        """Returns the axes over tokens of the weights, for a block with the unit at `path`."""
+        heads = () if self._is_dense else (None,)
+        weights = {"bias": (*heads, "writes")}
+        if self.toeplitz:
+            weights["offsets"] = (*heads, *(["rows", "columns"] if self.grid else ["places"]))
+        else:
+            weights["kernel"] = (*heads, "reads", "writes")
+        return {f"{path}/spatial/{name}": axes for name, axes in weights.items()}
 
     @property
     def _gates(self):
@@ -182,12 +209,14 @@ class GMLPBlock(Block):
         hidden_dim: Channels between the two dense layers, the paper's d_ffn.
         gating: See `SpatialGatingUnit`; `"none"` omits the gate, so tokens do not mix.
         attention_size: Head size of the tiny attention; 0 for none.
+        heads, toeplitz, grid: See `SpatialProjection`.
         **kwargs: See `Block`. The gate keeps its own initializer and epsilon.
 
     Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
 
     Raises:
-        ValueError: If the gating is unknown, or `"none"` with attention.
+        ValueError: If the gating is unknown, `"none"` with attention, or as for
+            `SpatialProjection`.
 
     Example:
         >>> GMLPBlock(512)(keras.ops.ones((2, 64, 128))).shape
@@ -196,20 +225,31 @@ class GMLPBlock(Block):
     Reference: "Pay Attention to MLPs", https://arxiv.org/abs/2105.08050, figures 1 and 6.
     """
 
-    token_axes: ClassVar[dict] = {
-        "gate/spatial/kernel": ("reads", "writes"),
-        "gate/spatial/bias": ("writes",),
-    }
-
-    def __init__(self, hidden_dim, gating="split", attention_size=0, **kwargs):
+    def __init__(
+        self,
+        hidden_dim,
+        gating="split",
+        attention_size=0,
+        heads=1,
+        toeplitz=False,
+        grid=None,
+        **kwargs,
+    ):
         super().__init__(hidden_dim, **kwargs)
         _check_gating(gating, (*GATINGS, "none"))
         self.gating = gating
         self.attention_size = attention_size
+        self.heads = heads
+        self.toeplitz = toeplitz
+        self.grid = None if grid is None else tuple(grid)
         own = {"dtype": self.dtype_policy}
         self.norm = self.make_norm("norm")
         self.expand = make_dense(self, hidden_dim, "expand", activation="gelu")
-        self.gate = None if gating == "none" else SpatialGatingUnit(gating, name="gate", **own)
+        self.gate = None
+        if gating != "none":
+            self.gate = SpatialGatingUnit(
+                gating, heads=heads, toeplitz=toeplitz, grid=grid, name="gate", **own
+            )
         self.attention = None
         if attention_size and self.gate is None:
             raise ValueError(
@@ -223,6 +263,11 @@ class GMLPBlock(Block):
             )
         self.branch_dropout = self.make_dropout("dropout")
         self.branch_drop = self.make_stochastic_depth("drop_path")
+
+    @property
+    def token_axes(self):
+        """The axes over tokens of the gate's weights; see `Block`."""
+        return {} if self.gate is None else self.gate.weight_axes("gate")
 
     def build(self, input_shape):
         self.norm.build(input_shape)
@@ -259,6 +304,9 @@ class GMLPBlock(Block):
             **super().get_config(),
             "gating": self.gating,
             "attention_size": self.attention_size,
+            "heads": self.heads,
+            "toeplitz": self.toeplitz,
+            "grid": self.grid,
         }
 
 

@@ -22,6 +22,8 @@ def gMLP(
     gating="split",
     attention_size=0,
     dropout=0.0,
+    heads=1,
+    toeplitz=False,
     name="gmlp",
     **kwargs,
 ):
@@ -34,6 +36,10 @@ def gMLP(
             without a gate, which do not mix tokens.
         attention_size: Head size of the tiny attention; 0 for none.
         dropout: Rate, in [0, 1), on the output of each block.
+        heads: Groups of channels with their own matrix over tokens.
+        toeplitz: Whether the entries of that matrix depend on the offset between two tokens alone,
+            as in the paper's language models. This form learns more from small data sets; see
+            `layers.SpatialProjection`.
         name: Name of the model.
         **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
             `classes`, `stochastic_depth` and `include_top`.
@@ -46,14 +52,16 @@ def gMLP(
         >>> model.output_shape
         (None, 10)
     """
-    check_sizes(hidden_dim=hidden_dim)
+    check_sizes(hidden_dim=hidden_dim, heads=heads)
     check_rates(dropout=dropout)
-
     arguments = {
         "hidden_dim": hidden_dim,
         "gating": gating,
         "attention_size": attention_size,
         "dropout": dropout,
+        "heads": heads,
+        "toeplitz": toeplitz,
+        "grid": _grid(**kwargs) if toeplitz else None,
     }
     family = "aMLP" if attention_size else "gMLP"
     return family_classifier(
@@ -276,13 +284,15 @@ def ViT(
     )
 
 
-def _tokens(
-    input_shape=(224, 224, 3), patch_size=16, class_token=False, distillation_token=False, **_
-):
+def _tokens(class_token=False, distillation_token=False, **kwargs):
     """Returns the number of tokens; the defaults are those of `image_classifier`."""
+    return math.prod(_grid(**kwargs)) + class_token + distillation_token
+
+
+def _grid(input_shape=(224, 224, 3), patch_size=16, **_):
+    """Returns the rows and columns of tokens; the defaults are those of `image_classifier`."""
     check_sizes(input_shape=input_shape, patch_size=patch_size)
-    height, width, _ = input_shape
-    return (height // patch_size) * (width // patch_size) + class_token + distillation_token
+    return input_shape[0] // patch_size, input_shape[1] // patch_size
 
 
 def _hidden_channels(dim, mlp_ratio):

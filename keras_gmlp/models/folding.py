@@ -1,9 +1,9 @@
-"""Folds the Affine and LayerScale layers of a ResMLP into its linear layers."""
+"""Rewrites models for inference: the same numbers from fewer operations."""
 
 import keras
-from keras import layers
+from keras import layers, ops
 
-from keras_gmlp.layers import Affine, FoldedResMLPBlock, ResMLPBlock
+from keras_gmlp.layers import Affine, FoldedResMLPBlock, GMLPBlock, ResMLPBlock
 
 
 def fold(model):
@@ -59,6 +59,51 @@ def fold(model):
         else:
             layer.set_weights(source.get_weights())
     return folded
+
+
+def to_dense(model):
+    """Returns a copy whose gates hold their matrices over tokens, so that no call computes them.
+
+    A gate with `toeplitz=True` computes its matrices from the weights of offsets. Exports, pictures
+    and quantization use the copy.
+
+    Args:
+        model: A built `keras.Model`.
+
+    Returns:
+        A new `keras.Model`, not compiled, or the model itself if no gate is shift-invariant.
+    """
+    if not any(map(_is_toeplitz, model.layers)):
+        return model
+
+    def clone(layer):
+        config = layer.get_config()
+        if _is_toeplitz(layer):
+            config |= {"toeplitz": False, "grid": None}
+        return type(layer).from_config(config)
+
+    dense = keras.models.clone_model(model, clone_function=clone)
+    for layer, source in zip(dense.layers, model.layers, strict=True):
+        if not _is_toeplitz(source):
+            layer.set_weights(source.get_weights())
+            continue
+        values = {w.path: w for w in source.weights}
+        projection = source.gate.spatial
+        matrices = {
+            "kernel": ops.convert_to_numpy(projection.matrices()),
+            "bias": ops.convert_to_numpy(projection.bias),
+        }
+        for weight in layer.weights:
+            if weight.path in values and "/spatial/" not in weight.path:
+                weight.assign(values[weight.path])
+            else:
+                value = matrices[weight.name]
+                weight.assign(value[0] if projection.heads == 1 else value)
+    return dense
+
+
+def _is_toeplitz(layer):
+    return isinstance(layer, GMLPBlock) and layer.gate is not None and layer.toeplitz
 
 
 def _fold_block(block, folded):

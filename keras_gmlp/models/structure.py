@@ -4,7 +4,8 @@ import keras
 
 from keras_gmlp.layers import ClassToken, ConvolutionalStem, PatchEmbedding
 
-AXES = {"reads", "writes", "holds", None}  # what a block declares in `token_axes`
+# What a block declares in `token_axes`.
+AXES = {"reads", "writes", "holds", "rows", "columns", "places", None}
 
 
 class NotApplicableError(ValueError):
@@ -46,8 +47,9 @@ def token_axes(model):
     for path, axes in axes_of_weights.items():
         if len(axes) != len(weights[path].shape) or not set(axes) <= AXES:
             raise ValueError(
-                f"token_axes of {path} must have one of 'reads', 'writes', 'holds' or None for "
-                f"each axis of shape {tuple(weights[path].shape)}; received {axes}."
+                f"token_axes of {path} must have one of 'reads', 'writes', 'holds', 'rows', "
+                "'columns', 'places' or None for each axis of shape "
+                f"{tuple(weights[path].shape)}; received {axes}."
             )
     return axes_of_weights
 

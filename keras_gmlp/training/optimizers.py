@@ -143,13 +143,14 @@ class MatrixMuon(keras.optimizers.Muon):
 def matrix_rows(variable):
     """Returns the number of rows of a kernel as a matrix from inputs to outputs."""
     shape = tuple(variable.shape)
-    is_projection = len(shape) == 3 and "attention_output" not in variable.path
+    by_head = "attention_output" in variable.path or "spatial" in variable.path
+    is_projection = len(shape) == 3 and not by_head
     return shape[0] if is_projection else math.prod(shape[:-1])
 
 
-# Weights without decay: norms, Affine, LayerScale, biases, tokens, positions. The pattern matches
+# Weights without decay: norms, Affine, LayerScale, biases, tokens, positions, offsets. The pattern matches
 # the end of the name: in TensorFlow that is the whole path, and a layer is called token_mlp.
-NO_DECAY = [r"(^|/)(bias|gamma|beta|alpha|token|embedding)(:\d+)?$"]
+NO_DECAY = [r"(^|/)(bias|gamma|beta|alpha|token|embedding|offsets)(:\d+)?$"]
 
 
 def make_optimizer(recipe, total_steps):
@@ -171,8 +172,8 @@ def make_optimizer(recipe, total_steps):
     if recipe.optimizer == "muon":
         optimizer = MatrixMuon(
             # AdamW updates the first and the last layer and the tokens, as Muon's authors advise,
-            # and biases: those of attention have two axes.
-            exclude_layers=["^stem", "^head", "/token$", "/bias$"],
+            # biases (those of attention have two axes) and offsets, which are no matrices.
+            exclude_layers=["^stem", "^head", "/token$", "/bias$", "/offsets$"],
             adam_lr_ratio=recipe.adam_ratio,
             adam_weight_decay=recipe.weight_decay,
             **common,

@@ -39,6 +39,9 @@ def transfer(source, target, head=True):
     another patch size or window is resized in the same way. Interpolation in both directions would
     blur what a filter reads.
 
+    Weights of offsets between tokens (`SpatialProjection`) keep their values: those of offsets that
+    the old grid did not have start at zero.
+
     Args:
         source: A `keras.Model` of this package, or of blocks that declare `token_axes`.
         target: A `keras.Model` of the same architecture. Its image and patches may have other
@@ -124,6 +127,7 @@ def _token_matrices(source, target):
     grids = *map(np.kron, rows, columns), resample(old, new)
     writes, reads, holds = (reduce(_join, [np.ones((1, 1))] * leading, grid) for grid in grids)
     matrices = {"reads": reads.T, "writes": writes, "holds": holds, None: None}
+    matrices |= {"rows": _shift(old[0], new[0]), "columns": _shift(old[1], new[1])}
     return {path: [matrices[kind] for kind in axes] for path, axes in token_axes(target).items()}
 
 
@@ -142,6 +146,11 @@ def resampling_pair(old, new):
         return resampling_pair(new, old)[::-1]
     enlarge = _resample_axis(old, new)
     return enlarge, np.linalg.pinv(enlarge)
+
+
+def _shift(old, new):
+    """Returns the matrix that crops or pads the weights of the offsets between `old` places."""
+    return np.eye(2 * new - 1, 2 * old - 1, k=old - new)
 
 
 def _join(below, above):

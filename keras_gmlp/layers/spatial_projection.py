@@ -1,0 +1,143 @@
+"""Spatial projection with several heads, free or shift-invariant."""
+
+import math
+
+import keras
+from keras import layers, ops
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class SpatialProjection(layers.Layer):
+    """Mixes tokens by one matrix for each group of channels.
+
+    The channels are split into `heads` groups. Output token i of head h is
+    `sum_j W[h, i, j] x_j + b[h, i]`. With `toeplitz=True` the weights depend on the offset between
+    two tokens alone, so that a pattern means the same at each place:
+
+    - a sequence: `W[h, i, j] = w[h, i - j]`, with 2n - 1 weights per head,
+    - a grid of rows y and columns x: `W[h, i, j] = w[h, y_i - y_j, x_i - x_j]`, with
+      (2 rows - 1) (2 columns - 1) weights per head.
+
+    W is computed from w in each call. `keras_gmlp.models.to_dense` returns a model that holds W.
+
+    Args:
+        heads: Groups of channels with their own matrix; they must divide the channels.
+        toeplitz: Whether weights depend on the offset alone.
+        grid: Shape of the token grid, stored row by row, for `toeplitz=True`: `(rows, columns)`.
+            Defaults to a sequence, `(tokens,)`.
+        bias_initializer: Initializer of b. W starts near zero.
+
+    Input and output shape: `(batch, tokens, channels)`, `tokens` fixed.
+
+    Raises:
+        ValueError: If the number of tokens is not fixed or does not fit the grid, or the heads do
+            not divide the channels.
+
+    Example:
+        >>> layer = SpatialProjection(heads=8, toeplitz=True, grid=(8, 8))
+        >>> layer(keras.ops.ones((2, 64, 192))).shape, layer.offsets.shape
+        ((2, 64, 192), (8, 15, 15))
+
+    Reference: "Pay Attention to MLPs", https://arxiv.org/abs/2105.08050, whose language models use
+    Toeplitz matrices. Heads and the form for grids are ours.
+    """
+
+    def __init__(self, heads=1, toeplitz=False, grid=None, bias_initializer="ones", **kwargs):
+        super().__init__(**kwargs)
+        if heads < 1:
+            raise ValueError(f"heads must be at least 1; received {heads}.")
+        if grid is not None and not toeplitz:
+            raise ValueError(f"grid requires toeplitz=True; received grid={tuple(grid)}.")
+        self.heads = heads
+        self.toeplitz = toeplitz
+        self.grid = None if grid is None else tuple(grid)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+
+    def build(self, input_shape):
+        _, tokens, channels = input_shape
+        self._check_shape(input_shape)
+        near_zero = keras.initializers.RandomNormal(stddev=1e-6)
+        if self.toeplitz:
+            sizes = [2 * size - 1 for size in self.grid or (tokens,)]
+            self.offsets = self.add_weight((self.heads, *sizes), near_zero, name="offsets")
+        else:  # W transposed, as the kernel of a dense layer
+            self.kernel = self.add_weight((self.heads, tokens, tokens), near_zero, name="kernel")
+        self.bias = self.add_weight((self.heads, tokens), self.bias_initializer, name="bias")
+
+    def matrices(self):
+        """Returns the transpose of W for each head: `(heads, inputs, outputs)`."""
+        if not self.toeplitz:
+            return ops.convert_to_tensor(self.kernel)
+        return toeplitz_matrices(ops.convert_to_tensor(self.offsets))
+
+    def call(self, inputs):
+        _, tokens, channels = inputs.shape
+        size = channels // self.heads
+        x = ops.transpose(inputs, (0, 2, 1))  # (b, n, c) -> (b, c, n)
+        x = ops.reshape(x, (-1, self.heads, size, tokens))
+        x = ops.matmul(x, self.matrices()) + self.bias[:, None, :]
+        x = ops.reshape(x, (-1, channels, tokens))
+        return ops.transpose(x, (0, 2, 1))  # (b, c, n) -> (b, n, c)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "heads": self.heads,
+            "toeplitz": self.toeplitz,
+            "grid": self.grid,
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+        }
+
+    def _check_shape(self, input_shape):
+        _, tokens, channels = input_shape
+        if tokens is None:
+            raise ValueError(
+                "SpatialProjection has one weight for each pair of tokens, so their number must be "
+                f"fixed; received inputs of shape {tuple(input_shape)}."
+            )
+        if channels % self.heads:
+            raise ValueError(
+                f"heads must divide the channels; received {self.heads} heads for {channels} "
+                "channels."
+            )
+        if self.grid is not None and math.prod(self.grid) != tokens:
+            raise ValueError(
+                f"grid must have as many places as there are tokens, {tokens}; received "
+                f"{self.grid}. A class token has no place on the grid."
+            )
+
+
+def toeplitz_matrices(offsets):
+    """Returns the matrices, inputs first, of weights that depend on the offset of two tokens.
+
+    Args:
+        offsets: Weights `(heads, 2 n - 1)` for sequences of n tokens, or
+            `(heads, 2 rows - 1, 2 columns - 1)` for grids.
+
+    Returns:
+        `(heads, tokens, tokens)`. Entry `[h, j, i]` is the weight of offset `i - j`, which
+        `offsets` holds at `[h, i - j + n - 1]`; on a grid so along both axes.
+    """
+    x = _expand_last(offsets)
+    if len(offsets.shape) == 2:
+        return x
+    heads, _, from_column, to_column = x.shape
+    x = _expand_last(ops.transpose(x, (0, 2, 3, 1)))  # (h, xj, xi, yj, yi)
+    tokens = x.shape[-1] * from_column
+    return ops.reshape(ops.transpose(x, (0, 3, 1, 4, 2)), (heads, tokens, tokens))
+
+
+def _expand_last(x):
+    """Maps `(..., 2 n - 1)` to `(..., n, n)` with entry `[j, i]` from place `i - j + n - 1`.
+
+    By repeating and cutting, because the gradient of a gather adds in no fixed order on a GPU.
+    """
+    *leading, length = x.shape
+    n = (length + 1) // 2
+    # Rows of length 2n - 1 in a text with period 2n: each row starts one place earlier.
+    x = ops.concatenate([x, ops.zeros_like(x[..., :1])], axis=-1)
+    x = ops.tile(x, [1] * len(leading) + [n])[..., : n * length]
+    return ops.reshape(x, (*leading, n, length))[..., n - 1 :]

@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+import scipy.linalg
+from check_layer import check_layer, check_tokens_mix_within_a_sample, redraw_weights, to_numpy
+from keras import ops
+
+from keras_gmlp.layers import GMLPBlock, SpatialGatingUnit, SpatialProjection
+from keras_gmlp.layers.spatial_projection import toeplitz_matrices
+
+FORMS = [
+    {"heads": 2},
+    {"toeplitz": True},
+    {"heads": 2, "toeplitz": True},
+    {"heads": 3, "toeplitz": True, "grid": (3, 4)},
+]
+every_form = pytest.mark.parametrize("arguments", FORMS)
+
+
+def draw(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype("float32")
+
+
+@every_form
+def test_contract(arguments):
+    check_layer(SpatialProjection, arguments, (2, 12, 6))
+
+
+@pytest.mark.parametrize("layer_class", [SpatialGatingUnit, GMLPBlock])
+@pytest.mark.parametrize("gating", ["split", "additive"])
+def test_contract_of_gate_and_block(layer_class, gating):
+    hidden = {"hidden_dim": 12} if layer_class is GMLPBlock else {}
+    form = {"heads": 3, "toeplitz": True, "grid": (3, 4), "gating": gating}
+    check_layer(layer_class, {**hidden, **form}, (2, 12, 6))
+
+
+def test_sequence_weights_are_a_toeplitz_matrix():
+    offsets = draw(3, 9)
+    matrices = to_numpy(toeplitz_matrices(ops.convert_to_tensor(offsets)))
+    for matrix, w in zip(matrices, offsets, strict=True):
+        # W[i, j] = w[i - j]: the first column holds offsets 0, 1, ..., the first row 0, -1, ...
+        np.testing.assert_array_equal(matrix.T, scipy.linalg.toeplitz(w[4:], w[4::-1]))
+
+
+def test_grid_weights_follow_the_offset_between_two_places():
+    rows, columns = 3, 4
+    offsets = draw(2, 2 * rows - 1, 2 * columns - 1)
+    matrices = to_numpy(toeplitz_matrices(ops.convert_to_tensor(offsets)))
+    assert matrices.shape == (2, 12, 12)
+    for head, i, j in np.ndindex(2, 12, 12):
+        (yi, xi), (yj, xj) = divmod(i, columns), divmod(j, columns)
+        expected = offsets[head, yi - yj + rows - 1, xi - xj + columns - 1]
+        assert matrices[head, j, i] == expected
+
+
+@every_form
+def test_numbers(arguments):
+    layer = SpatialProjection(**arguments)
+    inputs = draw(2, 12, 6)
+    layer.build(inputs.shape)
+    weights = redraw_weights(layer)
+    w = to_numpy(layer.matrices()).astype("float64")
+    size = 6 // layer.heads
+    expected = np.concatenate(
+        [
+            np.einsum("ji,bjc->bic", w[h], inputs[:, :, h * size : (h + 1) * size])
+            + weights["bias"][h][:, None]
+            for h in range(layer.heads)
+        ],
+        axis=-1,
+    )
+    np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_shifted_image_gives_shifted_outputs():
+    layer = SpatialProjection(2, toeplitz=True, grid=(5, 6), bias_initializer="zeros")
+    image = np.zeros((1, 5, 6, 4), "float32")
+    image[:, 1:3, 1:3] = draw(1, 2, 2, 4)
+    moved = np.roll(image, (1, 2), axis=(1, 2))
+    layer.build((1, 30, 4))
+    redraw_weights(layer)
+    layer.bias.assign(np.zeros((2, 30)))
+    before, after = (
+        to_numpy(layer(x.reshape(1, 30, 4))).reshape(1, 5, 6, 4) for x in (image, moved)
+    )
+    np.testing.assert_allclose(after[:, 1:, 2:], before[:, :-1, :-2], rtol=1e-5, atol=1e-6)
+
+
+def test_one_head_is_the_gate_of_a_free_matrix():
+    """A Toeplitz gate and a dense gate with the same W compute the same."""
+    toeplitz = SpatialGatingUnit(toeplitz=True, grid=(3, 4))
+    dense = SpatialGatingUnit()
+    inputs = draw(2, 12, 6)
+    for layer in (toeplitz, dense):
+        layer.build(inputs.shape)
+    redraw_weights(toeplitz)
+    dense.norm.set_weights(toeplitz.norm.get_weights())
+    dense.spatial.kernel.assign(to_numpy(toeplitz.spatial.matrices())[0])
+    dense.spatial.bias.assign(to_numpy(toeplitz.spatial.bias)[0])
+    np.testing.assert_allclose(
+        to_numpy(toeplitz(inputs)), to_numpy(dense(inputs)), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_tokens_mix_within_a_sample():
+    layer = SpatialProjection(2, toeplitz=True, grid=(2, 3))
+    inputs = draw(3, 6, 4)
+    layer.build(inputs.shape)
+    redraw_weights(layer)
+    check_tokens_mix_within_a_sample(layer, inputs)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shape", "message"),
+    [
+        ({"heads": 0}, (2, 4, 6), "heads must be at least 1; received 0"),
+        ({"heads": 4}, (2, 4, 6), "heads must divide the channels; received 4 heads for 6"),
+        ({"grid": (2, 2)}, (2, 4, 6), r"grid requires toeplitz=True; received grid=\(2, 2\)"),
+        (
+            {"toeplitz": True, "grid": (2, 2)},
+            (2, 5, 6),
+            r"as there are tokens, 5; received \(2, 2\). A class token has no place",
+        ),
+        ({}, (2, None, 6), "their number must be fixed"),
+    ],
+)
+def test_bad_arguments_are_one_line(arguments, shape, message):
+    with pytest.raises(ValueError, match=message) as error:
+        SpatialProjection(**arguments).build(shape)
+    assert "\n" not in str(error.value)
