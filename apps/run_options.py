@@ -83,7 +83,17 @@ def _add_recipe_options(parser):
         dest="settings",
         help="any other setting of the recipe: weight_decay=0.05, optimizer=adamw, flip=0 (for "
         "letters and signs), mixup=0.3, cutmix=0.3, rand_augment=0.4, cutout=0.4, ema=0.05, "
-        "stochastic_depth=0.1, layer_decay=0.75, ...",
+        "stochastic_depth=0.1, layer_decay=0.75, mix_until=0.8 (no MixUp and CutMix after 80 % of "
+        "the epochs), ...",
+    )
+    parser.add_argument(
+        "--set-model",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        dest="overrides",
+        help="any argument of the model: stem=convolutions, pooling=attention, toeplitz=true, "
+        "heads=8, depth=4, ...",
     )
 
 
@@ -100,7 +110,7 @@ def read_settings(options):
     weights = options.weights and options.weights.rstrip("/")
     patches = {"patch_size": options.patch_size, "patch_window": options.patch_window}
     settings = RunSettings(
-        model=ModelSettings(options.model, weights, **patches),
+        model=ModelSettings(options.model, weights, **patches, overrides=_read_overrides(options)),
         data=DataSettings(options.data, options.image_size, options.fraction, options.data_dir),
         recipe=options.recipe,
         changes=read_changes(options),
@@ -108,6 +118,20 @@ def read_settings(options):
     )
     settings.check()
     return settings
+
+
+def _read_overrides(options):
+    """Returns the arguments of `--set-model`, a dict; values that are no JSON are text."""
+    overrides = {}
+    for setting in options.overrides:
+        name, equals, text = setting.partition("=")
+        if not equals or not text:
+            raise ValueError(f"--set-model {setting}: expected NAME=VALUE.")
+        try:
+            overrides[name] = json.loads(text)
+        except ValueError:
+            overrides[name] = text
+    return overrides
 
 
 def read_changes(options):

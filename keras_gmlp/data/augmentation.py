@@ -23,6 +23,7 @@ class Augmentation:
         mixup: Share of the batches that MixUp blends.
         cutmix: Share of the batches that CutMix pastes. Each batch gets MixUp, CutMix or neither;
             together the shares are at most 1.
+        mix_until: Share of the epochs after which MixUp and CutMix stop.
 
     Raises:
         ValueError: If a field is outside [0, 1], or `mixup + cutmix` is above 1.
@@ -34,6 +35,7 @@ class Augmentation:
     cutout: float = 0.0
     mixup: float = 0.0
     cutmix: float = 0.0
+    mix_until: float = 1.0
 
     def __post_init__(self):
         for name, value in dataclasses.asdict(self).items():
@@ -47,14 +49,18 @@ class Augmentation:
 
 
 def make_augmenter(augmentation, data):
-    """Returns a function of (key, uint8 images, class indices) that augments a batch."""
+    """Returns a function that augments a batch.
+
+    Its arguments are a key, uint8 images, class indices, and whether MixUp and CutMix are active,
+    a boolean tensor.
+    """
     import tensorflow as tf
 
     if augmentation.rand_augment:
         # If it is missing, fail here with its name: tf.data would bury it in its own traceback.
         import keras_cv  # noqa: F401
 
-    def augment(key, images, labels):
+    def augment(key, images, labels, mixing=True):
         keys = _split(key, 5)
         flip = augmentation.flip and data.mirror
         if augmentation.crop or flip:
@@ -66,7 +72,7 @@ def make_augmenter(augmentation, data):
             images = tf.where(_rectangles(images, augmentation.cutout, keys[3]), 0.0, images)
         if augmentation.mixup or augmentation.cutmix:
             labels = tf.one_hot(labels, len(data.labels))
-            images, labels = _mix(images, labels, augmentation, keys[4])
+            images, labels = _mix(images, labels, augmentation, keys[4], mixing)
         return images, labels
 
     return augment
@@ -114,7 +120,7 @@ def _rectangles(images, share, key):
     return rows[:, :, None, None] & columns[:, None, :, None]
 
 
-def _mix(images, labels, augmentation, key):
+def _mix(images, labels, augmentation, key, mixing):
     """Applies MixUp, CutMix or neither to the whole batch; labels mix in the pixels' shares."""
     import tensorflow as tf
 
@@ -131,7 +137,7 @@ def _mix(images, labels, augmentation, key):
     def cutmix():
         return 1.0 - tf.cast(_rectangles(images, tf.sqrt(1.0 - beta(1.0)), place), tf.float32)
 
-    draw = tf.random.stateless_uniform((), choice)
+    draw = tf.where(mixing, tf.random.stateless_uniform((), choice), 1.0)  # 1.0: neither
     kept = tf.case(  # share of each pixel that is kept
         [
             (draw < augmentation.mixup, mixup),

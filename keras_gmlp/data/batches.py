@@ -4,6 +4,8 @@ The batches feed models on every backend. TensorFlow is imported inside the func
 importing this module is fast.
 """
 
+import math
+
 import numpy as np
 
 from keras_gmlp.data.augmentation import Augmentation, make_augmenter
@@ -16,7 +18,7 @@ SHUFFLE_BUFFER = 10_000  # samples of a data set that streams
 PREFETCHED = 4  # batches prepared ahead of the training step
 
 
-def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=0):
+def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=0, epochs=None):
     """Returns shuffled, augmented batches of the training split; one iteration is one epoch.
 
     The same seed gives the same batches in every epoch, also when a run resumes at `initial_epoch`.
@@ -30,6 +32,7 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
             would change its label.
         seed: Seed of the order and of the augmentation.
         initial_epoch: Number of epochs that are already done.
+        epochs: Number of epochs in all; required for `mix_until` below 1.
 
     Returns:
         A `tf.data.Dataset` of (float32 images in [0, 255], labels). Labels are class indices, or
@@ -43,9 +46,13 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
 
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1; received {batch_size}.")
+    augmentation = augmentation or Augmentation(0, False)
+    if augmentation.mix_until < 1 and epochs is None:
+        raise ValueError("mix_until is a share of the epochs; give their number, epochs.")
     size = int(data.train.cardinality())
     batch_size = min(batch_size, size)
-    augment = make_augmenter(augmentation or Augmentation(0, False), data)
+    augment = make_augmenter(augmentation, data)
+    mixed_epochs = round(augmentation.mix_until * (epochs or 1)) if epochs else math.inf
     epoch = tf.Variable(initial_epoch, dtype=tf.int64, trainable=False)
     fold_in = tf.random.experimental.stateless_fold_in
 
@@ -67,13 +74,15 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
             order = tf.random.stateless_uniform((), key, None, None, tf.int64)
             return data.train.shuffle(SHUFFLE_BUFFER, order).batch(batch_size, drop_remainder=True)
 
-    def with_keys(key):
+    def with_keys(number):
         # Every batch draws from its own key and depends on no earlier draw.
-        return batches_of(key).enumerate().map(lambda i, batch: (fold_in(key, i), *batch))
+        key, mixing = fold_in(root, number), tf.cast(number, tf.float32) <= mixed_epochs
+        batches = batches_of(key).enumerate()
+        return batches.map(lambda i, batch: (fold_in(key, i), *batch, mixing))
 
     root = tf.constant([seed, 0], tf.int64)
-    keys = tf.data.Dataset.range(1).map(lambda _: fold_in(root, epoch.assign_add(1)))
-    batches = keys.flat_map(with_keys).map(augment, tf.data.AUTOTUNE)
+    numbers = tf.data.Dataset.range(1).map(lambda _: epoch.assign_add(1))
+    batches = numbers.flat_map(with_keys).map(augment, tf.data.AUTOTUNE)
     batches = batches.apply(tf.data.experimental.assert_cardinality(size // batch_size))
     return without_autotune(batches.prefetch(PREFETCHED))
 

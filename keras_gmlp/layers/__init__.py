@@ -11,6 +11,7 @@ from keras_gmlp.layers.external_attention import ExternalAttention, ExternalAtte
 from keras_gmlp.layers.feed_forward import FeedForwardOnlyBlock
 from keras_gmlp.layers.gmlp import GMLPBlock, SpatialGatingUnit, TinyAttention
 from keras_gmlp.layers.mixer import MixerBlock, TokenMLP
+from keras_gmlp.layers.pooling import AttentionPooling
 from keras_gmlp.layers.residual import ResidualBlock
 from keras_gmlp.layers.resmlp import Affine, FoldedResMLPBlock, LayerScale, ResMLPBlock
 from keras_gmlp.layers.spatial_projection import SpatialProjection
@@ -18,6 +19,7 @@ from keras_gmlp.layers.transformer import TransformerBlock
 
 __all__ = [
     "Affine",
+    "AttentionPooling",
     "Block",
     "ClassToken",
     "ConvolutionalStem",

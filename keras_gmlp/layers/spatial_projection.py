@@ -54,8 +54,8 @@ class SpatialProjection(layers.Layer):
         self.bias_initializer = keras.initializers.get(bias_initializer)
 
     def build(self, input_shape):
-        _, tokens, channels = input_shape
         self._check_shape(input_shape)
+        tokens = input_shape[1]
         near_zero = keras.initializers.RandomNormal(stddev=1e-6)
         if self.toeplitz:
             sizes = [2 * size - 1 for size in self.grid or (tokens,)]
@@ -124,9 +124,9 @@ def toeplitz_matrices(offsets):
     x = _expand_last(offsets)
     if len(offsets.shape) == 2:
         return x
-    heads, _, from_column, to_column = x.shape
     x = _expand_last(ops.transpose(x, (0, 2, 3, 1)))  # (h, xj, xi, yj, yi)
-    tokens = x.shape[-1] * from_column
+    heads, columns, _, rows, _ = x.shape
+    tokens = rows * columns
     return ops.reshape(ops.transpose(x, (0, 3, 1, 4, 2)), (heads, tokens, tokens))
 
 

@@ -7,11 +7,19 @@ import keras
 import numpy as np
 from keras import layers
 
-from keras_gmlp.layers import ClassToken, ConvolutionalStem, PatchEmbedding, PositionEmbedding
+from keras_gmlp.layers import (
+    AttentionPooling,
+    ClassToken,
+    ConvolutionalStem,
+    PatchEmbedding,
+    PositionEmbedding,
+)
 from keras_gmlp.layers.block import check_rates
 from keras_gmlp.losses import Accuracy, CrossEntropy
 
 STEMS = {"patches": PatchEmbedding, "convolutions": ConvolutionalStem}
+
+POOLINGS = ("mean", "attention")
 
 
 def image_classifier(
@@ -27,6 +35,7 @@ def image_classifier(
     stochastic_depth=0.0,
     include_top=True,
     stem="patches",
+    pooling="mean",
     class_token=False,
     distillation_token=False,
     position_embedding=False,
@@ -57,7 +66,9 @@ def image_classifier(
         include_top: If `False`, the model returns the tokens after the last norm,
             `(batch, tokens, dim)`.
         stem: `"patches"`, or `"convolutions"` for a few convolutions of stride 2.
-        class_token: Classify from a learned class token instead of the mean over tokens.
+        pooling: How the head sees the tokens: `"mean"` for their mean, `"attention"` for a mean by
+            learned weights, see `layers.AttentionPooling`. Ignored with a class token.
+        class_token: Classify from a learned class token instead of all tokens.
         distillation_token: Add a second token with a separate head, `head_distillation`; the logits
             are the mean of both heads. Requires `class_token=True`.
         position_embedding: Add a learned vector to each position.
@@ -91,6 +102,9 @@ def image_classifier(
     check_rates(stochastic_depth=stochastic_depth)
     if stem not in STEMS:
         raise ValueError(f"stem must be one of {', '.join(map(repr, STEMS))}; received {stem!r}.")
+    if pooling not in POOLINGS:
+        expected = ", ".join(map(repr, POOLINGS))
+        raise ValueError(f"pooling must be one of {expected}; received {pooling!r}.")
     if distillation_token and not class_token:
         raise ValueError("distillation_token requires class_token=True.")
     if patch_window is not None and stem != "patches":
@@ -115,6 +129,8 @@ def image_classifier(
         logits = layers.Average(dtype="float32", name="logits")(heads)
     elif class_token:
         logits = head(classes)(x[:, 0])
+    elif pooling == "attention":
+        logits = head(classes)(AttentionPooling(dtype="float32", name="pool")(x))
     else:
         pool = layers.GlobalAveragePooling1D("channels_last", dtype="float32", name="pool")
         logits = head(classes)(pool(x))

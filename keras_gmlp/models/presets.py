@@ -2,6 +2,7 @@
 
 The names and sizes for 224 pixels are those of timm and the papers. `n4_32` (nano) and `ti4_32`
 (tiny) are sizes for images of 32 pixels in patches of 4, with about 0.8 and 4 million parameters.
+`conv` stands for a convolutional stem; the gates of gMLP and aMLP are then shift-invariant too.
 """
 
 import difflib
@@ -12,6 +13,10 @@ from keras_gmlp.models.resnet import ResNet
 _224 = {"input_shape": (224, 224, 3), "patch_size": 16, "classes": 1000}
 
 _32 = {"input_shape": (32, 32, 3), "patch_size": 4, "classes": 10}
+
+_CONV = {**_32, "stem": "convolutions"}
+
+_SHIFT_INVARIANT = {"toeplitz": True, "heads": 8, **_CONV}
 
 _IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 
@@ -84,6 +89,23 @@ PRESETS = {
     "ff_only_n4_32": (FeedForwardOnly, {"dim": 128, "depth": 5, "token_hidden_dim": 260, **_32}),
     "vit_n4_32": (ViT, {"dim": 128, "depth": 4, "num_heads": 2, **_32}),
     "deit_n4_32": (ViT, {"dim": 128, "depth": 4, "num_heads": 2, **_DISTILLED, **_32}),
+    "gmlp_conv_n4_32": (gMLP, {"dim": 176, "depth": 7, "hidden_dim": 352, **_SHIFT_INVARIANT}),
+    "amlp_conv_n4_32": (
+        aMLP,
+        {"dim": 176, "depth": 7, "hidden_dim": 304, "attention_size": 16, **_SHIFT_INVARIANT},
+    ),
+    "vit_conv_n4_32": (
+        ViT,
+        {
+            "dim": 128,
+            "depth": 4,
+            "num_heads": 2,
+            "mlp_ratio": 3.5,
+            "class_token": False,
+            "pooling": "attention",
+            **_CONV,
+        },
+    ),
     "resnet_56_32": (ResNet, {"depth": 56, "input_shape": (32, 32, 3), "classes": 10}),
     "gmlp_ti4_32": (gMLP, {"dim": 256, "depth": 10, "hidden_dim": 1024, **_32}),
     "amlp_ti4_32": (aMLP, {"dim": 256, "depth": 8, "hidden_dim": 1024, **_32}),

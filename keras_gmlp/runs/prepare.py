@@ -102,6 +102,7 @@ def _build(settings, source, dataset):
     """Builds the preset's model, or adapts the one of the weights, for the data and the recipe."""
     recipe = settings.make_recipe()
     chosen = {"input_shape": dataset.image_shape, **settings.model.patches()}
+    chosen |= settings.model.overrides
     chosen |= recipe.model_arguments()
     if source:
         model, transfer = source.adapt(dataset.labels, **chosen)

@@ -9,6 +9,18 @@ from keras_gmlp.training.recipes import find_recipe
 from keras_gmlp.training.settings import override
 from keras_gmlp.weights.files import short_name
 
+# Arguments of a model that follow from other settings.
+TAKEN_BY = {
+    "input_shape": "the data's image size",
+    "classes": "the data",
+    "dtype": "the recipe's precision",
+    "stochastic_depth": "the recipe",
+    "patch_size": "the option patch_size",
+    "patch_window": "the option patch_window",
+    "name": "the preset",
+}
+TAKEN = set(TAKEN_BY)
+
 
 @dataclasses.dataclass(frozen=True)
 class ModelSettings:
@@ -20,12 +32,15 @@ class ModelSettings:
         patch_size: Side of a patch in pixels; `None` for the preset's or the weights'.
         patch_window: Side in pixels of the window that a token is computed from; `None` for the
             patch.
+        overrides: Further arguments of the model that replace the preset's, a dict such as
+            `{"stem": "convolutions", "depth": 4}`.
     """
 
     preset: str | None = None
     weights: str | None = None
     patch_size: int | None = None
     patch_window: int | None = None
+    overrides: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
         for name, value in self.patches().items():
@@ -33,6 +48,8 @@ class ModelSettings:
                 raise ValueError(f"{name} must be at least 1; received {value}.")
         if self.preset is None and self.weights is None:
             object.__setattr__(self, "preset", "gmlp_n4_32")
+        if taken := sorted(set(self.overrides) & TAKEN):
+            raise ValueError(f"{taken[0]} is no override: {TAKEN_BY[taken[0]]} sets it.")
 
     def patches(self):
         """Returns `patch_size` and `patch_window`, a dict of those that are set."""

@@ -148,8 +148,8 @@ def matrix_rows(variable):
     return shape[0] if is_projection else math.prod(shape[:-1])
 
 
-# Weights without decay: norms, Affine, LayerScale, biases, tokens, positions, offsets. The pattern matches
-# the end of the name: in TensorFlow that is the whole path, and a layer is called token_mlp.
+# Weights without decay: norms, Affine, LayerScale, biases, tokens, positions, offsets. The pattern
+# matches the end of the name: in TensorFlow that is the whole path, and a layer is token_mlp.
 NO_DECAY = [r"(^|/)(bias|gamma|beta|alpha|token|embedding|offsets)(:\d+)?$"]
 
 

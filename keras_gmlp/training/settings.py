@@ -9,7 +9,7 @@ from keras_gmlp.training.tasks import ImageClassification
 OPTIONS = ("epochs", "batch_size", "learning_rate", "seed", "precision")
 
 # Values of the settings that the recipe.json of an older run does not name.
-UNNAMED = {**dict.fromkeys(PATCH_OPTIONS), "task": ImageClassification.name}
+UNNAMED = {**dict.fromkeys(PATCH_OPTIONS), "task": ImageClassification.name, "overrides": {}}
 
 
 def setting_names(settings):
@@ -60,11 +60,18 @@ def differences(recorded, settings):
         settings: The settings asked for, a dict.
     """
     recorded, settings = {**UNNAMED, **recorded}, {"task": UNNAMED["task"], **settings}
+    recorded, settings = _flatten_augmentation(recorded), _flatten_augmentation(settings)
     return [
         f"{name} {recorded[name]!r} there, {value!r} here"
         for name, value in settings.items()
         if name in recorded and recorded[name] != value
     ]
+
+
+def _flatten_augmentation(settings):
+    """Moves the augmentation's parts up, so that those an older run does not name are skipped."""
+    rest = {name: value for name, value in settings.items() if name != "augmentation"}
+    return rest | (settings.get("augmentation") or {})
 
 
 def describe(recorded):

@@ -51,10 +51,11 @@ class Task:
         """Returns the number of training samples."""
         raise NotImplementedError
 
-    def training_batches(self, data, batch_size, seed, initial_epoch=0):
+    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None):
         """Returns the training batches; one iteration is one epoch.
 
-        The same seed gives the same batches, epoch for epoch; `initial_epoch` epochs are skipped.
+        The same seed gives the same batches, epoch for epoch; `initial_epoch` of the `epochs` are
+        skipped.
         """
         raise NotImplementedError
 
@@ -153,8 +154,8 @@ class ImageClassification(Task):
     def size(self, data):
         return int(data.train.cardinality())
 
-    def training_batches(self, data, batch_size, seed, initial_epoch=0):
-        return training_batches(data, batch_size, self.augmentation, seed, initial_epoch)
+    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None):
+        return training_batches(data, batch_size, self.augmentation, seed, initial_epoch, epochs)
 
     def evaluation_batches(self, data, split="test", samples=-1):
         return evaluation_batches(data, split=split, samples=samples)

@@ -118,7 +118,9 @@ class _Run:
         checkpoint = RunCheckpoint(self.directory / "checkpoint")
         initial_epoch = checkpoint.restore(self.model)
         trim_history(self.directory / "history.csv", initial_epoch)
-        batches = task.training_batches(self.data, batch_size, recipe.seed, initial_epoch)
+        batches = task.training_batches(
+            self.data, batch_size, recipe.seed, initial_epoch, recipe.epochs
+        )
         with self._callbacks(checkpoint, tensorboard) as callbacks, _fit_context():
             self.model.fit(
                 batches,

@@ -96,7 +96,7 @@ class Regression(Task):
     def size(self, data):
         return len(data)
 
-    def training_batches(self, data, batch_size, seed, initial_epoch=0):
+    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None):
         return self._samples(data).batch(batch_size)
 
     def evaluation_batches(self, data, split="test", samples=-1):
