@@ -7,8 +7,15 @@ its layers that draw nothing, in `rand_augment`.
 """
 
 import dataclasses
+import math
 
 from keras_gmlp.data.rand_augment import rand_augment
+
+MIXUP_ALPHA = 0.8  # MixUp's weights follow beta(0.8, 0.8), as in timm's recipes
+
+# Random erasing: shares of the image's area, and height relative to width (arXiv:1708.04896).
+ERASED_AREA = (0.02, 1 / 3)
+ERASED_ASPECT = (0.3, 1 / 0.3)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,6 +27,8 @@ class Augmentation:
         flip: Mirror half of the images left and right.
         rand_augment: Mean strength of RandAugment's two operations, in [0, 1].
         cutout: Side of a black square, as a share of the image's side.
+        erasing: Share of the images in which a random rectangle, 2 to 33 % of the area, takes the
+            image's mean colour.
         mixup: Share of the batches that MixUp blends.
         cutmix: Share of the batches that CutMix pastes. Each batch gets MixUp, CutMix or neither;
             together the shares are at most 1.
@@ -33,6 +42,7 @@ class Augmentation:
     flip: bool = True
     rand_augment: float = 0.0
     cutout: float = 0.0
+    erasing: float = 0.0
     mixup: float = 0.0
     cutmix: float = 0.0
     mix_until: float = 1.0
@@ -69,7 +79,10 @@ def make_augmenter(augmentation, data):
         if augmentation.rand_augment:
             images = rand_augment(images, keys[2], augmentation.rand_augment)
         if augmentation.cutout:
-            images = tf.where(_rectangles(images, augmentation.cutout, keys[3]), 0.0, images)
+            sides = [augmentation.cutout * side for side in images.shape[1:3]]
+            images = tf.where(_rectangles(images, sides, keys[3]), 0.0, images)
+        if augmentation.erasing:
+            images = _erase(images, augmentation.erasing, _fold_in(key, 5))
         if augmentation.mixup or augmentation.cutmix:
             labels = tf.one_hot(labels, len(data.labels))
             images, labels = _mix(images, labels, augmentation, keys[4], mixing)
@@ -96,12 +109,12 @@ def _crop_and_flip(images, padding, flip, keys):
     return images
 
 
-def _rectangles(images, share, key):
+def _rectangles(images, sides, key):
     """Returns masks, true in a rectangle around a random pixel, cut off at the border.
 
     Args:
         images: `(batch, height, width, channels)`.
-        share: Sides of the rectangle as a share of the image's: a number, or `(batch,)`.
+        sides: Height and width of the rectangle in pixels: numbers, or `(batch,)`.
         key: Integer tensor of shape `(2,)`.
 
     Returns:
@@ -110,14 +123,28 @@ def _rectangles(images, share, key):
     import tensorflow as tf
 
     inside = []
-    for axis, axis_key in zip((1, 2), _split(key, 2), strict=True):
+    for axis, side, axis_key in zip((1, 2), sides, _split(key, 2), strict=True):
         size = images.shape[axis]
-        side = tf.cast(tf.round(share * size), tf.int32)
+        side = tf.cast(tf.round(side), tf.int32)
         centre = tf.random.stateless_uniform((tf.shape(images)[0],), axis_key, 0, size, tf.int32)
         position = tf.range(size) - (centre - side // 2)[:, None]
         inside.append((position >= 0) & (position < side[..., None]))
     rows, columns = inside
     return rows[:, :, None, None] & columns[:, None, :, None]
+
+
+def _erase(images, probability, key):
+    """Replaces a random rectangle by the image's mean colour in a share of the images."""
+    import tensorflow as tf
+
+    chance, area, aspect, place = _split(key, 4)
+    samples, (height, width) = tf.shape(images)[0], images.shape[1:3]
+    pixels = height * width * tf.random.stateless_uniform((samples,), area, *ERASED_AREA)
+    logarithms = [math.log(ratio) for ratio in ERASED_ASPECT]
+    ratio = tf.exp(tf.random.stateless_uniform((samples,), aspect, *logarithms))
+    inside = _rectangles(images, [tf.sqrt(pixels * ratio), tf.sqrt(pixels / ratio)], place)
+    chosen = tf.random.stateless_uniform((samples, 1, 1, 1), chance) < probability
+    return tf.where(inside & chosen, tf.reduce_mean(images, (1, 2), keepdims=True), images)
 
 
 def _mix(images, labels, augmentation, key, mixing):
@@ -132,10 +159,12 @@ def _mix(images, labels, augmentation, key, mixing):
         return first / (first + second)
 
     def mixup():
-        return tf.ones_like(images[..., :1]) * beta(0.8)[:, None, None, None]
+        return tf.ones_like(images[..., :1]) * beta(MIXUP_ALPHA)[:, None, None, None]
 
     def cutmix():
-        return 1.0 - tf.cast(_rectangles(images, tf.sqrt(1.0 - beta(1.0)), place), tf.float32)
+        share = tf.sqrt(1.0 - beta(1.0))
+        sides = [share * side for side in images.shape[1:3]]
+        return 1.0 - tf.cast(_rectangles(images, sides, place), tf.float32)
 
     draw = tf.where(mixing, tf.random.stateless_uniform((), choice), 1.0)  # 1.0: neither
     kept = tf.case(  # share of each pixel that is kept
@@ -149,6 +178,12 @@ def _mix(images, labels, augmentation, key, mixing):
     images = kept * images + (1.0 - kept) * tf.gather(images, others)
     kept = tf.reduce_mean(kept, axis=(1, 2))
     return images, kept * labels + (1.0 - kept) * tf.gather(labels, others)
+
+
+def _fold_in(key, number):
+    import tensorflow as tf
+
+    return tf.random.experimental.stateless_fold_in(key, number)
 
 
 def _split(key, number):
