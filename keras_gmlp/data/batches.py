@@ -56,7 +56,7 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
     epoch = tf.Variable(initial_epoch, dtype=tf.int64, trainable=False)
     fold_in = tf.random.experimental.stateless_fold_in
 
-    if _fits_in_memory(data, size):
+    if fits_in_memory(data, size):
         images, labels = _in_memory(data.train)
 
         def batches_of(key):
@@ -99,7 +99,7 @@ def evaluation_batches(data, batch_size=250, split="test", samples=-1):
     import tensorflow as tf
 
     dataset = getattr(data, split).take(samples)
-    if _fits_in_memory(data, int(dataset.cardinality())):
+    if fits_in_memory(data, int(dataset.cardinality())):
         batches = tf.data.Dataset.from_tensor_slices(_in_memory(dataset)).batch(batch_size)
     else:
         batches = dataset.batch(batch_size).prefetch(PREFETCHED)
@@ -139,7 +139,8 @@ def without_autotune(batches):
     return batches.with_options(options)
 
 
-def _fits_in_memory(data, samples):
+def fits_in_memory(data, samples):
+    """Returns whether the pixels of that many samples may stay in memory; see `MEMORY_LIMIT`."""
     return samples * np.prod(data.image_shape) <= MEMORY_LIMIT
 
 

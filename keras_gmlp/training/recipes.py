@@ -10,6 +10,7 @@ OPTIMIZERS = ("adamw", "muon", "sgd")
 # Settings of a model that recipe.json records as well; `None` means the preset's.
 PATCH_OPTIONS = ("patch_size", "patch_window")
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
+PIPELINES = ("auto", "device", "host")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +36,10 @@ class Recipe:
             statistics of a ResNet are not averaged.
         precision: Dtype policy of the model while it trains. The saved model is float32.
         stochastic_depth: See `image_classifier`; `None` for the preset's.
+        pipeline: Where the training data stay and change: `"device"`, on the accelerator, with all
+            steps between two callbacks compiled as one (JAX, data that fit in memory); `"host"`, in
+            a tf.data pipeline; or `"auto"`: the device if it is possible and not a CPU. The two
+            draw other random numbers.
         task: Settings of the task, for example
             `ImageClassification(augmentation=Augmentation(mixup=0.2))`.
         seed: Seed for the order of the data, augmentation and dropout. `keras_gmlp.runs` also
@@ -54,6 +59,7 @@ class Recipe:
     ema: float = 0.05
     precision: str = "float32"
     stochastic_depth: float | None = None
+    pipeline: str = "auto"
     task: Task = dataclasses.field(default_factory=ImageClassification)
     seed: int = 0
 
@@ -88,7 +94,8 @@ def _check_whole_numbers(recipe):
 
 
 def _check_choices(recipe):
-    for name, choices in (("precision", PRECISIONS), ("optimizer", OPTIMIZERS)):
+    known = {"precision": PRECISIONS, "optimizer": OPTIMIZERS, "pipeline": PIPELINES}
+    for name, choices in known.items():
         if getattr(recipe, name) not in choices:
             raise ValueError(
                 f"{name} must be one of {', '.join(choices)}; received {getattr(recipe, name)!r}."

@@ -9,7 +9,8 @@ from keras_gmlp.training.tasks import ImageClassification
 OPTIONS = ("epochs", "batch_size", "learning_rate", "seed", "precision")
 
 # Values of the settings that the recipe.json of an older run does not name.
-UNNAMED = {**dict.fromkeys(PATCH_OPTIONS), "task": ImageClassification.name, "overrides": {}}
+UNNAMED = {**dict.fromkeys(PATCH_OPTIONS), "task": ImageClassification.name}
+UNNAMED |= {"overrides": {}, "pipeline": "host"}
 
 
 def setting_names(settings):

@@ -7,7 +7,13 @@ import dataclasses
 
 from keras_gmlp.card import write_card
 from keras_gmlp.data.augmentation import Augmentation
-from keras_gmlp.data.batches import evaluation_batches, training_batches
+from keras_gmlp.data.batches import (
+    arrays,
+    evaluation_batches,
+    fits_in_memory,
+    training_batches,
+)
+from keras_gmlp.data.device_augmentation import make_device_augmenter
 from keras_gmlp.losses import Accuracy, CrossEntropy
 from keras_gmlp.training.curves import CURVES
 from keras_gmlp.utils.errors import one_line_errors
@@ -56,6 +62,20 @@ class Task:
 
         The same seed gives the same batches, epoch for epoch; `initial_epoch` of the `epochs` are
         skipped.
+        """
+        raise NotImplementedError
+
+    def fits_device(self, data):
+        """Returns whether `device_data` is implemented and the data may stay on a device."""
+        return False
+
+    def device_data(self, data):
+        """Returns the training data for a device (JAX).
+
+        Returns:
+            `(arrays, augment, mix_until)`: arrays of the same length, with a sample at each index;
+            a function as `training.device_loop.make_device_model` takes it; and the share of the
+            epochs in which mixing is active.
         """
         raise NotImplementedError
 
@@ -156,6 +176,15 @@ class ImageClassification(Task):
 
     def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None):
         return training_batches(data, batch_size, self.augmentation, seed, initial_epoch, epochs)
+
+    def fits_device(self, data):
+        return fits_in_memory(data, self.size(data))
+
+    def device_data(self, data):
+        images, labels = arrays(data, "train")
+        augmentation = self.augmentation
+        augment = make_device_augmenter(augmentation, len(data.labels), data.mirror)
+        return (images, labels.astype("int32")), augment, augmentation.mix_until
 
     def evaluation_batches(self, data, split="test", samples=-1):
         return evaluation_batches(data, split=split, samples=samples)

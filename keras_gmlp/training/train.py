@@ -10,6 +10,7 @@ from pathlib import Path
 
 import keras
 
+from keras_gmlp.data.device_batches import DeviceBatches
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.training.callbacks import (
     Clock,
@@ -20,11 +21,20 @@ from keras_gmlp.training.callbacks import (
     private_generator,
 )
 from keras_gmlp.training.curves import draw_curves
+from keras_gmlp.training.device_loop import EpochOrder, build_for_training, make_device_model
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.optimizers import freeze_backbone, make_optimizer
 from keras_gmlp.training.recipes import Recipe
-from keras_gmlp.training.run_directory import LOCK_TIMEOUT, WRITTEN, claim, clear, trim_history
+from keras_gmlp.training.run_directory import (
+    LOCK_TIMEOUT,
+    WRITTEN,
+    claim,
+    clear,
+    has_progress,
+    trim_history,
+)
 from keras_gmlp.training.saving import load_model
+from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.errors import one_line_errors
 from keras_gmlp.utils.files import (
     atomic_write,
@@ -73,6 +83,8 @@ def train(
     import matplotlib.figure  # noqa: F401 (if it is missing, fail now and not after the last epoch)
 
     recipe.task.check_fit(model, data)
+    pipeline = choose_pipeline(recipe, data, None if restart else directory)
+    recipe = dataclasses.replace(recipe, pipeline=pipeline)
     with directory_lock(directory, LOCK_TIMEOUT):
         if restart:
             clear(Path(directory))
@@ -114,15 +126,23 @@ class _Run:
         task.write_files(self.data, self.directory)
         batch_size = min(recipe.batch_size, task.size(self.data))
         steps = task.size(self.data) // batch_size
-        self._compile(steps * recipe.epochs)
+        model, batches = self.model, None
+        if recipe.pipeline == "device":
+            model, batches = self._to_device(batch_size)
+        self._compile(model, steps * recipe.epochs)
+        if batches is not None:
+            build_for_training(model, batches)
         checkpoint = RunCheckpoint(self.directory / "checkpoint")
-        initial_epoch = checkpoint.restore(self.model)
+        initial_epoch = checkpoint.restore(model)
         trim_history(self.directory / "history.csv", initial_epoch)
-        batches = task.training_batches(
-            self.data, batch_size, recipe.seed, initial_epoch, recipe.epochs
-        )
         with self._callbacks(checkpoint, tensorboard) as callbacks, _fit_context():
-            self.model.fit(
+            if batches is None:
+                batches = task.training_batches(
+                    self.data, batch_size, recipe.seed, initial_epoch, recipe.epochs
+                )
+            else:
+                callbacks.insert(0, EpochOrder(batches))
+            model.fit(
                 batches,
                 epochs=recipe.epochs,
                 initial_epoch=initial_epoch,
@@ -138,10 +158,17 @@ class _Run:
         checkpoint.remove()
         return metrics
 
-    def _compile(self, total_steps):
+    def _to_device(self, batch_size):
+        """Returns the model and the batches of a run whose data stay on the accelerator."""
+        arrays, augment, mix_until = self.recipe.task.device_data(self.data)
+        mixed_epochs = round(mix_until * self.recipe.epochs)
+        batches = DeviceBatches(arrays, batch_size, self.recipe.seed, mixed_epochs)
+        return make_device_model(self.model, augment), batches
+
+    def _compile(self, model, total_steps):
         if self.recipe.freeze:
-            freeze_backbone(self.model)
-        self.model.compile(
+            freeze_backbone(model)
+        model.compile(
             optimizer=_scaled(make_optimizer(self.recipe, total_steps), self.recipe),
             loss=self.recipe.task.loss(),
             metrics=self.recipe.task.metrics(),
@@ -196,6 +223,37 @@ class _Run:
             "seconds": round(sum(seconds), 1),
             f"{task.unit}_per_second": round(speed, 1),
         }
+
+
+def choose_pipeline(recipe, data, directory=None):
+    """Returns the pipeline of a recipe: `"device"` or `"host"`.
+
+    Args:
+        recipe: `Recipe`. For `"auto"` the run in the directory decides, then backend and data.
+        data: The data set.
+        directory: Folder of the run; `None` for a fresh one.
+
+    Raises:
+        ValueError: If `"device"` is chosen but the backend, the task or the data do not allow it.
+    """
+    backend = keras.backend.backend()
+    if recipe.pipeline == "device":
+        if backend != "jax":
+            raise ValueError(
+                f"pipeline='device' requires the JAX backend; received {backend}. Set "
+                "KERAS_BACKEND=jax (--backend jax), or choose pipeline='host'."
+            )
+        if not recipe.task.fits_device(data):
+            raise ValueError(
+                "pipeline='device' requires a task with a form for devices, and data that fit in "
+                "memory. Choose pipeline='host'."
+            )
+    if recipe.pipeline != "auto":
+        return recipe.pipeline
+    if directory is not None and has_progress(directory):
+        return (read_json(Path(directory) / "recipe.json") or {}).get("pipeline", "host")
+    can = backend == "jax" and recipe.task.fits_device(data)
+    return "device" if can and accelerators() else "host"
 
 
 @contextlib.contextmanager

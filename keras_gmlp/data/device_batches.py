@@ -1,0 +1,63 @@
+"""Training data that stays on the accelerator: chunks of steps, as indices into arrays."""
+
+import keras
+import numpy as np
+
+
+class DeviceBatches(keras.utils.PyDataset):
+    """Yields what a compiled chunk of training steps takes; one iteration is one epoch.
+
+    Each item is `(arrays, plan)`: the whole training data on the device, and a dict that describes
+    the chunk: `indices` `(steps, batch)`, `positions` `(steps,)` of each step's first sample in the
+    epoch, the epoch's `key` `(2,)`, and whether the epoch is `mixing`. The order and the key follow
+    from the seed and the epoch alone, so that a resumed run sees what it would have seen.
+
+    Args:
+        arrays: Tuple of arrays of the same length.
+        batch_size: Samples per step. Each epoch leaves out the samples that do not fill a batch.
+        seed: Seed of the order and of the keys.
+        mixed_epochs: Number of epochs in which MixUp and CutMix are active; `None` for all.
+        chunk: Steps in a chunk; `None` for `chunk_length`.
+    """
+
+    def __init__(self, arrays, batch_size, seed=0, mixed_epochs=None, chunk=None):
+        super().__init__()
+        import jax
+
+        self.size, self.batch_size, self.seed = len(arrays[0]), batch_size, seed
+        self.mixed_epochs = mixed_epochs
+        self.steps = self.size // batch_size
+        self.chunk = min(chunk or chunk_length(self.steps), self.steps)
+        self.arrays = jax.device_put(tuple(arrays))
+        self.start_epoch(0)
+
+    def start_epoch(self, epoch):
+        """Draws the order of an epoch, which counts from 0."""
+        generator = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
+        order = generator.permutation(self.size)[: self.steps * self.batch_size]
+        self.order = order.reshape(self.steps, self.batch_size).astype("int32")
+        self.key = generator.integers(0, 2**32, 2, dtype="uint32")
+        self.mixing = self.mixed_epochs is None or epoch < self.mixed_epochs
+
+    def __len__(self):
+        return -(-self.steps // self.chunk)
+
+    def __getitem__(self, index):
+        steps = np.arange(index * self.chunk, min((index + 1) * self.chunk, self.steps))
+        plan = {
+            "indices": self.order[steps],
+            "positions": (steps * self.batch_size).astype("int32"),
+            "key": self.key,
+            "mixing": np.bool_(self.mixing),
+        }
+        return self.arrays, plan
+
+
+def chunk_length(steps, least=20, most=200):
+    """Returns how many steps to compile as one chunk.
+
+    A number that divides an epoch is compiled once; if none between `least` and `most` does, the
+    last chunk of an epoch is shorter and compiled too.
+    """
+    divisors = [n for n in range(least, most + 1) if steps % n == 0]
+    return max(divisors, default=min(steps, most))

@@ -1,0 +1,61 @@
+"""Training steps that run on the accelerator in compiled chunks, with the data (JAX)."""
+
+import keras
+import numpy as np
+
+
+class EpochOrder(keras.callbacks.Callback):
+    """Draws the order of each epoch of a `DeviceBatches`."""
+
+    def __init__(self, batches):
+        super().__init__()
+        self.batches = batches
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.batches.start_epoch(epoch)
+
+
+def make_device_model(model, augment):
+    """Returns a model that shares all layers and trains on the items of a `DeviceBatches`.
+
+    `fit` receives a chunk of steps at a time. Indices select the samples on the device, `augment`
+    changes them in the compiled step, and `jax.lax.scan` runs the steps, so that Python and the
+    host's memory take no part in a step. Weights do not depend on the length of the chunks.
+
+    Args:
+        model: A functional `keras.Model`.
+        augment: Function of an epoch's key, the arrays' samples, the position of the first sample
+            in the epoch and whether mixing is active; returns inputs and targets.
+    """
+    import jax
+
+    class DeviceModel(keras.Model):
+        def train_step(self, state, data):
+            arrays, plan = data
+            key, step = jax.random.wrap_key_data(plan["key"]), super().train_step
+
+            def one(state, item):
+                indices, position = item
+                samples = [array[indices] for array in arrays]
+                batch = augment(key, *samples, position, plan["mixing"])
+                logs, state = step(state, batch)
+                return state, logs
+
+            state, logs = jax.lax.scan(one, state, (plan["indices"], plan["positions"]))
+            # Losses and metrics are running means: those of the last step are the chunk's.
+            return {name: value[-1] for name, value in logs.items()}, state
+
+    return DeviceModel(model.inputs, model.outputs, name=model.name)
+
+
+def build_for_training(model, batches):
+    """Creates the variables of optimizer and metrics, which Keras would build from the chunks.
+
+    Args:
+        model: A compiled `make_device_model`.
+        batches: A `DeviceBatches`.
+    """
+    images, labels = (np.asarray(array[:1]) for array in batches.arrays)
+    model.evaluate(images, labels, verbose=0)
+    model.reset_metrics()
+    model.optimizer.build(model.trainable_variables)

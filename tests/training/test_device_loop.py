@@ -1,0 +1,194 @@
+"""Training with the data on the device: the same weights as a plain fit, in chunks of any length."""
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_gmlp
+from keras_gmlp.data.augmentation import Augmentation
+from keras_gmlp.data.device_augmentation import make_device_augmenter
+from keras_gmlp.data.device_batches import DeviceBatches, chunk_length
+from keras_gmlp.data.image_data import ImageData
+from keras_gmlp.losses import Accuracy, CrossEntropy
+from keras_gmlp.training.device_loop import EpochOrder, build_for_training, make_device_model
+from keras_gmlp.training.optimizers import make_optimizer
+from keras_gmlp.training.recipes import Recipe
+from keras_gmlp.training.tasks import ImageClassification
+from keras_gmlp.training.train import choose_pipeline, train
+
+jax_only = pytest.mark.skipif(keras.backend.backend() != "jax", reason="the JAX path")
+
+MIXED = Augmentation(cutout=0.3, mixup=0.4, cutmix=0.4, mix_until=0.5)
+RECIPE = Recipe(
+    epochs=4,
+    batch_size=4,
+    optimizer="muon",
+    learning_rate=0.01,
+    pipeline="device",
+    task=ImageClassification(augmentation=MIXED),
+)
+
+
+def shades(count=50):
+    rng = np.random.default_rng(0)
+    labels = np.arange(count) % 2
+    images = rng.integers(0, 60, (count, 8, 8, 3)) + 190 * labels[:, None, None, None]
+    return images.astype("uint8"), labels.astype("int32")
+
+
+def data():
+    whole = tf.data.Dataset.from_tensor_slices(shades())
+    return ImageData("shades", ("dark", "bright"), (8, 8, 3), whole.take(42), whole.skip(42))
+
+
+def tiny_model(**overrides):
+    keras.utils.set_random_seed(0)
+    sizes = {"dim": 8, "depth": 2, "hidden_dim": 16, "patch_size": 4, "classes": 2}
+    return keras_gmlp.gMLP(**{**sizes, "input_shape": (8, 8, 3), **overrides})
+
+
+def compiled(model, steps):
+    model.compile(make_optimizer(RECIPE, steps), loss=CrossEntropy(0.1), metrics=[Accuracy()])
+    return model
+
+
+def fit_in_chunks(chunk, epochs=2):
+    """Returns the weights and the loss of each epoch."""
+    arrays, model = shades(), tiny_model(stochastic_depth=0.3)
+    batches = DeviceBatches(arrays, 4, seed=3, mixed_epochs=1, chunk=chunk)
+    trained = make_device_model(model, make_device_augmenter(MIXED, 2, mirror=True))
+    build_for_training(compiled(trained, 24), batches)
+    callbacks = [keras.callbacks.SwapEMAWeights(), EpochOrder(batches)]
+    history = trained.fit(batches, epochs=epochs, callbacks=callbacks, shuffle=False, verbose=0)
+    return model.get_weights(), history.history
+
+
+def fit_plainly(epochs=2):
+    """The same batches, made one by one and given to a plain `fit`."""
+    import jax
+
+    (images, labels), model = shades(), tiny_model(stochastic_depth=0.3)
+    plan = DeviceBatches((images, labels), 4, seed=3, mixed_epochs=1, chunk=1)
+    augment = make_device_augmenter(MIXED, 2, mirror=True)
+    made = []
+    for epoch in range(epochs):
+        plan.start_epoch(epoch)
+        for _, item in (plan[i] for i in range(len(plan))):
+            (chosen,), (position,) = item["indices"], item["positions"]
+            key = jax.random.wrap_key_data(item["key"])
+            batch = augment(key, images[chosen], labels[chosen], position, item["mixing"])
+            made.append([np.asarray(part) for part in batch])
+
+    class Batches(keras.utils.PyDataset):
+        epoch = 0
+
+        def __len__(self):
+            return len(plan)
+
+        def __getitem__(self, index):
+            return made[self.epoch * len(plan) + index]
+
+        def on_epoch_end(self):
+            self.epoch += 1
+
+    batches = Batches()
+    compiled(model, 24)
+    model.evaluate(images[:1], labels[:1], verbose=0)
+    model.reset_metrics()
+    callbacks = [
+        keras.callbacks.SwapEMAWeights(),
+        keras.callbacks.LambdaCallback(
+            on_epoch_begin=lambda epoch, logs: setattr(batches, "epoch", epoch)
+        ),
+    ]
+    history = model.fit(batches, epochs=epochs, callbacks=callbacks, shuffle=False, verbose=0)
+    return model.get_weights(), history.history
+
+
+@jax_only
+def test_weights_do_not_depend_on_the_chunks_and_equal_a_plain_fit():
+    expected, losses = fit_plainly()
+    for chunk in (1, 5, 12):  # 5 leaves a shorter chunk at the end
+        weights, history = fit_in_chunks(chunk)
+        for ours, theirs in zip(weights, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(history["loss"], losses["loss"], rtol=1e-5)
+        np.testing.assert_allclose(history["accuracy"], losses["accuracy"], rtol=1e-6)
+
+
+CHILD = """
+    import os, signal, sys
+    sys.path.insert(0, {tests!r})
+    from training import test_device_loop as tests
+    from keras_gmlp.training.callbacks import StopWhenDiverged
+
+    def die(self, batch, logs=None):
+        if self.epoch == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    StopWhenDiverged.on_train_batch_end = die
+    tests.train_tiny({directory!r})
+"""
+
+
+def train_tiny(directory):
+    model = tiny_model(stochastic_depth=0.3, dropout=0.1)
+    return model, train(model, data(), RECIPE, directory, verbose=0)
+
+
+@jax_only
+def test_run_resumes_after_sigkill_to_the_same_end(tmp_path):
+    whole, metrics = train_tiny(tmp_path / "whole")
+    directory = tmp_path / "killed"
+    tests = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    code = textwrap.dedent(CHILD).format(tests=tests, directory=str(directory))
+    child = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
+    assert child.returncode == -signal.SIGKILL, child.stderr.decode()[-2000:]
+    assert [p.name for p in (directory / "checkpoint").iterdir()] == ["000002.weights.h5"]
+    resumed, again = train_tiny(directory)
+    for ours, theirs in zip(resumed.get_weights(), whole.get_weights(), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
+    assert again["test_accuracy"] == metrics["test_accuracy"]
+    assert again["epochs"] == 4
+
+
+def test_order_and_key_follow_from_seed_and_epoch():
+    pytest.importorskip("jax")
+    first, second = (DeviceBatches(shades(), 4, seed=1) for _ in range(2))
+    second.start_epoch(5)
+    second.start_epoch(1)
+    first.start_epoch(1)
+    np.testing.assert_array_equal(first.order, second.order)
+    np.testing.assert_array_equal(first.key, second.key)
+    assert len(np.unique(first.order)) == 48
+    second.start_epoch(2)
+    assert not np.array_equal(first.order, second.order)
+    assert not np.array_equal(DeviceBatches(shades(), 4, seed=2).order, first.order)
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"), [(390, 195), (97, 97), (7, 7), (1000, 200), (2 * 211, 200), (195, 195)]
+)
+def test_chunk_length(steps, expected):
+    assert chunk_length(steps) == expected
+
+
+def test_pipeline_is_chosen_by_backend_data_and_device(monkeypatch):
+    auto = dataclasses.replace(RECIPE, pipeline="auto")
+    assert choose_pipeline(auto, data()) == "host"  # on a CPU
+    monkeypatch.setattr("keras_gmlp.training.train.accelerators", lambda: ["a GPU"])
+    on_jax = keras.backend.backend() == "jax"
+    assert choose_pipeline(auto, data()) == ("device" if on_jax else "host")
+    assert choose_pipeline(dataclasses.replace(RECIPE, pipeline="host"), data()) == "host"
+    monkeypatch.setattr("keras_gmlp.data.batches.MEMORY_LIMIT", 10)
+    assert choose_pipeline(auto, data()) == "host"
+    with pytest.raises(ValueError, match=r"requires (the JAX backend|.*data that fit in memory)"):
+        choose_pipeline(RECIPE, data())
