@@ -8,6 +8,7 @@ from keras_gmlp.analysis.tokens import (
     filters_make_tokens,
     spatial_filters,
 )
+from keras_gmlp.models.folding import to_dense
 from keras_gmlp.utils import plotting
 
 
@@ -15,7 +16,8 @@ def draw_spatial_filters(model, path, tokens=None):
     """Draws the spatial weights of each block on the image's token grid (gMLP, figure 3).
 
     Blue weights are positive, red ones negative, white ones zero; each row has its own scale. If a
-    filter computes a token, a square marks the position of that token.
+    filter computes a token, a square marks the position of that token. Of a gate with heads, each
+    picture shows another head.
 
     Args:
         model: A model with blocks that mix tokens by a matrix; see `tokens.spatial_filters`.
@@ -26,7 +28,8 @@ def draw_spatial_filters(model, path, tokens=None):
         NotApplicableError: If the model has no such block.
         ValueError: If a token does not exist.
     """
-    filters = spatial_filters(model)
+    dense = to_dense(model)
+    filters = spatial_filters(dense)
     rows, width = next(iter(filters.values())).shape[1:]
     count = min(map(len, filters.values()))
     if tokens and not all(0 <= token < count for token in tokens):
@@ -34,13 +37,13 @@ def draw_spatial_filters(model, path, tokens=None):
     columns = len(tokens) if tokens else min(8, count)
     figure, grid = _figure(len(filters), columns, "weights over the image's tokens")
     for axes, (name, block) in zip(grid, filters.items(), strict=True):
-        makes_tokens = filters_make_tokens(model.get_layer(name))
+        makes_tokens = filters_make_tokens(dense.get_layer(name))
         chosen = tokens or _choose_filters(len(block), rows, width, columns, makes_tokens)
         limit = np.abs(block[chosen]).max() or 1.0
         for i, (ax, index) in enumerate(zip(axes, chosen, strict=True)):
             picture = ax.imshow(block[index], cmap="RdBu", vmin=-limit, vmax=limit)
             if makes_tokens:
-                y, x = divmod(index, width)
+                y, x = divmod(index % (rows * width), width)
                 ax.add_patch(_square(x, y))
             if not i:
                 ax.set_ylabel(name)
@@ -149,7 +152,9 @@ def _choose_filters(filters, rows, width, count, over_image):
     ys = np.linspace(0, rows - 1, count).round().astype(int)
     # Rolled, so that the positions do not form a diagonal.
     xs = np.linspace(0, width - 1, count).round().astype(int)
-    return [int(y) * width + int(x) for y, x in zip(ys, np.roll(xs, count // 3), strict=True)]
+    tokens = ys * width + np.roll(xs, count // 3)
+    heads = np.arange(count) * filters // (rows * width) // count
+    return [int(index) for index in heads * rows * width + tokens]
 
 
 def _square(x, y):

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_gmlp.models.folding import to_dense
 from keras_gmlp.models.structure import (
     NotApplicableError,
     class_tokens,
@@ -22,13 +23,15 @@ def spatial_filters(model):
     Returns:
         A dict from the name of a block to an array `(filters, rows, columns)`: one filter for each
         output token, row by row, if `filters_make_tokens(block)`; otherwise one for each hidden
-        unit of the token MLP. Weights of class tokens are left out.
+        unit of the token MLP. A gate with heads has the filters of its first head, then those of
+        the second, and so on. Weights of class tokens are left out.
 
     Raises:
         NotApplicableError: If the model has no such block.
     """
     grid = token_grid(model)
     leading = len(class_tokens(model))
+    model = to_dense(model)
     weights, axes_by_path = learned_weights(model), token_axes(model)
     filters = {}
     for layer in model.layers:
@@ -36,9 +39,9 @@ def spatial_filters(model):
         if path is None or f"{layer.name}/{path}" not in axes_by_path:
             continue
         kernel = ops.convert_to_numpy(weights[f"{layer.name}/{path}"])
-        kernel = np.moveaxis(kernel, layer.token_axes[path].index("reads"), 0)  # (tokens, filters)
-        skipped = leading if filters_make_tokens(layer) else 0
-        filters[layer.name] = kernel[leading:, skipped:].T.reshape(-1, *grid)
+        kernel = np.moveaxis(kernel, layer.token_axes[path].index("reads"), -1)
+        skipped = leading if filters_make_tokens(layer) else 0  # ([heads], filters, tokens)
+        filters[layer.name] = kernel[..., skipped:, leading:].reshape(-1, *grid)
     if not filters:
         raise NotApplicableError(
             f"{model.name} has no block that mixes tokens by a matrix of weights."
@@ -53,9 +56,9 @@ def filters_make_tokens(block):
 
 
 def _kernel_path(block):
-    """Returns the path of the first declared matrix that reads tokens, or `None`."""
+    """Returns the path of the first declared matrices that read tokens, or `None`."""
     axes = getattr(block, "token_axes", {})
-    return next((path for path in axes if len(axes[path]) == 2 and "reads" in axes[path]), None)
+    return next((path for path in axes if len(axes[path]) > 1 and "reads" in axes[path]), None)
 
 
 def attention_maps(model, image):

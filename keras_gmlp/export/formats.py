@@ -14,6 +14,7 @@ import keras
 import numpy as np
 
 from keras_gmlp.card import write_card
+from keras_gmlp.models.folding import to_dense
 from keras_gmlp.models.structure import sublayers
 from keras_gmlp.training.saving import load_model
 from keras_gmlp.utils.files import atomic_write
@@ -61,6 +62,7 @@ def export(
     if formats is None:
         formats = [name for name in FORMATS if not missing_requirement(name, calibration)]
     require_exportable(model, formats, labels, calibration)
+    model = to_dense(model)
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     options = {"labels": labels and list(labels), "card": card, "tflite_batch": tflite_batch}

@@ -7,7 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "families": ["EAMLP", "FeedForwardOnly", "MLPMixer", "ResMLP", "ViT", "aMLP", "gMLP"],
-        "folding": ["fold"],
+        "folding": ["fold", "to_dense"],
         "image_classifier": ["image_classifier"],
         "precision": ["in_float32"],
         "presets": ["PRESETS"],

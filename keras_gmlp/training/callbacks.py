@@ -20,6 +20,10 @@ class DivergedError(RuntimeError):
     """Raised when the loss becomes NaN or infinite."""
 
 
+class TimeLimitError(RuntimeError):
+    """Raised when a run stops at its time limit; the same call resumes it."""
+
+
 class RunCheckpoint(keras.callbacks.Callback):
     """Saves weights and optimizer after each epoch, in one file named by the epochs done.
 
@@ -75,6 +79,33 @@ class RunCheckpoint(keras.callbacks.Callback):
 
     def _files(self):
         return sorted(self.directory.glob(CHECKPOINTS))
+
+
+class TimeLimit(keras.callbacks.Callback):
+    """Ends training with a `TimeLimitError` after the last epoch that fits into a time.
+
+    Place it after the callback that saves the epoch. Final evaluation takes time too: the limit
+    leaves it as much as an epoch took.
+
+    Args:
+        seconds: Time from now on.
+        epochs: Number of epochs of the run.
+    """
+
+    def __init__(self, seconds, epochs):
+        super().__init__()
+        self.end, self.epochs = time.monotonic() + seconds, epochs
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.began = time.monotonic()
+
+    def on_epoch_end(self, epoch, logs=None):
+        now = time.monotonic()
+        if epoch + 1 < self.epochs and now + 2 * (now - self.began) > self.end:
+            raise TimeLimitError(
+                f"stopped at the time limit after epoch {epoch + 1} of {self.epochs}; the same "
+                "command resumes the run."
+            )
 
 
 class Clock(keras.callbacks.Callback):

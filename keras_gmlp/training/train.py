@@ -18,6 +18,7 @@ from keras_gmlp.training.callbacks import (
     ReseedDropout,
     RunCheckpoint,
     StopWhenDiverged,
+    TimeLimit,
     private_generator,
 )
 from keras_gmlp.training.curves import draw_curves
@@ -46,7 +47,16 @@ from keras_gmlp.utils.files import (
 
 
 def train(
-    model, data, recipe, directory, *, restart=False, tensorboard=False, verbose="auto", extra=None
+    model,
+    data,
+    recipe,
+    directory,
+    *,
+    restart=False,
+    tensorboard=False,
+    verbose="auto",
+    time_limit=None,
+    extra=None,
 ):
     """Trains a model and saves everything about the run in a directory.
 
@@ -66,6 +76,8 @@ def train(
         restart: Whether to delete a run in the directory and start again.
         tensorboard: Whether to write logs to `directory/tensorboard` as well.
         verbose: As in `model.fit`.
+        time_limit: Seconds after which the run stops, at the end of the last epoch that fits;
+            `None` for no limit.
         extra: Further entries for `recipe.json`, a dict; for example `preset`. The entry
             `arguments`, the keyword arguments with which `keras_gmlp.build(preset, **arguments)`
             rebuilds the model, goes into the card of `model.keras` with `preset` instead.
@@ -79,6 +91,7 @@ def train(
         ValueError: If the model does not fit the data, the directory holds a run with other
             settings, or another process uses the directory.
         DivergedError: If the loss becomes NaN or infinite.
+        TimeLimitError: If the run stops at the time limit.
     """
     import matplotlib.figure  # noqa: F401 (if it is missing, fail now and not after the last epoch)
 
@@ -89,7 +102,7 @@ def train(
         if restart:
             clear(Path(directory))
         run = _Run(model, data, recipe, Path(directory), dict(extra or {}))
-        return run.load() if run.begin() else run.train(tensorboard, verbose)
+        return run.load() if run.begin() else run.train(tensorboard, verbose, time_limit)
 
 
 @dataclasses.dataclass
@@ -121,7 +134,7 @@ class _Run:
         self.model.set_weights(saved.get_weights())
         return read_json(self.directory / "metrics.json")
 
-    def train(self, tensorboard, verbose):
+    def train(self, tensorboard, verbose, time_limit=None):
         recipe, task = self.recipe, self.recipe.task
         task.write_files(self.data, self.directory)
         batch_size = min(recipe.batch_size, task.size(self.data))
@@ -136,6 +149,8 @@ class _Run:
         initial_epoch = checkpoint.restore(model)
         trim_history(self.directory / "history.csv", initial_epoch)
         with self._callbacks(checkpoint, tensorboard) as callbacks, _fit_context():
+            if time_limit is not None:
+                callbacks.append(TimeLimit(time_limit, recipe.epochs))
             if batches is None:
                 batches = task.training_batches(
                     self.data, batch_size, recipe.seed, initial_epoch, recipe.epochs

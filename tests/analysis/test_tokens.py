@@ -77,6 +77,25 @@ def test_filters_of_gmlp_leave_out_the_class_token():
     np.testing.assert_array_equal(result[0], [[8, 15, 22], [29, 36, 43]])
 
 
+def test_filters_of_a_shift_invariant_gate_are_its_matrices_head_by_head():
+    model = gMLP(hidden_dim=12, toeplitz=True, heads=2, **TINY)
+    offsets = np.arange(30.0).reshape(2, 3, 5)
+    model.get_layer("block_1").gate.spatial.offsets.assign(offsets)
+    result = spatial_filters(model)["block_1"]
+    assert result.shape == (12, 2, 3)
+    # Token 4 is at (1, 1): what it takes from (y, x) has offset (1 - y, 1 - x).
+    np.testing.assert_array_equal(result[4], [[13, 12, 11], [8, 7, 6]])
+    np.testing.assert_array_equal(result[6 + 4], np.array([[13, 12, 11], [8, 7, 6]]) + 15)
+
+
+def test_plot_shows_a_head_in_each_column(tmp_path, saved_figures):
+    model = gMLP(hidden_dim=12, toeplitz=True, heads=2, **TINY)
+    plots.draw_spatial_filters(model, tmp_path / "gmlp.png")
+    squares = [square for axes in saved_figures[-1].axes for square in axes.patches]
+    assert len(squares) == 2 * 8
+    assert all(0 <= s.get_x() + 0.5 < 3 and 0 <= s.get_y() + 0.5 < 2 for s in squares)
+
+
 def test_vit_shows_the_attention_of_its_class_token():
     model = ViT(num_heads=2, **TINY)
     redraw_weights(model)

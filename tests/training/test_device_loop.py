@@ -1,4 +1,4 @@
-"""Training with the data on the device: the same weights as a plain fit, in chunks of any length."""
+"""Training with the data on the device: the weights of a plain fit, in chunks of any length."""
 
 import dataclasses
 import os

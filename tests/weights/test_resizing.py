@@ -115,6 +115,29 @@ def test_what_filters_read_is_not_blurred(old, new):
         np.testing.assert_allclose(after @ enlarge.T @ enlarge, expected, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize(("old", "new"), [((8, 8, 3), (12, 16, 3)), ((12, 16, 3), (8, 8, 3))])
+def test_weights_of_offsets_keep_their_values(old, new):
+    source, target = (
+        gMLP(hidden_dim=12, toeplitz=True, heads=2, input_shape=shape, **TINY)
+        for shape in (old, new)
+    )
+    redraw_weights(source)
+    redraw_weights(target)
+    report = transfer(source, target)
+    assert "block_0/gate/spatial/offsets" in report.resized
+    before, after = (
+        to_numpy(m.get_layer("block_0").gate.spatial.offsets) for m in (source, target)
+    )
+    reach = [min(sides) // 4 - 1 for sides in zip(old[:2], new[:2], strict=True)]
+    for y, x in np.ndindex(2 * reach[0] + 1, 2 * reach[1] + 1):
+        dy, dx = y - reach[0], x - reach[1]
+        was = before[:, dy + old[0] // 4 - 1, dx + old[1] // 4 - 1]
+        now = after[:, dy + new[0] // 4 - 1, dx + new[1] // 4 - 1]
+        np.testing.assert_array_equal(now, was)
+    grown = np.count_nonzero(after) / after.size
+    assert grown == pytest.approx(min(1.0, before.size / after.size))
+
+
 def test_class_and_distillation_token_keep_their_positions():
     shapes = ((8, 8, 3), (16, 16, 3))
     source, target = (

@@ -1,0 +1,123 @@
+"""Trains a list of runs within a time limit: `python -m keras_gmlp.runs.queue PLAN.json`.
+
+For machines that are lent for minutes. PLAN.json holds a list of settings as `RunSettings` takes
+them, the most wanted first:
+
+    [{"model": "gmlp_conv_n4_32", "data": "cifar10", "recipe": "long", "directory": "runs/a",
+      "changes": {"epochs": 300}},
+     {"model": {"preset": "vit_n4_32", "overrides": {"pooling": "attention"}}, "data": "cifar10"}]
+
+Runs are trained one after another. Complete ones are skipped and those that were stopped resume, so
+that the same command works through the list in several calls. A run that fails does not stop the
+others. The exit code is 0 if all runs are complete and 1 otherwise.
+"""
+
+import argparse
+import gc
+import json
+import sys
+import time
+from pathlib import Path
+
+from keras_gmlp.runs.settings import DataSettings, ModelSettings, RunSettings
+from keras_gmlp.utils.errors import first_line
+from keras_gmlp.utils.files import write_json
+
+LEAST = 20.0  # seconds left for which no further run starts
+
+
+def read_plan(path):
+    """Returns the runs of a plan, a list of `RunSettings`.
+
+    Raises:
+        ValueError: If the file cannot be read, or settings cannot work.
+    """
+    try:
+        entries = json.loads(Path(path).read_text())
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror}).") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: is not JSON ({error}).") from None
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ValueError(f"{path}: expected a list of objects, one for each run.")
+    runs = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            runs.append(_read_entry(entry))
+            runs[-1].check()
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}, run {number}: {first_line(error)}") from None
+    places = [run.directory for run in runs]
+    for place in places:
+        if places.count(place) > 1:
+            raise ValueError(f"{path}: two runs have the directory {place}; give each its own.")
+    return runs
+
+
+def _read_entry(entry):
+    values = dict(entry)
+    for name, kind in (("model", ModelSettings), ("data", DataSettings)):
+        if isinstance(values.get(name), dict):
+            values[name] = kind(**values[name])
+    return RunSettings(**values)
+
+
+def work(runs, seconds, report=None, verbose=2):
+    """Trains the runs until all are complete or the time is over.
+
+    Args:
+        runs: List of `RunSettings`.
+        seconds: Time limit. Each run stops after the last epoch that fits.
+        report: Path of a JSON file that is rewritten after each run, or `None`.
+        verbose: As in `model.fit`.
+
+    Returns:
+        A dict from each run's directory to its metrics, or to `{"state": reason}`.
+    """
+    import keras
+
+    from keras_gmlp.runs.prepare import train_run
+    from keras_gmlp.training.callbacks import TimeLimitError
+
+    end = time.monotonic() + seconds
+    results = {run.directory: {"state": "waiting"} for run in runs}
+    for run in runs:
+        left = end - time.monotonic()
+        if left < LEAST:
+            break
+        print(f"{run.directory}: begins, {left:.0f} s left", flush=True)
+        try:
+            metrics = train_run(run, export=False, verbose=verbose, time_limit=left)
+            results[run.directory] = {"state": "complete", **metrics}
+        except TimeLimitError as error:
+            results[run.directory] = {"state": str(error)}
+        except Exception as error:  # the next run may work
+            results[run.directory] = {"state": f"failed: {first_line(error)}"}
+        print(f"{run.directory}: {json.dumps(results[run.directory])}", flush=True)
+        if report:
+            write_json(report, results)
+        keras.backend.clear_session()
+        gc.collect()  # arrays on the device
+    return results
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(
+        prog="python -m keras_gmlp.runs.queue",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("plan", metavar="PLAN.json")
+    parser.add_argument("--seconds", type=float, default=1e9, help="time limit; default: none")
+    parser.add_argument("--report", metavar="FILE", help="JSON of all results, after each run")
+    options = parser.parse_args(arguments)
+    try:
+        runs = read_plan(options.plan)
+    except ValueError as error:
+        parser.error(str(error))
+    results = work(runs, options.seconds, options.report)
+    return 0 if all(result["state"] == "complete" for result in results.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
