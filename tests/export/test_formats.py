@@ -114,6 +114,24 @@ def test_check_notices_a_wrong_file(exported, images):
     assert found["max_logit_difference"] > 0.1
 
 
+def test_shift_invariant_gates_are_exported_as_matrices(tmp_path, images):
+    model = random_model("gmlp", toeplitz=True, heads=4, stem="convolutions", pooling="attention")
+    expected = model.predict(images, verbose=0)
+    assert np.ptp(expected, axis=0).min() > 0.1  # the images get different logits
+    formats = ["onnx"] if ON_TORCH else ["saved_model", "tflite", "tflite_int8"]
+    for name, path in export(model, tmp_path, formats, calibration=images).items():
+        found = check_export(path, images, expected, expected.argmax(-1))
+        assert found["max_logit_difference"] <= TOLERANCE[name], name
+        if path.suffix == ".tflite":
+            assert not {"TILE", "CONCATENATION"} & operators(path)
+
+
+def operators(path):
+    from ai_edge_litert.interpreter import Interpreter
+
+    return {operator["op_name"] for operator in Interpreter(str(path))._get_ops_details()}
+
+
 def test_mixed_precision_is_refused_with_the_way_out(tmp_path, images):
     mixed = random_model("gmlp", dtype="mixed_bfloat16")
     with pytest.raises(ValueError, match=r"mixed_bfloat16.*models\.in_float32"):
