@@ -89,11 +89,11 @@ def export(options):
     from keras_gmlp import data, inference
     from keras_gmlp.card import read_card
     from keras_gmlp.export.verify import export_run
-    from keras_gmlp.training import run_directory
+    from keras_gmlp.training import saving
     from keras_gmlp.utils.files import read_json
 
     directory = Path(options.run)
-    model = run_directory.model_path(directory)
+    model = saving.model_path(directory)
     recipe = read_json(directory / "recipe.json", {})
     dataset = None
     if not options.no_check:

@@ -5,6 +5,9 @@ import json
 
 from cli import add_backend, add_data_dir
 
+# Settings of a recipe whose values are words.
+TEXTS = ("optimizer", "precision", "pipeline", "teaching")
+
 
 def add_run_options(parser):
     """Adds the options of a run: model, weights, data, recipe, backend."""
@@ -20,6 +23,12 @@ def add_run_options(parser):
         metavar="SOURCE",
         help="weights to start from: a run's folder, a .keras file, a file of published weights, "
         "or hf-hub:NAME; resized to the images, with a new head if the classes differ",
+    )
+    parser.add_argument(
+        "--teacher",
+        metavar="RUN",
+        help="a run's folder or .keras file whose answers become half of the labels "
+        "(distillation); --set teacher_share=0.5 and --set teaching=hard change how",
     )
     parser.add_argument("--freeze", action="store_true", help="train the head alone")
     parser.add_argument(
@@ -142,12 +151,14 @@ def read_changes(options):
     changes = {name: value for name, value in changes.items() if value is not None}
     if options.freeze:
         changes["freeze"] = True
+    if options.teacher:
+        changes["teacher"] = options.teacher.rstrip("/")
     for setting in options.settings:
         name, _, text = setting.partition("=")
         value = text
         with contextlib.suppress(ValueError):
             value = json.loads(text)
-        if name not in ("optimizer", "precision") and not isinstance(value, int | float):
+        if name not in TEXTS and not isinstance(value, int | float):
             raise ValueError(f"--set {setting}: expected {name}=NUMBER.")
         changes[name] = value
     return changes

@@ -72,12 +72,12 @@ def draw(options):
     import_tensorflow()
     from keras_gmlp import inference
     from keras_gmlp.analysis import plots
-    from keras_gmlp.training import run_directory
+    from keras_gmlp.training import saving
 
     directory = Path(options.run)
     out = Path(options.out or directory / "pictures")
     wanted = options.only or PICTURES
-    classifier = inference.load(run_directory.model_path(directory))
+    classifier = inference.load(saving.model_path(directory))
     model = classifier.model
     if "filters" in wanted:
         yield from attempt(

@@ -20,7 +20,7 @@ from keras_gmlp.export.formats import FORMATS, export
 from keras_gmlp.models import presets
 from keras_gmlp.models.families import MLPMixer, ResMLP, ViT, gMLP
 from keras_gmlp.models.precision import in_float32
-from keras_gmlp.training.run_directory import model_path
+from keras_gmlp.training.saving import model_path
 from keras_gmlp.utils.errors import first_line, why_ended
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.weights.names import ARCHITECTURES

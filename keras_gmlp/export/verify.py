@@ -19,7 +19,7 @@ from keras_gmlp.export.formats import (
 )
 from keras_gmlp.models.folding import fold
 from keras_gmlp.training.model_card import write_model_card
-from keras_gmlp.training.run_directory import model_path
+from keras_gmlp.training.saving import model_path
 from keras_gmlp.utils.files import directory_lock, read_json, remove_leftovers, write_json
 
 CALIBRATION = 500  # training images that determine the ranges of the integers

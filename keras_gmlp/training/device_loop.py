@@ -15,21 +15,21 @@ class EpochOrder(keras.callbacks.Callback):
         self.batches.start_epoch(epoch)
 
 
-def make_device_model(model, augment):
-    """Returns a model that shares all layers and trains on the items of a `DeviceBatches`.
+def make_device_class(base, augment):
+    """Returns a subclass of a model class that trains on the items of a `DeviceBatches`.
 
     `fit` receives a chunk of steps at a time. Indices select the samples on the device, `augment`
     changes them in the compiled step, and `jax.lax.scan` runs the steps, so that Python and the
     host's memory take no part in a step. Weights do not depend on the length of the chunks.
 
     Args:
-        model: A functional `keras.Model`.
+        base: `keras.Model`, or a subclass.
         augment: Function of an epoch's key, the arrays' samples, the position of the first sample
             in the epoch and whether mixing is active; returns inputs and targets.
     """
     import jax
 
-    class DeviceModel(keras.Model):
+    class DeviceModel(base):
         def train_step(self, state, data):
             arrays, plan = data
             key, step = jax.random.wrap_key_data(plan["key"]), super().train_step
@@ -45,14 +45,14 @@ def make_device_model(model, augment):
             # Losses and metrics are running means: those of the last step are the chunk's.
             return {name: value[-1] for name, value in logs.items()}, state
 
-    return DeviceModel(model.inputs, model.outputs, name=model.name)
+    return DeviceModel
 
 
 def build_for_training(model, batches):
     """Creates the variables of optimizer and metrics, which Keras would build from the chunks.
 
     Args:
-        model: A compiled `make_device_model`.
+        model: A compiled model of a `make_device_class`.
         batches: A `DeviceBatches`.
     """
     images, labels = (np.asarray(array[:1]) for array in batches.arrays)

@@ -24,38 +24,6 @@ def has_progress(directory):
     return complete or any((directory / "checkpoint").glob(CHECKPOINTS))
 
 
-def model_path(directory):
-    """Returns the path of the `.keras` file in the folder of a training run.
-
-    Raises:
-        ValueError: If the folder does not exist or holds no model.
-    """
-    if not str(directory):  # an unset variable of a shell
-        raise ValueError("'': an empty path; expected the folder of a run of apps/train.py.")
-    directory = Path(directory)
-    path = directory / "model.keras"
-    if path.exists():
-        return path
-    if not directory.exists():
-        raise ValueError(
-            f"{directory}: no such folder; expected the folder of a run of apps/train.py, such as "
-            "saved_models/gmlp_n4_32-cifar10."
-        )
-    if not directory.is_dir():
-        raise ValueError(f"{directory}: a file; expected the folder of a run of apps/train.py.")
-    if (directory / "metrics.json").exists():
-        raise ValueError(
-            f"{directory}: the model.keras of this run is missing; train it again with "
-            "apps/train.py --restart."
-        )
-    if (directory / "recipe.json").exists():
-        raise ValueError(f"{directory}: this run is not complete; finish it with apps/train.py.")
-    raise ValueError(
-        f"{directory}: no model.keras in this folder; expected the folder of a run of "
-        "apps/train.py."
-    )
-
-
 # Files of a run and its exports, in the order in which a restart deletes them.
 WRITTEN = (
     "metrics.json",

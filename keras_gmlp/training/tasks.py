@@ -5,6 +5,8 @@ The training loop knows a task's methods alone. A new kind of data, such as text
 
 import dataclasses
 
+import keras
+
 from keras_gmlp.card import write_card
 from keras_gmlp.data.augmentation import Augmentation
 from keras_gmlp.data.batches import (
@@ -16,6 +18,7 @@ from keras_gmlp.data.batches import (
 from keras_gmlp.data.device_augmentation import make_device_augmenter
 from keras_gmlp.losses import Accuracy, CrossEntropy
 from keras_gmlp.training.curves import CURVES
+from keras_gmlp.training.teacher import TEACHINGS, load_teacher, make_taught_class
 from keras_gmlp.utils.errors import one_line_errors
 from keras_gmlp.utils.files import atomic_write
 
@@ -65,6 +68,10 @@ class Task:
         """
         raise NotImplementedError
 
+    def training_class(self, model):
+        """Returns the class with which a model trains: `keras.Model`, or a subclass of it."""
+        return keras.Model
+
     def fits_device(self, data):
         """Returns whether `device_data` is implemented and the data may stay on a device."""
         return False
@@ -74,7 +81,7 @@ class Task:
 
         Returns:
             `(arrays, augment, mix_until)`: arrays of the same length, with a sample at each index;
-            a function as `training.device_loop.make_device_model` takes it; and the share of the
+            a function as `training.device_loop.make_device_class` takes it; and the share of the
             epochs in which mixing is active.
         """
         raise NotImplementedError
@@ -138,10 +145,17 @@ class ImageClassification(Task):
         label_smoothing: Share of probability spread over all classes, in [0, 1); see
             `CrossEntropy`.
         augmentation: Changes to the training images; see `Augmentation`.
+        teacher: Folder of a run, or a `.keras` file, whose answers become part of the labels
+            (distillation); `None` for none.
+        teacher_share: Weight of the teacher's answers, in [0, 1].
+        teaching: `"soft"` for the teacher's probabilities, `"hard"` for its most probable class.
     """
 
     label_smoothing: float = 0.1
     augmentation: Augmentation = dataclasses.field(default_factory=Augmentation)
+    teacher: str | None = None
+    teacher_share: float = 0.5
+    teaching: str = "soft"
 
     name = "image_classification"
     headline = "accuracy"
@@ -151,6 +165,12 @@ class ImageClassification(Task):
     def __post_init__(self):
         if not 0 <= self.label_smoothing < 1:
             raise ValueError(f"label_smoothing must be in [0, 1); received {self.label_smoothing}.")
+        if not 0 <= self.teacher_share <= 1:
+            raise ValueError(f"teacher_share must be in [0, 1]; received {self.teacher_share}.")
+        if self.teaching not in TEACHINGS:
+            raise ValueError(
+                f"teaching must be one of {', '.join(TEACHINGS)}; received {self.teaching!r}."
+            )
 
     def loss(self, training=True):
         return CrossEntropy(self.label_smoothing if training else 0.0)
@@ -176,6 +196,12 @@ class ImageClassification(Task):
 
     def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None):
         return training_batches(data, batch_size, self.augmentation, seed, initial_epoch, epochs)
+
+    def training_class(self, model):
+        if self.teacher is None:
+            return keras.Model
+        teacher = load_teacher(self.teacher, model)
+        return make_taught_class(keras.Model, teacher, self.teacher_share, self.teaching)
 
     def fits_device(self, data):
         return fits_in_memory(data, self.size(data))

@@ -22,7 +22,7 @@ from keras_gmlp.training.callbacks import (
     private_generator,
 )
 from keras_gmlp.training.curves import draw_curves
-from keras_gmlp.training.device_loop import EpochOrder, build_for_training, make_device_model
+from keras_gmlp.training.device_loop import EpochOrder, build_for_training, make_device_class
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.optimizers import freeze_backbone, make_optimizer
 from keras_gmlp.training.recipes import Recipe
@@ -139,9 +139,7 @@ class _Run:
         task.write_files(self.data, self.directory)
         batch_size = min(recipe.batch_size, task.size(self.data))
         steps = task.size(self.data) // batch_size
-        model, batches = self.model, None
-        if recipe.pipeline == "device":
-            model, batches = self._to_device(batch_size)
+        model, batches = self._training_form(batch_size)
         self._compile(model, steps * recipe.epochs)
         if batches is not None:
             build_for_training(model, batches)
@@ -173,12 +171,18 @@ class _Run:
         checkpoint.remove()
         return metrics
 
-    def _to_device(self, batch_size):
-        """Returns the model and the batches of a run whose data stay on the accelerator."""
-        arrays, augment, mix_until = self.recipe.task.device_data(self.data)
-        mixed_epochs = round(mix_until * self.recipe.epochs)
-        batches = DeviceBatches(arrays, batch_size, self.recipe.seed, mixed_epochs)
-        return make_device_model(self.model, augment), batches
+    def _training_form(self, batch_size):
+        """Returns a model that shares all layers, and its batches if they stay on the device."""
+        recipe, task, model = self.recipe, self.recipe.task, self.model
+        kind, batches = task.training_class(model), None
+        if recipe.pipeline == "device":
+            arrays, augment, mix_until = task.device_data(self.data)
+            mixed_epochs = round(mix_until * recipe.epochs)
+            batches = DeviceBatches(arrays, batch_size, recipe.seed, mixed_epochs)
+            kind = make_device_class(kind, augment)
+        if kind is not keras.Model:
+            model = kind(model.inputs, model.outputs, name=model.name)
+        return model, batches
 
     def _compile(self, model, total_steps):
         if self.recipe.freeze:

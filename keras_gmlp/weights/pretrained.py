@@ -7,7 +7,7 @@ from keras_gmlp import inference
 from keras_gmlp.card import read_card
 from keras_gmlp.models.presets import PRESETS, build_fresh, lookup
 from keras_gmlp.models.structure import class_tokens, token_axes, token_grid
-from keras_gmlp.training.run_directory import model_path
+from keras_gmlp.training.saving import model_path
 from keras_gmlp.weights.conversion import every_link, load_arrays
 from keras_gmlp.weights.files import HUB, SUFFIXES, is_published, read_checkpoint
 from keras_gmlp.weights.names import ARCHITECTURES

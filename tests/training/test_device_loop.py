@@ -18,7 +18,7 @@ from keras_gmlp.data.device_augmentation import make_device_augmenter
 from keras_gmlp.data.device_batches import DeviceBatches, chunk_length
 from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.losses import Accuracy, CrossEntropy
-from keras_gmlp.training.device_loop import EpochOrder, build_for_training, make_device_model
+from keras_gmlp.training.device_loop import EpochOrder, build_for_training, make_device_class
 from keras_gmlp.training.optimizers import make_optimizer
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.tasks import ImageClassification
@@ -64,7 +64,8 @@ def fit_in_chunks(chunk, epochs=2):
     """Returns the weights and the loss of each epoch."""
     arrays, model = shades(), tiny_model(stochastic_depth=0.3)
     batches = DeviceBatches(arrays, 4, seed=3, mixed_epochs=1, chunk=chunk)
-    trained = make_device_model(model, make_device_augmenter(MIXED, 2, mirror=True))
+    kind = make_device_class(keras.Model, make_device_augmenter(MIXED, 2, mirror=True))
+    trained = kind(model.inputs, model.outputs)
     build_for_training(compiled(trained, 24), batches)
     callbacks = [keras.callbacks.SwapEMAWeights(), EpochOrder(batches)]
     history = trained.fit(batches, epochs=epochs, callbacks=callbacks, shuffle=False, verbose=0)
