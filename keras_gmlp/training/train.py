@@ -10,7 +10,6 @@ from pathlib import Path
 
 import keras
 
-from keras_gmlp.data.device_batches import DeviceBatches
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.training.callbacks import (
     Clock,
@@ -22,20 +21,18 @@ from keras_gmlp.training.callbacks import (
     private_generator,
 )
 from keras_gmlp.training.curves import draw_curves
-from keras_gmlp.training.device_loop import EpochOrder, build_for_training, make_device_class
+from keras_gmlp.training.device_loop import EpochOrder
 from keras_gmlp.training.model_card import write_model_card
-from keras_gmlp.training.optimizers import freeze_backbone, make_optimizer
+from keras_gmlp.training.pipeline import choose_pipeline, prepare_fit
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.run_directory import (
     LOCK_TIMEOUT,
     WRITTEN,
     claim,
     clear,
-    has_progress,
     trim_history,
 )
 from keras_gmlp.training.saving import load_model
-from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.errors import one_line_errors
 from keras_gmlp.utils.files import (
     atomic_write,
@@ -139,10 +136,7 @@ class _Run:
         task.write_files(self.data, self.directory)
         batch_size = min(recipe.batch_size, task.size(self.data))
         steps = task.size(self.data) // batch_size
-        model, batches = self._training_form(batch_size)
-        self._compile(model, steps * recipe.epochs)
-        if batches is not None:
-            build_for_training(model, batches)
+        model, batches = prepare_fit(self.model, self.data, recipe, batch_size)
         checkpoint = RunCheckpoint(self.directory / "checkpoint")
         initial_epoch = checkpoint.restore(model)
         trim_history(self.directory / "history.csv", initial_epoch)
@@ -170,28 +164,6 @@ class _Run:
         write_json(self.directory / "metrics.json", metrics)  # last: it marks a complete run
         checkpoint.remove()
         return metrics
-
-    def _training_form(self, batch_size):
-        """Returns a model that shares all layers, and its batches if they stay on the device."""
-        recipe, task, model = self.recipe, self.recipe.task, self.model
-        kind, batches = task.training_class(model), None
-        if recipe.pipeline == "device":
-            arrays, augment, mix_until = task.device_data(self.data)
-            mixed_epochs = round(mix_until * recipe.epochs)
-            batches = DeviceBatches(arrays, batch_size, recipe.seed, mixed_epochs)
-            kind = make_device_class(kind, augment)
-        if kind is not keras.Model:
-            model = kind(model.inputs, model.outputs, name=model.name)
-        return model, batches
-
-    def _compile(self, model, total_steps):
-        if self.recipe.freeze:
-            freeze_backbone(model)
-        model.compile(
-            optimizer=_scaled(make_optimizer(self.recipe, total_steps), self.recipe),
-            loss=self.recipe.task.loss(),
-            metrics=self.recipe.task.metrics(),
-        )
 
     @contextlib.contextmanager
     def _callbacks(self, checkpoint, tensorboard):
@@ -244,37 +216,6 @@ class _Run:
         }
 
 
-def choose_pipeline(recipe, data, directory=None):
-    """Returns the pipeline of a recipe: `"device"` or `"host"`.
-
-    Args:
-        recipe: `Recipe`. For `"auto"` the run in the directory decides, then backend and data.
-        data: The data set.
-        directory: Folder of the run; `None` for a fresh one.
-
-    Raises:
-        ValueError: If `"device"` is chosen but the backend, the task or the data do not allow it.
-    """
-    backend = keras.backend.backend()
-    if recipe.pipeline == "device":
-        if backend != "jax":
-            raise ValueError(
-                f"pipeline='device' requires the JAX backend; received {backend}. Set "
-                "KERAS_BACKEND=jax (--backend jax), or choose pipeline='host'."
-            )
-        if not recipe.task.fits_device(data):
-            raise ValueError(
-                "pipeline='device' requires a task with a form for devices, and data that fit in "
-                "memory. Choose pipeline='host'."
-            )
-    if recipe.pipeline != "auto":
-        return recipe.pipeline
-    if directory is not None and has_progress(directory):
-        return (read_json(Path(directory) / "recipe.json") or {}).get("pipeline", "host")
-    can = backend == "jax" and recipe.task.fits_device(data)
-    return "device" if can and accelerators() else "host"
-
-
 @contextlib.contextmanager
 def _fit_context():
     with one_line_errors(), private_generator(), _unfused_attention():
@@ -290,10 +231,3 @@ def _unfused_attention():
         if not torch.cuda.is_available():
             return sdpa_kernel(SDPBackend.MATH)
     return contextlib.nullcontext()
-
-
-def _scaled(optimizer, recipe):
-    """Adds loss scaling for float16; Keras reads the model's policy, ours is in the layers."""
-    if recipe.precision != "mixed_float16":
-        return optimizer
-    return keras.optimizers.LossScaleOptimizer(optimizer)

@@ -18,9 +18,10 @@ from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.losses import CrossEntropy
 from keras_gmlp.training.callbacks import DivergedError, RunCheckpoint, StopWhenDiverged
 from keras_gmlp.training.optimizers import make_optimizer
+from keras_gmlp.training.pipeline import scaled
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.tasks import ImageClassification
-from keras_gmlp.training.train import _scaled, train
+from keras_gmlp.training.train import train
 from keras_gmlp.utils.files import directory_lock
 
 RECIPE = Recipe(
@@ -159,7 +160,7 @@ def test_space_asked_for_holds_a_checkpoint(data, tmp_path, monkeypatch, changes
     )
     checkpoint = RunCheckpoint(tmp_path)
     checkpoint.set_model(model := tiny_model(**recipe.model_arguments()))
-    model.compile(_scaled(make_optimizer(recipe, 4), recipe), CrossEntropy())
+    model.compile(scaled(make_optimizer(recipe, 4), recipe), CrossEntropy())
     model.fit(training_batches(data, 8, recipe.task.augmentation), verbose=0, shuffle=False)
     checkpoint.on_epoch_end(0)
     written = (tmp_path / "000001.weights.h5").stat().st_size

@@ -1,0 +1,85 @@
+"""Where training data stay and change, and the model that `fit` then trains."""
+
+from pathlib import Path
+
+import keras
+
+from keras_gmlp.data.device_batches import DeviceBatches
+from keras_gmlp.training.device_loop import build_for_training, make_device_class
+from keras_gmlp.training.optimizers import freeze_backbone, make_optimizer
+from keras_gmlp.training.run_directory import has_progress
+from keras_gmlp.utils.environment import accelerators
+from keras_gmlp.utils.files import read_json
+
+
+def choose_pipeline(recipe, data, directory=None):
+    """Returns the pipeline of a recipe: `"device"` or `"host"`.
+
+    Args:
+        recipe: `Recipe`. For `"auto"` the run in the directory decides, then backend and data.
+        data: The data set.
+        directory: Folder of the run; `None` for a fresh one.
+
+    Raises:
+        ValueError: If `"device"` is chosen but the backend, the task or the data do not allow it.
+    """
+    backend = keras.backend.backend()
+    if recipe.pipeline == "device":
+        if backend != "jax":
+            raise ValueError(
+                f"pipeline='device' requires the JAX backend; received {backend}. Set "
+                "KERAS_BACKEND=jax (--backend jax), or choose pipeline='host'."
+            )
+        if not recipe.task.fits_device(data):
+            raise ValueError(
+                "pipeline='device' requires a task with a form for devices, and data that fit in "
+                "memory. Choose pipeline='host'."
+            )
+    if recipe.pipeline != "auto":
+        return recipe.pipeline
+    if directory is not None and has_progress(directory):
+        return (read_json(Path(directory) / "recipe.json") or {}).get("pipeline", "host")
+    can = backend == "jax" and recipe.task.fits_device(data)
+    return "device" if can and accelerators() else "host"
+
+
+def prepare_fit(model, data, recipe, batch_size):
+    """Compiles a model for a recipe.
+
+    Args:
+        model: `keras.Model`.
+        data: Data set that fits the recipe's task.
+        recipe: `Recipe`, whose pipeline is `"device"` or `"host"`.
+        batch_size: Samples per step.
+
+    Returns:
+        `(trained, batches)`: the model to train, which shares all layers with `model` (or is it);
+        and a `DeviceBatches`, or `None` if the task's `training_batches` feed it.
+    """
+    task, trained, batches = recipe.task, model, None
+    kind = task.training_class(model)
+    if recipe.pipeline == "device":
+        arrays, augment, mix_until = task.device_data(data)
+        mixed_epochs = round(mix_until * recipe.epochs)
+        batches = DeviceBatches(arrays, batch_size, recipe.seed, mixed_epochs)
+        kind = make_device_class(kind, augment)
+    if kind is not keras.Model:
+        trained = kind(model.inputs, model.outputs, name=model.name)
+    if recipe.freeze:
+        freeze_backbone(trained)
+    total_steps = task.size(data) // batch_size * recipe.epochs
+    trained.compile(
+        optimizer=scaled(make_optimizer(recipe, total_steps), recipe),
+        loss=task.loss(),
+        metrics=task.metrics(),
+    )
+    if batches is not None:
+        build_for_training(trained, batches)
+    return trained, batches
+
+
+def scaled(optimizer, recipe):
+    """Adds loss scaling for float16; Keras reads the model's policy, ours is in the layers."""
+    if recipe.precision != "mixed_float16":
+        return optimizer
+    return keras.optimizers.LossScaleOptimizer(optimizer)
