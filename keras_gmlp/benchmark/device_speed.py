@@ -143,7 +143,7 @@ def measure(preset, pipeline, options):
     trained.fit(
         batches, epochs=options.epochs, callbacks=[*orders, clock], shuffle=False, verbose=0
     )
-    seconds = [after - before for before, after in zip(ends, ends[1:], strict=False)]
+    seconds = [after - before for before, after in itertools.pairwise(ends)]
     return count / statistics.median(seconds), forward_flops(model)
 
 

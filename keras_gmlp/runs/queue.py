@@ -85,7 +85,7 @@ def work(runs, seconds, report=None, verbose=2):
         left = end - time.monotonic()
         if left < LEAST:
             break
-        print(f"{run.directory}: begins, {left:.0f} s left", flush=True)
+        print(f"{run.directory}: begins, {max(left, 0):.0f} s left", flush=True)
         try:
             metrics = train_run(run, export=False, verbose=verbose, time_limit=left)
             results[run.directory] = {"state": "complete", **metrics}

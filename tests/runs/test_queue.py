@@ -1,0 +1,71 @@
+import json
+
+import pytest
+
+from keras_gmlp.runs import queue
+
+RUN = {
+    "model": {"preset": "gmlp_n4_32", "overrides": {"depth": 1, "dim": 16, "hidden_dim": 16}},
+    "data": {"name": "digits", "image_size": 8, "fraction": 0.1},
+    "changes": {"precision": "float32", "epochs": 2},
+}
+
+
+def write_plan(folder, *entries):
+    path = folder / "plan.json"
+    path.write_text(json.dumps([{**RUN, **entry} for entry in entries]))
+    return path
+
+
+def test_plan_is_worked_through_in_several_calls(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(queue, "LEAST", -100.0)  # without time left, a run trains one epoch
+    first, second, wrong = (str(tmp_path / name) for name in ("first", "second", "wrong"))
+    plan = write_plan(
+        tmp_path,
+        {"directory": first, "changes": {**RUN["changes"], "epochs": 1}},
+        {"directory": wrong, "data": {"name": str(tmp_path), "image_size": 8}},
+        {"directory": second},
+    )
+    report = tmp_path / "report.json"
+    command = [str(plan), "--seconds", "0", "--report", str(report)]
+    assert queue.main(command) == 1
+    results = json.loads(report.read_text())
+    assert results[first]["state"] == "complete"
+    assert results[wrong]["state"].startswith("failed: ")
+    assert results[second]["state"].startswith("stopped at the time limit after epoch 1 of 2;")
+    assert "second: begins, 0 s left" in capsys.readouterr().out
+    history = tmp_path / "second" / "history.csv"
+    row = history.read_text().splitlines()[1]
+
+    assert queue.main(command) == 1
+    again = json.loads(report.read_text())
+    assert again[first] == results[first]
+    assert (again[second]["state"], again[second]["epochs"]) == ("complete", 2)
+    assert history.read_text().splitlines()[1] == row
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[", "is not JSON"),
+        ("{}", "expected a list of objects"),
+        ('[{"recipe": "slow"}]', r"run 1: Unknown recipe 'slow'"),
+        ('[{"speed": 3}]', r"run 1: .*unexpected keyword argument 'speed'"),
+        ('[{"directory": "a"}, {"directory": "a"}]', "two runs have the directory a"),
+        ('[{"model": {"overrides": {"classes": 3}}}]', "run 1: classes is no override: the data"),
+    ],
+)
+def test_bad_plan_is_one_line(tmp_path, capsys, text, reason):
+    path = tmp_path / "plan.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=reason) as error:
+        queue.read_plan(path)
+    assert "\n" not in str(error.value)
+    with pytest.raises(SystemExit) as ended:
+        queue.main([str(path)])
+    assert ended.value.code == 2
+
+
+def test_missing_plan_is_one_line(tmp_path):
+    with pytest.raises(ValueError, match="cannot be read"):
+        queue.read_plan(tmp_path / "none.json")
