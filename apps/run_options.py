@@ -9,8 +9,13 @@ from cli import add_backend, add_data_dir
 TEXTS = ("optimizer", "precision", "pipeline", "teaching")
 
 
-def add_run_options(parser):
-    """Adds the options of a run: model, weights, data, recipe, backend."""
+def add_run_options(parser, measures_precision=False):
+    """Adds the options of a run: model, weights, data, recipe, backend.
+
+    Args:
+        parser: The parser.
+        measures_precision: Whether the program can measure which precision is faster.
+    """
     parser.add_argument(
         "--model",
         metavar="PRESET",
@@ -49,7 +54,7 @@ def add_run_options(parser):
     parser.add_argument(
         "--fraction", type=float, default=1.0, help="of the training images; default: all, 1.0"
     )
-    _add_recipe_options(parser)
+    _add_recipe_options(parser, measures_precision)
     add_backend(parser)
 
 
@@ -70,7 +75,7 @@ def _add_patch_options(parser):
     )
 
 
-def _add_recipe_options(parser):
+def _add_recipe_options(parser, measures_precision):
     parser.add_argument("--epochs", type=int, help="default: from the recipe")
     parser.add_argument("--batch-size", type=int, help="default: from the recipe")
     parser.add_argument(
@@ -81,8 +86,10 @@ def _add_recipe_options(parser):
     )
     parser.add_argument(
         "--precision",
-        choices=["float32", "mixed_bfloat16", "mixed_float16"],
-        help="of the computation; weights stay in float32; default: from the recipe",
+        choices=["auto"] * measures_precision + ["float32", "mixed_bfloat16", "mixed_float16"],
+        default="auto" if measures_precision else None,
+        help="of the computation; weights stay in float32; default: "
+        + ("auto, which measures what is faster here" if measures_precision else "the recipe's"),
     )
     parser.add_argument(
         "--set",
@@ -148,7 +155,7 @@ def read_changes(options):
     from keras_gmlp.training.settings import OPTIONS
 
     changes = {name: getattr(options, name) for name in OPTIONS}
-    changes = {name: value for name, value in changes.items() if value is not None}
+    changes = {name: value for name, value in changes.items() if value not in (None, "auto")}
     if options.freeze:
         changes["freeze"] = True
     if options.teacher:

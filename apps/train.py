@@ -2,6 +2,7 @@
 """Trains a model on a data set, shows the progress, and leaves everything in one folder."""
 
 import argparse
+import dataclasses
 import json
 import sys
 
@@ -19,8 +20,7 @@ examples:
 
 recipes: quick (12 epochs), standard (36, with MixUp and CutMix), long (300, for a GPU), finetune
 (12, from weights), resolution (8, from weights to larger images), imagenet (300, the gMLP paper's).
-All compute in bfloat16 unless --precision float32 is given; bfloat16 is slow on a CPU without AMX
-or AVX512-BF16.
+They compute in bfloat16 where that is faster, otherwise in float32: --precision auto measures it.
 
 A run that was stopped or killed resumes when the same command is given again, without --restart.
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
@@ -31,7 +31,7 @@ def parse(arguments):
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    add_run_options(parser)
+    add_run_options(parser, measures_precision=True)
     parser.add_argument("--restart", action="store_true", help="delete the run in OUT and start")
     parser.add_argument("--no-export", action="store_true", help="do not write model.tflite")
     parser.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard")
@@ -56,6 +56,8 @@ def run(parser, options):
 
     try:
         settings = read_settings(options)
+        if "precision" not in settings.changes:
+            settings = measure_precision(settings, options.restart)
     except ValueError as error:
         parser.error(str(error))
     keep_freed_memory()
@@ -65,6 +67,14 @@ def run(parser, options):
         raise KeyboardInterrupt(how_to_resume(options, settings.directory)) from None
     report(options, metrics, settings.directory)
     return 0
+
+
+def measure_precision(settings, restart):
+    """Returns the settings with the precision that is faster here, or that of a begun run."""
+    from keras_gmlp.training.precision import choose_precision
+
+    precision = choose_precision(None if restart else settings.directory)
+    return dataclasses.replace(settings, changes={**settings.changes, "precision": precision})
 
 
 def how_to_resume(options, directory):
@@ -110,7 +120,25 @@ def introduce(prepared):
     if prepared.transfer is not None:
         print(f"from   {settings.model.weights}: {prepared.transfer}")
     print(f"data   {data.name}, {len(data.labels)} classes, {train:,} + {test:,} images")
+    print(f"in     {prepared.recipe.precision}, {advise_backend()}")
     print(f"to     {settings.directory}")
+
+
+def advise_backend():
+    """Returns the backend, and on a CPU the name of an installed one that usually is faster."""
+    import keras
+
+    from keras_gmlp.utils.environment import accelerators, installed_versions
+
+    backend = keras.backend.backend()
+    # docs/results/speed.md: on CPUs JAX takes longest, with every precision.
+    if backend == "jax" and not accelerators():
+        installed = installed_versions(("torch", "tensorflow-cpu", "tensorflow"))
+        faster = {"torch": "torch", "tensorflow-cpu": "tensorflow", "tensorflow": "tensorflow"}
+        names = list(dict.fromkeys(faster[name] for name in installed))
+        if names:
+            return f"on jax; on a CPU --backend {' or '.join(names)} usually trains faster"
+    return f"on {backend}"
 
 
 def evaluate_before(prepared, quiet, verbose):

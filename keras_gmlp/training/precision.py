@@ -1,0 +1,65 @@
+"""Chooses the precision that computes faster on the machine at hand."""
+
+import functools
+import statistics
+import time
+from pathlib import Path
+
+import keras
+from keras import ops
+
+from keras_gmlp.training.run_directory import has_progress
+from keras_gmlp.utils.environment import accelerators
+from keras_gmlp.utils.files import read_json
+
+SHAPE = (512, 256, 768)  # rows, inputs and outputs; small, since bfloat16 may be 50 times slower
+
+SECONDS = 0.7  # for all products
+
+MARGIN = 1.1  # bfloat16 has fewer digits, so it must be that many times as fast
+
+
+def choose_precision(directory=None):
+    """Returns the faster precision: `"float32"` or `"mixed_bfloat16"`.
+
+    A run in progress keeps its precision. An accelerator computes in bfloat16. On a CPU, matrix
+    products in both precisions are timed for about a second: without instructions for bfloat16
+    (AMX, AVX512-BF16) it may be many times slower.
+
+    Args:
+        directory: Folder of the run, or `None`.
+    """
+    if directory is not None and has_progress(directory):
+        recorded = read_json(Path(directory) / "recipe.json") or {}
+        if "precision" in recorded:
+            return recorded["precision"]
+    if accelerators():
+        return "mixed_bfloat16"
+    return "mixed_bfloat16" if bfloat16_speedup() > MARGIN else "float32"
+
+
+@functools.cache
+def bfloat16_speedup():
+    """Returns how many times as fast as float32 a matrix product in bfloat16 is."""
+    rows, inputs, outputs = SHAPE
+    operands = {
+        dtype: [ops.ones(shape, dtype) for shape in ((rows, inputs), (inputs, outputs))]
+        for dtype in ("float32", "bfloat16")
+    }
+    seconds = {dtype: [] for dtype in operands}
+    for x, kernel in operands.values():
+        _wait(ops.matmul(x, kernel))  # the first call prepares
+    end = time.perf_counter() + SECONDS
+    while len(seconds["float32"]) < 3 or time.perf_counter() < end:
+        for dtype, (x, kernel) in operands.items():
+            begin = time.perf_counter()
+            _wait(ops.matmul(x, kernel))
+            seconds[dtype].append(time.perf_counter() - begin)
+    return statistics.median(seconds["float32"]) / statistics.median(seconds["bfloat16"])
+
+
+def _wait(tensor):
+    """Waits until a tensor is computed."""
+    if keras.backend.backend() == "jax":
+        tensor.block_until_ready()
+    ops.convert_to_numpy(tensor[:1, :1])
