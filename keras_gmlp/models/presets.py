@@ -2,7 +2,8 @@
 
 The names and sizes for 224 pixels are those of timm and the papers. `n4_32` (nano) and `ti4_32`
 (tiny) are sizes for images of 32 pixels in patches of 4, with about 0.8 and 4 million parameters.
-`conv` stands for a convolutional stem; the gates of gMLP and aMLP are then shift-invariant too.
+`conv` stands for a convolutional stem; the gates of gMLP and aMLP are then shift-invariant too, and
+ViT pools by attention. `ti2` has patches of 2.
 """
 
 import difflib
@@ -104,6 +105,33 @@ PRESETS = {
             "class_token": False,
             "pooling": "attention",
             **_CONV,
+        },
+    ),
+    "gmlp_conv_ti2_32": (
+        gMLP,
+        {"dim": 256, "depth": 12, "hidden_dim": 768, **_SHIFT_INVARIANT, "patch_size": 2},
+    ),
+    "amlp_conv_ti2_32": (
+        aMLP,
+        {
+            "dim": 256,
+            "depth": 11,
+            "hidden_dim": 768,
+            "attention_size": 64,
+            **_SHIFT_INVARIANT,
+            "patch_size": 2,
+        },
+    ),
+    "vit_conv_ti2_32": (
+        ViT,
+        {
+            "dim": 192,
+            "depth": 9,
+            "num_heads": 3,
+            "class_token": False,
+            "pooling": "attention",
+            **_CONV,
+            "patch_size": 2,
         },
     ),
     "resnet_56_32": (ResNet, {"depth": 56, "input_shape": (32, 32, 3), "classes": 10}),

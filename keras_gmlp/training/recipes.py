@@ -151,17 +151,21 @@ RECIPES = {
         precision="mixed_bfloat16",
         task=ImageClassification(augmentation=Augmentation(mixup=0.2, cutmix=0.5)),
     ),
-    # Many epochs under strong augmentation, for a GPU.
+    # Many epochs under strong augmentation, for a GPU, as Compact Transformers trains
+    # (https://arxiv.org/abs/2104.05704): always MixUp or CutMix, but not in the last epochs.
     "long": Recipe(
         epochs=300,
-        batch_size=256,
-        learning_rate=1e-3,
+        batch_size=512,
+        learning_rate=2e-3,
         warmup=0.05,
+        weight_decay=0.06,
         ema=0.02,
         precision="mixed_bfloat16",
         stochastic_depth=0.1,
         task=ImageClassification(
-            augmentation=Augmentation(rand_augment=0.4, cutout=0.4, mixup=0.4, cutmix=0.4)
+            augmentation=Augmentation(
+                rand_augment=0.4, erasing=0.25, mixup=0.4, cutmix=0.6, mix_until=0.7
+            )
         ),
     ),
     # From trained weights to other classes or another image size.
