@@ -17,16 +17,16 @@ web: $(VENV)/.core $(LITERT)
 # Code that computes runs on each backend, the rest on TensorFlow.
 ON_EACH := tests/layers tests/models/test_families.py tests/models/test_resnet.py tests/test_losses.py \
 	tests/training tests/analysis/test_tokens.py
-# Tests compile many small models and run each a few times: cache the compilations, skip optimizing.
-JAX := KERAS_BACKEND=jax \
-	JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.pytest_cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2 \
-	XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+# Tests compile many small models and run each a few times: skip optimizing, cache the compilations.
+XLA := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+JAX := KERAS_BACKEND=jax $(XLA) \
+	JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.pytest_cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
 # One thread in each process, because several processes share the cores.
 PYTEST := OMP_NUM_THREADS=1 $(RUN) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/.dev lint
 	@$(MAKE) --silent $(LITERT) || echo "make test: continues without LiteRT.js and the tests of the page"
-	KERAS_BACKEND=tensorflow $(PYTEST)
+	KERAS_BACKEND=tensorflow $(XLA) $(PYTEST)
 	$(JAX) $(PYTEST) $(ON_EACH)
 	KERAS_BACKEND=torch $(PYTEST) tests/export/test_formats.py tests/models/test_whole_models.py $(ON_EACH)
 
