@@ -10,7 +10,7 @@ from keras_gmlp.layers.block import (
     mask_tokens,
     serialize_initializer,
 )
-from keras_gmlp.layers.spatial_projection import SpatialProjection
+from keras_gmlp.layers.spatial_projection import SpatialProjection, apply_over_tokens
 
 GATINGS = ("linear", "additive", "multiplicative", "split")
 
@@ -94,14 +94,13 @@ class SpatialGatingUnit(layers.Layer):
             self.spatial = SpatialProjection(**arguments, name="spatial", **own)
             self.spatial.build(projected)
 
-    def call(self, inputs, attention=None, mask=None):
+    def call(self, inputs, attention=None, mask=None, training=None):
         u, v = ops.split(inputs, 2, axis=-1) if self.gating == "split" else (inputs, inputs)
         v = mask_tokens(self.norm(v), mask)
         if self._is_dense:
-            v = ops.transpose(v, (0, 2, 1))  # (b, n, c) -> (b, c, n)
-            v = ops.transpose(self.spatial(v), (0, 2, 1))  # (b, c, n) -> (b, n, c)
+            v = apply_over_tokens(self.spatial, v, training)
         else:
-            v = self.spatial(v)
+            v = self.spatial(v, training=training)
         if attention is not None:
             v = v + attention
         if self._gates:
@@ -287,7 +286,7 @@ class GMLPBlock(Block):
         attention = None if self.attention is None else self.attention(x, mask=mask)
         x = self.expand(x)
         if self.gate is not None:
-            x = self.gate(x, attention=attention, mask=mask)
+            x = self.gate(x, attention=attention, mask=mask, training=training)
         x = self.branch_dropout(self.shrink(x), training=training)
         x = inputs + self.branch_drop(x, training=training)
         return x if self.norm_placement == "pre" else self.norm(x)

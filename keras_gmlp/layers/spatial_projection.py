@@ -70,9 +70,16 @@ class SpatialProjection(layers.Layer):
             return ops.convert_to_tensor(self.kernel)
         return toeplitz_matrices(ops.convert_to_tensor(self.offsets))
 
-    def call(self, inputs):
+    def call(self, inputs, training=None):
         _, tokens, channels = inputs.shape
         size = channels // self.heads
+        if training and keras.backend.backend() != "jax":
+            # One product per head, and transposes that move whole rows: 0.6 of the time on a CPU.
+            x = ops.reshape(inputs, (-1, tokens, self.heads, size))
+            x = ops.reshape(ops.transpose(x, (2, 1, 0, 3)), (self.heads, tokens, -1))
+            x = ops.matmul(ops.transpose(self.matrices(), (0, 2, 1)), x) + self.bias[:, :, None]
+            x = ops.reshape(x, (self.heads, tokens, -1, size))
+            return ops.reshape(ops.transpose(x, (2, 1, 0, 3)), (-1, tokens, channels))
         x = ops.transpose(inputs, (0, 2, 1))  # (b, n, c) -> (b, c, n)
         x = ops.reshape(x, (-1, self.heads, size, tokens))
         x = ops.matmul(x, self.matrices()) + self.bias[:, None, :]
@@ -108,6 +115,32 @@ class SpatialProjection(layers.Layer):
                 f"grid must have as many places as there are tokens, {tokens}; received "
                 f"{self.grid}. A class token has no place on the grid."
             )
+
+
+def apply_over_tokens(dense, inputs, training=None):
+    """Applies a dense layer along the token axis.
+
+    Args:
+        dense: A built `keras.layers.Dense` from tokens to tokens.
+        inputs: Shape `(batch, tokens, channels)`.
+        training: Whether to choose the form with the fastest gradient. For inference a dense layer
+            is called, which TFLite computes in 8 bits.
+
+    Returns:
+        A tensor of the same shape.
+    """
+    if not training or dense.quantization_mode:
+        x = ops.transpose(inputs, (0, 2, 1))  # (b, n, c) -> (b, c, n)
+        return ops.transpose(dense(x), (0, 2, 1))  # (b, c, n) -> (b, n, c)
+    matrix = ops.transpose(dense.kernel)
+    _, tokens, channels = inputs.shape
+    # Without transposes of the last axis: 0.5 to 0.8 of the time on a CPU.
+    if keras.backend.backend() == "torch":  # whose products take the same matrix again and again
+        shape = (ops.shape(inputs)[0], tokens, tokens)
+        return ops.matmul(ops.broadcast_to(matrix, shape), inputs) + dense.bias[:, None]
+    x = ops.reshape(ops.transpose(inputs, (1, 0, 2)), (tokens, -1))  # (b, n, c) -> (n, b c)
+    x = ops.matmul(matrix, x) + dense.bias[:, None]
+    return ops.transpose(ops.reshape(x, (tokens, -1, channels)), (1, 0, 2))
 
 
 def toeplitz_matrices(offsets):

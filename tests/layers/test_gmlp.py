@@ -61,9 +61,10 @@ def test_spatial_gating_unit_numbers(gating, scale, with_attention):
     layer.build(inputs.shape)
     weights = redraw_weights(layer)
     expected = spatial_gating(inputs, weights, gating, attention if with_attention else 0.0)
-    outputs = to_numpy(layer(inputs, attention=attention))
     tolerance = 1e-5 * min(1.0, np.abs(expected).max())
-    np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=tolerance)
+    for training in (False, True):  # the projection has two forms
+        outputs = to_numpy(layer(inputs, attention=attention, training=training))
+        np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=tolerance)
 
 
 def test_spatial_weights_by_hand():

@@ -68,7 +68,9 @@ def test_numbers(arguments):
         ],
         axis=-1,
     )
-    np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-4, atol=1e-4)
+    for training in (False, True):  # two forms
+        outputs = to_numpy(layer(inputs, training=training))
+        np.testing.assert_allclose(outputs, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_shifted_image_gives_shifted_outputs():
