@@ -5,6 +5,7 @@ imported only for their own formats.
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -229,12 +230,22 @@ def _keras(path):
 
 
 def from_keras(model, path, card):
-    """Returns the `Classifier` of a `keras.Model`, with the labels and preparation of a card."""
+    """Returns the `Classifier` of a `keras.Model`, with the labels and preparation of a card.
+
+    Under PyTorch it records the model's operators in the second call and replays them from then on,
+    with the weights that the model then has.
+    """
     import keras
 
+    run = functools.partial(model, training=False)
+    if keras.backend.backend() == "torch":
+        from keras_gmlp.utils.torch_graph import Replayed
+
+        run = Replayed(run)
+
     def logits(images):
-        images = np.asarray(images, "float32")
-        return keras.ops.convert_to_numpy(model(images, training=False))
+        images = keras.ops.convert_to_tensor(np.asarray(images, "float32"))
+        return keras.ops.convert_to_numpy(run(images))
 
     return _classifier(logits, model.input_shape[1:], model.output_shape[-1], path, card, model)
 
