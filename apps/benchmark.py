@@ -16,10 +16,12 @@ TIMM_WORKER = Path(__file__).resolve().parent / "timm_worker.py"
 BATCHES, THREADS = (1, 64), (1, 2)
 EPILOG = """\
 candidates, each in its own process on the CPU, once per number of --threads:
-  keras-tensorflow, keras-jax, keras-torch   model.predict_on_batch, compiled with XLA under
-                    TensorFlow and JAX, eager under PyTorch
+  keras-tensorflow, keras-jax   model.predict_on_batch, which XLA compiles
+  keras-torch       the logits of keras_gmlp.inference, which replays PyTorch's operators
   saved_model, tflite, tflite_float16, ...   the files of apps/export.py; a TFLite file takes one
                     image at a time, so a batch is a loop
+  openvino, openvino-bfloat16   model.onnx in OpenVINO; a batch is a request for each thread.
+                    bfloat16 requires a processor with it
   timm, timm-compiled   timm's model, eager and with torch.compile, if timm has the preset
 Matrix products of NumPy and PyTorch show what the machine can do.
 
@@ -121,7 +123,7 @@ def check(options):
     import matplotlib.figure  # noqa: F401 (a missing one would fail at the end)
 
     from keras_gmlp.benchmark import files
-    from keras_gmlp.benchmark.candidates import candidate_names
+    from keras_gmlp.benchmark.candidates import candidate_names, required_formats
     from keras_gmlp.export.formats import FORMATS
 
     options.models = list(dict.fromkeys(options.models))
@@ -136,7 +138,7 @@ def check(options):
         raise ValueError(
             f"unknown candidates: {', '.join(unknown)}; expected some of {', '.join(known)}."
         )
-    options.formats = [name for name in FORMATS if not options.only or name in options.only]
+    options.formats = required_formats(FORMATS, options.only)
 
 
 def run(source, options, scratch, progress):

@@ -17,6 +17,7 @@ class FakeWorker:
     """Answers at once, and notes in `asked` who was asked for what."""
 
     cold_start = 1.5
+    logits = None
     pid = 0
 
     def __init__(self, candidate, asked, fails_after=None, megabytes=10):

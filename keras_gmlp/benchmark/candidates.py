@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from keras_gmlp.benchmark.runtimes import BACKENDS, EIGHT_BIT
+from keras_gmlp.benchmark.runtimes import BACKENDS, NOT_FLOAT32, PRECISIONS
 
 PRODUCT = 1024  # rows of the square matrices: 2.1 GFLOP, and all three fit most caches
 
@@ -20,6 +20,8 @@ TITLES = {
     "tflite_float32": "TFLite, float32",
     "tflite_int8": "TFLite, full integer",
     "onnx": "ONNX Runtime",
+    "openvino": "OpenVINO, float32",
+    "openvino-bfloat16": "OpenVINO, bfloat16",
     "timm": "timm, PyTorch",
     "timm-compiled": "timm, torch.compile",
     "product-numpy": "matrix product, NumPy",
@@ -57,9 +59,14 @@ class Candidate:
         return self.name in REFERENCES
 
     @property
+    def comparable(self):
+        """Whether it returns logits of the model's own weights; timm's model has others."""
+        return self.name not in (*REFERENCES, *TIMM)
+
+    @property
     def floating(self):
         """Whether it computes in float32, like the matrix products."""
-        return self.name not in EIGHT_BIT
+        return self.name not in NOT_FLOAT32
 
 
 def threads_text(threads):
@@ -68,7 +75,15 @@ def threads_text(threads):
 
 def candidate_names(formats):
     """Returns the names of all candidates except the matrix products."""
-    return (*(f"keras-{backend}" for backend in BACKENDS), *formats, *TIMM)
+    return (*(f"keras-{backend}" for backend in BACKENDS), *formats, *PRECISIONS, *TIMM)
+
+
+def required_formats(formats, only=None):
+    """Returns the formats that the candidates read; `only` as in `list_candidates`."""
+    wanted = set(only or formats)
+    if wanted & set(PRECISIONS):
+        wanted.add("onnx")
+    return [name for name in formats if name in wanted]
 
 
 def list_candidates(model, threads, batches, only=None):
@@ -87,6 +102,11 @@ def list_candidates(model, threads, batches, only=None):
     settings |= {f"keras-{b}": {"runtime": "keras", "path": str(model.keras)} for b in BACKENDS}
     settings |= {n: {"runtime": "file", "path": str(path)} for n, path in model.files.items()}
     missing = dict(model.errors)
+    if "onnx" in model.files:
+        onnx = {"runtime": "openvino", "path": str(model.files["onnx"])}
+        settings |= {name: {**onnx, "precision": p} for name, p in PRECISIONS.items()}
+    elif "onnx" in missing:
+        missing |= dict.fromkeys(PRECISIONS, f"requires the ONNX file ({missing['onnx']})")
     if model.architecture:
         settings |= {n: {"runtime": n, "architecture": model.architecture} for n in TIMM}
     elif only:

@@ -53,7 +53,7 @@ class Worker:
         self.pid = self.process.pid
         try:
             first = {"threads": candidate.threads, "first": candidate.sizes[0]}
-            self.ask({**candidate.settings, **first})
+            self.logits = self.ask({**candidate.settings, **first})["logits"]
         except BaseException:
             self.close()
             raise

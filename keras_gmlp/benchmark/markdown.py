@@ -10,7 +10,7 @@ from keras_gmlp.utils import environment
 
 PACKAGES = (
     *("keras-gmlp", "keras", "numpy", "tensorflow", "tensorflow-cpu", "jax", "torch"),
-    *("ai-edge-litert", "onnxruntime", "timm"),
+    *("ai-edge-litert", "onnxruntime", "openvino", "timm"),
 )
 
 EXPLANATION = """\
@@ -18,9 +18,10 @@ A call takes uint8 pixels and returns logits, both in NumPy. The figures are med
 quartiles of all calls. The candidates ran in turns, in groups if memory was too small for all.
 *Ratio* compares with the fastest candidate on the same number of threads. *Of limit* is the
 share of the matrix product's floating-point operations per second; candidates that compute with
-8-bit integers have none. *Cores* is the average number in use at the largest batch. *Cold start*
-is the time from the start of the process to the first answer, measured once. *MB* is the peak
-memory up to that batch."""
+8-bit integers or bfloat16 have none. *Difference* is the largest one between the candidate's
+logits and those of Keras for an image of noise; timm's weights are others. *Cores* is the average
+number in use at the largest batch. *Cold start* is the time from the start of the process to the
+first answer, measured once. *MB* is the peak memory up to that batch."""
 
 
 def to_markdown(models, rows, command):
@@ -107,7 +108,7 @@ def _table(threads, rows):
     for batch in batches:
         unit = "ms" if batch == 1 else "images/s"
         head += [f"{unit}, batch {batch}", "quartiles", "ratio", "of limit"]
-    head += ["cores", "cold start", *(f"MB, batch {batch}" for batch in batches)]
+    head += ["difference", "cores", "cold start", *(f"MB, batch {batch}" for batch in batches)]
     ordered = sorted(by_name.items(), key=lambda item: item[1][batches[0]]["milliseconds"])
     return [text, "", *_aligned([head, *(_cells(name, by_batch) for name, by_batch in ordered)])]
 
@@ -129,6 +130,8 @@ def _cells(name, by_batch):
             "" if share == "" else f"{100 * share:.0f} %",
         ]
     last = by_batch[max(by_batch)]
+    difference = last["logit_difference"]
+    cells += ["" if difference == "" else f"{difference:.2g}"]
     cells += [f"{last['cores_used']:.1f}", f"{last['cold_start_seconds']:.1f} s"]
     memory = [by_batch[batch]["peak_megabytes"] for batch in sorted(by_batch)]
     return [*cells, *("" if peak == "" else f"{peak:.0f}" for peak in memory)]

@@ -28,6 +28,7 @@ class Result:
     Attributes:
         candidate: The `Candidate`.
         cold_start: Seconds from the start of the process to the first answer.
+        logits: The logits of the first image, or `None` for a matrix product.
         peaks: Peak memory in megabytes up to each size, by size.
         bursts: List of what `worker.burst` returned in each round, by size.
         error: Why it failed, on one line, or `None`.
@@ -35,6 +36,7 @@ class Result:
 
     candidate: Candidate
     cold_start: float | None = None
+    logits: list | None = None
     peaks: dict = dataclasses.field(default_factory=dict)
     bursts: dict = dataclasses.field(default_factory=dict)
     error: str | None = None
@@ -113,6 +115,7 @@ class Group:
             with self._failing(candidate):
                 self.workers[candidate] = self.start(candidate)
                 self.results[candidate].cold_start = self.workers[candidate].cold_start
+                self.results[candidate].logits = self.workers[candidate].logits
                 self._warm_up(candidate)
         return []
 

@@ -20,6 +20,7 @@ COLUMNS = (
     "ratio",
     "gflops",
     "share_of_limit",
+    "logit_difference",
     "cores_used",
     "cold_start_seconds",
     "peak_megabytes",
@@ -62,9 +63,12 @@ def to_rows(model, results, others):
     Returns:
         A list of dicts with `COLUMNS` as keys: one per candidate and batch, and one per failed
         candidate. Unknown values are `""`. `ratio` compares with the fastest candidate on the
-        same threads and batch, `share_of_limit` with the fastest matrix product on these threads.
+        same threads and batch, `share_of_limit` with the fastest matrix product on these threads,
+        `logit_difference`, the largest one, with the first backend of Keras that was measured.
     """
-    rows = [row for result in results for row in _rows(model, result)]
+    of_keras = (r.logits for r in results if r.candidate.name.startswith("keras-") and r.logits)
+    expected = next(of_keras, None)
+    rows = [row for result in results for row in _rows(model, result, expected)]
     scatter = _product_spread(results)
     limits, fastest = {}, {}
     for row in (row for row in rows if row["status"] == "measured"):
@@ -111,19 +115,26 @@ def _product_spread(results):
     return max(steadiest.values(), default=None)
 
 
-def _rows(model, result):
+def _rows(model, result, expected):
     candidate = result.candidate
     shared = {
         "model": model.name,
         "candidate": candidate.name,
         "threads": candidate.threads,
         "cold_start_seconds": result.cold_start,
+        "logit_difference": _difference(result, expected),
     }
     if result.error:
         return [{**shared, "status": f"failed: {result.error}"}]
     return [
         {**shared, "status": "measured", **_figures(model, result, size)} for size in result.bursts
     ]
+
+
+def _difference(result, expected):
+    if expected is None or result.logits is None or not result.candidate.comparable:
+        return None
+    return max(abs(a - b) for a, b in zip(result.logits, expected, strict=True))
 
 
 def _figures(model, result, size):

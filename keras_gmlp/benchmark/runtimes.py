@@ -3,13 +3,17 @@
 A process loads a single runtime (see `worker`), because its threads are set at the start.
 """
 
+import functools
+import math
 import os
 
 import numpy as np
 
 BACKENDS = ("tensorflow", "jax", "torch")
 
-EIGHT_BIT = ("tflite", "tflite_int8")  # formats that compute with integers
+PRECISIONS = {"openvino": "f32", "openvino-bfloat16": "bf16"}  # as OpenVINO names them
+
+NOT_FLOAT32 = ("tflite", "tflite_int8", "openvino-bfloat16")  # in their matrix products
 
 _THREADS = (
     *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
@@ -41,7 +45,7 @@ def load(settings):
     Args:
         settings: A dict with `runtime` (a key of `RUNTIMES`) and `threads`. A model also requires
             `shape` (`(height, width, channels)` of an image), `classes`, and its `path` or its
-            `architecture` in timm.
+            `architecture` in timm. OpenVINO requires a value of `PRECISIONS` as `precision`.
 
     Returns:
         A function that takes a size (images in a batch, or rows of a square matrix), makes the
@@ -60,11 +64,12 @@ def load(settings):
 
 
 def _keras(settings):
-    """`predict_on_batch`, compiled by XLA under TensorFlow and JAX, eager under PyTorch."""
+    """`predict_on_batch`, which XLA compiles; under PyTorch `inference`, which replays."""
     from keras_gmlp import inference
 
     if os.environ["KERAS_BACKEND"] == "torch":
         _torch(settings)
+        return inference.load(settings["path"]).logits
     return inference.load(settings["path"]).model.predict_on_batch
 
 
@@ -72,6 +77,50 @@ def _file(settings):
     from keras_gmlp import inference
 
     return inference.load(settings["path"], threads=settings["threads"]).logits
+
+
+def _openvino(settings):
+    """An ONNX file in OpenVINO; a batch becomes a request for each thread."""
+    try:
+        import openvino
+    except ImportError:
+        raise ValueError("requires OpenVINO (pip install -e '.[openvino]')") from None
+    threads, precision = settings["threads"], settings["precision"]
+    core = openvino.Core()
+    able = core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    if precision == "bf16" and "BF16" not in able:
+        raise ValueError("requires a processor with bfloat16")  # OpenVINO would use float32
+    options = {
+        "INFERENCE_NUM_THREADS": threads,
+        "INFERENCE_PRECISION_HINT": precision,
+        "ENABLE_CPU_PINNING": False,  # no other runtime binds its threads to cores
+    }
+
+    def compiled(batch, hint):
+        network = core.read_model(settings["path"])
+        network.reshape([batch, *settings["shape"]])  # a fixed batch is faster
+        return core.compile_model(network, "CPU", {**options, "PERFORMANCE_HINT": hint})
+
+    @functools.cache
+    def function(batch):
+        requests = math.gcd(batch, threads)
+        if requests == 1:
+            network = compiled(batch, "LATENCY")
+            return lambda images: network(images)[0]
+        part = batch // requests
+        queue = openvino.AsyncInferQueue(compiled(part, "THROUGHPUT"))
+
+        def logits(images):
+            answer = np.empty((batch, settings["classes"]), "float32")
+            queue.set_callback(lambda done, rows: np.copyto(rows, done.get_output_tensor().data))
+            for i in range(0, batch, part):
+                queue.start_async(images[i : i + part], answer[i : i + part])
+            queue.wait_all()
+            return answer
+
+        return logits
+
+    return lambda images: function(len(images))(images.astype("float32"))
 
 
 def _timm(settings):
@@ -131,6 +180,7 @@ def _torch(settings):
 RUNTIMES = {
     "keras": _keras,
     "file": _file,
+    "openvino": _openvino,
     "timm": _timm,
     "timm-compiled": _timm,
     "product-numpy": _product_numpy,

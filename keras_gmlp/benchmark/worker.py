@@ -1,7 +1,8 @@
 """A process that loads one runtime and measures it on request; `client.Worker` starts it.
 
 Requests and answers are lines of JSON. The first request has the settings for `runtimes.load` and
-`first`, the size of the first call; the answer follows that call. Each later request asks for a
+`first`, the size of the first call; the answer follows that call and has the logits of the first
+image, the same in all processes. Each later request asks for a
 burst: `size`, `calls`, and a number of `untimed` calls before them. An answer with `error` is the
 last one.
 """
@@ -34,8 +35,10 @@ def work(requests):
     settings = next(requests)
     prepare, first = load(settings), settings["first"]
     calls = {first: prepare(first)}
-    calls[first]()
-    yield {"peak_megabytes": peak_megabytes()}
+    answer = calls[first]()
+    product = settings["runtime"].startswith("product")
+    logits = None if product else answer[0].tolist()
+    yield {"peak_megabytes": peak_megabytes(), "logits": logits}
     for request in requests:
         size = request["size"]
         if size not in calls:

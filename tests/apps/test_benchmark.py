@@ -102,6 +102,7 @@ def test_end_to_end(run, tmp_path, capsys):
         assert 0 < row["first_quartile"] <= row["milliseconds"] <= row["third_quartile"]
         assert row["ratio"] >= 1
         assert row["cold_start_seconds"] > 0
+        assert row["batch"] == "" or row["logit_difference"] < 0.1
     for batch in (1, 4):
         ratios = {r["candidate"]: r["ratio"] for r in measured if r["batch"] == batch}
         assert set(ratios) == {"tflite", "tflite_float32", "keras-torch"}

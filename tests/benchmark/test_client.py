@@ -1,10 +1,11 @@
 """Workers in processes of their own."""
 
+import numpy as np
 import pytest
 from fake_worker import candidate
 from load_app import load_app
 
-from keras_gmlp.benchmark import client, runtimes
+from keras_gmlp.benchmark import client, runtimes, worker
 from keras_gmlp.benchmark.client import CandidateError, Worker
 
 
@@ -32,6 +33,14 @@ def test_worker_without_an_answer_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(client, "TIMEOUT", 0.01)
     with pytest.raises(CandidateError, match="no answer within"):
         Worker(candidate("product-numpy", sizes=(32,), runtime="product-numpy"), tmp_path)
+
+
+def test_worker_returns_the_logits_of_the_first_image(monkeypatch):
+    monkeypatch.setattr(worker, "load", lambda settings: lambda size: lambda: np.eye(size))
+    first = next(worker.work(iter([{"runtime": "file", "first": 2}])))
+    assert first["logits"] == [1, 0]
+    first = next(worker.work(iter([{"runtime": "product-numpy", "first": 2}])))
+    assert first["logits"] is None
 
 
 def test_variables_keep_the_user_s_flags(monkeypatch):

@@ -8,7 +8,7 @@ from pathlib import Path
 from fake_worker import MODEL
 
 from keras_gmlp.benchmark import files
-from keras_gmlp.benchmark.candidates import list_candidates
+from keras_gmlp.benchmark.candidates import list_candidates, required_formats
 from keras_gmlp.benchmark.files import Model, timm_architecture
 from keras_gmlp.comparison.flops import random_model
 
@@ -26,6 +26,25 @@ def test_candidates_of_a_model():
     assert [c.backend for c in of_one][3] == "jax"
     only = list_candidates(MODEL, [1], [1], only=["timm", "tflite"])
     assert [(c.name, c.missing) for c in only][2:] == [("timm", "timm has no model like a")]
+
+
+def test_openvino_reads_the_onnx_file():
+    names = ["openvino", "openvino-bfloat16"]
+    model = dataclasses.replace(MODEL, files={"onnx": Path("m.onnx")})
+    both = list_candidates(model, [1], [1], only=names)[2:]
+    assert [c.name for c in both] == names
+    assert [(c.settings["path"], c.settings["precision"]) for c in both] == [
+        ("m.onnx", "f32"),
+        ("m.onnx", "bf16"),
+    ]
+    assert [c.floating for c in both] == [True, False]
+    model = dataclasses.replace(MODEL, errors={"onnx": "no luck"})
+    missing = [c.missing for c in list_candidates(model, [1], [1], only=names)[2:]]
+    assert missing == ["requires the ONNX file (no luck)"] * 2
+    formats = ("tflite", "onnx", "saved_model")
+    assert required_formats(formats) == list(formats)
+    assert required_formats(formats, ["timm", "tflite"]) == ["tflite"]
+    assert required_formats(formats, ["openvino", "tflite"]) == ["tflite", "onnx"]
 
 
 def test_names_in_timm():

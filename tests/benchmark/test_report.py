@@ -52,6 +52,31 @@ def test_rows_by_hand():
     assert (one["others_share"], one["product_spread"], one["busy"]) == (0.05, 0, "no")
 
 
+def test_difference_of_the_logits_by_hand():
+    found = {
+        "tflite": [1.0, 2.5],
+        "keras-jax": None,  # it failed
+        "keras-torch": [1.0, 2.0],
+        "keras-tensorflow": [1.25, 2.0],
+        "timm": [7.0, 7.0],
+        "product-numpy": None,
+    }
+    one = {"seconds": [0.001], "cores": 1.0}
+    results = [
+        Result(candidate(name, sizes=(1,)), 1.0, logits, {1: 1.0}, {1: [one]})
+        for name, logits in found.items()
+    ]
+    rows = {row["candidate"]: row for row in to_rows(MODEL, results, None)}
+    assert {name: row["logit_difference"] for name, row in rows.items()} == {
+        "tflite": 0.5,
+        "keras-jax": "",
+        "keras-torch": 0,
+        "keras-tensorflow": 0.25,
+        "timm": "",
+        "product-numpy": "",
+    }
+
+
 def test_spread_of_the_products_is_of_the_steadiest():
     def product(name, threads, milliseconds):
         bursts = {100: [{"seconds": milliseconds, "cores": threads}]}
@@ -75,7 +100,8 @@ def test_busy():
 
 def test_chart_and_report(tmp_path, saved_figures):
     seconds = [{"seconds": [0.001, 0.002], "cores": 1.0}]
-    result = Result(candidate("tflite"), 0.2, {1: 50.0, 4: 60.0}, {1: seconds, 4: seconds})
+    peaks, bursts = {1: 50.0, 4: 60.0}, {1: seconds, 4: seconds}
+    result = Result(candidate("tflite"), 0.2, [1.0], peaks, bursts)
     failed = [Result(candidate("onnx", threads), error="No module") for threads in (1, 2)]
     rows = to_rows(MODEL, [result, *failed], 0.5)
     charts.draw_bars(rows, tmp_path / "chart.png")
