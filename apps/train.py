@@ -115,7 +115,7 @@ def train(options, settings):
 def introduce(prepared):
     """Prints what will be trained on what."""
     settings, data = prepared.settings, prepared.data
-    train, test = int(data.train.cardinality()), int(data.test.cardinality())
+    train, test = len(data.train), len(data.test)
     print(f"model  {settings.model.preset}, {prepared.model.count_params():,} parameters")
     if prepared.transfer is not None:
         print(f"from   {settings.model.weights}: {prepared.transfer}")

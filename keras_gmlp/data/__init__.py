@@ -10,5 +10,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "batches": ["arrays", "evaluation_batches", "training_batches"],
         "datasets": ["load"],
         "image_data": ["ImageData", "take_fraction"],
+        "records": ["RecordSplit"],
+        "splits": ["ArraySplit", "DatasetSplit", "FileSplit", "Split"],
     },
 )

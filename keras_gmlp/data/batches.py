@@ -1,7 +1,7 @@
 """Batches for training and evaluation: tf.data pipelines that shuffle, augment and resume.
 
-The batches feed models on every backend. TensorFlow is imported inside the functions, so that
-importing this module is fast.
+The batches feed models on every backend. Training batches require TensorFlow, evaluation does not.
+TensorFlow is imported inside the functions, so that importing this module is fast.
 """
 
 import math
@@ -9,7 +9,8 @@ import math
 import numpy as np
 
 from keras_gmlp.data.augmentation import Augmentation, make_augmenter
-from keras_gmlp.utils.errors import one_line_errors
+from keras_gmlp.data.splits import ArraySplit
+from keras_gmlp.utils.optional import is_installed, require
 
 MEMORY_LIMIT = 4 * 2**30  # bytes of pixels kept in memory (twice while reading); larger sets stream
 
@@ -41,15 +42,15 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
     Raises:
         ValueError: If `batch_size` is below 1 or an image cannot be read. When samples stream,
             reading fails during iteration; see `one_line_errors`.
+        ImportError: If TensorFlow is not installed.
     """
-    import tensorflow as tf
-
+    tf = require("tensorflow", "training_batches", "demo")
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1; received {batch_size}.")
     augmentation = augmentation or Augmentation(0, False)
     if augmentation.mix_until < 1 and epochs is None:
         raise ValueError("mix_until is a share of the epochs; give their number, epochs.")
-    size = int(data.train.cardinality())
+    size = len(data.train)
     batch_size = min(batch_size, size)
     augment = make_augmenter(augmentation, data)
     mixed_epochs = round(augmentation.mix_until * (epochs or 1)) if epochs else math.inf
@@ -57,7 +58,8 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
     fold_in = tf.random.experimental.stateless_fold_in
 
     if fits_in_memory(data, size):
-        images, labels = _in_memory(data.train)
+        with tf.device("CPU"):
+            images, labels = map(tf.constant, data.train.arrays())
 
         def batches_of(key):
             return (
@@ -67,12 +69,13 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
                 .map(lambda i: (tf.gather(images, i), tf.gather(labels, i)))
             )
     else:
+        samples = data.train.dataset()
 
         def batches_of(key):
             # Only this function's graph: the order must not depend on TensorFlow's global seed.
             tf.compat.v1.get_default_graph().seed = 1
             order = tf.random.stateless_uniform((), key, None, None, tf.int64)
-            return data.train.shuffle(SHUFFLE_BUFFER, order).batch(batch_size, drop_remainder=True)
+            return samples.shuffle(SHUFFLE_BUFFER, order).batch(batch_size, drop_remainder=True)
 
     def with_keys(number):
         # Every batch draws from its own key and depends on no earlier draw.
@@ -95,14 +98,23 @@ def evaluation_batches(data, batch_size=250, split="test", samples=-1):
         batch_size: Samples in a batch; the last may be smaller.
         split: `"test"` or `"train"`.
         samples: Number of samples from the start; -1 for all.
-    """
-    import tensorflow as tf
 
-    dataset = getattr(data, split).take(samples)
-    if fits_in_memory(data, int(dataset.cardinality())):
-        batches = tf.data.Dataset.from_tensor_slices(_in_memory(dataset)).batch(batch_size)
+    Returns:
+        A `tf.data.Dataset`; without TensorFlow, a `keras.utils.PyDataset` that holds the images in
+        memory.
+
+    Raises:
+        ValueError: If an image cannot be read. When samples stream, reading fails during iteration.
+    """
+    chosen = getattr(data, split).take(samples)
+    if not is_installed("tensorflow"):
+        from keras_gmlp.data.array_batches import ArrayBatches
+
+        return ArrayBatches(*chosen.arrays(), batch_size)
+    if fits_in_memory(data, len(chosen)):
+        batches = ArraySplit(*chosen.arrays()).dataset().batch(batch_size)
     else:
-        batches = dataset.batch(batch_size).prefetch(PREFETCHED)
+        batches = chosen.dataset().batch(batch_size).prefetch(PREFETCHED)
     return without_autotune(batches)
 
 
@@ -115,15 +127,12 @@ def arrays(data, split="test", samples=-1):
         samples: Number of samples from the start; -1 for all.
 
     Returns:
-        uint8 images `(samples, height, width, channels)` and integer class indices `(samples,)`.
+        uint8 images `(samples, height, width, channels)` and int64 class indices `(samples,)`.
 
     Raises:
         ValueError: If an image cannot be read.
     """
-    with one_line_errors():
-        batches = evaluation_batches(data, split=split, samples=samples).as_numpy_iterator()
-        images, labels = (np.concatenate(part) for part in zip(*batches, strict=True))
-    return images.astype("uint8"), labels
+    return getattr(data, split).take(samples).arrays()
 
 
 def without_autotune(batches):
@@ -142,9 +151,3 @@ def without_autotune(batches):
 def fits_in_memory(data, samples):
     """Returns whether the pixels of that many samples may stay in memory; see `MEMORY_LIMIT`."""
     return samples * np.prod(data.image_shape) <= MEMORY_LIMIT
-
-
-def _in_memory(dataset):
-    """Returns all samples as two tensors."""
-    with one_line_errors():
-        return dataset.batch(int(dataset.cardinality())).get_single_element()

@@ -8,6 +8,9 @@ import numpy as np
 
 from keras_gmlp.data.folder import load_folder
 from keras_gmlp.data.image_data import ImageData, resize_to_cover
+from keras_gmlp.data.records import load_records, tfds_folder
+from keras_gmlp.data.splits import ArraySplit, ChannelSplit
+from keras_gmlp.utils.optional import is_installed
 
 
 def canonical_name(name):
@@ -46,6 +49,8 @@ def load(name, image_size=None, data_dir=None, channels=None):
             image-classification data set in TensorFlow Datasets, for example `"cifar10"`. A folder
             holds one folder of images for each class, or `train` and `test` (or `val`) folders
             with one for each class. Without them, every fifth image of each class is test data.
+            A set of TFDS that is on the disk is read without TFDS and TensorFlow, in its newest
+            version there; others are downloaded by TFDS.
         image_size: `(height, width)` of the loaded images. Images are scaled to cover it and
             cropped around the centre. Defaults to the data set's size, or 224 if sizes vary.
         data_dir: The folder of TFDS. Defaults to `$TFDS_DATA_DIR`, then to TFDS' own default.
@@ -68,6 +73,15 @@ def _open(name, image_size, data_dir):
     if path.is_dir():
         return load_folder(path, image_size or (224, 224))
     check_path(name)
+    data = load_records(str(name), image_size, data_dir)
+    if data is not None:
+        return data
+    if not is_installed("tensorflow_datasets"):
+        raise ValueError(
+            f"{str(name)!r} is neither a folder, nor 'digits', nor a set of labelled images that "
+            f"TensorFlow Datasets prepared in {tfds_folder(data_dir)}; pip install -e '.[train]' "
+            "installs what prepares it."
+        )
     from keras_gmlp.data import tfds
 
     return tfds.load_tfds(str(name), image_size, data_dir)
@@ -78,36 +92,21 @@ def _with_channels(data, channels):
         return data
     if channels not in (1, 3):
         raise ValueError(f"channels must be 1 or 3; received {channels!r}.")
-    import tensorflow as tf
-
-    def grey(image):  # with the integer weights of Pillow
-        parts = tf.cast(image, tf.int32) * [19595, 38470, 7471]
-        return tf.cast((tf.reduce_sum(parts, -1, keepdims=True) + 2**15) // 2**16, tf.uint8)
-
-    change = tf.image.grayscale_to_rgb if channels == 3 else grey
-    train, test = (
-        split.map(lambda image, label: (change(image), label), tf.data.AUTOTUNE)
-        for split in (data.train, data.test)
-    )
+    train, test = (ChannelSplit(split, channels) for split in (data.train, data.test))
     shape = (*data.image_shape[:2], channels)
     return dataclasses.replace(data, image_shape=shape, train=train, test=test)
 
 
 def _digits(image_size):
     """Loads 1,797 handwritten digits of 8x8 pixels; a fixed split holds out 360 for testing."""
-    import tensorflow as tf
     from sklearn.datasets import load_digits
 
     digits = load_digits()
     images = np.round(digits.images * 255 / 16)[..., None].astype("uint8")
     if image_size:
-        images = resize_to_cover(images, (*image_size, 1))
+        images = resize_to_cover(images, image_size)
     order = np.random.default_rng(0).permutation(len(digits.target))
-    train, test = (
-        tf.data.Dataset.from_tensor_slices(
-            (tf.gather(images, part), digits.target[part].astype("int64"))
-        )
-        for part in (order[360:], order[:360])
-    )
+    parts = (order[360:], order[:360])
+    train, test = (ArraySplit(images[part], digits.target[part]) for part in parts)
     labels = tuple(map(str, range(10)))
     return ImageData("digits", labels, tuple(images.shape[1:]), train, test, mirror=False)

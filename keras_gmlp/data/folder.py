@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.data.read_image import find_images, read_image
+from keras_gmlp.data.splits import FileSplit
 from keras_gmlp.utils.errors import first_of
 
 PATIENCE = 20.0  # seconds to search for more unreadable files after the first
@@ -72,24 +73,14 @@ class ImageFiles:
 
 def load_folder(root, image_size):
     """Opens a folder of class folders as an `ImageData` of `image_size` RGB images."""
-    import tensorflow as tf
-
-    labels, train, test = _list_files(root)
+    labels, *splits = _list_files(root)
     # Shuffled once: a stream mixes only the samples that are in its buffer together.
-    train = [train[i] for i in np.random.default_rng(0).permutation(len(train))]
+    order = np.random.default_rng(0).permutation(len(splits[0]))
+    splits[0] = [splits[0][i] for i in order]
     shape = (*image_size, 3)
-    files = ImageFiles([path for path, _ in (*train, *test)], shape)
-
-    def decode(path, label):
-        image = tf.numpy_function(files.read, [path], tf.uint8)
-        return tf.ensure_shape(image, shape), label
-
-    def dataset(pairs):
-        paths, indices = zip(*pairs, strict=True)
-        listing = tf.data.Dataset.from_tensor_slices((list(paths), np.array(indices, "int64")))
-        return listing.map(decode, num_parallel_calls=tf.data.AUTOTUNE)
-
-    return ImageData(str(root), labels, shape, dataset(train), dataset(test))
+    files = ImageFiles([path for split in splits for path, _ in split], shape)
+    train, test = (FileSplit(*zip(*split, strict=True), shape, files.read) for split in splits)
+    return ImageData(str(root), labels, shape, train, test)
 
 
 def _list_files(root):

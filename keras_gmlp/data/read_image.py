@@ -65,7 +65,7 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
         raise ValueError(f"crop must be in (0, 1]; received {crop!r}.")
     resampling = Image.Resampling[interpolation.upper()]
     try:
-        with open(path, "rb") as file, _open_image(file, path) as image:
+        with open(path, "rb") as file, open_image(file, path) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise Image.DecompressionBombError
             # A crop and "nearest" must match published pixels exactly.
@@ -103,8 +103,8 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
     return np.asarray(image).reshape(image_shape)
 
 
-def _open_image(file, path):
-    """Opens as `Image.open`, which would warn of large images: `read_image` has its own limit."""
+def open_image(file, path):
+    """Opens as `Image.open`, which would warn of large images: callers check `MAX_PIXELS`."""
     prefix = file.read(16)
     for name in FORMATS:
         opens, accepts = Image.OPEN[name]

@@ -6,20 +6,9 @@ import os
 import re
 import sys
 
-from keras_gmlp.data.image_data import ImageData, resize_to_cover
+from keras_gmlp.data.image_data import ImageData
+from keras_gmlp.data.records import MIRRORED_CHANGES_LABEL, decode_image
 from keras_gmlp.utils.errors import first_line
-
-# Data sets of letters and digits: a mirrored image has another label, or none.
-MIRRORED_CHANGES_LABEL = (
-    "binary_alpha_digits",
-    "cmaterdb",
-    "emnist",
-    "kmnist",
-    "mnist",
-    "mnist_corrupted",
-    "omniglot",
-    "svhn_cropped",
-)
 
 
 def load_tfds(name, image_size, data_dir):
@@ -43,10 +32,9 @@ def load_tfds(name, image_size, data_dir):
     _prepare(name, builder)
 
     def decode(sample):
-        # The same bits as Pillow, which classification uses. Decodes PNG, too.
-        image = tf.io.decode_jpeg(sample["image"], shape[-1], dct_method="INTEGER_ACCURATE")
-        if (height, width) != shape[:2]:
-            image = resize_to_cover(image, shape)
+        image = tf.numpy_function(
+            lambda encoded: decode_image(encoded, shape, name), [sample["image"]], tf.uint8
+        )
         return tf.ensure_shape(image, shape), sample["label"]
 
     def split(which):

@@ -192,7 +192,7 @@ class ImageClassification(Task):
             )
 
     def size(self, data):
-        return int(data.train.cardinality())
+        return len(data.train)
 
     def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None):
         return training_batches(data, batch_size, self.augmentation, seed, initial_epoch, epochs)

@@ -3,7 +3,10 @@
 import contextlib
 import re
 import signal
+import sys
 import textwrap
+
+REPAIR = "Remove what cannot be read, or repair it."
 
 
 @contextlib.contextmanager
@@ -17,18 +20,26 @@ def one_line_errors():
         ValueError: If an image cannot be read, or TensorFlow failed otherwise.
         RuntimeError: If memory runs out.
     """
-    import tensorflow as tf
-
     try:
         with _without_clean_up_errors():
             yield
-    except tf.errors.ResourceExhaustedError as error:
-        raise RuntimeError(f"out of memory; lower batch_size ({first_line(error)}).") from None
-    except tf.errors.OpError as error:
+    except Exception as error:
+        if not _of_tensorflow(error):
+            raise
+        import tensorflow as tf
+
+        if isinstance(error, tf.errors.ResourceExhaustedError):
+            raise RuntimeError(f"out of memory; lower batch_size ({first_line(error)}).") from None
         from_python = re.search(r"ValueError: (.+)", error.message)
         if not from_python:
             raise ValueError(f"TensorFlow failed: {first_line(error)}") from None
-        raise ValueError(f"{from_python[1]} Remove what cannot be read, or repair it.") from None
+        raise ValueError(f"{from_python[1]} {REPAIR}") from None
+
+
+def _of_tensorflow(error):
+    """Returns whether an error is one of TensorFlow's, which need not be installed."""
+    errors = getattr(sys.modules.get("tensorflow"), "errors", None)
+    return errors is not None and isinstance(error, errors.OpError)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,11 @@
 
 import shutil
 import sys
+import time
+
+PATIENCE = 3.0  # seconds of work before a bar appears
+
+WIDTH = 30  # of a bar, in characters
 
 
 class StatusLine:
@@ -35,3 +40,31 @@ class StatusLine:
         if self.width:
             print("\r" + " " * self.width + "\r", end="", file=sys.stderr, flush=True)
         self.width = 0
+
+
+class ProgressBar:
+    """A bar on standard error for work that takes longer than a few seconds; a context manager.
+
+    Args:
+        job: What is done, the start of the line.
+        total: Number of items.
+    """
+
+    def __init__(self, job, total):
+        self.job, self.total = job, total
+        self.line, self.shown = StatusLine(), time.monotonic() + PATIENCE
+
+    def show(self, done):
+        """Shows how many items are done, at most five times per second."""
+        now = time.monotonic()
+        if now < self.shown:
+            return
+        self.shown = now + 0.2
+        bar = "#" * (WIDTH * done // self.total)
+        self.line.show(f"{self.job} [{bar:.<{WIDTH}}] {done:,} of {self.total:,}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.line.clear()

@@ -96,7 +96,7 @@ def test_run_leaves_everything(run):
 def test_saved_model_is_the_average_that_was_tested(data, run):
     directory, metrics = run
     reloaded = keras.saving.load_model(directory / "model.keras")
-    loss, accuracy = reloaded.evaluate(data.test.batch(8), verbose=0)
+    loss, accuracy = reloaded.evaluate(data.test.dataset().batch(8), verbose=0)
     assert accuracy == metrics["test_accuracy"]
     # Validation saw the averaged weights, smoothed labels aside: the same accuracy.
     assert float(history(directory)[-1]["val_accuracy"]) == pytest.approx(accuracy)

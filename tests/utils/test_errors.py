@@ -1,5 +1,7 @@
 """One line for what went wrong."""
 
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -60,3 +62,13 @@ def test_error_of_a_clean_up_gives_way_to_the_first():
         call_nothing(while_handling=KeyboardInterrupt())
     with pytest.raises(TypeError, match="'NoneType' object is not callable"), one_line_errors():
         call_nothing()
+
+
+@pytest.mark.parametrize("error", [ValueError("photo.png: damaged."), KeyError("here")])
+@pytest.mark.parametrize("installed", [True, False])
+def test_errors_of_python_pass(monkeypatch, error, installed):
+    if not installed:
+        monkeypatch.setitem(sys.modules, "tensorflow", None)
+    with pytest.raises(type(error)) as raised, one_line_errors():
+        raise error
+    assert raised.value is error

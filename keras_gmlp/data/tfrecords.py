@@ -1,0 +1,145 @@
+"""TFRecord files and the `tf.train.Example` messages in them, without TensorFlow."""
+
+import lzma
+import struct
+
+WIRE_VARINT, WIRE_64_BIT, WIRE_BYTES, WIRE_32_BIT = 0, 1, 2, 5  # how protobuf writes a field
+
+
+def read_records(path, skip=0, take=None):
+    """Yields records of a TFRecord file in order.
+
+    A record is its length (8 bytes), a checksum of the length, its bytes and their checksum, which
+    is not compared.
+
+    Args:
+        path: Path of the file; one that ends in `.xz` is decompressed.
+        skip: Number of records to leave out.
+        take: Number of records to yield, which the file must hold. Defaults to all.
+
+    Raises:
+        ValueError: If the file is missing, truncated or damaged. One line.
+    """
+    done, last = 0, None if take is None else skip + take
+    try:
+        with (lzma.open if str(path).endswith(".xz") else open)(path, "rb") as file:
+            while done != last:
+                head = file.read(12)
+                if not head and last is None:
+                    return
+                if len(head) == 12 and _masked_crc(head[:8]) != struct.unpack("<I", head[8:])[0]:
+                    raise ValueError(f"{path}: damaged after {done:,} samples.")
+                size = struct.unpack("<Q", head[:8])[0] if len(head) == 12 else 0
+                body = file.read(size + 4)
+                if len(head) < 12 or len(body) < size + 4:
+                    raise ValueError(f"{path}: truncated after {done:,} samples.")
+                done += 1
+                if done > skip:
+                    yield body[:-4]
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file; the data set is not complete.") from None
+    except PermissionError:
+        raise ValueError(f"{path}: no permission to read it.") from None
+    except (EOFError, lzma.LZMAError) as error:
+        raise ValueError(
+            f"{path}: damaged or truncated after {done:,} samples ({error})."
+        ) from None
+
+
+def parse_example(record, names):
+    """Returns features of a `tf.train.Example`.
+
+    Args:
+        record: Bytes of the message.
+        names: Names of features that hold one value each, byte strings or integers.
+
+    Returns:
+        The values in the order of the names: bytes or integers, `None` for other features.
+
+    Raises:
+        ValueError: If the message is damaged.
+    """
+    found = {}
+    try:
+        for features in _values(record, 1):
+            for entry in _values(features, 1):
+                (name,) = _values(entry, 1)
+                if (name := str(name, "utf-8")) in names:
+                    (found[name],) = _values(entry, 2)
+        return [_value(found[name]) if name in found else None for name in names]
+    except (IndexError, TypeError, ValueError):  # also of a tuple with too few values
+        raise ValueError("no tf.train.Example") from None
+
+
+def _value(feature):
+    """Returns the one value of a `tf.train.Feature`, or `None` if it has several or a float."""
+    strings = [bytes(value) for part in _values(feature, 1) for value in _values(part, 1)]
+    integers = [
+        number
+        for part in _values(feature, 3)
+        for value in _values(part, 1)
+        for number in ([value] if isinstance(value, int) else _varints(value))
+    ]
+    if len(strings) + len(integers) != 1:
+        return None
+    return strings[0] if strings else (integers[0] + 2**63) % 2**64 - 2**63  # signed
+
+
+def _values(message, number):
+    """Yields the values of a field: integers, or views of bytes."""
+    view, at = memoryview(message), 0
+    while at < len(view):
+        key, at = _varint(view, at)
+        value, kind = None, key & 7
+        if kind == WIRE_VARINT:
+            value, at = _varint(view, at)
+        elif kind == WIRE_BYTES:
+            size, at = _varint(view, at)
+            value, at = view[at : at + size], at + size
+        elif kind in (WIRE_64_BIT, WIRE_32_BIT):
+            at += 8 if kind == WIRE_64_BIT else 4
+        if at > len(view) or kind not in (WIRE_VARINT, WIRE_64_BIT, WIRE_BYTES, WIRE_32_BIT):
+            raise ValueError
+        if key >> 3 == number:
+            yield value
+
+
+def _varints(view):
+    at = 0
+    while at < len(view):
+        value, at = _varint(view, at)
+        yield value
+
+
+def _varint(view, at):
+    """Returns an integer in groups of seven bits, the lowest first, and where it ends."""
+    value = shift = 0
+    while True:
+        byte = view[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+
+
+def _crc_table():
+    """Returns the table of CRC-32C (Castagnoli), which TFRecord files use."""
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+        table.append(byte)
+    return table
+
+
+CRC = _crc_table()
+
+
+def _masked_crc(data):
+    """Returns the checksum of a few bytes, rotated and shifted as in TFRecord files."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = CRC[(crc ^ byte) & 255] ^ crc >> 8
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
