@@ -108,6 +108,7 @@ def measure(preset, pipeline, options):
 
     from keras_gmlp.data.augmentation import Augmentation
     from keras_gmlp.data.image_data import ImageData
+    from keras_gmlp.data.splits import ArraySplit
     from keras_gmlp.models.presets import build_fresh, lookup
     from keras_gmlp.training.device_loop import EpochOrder
     from keras_gmlp.training.pipeline import prepare_fit
@@ -130,7 +131,8 @@ def measure(preset, pipeline, options):
         task=ImageClassification(augmentation=augmentation),
     )
     names = tuple(map(str, range(classes)))
-    data = ImageData("random", names, shape, (images, labels), (images[:1], labels[:1]))
+    train, test = ArraySplit(images, labels), ArraySplit(images[:1], labels[:1])
+    data = ImageData("random", names, shape, train, test)
     model = build_fresh(preset, **recipe.model_arguments())
     trained, batches = prepare_fit(model, data, recipe, options.batch)
     orders = [EpochOrder(batches)] if pipeline == "device" else []
