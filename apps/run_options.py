@@ -99,7 +99,7 @@ def _add_recipe_options(parser, measures_precision):
         dest="settings",
         help="any other setting of the recipe: weight_decay=0.05, optimizer=adamw, flip=0 (for "
         "letters and signs), mixup=0.3, cutmix=0.3, rand_augment=0.4, cutout=0.4, ema=0.05, "
-        "stochastic_depth=0.1, layer_decay=0.75, mix_until=0.8 (no MixUp and CutMix after 80 % of "
+        "stochastic_depth=0.1, layer_decay=0.75, mix_until=0.8 (no MixUp and CutMix after 80 %% of "
         "the epochs), ...",
     )
     parser.add_argument(

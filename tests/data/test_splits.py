@@ -193,7 +193,7 @@ for found in sets:
     images, labels = data.arrays(found, "train")
     print(found.name, len(found.train), len(found.test), images.sum(), labels.sum(), values["loss"])
 recipe = keras_gmlp.Recipe(epochs=1, batch_size=8, precision="float32", pipeline="device")
-keras_gmlp.train(model, found, recipe, folder + "/run", verbose=0)
+keras_gmlp.train(model, found, recipe, prepared + "/run", verbose=0)
 unknown = lambda: data.load("cifar1O", data_dir=prepared)
 for use in (unknown, lambda: data.training_batches(found, 2)):
     try:
