@@ -12,6 +12,8 @@ OPTIONS = ("epochs", "batch_size", "learning_rate", "seed", "precision")
 UNNAMED = {**dict.fromkeys(PATCH_OPTIONS), "task": ImageClassification.name}
 UNNAMED |= {"overrides": {}, "pipeline": "host", "teacher": None}
 
+AUTO = "auto"  # a run records what it chose
+
 
 def setting_names(settings):
     """Returns the names of all settings in a recipe, its task and the task's parts, a set."""
@@ -58,14 +60,14 @@ def differences(recorded, settings):
 
     Args:
         recorded: The `recipe.json` of the run, a dict. Settings it does not name are skipped.
-        settings: The settings asked for, a dict.
+        settings: The settings asked for, a dict. `"auto"` takes what was recorded.
     """
     recorded, settings = {**UNNAMED, **recorded}, {"task": UNNAMED["task"], **settings}
     recorded, settings = _flatten_augmentation(recorded), _flatten_augmentation(settings)
     return [
         f"{name} {recorded[name]!r} there, {value!r} here"
         for name, value in settings.items()
-        if name in recorded and recorded[name] != value
+        if name in recorded and value not in (recorded[name], AUTO)
     ]
 
 
