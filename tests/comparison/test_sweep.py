@@ -326,7 +326,7 @@ def test_complete_run_with_other_settings_is_not_taken_for_what_was_asked(tmp_pa
     assert load_app("compare").main(["gmlp_n4_32", "--out", str(tmp_path), "--epochs", "3"]) == 1
     error = capsys.readouterr().err
     assert "epochs 2 there, 3 here" in error
-    assert "augmentation {'mixup': 0.3} there" in error
+    assert "mixup 0.3 there, 0.0 here" in error
     assert error.count("\n") == 1
 
 

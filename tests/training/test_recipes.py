@@ -21,6 +21,7 @@ KEYS = (
     *("weight_decay", "clip_norm", "label_smoothing", "layer_decay", "freeze", "ema"),
     *("precision", "stochastic_depth", "augmentation", "seed"),
 )
+NEW_KEYS = ("pipeline", "teacher", "teacher_share", "teaching")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_task_of_another_type():
 
 def test_settings_have_the_keys_of_all_runs():
     settings = json.loads(json.dumps(RECIPES["standard"].settings()))
-    assert set(settings) == set(KEYS)
+    assert set(settings) == {*KEYS, *NEW_KEYS}
     assert settings["augmentation"]["cutmix"] == 0.5
 
 
@@ -118,9 +119,17 @@ def test_differences_of_a_nested_setting():
     recorded = json.loads(json.dumps(RECIPES["quick"].settings()))
     assert differences(recorded, RECIPES["quick"].settings()) == []
     other = override(RECIPES["quick"], {"mixup": 0.1, "epochs": 5})
-    epochs, augmentation = differences(recorded, other.settings())
-    assert epochs == "epochs 12 there, 5 here"
-    assert augmentation.startswith("augmentation {'crop': 0.125, ")
+    found = differences(recorded, other.settings())
+    assert found == ["epochs 12 there, 5 here", "mixup 0.0 there, 0.1 here"]
+    del recorded["augmentation"]["mixup"]  # as an older run that did not know it
+    assert differences(recorded, other.settings()) == ["epochs 12 there, 5 here"]
+
+
+def test_setting_left_to_the_run_takes_what_it_recorded():
+    recorded = {**Recipe().settings(), "pipeline": "device"}
+    assert differences(recorded, Recipe(pipeline="auto").settings()) == []
+    (difference,) = differences(recorded, Recipe(pipeline="host").settings())
+    assert difference == "pipeline 'device' there, 'host' here"
 
 
 def test_setting_that_an_old_run_did_not_record():
