@@ -1,4 +1,4 @@
-"""Loss and metric of classification, for class indices and for rows of probabilities.
+"""Losses and metrics: classification by indices or rows of probabilities, and masked tokens.
 
 MixUp and CutMix turn labels into rows of probabilities, while validation data keep class indices:
 a single `fit` uses both.
@@ -76,3 +76,59 @@ class Accuracy(keras.metrics.MeanMetricWrapper):
 
     def get_config(self):
         return {"name": self.name, "dtype": self.dtype}
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class MaskedCrossEntropy(keras.losses.Loss):
+    """Mean cross-entropy over masked tokens, whatever their number in each text.
+
+    Keras' default divides by all places. This loss divides by the sum of the weights, so a place
+    of weight 0 does not count.
+
+    Call arguments:
+        y_true: Ids of the masked tokens, `(batch, masked)`.
+        y_pred: Logits, `(batch, masked, words)`.
+        sample_weight: Weights, `(batch, masked)`.
+
+    Example:
+        >>> loss = MaskedCrossEntropy()
+        >>> logits = keras.ops.log([[[0.5, 0.5], [0.1, 0.9]]])
+        >>> weights = keras.ops.array([[1.0, 0.0]])  # log 2
+        >>> round(float(loss(keras.ops.array([[1, 0]]), logits, sample_weight=weights)), 4)
+        0.6931
+    """
+
+    def __init__(self, name="masked_cross_entropy", **kwargs):
+        super().__init__(name=name, **{"reduction": "mean_with_sample_weight", **kwargs})
+
+    def call(self, y_true, y_pred):
+        return token_cross_entropy(y_true, y_pred)
+
+
+def token_cross_entropy(y_true, y_pred):
+    """Returns the cross-entropy of each token, of the shape of the ids."""
+    return ops.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class Perplexity(keras.metrics.Mean):
+    """The exponential of the mean cross-entropy over all masked tokens seen.
+
+    Batches with more masked tokens count more. Arguments of `update_state` are those of
+    `MaskedCrossEntropy`.
+
+    Example:
+        >>> metric = Perplexity()
+        >>> metric.update_state(keras.ops.array([[1]]), keras.ops.log([[[0.75, 0.25]]]))
+        >>> round(float(metric.result()), 4)
+        4.0
+    """
+
+    def __init__(self, name="perplexity", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        return super().update_state(token_cross_entropy(y_true, y_pred), sample_weight)
+
+    def result(self):
+        return ops.exp(super().result())

@@ -12,9 +12,17 @@ from keras_gmlp.layers.feed_forward import FeedForwardOnlyBlock
 from keras_gmlp.layers.gmlp import GMLPBlock, SpatialGatingUnit, TinyAttention
 from keras_gmlp.layers.mixer import MixerBlock, TokenMLP
 from keras_gmlp.layers.pooling import AttentionPooling
+from keras_gmlp.layers.relative_attention import RelativeAttention, RelativePositionBias
 from keras_gmlp.layers.residual import ResidualBlock
 from keras_gmlp.layers.resmlp import Affine, FoldedResMLPBlock, LayerScale, ResMLPBlock
 from keras_gmlp.layers.spatial_projection import SpatialProjection
+from keras_gmlp.layers.text import (
+    LogitBias,
+    MaskedLMHead,
+    SegmentEmbedding,
+    SpanHead,
+    TokenPositions,
+)
 from keras_gmlp.layers.transformer import TransformerBlock
 
 __all__ = [
@@ -29,15 +37,22 @@ __all__ = [
     "FoldedResMLPBlock",
     "GMLPBlock",
     "LayerScale",
+    "LogitBias",
+    "MaskedLMHead",
     "MixerBlock",
     "PatchEmbedding",
     "PositionEmbedding",
+    "RelativeAttention",
+    "RelativePositionBias",
     "ResMLPBlock",
     "ResidualBlock",
+    "SegmentEmbedding",
+    "SpanHead",
     "SpatialGatingUnit",
     "SpatialProjection",
     "TinyAttention",
     "TokenMLP",
+    "TokenPositions",
     "TransformerBlock",
     "check_tokens",
     "make_dense",

@@ -10,7 +10,12 @@ from keras_gmlp.layers.block import (
     mask_tokens,
     serialize_initializer,
 )
-from keras_gmlp.layers.spatial_projection import SpatialProjection, apply_over_tokens
+from keras_gmlp.layers.spatial_projection import (
+    SpatialProjection,
+    apply_over_tokens,
+    check_length,
+    check_max_tokens,
+)
 
 GATINGS = ("linear", "additive", "multiplicative", "split")
 
@@ -36,9 +41,11 @@ class SpatialGatingUnit(layers.Layer):
         epsilon: Added to the variance in the normalization. Published weights use 1e-5.
         heads, toeplitz, grid: W of each group of channels, and whether its entries depend on the
             offset between two tokens alone; see `SpatialProjection`. Small data sets profit.
+        max_tokens: Largest number of tokens, for inputs of different lengths; see
+            `SpatialProjection`.
 
     Call arguments:
-        inputs: Shape `(batch, tokens, channels)`, `tokens` fixed.
+        inputs: Shape `(batch, tokens, channels)`. Without `max_tokens`, `tokens` is fixed.
         attention: Optional summand of `f(Z)` (aMLP), of the shape of the output.
         mask: See `Block`. The projection reads zeros at padding.
 
@@ -57,25 +64,32 @@ class SpatialGatingUnit(layers.Layer):
 
     supports_masking = True
 
-    def __init__(self, gating="split", epsilon=1e-5, heads=1, toeplitz=False, grid=None, **kwargs):
+    def __init__(
+        self,
+        gating="split",
+        epsilon=1e-5,
+        heads=1,
+        toeplitz=False,
+        grid=None,
+        max_tokens=None,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         _check_gating(gating, GATINGS)
+        check_max_tokens(max_tokens, grid)
         self.gating = gating
         self.epsilon = epsilon
         self.heads = heads
         self.toeplitz = toeplitz
         self.grid = None if grid is None else tuple(grid)
+        self.max_tokens = max_tokens
         # One free matrix is a dense layer, as in published weights.
-        self._is_dense = heads == 1 and not toeplitz and grid is None
+        self._is_dense = heads == 1 and not toeplitz and grid is None and max_tokens is None
         self.norm = layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name="norm")
 
     def build(self, inputs_shape, attention_shape=None):
         tokens, channels = inputs_shape[1:]
-        if tokens is None:
-            raise ValueError(
-                "SpatialGatingUnit has one weight for each pair of tokens, so their number must be "
-                f"fixed; received inputs of shape {tuple(inputs_shape)}."
-            )
+        check_length(self, inputs_shape)
         if self.gating == "split" and channels % 2:
             raise ValueError(
                 f"gating='split' halves the channels; received an odd number, {channels}. Choose "
@@ -90,7 +104,12 @@ class SpatialGatingUnit(layers.Layer):
             self.spatial = layers.Dense(tokens, kernel_initializer=near_zero, name="spatial", **own)
             self.spatial.build((projected[0], projected[2], tokens))
         else:
-            arguments = {"heads": self.heads, "toeplitz": self.toeplitz, "grid": self.grid}
+            arguments = {
+                "heads": self.heads,
+                "toeplitz": self.toeplitz,
+                "grid": self.grid,
+                "max_tokens": self.max_tokens,
+            }
             self.spatial = SpatialProjection(**arguments, name="spatial", **own)
             self.spatial.build(projected)
 
@@ -119,6 +138,7 @@ class SpatialGatingUnit(layers.Layer):
             "heads": self.heads,
             "toeplitz": self.toeplitz,
             "grid": self.grid,
+            "max_tokens": self.max_tokens,
         }
 
     def weight_axes(self, path):
@@ -208,10 +228,10 @@ class GMLPBlock(Block):
         hidden_dim: Channels between the two dense layers, the paper's d_ffn.
         gating: See `SpatialGatingUnit`; `"none"` omits the gate, so tokens do not mix.
         attention_size: Head size of the tiny attention; 0 for none.
-        heads, toeplitz, grid: See `SpatialProjection`.
+        heads, toeplitz, grid, max_tokens: See `SpatialProjection`.
         **kwargs: See `Block`. The gate keeps its own initializer and epsilon.
 
-    Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
+    Input and output shape: `(batch, tokens, dim)`. Without `max_tokens`, `tokens` is fixed.
 
     Raises:
         ValueError: If the gating is unknown, `"none"` with attention, or as for
@@ -232,6 +252,7 @@ class GMLPBlock(Block):
         heads=1,
         toeplitz=False,
         grid=None,
+        max_tokens=None,
         **kwargs,
     ):
         super().__init__(hidden_dim, **kwargs)
@@ -241,13 +262,20 @@ class GMLPBlock(Block):
         self.heads = heads
         self.toeplitz = toeplitz
         self.grid = None if grid is None else tuple(grid)
+        self.max_tokens = max_tokens
         own = {"dtype": self.dtype_policy}
         self.norm = self.make_norm("norm")
         self.expand = make_dense(self, hidden_dim, "expand", activation="gelu")
         self.gate = None
         if gating != "none":
             self.gate = SpatialGatingUnit(
-                gating, heads=heads, toeplitz=toeplitz, grid=grid, name="gate", **own
+                gating,
+                heads=heads,
+                toeplitz=toeplitz,
+                grid=grid,
+                max_tokens=max_tokens,
+                name="gate",
+                **own,
             )
         self.attention = None
         if attention_size and self.gate is None:
@@ -306,6 +334,7 @@ class GMLPBlock(Block):
             "heads": self.heads,
             "toeplitz": self.toeplitz,
             "grid": self.grid,
+            "max_tokens": self.max_tokens,
         }
 
 

@@ -25,13 +25,16 @@ class SpatialProjection(layers.Layer):
         toeplitz: Whether weights depend on the offset alone.
         grid: Shape of the token grid, stored row by row, for `toeplitz=True`: `(rows, columns)`.
             Defaults to a sequence, `(tokens,)`.
+        max_tokens: Number of tokens that W and b cover, for inputs of any length up to it: n tokens
+            use the first n rows and columns of W. Defaults to the tokens of the input it is built
+            with.
         bias_initializer: Initializer of b. W starts near zero.
 
-    Input and output shape: `(batch, tokens, channels)`, `tokens` fixed.
+    Input and output shape: `(batch, tokens, channels)`. Without `max_tokens`, `tokens` is fixed.
 
     Raises:
-        ValueError: If the number of tokens is not fixed or does not fit the grid, or the heads do
-            not divide the channels.
+        ValueError: If the number of tokens is not fixed, exceeds `max_tokens` or does not fit the
+            grid, or the heads do not divide the channels.
 
     Example:
         >>> layer = SpatialProjection(heads=8, toeplitz=True, grid=(8, 8))
@@ -42,8 +45,17 @@ class SpatialProjection(layers.Layer):
     Toeplitz matrices. Heads and the form for grids are ours.
     """
 
-    def __init__(self, heads=1, toeplitz=False, grid=None, bias_initializer="ones", **kwargs):
+    def __init__(
+        self,
+        heads=1,
+        toeplitz=False,
+        grid=None,
+        max_tokens=None,
+        bias_initializer="ones",
+        **kwargs,
+    ):
         super().__init__(**kwargs)
+        check_max_tokens(max_tokens, grid)
         if heads < 1:
             raise ValueError(f"heads must be at least 1; received {heads}.")
         if grid is not None and not toeplitz:
@@ -51,11 +63,12 @@ class SpatialProjection(layers.Layer):
         self.heads = heads
         self.toeplitz = toeplitz
         self.grid = None if grid is None else tuple(grid)
+        self.max_tokens = max_tokens
         self.bias_initializer = keras.initializers.get(bias_initializer)
 
     def build(self, input_shape):
         self._check_shape(input_shape)
-        tokens = input_shape[1]
+        tokens = self.max_tokens or input_shape[1]
         near_zero = keras.initializers.RandomNormal(stddev=1e-6)
         if self.toeplitz:
             sizes = [2 * size - 1 for size in self.grid or (tokens,)]
@@ -73,16 +86,20 @@ class SpatialProjection(layers.Layer):
     def call(self, inputs, training=None):
         _, tokens, channels = inputs.shape
         size = channels // self.heads
+        matrices, bias = self.matrices(), ops.convert_to_tensor(self.bias)
+        if tokens != bias.shape[1]:
+            tokens = ops.shape(inputs)[1]
+            matrices, bias = matrices[:, :tokens, :tokens], bias[:, :tokens]
         if training and keras.backend.backend() != "jax":
             # One product per head, and transposes that move whole rows: 0.6 of the time on a CPU.
             x = ops.reshape(inputs, (-1, tokens, self.heads, size))
             x = ops.reshape(ops.transpose(x, (2, 1, 0, 3)), (self.heads, tokens, -1))
-            x = ops.matmul(ops.transpose(self.matrices(), (0, 2, 1)), x) + self.bias[:, :, None]
+            x = ops.matmul(ops.transpose(matrices, (0, 2, 1)), x) + bias[:, :, None]
             x = ops.reshape(x, (self.heads, tokens, -1, size))
             return ops.reshape(ops.transpose(x, (2, 1, 0, 3)), (-1, tokens, channels))
         x = ops.transpose(inputs, (0, 2, 1))  # (b, n, c) -> (b, c, n)
         x = ops.reshape(x, (-1, self.heads, size, tokens))
-        x = ops.matmul(x, self.matrices()) + self.bias[:, None, :]
+        x = ops.matmul(x, matrices) + bias[:, None, :]
         x = ops.reshape(x, (-1, channels, tokens))
         return ops.transpose(x, (0, 2, 1))  # (b, c, n) -> (b, n, c)
 
@@ -95,16 +112,13 @@ class SpatialProjection(layers.Layer):
             "heads": self.heads,
             "toeplitz": self.toeplitz,
             "grid": self.grid,
+            "max_tokens": self.max_tokens,
             "bias_initializer": keras.initializers.serialize(self.bias_initializer),
         }
 
     def _check_shape(self, input_shape):
         _, tokens, channels = input_shape
-        if tokens is None:
-            raise ValueError(
-                "SpatialProjection has one weight for each pair of tokens, so their number must be "
-                f"fixed; received inputs of shape {tuple(input_shape)}."
-            )
+        check_length(self, input_shape)
         if channels % self.heads:
             raise ValueError(
                 f"heads must divide the channels; received {self.heads} heads for {channels} "
@@ -115,6 +129,30 @@ class SpatialProjection(layers.Layer):
                 f"grid must have as many places as there are tokens, {tokens}; received "
                 f"{self.grid}. A class token has no place on the grid."
             )
+
+
+def check_max_tokens(max_tokens, grid=None):
+    """Raises a `ValueError` if the largest number of tokens is no size, or a grid fixes it."""
+    if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
+        raise ValueError(f"max_tokens must be a positive integer; received {max_tokens!r}.")
+    if max_tokens is not None and grid is not None:
+        raise ValueError(
+            f"max_tokens is for sequences; received grid={tuple(grid)}, which fixes the tokens."
+        )
+
+
+def check_length(layer, input_shape):
+    """Raises a `ValueError` if the number of tokens is neither fixed nor limited, or too large."""
+    tokens, limit = input_shape[1], layer.max_tokens
+    if tokens is None and limit is None:
+        raise ValueError(
+            f"{type(layer).__name__} has weights for each pair of tokens, so their number must be "
+            f"fixed, or limited by max_tokens; received inputs of shape {tuple(input_shape)}."
+        )
+    if None not in (tokens, limit) and tokens > limit:
+        raise ValueError(
+            f"{type(layer).__name__} takes at most max_tokens={limit} tokens; received {tokens}."
+        )
 
 
 def apply_over_tokens(dense, inputs, training=None):

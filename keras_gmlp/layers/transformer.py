@@ -6,6 +6,7 @@ import keras
 from keras import layers, ops
 
 from keras_gmlp.layers.block import copy_initializer
+from keras_gmlp.layers.relative_attention import RelativeAttention, check_heads
 from keras_gmlp.layers.residual import ResidualBlock
 
 
@@ -16,12 +17,17 @@ class TransformerBlock(ResidualBlock):
     Args:
         num_heads: Attention heads; they share the channels equally.
         hidden_dim: Channels of the hidden layer of the feed-forward network.
+        relative: Whether scores have learned biases for the distance of two tokens; see
+            `RelativeAttention`.
+        content: Whether scores depend on the tokens; `False` requires `relative=True`.
+        max_tokens: Largest number of tokens, for `relative=True` and inputs of different lengths.
         **kwargs: See `Block`. `norm_placement="post"` with `epsilon=1e-12` is the block of BERT.
 
     Input and output shape: `(batch, tokens, dim)`.
 
     Raises:
-        ValueError: If the channels are not a multiple of `num_heads`.
+        ValueError: If the channels are not a multiple of `num_heads`, or `content=False` without
+            `relative=True`.
 
     Example:
         >>> TransformerBlock(num_heads=3, hidden_dim=384)(keras.ops.ones((2, 65, 96))).shape
@@ -30,17 +36,31 @@ class TransformerBlock(ResidualBlock):
     Reference: "An Image is Worth 16x16 Words", https://arxiv.org/abs/2010.11929, figure 1.
     """
 
-    def __init__(self, num_heads, hidden_dim, **kwargs):
+    def __init__(
+        self, num_heads, hidden_dim, relative=False, content=True, max_tokens=None, **kwargs
+    ):
         super().__init__(hidden_dim, **kwargs)
+        if not (content or relative):
+            raise ValueError("content=False requires relative=True.")
         self.num_heads = num_heads
+        self.relative = relative
+        self.content = content
+        self.max_tokens = max_tokens
 
     def build_mixer(self, input_shape):
         tokens, dim = input_shape[1:]
-        if self.num_heads < 1 or dim % self.num_heads:
-            raise ValueError(
-                f"{dim} channels cannot be shared by num_heads={self.num_heads}. Choose a number "
-                "of heads that divides the channels."
+        check_heads(self.num_heads, dim)
+        if self.relative:
+            self.attention = RelativeAttention(
+                self.num_heads,
+                self.content,
+                copy_initializer(self.kernel_initializer),
+                max_tokens=self.max_tokens,
+                dtype=self.dtype_policy,
+                name="attention",
             )
+            self.attention.build(input_shape)
+            return
         with _fused_attention_only_if(tokens is not None and tokens % 2 == 0):
             self.attention = layers.MultiHeadAttention(
                 self.num_heads,
@@ -52,6 +72,8 @@ class TransformerBlock(ResidualBlock):
         self.attention.build(input_shape, input_shape)
 
     def mix_tokens(self, x, mask=None):
+        if self.relative:
+            return self.attention(x, mask=mask)
         if mask is None:
             return self.attention(x, x)
         keys = ops.cast(mask, "bool")[:, None, :]  # (b, n) -> (b, 1, n), the same for all queries
@@ -60,11 +82,19 @@ class TransformerBlock(ResidualBlock):
     def attention_scores(self, tokens):
         """Returns what each token attends to, the mean over heads: `(batch, queries, keys)`."""
         x = self.norm1(tokens) if self.norm_placement == "pre" else tokens
+        if self.relative:
+            return self.attention.attention_scores(x)
         _, scores = self.attention(x, x, return_attention_scores=True)
         return ops.mean(ops.cast(scores, "float32"), axis=1)
 
     def get_config(self):
-        return {**super().get_config(), "num_heads": self.num_heads}
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "relative": self.relative,
+            "content": self.content,
+            "max_tokens": self.max_tokens,
+        }
 
 
 @contextlib.contextmanager

@@ -158,11 +158,16 @@ def lookup(preset):
         >>> function.__name__, arguments["dim"]
         ('gMLP', 192)
     """
-    if preset not in PRESETS:
-        near = difflib.get_close_matches(str(preset), PRESETS, n=1)
+    return find(preset, PRESETS)
+
+
+def find(preset, table):
+    """Returns the entry of a table of presets; raises a `ValueError` that names the nearest one."""
+    if preset not in table:
+        near = difflib.get_close_matches(str(preset), table, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"Unknown preset {preset!r}.{hint} Expected one of: {', '.join(PRESETS)}.")
-    return PRESETS[preset]
+        raise ValueError(f"Unknown preset {preset!r}.{hint} Expected one of: {', '.join(table)}.")
+    return table[preset]
 
 
 def build_fresh(preset, **overrides):

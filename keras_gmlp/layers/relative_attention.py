@@ -1,0 +1,239 @@
+"""Attention with learned biases for the distance of two tokens, as in T5."""
+
+import keras
+import numpy as np
+from keras import layers, ops
+
+from keras_gmlp.layers.block import make_dense, mask_scores, serialize_initializer
+from keras_gmlp.layers.spatial_projection import (
+    check_length,
+    check_max_tokens,
+    toeplitz_matrices,
+)
+
+
+def relative_buckets(offsets, buckets=32, max_distance=128):
+    """Returns the bucket of each offset between two tokens.
+
+    Half of the buckets are for keys before the query, half for keys after it. In each half, the
+    first half is for one distance each; the others grow logarithmically up to `max_distance`, and
+    all larger distances share the last one.
+
+    Args:
+        offsets: Array of the places of keys minus the places of queries.
+        buckets: Number of buckets, a multiple of 4.
+        max_distance: Distance from which on there is one bucket.
+
+    Returns:
+        An array of integers in [0, buckets).
+
+    Example:
+        >>> relative_buckets([0, -1, 1, -20, 20, 500]).tolist()
+        [0, 1, 17, 10, 26, 31]
+
+    Reference: "Exploring the Limits of Transfer Learning", https://arxiv.org/abs/1910.10683,
+    section 2.1.
+    """
+    offsets = np.asarray(offsets)
+    half = buckets // 2
+    exact = half // 2
+    distance = np.abs(offsets)
+    # In float32, as T5 computes it: a logarithm next to a whole number may round either way.
+    ratio = np.log(np.maximum(distance, 1).astype("float32") / np.float32(exact))
+    ratio = ratio / np.float32(np.log(max_distance / exact))
+    far = np.minimum(exact + (ratio * (half - exact)).astype("int64"), half - 1)
+    return np.where(offsets > 0, half, 0) + np.where(distance < exact, distance, far)
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class RelativePositionBias(layers.Layer):
+    """Learned biases for the scores of attention, by head and distance of two tokens.
+
+    Args:
+        num_heads: Attention heads.
+        buckets: Number of buckets, a multiple of 4; see `relative_buckets`.
+        max_distance: Distance from which on there is one bucket.
+        max_tokens: Largest number of tokens; required if their number is not fixed.
+
+    Call arguments:
+        inputs: Tokens, `(batch, tokens, dim)`; only their number matters.
+
+    Output shape: `(num_heads, tokens, tokens)`, queries first.
+
+    Raises:
+        ValueError: If the number of buckets is not a positive multiple of 4, or the number of
+            tokens is neither fixed nor limited.
+
+    Example:
+        >>> RelativePositionBias(4)(keras.ops.ones((2, 16, 256))).shape
+        (4, 16, 16)
+
+    Reference: "Exploring the Limits of Transfer Learning", https://arxiv.org/abs/1910.10683,
+    section 2.1. BERT in "Pay Attention to MLPs" uses the biases in place of positions.
+    """
+
+    def __init__(self, num_heads, buckets=32, max_distance=128, max_tokens=None, **kwargs):
+        super().__init__(**kwargs)
+        check_max_tokens(max_tokens)
+        if buckets < 4 or buckets % 4:
+            raise ValueError(f"buckets must be a positive multiple of 4; received {buckets}.")
+        self.num_heads = num_heads
+        self.buckets = buckets
+        self.max_distance = max_distance
+        self.max_tokens = max_tokens
+
+    def build(self, input_shape):
+        check_length(self, input_shape)
+        self.table = self.add_weight(
+            (self.buckets, self.num_heads),
+            keras.initializers.RandomNormal(stddev=0.02),
+            name="position_bias",
+        )
+
+    def call(self, inputs):
+        known = inputs.shape[1]
+        tokens = known or self.max_tokens
+        # One product instead of a lookup, whose gradient adds in no fixed order on a GPU.
+        offsets = np.arange(tokens - 1, -tokens, -1)  # key - query
+        places = relative_buckets(offsets, self.buckets, self.max_distance)
+        chosen = np.eye(self.buckets, dtype="float32")[places]
+        table = ops.convert_to_tensor(self.table)
+        weights = ops.matmul(ops.cast(chosen, table.dtype), table)  # (2n - 1, h)
+        # toeplitz_matrices puts the key first: [h, key, query] from place query - key + n - 1
+        biases = ops.transpose(toeplitz_matrices(ops.transpose(weights)), (0, 2, 1))
+        if known is None:
+            tokens = ops.shape(inputs)[1]
+            biases = biases[:, :tokens, :tokens]
+        return biases
+
+    def compute_output_shape(self, input_shape):
+        return self.num_heads, input_shape[1], input_shape[1]
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "buckets": self.buckets,
+            "max_distance": self.max_distance,
+            "max_tokens": self.max_tokens,
+        }
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class RelativeAttention(layers.Layer):
+    """Multi-head self-attention with biases for the distance of two tokens.
+
+    Args:
+        num_heads: Attention heads; they share the channels equally.
+        content: Whether scores depend on the tokens. If `False`, there are no queries and keys, and
+            each head mixes the tokens by the softmax of its biases alone.
+        kernel_initializer: Initializer of the dense layers.
+        buckets, max_distance, max_tokens: See `RelativePositionBias`.
+
+    Call arguments:
+        inputs: Shape `(batch, tokens, dim)`.
+        mask: See `Block`. Padding gets no weight.
+
+    Output shape: the input shape.
+
+    Raises:
+        ValueError: If the channels are not a multiple of `num_heads`, or as for
+            `RelativePositionBias`.
+
+    Example:
+        >>> RelativeAttention(num_heads=4)(keras.ops.ones((2, 16, 64))).shape
+        (2, 16, 64)
+
+    Reference: "Exploring the Limits of Transfer Learning", https://arxiv.org/abs/1910.10683.
+    `content=False` is the row "- attn" of table 3 in "Pay Attention to MLPs".
+    """
+
+    supports_masking = True
+
+    def __init__(
+        self,
+        num_heads,
+        content=True,
+        kernel_initializer="glorot_uniform",
+        buckets=32,
+        max_distance=128,
+        max_tokens=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.content = content
+        self.kernel_initializer = kernel_initializer
+        self.buckets = buckets
+        self.max_distance = max_distance
+        self.max_tokens = max_tokens
+        self.position_bias = RelativePositionBias(
+            num_heads, buckets, max_distance, max_tokens, dtype=self.dtype_policy, name="relative"
+        )
+
+    def build(self, input_shape):
+        dim = input_shape[-1]
+        check_heads(self.num_heads, dim)
+        self.position_bias.build(input_shape)
+        names = ("query", "key", "value") if self.content else ("value",)
+        self.projections = [make_dense(self, dim, name) for name in names]
+        self.output_projection = make_dense(self, dim, "output")
+        for dense in (*self.projections, self.output_projection):
+            dense.build(input_shape)
+
+    def call(self, inputs, mask=None):
+        scores = self._attend(inputs, mask)
+        value = self._split(self.projections[-1](inputs))
+        if not self.content and mask is None:
+            scores = ops.broadcast_to(scores, (ops.shape(value)[0], *scores.shape[1:]))
+        return self.output_projection(self._join(ops.matmul(scores, value)))
+
+    def attention_scores(self, inputs, mask=None):
+        """Returns what each token attends to, the mean over heads: `(batch, queries, keys)`."""
+        scores = ops.cast(self._attend(inputs, mask), "float32")
+        empty = ops.zeros((ops.shape(inputs)[0], 1, 1, 1))
+        return ops.mean(scores + empty, axis=1)
+
+    def _attend(self, inputs, mask):
+        """Returns the weights, `(batch, heads, queries, keys)`, batch 1 if they are all equal."""
+        scores = self.position_bias(inputs)[None]
+        if self.content:
+            query, key = (self._split(dense(inputs)) for dense in self.projections[:2])
+            query = query * (query.shape[-1] ** -0.5)
+            scores = scores + ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
+        if mask is not None:
+            scores = mask_scores(scores, mask[:, None, None, :])
+        return ops.softmax(scores)
+
+    def _split(self, x):
+        """Maps `(batch, tokens, dim)` to `(batch, heads, tokens, size)`."""
+        tokens, dim = ops.shape(x)[1], x.shape[-1]
+        x = ops.reshape(x, (-1, tokens, self.num_heads, dim // self.num_heads))
+        return ops.transpose(x, (0, 2, 1, 3))
+
+    def _join(self, x):
+        tokens, dim = ops.shape(x)[2], self.num_heads * x.shape[-1]
+        return ops.reshape(ops.transpose(x, (0, 2, 1, 3)), (-1, tokens, dim))
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "content": self.content,
+            "kernel_initializer": serialize_initializer(self.kernel_initializer),
+            "buckets": self.buckets,
+            "max_distance": self.max_distance,
+            "max_tokens": self.max_tokens,
+        }
+
+
+def check_heads(num_heads, dim):
+    """Raises a `ValueError` if the heads cannot share the channels."""
+    if num_heads < 1 or dim % num_heads:
+        raise ValueError(
+            f"{dim} channels cannot be shared by num_heads={num_heads}. Choose a number of heads "
+            "that divides the channels."
+        )
