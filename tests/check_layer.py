@@ -12,7 +12,14 @@ POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 def check_layer(
-    layer_class, arguments, input_shape, *, attention=None, without_gradient=(), policies=POLICIES
+    layer_class,
+    arguments,
+    input_shape,
+    *,
+    attention=None,
+    integers=None,
+    without_gradient=(),
+    policies=POLICIES,
 ):
     """Checks configuration, building, shapes, a compiled training step, precision and saving.
 
@@ -21,18 +28,24 @@ def check_layer(
         arguments: Arguments of its constructor.
         input_shape: Shape of its input, batch first.
         attention: Shape of the second input, `attention`, if the layer takes one.
+        integers: Shapes of further inputs of small integers, a dict by name.
         without_gradient: Ends of the paths of weights that have no gradient under any loss.
         policies: Dtype policies to run under.
     """
     shapes = {"inputs": input_shape}
     if attention is not None:
         shapes["attention"] = attention
+    shapes |= {name: IntegerShape(shape) for name, shape in (integers or {}).items()}
     _check_config(layer_class, arguments)
     _check_building(layer_class(**arguments), shapes)
     _check_shapes(layer_class(**arguments), shapes)
     _check_training(layer_class(**arguments), shapes, tuple(without_gradient))
     for policy in policies:
         _check_precision_and_saving(layer_class(**arguments, dtype=policy), shapes)
+
+
+class IntegerShape(tuple):
+    """The shape of an input of integers."""
 
 
 def redraw_weights(layer, stddev=0.5):
@@ -157,7 +170,7 @@ def _check_config(layer_class, arguments):
 
 def _check_building(layer, shapes):
     assert layer.weights == []
-    layer.build(shapes["inputs"])
+    layer.build(*map(tuple, shapes.values()))
     built = [weight.path for weight in layer.weights]
     assert built
     _call(layer, _draw(shapes))
@@ -165,7 +178,7 @@ def _check_building(layer, shapes):
 
 
 def _check_shapes(layer, shapes):
-    computed = layer.compute_output_shape((None, *shapes["inputs"][1:]))
+    computed = layer.compute_output_shape(*((None, *shape[1:]) for shape in shapes.values()))
     assert _functional(layer, shapes).output_shape == tuple(computed)
     batch = shapes["inputs"][0]
     assert tuple(_call(layer, _draw(shapes)).shape) == (batch, *computed[1:])
@@ -210,7 +223,10 @@ def _check_precision_and_saving(layer, shapes):
 
 
 def _functional(layer, shapes):
-    inputs = {name: keras.Input(shape[1:], name=name) for name, shape in shapes.items()}
+    inputs = {
+        name: keras.Input(shape[1:], dtype=_dtype(shape), name=name)
+        for name, shape in shapes.items()
+    }
     return keras.Model(inputs, _call(layer, inputs))
 
 
@@ -220,4 +236,13 @@ def _call(layer, tensors):
 
 
 def _draw(shapes):
-    return {name: np.random.normal(size=shape).astype("float32") for name, shape in shapes.items()}
+    return {
+        name: np.random.normal(scale=3, size=shape).astype("int32") % 4
+        if isinstance(shape, IntegerShape)
+        else np.random.normal(size=shape).astype("float32")
+        for name, shape in shapes.items()
+    }
+
+
+def _dtype(shape):
+    return "int32" if isinstance(shape, IntegerShape) else None

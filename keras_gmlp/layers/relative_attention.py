@@ -72,6 +72,8 @@ class RelativePositionBias(layers.Layer):
     section 2.1. BERT in "Pay Attention to MLPs" uses the biases in place of positions.
     """
 
+    supports_masking = True
+
     def __init__(self, num_heads, buckets=32, max_distance=128, max_tokens=None, **kwargs):
         super().__init__(**kwargs)
         check_max_tokens(max_tokens)
@@ -105,6 +107,9 @@ class RelativePositionBias(layers.Layer):
             tokens = ops.shape(inputs)[1]
             biases = biases[:, :tokens, :tokens]
         return biases
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return None  # the outputs are not the tokens
 
     def compute_output_shape(self, input_shape):
         return self.num_heads, input_shape[1], input_shape[1]

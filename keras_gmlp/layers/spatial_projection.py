@@ -147,7 +147,7 @@ def check_length(layer, input_shape):
     if tokens is None and limit is None:
         raise ValueError(
             f"{type(layer).__name__} has weights for each pair of tokens, so their number must be "
-            f"fixed, or limited by max_tokens; received inputs of shape {tuple(input_shape)}."
+            f"fixed; received inputs of shape {tuple(input_shape)}. Or set max_tokens."
         )
     if None not in (tokens, limit) and tokens > limit:
         raise ValueError(

@@ -160,7 +160,10 @@ TEXT_PRESETS = {
     "gmlp_base": (gMLP, {**_PAPER, "dim": 512, "depth": 48, "hidden_dim": 3072}),
     "amlp_base": (aMLP, {**_PAPER, "dim": 512, "depth": 36, "hidden_dim": 3072}),
     "gmlp_large": (gMLP, {**_PAPER, "dim": 768, "depth": 96, "hidden_dim": 3072}),
-    "amlp_large": (aMLP, {**_PAPER, "dim": 768, "depth": 72, "hidden_dim": 3072}),
+    "amlp_large": (
+        aMLP,
+        {**_PAPER, "dim": 768, "depth": 72, "hidden_dim": 3072, "attention_size": 128},
+    ),
     "gmlp_xlarge": (gMLP, {**_PAPER, "dim": 1024, "depth": 144, "hidden_dim": 4096}),
 }
 

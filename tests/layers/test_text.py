@@ -1,0 +1,144 @@
+import keras
+import numpy as np
+import pytest
+from check_layer import check_layer, redraw_weights, to_numpy
+from numpy_reference import dense, gelu, layer_norm
+from scipy.linalg import toeplitz
+
+from keras_gmlp.layers import (
+    GMLPBlock,
+    LogitBias,
+    MaskedLMHead,
+    SegmentEmbedding,
+    SpanHead,
+    SpatialGatingUnit,
+    SpatialProjection,
+    TokenPositions,
+)
+
+
+def tokens(*shape):
+    return np.random.normal(size=shape).astype("float32")
+
+
+@pytest.mark.parametrize(
+    ("layer", "arguments", "integers"),
+    [
+        (TokenPositions, {"max_tokens": 5}, None),
+        (SegmentEmbedding, {"separator": 3}, {"token_ids": (8, 5)}),
+        (SpanHead, {"separator": 3}, {"token_ids": (8, 5)}),
+        (MaskedLMHead, {}, {"mask_positions": (8, 2)}),
+        (LogitBias, {}, None),
+    ],
+)
+def test_contract(layer, arguments, integers):
+    check_layer(layer, arguments, (8, 5, 6), integers=integers)
+
+
+@pytest.mark.parametrize("toeplitz", [False, True])
+def test_contract_of_a_gate_with_a_maximum(toeplitz):
+    check_layer(SpatialGatingUnit, {"toeplitz": toeplitz, "max_tokens": 7}, (8, 5, 6))
+    check_layer(GMLPBlock, {"hidden_dim": 14, "toeplitz": toeplitz, "max_tokens": 7}, (8, 5, 6))
+
+
+def test_toeplitz_equals_scipy():
+    layer = SpatialProjection(toeplitz=True)
+    x = tokens(2, 6, 3)
+    layer.build(x.shape)
+    w = redraw_weights(layer)["offsets"][0]
+    expected = toeplitz(w[5:], w[5::-1])  # W[i, j] = w[i - j]: first column, first row
+    assert len(w) == 11
+    np.testing.assert_array_equal(to_numpy(layer.matrices())[0].T, expected.astype("float32"))
+    outputs = np.einsum("ij,bjc->bic", expected, x) + to_numpy(layer.bias)[0][:, None]
+    for training in (False, True):
+        np.testing.assert_allclose(
+            to_numpy(layer(x, training=training)), outputs, rtol=1e-5, atol=1e-5
+        )
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("toeplitz_weights", [False, True])
+def test_short_texts_use_the_first_rows_and_columns(toeplitz_weights, training):
+    layer = SpatialProjection(toeplitz=toeplitz_weights, max_tokens=7)
+    x = tokens(2, 4, 3)
+    layer.build((None, None, 3))
+    redraw_weights(layer)
+    w = to_numpy(layer.matrices())[0].T
+    b = to_numpy(layer.bias)[0]
+    expected = np.einsum("ij,bjc->bic", w[:4, :4], x) + b[:4, None]
+    outputs = to_numpy(layer(x, training=training))
+    np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("attention_size", [0, 3])
+@pytest.mark.parametrize("toeplitz_weights", [False, True])
+def test_padded_texts_equal_short_ones(toeplitz_weights, attention_size):
+    layer = GMLPBlock(
+        14, toeplitz=toeplitz_weights, attention_size=attention_size, max_tokens=9
+    )
+    inputs = keras.Input((None, 6))
+    model = keras.Model(inputs, layer(inputs))
+    redraw_weights(layer, stddev=0.3)
+    x = tokens(3, 9, 6)
+    mask = np.broadcast_to(np.arange(9) < 4, (3, 9))
+    np.testing.assert_allclose(
+        to_numpy(layer(x, mask=mask))[:, :4], to_numpy(model(x[:, :4])), rtol=1e-6, atol=1e-6
+    )
+
+
+def test_positions_by_hand():
+    layer = TokenPositions(4)
+    x = tokens(2, 3, 5)
+    layer.build(x.shape)
+    table = redraw_weights(layer)["embedding"][0]
+    np.testing.assert_allclose(to_numpy(layer(x)), x + table[:3], rtol=1e-6, atol=1e-6)
+
+
+def test_segments_by_hand():
+    layer = SegmentEmbedding(separator=3)
+    ids = np.array([[2, 9, 3, 8, 3, 0], [2, 9, 8, 8, 8, 3]])
+    x = tokens(2, 6, 4)
+    layer.build(x.shape, ids.shape)
+    table = redraw_weights(layer)["embedding"]
+    expected = x + table[np.array([[0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0]])]
+    np.testing.assert_allclose(to_numpy(layer(x, ids)), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_head_reads_the_masked_positions():
+    layer = MaskedLMHead()
+    x, places = tokens(2, 6, 4), np.array([[5, 0], [2, 2]])
+    layer.build(x.shape, places.shape)
+    weights = redraw_weights(layer)
+    chosen = np.stack([x[0, [5, 0]], x[1, [2, 2]]])
+    expected = layer_norm(gelu(dense(chosen, weights, "dense")), weights, "norm", 1e-6)
+    np.testing.assert_allclose(to_numpy(layer(x, places)), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_spans_lie_in_the_text_or_at_its_beginning():
+    layer = SpanHead(separator=3)
+    ids = np.array([[2, 9, 3, 8, 7, 3, 0, 0]])
+    x = tokens(1, 8, 4)
+    layer.build(x.shape, ids.shape)
+    weights = redraw_weights(layer)
+    expected = dense(x, weights, "dense")[0].T
+    logits = to_numpy(layer(x, ids))[0]
+    allowed = [0, 3, 4]
+    np.testing.assert_allclose(logits[:, allowed], expected[:, allowed], rtol=1e-5, atol=1e-5)
+    assert (np.delete(logits, allowed, axis=1) < -1e4).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: TokenPositions(0), "max_tokens must be a positive integer; received 0"),
+        (lambda: TokenPositions(4).build((2, 5, 6)), "at most max_tokens=4 tokens; received 5"),
+        (
+            lambda: SpatialProjection(toeplitz=True, grid=(2, 2), max_tokens=4),
+            "received grid=\\(2, 2\\)",
+        ),
+        (lambda: SpatialGatingUnit(max_tokens=4).build((2, 5, 6)), "at most max_tokens=4"),
+    ],
+)
+def test_mistakes(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
