@@ -110,7 +110,7 @@ def evaluation_batches(data, batch_size=250, split="test", samples=-1):
     if not is_installed("tensorflow"):
         from keras_gmlp.data.array_batches import ArrayBatches
 
-        return ArrayBatches(*chosen.arrays(), batch_size)
+        return ArrayBatches(*chosen.arrays(), batch_size=batch_size)
     if fits_in_memory(data, len(chosen)):
         batches = ArraySplit(*chosen.arrays()).dataset().batch(batch_size)
     else:

@@ -50,9 +50,7 @@ def gMLP(
         "max_tokens": max_length,
     }
     sizes = {"dim": dim, "depth": depth, "max_length": max_length, "name": name}
-    return language_model(
-        GMLPBlock, arguments, vocabulary_size=vocabulary_size, **sizes, **kwargs
-    )
+    return language_model(GMLPBlock, arguments, vocabulary_size=vocabulary_size, **sizes, **kwargs)
 
 
 def aMLP(vocabulary_size, dim=512, depth=36, hidden_dim=3072, attention_size=64, **kwargs):
@@ -71,9 +69,7 @@ def aMLP(vocabulary_size, dim=512, depth=36, hidden_dim=3072, attention_size=64,
     Reference: "Pay Attention to MLPs", https://arxiv.org/abs/2105.08050, section 4.3.
     """
     kwargs = {"name": "amlp", **kwargs}
-    return gMLP(
-        vocabulary_size, dim, depth, hidden_dim, attention_size=attention_size, **kwargs
-    )
+    return gMLP(vocabulary_size, dim, depth, hidden_dim, attention_size=attention_size, **kwargs)
 
 
 def BERT(

@@ -68,11 +68,7 @@ def prepare_fit(model, data, recipe, batch_size):
     if recipe.freeze:
         freeze_backbone(trained)
     total_steps = task.size(data) // batch_size * recipe.epochs
-    trained.compile(
-        optimizer=scaled(make_optimizer(recipe, total_steps), recipe),
-        loss=task.loss(),
-        metrics=task.metrics(),
-    )
+    task.compile(trained, scaled(make_optimizer(recipe, total_steps), recipe))
     if batches is not None:
         build_for_training(trained, batches)
     return trained, batches

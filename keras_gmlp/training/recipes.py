@@ -4,6 +4,7 @@ import dataclasses
 
 from keras_gmlp.data.augmentation import Augmentation
 from keras_gmlp.training.tasks import ImageClassification, Task
+from keras_gmlp.training.text_tasks import MaskedLM
 
 OPTIMIZERS = ("adamw", "muon", "sgd")
 
@@ -200,8 +201,47 @@ RECIPES = {
     ),
 }
 
+# Language models. An epoch is a million tokens, so that a run on a CPU saves its state often.
+LANGUAGE_RECIPES = {
+    # A nano model in about 45 minutes on two cores. Few tokens, so small batches.
+    "quick": Recipe(
+        epochs=20,
+        batch_size=64,
+        optimizer="muon",
+        learning_rate=7e-3,
+        warmup=0.05,
+        weight_decay=0.05,
+        ema=0.05,
+        precision="mixed_bfloat16",
+        task=MaskedLM(),
+    ),
+    # A small model on a GPU: 131M tokens.
+    "standard": Recipe(
+        epochs=8,
+        batch_size=512,
+        learning_rate=1e-3,
+        warmup=0.06,
+        weight_decay=0.01,
+        ema=0.02,
+        precision="mixed_bfloat16",
+        task=MaskedLM(epoch_tokens=2**24),
+    ),
+    # Ten minutes of a GPU: 1.3G tokens, about 30 passes over 200 MB of text.
+    "long": Recipe(
+        epochs=20,
+        batch_size=1024,
+        optimizer="muon",
+        learning_rate=7e-3,
+        warmup=0.03,
+        weight_decay=0.05,
+        ema=0.02,
+        precision="mixed_bfloat16",
+        task=MaskedLM(mask_rate=0.2, epoch_tokens=2**26),
+    ),
+}
+
 # Each kind of task has recipes under the same names, so that "quick" means one thing to a user.
-RECIPES_BY_TASK = {ImageClassification.name: RECIPES}
+RECIPES_BY_TASK = {ImageClassification.name: RECIPES, MaskedLM.name: LANGUAGE_RECIPES}
 
 
 def find_recipe(name, task=ImageClassification.name):

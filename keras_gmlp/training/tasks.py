@@ -36,12 +36,16 @@ class Task:
         name: Name of the task in `recipe.json`; files without one are image classification.
         headline: Metric that curves, tables and `metrics.json` report.
         unit: Plural of what a training set consists of, for example `"images"`.
+        unit_size: Number of them in a sample.
+        weighted: Whether the metrics use the sample weights.
         model_card: Whether a run gets a model card, `README.md`; its text is for images.
     """
 
     name = None
     headline = None
     unit = "samples"
+    unit_size = 1
+    weighted = False
     model_card = False
 
     def loss(self, training=True):
@@ -89,6 +93,15 @@ class Task:
     def evaluation_batches(self, data, split="test", samples=-1):
         """Returns batches of a split in order, of its first `samples` or (-1) of all."""
         raise NotImplementedError
+
+    def validation_batches(self, data):
+        """Returns the batches that are tested after each epoch."""
+        return self.evaluation_batches(data)
+
+    def compile(self, model, optimizer, training=True):
+        """Compiles a model with the loss and the metrics of the task."""
+        metrics = {"weighted_metrics" if self.weighted else "metrics": self.metrics()}
+        model.compile(optimizer, loss=self.loss(training), **metrics)
 
     def describe_data(self, data):
         """Returns what `recipe.json` says about the data, a dict."""

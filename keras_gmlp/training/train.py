@@ -153,12 +153,12 @@ class _Run:
                 batches,
                 epochs=recipe.epochs,
                 initial_epoch=initial_epoch,
-                validation_data=task.evaluation_batches(self.data),
+                validation_data=task.validation_batches(self.data),
                 callbacks=callbacks,
                 shuffle=False,  # the batches are shuffled already
                 verbose=verbose,
             )
-        metrics = self._finish(steps * batch_size)
+        metrics = self._finish(steps * batch_size * task.unit_size)
         if task.model_card:
             write_model_card(self.directory, metrics)
         write_json(self.directory / "metrics.json", metrics)  # last: it marks a complete run
@@ -185,12 +185,16 @@ class _Run:
             if history.csv_file:  # Keras closes it only if training succeeds
                 history.csv_file.close()
 
-    def _finish(self, samples):
-        """Saves the averaged weights in float32, measures that model and draws the curves."""
+    def _finish(self, units):
+        """Saves the averaged weights in float32, measures that model and draws the curves.
+
+        Args:
+            units: What an epoch trains on, such as images; see `Task.unit`.
+        """
         task = self.recipe.task
         final = in_float32(self.model)
         # Plain SGD keeps no state, which would triple the size of the file.
-        final.compile("sgd", loss=task.loss(training=False), metrics=task.metrics())
+        task.compile(final, "sgd", training=False)
         with atomic_write(self.directory / "model.keras") as temporary:
             final.save(temporary)
             task.write_card(temporary, final, self.data, self.card)
@@ -206,7 +210,7 @@ class _Run:
         seconds = [float(row["seconds"]) for row in history]
         # The median excludes the first epoch, which compiles, and epochs of a busy machine. The
         # floor is the resolution of history.csv.
-        speed = samples / max(statistics.median(seconds), 0.01)
+        speed = units / max(statistics.median(seconds), 0.01)
         return {
             **metrics,
             "parameters": self.model.count_params(),

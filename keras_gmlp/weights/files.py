@@ -78,7 +78,7 @@ def read_checkpoint(source):
     """
     source = str(source)
     if source.startswith(HUB):
-        path, config = _from_hub(source)
+        path, config = download(source, "model.safetensors"), download(source, "config.json")
     else:
         path = Path(source).expanduser()
         if not path.is_file():
@@ -168,8 +168,16 @@ def write_checkpoint(path, arrays, config):
     write_json(config_path, config)
 
 
-def _from_hub(source):
-    """Returns the paths of the weights and the config in the hub's cache, downloaded if missing."""
+def download(source, *files):
+    """Returns the path of a file in the hub's cache, downloaded if missing.
+
+    Args:
+        source: Name on the hub, `hf-hub:NAME`, optionally with `@` and a revision.
+        *files: Names of the file; the first that exists is taken.
+
+    Raises:
+        ValueError: If huggingface_hub is not installed, or no file can be downloaded. One line.
+    """
     try:
         from huggingface_hub import hf_hub_download
     except ImportError:
@@ -178,17 +186,15 @@ def _from_hub(source):
             "pip install -e '.[convert]'"
         ) from None
     name, _, revision = source.removeprefix(HUB).partition("@")
-    paths = []
-    for file in ("model.safetensors", "config.json"):
+    for file in files:
         try:
-            paths.append(hf_hub_download(name, file, revision=revision or None))
+            return Path(hf_hub_download(name, file, revision=revision or None))
         except Exception as error:  # of the network, the name, the revision or the disk
             reason = shortened(str(error), 160)
-            raise ValueError(
-                f"{source}: {file} is not in the cache and could not be downloaded; check the name "
-                f"and the connection, or give a file ({reason})."
-            ) from None
-    return Path(paths[0]), Path(paths[1])
+    raise ValueError(
+        f"{source}: {' or '.join(files)} is not in the cache and could not be downloaded; check "
+        f"the name and the connection, or give a file ({reason})."
+    )
 
 
 def _read(path, source):

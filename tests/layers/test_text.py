@@ -73,9 +73,7 @@ def test_short_texts_use_the_first_rows_and_columns(toeplitz_weights, training):
 @pytest.mark.parametrize("attention_size", [0, 3])
 @pytest.mark.parametrize("toeplitz_weights", [False, True])
 def test_padded_texts_equal_short_ones(toeplitz_weights, attention_size):
-    layer = GMLPBlock(
-        14, toeplitz=toeplitz_weights, attention_size=attention_size, max_tokens=9
-    )
+    layer = GMLPBlock(14, toeplitz=toeplitz_weights, attention_size=attention_size, max_tokens=9)
     inputs = keras.Input((None, 6))
     model = keras.Model(inputs, layer(inputs))
     redraw_weights(layer, stddev=0.3)

@@ -4,7 +4,7 @@ import pytest
 from check_layer import to_numpy
 
 from keras_gmlp.models.text import adapt, encoder, span_classifier, text_classifier
-from keras_gmlp.models.text_families import TEXT_PRESETS, BERT, aMLP, build, gMLP
+from keras_gmlp.models.text_families import BERT, TEXT_PRESETS, aMLP, build, gMLP
 
 PARAMETERS = {
     "gmlp_nano": 2_871_156,

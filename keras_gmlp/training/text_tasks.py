@@ -1,0 +1,121 @@
+"""Tasks on text: predicting masked tokens, classifying sentences, finding answers."""
+
+import dataclasses
+
+from keras_gmlp.data.array_batches import ArrayBatches
+from keras_gmlp.data.text.masking import MaskedBatches, validation_set
+from keras_gmlp.losses import MaskedCrossEntropy, Perplexity
+from keras_gmlp.training.tasks import Task
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskedLM(Task):
+    """Predicts masked tokens of a `PreparedCorpus`.
+
+    Attributes:
+        length: Tokens in a window.
+        mask_rate: Share of the tokens to predict, in (0, 1]. Of these, 80 % become `[MASK]`, 10 %
+            another token, and 10 % stay, as in BERT.
+        cut: Share of the windows that are cut to a random length, in [0, 1], so that the model also
+            meets short texts.
+        epoch_tokens: Tokens in an epoch. A pass over the corpus takes several epochs, or an epoch
+            several passes.
+        validation_windows: Windows that are tested after each epoch. The final test takes all.
+    """
+
+    length: int = 128
+    mask_rate: float = 0.15
+    cut: float = 0.1
+    epoch_tokens: int = 2**20
+    validation_windows: int = 512
+
+    name = "masked_lm"
+    headline = "perplexity"
+    unit = "tokens"
+    weighted = True
+
+    def __post_init__(self):
+        for name in ("length", "epoch_tokens", "validation_windows"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise ValueError(f"{name} must be a positive integer; received {value!r}.")
+        if not 0 < self.mask_rate <= 1:
+            raise ValueError(f"mask_rate must be in (0, 1]; received {self.mask_rate}.")
+        if not 0 <= self.cut <= 1:
+            raise ValueError(f"cut must be in [0, 1]; received {self.cut}.")
+
+    @property
+    def unit_size(self):
+        return self.length
+
+    def loss(self, training=True):
+        return MaskedCrossEntropy()
+
+    def metrics(self):
+        import keras
+
+        return [Perplexity(), keras.metrics.SparseCategoricalAccuracy("accuracy")]
+
+    def check_fit(self, model, data):
+        words = model.get_layer("token_embedding").input_dim
+        if words != data.tokenizer.size:
+            raise ValueError(
+                f"The model has {words} words; the tokenizer of {data.name} has "
+                f"{data.tokenizer.size}. Build the model with tokenizer=..., or prepare the text "
+                "with the tokenizer of the model."
+            )
+        if data.valid is None:
+            raise ValueError(
+                f"{data.name} has no text for validation; prepare it with --valid FILE (valid=...)."
+            )
+
+    def size(self, data):
+        return max(1, self.epoch_tokens // self.length)
+
+    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None):
+        return MaskedBatches(
+            data.train,
+            batch_size,
+            self.length,
+            self.mask_rate,
+            seed,
+            initial_epoch,
+            self.size(data) // batch_size,
+            self.cut,
+        )
+
+    def evaluation_batches(self, data, split="test", samples=-1):
+        corpus = data.valid if split == "test" else data.train
+        arrays = validation_set(corpus, self.length, self.mask_rate)
+        return ArrayBatches(*_first(arrays, samples), batch_size=128)
+
+    def validation_batches(self, data):
+        return self.evaluation_batches(data, samples=self.validation_windows)
+
+    def describe_data(self, data):
+        return {
+            "data": data.name,
+            "tokenizer": data.tokenizer.hash,
+            "vocabulary_size": data.tokenizer.size,
+            "training_tokens": len(data.train),
+            "validation_tokens": len(data.valid),
+        }
+
+    def curves(self):
+        return ("perplexity", "perplexity", 1), ("accuracy", "accuracy on masked tokens (%)", 100)
+
+    def write_files(self, data, directory):
+        data.tokenizer.save(directory / "tokenizer.json")
+
+    def measure(self, model, data):
+        """Returns perplexity, accuracy and loss on all windows of the validation text."""
+        values = self.evaluate(model, data)
+        return {f"test_{name}": value for name, value in values.items()}
+
+
+def _first(arrays, samples):
+    """Returns the first samples of nested arrays; all for -1."""
+    if samples < 0:
+        return arrays
+    inputs, *rest = arrays
+    return {name: array[:samples] for name, array in inputs.items()}, *(a[:samples] for a in rest)

@@ -1,0 +1,153 @@
+"""Original BERT: weights of the Hugging Face hub into `text.BERT`."""
+
+import math
+from pathlib import Path
+
+from keras_gmlp.data.text.tokenizer import Tokenizer
+from keras_gmlp.models.text_families import BERT
+from keras_gmlp.utils.files import read_json
+from keras_gmlp.weights.files import HUB, download, read_checkpoint, short_name
+
+# Names in the checkpoint without "bert.", and the path of our weight; "{}" is the block's number.
+WEIGHTS = {
+    "embeddings.word_embeddings.weight": "token_embedding/embeddings",
+    "embeddings.position_embeddings.weight": "position/embedding",
+    "embeddings.token_type_embeddings.weight": "segment/embedding",
+    "embeddings.LayerNorm": "embedding_norm",
+    "cls.predictions.transform.dense": "head_transform/dense",
+    "cls.predictions.transform.LayerNorm": "head_transform/norm",
+    "cls.predictions.bias": "head_bias/bias",
+}
+BLOCK = {
+    "attention.self.query": "attention/query",
+    "attention.self.key": "attention/key",
+    "attention.self.value": "attention/value",
+    "attention.output.dense": "attention/attention_output",
+    "attention.output.LayerNorm": "norm1",
+    "intermediate.dense": "expand",
+    "output.dense": "shrink",
+    "output.LayerNorm": "norm2",
+}
+# Keys of the config.json, and the value that this package computes.
+FIXED = {"hidden_act": "gelu", "position_embedding_type": "absolute"}
+
+
+def load_bert(source):
+    """Loads an original BERT with its masked-token head.
+
+    Args:
+        source: Name on the Hugging Face hub, such as `"hf-hub:google/bert_uncased_L-4_H-256_A-4"`,
+            or a folder with config.json, vocab.txt and model.safetensors or pytorch_model.bin.
+
+    Returns:
+        `(model, tokenizer)`: a language model, see `keras_gmlp.text.BERT`, and its `Tokenizer`, or
+        `None` if there is no vocab.txt.
+
+    Raises:
+        ValueError: If the files cannot be read, are not those of a BERT, or lack weights. One line.
+
+    Reference: "Well-Read Students Learn Better", https://arxiv.org/abs/1908.08962, the small BERTs.
+    """
+    weights, config, vocabulary = _find_files(str(source))
+    settings = read_json(config)
+    arrays = read_checkpoint(weights).arrays
+    arguments = _read_settings(settings, config)
+    model = BERT(**arguments, name=short_name(source).replace(".", "_"))
+    _assign(model, _without_prefix(arrays), source)
+    if vocabulary is None:
+        return model, None
+    lowercase = (read_json(Path(config).with_name("tokenizer_config.json")) or {}).get(
+        "do_lower_case", "uncased" in str(source) or "-cased" not in str(source)
+    )
+    return model, Tokenizer.from_vocabulary(vocabulary, lowercase)
+
+
+def _find_files(source):
+    """Returns the paths of weights, config and vocabulary."""
+    if source.startswith(HUB):
+        weights = download(source, "model.safetensors", "pytorch_model.bin")
+        return weights, download(source, "config.json"), download(source, "vocab.txt")
+    folder = Path(source).expanduser()
+    if not folder.is_dir():
+        raise ValueError(
+            f"{source}: no such folder; expected one with config.json and model.safetensors, or "
+            f"{HUB}NAME."
+        )
+    names = ("model.safetensors", "pytorch_model.bin")
+    found = [folder / name for name in names if (folder / name).is_file()]
+    config, vocabulary = folder / "config.json", folder / "vocab.txt"
+    if not found or not config.is_file():
+        lacking = "config.json" if found else " or ".join(names)
+        raise ValueError(f"{source}: has no {lacking}; expected the files of a BERT.")
+    return found[0], config, vocabulary if vocabulary.is_file() else None
+
+
+def _read_settings(settings, path):
+    """Returns the arguments of `BERT` that a config.json describes."""
+    try:
+        for name, expected in FIXED.items():
+            if settings.get(name, expected) != expected:
+                raise ValueError(f"{name} must be {expected!r}; received {settings[name]!r}")
+        return {
+            "vocabulary_size": settings["vocab_size"],
+            "dim": settings["hidden_size"],
+            "depth": settings["num_hidden_layers"],
+            "num_heads": settings["num_attention_heads"],
+            "mlp_ratio": settings["intermediate_size"] / settings["hidden_size"],
+            "max_length": settings["max_position_embeddings"],
+            "segments": settings["type_vocab_size"],
+            "separator": settings.get("sep_token_id", 102),
+            "epsilon": settings.get("layer_norm_eps", 1e-12),
+            "relative": False,
+            "norm_placement": "post",
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"no {error}" if isinstance(error, KeyError) else error
+        raise ValueError(f"{path}: not the config.json of a BERT ({reason}).") from None
+
+
+def _without_prefix(arrays):
+    """Returns the arrays by name without "bert." and with the names of newer versions."""
+    renamed = {}
+    for name, array in arrays.items():
+        name = name.removeprefix("bert.").replace("gamma", "weight").replace("beta", "bias")
+        renamed[name] = array
+    return renamed
+
+
+def _assign(model, arrays, source):
+    targets = {weight.path: weight for weight in model.weights}
+    blocks = sum(layer.name.startswith("block_") for layer in model.layers)
+    names = dict(WEIGHTS)
+    for i in range(blocks):
+        names |= {f"encoder.layer.{i}.{n}": f"block_{i}/{p}" for n, p in BLOCK.items()}
+    lacking = []
+    for name, path in names.items():
+        if path in targets:
+            pairs = [(name, targets[path])]
+        else:
+            ends = ("gamma", "beta") if f"{path}/gamma" in targets else ("kernel", "bias")
+            theirs = (f"{name}.weight", f"{name}.bias")
+            pairs = [(n, targets[f"{path}/{end}"]) for n, end in zip(theirs, ends, strict=True)]
+        for their_name, weight in pairs:
+            if their_name in arrays:
+                _assign_one(weight, their_name, arrays[their_name], source)
+            else:
+                lacking.append(their_name)
+    if lacking:
+        raise ValueError(
+            f"{source}: lacks {lacking[0]} and {len(lacking) - 1} more; expected the weights of a "
+            "BERT with its masked-token head (BertForPreTraining or BertForMaskedLM)."
+        )
+
+
+def _assign_one(weight, name, array, source):
+    """Assigns an array; dense kernels are transposed, and attention has an axis for the heads."""
+    if weight.name == "kernel":
+        array = array.T
+    if array.size != math.prod(weight.shape):
+        raise ValueError(
+            f"{source}: {name} has shape {array.shape}; config.json requires "
+            f"{math.prod(weight.shape):,} numbers."
+        )
+    weight.assign(array.reshape(weight.shape))
