@@ -54,7 +54,7 @@ def add_run_options(parser, measures_precision=False):
     parser.add_argument(
         "--fraction", type=float, default=1.0, help="of the training images; default: all, 1.0"
     )
-    _add_recipe_options(parser, measures_precision)
+    add_recipe_options(parser, measures_precision)
     add_backend(parser)
 
 
@@ -75,7 +75,23 @@ def _add_patch_options(parser):
     )
 
 
-def _add_recipe_options(parser, measures_precision):
+SETTINGS = (
+    "weight_decay=0.05, optimizer=adamw, flip=0 (for letters and signs), mixup=0.3, cutmix=0.3, "
+    "rand_augment=0.4, cutout=0.4, ema=0.05, stochastic_depth=0.1, layer_decay=0.75, mix_until=0.8 "
+    "(no MixUp and CutMix after 80 %% of the epochs), ..."
+)
+ARGUMENTS = "stem=convolutions, pooling=attention, toeplitz=true, heads=8, depth=4, ..."
+
+
+def add_recipe_options(parser, measures_precision, settings=SETTINGS, arguments=ARGUMENTS):
+    """Adds the options of a recipe.
+
+    Args:
+        parser: The parser.
+        measures_precision: Whether the program can measure which precision is faster.
+        settings: Examples of further settings, for the help.
+        arguments: Examples of arguments of the model, for the help.
+    """
     parser.add_argument("--epochs", type=int, help="default: from the recipe")
     parser.add_argument("--batch-size", type=int, help="default: from the recipe")
     parser.add_argument(
@@ -97,10 +113,7 @@ def _add_recipe_options(parser, measures_precision):
         default=[],
         metavar="NAME=VALUE",
         dest="settings",
-        help="any other setting of the recipe: weight_decay=0.05, optimizer=adamw, flip=0 (for "
-        "letters and signs), mixup=0.3, cutmix=0.3, rand_augment=0.4, cutout=0.4, ema=0.05, "
-        "stochastic_depth=0.1, layer_decay=0.75, mix_until=0.8 (no MixUp and CutMix after 80 %% of "
-        "the epochs), ...",
+        help=f"any other setting of the recipe: {settings}",
     )
     parser.add_argument(
         "--set-model",
@@ -108,8 +121,7 @@ def _add_recipe_options(parser, measures_precision):
         default=[],
         metavar="NAME=VALUE",
         dest="overrides",
-        help="any argument of the model: stem=convolutions, pooling=attention, toeplitz=true, "
-        "heads=8, depth=4, ...",
+        help=f"any argument of the model: {arguments}",
     )
 
 
@@ -126,7 +138,7 @@ def read_settings(options):
     weights = options.weights and options.weights.rstrip("/")
     patches = {"patch_size": options.patch_size, "patch_window": options.patch_window}
     settings = RunSettings(
-        model=ModelSettings(options.model, weights, **patches, overrides=_read_overrides(options)),
+        model=ModelSettings(options.model, weights, **patches, overrides=read_overrides(options)),
         data=DataSettings(options.data, options.image_size, options.fraction, options.data_dir),
         recipe=options.recipe,
         changes=read_changes(options),
@@ -136,7 +148,7 @@ def read_settings(options):
     return settings
 
 
-def _read_overrides(options):
+def read_overrides(options):
     """Returns the arguments of `--set-model`, a dict; values that are no JSON are text."""
     overrides = {}
     for setting in options.overrides:
@@ -156,9 +168,9 @@ def read_changes(options):
 
     changes = {name: getattr(options, name) for name in OPTIONS}
     changes = {name: value for name, value in changes.items() if value not in (None, "auto")}
-    if options.freeze:
+    if getattr(options, "freeze", False):
         changes["freeze"] = True
-    if options.teacher:
+    if getattr(options, "teacher", None):
         changes["teacher"] = options.teacher.rstrip("/")
     for setting in options.settings:
         name, _, text = setting.partition("=")

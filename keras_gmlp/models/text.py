@@ -189,7 +189,7 @@ def encoder(model):
     return inputs["token_ids"], model.get_layer(last).output
 
 
-def adapt(model, max_length=None, dropout=None):
+def adapt(model, max_length=None, dropout=None, dtype=None):
     """Returns a copy of a language model, or of a model on its encoder, with other settings.
 
     Args:
@@ -198,6 +198,7 @@ def adapt(model, max_length=None, dropout=None):
             start at zero and new biases at the last one, so texts of up to the present maximum
             give the same outputs. `None` for the present one.
         dropout: New rate of dropout in the encoder; `None` for the present one.
+        dtype: New dtype policy of the encoder; `None` for the present one.
 
     Returns:
         A new `keras.Model`, not compiled, with the same weights.
@@ -219,6 +220,9 @@ def adapt(model, max_length=None, dropout=None):
             config["dropout"] = dropout
         if dropout is not None and layer.name == "embedding_dropout":
             config["rate"] = dropout
+        is_layer = isinstance(layer, layers.Layer) and not isinstance(layer, layers.InputLayer)
+        if dtype is not None and is_layer and layer.name != "head_bias":
+            config["dtype"] = dtype
         return type(layer).from_config(config)
 
     copy = keras.models.clone_model(model, clone_function=clone)

@@ -1,4 +1,4 @@
-"""Runs on text: from a preset or a trained language model to a trained model."""
+"""Runs on text: a language model from a preset, or a classifier from a trained language model."""
 
 import dataclasses
 import json
@@ -7,12 +7,18 @@ from pathlib import Path
 import keras
 
 from keras_gmlp.data.text.corpus import PreparedCorpus
+from keras_gmlp.data.text.sentences import hold_out, load_text
+from keras_gmlp.data.text.tokenized import TokenizedText
+from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.models.presets import find
+from keras_gmlp.models.text import adapt, text_classifier
 from keras_gmlp.models.text_families import TEXT_PRESETS, build
 from keras_gmlp.training import train as training
 from keras_gmlp.training.recipes import find_recipe
+from keras_gmlp.training.saving import load_model, model_path
 from keras_gmlp.training.settings import override
-from keras_gmlp.training.text_tasks import MaskedLM
+from keras_gmlp.training.text_tasks import MaskedLM, TextClassification
+from keras_gmlp.utils.files import read_json
 
 # Arguments of a model that follow from other settings.
 TAKEN_BY = {
@@ -66,19 +72,84 @@ class LanguageRunSettings:
         return {"preset": self.preset, "recipe": self.recipe, "overrides": self.overrides}
 
 
-@dataclasses.dataclass
-class PreparedLanguageRun:
-    """A run whose text is open and whose model is built."""
+@dataclasses.dataclass(frozen=True)
+class FineTuningSettings:
+    """Everything a classifier of texts is trained from.
 
-    settings: LanguageRunSettings
+    Attributes:
+        weights: Folder of a run that trained a language model.
+        data: Labelled texts, as `keras_gmlp.data.text.load_text` takes them, such as `"sst2"`.
+        columns: Arguments of `load_text` that name columns or the test texts, a dict.
+        held_out: Share of the training texts to test on instead of the test texts, to choose
+            settings; 0 for the test texts.
+        dropout: Rate in the encoder and the head.
+        recipe: Name of a recipe, `"finetune"`.
+        changes: Settings of the recipe that differ, a dict such as `{"learning_rate": 1e-4}`.
+        directory: Folder of the run; `None` for `runs/MODEL-DATA`.
+    """
+
+    weights: str
+    data: str
+    columns: dict = dataclasses.field(default_factory=dict)
+    held_out: float = 0.0
+    dropout: float = 0.1
+    recipe: str = "finetune"
+    changes: dict = dataclasses.field(default_factory=dict)
+    directory: str | None = None
+
+    def __post_init__(self):
+        if not 0 <= self.held_out < 1:
+            raise ValueError(f"held_out must be in [0, 1); received {self.held_out}.")
+        if self.directory is None:
+            model, data = Path(self.weights).resolve().name, Path(self.data).stem
+            object.__setattr__(self, "directory", f"runs/{model.partition('-')[0]}-{data}")
+
+    def make_recipe(self):
+        """Returns the `Recipe`: the named one with the changes."""
+        return override(find_recipe(self.recipe, TextClassification.name), self.changes)
+
+    def check(self):
+        """Raises a `ValueError` for settings that cannot work, before anything is loaded."""
+        self.make_recipe()
+        model_path(self.weights)
+        if Path(self.weights).resolve() == Path(self.directory).resolve():
+            raise ValueError(
+                f"{self.directory} is where the weights are; choose another directory."
+            )
+
+    def record(self):
+        """Returns the entries of `recipe.json` that come from these settings, a dict."""
+        names = ("weights", "columns", "held_out", "dropout", "recipe")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclasses.dataclass
+class PreparedTextRun:
+    """A run whose text is open and whose model is built.
+
+    Attributes:
+        settings: `LanguageRunSettings` or `FineTuningSettings`.
+        recipe: `Recipe`.
+        data: `PreparedCorpus` or `TokenizedText`.
+        model: `keras.Model`.
+        origin: `preset` and `arguments` with which `keras_gmlp.text.build` rebuilds the language
+            model, a dict.
+    """
+
+    settings: object
     recipe: object
-    data: PreparedCorpus
+    data: object
     model: keras.Model
-    arguments: dict
+    origin: dict
+
+    @property
+    def complete(self):
+        """Whether the directory holds the complete run."""
+        return (Path(self.settings.directory) / "metrics.json").exists()
 
     def train(self, **options):
         """Trains the model, or resumes; returns the metrics. Options are those of `train`."""
-        extra = {**self.settings.record(), "arguments": self.arguments}
+        extra = {**self.origin, **self.settings.record()}
         place = self.settings.directory
         return training.train(self.model, self.data, self.recipe, place, extra=extra, **options)
 
@@ -92,7 +163,7 @@ def prepare_language_run(settings, seed_process=True):
             the generators of the whole process (`keras.utils.set_random_seed`).
 
     Returns:
-        A `PreparedLanguageRun`.
+        A `PreparedTextRun`.
 
     Raises:
         ValueError: If the settings cannot work or the folder has no prepared text.
@@ -105,4 +176,45 @@ def prepare_language_run(settings, seed_process=True):
     model = build(settings.preset, data.tokenizer, **settings.overrides, **recipe.model_arguments())
     tokenizer = {"vocabulary_size": data.tokenizer.size, "separator": data.tokenizer.sep_id}
     arguments = json.loads(json.dumps({**settings.overrides, **tokenizer}))
-    return PreparedLanguageRun(settings, recipe, data, model, arguments)
+    origin = {"preset": settings.preset, "arguments": arguments}
+    return PreparedTextRun(settings, recipe, data, model, origin)
+
+
+def prepare_fine_tuning(settings, data_dir=None, seed_process=True):
+    """Opens the labelled texts and builds a classifier on a trained language model.
+
+    Args:
+        settings: `FineTuningSettings`.
+        data_dir: Folder of TensorFlow Datasets; `None` for its own.
+        seed_process: See `prepare_language_run`.
+
+    Returns:
+        A `PreparedTextRun`.
+
+    Raises:
+        ValueError: If the settings cannot work, or the weights or the texts cannot be loaded.
+    """
+    settings.check()
+    recipe = settings.make_recipe()
+    texts = load_text(settings.data, data_dir=data_dir, **settings.columns)
+    if settings.held_out:
+        whole = not texts.pairs and settings.data.endswith("sst2")
+        texts = hold_out(texts, settings.held_out, whole=whole)
+    path = model_path(settings.weights)
+    data = TokenizedText(texts, Tokenizer.load(path.with_name("tokenizer.json")))
+    if seed_process:
+        keras.utils.set_random_seed(recipe.seed)
+    trained = load_model(path, compile=False)
+    longest = longest_text(trained)
+    longer = recipe.task.length if longest and recipe.task.length > longest else None
+    encoder = adapt(trained, longer, settings.dropout, recipe.precision)
+    model = text_classifier(encoder, len(data.labels), settings.dropout)
+    recorded = read_json(path.with_name("recipe.json")) or {}
+    origin = {"preset": recorded.get("preset")}
+    return PreparedTextRun(settings, recipe, data, model, origin)
+
+
+def longest_text(model):
+    """Returns the largest number of tokens that a model takes; `None` for any number."""
+    limits = [layer.max_tokens for layer in model.layers if getattr(layer, "max_tokens", None)]
+    return min(limits, default=None)

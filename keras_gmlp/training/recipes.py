@@ -4,7 +4,7 @@ import dataclasses
 
 from keras_gmlp.data.augmentation import Augmentation
 from keras_gmlp.training.tasks import ImageClassification, Task
-from keras_gmlp.training.text_tasks import MaskedLM
+from keras_gmlp.training.text_tasks import MaskedLM, TextClassification
 
 OPTIMIZERS = ("adamw", "muon", "sgd")
 
@@ -240,8 +240,26 @@ LANGUAGE_RECIPES = {
     ),
 }
 
+# From a language model to a task: few epochs at a small rate, as BERT is fine-tuned.
+FINE_TUNING_RECIPES = {
+    "finetune": Recipe(
+        epochs=3,
+        batch_size=32,
+        learning_rate=3e-4,
+        warmup=0.1,
+        weight_decay=0.01,
+        ema=0.0,
+        precision="mixed_bfloat16",
+        task=TextClassification(),
+    ),
+}
+
 # Each kind of task has recipes under the same names, so that "quick" means one thing to a user.
-RECIPES_BY_TASK = {ImageClassification.name: RECIPES, MaskedLM.name: LANGUAGE_RECIPES}
+RECIPES_BY_TASK = {
+    ImageClassification.name: RECIPES,
+    MaskedLM.name: LANGUAGE_RECIPES,
+    TextClassification.name: FINE_TUNING_RECIPES,
+}
 
 
 def find_recipe(name, task=ImageClassification.name):

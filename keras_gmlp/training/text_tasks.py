@@ -4,8 +4,11 @@ import dataclasses
 
 from keras_gmlp.data.array_batches import ArrayBatches
 from keras_gmlp.data.text.masking import MaskedBatches, validation_set
-from keras_gmlp.losses import MaskedCrossEntropy, Perplexity
+from keras_gmlp.data.text.sentence_batches import TextBatches
+from keras_gmlp.losses import Accuracy, CrossEntropy, MaskedCrossEntropy, Perplexity
+from keras_gmlp.metrics import F1, MatthewsCorrelation
 from keras_gmlp.training.tasks import Task
+from keras_gmlp.utils.files import atomic_write
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +38,8 @@ class MaskedLM(Task):
     weighted = True
 
     def __post_init__(self):
-        for name in ("length", "epoch_tokens", "validation_windows"):
+        check_length(self)
+        for name in ("epoch_tokens", "validation_windows"):
             value = getattr(self, name)
             if type(value) is not int or value < 1:
                 raise ValueError(f"{name} must be a positive integer; received {value!r}.")
@@ -57,13 +61,7 @@ class MaskedLM(Task):
         return [Perplexity(), keras.metrics.SparseCategoricalAccuracy("accuracy")]
 
     def check_fit(self, model, data):
-        words = model.get_layer("token_embedding").input_dim
-        if words != data.tokenizer.size:
-            raise ValueError(
-                f"The model has {words} words; the tokenizer of {data.name} has "
-                f"{data.tokenizer.size}. Build the model with tokenizer=..., or prepare the text "
-                "with the tokenizer of the model."
-            )
+        _check_words(model, data)
         if data.valid is None:
             raise ValueError(
                 f"{data.name} has no text for validation; prepare it with --valid FILE (valid=...)."
@@ -111,6 +109,95 @@ class MaskedLM(Task):
         """Returns perplexity, accuracy and loss on all windows of the validation text."""
         values = self.evaluate(model, data)
         return {f"test_{name}": value for name, value in values.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class TextClassification(Task):
+    """Classifies the texts, or pairs of texts, of a `TokenizedText`.
+
+    Attributes:
+        length: Tokens in a text, special ones included. Longer texts lose their end.
+        label_smoothing: Share of probability spread over all classes, in [0, 1).
+    """
+
+    length: int = 64
+    label_smoothing: float = 0.0
+
+    name = "text_classification"
+    headline = "accuracy"
+    unit = "texts"
+
+    def __post_init__(self):
+        check_length(self)
+        if not 0 <= self.label_smoothing < 1:
+            raise ValueError(f"label_smoothing must be in [0, 1); received {self.label_smoothing}.")
+
+    def loss(self, training=True):
+        return CrossEntropy(self.label_smoothing if training else 0.0)
+
+    def metrics(self):
+        return [Accuracy()]
+
+    def check_fit(self, model, data):
+        _check_words(model, data)
+        if model.output_shape[-1] != len(data.labels):
+            raise ValueError(
+                f"The model has {model.output_shape[-1]} classes; {data.name} has "
+                f"{len(data.labels)}. Build it with text_classifier(..., {len(data.labels)})."
+            )
+
+    def size(self, data):
+        return len(data.train)
+
+    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None):
+        ids, labels = data.encode("train", self.length)
+        return TextBatches(ids, labels, batch_size, seed)
+
+    def evaluation_batches(self, data, split="test", samples=-1):
+        ids, labels = data.encode(split, self.length)
+        end = len(ids) if samples < 0 else samples
+        return TextBatches(ids[:end], labels[:end], 256)
+
+    def describe_data(self, data):
+        return {
+            "data": data.name,
+            "tokenizer": data.tokenizer.hash,
+            "labels": list(data.labels),
+            "pairs": data.pairs,
+        }
+
+    def write_files(self, data, directory):
+        data.tokenizer.save(directory / "tokenizer.json")
+        with atomic_write(directory / "labels.txt") as temporary:
+            temporary.write_text("\n".join(data.labels) + "\n")
+
+    def measure(self, model, data):
+        """Returns the scores on the test texts; F1 is that of class 1, or the mean of all."""
+        classes = len(data.labels)
+        scores = [
+            Accuracy(),
+            MatthewsCorrelation(classes),
+            F1(classes, positive=1 if classes == 2 else None),
+        ]
+        model.compile("sgd", loss=self.loss(training=False), metrics=scores)
+        values = self.evaluate(model, data)
+        return {f"test_{name}": value for name, value in values.items()}
+
+
+def check_length(task):
+    """Raises a `ValueError` if the number of tokens is no positive integer."""
+    if type(task.length) is not int or task.length < 8:
+        raise ValueError(f"length must be an integer from 8 on; received {task.length!r}.")
+
+
+def _check_words(model, data):
+    words = model.get_layer("token_embedding").input_dim
+    if words != data.tokenizer.size:
+        raise ValueError(
+            f"The model has {words} words; the tokenizer of {data.name} has "
+            f"{data.tokenizer.size}. Build the model with tokenizer=..., or prepare the text "
+            "with the tokenizer of the model."
+        )
 
 
 def _first(arrays, samples):

@@ -147,7 +147,7 @@ class _Run:
                 batches = task.training_batches(
                     self.data, batch_size, recipe.seed, initial_epoch, recipe.epochs
                 )
-            else:
+            if hasattr(batches, "start_epoch"):
                 callbacks.insert(0, EpochOrder(batches))
             model.fit(
                 batches,

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""Trains language models and text classifiers, and leaves everything in one folder."""
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+from cli import add_backend, add_data_dir, choose_backend, guarded
+from run_options import add_recipe_options, read_changes, read_overrides
+from train import how_to_resume
+
+EPILOG = """\
+examples:
+  apps/train_text.py --text wiki/*.txt --valid held_out.txt
+                                     pre-trains a nano gMLP to fill in masked tokens
+  apps/train_text.py --text wiki/*.txt --valid held_out.txt --model bert_nano
+                                     the same for BERT; the text is prepared once
+  apps/train_text.py --task sst2 --weights runs/gmlp_nano-text
+                                     fine-tunes it: sst2, mrpc, cola or another set of GLUE
+  apps/train_text.py --task reviews.csv --weights runs/gmlp_nano-text
+                                     on a CSV, TSV or JSON lines file, or a folder with one folder
+                                     of text files for each class
+
+recipes: quick (20M tokens, for a CPU), standard (131M) and long (1.3G, both for a GPU) pre-train;
+finetune (3 epochs) trains a task. A text has one paragraph a line and a blank line between
+documents; files may be compressed with xz.
+
+A run that was stopped or killed resumes when the same command is given again, without --restart.
+exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
+"""
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    pretrain = parser.add_argument_group("pre-training")
+    pretrain.add_argument("--text", nargs="+", metavar="FILE", help=".txt or .txt.xz files")
+    pretrain.add_argument("--valid", nargs="+", metavar="FILE", help="text to test on")
+    pretrain.add_argument(
+        "--prepared",
+        metavar="FOLDER",
+        help="where the tokens are, or go; default: runs/text. With it alone, --text is not needed "
+        "again",
+    )
+    pretrain.add_argument(
+        "--model",
+        metavar="PRESET",
+        default="gmlp_nano",
+        help="gmlp, amlp or bert with _nano, _small, _medium, or another of keras_gmlp.text."
+        "PRESETS; default: %(default)s",
+    )
+    pretrain.add_argument(
+        "--vocabulary-size",
+        type=int,
+        metavar="N",
+        help="of a new tokenizer; default: the preset's, 8192 for nano, 16384 for small",
+    )
+    pretrain.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json or a vocab.txt")
+    tune = parser.add_argument_group("fine-tuning")
+    tune.add_argument("--task", metavar="NAME|FILE|FOLDER", help="labelled texts; see examples")
+    tune.add_argument("--weights", metavar="RUN", help="folder of a pre-trained model")
+    tune.add_argument("--column", action="append", help="of the texts; twice for pairs")
+    tune.add_argument("--label", help="column of the labels")
+    tune.add_argument("--test", metavar="FILE", help="texts to test on")
+    tune.add_argument(
+        "--hold-out",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="test on a share of the training texts instead, to choose settings",
+    )
+    tune.add_argument("--dropout", type=float, default=0.1, help="default: %(default)s")
+    add_data_dir(parser)
+    parser.add_argument("--out", metavar="DIR", help="default: runs/MODEL-DATA")
+    parser.add_argument("--recipe", help="default: quick, or finetune with --task")
+    add_recipe_options(
+        parser,
+        True,
+        "mask_rate=0.2, epoch_tokens=1000000, length=128, optimizer=adamw, weight_decay=0.01, "
+        "ema=0.05, ...",
+        "depth=4, max_length=256, gating=additive, dropout=0.1, ...",
+    )
+    add_backend(parser)
+    parser.add_argument("--restart", action="store_true", help="delete the run in OUT and start")
+    parser.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard")
+    parser.add_argument(
+        "--json", action="store_true", help="print the metrics as JSON, no progress"
+    )
+    options = parser.parse_args(arguments)
+    check(parser, options)
+    options.training = False
+    choose_backend(options)
+    return parser, options
+
+
+def check(parser, options):
+    """Ends with exit code 2 if the options do not fit together."""
+    if options.task is not None and not options.weights:
+        parser.error("--task requires --weights, the folder of a pre-trained model")
+    if options.task is None and options.weights:
+        parser.error("--weights requires --task, such as --task sst2")
+    if options.task is None and not (options.text or options.prepared):
+        parser.error("give --text FILE to pre-train, or --task NAME --weights RUN to fine-tune")
+    if options.task is not None and (options.text or options.prepared):
+        parser.error("--text and --prepared are for pre-training; --task fine-tunes")
+    if options.text and not options.valid:
+        parser.error("--text requires --valid FILE, a text that is not in it")
+    if options.vocabulary_size and options.tokenizer:
+        parser.error("give --vocabulary-size or --tokenizer, not both")
+
+
+def main(arguments=None):
+    parser, options = parse(arguments)
+    return guarded("train_text", lambda: run(parser, options))
+
+
+def run(parser, options):
+    """Checks the usage, trains and reports; returns the exit code."""
+    from keras_gmlp.training.allocator import keep_freed_memory
+
+    try:
+        settings = read_settings(options)
+        if "precision" not in settings.changes:
+            settings = measure_precision(settings, options.restart)
+        settings.check()
+    except ValueError as error:
+        parser.error(str(error))
+    keep_freed_memory()
+    try:
+        metrics = train(options, settings)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(how_to_resume(options, settings.directory)) from None
+    report(options, metrics, settings.directory)
+    return 0
+
+
+def read_settings(options):
+    """Returns the settings of the run that the options describe."""
+    from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
+
+    shared = {"changes": read_changes(options), "directory": options.out}
+    if options.recipe:
+        shared["recipe"] = options.recipe
+    if options.task is None:
+        folder = options.prepared or "runs/text"
+        overrides = read_overrides(options)
+        return LanguageRunSettings(options.model, folder, overrides=overrides, **shared)
+    columns = {"label": options.label, "test": options.test}
+    if options.column:
+        columns["text"] = options.column[0] if len(options.column) == 1 else options.column
+    columns = {name: value for name, value in columns.items() if value is not None}
+    weights = options.weights.rstrip("/")
+    tuning = {"columns": columns, "held_out": options.hold_out, "dropout": options.dropout}
+    return FineTuningSettings(weights, options.task, **tuning, **shared)
+
+
+def measure_precision(settings, restart):
+    """Returns the settings with the precision that is faster here, or that of a begun run."""
+    from keras_gmlp.training.precision import choose_precision
+
+    precision = choose_precision(None if restart else settings.directory)
+    return dataclasses.replace(settings, changes={**settings.changes, "precision": precision})
+
+
+def train(options, settings):
+    """Prepares the text and the model, and trains; returns the metrics."""
+    from keras_gmlp.runs.text import prepare_fine_tuning, prepare_language_run
+
+    if options.task is None:
+        if options.text:
+            prepare_text(options, settings)
+        prepared = prepare_language_run(settings)
+    else:
+        prepared = prepare_fine_tuning(settings, options.data_dir)
+    complete = prepared.complete and not options.restart
+    if not options.json:
+        introduce(prepared)
+    interactive = not options.json and sys.stdout.isatty()  # shows a progress bar
+    options.training = True
+    metrics = prepared.train(
+        restart=options.restart,
+        tensorboard=options.tensorboard,
+        verbose=0 if options.json else 1 if interactive else 2,
+    )
+    if complete and not options.json:
+        print("this run is complete already; --restart trains it again.")
+    return metrics
+
+
+def prepare_text(options, settings):
+    """Encodes the text files, once."""
+    from keras_gmlp.data.text.corpus import prepare_corpus
+    from keras_gmlp.models.presets import find
+    from keras_gmlp.models.text_families import TEXT_PRESETS
+
+    size = find(settings.preset, TEXT_PRESETS)[1]["vocabulary_size"]
+    known = Path(settings.data, "tokenizer.json")
+    tokenizer = options.tokenizer or options.vocabulary_size
+    if tokenizer is None:
+        tokenizer = known if known.exists() else size
+    prepare_corpus(options.text, tokenizer, settings.data, valid=options.valid)
+
+
+def introduce(prepared):
+    """Prints what will be trained on what."""
+    settings, data = prepared.settings, prepared.data
+    parameters = f"{prepared.model.count_params():,} parameters"
+    if hasattr(settings, "preset"):
+        print(f"model  {settings.preset}, {parameters}")
+        print(f"data   {data.name}, {data.train.summary()}")
+    else:
+        print(f"model  {settings.weights}, {parameters}")
+        sizes = f"{len(data.train):,} + {len(data.test):,} texts"
+        print(f"data   {data.name}, {len(data.labels)} classes, {sizes}")
+    print(f"in     {prepared.recipe.precision}")
+    print(f"to     {settings.directory}")
+
+
+def report(options, metrics, directory):
+    """Prints the results."""
+    if options.json:
+        print(json.dumps({"directory": str(directory), **metrics}))
+        return
+    if "test_perplexity" in metrics:
+        result = (
+            f"perplexity {metrics['test_perplexity']:.2f}, "
+            f"{100 * metrics['test_accuracy']:.2f} % of the masked tokens right"
+        )
+    else:
+        result = (
+            f"test accuracy {100 * metrics['test_accuracy']:.2f} %, Matthews correlation "
+            f"{metrics['test_matthews_correlation']:.3f}, F1 {metrics['test_f1']:.3f}"
+        )
+    print(f"{result} after {metrics['epochs']} epochs, {metrics['seconds']:.0f} s")
+    print(f"model   {directory}/model.keras")
+    print(f"curves  {directory}/curves.png")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
