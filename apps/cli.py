@@ -24,6 +24,7 @@ EXTRAS = {
     "onnxruntime": "onnx",
     "onnxscript": "onnx",
     "openvino": "openvino",
+    "tokenizers": "text",
     "torch": "torch",
 }
 CORE = ("ai_edge_litert", "keras", "keras_gmlp", "lazy_loader", "numpy", "PIL")

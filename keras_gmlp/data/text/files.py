@@ -1,0 +1,84 @@
+"""Lines of text files, also compressed ones."""
+
+import contextlib
+import glob
+import hashlib
+import lzma
+import os
+from pathlib import Path
+
+SUFFIXES = (".txt", ".txt.xz")
+
+
+def find_files(files):
+    """Returns the paths of text files.
+
+    Args:
+        files: A path, a pattern such as `"wiki/*.txt"`, a folder with `.txt` and `.txt.xz` files,
+            or a list of these.
+
+    Returns:
+        A list of paths; those of a pattern or folder in alphabetical order.
+
+    Raises:
+        ValueError: If there is no such file. One line.
+    """
+    if isinstance(files, (str, os.PathLike)):
+        files = [files]
+    paths = [path for name in files for path in _matches(os.fspath(name))]
+    if not paths:
+        raise ValueError("received no text files; name at least one, .txt or .txt.xz.")
+    return paths
+
+
+def _matches(name):
+    path = Path(name)
+    if path.is_dir():
+        found = [file for file in path.iterdir() if file.name.endswith(SUFFIXES)]
+        expected = "the folder has no .txt or .txt.xz files"
+    elif path.exists():
+        return [path]
+    else:
+        found = map(Path, glob.glob(name, recursive=True))
+        found = [file for file in found if file.is_file()]
+        expected = "no such file"
+    if not found:
+        raise ValueError(f"{name}: {expected}; give text files in UTF-8.")
+    return sorted(found)
+
+
+def read_lines(path, progress=None):
+    """Yields the lines of a text file without their ends.
+
+    Args:
+        path: A file in UTF-8; one whose name ends in `.xz` is decompressed.
+        progress: Called with the bytes read so far, as they are on the disk.
+
+    Raises:
+        ValueError: If the file is not in UTF-8 or its compression is damaged. One line.
+    """
+    path, position = Path(path), 0
+    with open(path, "rb") as stored, contextlib.ExitStack() as stack:
+        packed = path.suffix == ".xz"
+        file = stack.enter_context(lzma.open(stored)) if packed else stored
+        try:
+            for number, line in enumerate(file):
+                text = line.decode()
+                yield (text if number else text.removeprefix("\ufeff")).rstrip("\r\n")
+                position += len(line)
+                if progress and number % 1000 == 0:
+                    progress(stored.tell())
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{path}: not UTF-8 at byte {position + error.start:,}; convert it to UTF-8."
+            ) from None
+        except (lzma.LZMAError, EOFError) as error:
+            raise ValueError(
+                f"{path}: damaged or truncated ({error}); compress it again."
+            ) from None
+
+
+def hash_file(path):
+    """Returns the SHA-256 of a file's bytes, in hexadecimal digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

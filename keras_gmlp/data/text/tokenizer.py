@@ -1,0 +1,251 @@
+"""From text to token ids, and back; requires the package `tokenizers`, no Keras."""
+
+import dataclasses
+import hashlib
+import os
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.data.text.files import SUFFIXES, find_files, read_lines
+from keras_gmlp.data.text.wordpiece import (
+    SPECIAL_TOKENS,
+    import_tokenizers,
+    make_wordpiece,
+    train_wordpiece,
+)
+from keras_gmlp.utils.files import atomic_write
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoding:
+    """The tokens of a text or of a pair of texts.
+
+    Attributes:
+        ids: int32 `(tokens,)`.
+        offsets: int32 `(tokens, 2)`: each token is `text[start:stop]` of its own text. `(0, 0)` for
+            the tokens that the tokenizer adds.
+        parts: int8 `(tokens,)`: 0 for the first text, 1 for the second, -1 for added tokens.
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
+    parts: np.ndarray
+
+    def __len__(self):
+        return len(self.ids)
+
+
+class Tokenizer:
+    """Splits text into WordPiece tokens, as BERT does.
+
+    `train`, `load` and `from_vocabulary` make one.
+
+    Args:
+        text: The content of a `tokenizer.json`.
+        source: Where it comes from, the start of errors.
+
+    Raises:
+        ValueError: If the text is no tokenizer, or one without BERT's special tokens. One line.
+        ImportError: If the package `tokenizers` is not installed. One line.
+
+    Example:
+
+    >>> from keras_gmlp.data.text import Tokenizer
+    >>> tokenizer = Tokenizer.train(["the cat and the hat", "a hat"], vocabulary_size=128)
+    >>> tokenizer.decode(tokenizer.encode("The hat").ids)
+    'the hat'
+    """
+
+    def __init__(self, text, source="tokenizer.json"):
+        self.text = text
+        self._tokens = self._open(source)
+        ids = {name: self._tokens.token_to_id(name) for name in SPECIAL_TOKENS}
+        lacking = [name for name, number in ids.items() if number is None]
+        if lacking:
+            raise ValueError(
+                f"{source}: the vocabulary lacks {', '.join(lacking)}; expected BERT's special "
+                f"tokens, {', '.join(SPECIAL_TOKENS)}."
+            )
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids.values()
+        if self.pad_id != 0:
+            raise ValueError(
+                f"{source}: the id of [PAD] is {self.pad_id}; expected 0, which models ignore."
+            )
+
+    def _open(self, source):
+        tokenizers = import_tokenizers()
+        try:
+            tokens = tokenizers.Tokenizer.from_str(self.text)
+        except Exception as error:  # the package raises no other type
+            reason = " ".join(str(error).split())
+            raise ValueError(f"{source}: not a tokenizer.json ({reason}).") from None
+        tokens.no_truncation()
+        tokens.no_padding()
+        return tokens
+
+    @classmethod
+    def train(cls, files_or_lines, vocabulary_size=16384, lowercase=True, state=None):
+        """Learns a vocabulary; the same text gives the same one.
+
+        Args:
+            files_or_lines: A text file, a pattern such as `"wiki/*.txt"`, a list of files, or the
+                texts themselves. Strings are files if each ends in `.txt` or `.txt.xz`.
+            vocabulary_size: Number of tokens, at most: a short text gives fewer. The special tokens
+                `[PAD]`, `[UNK]`, `[CLS]`, `[SEP]`, `[MASK]` have the ids 0 to 4.
+            lowercase: Whether to lower letters and strip accents.
+            state: Called with a line of text at the start of each stage.
+
+        Returns:
+            A `Tokenizer`.
+        """
+        if isinstance(files_or_lines, (str, os.PathLike)):
+            files_or_lines = find_files(files_or_lines)
+        items = list(files_or_lines)
+        if items and all(_names_file(item) for item in items):
+            items = [line for path in find_files(items) for line in read_lines(path)]
+        return cls(train_wordpiece(items, vocabulary_size, lowercase, state).to_str(pretty=True))
+
+    @classmethod
+    def from_vocabulary(cls, path, lowercase=True):
+        """Opens BERT's `vocab.txt`: one token a line, whose number is its id."""
+        tokens = list(read_lines(path))
+        ids = {token: number for number, token in enumerate(tokens)}
+        if len(ids) < len(tokens):
+            twice = next(token for number, token in enumerate(tokens) if ids[token] != number)
+            raise ValueError(f"{path}: has {twice!r} on two lines; expected each token once.")
+        if lacking := [name for name in SPECIAL_TOKENS if name not in ids]:
+            raise ValueError(f"{path}: lacks {', '.join(lacking)}; expected a vocab.txt of BERT.")
+        return cls(make_wordpiece(ids, lowercase).to_str(pretty=True), path)
+
+    @classmethod
+    def load(cls, path):
+        """Opens a `tokenizer.json`, or a `vocab.txt` by its suffix."""
+        if Path(path).suffix == ".txt":
+            return cls.from_vocabulary(path)
+        try:
+            return cls(Path(path).read_bytes().decode(), path)
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: not UTF-8 at byte {error.start:,}.") from None
+        except FileNotFoundError:
+            raise ValueError(f"{path}: no such file; expected a tokenizer.json.") from None
+
+    def save(self, path):
+        """Writes a `tokenizer.json`; a loaded one stays the same byte for byte."""
+        with atomic_write(path) as temporary:
+            temporary.write_bytes(self.text.encode())
+
+    @cached_property
+    def hash(self):
+        """SHA-256 of the `tokenizer.json`, in hexadecimal digits."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def size(self):
+        """Number of tokens in the vocabulary."""
+        return self._tokens.get_vocab_size()
+
+    @property
+    def special_ids(self):
+        """The ids of `[PAD]`, `[UNK]`, `[CLS]`, `[SEP]`, `[MASK]`."""
+        return self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id
+
+    @cached_property
+    def tokens(self):
+        """All tokens as text, by id; `None` for an id without a token."""
+        ids = self._tokens.get_vocab()
+        names = [None] * (max(ids.values()) + 1)
+        for token, number in ids.items():
+            names[number] = token
+        return names
+
+    def encode(self, a, b=None, length=None):
+        """Encodes `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
+
+        Args:
+            a, b: Texts. A special token in them, such as `[MASK]`, is one token.
+            length: Number of tokens. A longer text loses its end; of a pair, the longer one loses
+                tokens until both are equally long. A shorter one is padded with `[PAD]`. Defaults
+                to all tokens.
+
+        Returns:
+            An `Encoding`.
+
+        Raises:
+            ValueError: If a text is no string, or the length too small. One line.
+        """
+        return self.encode_batch([a if b is None else (a, b)], length)[0]
+
+    def encode_batch(self, texts, length=None):
+        """Encodes a list of texts or pairs `(a, b)`; returns a list of `Encoding`."""
+        pairs = [(text,) if isinstance(text, str) else tuple(text) for text in texts]
+        flat = [_checked(text) for pair in pairs for text in pair]
+        parts = iter(self._tokens.encode_batch(flat, add_special_tokens=False))
+        return [self._join([next(parts) for _ in pair], length) for pair in pairs]
+
+    def encode_plain(self, lines):
+        """Returns the ids of each line as a list, without added tokens; `[MASK]` is plain text."""
+        return [part.ids for part in self._plain.encode_batch_fast(lines, add_special_tokens=False)]
+
+    def decode(self, ids, skip_special=True):
+        """Returns the text of token ids, with normal spaces before and after words."""
+        return self._tokens.decode([int(i) for i in ids], skip_special_tokens=skip_special)
+
+    @cached_property
+    def _plain(self):
+        tokens = self._open("tokenizer.json")
+        tokens.encode_special_tokens = True
+        return tokens
+
+    def _join(self, parts, length):
+        added = 1 + len(parts)
+        kept = [len(part.ids) for part in parts]
+        if length is not None:
+            if length < added + len(parts):
+                raise ValueError(
+                    f"length is {length}; expected at least {added + len(parts)} for "
+                    f"{len(parts)} text(s) with [CLS] and [SEP]."
+                )
+            kept = shorten(kept, length - added)
+        total = sum(kept) + added
+        ids = np.full(length or total, self.pad_id, "int32")
+        offsets = np.zeros((len(ids), 2), "int32")
+        sides = np.full(len(ids), -1, "int8")
+        ids[0], start = self.cls_id, 1
+        for side, (part, count) in enumerate(zip(parts, kept, strict=True)):
+            place = slice(start, start + count)
+            ids[place] = part.ids[:count]
+            if count:
+                offsets[place] = part.offsets[:count]
+            sides[place] = side
+            start += count + 1
+            ids[start - 1] = self.sep_id
+        return Encoding(ids, offsets, sides)
+
+
+def shorten(lengths, total):
+    """Returns the lengths of one or two texts cut to a total, one token at a time.
+
+    Each token comes off the longer text, and off the second if both are equally long, as in BERT.
+    """
+    if sum(lengths) <= total:
+        return lengths
+    if len(lengths) == 1:
+        return [total]
+    first, second = lengths
+    if first <= total - total // 2:
+        return [first, total - first]
+    if second <= total // 2:
+        return [total - second, second]
+    return [total - total // 2, total // 2]
+
+
+def _checked(text):
+    if not isinstance(text, str):
+        raise ValueError(f"expected text; received {type(text).__name__}.")
+    return text
+
+
+def _names_file(item):
+    return isinstance(item, os.PathLike) or str(item).endswith(SUFFIXES)

@@ -1,0 +1,246 @@
+"""Token ids and offsets, compared with two implementations of BERT's tokenizer."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import unicodedata
+import warnings
+
+import numpy as np
+import pytest
+
+from keras_gmlp.data.text import Tokenizer
+from keras_gmlp.data.text.tokenizer import shorten
+from keras_gmlp.data.text.wordpiece import SPECIAL_TOKENS
+from keras_gmlp.utils import optional
+
+# Give the path of bert-base-uncased's vocab.txt to compare with that vocabulary, too.
+BERT_VOCABULARY = os.environ.get("KERAS_GMLP_BERT_VOCABULARY")
+
+LINES = [
+    "The quick brown fox, born in 1987, doesn't jump: it RUNS!",
+    "naïve café Ångström İstanbul Straße ﬁne Ελλάδα Москва e\u0301le\u0300ve",
+    "東京 is 日本の首都です。北京市 한국어 ภาษาไทย עברית العربية हिन्दी",
+    "emoji 🙂👩‍👩‍👧 flags 🇫🇷 and ☂️ mixed🙂words",
+    "controls\x00\x01\x7f\u200b\u200e\ufeff tabs\tand\u00a0spaces\u2028\u3000end",
+    "x² + y³ ≠ ½ — “quotes” \u2018single\u2019 …dots… $5.00 100% a_b c/d [x] {y} <z>",
+    "supercalifragilisticexpialidocious " + "a" * 101 + " pneumonoultramicroscopic",
+    "[CLS] a [MASK] and a [mask] and [SEP][PAD] [UNK]",
+    "",
+    "   \t  ",
+    "\ufffd broken \ufffd",
+]
+
+
+@pytest.fixture(scope="module")
+def vocabularies(tmp_path_factory):
+    """Paths of vocabularies: BERT's if it is there, and a small one with rare letters."""
+    path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
+    tokenizer = Tokenizer.train([line for line in LINES if line] * 2, 1200)
+    # In another order, and with another token than ours at 1 and the last places.
+    names = [*tokenizer.tokens[5:9], *SPECIAL_TOKENS[1:], *tokenizer.tokens[9:]]
+    path.write_text("\n".join(["[PAD]", *names]) + "\n", encoding="utf-8")
+    return [path, *([BERT_VOCABULARY] if BERT_VOCABULARY else [])]
+
+
+@pytest.fixture(scope="module")
+def small():
+    return Tokenizer.train(["the cat sat on the mat, and the other cat sat on the hat"] * 3, 128)
+
+
+def random_lines(count):
+    """Lines of characters from many scripts."""
+    draw = random.Random(0)
+    ranges = [(32, 127), (0, 0x250), (0x300, 0x600), (0x4E00, 0x4E80), (0x2000, 0x2400)]
+    ranges += [(0x1F300, 0x1F680), (0x3040, 0x3100), (0xFF00, 0xFFF0), (0x0, 0x3000)]
+    letters = [chr(n) for start, stop in ranges for n in range(start, stop)]
+    # Newer versions of Unicode know more letters, and the references' versions differ.
+    known = [c for c in letters if unicodedata.category(c) != "Cn"]
+    return ["".join(draw.choices(known, k=draw.randint(1, 60))) for _ in range(count)]
+
+
+def references(path):
+    """BertTokenizer in the form of today, and in the one that was written in Python."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # from the import
+        from transformers import BertTokenizer
+        from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegacy
+
+        return BertTokenizer(str(path)), BertTokenizerLegacy(str(path))
+
+
+def test_ids_are_those_of_bert(vocabularies):
+    for path in vocabularies:
+        tokenizer, (fast, slow) = Tokenizer.from_vocabulary(path), references(path)
+        assert tokenizer.size == len(fast) == len(slow)
+        lines = LINES + random_lines(300)
+        for line, encoding in zip(lines, tokenizer.encode_batch(lines), strict=True):
+            assert encoding.ids.tolist() == fast(line)["input_ids"], line
+            assert tokenizer.decode(encoding.ids) == fast.decode(
+                encoding.ids, skip_special_tokens=True
+            )
+        for line in LINES:
+            assert tokenizer.encode(line).ids.tolist() == slow(line)["input_ids"], line
+        assert tokenizer.special_ids == tuple(fast.convert_tokens_to_ids(SPECIAL_TOKENS))
+
+
+@pytest.mark.parametrize("length", [5, 12, 16, 40])
+def test_pairs_and_offsets_are_those_of_bert(vocabularies, length):
+    tokenizer, (fast, _) = Tokenizer.from_vocabulary(vocabularies[0]), references(vocabularies[0])
+    for a, b in [(LINES[0], LINES[1]), (LINES[1], "a"), ("a", LINES[0]), (LINES[2], LINES[2])]:
+        encoding = tokenizer.encode(a, b, length)
+        expected = fast(
+            a, b, max_length=length, truncation=True, padding="max_length",
+            return_offsets_mapping=True,
+        )  # fmt: skip
+        if length % 2:  # the references differ in which text has one token more
+            assert encoding.ids.tolist() == expected["input_ids"]
+            assert encoding.offsets.tolist() == [list(x) for x in expected["offset_mapping"]]
+        assert len(encoding) == length
+
+
+def test_offsets_are_places_in_the_original(small):
+    text = "THE  cát\tsat 🙂 [MASK] hat"
+    encoding = small.encode(text, length=16)
+    found = [text[start:stop] for start, stop in encoding.offsets]
+    assert found[:1] + found[-1:] == ["", ""]
+    names = [small.tokens[i] for i in encoding.ids]
+    assert [f.lower() for f in found if f == "[MASK]"] == ["[mask]"]
+    assert names[found.index("[MASK]")] == "[MASK]"
+    assert "".join(found).replace(" ", "").startswith("THEcátsat🙂[MASK]hat")
+    assert encoding.parts.tolist() == [0 if f else -1 for f in found]
+
+
+def test_pair_has_its_parts(small):
+    encoding = small.encode("the cat", "a hat", 24)
+    separators = np.flatnonzero(encoding.ids == small.sep_id)
+    assert len(separators) == 2
+    assert encoding.ids[0] == small.cls_id
+    assert set(encoding.parts[1 : separators[0]]) == {0}
+    assert set(encoding.parts[separators[0] + 1 : separators[1]]) == {1}
+    assert not encoding.ids[separators[1] + 1 :].any()
+
+
+@pytest.mark.parametrize("first", range(9))
+@pytest.mark.parametrize("second", range(9))
+@pytest.mark.parametrize("total", [1, 4, 7])
+def test_truncation_is_that_of_bert(first, second, total):
+    a, b = first, second
+    while a + b > total:  # from BERT's run_classifier.py
+        if a > b:
+            a -= 1
+        else:
+            b -= 1
+    assert list(shorten([first, second], total)) == [a, b]
+
+
+def test_training_repeats_itself(tmp_path):
+    text = ["alpha beta gamma delta 東京 épsilon", "beta, gamma! (zeta) 12 34"] * 5
+    (tmp_path / "a.txt").write_text("\n".join(text), encoding="utf-8")
+    tokenizers = [
+        Tokenizer.train(text, 200),
+        Tokenizer.train(tmp_path / "a.txt", 200),
+        Tokenizer.train(str(tmp_path / "*.txt"), 200),
+        Tokenizer.train([str(tmp_path / "a.txt")], 200),
+    ]
+    assert len({tokenizer.hash for tokenizer in tokenizers}) == 1
+    assert tokenizers[0].special_ids == (0, 1, 2, 3, 4)
+    assert tokenizers[0].tokens[:5] == list(SPECIAL_TOKENS)
+    assert tokenizers[0].size == len(tokenizers[0].tokens) <= 200
+
+
+def test_file_holds_the_tokenizer(small, tmp_path):
+    path = tmp_path / "tokenizer.json"
+    small.save(path)
+    loaded = Tokenizer.load(path)
+    assert loaded.hash == small.hash
+    assert loaded.encode("a cat").ids.tolist() == small.encode("a cat").ids.tolist()
+    # Other programs store settings for padding, which do not apply here.
+    content = json.loads(small.text)
+    content["truncation"] = {
+        "direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0
+    }  # fmt: skip
+    path.write_text(json.dumps(content))
+    cut = Tokenizer.load(path)
+    assert cut.hash != small.hash
+    assert cut.encode("a cat").ids.tolist() == small.encode("a cat").ids.tolist()
+    cut.save(tmp_path / "copy.json")
+    assert (tmp_path / "copy.json").read_bytes() == path.read_bytes()
+
+
+def test_cased_tokenizer_keeps_capitals():
+    cased = Tokenizer.train(["The Cat and THE cat"] * 3, 128, lowercase=False)
+    assert cased.decode(cased.encode("The cat").ids) == "The cat"
+
+
+def test_plain_text_has_no_special_tokens(small):
+    (ids,) = small.encode_plain(["[MASK] [SEP] [PAD]"])
+    assert not {0, 2, 3, 4} & set(ids)
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        ("no json", r"tokenizer\.json: not a tokenizer\.json \("),
+        ("{}", r"tokenizer\.json: not a tokenizer\.json \("),
+        (None, "no such file; expected a tokenizer.json"),
+    ],
+)
+def test_wrong_file_is_one_line(tmp_path, content, match):
+    path = tmp_path / "tokenizer.json"
+    if content:
+        path.write_text(content)
+    with pytest.raises(ValueError, match=match) as error:
+        Tokenizer.load(path)
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "match"),
+    [
+        (["a", "b"], r"vocab\.txt: lacks \[PAD\], \[UNK\], .*expected a vocab\.txt of BERT"),
+        ([*SPECIAL_TOKENS, "a", "b", "a"], r"vocab\.txt: has 'a' on two lines"),
+        (["a", *SPECIAL_TOKENS], r"vocab\.txt: the id of \[PAD\] is 1; expected 0"),
+    ],
+)
+def test_wrong_vocabulary_is_one_line(tmp_path, lines, match):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=match):
+        Tokenizer.load(path)
+
+
+def test_wrong_arguments_are_one_line(small, tmp_path):
+    for size in (10, 100_000):
+        with pytest.raises(ValueError, match=rf"vocabulary_size is {size:,}; expected 128 to"):
+            Tokenizer.train(["text"], size)
+    with pytest.raises(ValueError, match="the text is empty"):
+        Tokenizer.train(["", " "], 128)
+    with pytest.raises(ValueError, match=r"no_such\.txt: no such file"):
+        Tokenizer.train(tmp_path / "no_such.txt")
+    with pytest.raises(ValueError, match="length is 2; expected at least 3"):
+        small.encode("a", length=2)
+    with pytest.raises(ValueError, match="length is 4; expected at least 5"):
+        small.encode("a", "b", length=4)
+    with pytest.raises(ValueError, match="expected text; received int"):
+        small.encode("a", 3)
+
+
+def test_missing_package_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr(optional, "is_installed", lambda package: False)
+    with pytest.raises(ImportError, match=r"text requires tokenizers; install it: .*\[text\]") as e:
+        Tokenizer.train(["text"])
+    assert len(str(e.value).splitlines()) == 1
+
+
+def test_import_needs_no_keras():
+    code = (
+        "import sys; from keras_gmlp.data.text import tokenizer, corpus\n"
+        "tokenizer.Tokenizer.train(['some text'], 128)\n"
+        "print({'keras', 'tensorflow', 'torch', 'jax', 'transformers'} & {*sys.modules} or 'none')"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "none"
