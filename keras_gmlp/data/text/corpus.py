@@ -1,0 +1,270 @@
+"""Text files as one array of tokens: `python -m keras_gmlp.data.text.corpus FILES --out FOLDER`.
+
+A file has one paragraph a line and a blank line between documents. The folder then holds
+tokenizer.json and the tokens; training opens it without reading the text again.
+"""
+
+import argparse
+import dataclasses
+import hashlib
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.data.text.encode_files import encode_files
+from keras_gmlp.data.text.files import find_files, hash_file, read_lines
+from keras_gmlp.data.text.tokenizer import Tokenizer
+from keras_gmlp.data.text.wordpiece import MAX_SIZE
+from keras_gmlp.utils.files import (
+    atomic_folder,
+    directory_lock,
+    read_json,
+    remove_leftovers,
+    write_json,
+)
+from keras_gmlp.utils.progress import StatusLine
+
+FORMAT = 1  # of the stored corpus; part of its name
+TRAINING_CHARACTERS = 20_000_000  # of text, for the tokenizer
+RECORD = "prepared.json"
+
+
+class Corpus:
+    """The tokens of all documents, memory-mapped.
+
+    Args:
+        folder: Folder that `build_corpus` wrote.
+
+    Attributes:
+        tokens: uint16 `(tokens,)`: the documents one after another, `[SEP]` between paragraphs.
+        starts: int64 `(documents + 1,)`: where each document starts, and where the last one ends.
+        info: Dict: `tokenizer` (its hash), `vocabulary_size`, `special_ids`, and the numbers of
+            `tokens`, `documents`, `words`, `characters` and `unknown` tokens.
+
+    Raises:
+        ValueError: If the folder has no corpus, or a damaged one. One line.
+    """
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.info = read_json(self.folder / "corpus.json")
+        if self.info is None:
+            raise ValueError(
+                f"{folder}: has no corpus; write one: python -m keras_gmlp.data.text.corpus FILES "
+                "--out FOLDER."
+            )
+        try:
+            # A plain array: NumPy's memmap is slower to index.
+            self.tokens = np.asarray(np.load(self.folder / "tokens.npy", mmap_mode="r"))
+            self.starts = np.load(self.folder / "starts.npy")
+        except (ValueError, OSError, EOFError) as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(f"{folder}: damaged ({reason}); delete it and try again.") from None
+        if len(self.tokens) != self.info["tokens"] or self.starts[-1] != len(self.tokens):
+            raise ValueError(f"{folder}: damaged (its files differ); delete it and try again.")
+
+    def __len__(self):
+        return len(self.tokens)
+
+    @property
+    def documents(self):
+        """Number of documents."""
+        return len(self.starts) - 1
+
+    def windows(self, length):
+        """Cuts the documents into windows of at most `length` tokens, `[CLS]` and `[SEP]` included.
+
+        Args:
+            length: Tokens in a window, at least 8.
+
+        Returns:
+            int64 array `(windows, 2)`: start and stop in `tokens`. No window crosses a document.
+        """
+        if length < 8:
+            raise ValueError(f"length is {length}; expected at least 8 tokens a window.")
+        inside = length - 2
+        sizes = np.diff(self.starts)
+        counts = -(-sizes // inside)
+        document = np.repeat(np.arange(len(sizes)), counts)
+        before = np.repeat(np.cumsum(counts) - counts, counts)
+        starts = self.starts[document] + (np.arange(len(document)) - before) * inside
+        return np.stack([starts, np.minimum(starts + inside, self.starts[document + 1])], axis=1)
+
+    def summary(self):
+        """Returns the corpus' size as a line of text."""
+        info = self.info
+        return (
+            f"{info['tokens']:,} tokens in {info['documents']:,} documents, "
+            f"{info['tokens'] / max(info['words'], 1):.3f} a word, "
+            f"{100 * info['unknown'] / info['tokens']:.4f} % unknown"
+        )
+
+
+def build_corpus(files, tokenizer, folder, name="corpus"):
+    """Encodes text files, once: the same files and tokenizer open what is stored.
+
+    Args:
+        files: Text files; see `find_files`. One paragraph a line, a blank line between documents.
+        tokenizer: A `Tokenizer`.
+        folder: Where the corpus gets a folder, `{name}-{hash of tokenizer and text}`.
+        name: Start of that folder's name.
+
+    Returns:
+        A `Corpus`.
+
+    Raises:
+        ValueError: If a file is not in UTF-8, there is no text, or the vocabulary has more tokens
+            than 16 bits can number. One line.
+    """
+    if tokenizer.size > MAX_SIZE:
+        raise ValueError(
+            f"the vocabulary has {tokenizer.size:,} tokens; a corpus stores at most {MAX_SIZE:,}."
+        )
+    paths = find_files(files)
+    key = _hash([str(FORMAT), tokenizer.hash, *map(hash_file, paths)])
+    place = Path(folder) / f"{name}-{key[:16]}"
+    if not (place / "corpus.json").exists():
+        remove_leftovers(folder, rf"{name}-[0-9a-f]+")
+        with atomic_folder(place) as temporary:
+            temporary.mkdir()
+            encode_files(paths, tokenizer, temporary, f"encoding {name}")
+    return Corpus(place)
+
+
+@dataclasses.dataclass(frozen=True)
+class PreparedCorpus:
+    """A tokenizer with the corpora that it encoded; `open` finds them in their folder."""
+
+    tokenizer: Tokenizer
+    train: Corpus
+    valid: Corpus | None = None
+
+    @classmethod
+    def open(cls, folder):
+        """Opens what `prepare_corpus` wrote into a folder."""
+        folder = Path(folder)
+        record = read_json(folder / RECORD, {})
+        if "train" not in record:
+            raise ValueError(
+                f"{folder}: not a prepared corpus; write one: python -m "
+                "keras_gmlp.data.text.corpus FILES --out FOLDER."
+            )
+        tokenizer = Tokenizer.load(folder / "tokenizer.json")
+        corpora = [record[name] and Corpus(folder / record[name]) for name in ("train", "valid")]
+        for corpus in filter(None, corpora):
+            if corpus.info["tokenizer"] != tokenizer.hash:
+                raise ValueError(
+                    f"{corpus.folder}: another tokenizer encoded it than {folder}/tokenizer.json; "
+                    "prepare it in a new folder."
+                )
+        return cls(tokenizer, *corpora)
+
+
+def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True):
+    """Trains a tokenizer on text files and encodes them, for training.
+
+    Args:
+        files: Text files; see `find_files`. One paragraph a line, a blank line between documents.
+        tokenizer: The number of tokens of a vocabulary to learn, from about the first 20 MB of the
+            text, or a `Tokenizer`, or the path of a tokenizer.json or a vocab.txt.
+        folder: Gets tokenizer.json and the tokens. What it already holds is not computed again.
+        valid: Text files for validation.
+        lowercase: Whether a new tokenizer lowers letters and strips accents.
+
+    Returns:
+        A `PreparedCorpus`.
+
+    Raises:
+        ValueError: If a file cannot be read, there is no text, the vocabulary size is out of range,
+            or the folder has another tokenizer. One line.
+    """
+    folder, paths = Path(folder), find_files(files)
+    valid = valid and find_files(valid)
+    with directory_lock(folder):
+        record = read_json(folder / RECORD, {})
+        if isinstance(tokenizer, int):
+            text = _hash(map(hash_file, paths))
+            learned = [tokenizer, lowercase, TRAINING_CHARACTERS, text]
+            if record.get("learned") == learned:
+                tokenizer = Tokenizer.load(folder / "tokenizer.json")
+            else:
+                tokenizer = _learn(paths, tokenizer, lowercase)
+        else:
+            learned = None
+            if not isinstance(tokenizer, Tokenizer):
+                tokenizer = Tokenizer.load(tokenizer)
+        _keep(tokenizer, folder / "tokenizer.json")
+        train = build_corpus(paths, tokenizer, folder, "train")
+        held_out = build_corpus(valid, tokenizer, folder, "valid") if valid else None
+        names = [corpus and corpus.folder.name for corpus in (train, held_out)]
+        record = {"learned": learned, "train": names[0], "valid": names[1]}
+        write_json(folder / RECORD, record)
+    return PreparedCorpus(tokenizer, train, held_out)
+
+
+def _learn(paths, size, lowercase):
+    line, lines = StatusLine(), []
+    line.show("tokenizer: reading")
+    for path in paths:
+        room = TRAINING_CHARACTERS // len(paths)  # of every file, for what each is about
+        for text in read_lines(path):
+            lines.append(text)
+            room -= len(text)
+            if room <= 0:
+                break
+    try:
+        return Tokenizer.train(lines, size, lowercase, lambda text: line.show(f"tokenizer: {text}"))
+    finally:
+        line.clear()
+
+
+def _keep(tokenizer, path):
+    """Stores the tokenizer; refuses to replace another one, which models may depend on."""
+    if path.exists():
+        if Tokenizer.load(path).hash != tokenizer.hash:
+            raise ValueError(f"{path}: is another tokenizer; choose another folder or delete it.")
+        return
+    tokenizer.save(path)
+
+
+def _hash(texts):
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(
+        prog="python -m keras_gmlp.data.text.corpus",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", metavar="FILES", nargs="+", help=".txt or .txt.xz, in UTF-8")
+    parser.add_argument("--valid", metavar="FILE", nargs="+", help="text for validation")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--vocabulary-size", type=int, default=16384, help="default: 16384")
+    which.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json or a vocab.txt")
+    parser.add_argument("--cased", action="store_true", help="keep capital letters and accents")
+    parser.add_argument("--out", metavar="FOLDER", required=True)
+    options = parser.parse_args(arguments)
+    try:
+        prepared = prepare_corpus(
+            options.files,
+            options.tokenizer or options.vocabulary_size,
+            options.out,
+            options.valid,
+            lowercase=not options.cased,
+        )
+    except (ValueError, OSError, ImportError) as error:
+        print(f"corpus: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ncorpus: stopped.", file=sys.stderr)
+        return 130
+    print(f"{options.out}/tokenizer.json: {prepared.tokenizer.size:,} tokens")
+    for corpus in filter(None, (prepared.train, prepared.valid)):
+        print(f"{corpus.folder}: {corpus.summary()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,219 @@
+"""Text files as one array of tokens."""
+
+import lzma
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from keras_gmlp.data.text import (
+    Corpus,
+    PreparedCorpus,
+    Tokenizer,
+    build_corpus,
+    encode_files,
+    prepare_corpus,
+)
+from keras_gmlp.data.text import corpus as module
+from keras_gmlp.data.text.corpus import main
+from keras_gmlp.data.text.files import find_files, read_lines
+
+TEXT = "The first document.\nHas two paragraphs.\n\n\nThe second.\n \nAnd a third, [SEP] at the end"
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer.train([TEXT] * 3, 128)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def encode(tokenizer, *paragraphs):
+    """The ids of a document, from the encoding of each paragraph alone."""
+    ids = [tokenizer.encode(text).ids[1:] for text in paragraphs]
+    return np.concatenate(ids)[:-1].tolist()
+
+
+def test_documents_and_paragraphs(file, tokenizer, tmp_path):
+    corpus = build_corpus(file, tokenizer, tmp_path / "out")
+    expected = [
+        encode(tokenizer, "The first document.", "Has two paragraphs."),
+        encode(tokenizer, "The second."),
+    ]
+    bounds = zip(corpus.starts[:-1], corpus.starts[1:], strict=True)
+    documents = [corpus.tokens[start:stop].tolist() for start, stop in bounds]
+    assert documents[:2] == expected
+    assert not set(documents[2]) & {0, 2, 3, 4}  # [SEP] in a text is not a separator
+    assert tokenizer.decode(documents[2]).replace(" ", "") == "andathird,[sep]attheend"
+    assert corpus.documents == 3
+    assert corpus.tokens.dtype == np.uint16
+    assert len(corpus) == corpus.info["tokens"] == sum(map(len, documents))
+    assert (corpus.info["words"], corpus.info["unknown"]) == (15, 0)
+    assert corpus.info["tokenizer"] == tokenizer.hash
+    assert corpus.summary().startswith(f"{len(corpus)} tokens in 3 documents, ")
+
+
+def test_files_are_separate_documents_in_order(file, tokenizer, tmp_path):
+    packed = tmp_path / "b.txt.xz"
+    packed.write_bytes(lzma.compress("\ufeffthe second\r\nthe first\r\n".encode()))
+    corpus = build_corpus([file, packed], tokenizer, tmp_path / "out")
+    assert corpus.documents == 4
+    last = corpus.tokens[corpus.starts[3] :]
+    assert last.tolist() == encode(tokenizer, "the second", "the first")
+    assert find_files(tmp_path) == find_files(str(tmp_path / "*.txt*")) == [file, packed]
+
+
+def test_batches_of_lines_do_not_show(file, tokenizer, tmp_path, monkeypatch):
+    whole = build_corpus(file, tokenizer, tmp_path / "whole")
+    monkeypatch.setattr(encode_files, "LINES", 2)
+    parts = build_corpus(file, tokenizer, tmp_path / "parts")
+    assert whole.folder.name == parts.folder.name
+    assert whole.tokens.tolist() == parts.tokens.tolist()
+    assert whole.starts.tolist() == parts.starts.tolist()
+
+
+def test_stored_corpus_is_opened(file, tokenizer, tmp_path, monkeypatch):
+    first = build_corpus(file, tokenizer, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "encode_files", None)
+        assert build_corpus(str(file), tokenizer, tmp_path).folder == first.folder
+    file.write_text("Another text.")
+    assert build_corpus(file, tokenizer, tmp_path).folder != first.folder
+    other = Tokenizer.train(["another text"], 128)
+    assert build_corpus(file, other, tmp_path).info["tokenizer"] == other.hash
+
+
+def test_failure_leaves_nothing(tokenizer, tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"good\n" * 3 + b"ab\xe9cd")
+    with pytest.raises(ValueError, match=r"a\.txt: not UTF-8 at byte 17; convert it to UTF-8\."):
+        build_corpus(path, tokenizer, tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize("length", [8, 9, 16])
+def test_windows_cover_documents_and_never_cross_them(file, tokenizer, tmp_path, length):
+    corpus = build_corpus(file, tokenizer, tmp_path)
+    windows = corpus.windows(length)
+    expected = [
+        (start, min(start + length - 2, end))
+        for begin, end in zip(corpus.starts[:-1], corpus.starts[1:], strict=True)
+        for start in range(begin, end, length - 2)
+    ]
+    assert windows.tolist() == [list(map(int, window)) for window in expected]
+    with pytest.raises(ValueError, match="length is 7; expected at least 8"):
+        corpus.windows(7)
+
+
+def test_errors_are_one_line(tokenizer, tmp_path, monkeypatch):
+    empty = tmp_path / "empty.txt"
+    empty.write_text("\n \n")
+    cut = tmp_path / "cut.txt.xz"
+    cut.write_bytes(lzma.compress(b"some text")[:-5])
+    (tmp_path / "folder").mkdir()
+    for files, match in [
+        (empty, r"empty\.txt: no text; expected a paragraph a line\."),
+        ([empty, empty], r"empty\.txt and 1 more: no text"),
+        (cut, r"cut\.txt\.xz: damaged or truncated"),
+        (tmp_path / "none.txt", r"none\.txt: no such file"),
+        (str(tmp_path / "*.none"), r"\*\.none: no such file"),
+        (tmp_path / "folder", r"the folder has no \.txt or \.txt\.xz files"),
+        ([], "received no text files"),
+    ]:
+        with pytest.raises(ValueError, match=match) as error:
+            build_corpus(files, tokenizer, tmp_path / "out")
+        assert len(str(error.value).splitlines()) == 1
+    monkeypatch.setattr(module, "MAX_SIZE", 10)
+    with pytest.raises(ValueError, match=r"has \d+ tokens; a corpus stores at most 10\."):
+        build_corpus(empty, tokenizer, tmp_path)
+
+
+def test_damaged_corpus_is_one_line(file, tokenizer, tmp_path):
+    corpus = build_corpus(file, tokenizer, tmp_path)
+    for name, content in [("starts.npy", b"none"), ("tokens.npy", b"")]:
+        (corpus.folder / name).write_bytes(content)
+        with pytest.raises(ValueError, match=r"damaged .*; delete it and try again") as error:
+            Corpus(corpus.folder)
+        assert len(str(error.value).splitlines()) == 1
+    with pytest.raises(ValueError, match="has no corpus; write one: python -m"):
+        Corpus(tmp_path)
+
+
+def test_prepared_corpus_is_opened_again(file, tmp_path, monkeypatch):
+    valid = tmp_path / "valid.txt"
+    valid.write_text("the first of the second")
+    prepared = prepare_corpus(file, 128, tmp_path / "out", valid)
+    assert prepared.tokenizer.hash == Tokenizer.load(tmp_path / "out/tokenizer.json").hash
+    opened = PreparedCorpus.open(tmp_path / "out")
+    assert opened.tokenizer.hash == prepared.tokenizer.hash
+    assert opened.train.tokens.tolist() == prepared.train.tokens.tolist()
+    assert opened.valid.folder == prepared.valid.folder
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_learn", None)
+        patch.setattr(module, "encode_files", None)
+        prepare_corpus(file, 128, tmp_path / "out", valid)
+    with pytest.raises(ValueError, match="is another tokenizer; choose another folder"):
+        prepare_corpus(file, 128, tmp_path / "out", lowercase=False)
+    given = prepare_corpus(file, tmp_path / "out/tokenizer.json", tmp_path / "given")
+    assert given.tokenizer.hash == prepared.tokenizer.hash
+    assert given.valid is PreparedCorpus.open(tmp_path / "given").valid is None
+    Tokenizer.train(["another"], 128).save(tmp_path / "out/tokenizer.json")
+    with pytest.raises(ValueError, match=r"another tokenizer encoded it than .*tokenizer\.json"):
+        PreparedCorpus.open(tmp_path / "out")
+    with pytest.raises(ValueError, match="not a prepared corpus; write one"):
+        PreparedCorpus.open(tmp_path)
+
+
+def test_tokenizer_learns_from_the_start_of_each_file(tmp_path, monkeypatch):
+    for name, text in [("a", "aaa\n" * 50 + "zzz\n"), ("b", "bbb\n" * 50 + "zzz\n")]:
+        (tmp_path / f"{name}.txt").write_text(text)
+    monkeypatch.setattr(module, "TRAINING_CHARACTERS", 60)
+    tokens = prepare_corpus(tmp_path, 128, tmp_path / "out").tokenizer.tokens
+    assert {"a", "b"} < set(tokens)
+    assert "z" not in tokens
+
+
+def test_progress_counts_bytes_on_the_disk(tmp_path):
+    path, seen = tmp_path / "a.txt.xz", []
+    path.write_bytes(lzma.compress(os.urandom(30_000).hex().encode().replace(b"0", b"\n")))
+    lines = list(read_lines(path, seen.append))
+    assert len(lines) > 1000
+    assert seen == sorted(seen)
+    assert 0 < seen[-1] <= path.stat().st_size
+
+
+def test_command(file, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert (
+        main([str(file), "--valid", str(file), "--vocabulary-size", "128", "--out", str(out)]) == 0
+    )
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].startswith(f"{out}/tokenizer.json: ")
+    assert [line.count("tokens in 3 documents") for line in printed[1:]] == [1, 1]
+    assert main([str(file), "--vocabulary-size", "7", "--out", str(tmp_path / "b")]) == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith("corpus: vocabulary_size is 7; expected 128 to 65,536")
+    assert len(printed.splitlines()) == 1
+
+
+def test_command_runs_as_a_module(file, tmp_path):
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-m",
+        "keras_gmlp.data.text.corpus",
+        str(tmp_path / "no"),
+    ]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "out")], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"corpus: {tmp_path}/no: no such file; give text files in UTF-8.\n"
