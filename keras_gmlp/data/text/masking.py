@@ -1,0 +1,212 @@
+"""Masked windows of a corpus: what a masked language model trains on."""
+
+import contextlib
+import math
+
+import keras
+import numpy as np
+
+from keras_gmlp.utils.files import atomic_write
+
+MASKED, RANDOM = 0.8, 0.1  # of the chosen tokens, as in BERT; the rest stay as they are
+SHORTEST = 8  # tokens in a cut window
+CUT = 0.1  # of the windows, as in BERT: a model also meets short texts
+ORDER, BATCH, VALIDATION = range(3)  # streams of random numbers
+
+
+def masked_windows(corpus, windows, length, rate=0.15, generator=None, cut=CUT):
+    """Returns windows as model inputs, with some tokens masked.
+
+    A window is `[CLS]`, its tokens, `[SEP]` and padding. Of the chosen tokens 80 % become `[MASK]`,
+    10 % a random token, 10 % stay. Special tokens are neither chosen nor drawn.
+
+    Args:
+        corpus: A `Corpus`.
+        windows: Rows of `corpus.windows(length)`.
+        length: Tokens in a window.
+        rate: Share of a window's ordinary tokens to choose; at least one is.
+        generator: A NumPy random generator. Defaults to a new one.
+        cut: Share of the windows to cut to a random length from 8 tokens on.
+
+    Returns:
+        `({"token_ids": int32 (windows, length), "mask_positions": int32 (windows, k)},
+        targets int32 (windows, k), weights float32 (windows, k))`. `k` is `most_masks(length,
+        rate)`; unused places have position 0 and weight 0.
+    """
+    generator = generator or np.random.default_rng()
+    ordinary = _ordinary(corpus)
+    token_ids = _read_windows(corpus, windows, length, generator, cut)
+    positions, used = _choose(ordinary[token_ids], rate, most_masks(length, rate), generator)
+    targets = np.take_along_axis(token_ids, positions, axis=1)
+    new = _replace(targets, ordinary, corpus.info["special_ids"][4], generator)
+    # An unused place points at [CLS], the token of position 0, and writes it back.
+    np.put_along_axis(token_ids, positions, np.where(used, new, targets), axis=1)
+    inputs = {"token_ids": token_ids, "mask_positions": positions}
+    return inputs, np.where(used, targets, 0), used.astype("float32")
+
+
+def most_masks(length, rate):
+    """Returns how many tokens of a window are masked at most: the size of `mask_positions`."""
+    if not 0 < rate <= 1:
+        raise ValueError(f"the masking rate is {rate}; expected above 0 to 1, such as 0.15.")
+    return math.ceil(rate * (length - 2))
+
+
+def _read_windows(corpus, windows, length, generator, cut):
+    """Returns int32 token ids `(windows, length)` before masking."""
+    pad, _, start, end, _ = corpus.info["special_ids"]
+    sizes = windows[:, 1] - windows[:, 0]
+    shorter = generator.integers(SHORTEST, max(length, SHORTEST + 1), len(windows)) - 2
+    sizes = np.where(generator.random(len(windows)) < cut, np.minimum(sizes, shorter), sizes)
+    places = np.arange(length - 2)
+    text = corpus.tokens.take(windows[:, :1] + places, mode="clip")
+    token_ids = np.full((len(windows), length), pad, "int32")
+    token_ids[:, 0] = start
+    token_ids[:, 1:-1] = np.where(places < sizes[:, None], text, pad)
+    rows = np.arange(len(windows))
+    # A window that ends with a paragraph has its [SEP] already.
+    token_ids[rows, sizes + 1] = np.where(token_ids[rows, sizes] == end, pad, end)
+    return token_ids
+
+
+def _choose(eligible, rate, most, generator):
+    """Draws positions in each row, without repetition.
+
+    Returns:
+        Positions int32 `(rows, most)`, 0 where unused, and which of them are used.
+    """
+    rows, length = eligible.shape
+    counts = eligible.sum(axis=1)
+    # Rounded up or down at random, so that the mean is the rate.
+    wanted = np.floor(rate * counts + generator.random(rows)).astype("int64")
+    wanted = np.minimum(np.maximum(wanted, 1), np.minimum(counts, most))
+    # Random numbers whose last bits are the position: the smallest ones name what is chosen.
+    bits = np.uint32((length - 1).bit_length())
+    keys = generator.integers(0, 2**32, (rows, length), "uint32") >> bits << bits
+    keys = np.where(eligible, keys | np.arange(length, dtype="uint32"), np.uint32(2**32 - 1))
+    smallest = np.sort(np.partition(keys, most - 1, axis=1)[:, :most], axis=1)
+    used = np.arange(most) < wanted[:, None]
+    positions = smallest & np.uint32((1 << int(bits)) - 1)
+    return np.where(used, positions, 0).astype("int32"), used
+
+
+def _replace(targets, ordinary, mask, generator):
+    """Returns what stands in the place of the chosen tokens."""
+    draw = generator.random(targets.shape, "float32")
+    vocabulary = np.flatnonzero(ordinary).astype("int32")
+    other = vocabulary[generator.integers(0, len(vocabulary), targets.shape)]
+    return np.where(draw < MASKED, mask, np.where(draw < MASKED + RANDOM, other, targets))
+
+
+def _ordinary(corpus):
+    """Returns which ids are no special tokens, bool `(vocabulary,)`."""
+    ordinary = np.ones(corpus.info["vocabulary_size"], bool)
+    ordinary[corpus.info["special_ids"]] = False
+    return ordinary
+
+
+def _generator(seed, stream, number):
+    """Returns a generator that depends on these numbers alone, in any order of calls."""
+    return np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, number, stream]))
+
+
+class MaskedBatches(keras.utils.PyDataset):
+    """Endless batches of masked windows for `fit`; each pass has another order and other masks.
+
+    A batch depends on the seed and its step alone, so a resumed run gets the batches that it would
+    have got. Windows that fill no whole batch are left out of a pass.
+
+    ```python
+    batches = MaskedBatches(corpus, start=1000 * initial_epoch)
+    model.fit(
+        batches, steps_per_epoch=1000, epochs=20, initial_epoch=initial_epoch, shuffle=False
+    )
+    ```
+
+    Args:
+        corpus: A `Corpus`.
+        batch_size: Windows in a batch.
+        length: Tokens in a window.
+        rate: Share of the tokens to choose.
+        seed: From 0 on.
+        start: Step of the first batch.
+        cut: Share of the windows to cut to a random length.
+
+    Attributes:
+        pass_steps: Batches in one pass over the corpus.
+
+    Raises:
+        ValueError: If the corpus has fewer windows than a batch. One line.
+    """
+
+    # Keras shuffles finite sets with other numbers each time, and calls `on_epoch_end` once before
+    # the first epoch. An endless set in one thread comes in order on every backend.
+    num_batches = None
+
+    def __init__(self, corpus, batch_size=256, length=128, rate=0.15, seed=0, start=0, cut=CUT):
+        super().__init__()
+        most_masks(length, rate)  # checks the rate
+        for name, number in [("seed", seed), ("start", start)]:
+            if number < 0:
+                raise ValueError(f"{name} is {number}; expected 0 or more.")
+        self.corpus, self.windows = corpus, corpus.windows(length)
+        self.batch_size, self.length, self.rate, self.cut = batch_size, length, rate, cut
+        self.seed, self.start = seed, start
+        self.pass_steps = len(self.windows) // batch_size
+        if not self.pass_steps:
+            raise ValueError(
+                f"the corpus has {len(self.windows):,} windows of {length} tokens, fewer than a "
+                f"batch of {batch_size:,}; give more text or lower batch_size."
+            )
+        self._order = (None, None)  # of the last pass
+
+    def __getitem__(self, index):
+        return self.batch(self.start + index)
+
+    def batch(self, step):
+        """Returns the batch of a step, counted from the start of training."""
+        number, place = divmod(step, self.pass_steps)
+        chosen = self._order_of(number)[place * self.batch_size : (place + 1) * self.batch_size]
+        generator = _generator(self.seed, BATCH, step)
+        return masked_windows(
+            self.corpus, self.windows[chosen], self.length, self.rate, generator, self.cut
+        )
+
+    def _order_of(self, number):
+        known, order = self._order
+        if known != number:
+            order = _generator(self.seed, ORDER, number).permutation(len(self.windows))
+            self._order = (number, order)
+        return order
+
+
+def validation_set(corpus, length=128, rate=0.15, seed=0):
+    """Returns all windows with masks that stay the same; stored in the corpus' folder.
+
+    Args:
+        corpus: A `Corpus`.
+        length: Tokens in a window.
+        rate: Share of the tokens to choose.
+        seed: From 0 on.
+
+    Returns:
+        As `masked_windows`, without cut windows.
+    """
+    path = corpus.folder / f"validation-{length}-{rate:g}-{seed}.npz"
+    if path.exists():
+        with np.load(path) as file:
+            inputs = {n: file[n].astype("int32") for n in ("token_ids", "mask_positions")}
+            return inputs, file["targets"].astype("int32"), file["weights"]
+    generator = _generator(seed, VALIDATION, 0)
+    inputs, targets, weights = masked_windows(
+        corpus, corpus.windows(length), length, rate, generator, cut=0
+    )
+    # Where the folder cannot be written, the same set is drawn each time.
+    with contextlib.suppress(PermissionError), atomic_write(path) as temporary:
+        np.savez(
+            temporary,
+            **{name: array.astype("uint16") for name, array in inputs.items()},
+            targets=targets.astype("uint16"),
+            weights=weights,
+        )
+    return inputs, targets, weights
