@@ -8,7 +8,8 @@ import numpy as np
 
 from keras_gmlp.data.folder import load_folder
 from keras_gmlp.data.image_data import ImageData, resize_to_cover
-from keras_gmlp.data.records import load_records, tfds_folder
+from keras_gmlp.data.prepared import tfds_folder
+from keras_gmlp.data.records import load_records
 from keras_gmlp.data.splits import ArraySplit, ChannelSplit
 from keras_gmlp.utils.optional import is_installed
 

@@ -3,21 +3,18 @@
 The samples, their order and their pixels are those that TFDS gives.
 """
 
-import dataclasses
 import io
 import itertools
 import os
-import re
-from pathlib import Path
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from keras_gmlp.data.image_data import ImageData, resize_to_cover
+from keras_gmlp.data.prepared import FILES_IN_TURN, SAMPLES_IN_TURN, open_prepared, take_turns
 from keras_gmlp.data.read_image import MAX_PIXELS, open_image
 from keras_gmlp.data.splits import EncodedSplit
 from keras_gmlp.data.tfrecords import parse_example, read_records
-from keras_gmlp.utils.files import read_json
 
 # Data sets of letters and digits: a mirrored image has another label, or none.
 MIRRORED_CHANGES_LABEL = (
@@ -30,20 +27,6 @@ MIRRORED_CHANGES_LABEL = (
     "omniglot",
     "svhn_cropped",
 )
-
-FILES_IN_TURN, SAMPLES_IN_TURN = 16, 16  # TFDS reads so many files, so many samples of each
-
-TEMPLATE = (
-    "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"  # of file names, unless a set has its own
-)
-
-NAME = re.compile(r"(\w+)(?:/([\w.+-]+))?(?::(\d+\.\d+\.\d+))?")  # name/config:version
-
-
-def tfds_folder(data_dir=None):
-    """Returns the folder of TFDS: `data_dir`, `$TFDS_DATA_DIR` or its default."""
-    folder = data_dir or os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
-    return Path(os.path.expanduser(folder))
 
 
 def load_records(name, image_size=None, data_dir=None):
@@ -61,41 +44,25 @@ def load_records(name, image_size=None, data_dir=None):
     Raises:
         ValueError: If a file is missing or damaged.
     """
-    folder = _find(name, tfds_folder(data_dir))
-    if folder is None:
+    prepared = open_prepared(name, data_dir)
+    if prepared is None:
         return None
-    info = read_json(folder / "dataset_info.json")
-    size, classes = _features(folder)
-    splits = {split["name"]: split for split in info.get("splits", ())}
-    if (
-        size is None
-        or info.get("fileFormat", "tfrecord") != "tfrecord"
-        or not splits.get("train", {}).get("shardLengths")
-    ):
+    size, classes = _features(prepared)
+    splits = prepared.splits
+    if size is None or not prepared.readable or not splits.get("train", {}).get("shardLengths"):
         return None
     shape = (*(image_size or (size[0] or 224, size[1] or 224)), size[2] or 3)
-    cycle = 1 if info.get("disableShuffling") else FILES_IN_TURN
 
-    def open_split(which, start=0, stop=100):
-        shards = _shards(folder, info["name"], splits[which], start, stop)
-        return RecordSplit(shards, shape, cycle)
+    def open_split(*part):
+        return RecordSplit(prepared.shards(*part), shape, prepared.cycle)
 
     held_out = next(
         (n for n in ("test", "validation") if n in splits and _labelled(open_split(n))), None
     )
     parts = [("train",), (held_out,)] if held_out else [("train", 0, 80), ("train", 80, 100)]
     train, test = (open_split(*part) for part in parts)
-    mirror = info["name"] not in MIRRORED_CHANGES_LABEL
-    return ImageData(name, _class_names(folder, classes), shape, train, test, mirror)
-
-
-@dataclasses.dataclass(frozen=True)
-class Shard:
-    """A part of a TFRecord file: the samples from `skip`, `take` of them."""
-
-    path: Path
-    skip: int
-    take: int
+    mirror = prepared.name not in MIRRORED_CHANGES_LABEL
+    return ImageData(name, prepared.class_names(classes), shape, train, test, mirror)
 
 
 class RecordSplit(EncodedSplit):
@@ -127,28 +94,6 @@ class RecordSplit(EncodedSplit):
 
     def _decode(self, encoded, place):
         return decode_image(encoded, self.shape, os.fsdecode(place))
-
-
-def take_turns(iterables, cycle, block):
-    """Yields from several iterables in turn, in the order of `tf.data.Dataset.interleave`.
-
-    Args:
-        iterables: Iterable of iterables. When one is exhausted, the next one takes its place, from
-            the next turn on.
-        cycle: Number of iterables that take turns.
-        block: Items of a turn.
-    """
-    waiting, active = map(iter, iterables), [None] * cycle
-    for place in itertools.cycle(range(cycle)):
-        if active[place] is None:
-            active[place] = next(waiting, None)
-        if active[place] is not None:
-            items = list(itertools.islice(active[place], block))
-            yield from items
-            if len(items) < block:
-                active[place] = None
-        elif not any(active):
-            return
 
 
 def decode_image(encoded, shape, place):
@@ -199,34 +144,12 @@ def _read_shard(shard):
         yield (image, os.fsencode(place)), label
 
 
-def _find(name, root):
-    """Returns the folder of a data set, or `None`; without a version that of the newest one."""
-    match = NAME.fullmatch(name)
-    if not match:
-        return None
-    base, config, version = match.groups()
-    place = root / base
-    if not config and not _versions(place):
-        config = read_json(place / ".config/metadata.json", {}).get("default_config_name")
-    place = place / config if config else place
-    versions = _versions(place)
-    newest = max(versions, key=lambda text: [int(part) for part in text.split(".")], default=None)
-    version = version or newest
-    return place / version if version in versions else None
-
-
-def _versions(place):
-    """Returns the names of the complete versions in a folder."""
-    names = [path.parent.name for path in place.glob("*/dataset_info.json")]
-    return [name for name in names if re.fullmatch(r"\d+\.\d+\.\d+", name)]
-
-
-def _features(folder):
+def _features(prepared):
     """Returns the size of the images and the number of classes, or `(None, 0)` for other data.
 
     A size is `(height, width, channels)`, `None` for what varies.
     """
-    known = read_json(folder / "features.json", {}).get("featuresDict", {}).get("features", {})
+    known = prepared.features
     image = known.get("image", {}).get("image", {})
     classes = known.get("label", {}).get("classLabel", {}).get("numClasses")
     size = [int(n) for n in image.get("shape", {}).get("dimensions", ())]
@@ -238,42 +161,6 @@ def _features(folder):
     ):
         return None, 0
     return [None if n < 0 else n for n in size], int(classes)
-
-
-def _class_names(folder, classes):
-    path = folder / "label.labels.txt"
-    if not path.exists():
-        return tuple(map(str, range(classes)))
-    return tuple(line.strip() for line in path.read_text().split("\n") if line.strip())
-
-
-def _shards(folder, name, split, start, stop):
-    """Returns the shards of a split from one percentage to another, rounded as in TFDS."""
-    lengths = [int(length) for length in split.get("shardLengths", ())]
-    start, stop = (round(percent * sum(lengths) / 100) for percent in (start, stop))
-    template = split.get("filepathTemplate") or TEMPLATE
-    shards, before = [], 0
-    for number, length in enumerate(lengths):
-        first, last = max(start - before, 0), min(stop - before, length)
-        before += length
-        if first < last:
-            index, count = f"{number:05}", f"{len(lengths):05}"
-            file = template.format(
-                DATASET=name,
-                SPLIT=split["name"],
-                FILEFORMAT="tfrecord",
-                SHARD_INDEX=index,
-                NUM_SHARDS=count,
-                SHARD_X_OF_Y=f"{index}-of-{count}",
-            )
-            shards.append(Shard(_uncompressed_first(folder / file), first, last - first))
-    return shards
-
-
-def _uncompressed_first(path):
-    """Returns the path of a file, or that of its compressed form if there is no other."""
-    compressed = path.with_name(f"{path.name}.xz")
-    return compressed if compressed.exists() and not path.exists() else path
 
 
 def _labelled(split):

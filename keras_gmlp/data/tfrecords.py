@@ -59,30 +59,46 @@ def parse_example(record, names):
     Raises:
         ValueError: If the message is damaged.
     """
+    values = parse_features(record, names)
+    return [values[name][0] if len(values.get(name, ())) == 1 else None for name in names]
+
+
+def parse_features(record, names=None):
+    """Returns features of a `tf.train.Example` with all their values.
+
+    Args:
+        record: Bytes of the message.
+        names: Names of the features. Defaults to all.
+
+    Returns:
+        A dictionary from names to lists of bytes or integers. A sequence of structures has one
+        feature for each member, `"answers/text"`; floats are left out, so that their list is empty.
+
+    Raises:
+        ValueError: If the message is damaged.
+    """
     found = {}
     try:
         for features in _values(record, 1):
             for entry in _values(features, 1):
                 (name,) = _values(entry, 1)
-                if (name := str(name, "utf-8")) in names:
-                    (found[name],) = _values(entry, 2)
-        return [_value(found[name]) if name in found else None for name in names]
+                if names is None or str(name, "utf-8") in names:
+                    (found[str(name, "utf-8")],) = _values(entry, 2)
+        return {name: _list(feature) for name, feature in found.items()}
     except (IndexError, TypeError, ValueError):  # also of a tuple with too few values
         raise ValueError("no tf.train.Example") from None
 
 
-def _value(feature):
-    """Returns the one value of a `tf.train.Feature`, or `None` if it has several or a float."""
+def _list(feature):
+    """Returns the values of a `tf.train.Feature`, none for floats."""
     strings = [bytes(value) for part in _values(feature, 1) for value in _values(part, 1)]
     integers = [
-        number
+        (number + 2**63) % 2**64 - 2**63  # signed
         for part in _values(feature, 3)
         for value in _values(part, 1)
         for number in ([value] if isinstance(value, int) else _varints(value))
     ]
-    if len(strings) + len(integers) != 1:
-        return None
-    return strings[0] if strings else (integers[0] + 2**63) % 2**64 - 2**63  # signed
+    return strings + integers
 
 
 def _values(message, number):
