@@ -80,7 +80,7 @@ class MatthewsCorrelation(ConfusionMetric):
         true, predicted = ops.sum(shares, axis=1), ops.sum(shares, axis=0)
         covariance = ops.trace(shares) - ops.sum(true * predicted)
         spread = (1 - ops.sum(true**2)) * (1 - ops.sum(predicted**2))
-        used = [ops.count_nonzero(side) for side in (true, predicted)]
+        used = [ops.sum(ops.cast(side > 0, "int32")) for side in (true, predicted)]
         empty = ops.logical_or(used[0] < 2, used[1] < 2)
         return ops.where(empty, 0.0, covariance / ops.sqrt(ops.where(empty, 1.0, spread)))
 
