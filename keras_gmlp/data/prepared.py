@@ -57,9 +57,9 @@ class PreparedSet:
         self.readable = info.get("fileFormat", "tfrecord") == "tfrecord"
         self.cycle = 1 if info.get("disableShuffling") else FILES_IN_TURN
 
-    def class_names(self, classes):
-        """Returns the names of the classes of the feature `label`; without names, their numbers."""
-        path = self.folder / "label.labels.txt"
+    def class_names(self, classes, feature="label"):
+        """Returns the names of the classes of a feature, their numbers if it has no names."""
+        path = self.folder / f"{feature}.labels.txt"
         if not path.exists():
             return tuple(map(str, range(classes)))
         return tuple(line.strip() for line in path.read_text().split("\n") if line.strip())

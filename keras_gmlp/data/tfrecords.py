@@ -104,17 +104,20 @@ def _list(feature):
 def _values(message, number):
     """Yields the values of a field: integers, or views of bytes."""
     view, at = memoryview(message), 0
-    while at < len(view):
-        key, at = _varint(view, at)
+    end = len(view)
+    while at < end:
+        key, at = _varint(view, at) if view[at] > 127 else (view[at], at + 1)
         value, kind = None, key & 7
-        if kind == WIRE_VARINT:
-            value, at = _varint(view, at)
-        elif kind == WIRE_BYTES:
-            size, at = _varint(view, at)
+        if kind == WIRE_BYTES:
+            size, at = _varint(view, at) if view[at] > 127 else (view[at], at + 1)
             value, at = view[at : at + size], at + size
+        elif kind == WIRE_VARINT:
+            value, at = _varint(view, at)
         elif kind in (WIRE_64_BIT, WIRE_32_BIT):
             at += 8 if kind == WIRE_64_BIT else 4
-        if at > len(view) or kind not in (WIRE_VARINT, WIRE_64_BIT, WIRE_BYTES, WIRE_32_BIT):
+        else:
+            raise ValueError
+        if at > end:
             raise ValueError
         if key >> 3 == number:
             yield value

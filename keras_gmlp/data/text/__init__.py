@@ -1,13 +1,16 @@
-"""Text: tokenizer, corpus and masked windows."""
+"""Text: tokenizer, corpus, masked windows, labelled sentences, questions and answers."""
 
 import lazy_loader
 
-# Names load on first use (SPEC 1): the tokenizer alone imports no Keras.
+# Names load on first use (SPEC 1): the tokenizer alone imports no Keras, reading text no TensorFlow.
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "corpus": ["Corpus", "PreparedCorpus", "build_corpus", "prepare_corpus"],
         "masking": ["MaskedBatches", "masked_windows", "validation_set"],
+        "sentence_batches": ["classification_batches"],
+        "sentences": ["TextData", "TextSplit", "hold_out", "load_text"],
+        "tokenized": ["TokenizedText"],
         "tokenizer": ["Encoding", "Tokenizer"],
     },
 )

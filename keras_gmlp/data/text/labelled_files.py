@@ -1,0 +1,264 @@
+"""Labelled texts in files: CSV, TSV, JSON lines, and folders of text files by class."""
+
+import csv
+import difflib
+import io
+import json
+
+PAIRS = (
+    ("sentence1", "sentence2"),
+    ("premise", "hypothesis"),
+    ("question1", "question2"),
+    ("question", "sentence"),
+    ("text1", "text2"),
+    ("text_a", "text_b"),
+    ("sentence_a", "sentence_b"),
+    ("query", "passage"),
+)
+
+TEXTS = (
+    "text",
+    "sentence",
+    "review",
+    "review_text",
+    "reviewtext",
+    "content",
+    "comment",
+    "comment_text",
+    "message",
+    "tweet",
+    "utterance",
+    "query",
+    "question",
+    "body",
+    "document",
+    "description",
+    "headline",
+    "title",
+)
+
+LABELS = (
+    "label",
+    "labels",
+    "class",
+    "target",
+    "category",
+    "sentiment",
+    "intent",
+    "emotion",
+    "polarity",
+    "rating",
+    "stars",
+    "score",
+    "topic",
+    "y",
+)
+
+TABLES = {".csv": ",", ".tsv": "\t"}
+JSON_FILES = (".jsonl", ".ndjson", ".json")
+SUFFIXES = (*TABLES, *JSON_FILES)
+
+UNLABELLED = "unsup"  # the folder for texts without a class in the film reviews of Maas et al.
+
+
+def read_table(path, text=None, label=None):
+    """Reads the texts and labels of a CSV, TSV, JSON lines or JSON file.
+
+    Args:
+        path: A `Path`. The first row of a `.csv` or `.tsv` names the columns. A `.jsonl` or
+            `.ndjson` file has one object a line, a `.json` file a list of them.
+        text: Name of the column with the texts, or two names for pairs. Guessed by default.
+        label: Name of the column with the labels. Guessed by default.
+
+    Returns:
+        A list of texts, or of pairs of texts, and a list of labels, which are strings.
+
+    Raises:
+        ValueError: If the file is not UTF-8, lacks a column, or a row has no text or no label.
+            One line.
+    """
+    content = read_text(path)
+    suffix = path.suffix.lower()
+    if suffix in TABLES:
+        names, rows = _read_rows(path, content, TABLES[suffix])
+    else:
+        names, rows = _read_objects(path, content, suffix)
+    if not rows:
+        raise ValueError(f"{path}: no rows; expected one for each text.")
+    texts, label = choose_columns(names, text, label, path)
+    found, labels = [], []
+    for place, row in rows:
+        values = [_as_text(row.get(name)) for name in (*texts, label)]
+        for name, value in zip((*texts, label), values, strict=True):
+            if not value.strip():
+                raise ValueError(f"{path}, {place}: {name} is empty; fill it or remove the row.")
+        found.append(values[0] if len(texts) == 1 else tuple(values[:-1]))
+        labels.append(values[-1].strip())
+    if len(labels) >= 20 and len(set(labels)) > len(labels) // 2:
+        raise ValueError(
+            f"{path}: column {label!r} has {len(set(labels)):,} classes in {len(labels):,} rows; "
+            "name the column of the labels."
+        )
+    return found, labels
+
+
+def choose_columns(names, text=None, label=None, place=""):
+    """Returns the columns of the text, a tuple of one or two names, and that of the label.
+
+    Args:
+        names: Names of all columns.
+        text, label: As in `read_table`.
+        place: Where the columns are, the start of errors.
+
+    Raises:
+        ValueError: If a column is not there or cannot be guessed. One line.
+    """
+    text = (text,) if isinstance(text, str) else tuple(text or ())
+    if len(text) > 2:
+        raise ValueError(f"expected one column of texts or two of pairs; received {len(text)}.")
+    for name in (*text, *([label] if label else [])):
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"{place}: no column {name!r}; it has {', '.join(names)}.{hint}")
+    by_lower = {name.lower(): name for name in reversed(names)}
+    label = label or next(
+        (by_lower[n] for n in LABELS if n in by_lower and by_lower[n] not in text), None
+    )
+    free = {lower: name for lower, name in by_lower.items() if name != label}
+    if not text:
+        pair = next((pair for pair in PAIRS if set(pair) <= set(free)), None)
+        single = next((name for name in TEXTS if name in free), None)
+        rest = list(free) if len(free) == 1 and label else []
+        text = tuple(free[name] for name in pair or ([single] if single else rest))
+    if not label and len(names) - len(text) == 1:
+        (label,) = set(names) - set(text)
+    if not text or not label:
+        missing = "texts" if not text else "labels"
+        raise ValueError(
+            f"{place}: no column is known to hold the {missing} among {', '.join(names)}; name it."
+        )
+    return text, label
+
+
+def read_folder(root):
+    """Reads a folder with one folder of `.txt` files for each class.
+
+    Returns:
+        Texts and labels as in `read_table`.
+
+    Raises:
+        ValueError: If there are no such folders or a file is not UTF-8 or empty. One line.
+    """
+    texts, labels = [], []
+    for folder in class_folders(root):
+        for path in sorted(folder.rglob("*.txt")):
+            text = read_text(path)
+            if not text.strip():
+                raise ValueError(f"{path}: empty; expected a text. Remove it.")
+            texts.append(text)
+            labels.append(folder.name)
+    if not texts:
+        raise ValueError(
+            f"{root}: no texts; lay them out as {root}/<class name>/<text>.txt, or give a CSV, "
+            "TSV or JSON lines file."
+        )
+    return texts, labels
+
+
+def class_folders(root):
+    """Returns the folders of the classes, in order."""
+    return sorted(
+        path
+        for path in root.iterdir()
+        if path.is_dir() and not path.name.startswith(".") and path.name != UNLABELLED
+    )
+
+
+def read_text(path):
+    """Returns the text of a UTF-8 file.
+
+    Raises:
+        ValueError: If it cannot be read or is not UTF-8. One line.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror}).") from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"{path}: not UTF-8 in line {line} (byte 0x{content[error.start]:02x}); save it as "
+            "UTF-8."
+        ) from None
+
+
+def _read_rows(path, content, delimiter):
+    """Returns the names of the columns and (place, dictionary) for each row of a table."""
+    head = content.split("\n", 1)[0]
+    if delimiter == "," and head.count(";") > head.count(","):
+        delimiter = ";"  # as spreadsheets write it where the comma is the decimal sign
+    tab = delimiter == "\t"  # quotes in a TSV are part of the text, unless they enclose it
+    quoting = csv.QUOTE_NONE if tab else csv.QUOTE_MINIMAL
+    limit = csv.field_size_limit(2**31 - 1)
+    try:
+        reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, quoting=quoting)
+        names = next(filter(None, reader), [])
+        names = [name.strip().strip('"') for name in names]
+        rows = []
+        for values in reader:
+            if not values:
+                continue
+            if len(values) != len(names):
+                raise ValueError(
+                    f"{path}, line {reader.line_num}: expected {len(names)} columns "
+                    f"({', '.join(names)}); received {len(values)}. Quote texts that contain "
+                    "the separator."
+                )
+            values = map(_unquoted, values) if tab else values
+            rows.append((f"line {reader.line_num}", dict(zip(names, values, strict=True))))
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num}: {error}.") from None
+    finally:
+        csv.field_size_limit(limit)
+    return names, rows
+
+
+def _unquoted(value):
+    inner = value[1:-1].replace('""', "")
+    enclosed = len(value) > 1 and value[0] == value[-1] == '"' and '"' not in inner
+    return value[1:-1].replace('""', '"') if enclosed else value
+
+
+def _read_objects(path, content, suffix):
+    """Returns the names of the members and (place, dictionary) for each object of a JSON file."""
+    try:
+        if suffix == ".json":
+            objects = json.loads(content)
+            rows = [(f"entry {number}", entry) for number, entry in enumerate(objects, 1)]
+        else:
+            lines = enumerate(content.split("\n"), 1)
+            rows = [(f"line {n}", json.loads(line)) for n, line in lines if line.strip()]
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{path}: damaged or not JSON{' lines' * (suffix != '.json')} ({error})."
+        ) from None
+    for place, row in rows:
+        if not isinstance(row, dict):
+            raise ValueError(
+                f"{path}, {place}: expected an object such as "
+                f'{{"text": "...", "label": "..."}}; received {type(row).__name__}.'
+            )
+    names = dict.fromkeys(name for _, row in rows for name in row)
+    return list(names), rows
+
+
+def _as_text(value):
+    """Returns a value of a table or a JSON file as text."""
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,96 @@
+"""Batches of labelled texts for `fit` and `evaluate`, on every backend, without TensorFlow."""
+
+import keras
+import numpy as np
+
+
+def classification_batches(data, tokenizer, length=64, batch_size=32, seed=0, training=True):
+    """Returns batches of a `TextData`.
+
+    Args:
+        data: A `TextData`.
+        tokenizer: A `Tokenizer`.
+        length: Tokens in a row. Longer texts lose their end, shorter ones are padded.
+        batch_size: Texts in a batch.
+        seed: Seed of the order of the training texts.
+        training: Whether to take the training texts: endless batches of equal size, each pass in
+            another order. Otherwise these are the test texts in order; the last batch is shorter.
+
+    Returns:
+        `TextBatches` of int32 `(batch, length)` and int32 `(batch,)`.
+    """
+    split = data.train if training else data.test
+    token_ids = encode(tokenizer, split.texts, length)
+    return TextBatches(token_ids, split.labels, batch_size, seed if training else None)
+
+
+def encode(tokenizer, texts, length):
+    """Returns the token ids of texts or pairs, int32 `(texts, length)`."""
+    if not len(texts):
+        return np.zeros((0, length), "int32")
+    return np.stack([e.ids for e in tokenizer.encode_batch(texts, length)]).astype("int32")
+
+
+class TextBatches(keras.utils.PyDataset):
+    """Batches of token ids and targets, endless with a seed.
+
+    Each pass has another order. A batch depends on the seed and its step alone, so that a resumed
+    run gets the batches that it would have got:
+
+    ```python
+    batches = classification_batches(data, tokenizer)
+    batches.start = done * batches.pass_steps
+    steps = batches.pass_steps
+    model.fit(batches, steps_per_epoch=steps, epochs=3, initial_epoch=done, shuffle=False)
+    ```
+
+    Args:
+        token_ids: int32 `(samples, length)`.
+        targets: int32 `(samples, ...)`.
+        batch_size: Samples in a batch.
+        seed: Seed of the order, from 0 on; samples that fill no whole batch are left out of a
+            pass. `None` for one pass over all samples in order.
+        start: Step of the first batch.
+
+    Attributes:
+        pass_steps: Batches in a pass.
+
+    Raises:
+        ValueError: If `batch_size` is below 1 or there are no samples.
+    """
+
+    def __init__(self, token_ids, targets, batch_size, seed=None, start=0):
+        super().__init__()
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1; received {batch_size}.")
+        if not len(token_ids):
+            raise ValueError("no texts for batches; expected at least one.")
+        self.token_ids, self.targets, self.seed, self.start = token_ids, targets, seed, start
+        self.batch_size = batch_size if seed is None else min(batch_size, len(token_ids))
+        whole, rest = divmod(len(token_ids), self.batch_size)
+        self.pass_steps = whole + (seed is None and rest > 0)
+        self._order = None, None
+
+    # Keras ends an epoch of endless batches by their number alone. It calls `on_epoch_end` of
+    # others once before the first epoch as well, so that they could not count epochs.
+    @property
+    def num_batches(self):
+        return self.pass_steps if self.seed is None else None
+
+    def __getitem__(self, index):
+        number, place = divmod(self.start + index, self.pass_steps)
+        if number and self.seed is None:  # ends a `for` loop
+            raise IndexError(f"batch {index} of {self.pass_steps}")
+        rows = slice(place * self.batch_size, (place + 1) * self.batch_size)
+        if self.seed is not None:
+            rows = self._order_of(number)[rows]
+        return self.token_ids[rows], self.targets[rows]
+
+    def _order_of(self, number):
+        known, order = self._order
+        if known != number:
+            # Counter-based: the draws of a pass do not depend on those of the passes before.
+            random = np.random.Generator(np.random.Philox(key=[self.seed, number]))
+            order = random.permutation(len(self.token_ids))
+            self._order = number, order
+        return order

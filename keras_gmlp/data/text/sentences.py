@@ -1,0 +1,278 @@
+"""Labelled texts and pairs of texts, by name: GLUE, files of the user, folders by class."""
+
+import dataclasses
+import difflib
+import functools
+import os
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.data.prepared import open_prepared, prepared_names, tfds_folder
+from keras_gmlp.data.text.dividing import divide, divide_whole
+from keras_gmlp.data.text.labelled_files import (
+    SUFFIXES,
+    choose_columns,
+    read_folder,
+    read_table,
+)
+
+SHORT_NAMES = {name: f"glue/{name}" for name in ("cola", "mrpc", "qqp", "qnli", "rte", "sst2")}
+
+HELD_OUT = ("test", "validation", "valid", "val", "dev")  # names of test files and folders
+
+SHARE = 0.2  # of the texts that are held out if nothing else is marked for testing
+
+
+@dataclasses.dataclass(frozen=True)
+class TextSplit:
+    """Texts and their classes.
+
+    Attributes:
+        texts: List of strings, or of pairs of strings.
+        labels: int32 class indices `(texts,)`.
+    """
+
+    texts: list
+    labels: np.ndarray
+
+    def __post_init__(self):
+        object.__setattr__(self, "labels", np.asarray(self.labels, "int32"))
+
+    def __len__(self):
+        return len(self.texts)
+
+    @property
+    def pairs(self):
+        """Whether the texts are pairs."""
+        return bool(self.texts) and not isinstance(self.texts[0], str)
+
+    def take(self, places):
+        """Returns the texts at the places, or the first ones for a number."""
+        places = range(min(places, len(self))) if isinstance(places, int) else places
+        return TextSplit([self.texts[place] for place in places], self.labels[list(places)])
+
+
+@dataclasses.dataclass(frozen=True)
+class TextData:
+    """Labelled texts, or pairs of texts, for training and testing.
+
+    Attributes:
+        name: Name in TFDS, or a path.
+        labels: Class names, in the order of their indices.
+        train, test: `TextSplit`.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    train: TextSplit
+    test: TextSplit
+
+    @property
+    def pairs(self):
+        """Whether the texts are pairs."""
+        return self.train.pairs
+
+
+def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
+    """Opens labelled texts.
+
+    Args:
+        name: One of
+
+            - a prepared set in TensorFlow Datasets with a text, or two, and a class:
+              `"glue/sst2"`, `"glue/mrpc"`, `"glue/cola"`, in short `"sst2"`. GLUE's test labels
+              are not public; its validation split is the test split here.
+            - a `.csv`, `.tsv`, `.jsonl` or `.json` file; see `read_table`.
+            - a folder with one folder of `.txt` files for each class, or `train` and `test` (or
+              `val`) folders or files of these kinds.
+        text: Column of the texts, or two columns of pairs. Guessed from usual names by default.
+        label: Column of the labels. Guessed by default.
+        test: File or folder of the test texts. Without one a fifth of each class is held out,
+            with equal texts on the same side.
+        seed: Seed of this split.
+        data_dir: The folder of TFDS. Defaults to `$TFDS_DATA_DIR`.
+
+    Returns:
+        A `TextData`. The classes are in the order of their names; numbers in that of their values.
+
+    Raises:
+        ValueError: If there is no such set, file or column, a file is not UTF-8, or all texts have
+            one class. One line.
+    """
+    path = Path(os.path.expanduser(name))
+    if not str(name) or not path.exists():
+        data = _load_prepared(str(name), text, label, data_dir)
+    else:
+        read = functools.partial(_read, text=text, label=label)
+        train, held_out = (path, test) if test else _parts(path)
+        texts, labels = read(Path(train))
+        tested = read(Path(os.path.expanduser(held_out))) if held_out else None
+        data = _as_data(str(name), texts, labels, tested, seed)
+    if data.test.texts and data.test.pairs != data.train.pairs:
+        raise ValueError(f"{name}: pairs in one split and single texts in the other.")
+    return data
+
+
+def hold_out(data, share=0.1, seed=0, whole=False):
+    """Cuts a part of the training texts off, to choose settings on.
+
+    Args:
+        data: A `TextData`.
+        share: Share of each class that is cut off, in (0, 1). Equal texts stay together.
+        seed: Seed of the choice.
+        whole: Whether to cut whole texts off alone, and to leave their parts out of the training
+            texts. Of SST-2's training texts 90 % are phrases of other ones: a random tenth is far
+            easier than the test texts, which are whole sentences.
+
+    Returns:
+        A `TextData` whose `test` is that part; the test texts of `data` are not in it.
+
+    Raises:
+        ValueError: If `share` is outside (0, 1), or texts are pairs and `whole` is true.
+    """
+    if whole and data.pairs:
+        raise ValueError("whole=True expects single texts; received pairs.")
+    choose = divide_whole if whole else divide
+    kept, cut = choose(data.train.texts, data.train.labels, share, seed)
+    return dataclasses.replace(data, train=data.train.take(kept), test=data.train.take(cut))
+
+
+def _parts(path):
+    """Returns the paths of the training and the test texts; `None` if none are marked."""
+    if path.is_file():
+        return path, None
+    entries = {}
+    for entry in sorted(path.iterdir()):
+        if entry.is_dir() or entry.suffix.lower() in SUFFIXES:
+            entries.setdefault(entry.stem.lower(), entry)
+    held_out = next((entries[name] for name in HELD_OUT if name in entries), None)
+    if "train" not in entries:
+        return path, None
+    if held_out and entries["train"].is_dir() != held_out.is_dir():
+        held_out = None
+    return entries["train"], held_out
+
+
+def _read(path, text, label):
+    if path.is_dir():
+        if text or label:
+            raise ValueError(f"{path}: a folder has no columns; leave text and label out.")
+        return read_folder(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"{path}: expected a folder or a file in {', '.join(SUFFIXES)}.")
+    return read_table(path, text, label)
+
+
+def _as_data(name, texts, labels, tested, seed):
+    """Returns a `TextData` of texts and labels that are strings."""
+    classes = sorted(set(labels))
+    if all(map(_is_number, classes)):
+        classes.sort(key=float)
+    if len(classes) < 2:
+        raise ValueError(
+            f"{name}: one class only, {classes[0]}; expected two or more to choose between."
+        )
+    index = {label: place for place, label in enumerate(classes)}
+    numbers = np.array([index[label] for label in labels], "int32")
+    if tested is None:
+        few = [classes[place] for place, size in enumerate(np.bincount(numbers)) if size < 2]
+        if few:
+            raise ValueError(
+                f"{name}: class {few[0]} has one text; expected two or more, one of them for "
+                "testing. Add texts or give a test file."
+            )
+        train, test = (
+            TextSplit([texts[p] for p in places], numbers[places])
+            for places in divide(texts, numbers, SHARE, seed)
+        )
+        return TextData(name, tuple(classes), train, test)
+    unknown = sorted(set(tested[1]) - set(index))
+    if unknown:
+        raise ValueError(
+            f"{name}: the test texts have the class {unknown[0]}, the training texts do not; they "
+            f"have {', '.join(classes)}."
+        )
+    test = TextSplit(tested[0], [index[label] for label in tested[1]])
+    return TextData(name, tuple(classes), TextSplit(texts, numbers), test)
+
+
+def _is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _load_prepared(name, text, label, data_dir):
+    prepared = open_prepared(name, data_dir) or open_prepared(SHORT_NAMES.get(name, ""), data_dir)
+    if prepared is None:
+        raise ValueError(_unknown(name, data_dir))
+    names, classes = _text_features(prepared), _class_features(prepared)
+    if not (prepared.readable and names and classes and "train" in prepared.splits):
+        hint = " load_squad opens it." if prepared.name in ("squad", "xquad") else ""
+        raise ValueError(
+            f"{name!r}: expected the features text and label and a split train; the set has "
+            f"{', '.join(prepared.features)} and {', '.join(prepared.splits)}.{hint}"
+        )
+    texts, label = choose_columns([*names, *classes], text, label, name)
+    if label not in classes:
+        raise ValueError(f"{name!r}: {label} is not a class; expected {', '.join(classes)}.")
+    names = prepared.class_names(classes[label], label)
+    splits = [n for n in (*HELD_OUT, "validation_matched") if n in prepared.splits]
+    test = next((n for n in splits if _labelled(prepared, n, label)), None)
+    train = _read_split(prepared, "train", texts, label)
+    if test:
+        return TextData(name, names, train, _read_split(prepared, test, texts, label))
+    kept, cut = divide(train.texts, train.labels, SHARE, 0)
+    return TextData(name, names, train.take(kept), train.take(cut))
+
+
+def _text_features(prepared):
+    kinds = {n: f.get("pythonClassName", "") for n, f in prepared.features.items()}
+    return [name for name, kind in kinds.items() if kind.endswith(".Text")]
+
+
+def _class_features(prepared):
+    known = {n: f.get("classLabel") for n, f in prepared.features.items()}
+    return {n: int(described["numClasses"]) for n, described in known.items() if described}
+
+
+def _labelled(prepared, split, label):
+    """Returns whether there is a first sample and it has a label; a hidden one is -1."""
+    first = next(iter(prepared.samples(split)), None)
+    return first is not None and first[label][0] >= 0
+
+
+def _read_split(prepared, split, texts, label):
+    found, labels = [], []
+    for sample in prepared.samples(split):
+        parts = tuple(str(sample[name][0], "utf-8") for name in texts)
+        found.append(parts if len(parts) == 2 else parts[0])
+        labels.append(sample[label][0])
+    return TextSplit(found, labels)
+
+
+def _unknown(name, data_dir):
+    """Returns the error for a name that is neither a path nor a set."""
+    path = Path(os.path.expanduser(name))
+    if path.suffix.lower() in SUFFIXES or str(name).startswith((".", "/", "~")):
+        near = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = difflib.get_close_matches(path.name, near, 1)
+        return f"{name}: no such file or folder." + (f" Did you mean {near[0]}?" if near else "")
+    known = []
+    for other in prepared_names(data_dir):
+        prepared = open_prepared(other, data_dir)
+        if prepared and _text_features(prepared) and _class_features(prepared):
+            known.append(other)
+    if name in SHORT_NAMES or name in SHORT_NAMES.values():
+        hint = f" tensorflow_datasets.load({SHORT_NAMES.get(name, name)!r}) prepares it."
+    else:
+        short = [short for short, full in SHORT_NAMES.items() if full in known]
+        near = difflib.get_close_matches(name, [*known, *short], 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+    return (
+        f"{name!r} is neither a file, nor a folder, nor a set of labelled texts that TensorFlow "
+        f"Datasets prepared in {tfds_folder(data_dir)}.{hint}"
+    )

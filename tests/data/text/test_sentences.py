@@ -1,0 +1,349 @@
+"""Labelled texts: prepared sets, files, folders, and how they are divided."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from tfrecord_files import example, write_records
+
+from keras_gmlp.data.text import TextData, TextSplit, hold_out, load_text
+from keras_gmlp.data.text.labelled_files import choose_columns
+
+ROWS = [("a gem", "good"), ("a bore", "bad"), ("so, so fine", "good"), ('he said "no"', "bad")]
+
+
+def fails(match, name, **options):
+    """Checks that `load_text` raises a `ValueError` of one line, and returns it."""
+    with pytest.raises(ValueError, match=match) as error:
+        load_text(str(name), **options)
+    assert len(str(error.value).splitlines()) == 1
+    return str(error.value)
+
+
+def write_csv(path, rows=ROWS, head="text,label"):
+    lines = [",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows]
+    path.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def samples(split, labels):
+    return sorted(
+        (text, labels[label]) for text, label in zip(split.texts, split.labels, strict=True)
+    )
+
+
+def all_samples(data):
+    return sorted(samples(data.train, data.labels) + samples(data.test, data.labels))
+
+
+def prepare(root, splits, texts=("sentence",), labels=("no", "yes"), place="glue/toy/1.0.0"):
+    """Writes a set as TensorFlow Datasets prepares it: for each split rows of texts and a class."""
+    folder = root / place
+    folder.mkdir(parents=True)
+    core = "tensorflow_datasets.core.features"
+    features = {
+        name: {"pythonClassName": f"{core}.text_feature.Text", "text": {}} for name in texts
+    }
+    features["idx"] = {"pythonClassName": f"{core}.tensor_feature.Tensor"}
+    features["label"] = {"classLabel": {"numClasses": str(len(labels))}}
+    (folder / "features.json").write_text(json.dumps({"featuresDict": {"features": features}}))
+    (folder / "label.labels.txt").write_text("\n".join(labels) + "\n")
+    described = []
+    for split, rows in splits.items():
+        path = folder / f"glue-{split}.tfrecord-00000-of-00001"
+        write_records(
+            path,
+            (
+                example(idx=n, label=row[-1], **dict(zip(texts, row[:-1], strict=True)))
+                for n, row in enumerate(rows)
+            ),
+        )
+        described.append({"name": split, "shardLengths": [str(len(rows))]})
+    info = {"name": "glue", "fileFormat": "tfrecord", "splits": described}
+    (folder / "dataset_info.json").write_text(json.dumps(info))
+    return folder
+
+
+def test_prepared_set_whose_test_labels_are_hidden(tmp_path):
+    splits = {
+        "train": [("caf\u00e9".encode(), 1), (b"b", 0)],
+        "validation": [(b"c", 1)],
+        "test": [(b"d", -1)],
+    }
+    prepare(tmp_path, splits)
+    data = load_text("glue/toy", data_dir=tmp_path)
+    assert (data.name, data.labels, data.pairs) == ("glue/toy", ("no", "yes"), False)
+    assert data.train.texts == ["caf\u00e9", "b"]
+    assert data.train.labels.tolist() == [1, 0]
+    assert data.train.labels.dtype == "int32"
+    assert data.test.texts == ["c"]
+
+
+def test_prepared_set_of_pairs(tmp_path):
+    splits = {"train": [(b"a", b"b", 1), (b"c", b"d", 0)], "test": [(b"e", b"f", 0)]}
+    prepare(tmp_path, splits, texts=("sentence1", "sentence2"))
+    data = load_text("glue/toy:1.0.0", data_dir=tmp_path)
+    assert data.pairs
+    assert data.train.texts == [("a", "b"), ("c", "d")]
+    single = load_text("glue/toy", text="sentence2", data_dir=tmp_path)
+    assert single.train.texts == ["b", "d"]
+
+
+def test_short_names_are_those_of_glue(tmp_path):
+    prepare(
+        tmp_path,
+        {"train": [(b"a", 0), (b"b", 1)], "validation": [(b"c", 1)]},
+        place="glue/sst2/2.0.0",
+    )
+    assert load_text("sst2", data_dir=tmp_path).test.texts == ["c"]
+    assert "Did you mean 'sst2'?" in fails("'sst' is neither a file", "sst", data_dir=tmp_path)
+    assert "Did you mean 'glue/sst2'?" in fails("neither", "glue/sts2", data_dir=tmp_path)
+    fails(r"tensorflow_datasets\.load\('glue/cola'\) prepares it", "cola", data_dir=tmp_path)
+
+
+def test_prepared_set_of_something_else(tmp_path):
+    folder = prepare(tmp_path, {"train": [(b"a", 0)]})
+    text = (folder / "features.json").read_text()
+    (folder / "features.json").write_text(text.replace("classLabel", "tensor"))
+    fails("expected the features text and label and a split train", "glue/toy", data_dir=tmp_path)
+
+
+def test_damaged_prepared_set_names_its_file(tmp_path):
+    folder = prepare(tmp_path, {"train": [(b"a", 0), (b"b", 1)]})
+    path = folder / "glue-train.tfrecord-00000-of-00001"
+    write_records(path, [b"\xff"])
+    fails(f"{re.escape(str(path))}, sample 0: damaged", "glue/toy", data_dir=tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv with ;", "tsv", "jsonl", "json"])
+def test_kinds_of_files(tmp_path, kind):
+    path = tmp_path / f"data.{kind.split()[0]}"
+    if kind == "csv":
+        write_csv(path)
+    elif kind == "csv with ;":
+        content = write_csv(tmp_path / "a.csv") and (tmp_path / "a.csv").read_text()
+        path.write_text("\ufeff" + content.replace('","', '";"').replace(",", ";", 1))
+    elif kind == "tsv":
+        path.write_text("label\tsentence\r\n" + "".join(f"{b}\t{a}\r\n" for a, b in ROWS))
+    else:
+        objects = [{"text": text, "label": label, "id": n} for n, (text, label) in enumerate(ROWS)]
+        lines = "\n".join(map(json.dumps, objects)) + "\n\n"
+        path.write_text(lines if kind == "jsonl" else json.dumps(objects))
+    data = load_text(str(path))
+    assert data.labels == ("bad", "good")
+    assert all_samples(data) == sorted(ROWS)
+    assert len(data.test) == 2
+
+
+def test_quotes_in_a_tsv(tmp_path):
+    (tmp_path / "a.tsv").write_text(
+        'text\tlabel\n"he said ""no"""\tbad\n"Stop" and "go"\tbad\n"\tgood\nan inch "\tgood\n'
+    )
+    found = [text for text, _ in all_samples(load_text(str(tmp_path / "a.tsv")))]
+    assert found == sorted(['he said "no"', '"Stop" and "go"', '"', 'an inch "'])
+
+
+def test_text_of_several_lines_in_a_csv(tmp_path):
+    rows = [("one\ntwo", "a"), ("x" * 200_000, "b"), ("three", "a"), ("four", "b")]
+    assert all_samples(load_text(write_csv(tmp_path / "a.csv", rows))) == sorted(rows)
+
+
+def test_whole_numbers_are_ordered_by_value(tmp_path):
+    rows = [(f"text {n}", str(n % 11)) for n in range(33)]
+    data = load_text(write_csv(tmp_path / "a.csv", rows))
+    assert data.labels == tuple(map(str, range(11)))
+    lines = [json.dumps({"text": f"text {n}", "label": float(n % 2)}) for n in range(8)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    assert load_text(str(tmp_path / "a.jsonl")).labels == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["id", "Review", "Sentiment"], (("Review",), "Sentiment")),
+        (["label", "sentence2", "idx", "sentence1"], (("sentence1", "sentence2"), "label")),
+        (["premise", "hypothesis", "label"], (("premise", "hypothesis"), "label")),
+        (["question1", "question2", "target"], (("question1", "question2"), "target")),
+        (["words of it", "class"], (("words of it",), "class")),
+        (["text", "mood"], (("text",), "mood")),
+        (["question", "class"], (("question",), "class")),
+        (["question", "sentence", "label"], (("question", "sentence"), "label")),
+    ],
+)
+def test_columns_are_guessed(names, expected):
+    assert choose_columns(names) == expected
+
+
+def test_columns_are_named(tmp_path):
+    rows = [("x", "one", "uno", "a"), ("y", "two", "dos", "b")] * 2
+    path = write_csv(tmp_path / "a.csv", rows, "text,english,spanish,kind")
+    data = load_text(path, text=("english", "spanish"), label="kind")
+    assert set(data.train.texts) == {("one", "uno"), ("two", "dos")}
+    assert load_text(path, text="spanish", label="kind").train.texts[0] in ("uno", "dos")
+
+
+def test_bad_columns(tmp_path):
+    path = write_csv(tmp_path / "a.csv", [("a", "b", "c")] * 3, "review,stars,day")
+    message = fails("no column 'star'", path, label="star")
+    assert message == f"{path}: no column 'star'; it has review, stars, day. Did you mean 'stars'?"
+    path = write_csv(tmp_path / "b.csv", [("a", "b", "c")] * 3, "x,y1,z")
+    fails("no column is known to hold the texts among x, y1, z; name it", path)
+    fails("no column is known to hold the labels among x, y1, z; name it", path, text="x")
+    fails("one column of texts or two of pairs; received 3", path, text=("x", "y1", "z"))
+
+
+def test_bad_files(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("text,label\na,b\nna\u00efve,b\n".encode("latin1"))
+    fails(rf"{path}: not UTF-8 in line 3 \(byte 0xef\); save it as UTF-8", path)
+    fails("one class only, b; expected two or more", write_csv(path, [("a", "b"), ("c", "b")]))
+    fails("class c has one text", write_csv(path, [("a", "b"), ("d", "b"), ("e", "c")]))
+    fails("line 3: label is empty", write_csv(path, [("a", "b"), ("c", " ")]))
+    fails("no rows", write_csv(path, []))
+    fails(
+        r"line 2: expected 2 columns \(text, label\); received 3",
+        write_csv(path, [("a", "b", "c")]),
+    )
+    numbered = [(str(n), str(n)) for n in range(20)]
+    fails("column 'label' has 20 classes in 20 rows", write_csv(path, numbered))
+    path.write_text("")
+    fails("no rows", path)
+    path.write_text('text,label\n"a,b\n')
+    fails(r"expected 2 columns \(text, label\); received 1", path)
+    for content, match in [
+        ('{"text": 1', "not JSON lines"),
+        ("3", "line 1: expected an object"),
+        ('{"text": "a"}\n{"label": "b"}', "line 1: label is empty"),
+    ]:
+        (tmp_path / "a.jsonl").write_text(content)
+        fails(match, tmp_path / "a.jsonl")
+    (tmp_path / "a.json").write_text("3")
+    fails("not JSON", tmp_path / "a.json")
+    (tmp_path / "a.xlsx").write_text("")
+    fails(r"expected a folder or a file in \.csv, \.tsv", tmp_path / "a.xlsx")
+
+
+def test_missing_files_name_the_nearest(tmp_path):
+    write_csv(tmp_path / "reviews.csv")
+    fails(r"no such file or folder\. Did you mean reviews\.csv\?", tmp_path / "review.csv")
+    fails("no such file or folder", tmp_path / "none" / "review.csv")
+    fails("'' is neither a file", "")
+
+
+def write_folder(root, texts):
+    for place, content in texts.items():
+        path = root / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+
+
+def test_folder_of_classes(tmp_path):
+    texts = {f"{label}/{n}.txt": f"{label} {n}" for label in ("neg", "pos") for n in range(10)}
+    write_folder(tmp_path, {**texts, "unsup/0.txt": "unknown", "readme.md": "x", ".git/a.txt": "x"})
+    data = load_text(str(tmp_path))
+    assert data.labels == ("neg", "pos")
+    assert [len(data.train), len(data.test)] == [16, 4]
+    assert np.bincount(data.test.labels).tolist() == [2, 2]
+    assert all(text.startswith(label) for text, label in all_samples(data))
+
+
+@pytest.mark.parametrize("held_out", ["test", "val"])
+def test_folders_of_splits(tmp_path, held_out):
+    texts = {"train/a/1.txt": "one", "train/b/2.txt": "two", f"{held_out}/b/3.txt": "three"}
+    write_folder(tmp_path, texts)
+    data = load_text(str(tmp_path))
+    assert samples(data.train, data.labels) == [("one", "a"), ("two", "b")]
+    assert samples(data.test, data.labels) == [("three", "b")]
+    write_folder(tmp_path, {f"{held_out}/c/4.txt": "four"})
+    fails("the test texts have the class c, the training texts do not; they have a, b", tmp_path)
+
+
+def test_files_of_splits(tmp_path):
+    write_csv(tmp_path / "train.csv")
+    write_csv(tmp_path / "dev.csv", [("new", "good")])
+    data = load_text(str(tmp_path))
+    assert samples(data.train, data.labels) == sorted(ROWS)
+    assert data.test.texts == ["new"]
+    named = load_text(str(tmp_path / "train.csv"), test=str(tmp_path / "dev.csv"))
+    assert named.test.texts == ["new"]
+
+
+def test_bad_folders(tmp_path):
+    fails("no texts; lay them out as", tmp_path)
+    write_folder(tmp_path, {"a/1.txt": "one"})
+    fails("one class only, a", tmp_path)
+    write_folder(tmp_path, {"b/2.txt": " \n"})
+    fails(r"2\.txt: empty; expected a text", tmp_path)
+    fails("a folder has no columns", tmp_path, label="label")
+    (tmp_path / "b/2.txt").write_bytes(b"ok\n\xff")
+    fails(r"2\.txt: not UTF-8 in line 2", tmp_path)
+
+
+def many(size=200):
+    texts = [f"text {n // 2}" for n in range(size)]  # each one twice
+    return TextSplit(texts, [n % 4 < 2 for n in range(size)])
+
+
+def test_division_is_seeded_and_keeps_equal_texts_together():
+    data = TextData("many", ("a", "b"), many(), many(2))
+    held = hold_out(data, share=0.2, seed=3)
+    assert [len(held.train), len(held.test)] == [160, 40]
+    assert np.bincount(held.test.labels).tolist() == [20, 20]
+    assert not set(held.train.texts) & set(held.test.texts)
+    assert hold_out(data, 0.2, 3).test.texts == held.test.texts
+    assert hold_out(data, 0.2, 4).test.texts != held.test.texts
+    for share in (0, 1, -0.5):
+        with pytest.raises(ValueError, match=r"share must be between 0 and 1; received"):
+            hold_out(data, share)
+
+
+def test_held_out_whole_texts_have_no_parts_in_training():
+    sentences = [f"the {n} film is so very {n} and long" for n in range(20)]
+    phrases = [f"{n} film is" for n in range(20)] + [f"very {n}" for n in range(20)]
+    texts = [*phrases, *sentences, sentences[0].upper()]
+    split = TextSplit(texts, [n % 2 for n in range(len(texts))])
+    held = hold_out(TextData("films", ("a", "b"), split, split), share=0.2, whole=True)
+    assert all(text.lower() in sentences for text in held.test.texts)
+    assert len(held.test) == 4
+    assert not any(
+        f" {part.lower()} " in f" {text} " for text in held.test.texts for part in held.train.texts
+    )
+    assert len(held.train) in (48, 49)  # each takes two phrases along
+    pairs = TextData("pairs", ("a", "b"), TextSplit([("a", "b")], [0]), split)
+    with pytest.raises(ValueError, match="whole=True expects single texts"):
+        hold_out(pairs, whole=True)
+
+
+def test_files_load_without_keras_and_tensorflow(tmp_path):
+    path = write_csv(tmp_path / "a.csv")
+    code = (
+        "import sys\nfrom keras_gmlp.data.text import load_text\n"
+        f"load_text({path!r})\n"
+        "print(sorted({'keras', 'tensorflow', 'sklearn', 'torch', 'jax'} & set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, check=True
+    )
+    assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "share"),
+    [
+        ("sst2", (67_349, 872), 0.509),
+        ("mrpc", (3_668, 408), 0.684),
+        ("cola", (8_551, 1_043), 0.691),
+    ],
+)
+def test_real_glue(name, sizes, share):
+    folder = os.path.join(os.environ.get("TFDS_DATA_DIR", "/none"), "glue", name)
+    if not os.path.isdir(folder):
+        pytest.skip(f"glue/{name} is not in $TFDS_DATA_DIR")
+    data = load_text(name)
+    assert (len(data.train), len(data.test)) == sizes
+    assert data.test.labels.mean() == pytest.approx(share, abs=1e-3)
+    assert data.pairs == (name == "mrpc")
