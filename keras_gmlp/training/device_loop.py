@@ -5,10 +5,7 @@ import numpy as np
 
 
 class EpochOrder(keras.callbacks.Callback):
-    """Draws the order of each epoch of batches with a method `start_epoch`.
-
-    Keras calls `on_epoch_end` of a `PyDataset` before the first epoch too, when it builds a model.
-    """
+    """Draws the order of each epoch of a `DeviceBatches`."""
 
     def __init__(self, batches):
         super().__init__()

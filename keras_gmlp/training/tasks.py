@@ -38,6 +38,7 @@ class Task:
         unit: Plural of what a training set consists of, for example `"images"`.
         unit_size: Number of them in a sample.
         weighted: Whether the metrics use the sample weights.
+        endless: Whether `training_batches` have no end, so that an epoch is a number of steps.
         model_card: Whether a run gets a model card, `README.md`; its text is for images.
     """
 
@@ -46,6 +47,7 @@ class Task:
     unit = "samples"
     unit_size = 1
     weighted = False
+    endless = False
     model_card = False
 
     def loss(self, training=True):

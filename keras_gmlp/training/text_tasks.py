@@ -36,6 +36,7 @@ class MaskedLM(Task):
     headline = "perplexity"
     unit = "tokens"
     weighted = True
+    endless = True
 
     def __post_init__(self):
         check_length(self)
@@ -71,16 +72,9 @@ class MaskedLM(Task):
         return max(1, self.epoch_tokens // self.length)
 
     def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None):
-        return MaskedBatches(
-            data.train,
-            batch_size,
-            self.length,
-            self.mask_rate,
-            seed,
-            initial_epoch,
-            self.size(data) // batch_size,
-            self.cut,
-        )
+        start = initial_epoch * (self.size(data) // batch_size)
+        windows = (batch_size, self.length, self.mask_rate)
+        return MaskedBatches(data.train, *windows, seed, start, self.cut)
 
     def evaluation_batches(self, data, split="test", samples=-1):
         corpus = data.valid if split == "test" else data.train
@@ -126,6 +120,7 @@ class TextClassification(Task):
     name = "text_classification"
     headline = "accuracy"
     unit = "texts"
+    endless = True
 
     def __post_init__(self):
         check_length(self)
@@ -151,7 +146,8 @@ class TextClassification(Task):
 
     def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None):
         ids, labels = data.encode("train", self.length)
-        return TextBatches(ids, labels, batch_size, seed)
+        start = initial_epoch * (len(ids) // batch_size)
+        return TextBatches(ids, labels, batch_size, seed, start)
 
     def evaluation_batches(self, data, split="test", samples=-1):
         ids, labels = data.encode(split, self.length)

@@ -147,10 +147,11 @@ class _Run:
                 batches = task.training_batches(
                     self.data, batch_size, recipe.seed, initial_epoch, recipe.epochs
                 )
-            if hasattr(batches, "start_epoch"):
+            else:
                 callbacks.insert(0, EpochOrder(batches))
             model.fit(
                 batches,
+                steps_per_epoch=steps if task.endless else None,
                 epochs=recipe.epochs,
                 initial_epoch=initial_epoch,
                 validation_data=task.validation_batches(self.data),

@@ -86,23 +86,23 @@ def test_names_of_older_checkpoints(published, tmp_path):
 
 def test_mistakes(published, tmp_path):
     folder, _ = published
-    with pytest.raises(ValueError, match="no such folder; expected one with config.json"):
+    with pytest.raises(ValueError, match=r"no such folder; expected one with config.json"):
         load_bert(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="has no model.safetensors or pytorch_model.bin"):
+    with pytest.raises(ValueError, match=r"has no model.safetensors or pytorch_model.bin"):
         load_bert(tmp_path)
     (tmp_path / "pytorch_model.bin").write_bytes((folder / "pytorch_model.bin").read_bytes())
-    with pytest.raises(ValueError, match="has no config.json"):
+    with pytest.raises(ValueError, match=r"has no config.json"):
         load_bert(tmp_path)
     config = json.loads((folder / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, "hidden_act": "relu"}))
-    with pytest.raises(ValueError, match="hidden_act must be 'gelu'; received 'relu'"):
+    with pytest.raises(ValueError, match=r"hidden_act must be 'gelu'; received 'relu'"):
         load_bert(tmp_path)
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(ValueError, match="not the config.json of a BERT"):
+    with pytest.raises(ValueError, match=r"not the config.json of a BERT"):
         load_bert(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
     with pytest.raises(ValueError, match=r"lacks encoder.layer.2.attention.self.query.weight and"):
         load_bert(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({**config, "vocab_size": 61}))
-    with pytest.raises(ValueError, match="config.json requires 976 numbers"):
+    with pytest.raises(ValueError, match=r"config.json requires 976 numbers"):
         load_bert(tmp_path)

@@ -139,6 +139,7 @@ class PreparedCorpus:
     tokenizer: Tokenizer
     train: Corpus
     valid: Corpus | None = None
+    name: str = "text"
 
     @classmethod
     def open(cls, folder):
@@ -158,7 +159,7 @@ class PreparedCorpus:
                     f"{corpus.folder}: another tokenizer encoded it than {folder}/tokenizer.json; "
                     "prepare it in a new folder."
                 )
-        return cls(tokenizer, *corpora)
+        return cls(tokenizer, *corpora, folder.resolve().name)
 
 
 def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True):
@@ -200,7 +201,7 @@ def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True):
         names = [corpus and corpus.folder.name for corpus in (train, held_out)]
         record = {"learned": learned, "train": names[0], "valid": names[1]}
         write_json(folder / RECORD, record)
-    return PreparedCorpus(tokenizer, train, held_out)
+    return PreparedCorpus(tokenizer, train, held_out, folder.resolve().name)
 
 
 def _learn(paths, size, lowercase):
