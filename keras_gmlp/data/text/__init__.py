@@ -2,7 +2,7 @@
 
 import lazy_loader
 
-# Names load on first use (SPEC 1): the tokenizer alone imports no Keras, reading text no TensorFlow.
+# Names load on first use (SPEC 1): the tokenizer imports no Keras, reading text no TensorFlow.
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={

@@ -1,0 +1,50 @@
+"""Language models: tokenizer, masked training, classifiers, answers. Re-exports only.
+
+```python
+from keras_gmlp import text
+
+prepared = text.prepare_corpus("wiki/*.txt", 8192, "runs/wiki", valid="held_out.txt")
+model = text.build("gmlp_nano", prepared.tokenizer)
+batches = text.MaskedBatches(prepared.train, batch_size=64)
+model.fit(batches, steps_per_epoch=1000, shuffle=False)
+classifier = text.text_classifier(model, classes=2)
+```
+"""
+
+import importlib
+
+# Names load on first use: the tokenizer alone imports no Keras.
+_MODULES = {
+    "data.text": [
+        "Corpus",
+        "MaskedBatches",
+        "PreparedCorpus",
+        "TextData",
+        "TokenizedText",
+        "Tokenizer",
+        "hold_out",
+        "load_text",
+        "masked_windows",
+        "prepare_corpus",
+        "validation_set",
+    ],
+    "models.text": ["adapt", "language_model", "span_classifier", "text_classifier"],
+    "models.text_families": ["BERT", "aMLP", "build", "gMLP"],
+    "training.text_tasks": ["MaskedLM", "TextClassification"],
+    "weights.bert": ["load_bert"],
+}
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
+_PLACES["PRESETS"] = "models.text_families"
+
+__all__ = sorted(_PLACES)  # noqa: PLE0605
+
+
+def __getattr__(name):
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"keras_gmlp.{_PLACES[name]}")
+    return getattr(module, "TEXT_PRESETS" if name == "PRESETS" else name)
+
+
+def __dir__():
+    return __all__

@@ -1,0 +1,156 @@
+"""Training on text from files to a classifier, with a model of a few thousand parameters."""
+
+import csv
+import json
+
+import keras
+import numpy as np
+import pytest
+from check_layer import to_numpy
+from load_app import load_app
+
+from keras_gmlp import text
+from keras_gmlp.runs.text import (
+    FineTuningSettings,
+    LanguageRunSettings,
+    prepare_fine_tuning,
+    prepare_language_run,
+)
+
+SMALL = ["dim=16", "depth=1", "hidden_dim=32", "max_length=32"]
+OPTIONS = [
+    *("--precision", "float32"),
+    *(part for setting in SMALL for part in ("--set-model", setting)),
+    *("--epochs", "2", "--batch-size", "8"),
+    *("--set", "epoch_tokens=768", "--set", "length=16", "--set", "validation_windows=8"),
+]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Sentences in which the second word decides the last one."""
+    folder = tmp_path_factory.mktemp("text")
+    generator = np.random.default_rng(0)
+    pairs = {"cat": "milk", "dog": "bones", "cow": "grass", "bee": "honey"}
+    for name, count in (("train", 120), ("valid", 30)):
+        lines = []
+        for i in range(count):
+            animal = generator.choice(list(pairs))
+            lines.append(f"the {animal} that lives in house {i % 9} likes {pairs[animal]}")
+            lines += [""] * (i % 3 == 0)
+        (folder / f"{name}.txt").write_text("\n".join(lines))
+    rows = [
+        (f"the {animal} in house {i} likes {food}", "wild" if animal == "bee" else "tame")
+        for i in range(9)
+        for animal, food in pairs.items()
+    ]
+    with open(folder / "animals.csv", "w", newline="") as file:
+        csv.writer(file).writerows([("text", "label"), *rows])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pretrained(files):
+    """The folder of a language model that train_text.py trained."""
+    out = files / "lm"
+    arguments = ["--text", str(files / "train.txt"), "--valid", str(files / "valid.txt")]
+    arguments += ["--prepared", str(files / "prepared"), "--vocabulary-size", "128"]
+    assert load_app("train_text").main([*arguments, *OPTIONS, "--out", str(out), "--json"]) == 0
+    return out
+
+
+def test_pretraining_leaves_a_model_with_its_tokenizer(pretrained, files):
+    names = {path.name for path in pretrained.iterdir()}
+    assert names >= {"model.keras", "tokenizer.json", "recipe.json", "metrics.json", "curves.png"}
+    metrics = json.loads((pretrained / "metrics.json").read_text())
+    assert metrics["test_perplexity"] == pytest.approx(np.exp(metrics["test_loss"]), rel=0.02)
+    assert metrics["epochs"] == 2
+    assert metrics["tokens_per_second"] > 0
+    recipe = json.loads((pretrained / "recipe.json").read_text())
+    tokenizer = text.Tokenizer.load(pretrained / "tokenizer.json")
+    assert recipe["tokenizer"] == tokenizer.hash
+    assert (recipe["preset"], recipe["task"]) == ("gmlp_nano", "masked_lm")
+    saved = keras.saving.load_model(pretrained / "model.keras")
+    assert saved.count_params() == metrics["parameters"]
+
+
+def test_a_stopped_run_resumes_to_the_same_weights(pretrained, files, tmp_path):
+    changes = {"precision": "float32", "epochs": 2, "batch_size": 8}
+    changes |= {"epoch_tokens": 768, "length": 16, "validation_windows": 8}
+    overrides = {"dim": 16, "depth": 1, "hidden_dim": 32, "max_length": 32}
+    settings = LanguageRunSettings(
+        "gmlp_nano", str(files / "prepared"), changes=changes, overrides=overrides,
+        directory=str(tmp_path / "run"),
+    )  # fmt: skip
+
+    class Stop(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            raise KeyboardInterrupt
+
+    run = prepare_language_run(settings)
+    fit = run.model.fit
+    run.model.fit = lambda *a, callbacks, **k: fit(*a, callbacks=[*callbacks, Stop()], **k)
+    with pytest.raises(KeyboardInterrupt):
+        run.train(verbose=0)
+    resumed = prepare_language_run(settings)
+    metrics = resumed.train(verbose=0)
+    unbroken = json.loads((pretrained / "metrics.json").read_text())
+    assert metrics["test_perplexity"] == pytest.approx(unbroken["test_perplexity"], rel=1e-5)
+    saved = keras.saving.load_model(pretrained / "model.keras")
+    for ours, theirs in zip(resumed.model.weights, saved.weights, strict=True):
+        np.testing.assert_allclose(to_numpy(ours), to_numpy(theirs), rtol=1e-4, atol=1e-5)
+
+
+def test_fine_tuning_learns_a_task(pretrained, files, tmp_path):
+    out = tmp_path / "tuned"
+    arguments = ["--task", str(files / "animals.csv"), "--weights", str(pretrained)]
+    arguments += ["--epochs", "60", "--learning-rate", "0.01", "--precision", "float32"]
+    assert load_app("train_text").main([*arguments, "--out", str(out), "--json"]) == 0
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert metrics["test_accuracy"] == 1
+    assert metrics["test_matthews_correlation"] == pytest.approx(1)
+    assert (out / "labels.txt").read_text() == "tame\nwild\n"
+    model = keras.saving.load_model(out / "model.keras")
+    ids = text.Tokenizer.load(out / "tokenizer.json").encode("the bee likes honey").ids
+    assert to_numpy(model(ids[None])).argmax() == 1
+    recipe = json.loads((out / "recipe.json").read_text())
+    assert (recipe["task"], recipe["preset"], recipe["length"]) == (
+        "text_classification",
+        "gmlp_nano",
+        64,  # longer than the language model's texts
+    )
+
+
+def test_settings_are_chosen_on_a_part_of_the_training_texts(pretrained, files):
+    whole, part = (
+        prepare_fine_tuning(
+            FineTuningSettings(str(pretrained), str(files / "animals.csv"), held_out=share)
+        ).data
+        for share in (0.0, 0.25)
+    )
+    assert set(part.train.texts) | set(part.test.texts) == set(whole.train.texts)
+    assert not set(part.test.texts) & set(whole.test.texts)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give --text FILE to pre-train, or --task NAME --weights RUN"),
+        (["--task", "sst2"], "--task requires --weights"),
+        (["--weights", "runs/x"], "--weights requires --task"),
+        (["--text", "a.txt"], "--text requires --valid"),
+        (["--prepared", "x", "--model", "gmlp_nona"], "Did you mean 'gmlp_nano'"),
+        (["--task", "sst2", "--weights", "nowhere"], "nowhere: no such folder"),
+    ],
+)
+def test_wrong_usage(arguments, message, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        load_app("train_text").main([*arguments, "--precision", "float32"])
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_names_of_the_text_side():
+    for name in text.__all__:
+        assert getattr(text, name) is not None
+    assert set(text.__all__) == set(dir(text))
