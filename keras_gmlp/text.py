@@ -36,7 +36,7 @@ _MODULES = {
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 _PLACES["PRESETS"] = "models.text_families"
 
-__all__ = sorted(_PLACES)  # noqa: PLE0605
+__all__ = sorted(_PLACES)
 
 
 def __getattr__(name):

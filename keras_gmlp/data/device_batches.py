@@ -18,26 +18,37 @@ class DeviceBatches(keras.utils.PyDataset):
         seed: Seed of the order and of the keys.
         mixed_epochs: Number of epochs in which MixUp and CutMix are active; `None` for all.
         chunk: Steps in a chunk; `None` for `chunk_length`.
+        steps: Steps in an epoch; `None` for one pass over the samples. Each pass has its own order.
     """
 
-    def __init__(self, arrays, batch_size, seed=0, mixed_epochs=None, chunk=None):
+    def __init__(self, arrays, batch_size, seed=0, mixed_epochs=None, chunk=None, steps=None):
         super().__init__()
         import jax
 
         self.size, self.batch_size, self.seed = len(arrays[0]), batch_size, seed
         self.mixed_epochs = mixed_epochs
-        self.steps = self.size // batch_size
+        self.pass_steps = self.size // batch_size
+        self.steps = steps or self.pass_steps
         self.chunk = min(chunk or chunk_length(self.steps), self.steps)
         self.arrays = jax.device_put(tuple(arrays))
         self.start_epoch(0)
 
     def start_epoch(self, epoch):
         """Draws the order of an epoch, which counts from 0."""
-        generator = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
-        order = generator.permutation(self.size)[: self.steps * self.batch_size]
-        self.order = order.reshape(self.steps, self.batch_size).astype("int32")
-        self.key = generator.integers(0, 2**32, 2, dtype="uint32")
+        first, end = epoch * self.steps, (epoch + 1) * self.steps
+        passes = range(first // self.pass_steps, -(-end // self.pass_steps))
+        order = np.concatenate([self._draw(number)[0] for number in passes])
+        start = first - passes[0] * self.pass_steps
+        self.order = order[start : start + self.steps]
+        self.key = self._draw(epoch)[1]
         self.mixing = self.mixed_epochs is None or epoch < self.mixed_epochs
+
+    def _draw(self, number):
+        """Returns the order of a pass, `(steps, batch)`, and the key of the epoch `number`."""
+        generator = np.random.Generator(np.random.Philox(key=[self.seed, number]))
+        order = generator.permutation(self.size)[: self.pass_steps * self.batch_size]
+        key = generator.integers(0, 2**32, 2, dtype="uint32")
+        return order.reshape(self.pass_steps, self.batch_size).astype("int32"), key
 
     def __len__(self):
         return -(-self.steps // self.chunk)

@@ -1,7 +1,6 @@
 """Training steps that run on the accelerator in compiled chunks, with the data (JAX)."""
 
 import keras
-import numpy as np
 
 
 class EpochOrder(keras.callbacks.Callback):
@@ -25,7 +24,8 @@ def make_device_class(base, augment):
     Args:
         base: `keras.Model`, or a subclass.
         augment: Function of an epoch's key, the arrays' samples, the position of the first sample
-            in the epoch and whether mixing is active; returns inputs and targets.
+            in the epoch and whether mixing is active; returns inputs, targets and, if the task has
+            them, weights.
     """
     import jax
 
@@ -48,14 +48,14 @@ def make_device_class(base, augment):
     return DeviceModel
 
 
-def build_for_training(model, batches):
+def build_for_training(model, *sample):
     """Creates the variables of optimizer and metrics, which Keras would build from the chunks.
 
     Args:
         model: A compiled model of a `make_device_class`.
-        batches: A `DeviceBatches`.
+        *sample: Inputs, targets and, if the task has them, weights of one sample.
     """
-    images, labels = (np.asarray(array[:1]) for array in batches.arrays)
-    model.evaluate(images, labels, verbose=0)
+    inputs, targets, *weights = sample
+    model.evaluate(inputs, targets, sample_weight=weights[0] if weights else None, verbose=0)
     model.reset_metrics()
     model.optimizer.build(model.trainable_variables)

@@ -61,7 +61,8 @@ def prepare_fit(model, data, recipe, batch_size):
     if recipe.pipeline == "device":
         arrays, augment, mix_until = task.device_data(data)
         mixed_epochs = round(mix_until * recipe.epochs)
-        batches = DeviceBatches(arrays, batch_size, recipe.seed, mixed_epochs)
+        steps = task.size(data) // batch_size
+        batches = DeviceBatches(arrays, batch_size, recipe.seed, mixed_epochs, steps=steps)
         kind = make_device_class(kind, augment)
     if kind is not keras.Model:
         trained = kind(model.inputs, model.outputs, name=model.name)
@@ -70,7 +71,7 @@ def prepare_fit(model, data, recipe, batch_size):
     total_steps = task.size(data) // batch_size * recipe.epochs
     task.compile(trained, scaled(make_optimizer(recipe, total_steps), recipe))
     if batches is not None:
-        build_for_training(trained, batches)
+        build_for_training(trained, *task.device_sample(data, batches.arrays))
     return trained, batches
 
 

@@ -6,6 +6,7 @@ The training loop knows a task's methods alone. A new kind of data, such as text
 import dataclasses
 
 import keras
+import numpy as np
 
 from keras_gmlp.card import write_card
 from keras_gmlp.data.augmentation import Augmentation
@@ -89,6 +90,15 @@ class Task:
             `(arrays, augment, mix_until)`: arrays of the same length, with a sample at each index;
             a function as `training.device_loop.make_device_class` takes it; and the share of the
             epochs in which mixing is active.
+        """
+        raise NotImplementedError
+
+    def device_sample(self, data, arrays):
+        """Returns inputs, targets and, if the task has them, weights of one training sample.
+
+        Args:
+            data: The data set.
+            arrays: The arrays of `device_data`.
         """
         raise NotImplementedError
 
@@ -226,6 +236,9 @@ class ImageClassification(Task):
         augmentation = self.augmentation
         augment = make_device_augmenter(augmentation, len(data.labels), data.mirror)
         return (images, labels.astype("int32")), augment, augmentation.mix_until
+
+    def device_sample(self, data, arrays):
+        return tuple(np.asarray(array[:1]) for array in arrays)
 
     def evaluation_batches(self, data, split="test", samples=-1):
         return evaluation_batches(data, split=split, samples=samples)

@@ -3,7 +3,8 @@
 import dataclasses
 
 from keras_gmlp.data.array_batches import ArrayBatches
-from keras_gmlp.data.text.masking import MaskedBatches, validation_set
+from keras_gmlp.data.text.device_masking import device_windows, make_device_masker
+from keras_gmlp.data.text.masking import MaskedBatches, masked_windows, validation_set
 from keras_gmlp.data.text.sentence_batches import TextBatches
 from keras_gmlp.losses import Accuracy, CrossEntropy, MaskedCrossEntropy, Perplexity
 from keras_gmlp.metrics import F1, MatthewsCorrelation
@@ -75,6 +76,17 @@ class MaskedLM(Task):
         start = initial_epoch * (self.size(data) // batch_size)
         windows = (batch_size, self.length, self.mask_rate)
         return MaskedBatches(data.train, *windows, seed, start, self.cut)
+
+    def fits_device(self, data):
+        return True  # 200 MB of text are 100 MB of tokens
+
+    def device_data(self, data):
+        mask = make_device_masker(data.train, self.length, self.mask_rate, self.cut)
+        return device_windows(data.train, self.length), mask, 1.0
+
+    def device_sample(self, data, arrays):
+        windows = data.train.windows(self.length)[:1]
+        return masked_windows(data.train, windows, self.length, self.mask_rate)
 
     def evaluation_batches(self, data, split="test", samples=-1):
         corpus = data.valid if split == "test" else data.train

@@ -68,7 +68,7 @@ def fit_in_chunks(chunk, epochs=2):
     batches = DeviceBatches(arrays, 4, seed=3, mixed_epochs=1, chunk=chunk)
     kind = make_device_class(keras.Model, make_device_augmenter(MIXED, 2, mirror=True))
     trained = kind(model.inputs, model.outputs)
-    build_for_training(compiled(trained, 24), batches)
+    build_for_training(compiled(trained, 24), *(np.asarray(a[:1]) for a in batches.arrays))
     callbacks = [keras.callbacks.SwapEMAWeights(), EpochOrder(batches)]
     history = trained.fit(batches, epochs=epochs, callbacks=callbacks, shuffle=False, verbose=0)
     return model.get_weights(), history.history
@@ -175,6 +175,26 @@ def test_order_and_key_follow_from_seed_and_epoch():
     second.start_epoch(2)
     assert not np.array_equal(first.order, second.order)
     assert not np.array_equal(DeviceBatches(shades(), 4, seed=2).order, first.order)
+
+
+@pytest.mark.parametrize("steps", [1, 3, 9])
+def test_epochs_of_any_length_are_parts_of_the_same_passes(steps):
+    whole, part = (
+        DeviceBatches(shades(), 4, seed=1),
+        DeviceBatches(shades(), 4, seed=1, steps=steps),
+    )
+    passes = []
+    for epoch in range(4):
+        whole.start_epoch(epoch)
+        passes.append(whole.order)
+    stream, seen = np.concatenate(passes), []
+    keys = set()
+    for epoch in range(len(stream) // steps):
+        part.start_epoch(epoch)
+        seen.append(part.order)
+        keys.add(tuple(part.key))
+    np.testing.assert_array_equal(np.concatenate(seen), stream[: len(seen) * steps])
+    assert len(keys) == len(seen)
 
 
 @pytest.mark.parametrize(

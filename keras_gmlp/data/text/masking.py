@@ -34,7 +34,7 @@ def masked_windows(corpus, windows, length, rate=0.15, generator=None, cut=CUT):
         rate)`; unused places have position 0 and weight 0.
     """
     generator = generator or np.random.default_rng()
-    ordinary = _ordinary(corpus)
+    ordinary = ordinary_tokens(corpus)
     token_ids = _read_windows(corpus, windows, length, generator, cut)
     positions, used = _choose(ordinary[token_ids], rate, most_masks(length, rate), generator)
     targets = np.take_along_axis(token_ids, positions, axis=1)
@@ -98,7 +98,7 @@ def _replace(targets, ordinary, mask, generator):
     return np.where(draw < MASKED, mask, np.where(draw < MASKED + RANDOM, other, targets))
 
 
-def _ordinary(corpus):
+def ordinary_tokens(corpus):
     """Returns which ids are no special tokens, bool `(vocabulary,)`."""
     ordinary = np.ones(corpus.info["vocabulary_size"], bool)
     ordinary[corpus.info["special_ids"]] = False
