@@ -1,0 +1,228 @@
+"""Questions about texts: SQuAD 1.1 and 2.0, and files in SQuAD's own format."""
+
+import dataclasses
+import difflib
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.data.prepared import open_prepared, prepared_names, tfds_folder
+from keras_gmlp.data.text.labelled_files import read_text
+
+HELD_OUT = ("test", "dev", "valid")  # how the names of test files begin
+
+SHARE = 0.2  # of the articles that are held out if no file holds test questions
+
+NEEDED = {"context", "question", "id", "answers"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A question about a text.
+
+    Attributes:
+        question: The question.
+        context: The text that it is about.
+        answers: Answers as `(start, text)`, where `context[start:]` starts with `text`. Empty if
+            the text does not answer the question, or if the answer is not known.
+        id: Name of the question.
+        title: Title of the article that the text is from.
+
+    Raises:
+        ValueError: If the text or the question is empty. One line.
+    """
+
+    question: str
+    context: str
+    answers: tuple[tuple[int, str], ...] = ()
+    id: str = ""
+    title: str = ""
+
+    def __post_init__(self):
+        for name in ("context", "question"):
+            if not getattr(self, name).strip():
+                place = f"question {self.id!r}: " if self.id else ""
+                raise ValueError(f"{place}the {name} is empty; expected text.")
+
+
+@dataclasses.dataclass(frozen=True)
+class SquadData:
+    """Questions for training and testing.
+
+    Attributes:
+        name: Name in TFDS, or a path.
+        train, test: Lists of `Question`.
+    """
+
+    name: str
+    train: list
+    test: list
+
+    @property
+    def unanswerable(self):
+        """Whether some questions have no answer, as in SQuAD 2.0."""
+        return any(not question.answers for question in (*self.train, *self.test))
+
+
+def load_squad(name="squad", test=None, seed=0, data_dir=None):
+    """Opens questions with their texts and answers.
+
+    Args:
+        name: One of
+
+            - `"squad"` (1.1), `"squad/v2.0"` or `"xquad/en"`, prepared by TensorFlow Datasets. The
+              validation split is the test split here. A set without a training split has an empty
+              one.
+            - a `.json` file in SQuAD's format, 1.1 or 2.0.
+            - a folder with such files, whose names begin with `train` and `dev` or `test`.
+        test: A file of test questions. Without one a fifth of the articles is held out, or of the
+            texts if there is one article.
+        seed: Seed of this split.
+        data_dir: The folder of TFDS. Defaults to `$TFDS_DATA_DIR`.
+
+    Returns:
+        A `SquadData`.
+
+    Raises:
+        ValueError: If there is no such set or file, or a file has another format. One line.
+    """
+    path = Path(os.path.expanduser(name))
+    if not str(name) or not path.exists():
+        return _load_prepared(str(name), data_dir)
+    if path.is_dir():
+        path, test = _find_files(path, test)
+    questions = read_squad(path)
+    if test is not None:
+        return SquadData(str(name), questions, read_squad(Path(os.path.expanduser(test))))
+    return SquadData(str(name), *_divide(questions, seed, path))
+
+
+def read_squad(path):
+    """Reads a file in SQuAD's format.
+
+    The members `answers` and `is_impossible` may be absent. An answer that is not at its
+    `answer_start` is taken from the nearest place in the text.
+
+    Returns:
+        A list of `Question`.
+
+    Raises:
+        ValueError: If the file has another format, a text is empty or an answer is not in its text.
+            One line.
+    """
+    try:
+        entries = json.loads(read_text(Path(path)))["data"]
+        questions = []
+        for article in entries:
+            for paragraph in article["paragraphs"]:
+                for entry in paragraph["qas"]:
+                    questions.append(_read_question(entry, paragraph, article, len(questions)))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}: damaged or not JSON ({error}).") from None
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{path}: not in SQuAD's format ({type(error).__name__}: {error}); expected data > "
+            "paragraphs > context and qas > question, id, answers > text, answer_start."
+        ) from None
+    except ValueError as error:
+        raise ValueError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
+    if not questions:
+        raise ValueError(f"{path}: no questions.")
+    return questions
+
+
+def _read_question(entry, paragraph, article, number):
+    found = [] if entry.get("is_impossible") else entry.get("answers") or []
+    name, context = str(entry.get("id", number)), paragraph["context"]
+    answers = tuple(_place(context, a["text"], a["answer_start"], name) for a in found)
+    return Question(entry["question"], context, answers, name, article.get("title", ""))
+
+
+def _place(context, text, start, name):
+    """Returns an answer's place nearest to the one given, and its text."""
+    if context.startswith(text, start):
+        return start, text
+    places, place = [], context.find(text)
+    while place >= 0:
+        places.append(place)
+        place = context.find(text, place + 1)
+    if not places or not text:
+        raise ValueError(f"question {name!r}: the answer {text!r} is not in its context.")
+    return min(places, key=lambda place: abs(place - start)), text
+
+
+def _find_files(folder, test):
+    """Returns the files of training and test questions in a folder."""
+    files = sorted(folder.glob("*.json"))
+    (train, *_), (held_out, *_) = (
+        [path for path in files if path.name.lower().startswith(names)] or [None]
+        for names in ("train", HELD_OUT)
+    )
+    if train is None:
+        raise ValueError(
+            f"{folder}: expected train*.json, and dev*.json or test*.json; found "
+            f"{', '.join(path.name for path in files) or 'no JSON files'}."
+        )
+    return train, test or held_out
+
+
+def _divide(questions, seed, path):
+    """Holds out a fifth of the articles, or of the texts if there is one article."""
+    groups = [question.title for question in questions]
+    if len(set(groups)) < 2:
+        groups = [question.context for question in questions]
+    names = list(dict.fromkeys(groups))
+    if len(names) < 2:
+        raise ValueError(f"{path}: one text only; expected two or more, or give a test file.")
+    order = np.random.default_rng(seed).permutation(len(names))
+    held_out = {names[place] for place in order[: max(1, round(SHARE * len(names)))]}
+    parts = [], []
+    for group, question in zip(groups, questions, strict=True):
+        parts[group in held_out].append(question)
+    return parts
+
+
+def _load_prepared(name, data_dir):
+    prepared = open_prepared(name, data_dir)
+    if prepared is None:
+        raise ValueError(_unknown(name, data_dir))
+    if not prepared.readable or not set(prepared.features) >= NEEDED:
+        raise ValueError(
+            f"{name!r}: expected the features {', '.join(sorted(NEEDED))}; the set has "
+            f"{', '.join(prepared.features)}."
+        )
+    train, test = (
+        [_from_sample(s) for n in names if n in prepared.splits for s in prepared.samples(n)]
+        for names in (("train",), ("validation", "test"))
+    )
+    return SquadData(name, train, test)
+
+
+def _from_sample(sample):
+    context, question, name = (str(sample[n][0], "utf-8") for n in ("context", "question", "id"))
+    texts = [str(text, "utf-8") for text in sample.get("answers/text", ())]
+    starts = sample.get("answers/answer_start", ())
+    answers = tuple(
+        _place(context, text, start, name) for text, start in zip(texts, starts, strict=True)
+    )
+    return Question(question, context, answers, name, str(sample.get("title", [b""])[0], "utf-8"))
+
+
+def _unknown(name, data_dir):
+    """Returns the error for a name that is neither a path nor a set."""
+    if name.endswith(".json") or name.startswith((".", "/", "~")):
+        parent = Path(os.path.expanduser(name)).parent
+        near = [path.name for path in parent.iterdir()] if parent.is_dir() else []
+        near = difflib.get_close_matches(Path(name).name, near, 1)
+        return f"{name}: no such file or folder." + (f" Did you mean {near[0]}?" if near else "")
+    known = [
+        n for n in prepared_names(data_dir) if set(open_prepared(n, data_dir).features) >= NEEDED
+    ]
+    near = difflib.get_close_matches(name, known, 1)
+    return (
+        f"{name!r} is neither a JSON file, nor a folder, nor a set of questions that TensorFlow "
+        f"Datasets prepared in {tfds_folder(data_dir)}."
+        + (f" Did you mean {near[0]!r}?" if near else "")
+    )
