@@ -18,7 +18,8 @@ examples:
   apps/train_text.py --text wiki/*.txt --valid held_out.txt --model bert_nano
                                      the same for BERT; the text is prepared once
   apps/train_text.py --task sst2 --weights runs/gmlp_nano-text
-                                     fine-tunes it: sst2, mrpc, cola or another set of GLUE
+                                     fine-tunes it: sst2, mrpc, cola or another set of GLUE,
+                                     or squad, which finds answers in texts
   apps/train_text.py --task reviews.csv --weights runs/gmlp_nano-text
                                      on a CSV, TSV or JSON lines file, or a folder with one folder
                                      of text files for each class
@@ -213,8 +214,9 @@ def introduce(prepared):
         print(f"data   {data.name}, {data.train.summary()}")
     else:
         print(f"model  {settings.weights}, {parameters}")
-        sizes = f"{len(data.train):,} + {len(data.test):,} texts"
-        print(f"data   {data.name}, {len(data.labels)} classes, {sizes}")
+        sizes = f"{len(data.train):,} + {len(data.test):,}"
+        kind = f"{len(data.labels)} classes, {sizes} texts"
+        print(f"data   {data.name}, {f'{sizes} questions' if settings.answers else kind}")
     print(f"in     {prepared.recipe.precision}")
     print(f"to     {settings.directory}")
 
@@ -229,6 +231,8 @@ def report(options, metrics, directory):
             f"perplexity {metrics['test_perplexity']:.2f}, "
             f"{100 * metrics['test_accuracy']:.2f} % of the masked tokens right"
         )
+    elif "test_exact_match" in metrics:
+        result = f"exact match {metrics['test_exact_match']:.2f} %, F1 {metrics['test_f1']:.2f} %"
     else:
         result = (
             f"test accuracy {100 * metrics['test_accuracy']:.2f} %, Matthews correlation "

@@ -20,9 +20,11 @@ _MODULES = {
         "MaskedBatches",
         "PreparedCorpus",
         "TextData",
+        "TokenizedQuestions",
         "TokenizedText",
         "Tokenizer",
         "hold_out",
+        "load_squad",
         "load_text",
         "masked_windows",
         "prepare_corpus",
@@ -30,7 +32,7 @@ _MODULES = {
     ],
     "models.text": ["adapt", "language_model", "span_classifier", "text_classifier"],
     "models.text_families": ["BERT", "aMLP", "build", "gMLP"],
-    "training.text_tasks": ["MaskedLM", "TextClassification"],
+    "training.text_tasks": ["MaskedLM", "SpanAnswering", "TextClassification"],
     "weights.bert": ["load_bert"],
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}

@@ -8,17 +8,20 @@ import keras
 
 from keras_gmlp.data.text.corpus import PreparedCorpus
 from keras_gmlp.data.text.sentences import hold_out, load_text
-from keras_gmlp.data.text.tokenized import TokenizedText
+from keras_gmlp.data.text.squad import load_squad
+from keras_gmlp.data.text.tokenized import TokenizedQuestions, TokenizedText
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.models.presets import find
-from keras_gmlp.models.text import adapt, text_classifier
+from keras_gmlp.models.text import adapt, span_classifier, text_classifier
 from keras_gmlp.models.text_families import TEXT_PRESETS, build
 from keras_gmlp.training import train as training
 from keras_gmlp.training.recipes import find_recipe
 from keras_gmlp.training.saving import load_model, model_path
 from keras_gmlp.training.settings import override
-from keras_gmlp.training.text_tasks import MaskedLM, TextClassification
+from keras_gmlp.training.text_tasks import MaskedLM, SpanAnswering, TextClassification
 from keras_gmlp.utils.files import read_json
+
+QUESTIONS = ("squad", "xquad")  # sets of TensorFlow Datasets
 
 # Arguments of a model that follow from other settings.
 TAKEN_BY = {
@@ -74,12 +77,14 @@ class LanguageRunSettings:
 
 @dataclasses.dataclass(frozen=True)
 class FineTuningSettings:
-    """Everything a classifier of texts is trained from.
+    """Everything a classifier of texts, or a model that finds answers, is trained from.
 
     Attributes:
         weights: Folder of a run that trained a language model.
-        data: Labelled texts, as `keras_gmlp.data.text.load_text` takes them, such as `"sst2"`.
-        columns: Arguments of `load_text` that name columns or the test texts, a dict.
+        data: Labelled texts, as `keras_gmlp.data.text.load_text` takes them, such as `"sst2"`; or
+            questions, as `load_squad` takes them: `"squad"`, `"xquad/en"` or a `.json` file.
+        columns: Arguments of `load_text` or `load_squad` that name columns or the test texts, a
+            dict.
         held_out: Share of the training texts to test on instead of the test texts, to choose
             settings; 0 for the test texts.
         dropout: Rate in the encoder and the head.
@@ -104,9 +109,15 @@ class FineTuningSettings:
             model, data = Path(self.weights).resolve().name, Path(self.data).stem
             object.__setattr__(self, "directory", f"runs/{model.partition('-')[0]}-{data}")
 
+    @property
+    def answers(self):
+        """Whether the data are questions."""
+        return self.data.partition("/")[0] in QUESTIONS or self.data.endswith(".json")
+
     def make_recipe(self):
         """Returns the `Recipe`: the named one with the changes."""
-        return override(find_recipe(self.recipe, TextClassification.name), self.changes)
+        task = SpanAnswering if self.answers else TextClassification
+        return override(find_recipe(self.recipe, task.name), self.changes)
 
     def check(self):
         """Raises a `ValueError` for settings that cannot work, before anything is loaded."""
@@ -196,22 +207,49 @@ def prepare_fine_tuning(settings, data_dir=None, seed_process=True):
     """
     settings.check()
     recipe = settings.make_recipe()
-    texts = load_text(settings.data, data_dir=data_dir, **settings.columns)
-    if settings.held_out:
-        whole = not texts.pairs and settings.data.endswith("sst2")
-        texts = hold_out(texts, settings.held_out, whole=whole)
     path = model_path(settings.weights)
-    data = TokenizedText(texts, Tokenizer.load(path.with_name("tokenizer.json")))
+    tokenizer = Tokenizer.load(path.with_name("tokenizer.json"))
+    if settings.answers:
+        data = TokenizedQuestions(load_questions(settings, data_dir), tokenizer)
+    else:
+        data = TokenizedText(load_texts(settings, data_dir), tokenizer)
     if seed_process:
         keras.utils.set_random_seed(recipe.seed)
     trained = load_model(path, compile=False)
     longest = longest_text(trained)
     longer = recipe.task.length if longest and recipe.task.length > longest else None
     encoder = adapt(trained, longer, settings.dropout, recipe.precision)
-    model = text_classifier(encoder, len(data.labels), settings.dropout)
+    if settings.answers:
+        model = span_classifier(encoder, tokenizer.sep_id)
+    else:
+        model = text_classifier(encoder, len(data.labels), settings.dropout)
     recorded = read_json(path.with_name("recipe.json")) or {}
     origin = {"preset": recorded.get("preset")}
     return PreparedTextRun(settings, recipe, data, model, origin)
+
+
+def load_texts(settings, data_dir=None):
+    """Returns the `TextData` of a run, with a part of the training texts for testing if asked."""
+    texts = load_text(settings.data, data_dir=data_dir, **settings.columns)
+    if not settings.held_out:
+        return texts
+    # Most training texts of SST-2 are phrases of other ones.
+    whole = settings.data in ("sst2", "glue/sst2")
+    return hold_out(texts, settings.held_out, whole=whole)
+
+
+def load_questions(settings, data_dir=None):
+    """Returns the `SquadData` of a run, with a part of the training questions for testing if asked.
+
+    That part is whole articles from the end.
+    """
+    questions = load_squad(settings.data, data_dir=data_dir, **settings.columns)
+    if not settings.held_out:
+        return questions
+    titles = list(dict.fromkeys(question.title for question in questions.train))
+    held = set(titles[round(len(titles) * (1 - settings.held_out)) :])
+    kept, cut = ([q for q in questions.train if (q.title in held) == out] for out in (False, True))
+    return dataclasses.replace(questions, train=kept, test=cut)
 
 
 def longest_text(model):

@@ -4,7 +4,7 @@ import dataclasses
 
 from keras_gmlp.data.augmentation import Augmentation
 from keras_gmlp.training.tasks import ImageClassification, Task
-from keras_gmlp.training.text_tasks import MaskedLM, TextClassification
+from keras_gmlp.training.text_tasks import MaskedLM, SpanAnswering, TextClassification
 
 OPTIMIZERS = ("adamw", "muon", "sgd")
 
@@ -254,11 +254,18 @@ FINE_TUNING_RECIPES = {
     ),
 }
 
+ANSWERING_RECIPES = {
+    "finetune": dataclasses.replace(
+        FINE_TUNING_RECIPES["finetune"], epochs=2, task=SpanAnswering()
+    ),
+}
+
 # Each kind of task has recipes under the same names, so that "quick" means one thing to a user.
 RECIPES_BY_TASK = {
     ImageClassification.name: RECIPES,
     MaskedLM.name: LANGUAGE_RECIPES,
     TextClassification.name: FINE_TUNING_RECIPES,
+    SpanAnswering.name: ANSWERING_RECIPES,
 }
 
 

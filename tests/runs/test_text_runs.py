@@ -132,6 +132,30 @@ def test_settings_are_chosen_on_a_part_of_the_training_texts(pretrained, files):
     assert not set(part.test.texts) & set(whole.test.texts)
 
 
+def test_fine_tuning_finds_answers(pretrained, tmp_path):
+    articles = []
+    for title in ("cats", "dogs", "cows", "bees", "ants"):
+        texts = [f"the {title} live in house {i} and like milk" for i in range(4)]
+        qas = [
+            [{"question": "where?", "id": f"{title}{i}", "answers": [
+                {"text": f"house {i}", "answer_start": text.index("house")}]}]
+            for i, text in enumerate(texts)
+        ]  # fmt: skip
+        paragraphs = [{"context": t, "qas": q} for t, q in zip(texts, qas, strict=True)]
+        articles.append({"title": title, "paragraphs": paragraphs})
+    file = tmp_path / "questions.json"
+    file.write_text(json.dumps({"data": articles}))
+    out = tmp_path / "tuned"
+    arguments = ["--task", str(file), "--weights", str(pretrained), "--precision", "float32"]
+    arguments += ["--epochs", "40", "--learning-rate", "0.01", "--set", "length=128"]
+    assert load_app("train_text").main([*arguments, "--out", str(out), "--json"]) == 0
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert metrics["test_f1"] > 90
+    assert metrics["test_exact_match"] > 70
+    model = keras.saving.load_model(out / "model.keras")
+    assert model.output_shape == (None, 2, None)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

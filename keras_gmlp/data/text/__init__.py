@@ -13,7 +13,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "squad": ["Question", "SquadData", "load_squad"],
         "squad_answers": ["Prediction", "best_answers", "best_threshold", "squad_scores"],
         "squad_features": ["SpanFeatures", "span_batches", "span_features"],
-        "tokenized": ["TokenizedText"],
+        "tokenized": ["TokenizedQuestions", "TokenizedText"],
         "tokenizer": ["Encoding", "Tokenizer"],
     },
 )

@@ -1,10 +1,12 @@
-"""Labelled texts with the tokenizer that encodes them."""
+"""Labelled texts, or questions, with the tokenizer that encodes them."""
 
 import dataclasses
 import functools
 
 from keras_gmlp.data.text.sentence_batches import encode
 from keras_gmlp.data.text.sentences import TextData
+from keras_gmlp.data.text.squad import SquadData
+from keras_gmlp.data.text.squad_features import span_features
 from keras_gmlp.data.text.tokenizer import Tokenizer
 
 
@@ -47,3 +49,33 @@ class TokenizedText:
     @functools.cache  # noqa: B019 (a run holds one such object)
     def _encoded(self, split, length):
         return encode(self.tokenizer, getattr(self.texts, split).texts, length)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TokenizedQuestions:
+    """A `SquadData` with a `Tokenizer`; each split is encoded once.
+
+    Attributes:
+        questions: `SquadData`.
+        tokenizer: `Tokenizer`.
+    """
+
+    questions: SquadData
+    tokenizer: Tokenizer
+
+    @property
+    def name(self):
+        return self.questions.name
+
+    @property
+    def train(self):
+        return self.questions.train
+
+    @property
+    def test(self):
+        return self.questions.test
+
+    @functools.cache  # noqa: B019 (a run holds one such object)
+    def features(self, split, length, stride):
+        """Returns the `SpanFeatures` of a split."""
+        return span_features(getattr(self.questions, split), self.tokenizer, length, stride)
