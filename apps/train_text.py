@@ -121,12 +121,15 @@ def main(arguments=None):
 def run(parser, options):
     """Checks the usage, trains and reports; returns the exit code."""
     from keras_gmlp.training.allocator import keep_freed_memory
+    from keras_gmlp.training.saving import model_path
 
     try:
         settings = read_settings(options)
         if "precision" not in settings.changes:
             settings = measure_precision(settings, options.restart)
         settings.check()
+        if options.task is not None:
+            model_path(settings.weights)
     except ValueError as error:
         parser.error(str(error))
     keep_freed_memory()

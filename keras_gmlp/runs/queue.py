@@ -7,6 +7,12 @@ them, the most wanted first:
       "changes": {"epochs": 300}},
      {"model": {"preset": "vit_n4_32", "overrides": {"pooling": "attention"}}, "data": "cifar10"}]
 
+An entry with "preset" trains a language model (`runs.text.LanguageRunSettings`), one with "weights"
+fine-tunes it (`runs.text.FineTuningSettings`):
+
+    [{"preset": "gmlp_small", "data": "runs/wiki", "recipe": "standard", "directory": "runs/lm"},
+     {"weights": "runs/lm", "data": "sst2", "changes": {"seed": 1}, "directory": "runs/sst2-1"}]
+
 Runs are trained one after another. Complete ones are skipped and those that were stopped resume, so
 that the same command works through the list in several calls. A run that fails does not stop the
 others. The exit code is 0 if all runs are complete and 1 otherwise.
@@ -20,6 +26,12 @@ import time
 from pathlib import Path
 
 from keras_gmlp.runs.settings import DataSettings, ModelSettings, RunSettings
+from keras_gmlp.runs.text import (
+    FineTuningSettings,
+    LanguageRunSettings,
+    prepare_fine_tuning,
+    prepare_language_run,
+)
 from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import write_json
 
@@ -27,7 +39,7 @@ LEAST = 20.0  # seconds left for which no further run starts
 
 
 def read_plan(path):
-    """Returns the runs of a plan, a list of `RunSettings`.
+    """Returns the settings of the runs in a plan, a list.
 
     Raises:
         ValueError: If the file cannot be read, or settings cannot work.
@@ -56,17 +68,32 @@ def read_plan(path):
 
 def _read_entry(entry):
     values = dict(entry)
+    if "preset" in values:
+        return LanguageRunSettings(**values)
+    if "weights" in values:
+        return FineTuningSettings(**values)
     for name, kind in (("model", ModelSettings), ("data", DataSettings)):
         if isinstance(values.get(name), dict):
             values[name] = kind(**values[name])
     return RunSettings(**values)
 
 
+def train_entry(settings, **options):
+    """Trains or resumes the run of an entry; returns its metrics. Options are those of `train`."""
+    if isinstance(settings, LanguageRunSettings):
+        return prepare_language_run(settings).train(**options)
+    if isinstance(settings, FineTuningSettings):
+        return prepare_fine_tuning(settings).train(**options)
+    from keras_gmlp.runs.prepare import train_run
+
+    return train_run(settings, export=False, **options)
+
+
 def work(runs, seconds, report=None, verbose=2):
     """Trains the runs until all are complete or the time is over.
 
     Args:
-        runs: List of `RunSettings`.
+        runs: List of settings, as `read_plan` returns it.
         seconds: Time limit. Each run stops after the last epoch that fits.
         report: Path of a JSON file that is rewritten after each run, or `None`.
         verbose: As in `model.fit`.
@@ -76,7 +103,6 @@ def work(runs, seconds, report=None, verbose=2):
     """
     import keras
 
-    from keras_gmlp.runs.prepare import train_run
     from keras_gmlp.training.callbacks import TimeLimitError
 
     end = time.monotonic() + seconds
@@ -87,7 +113,7 @@ def work(runs, seconds, report=None, verbose=2):
             break
         print(f"{run.directory}: begins, {max(left, 0):.0f} s left", flush=True)
         try:
-            metrics = train_run(run, export=False, verbose=verbose, time_limit=left)
+            metrics = train_entry(run, verbose=verbose, time_limit=left)
             results[run.directory] = {"state": "complete", **metrics}
         except TimeLimitError as error:
             results[run.directory] = {"state": str(error)}

@@ -122,7 +122,6 @@ class FineTuningSettings:
     def check(self):
         """Raises a `ValueError` for settings that cannot work, before anything is loaded."""
         self.make_recipe()
-        model_path(self.weights)
         if Path(self.weights).resolve() == Path(self.directory).resolve():
             raise ValueError(
                 f"{self.directory} is where the weights are; choose another directory."
