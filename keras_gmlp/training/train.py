@@ -143,6 +143,7 @@ class _Run:
         with self._callbacks(checkpoint, tensorboard) as callbacks, _fit_context():
             if time_limit is not None:
                 callbacks.append(TimeLimit(time_limit, recipe.epochs))
+            endless = batches is None and task.endless
             if batches is None:
                 batches = task.training_batches(
                     self.data, batch_size, recipe.seed, initial_epoch, recipe.epochs
@@ -151,7 +152,7 @@ class _Run:
                 callbacks.insert(0, EpochOrder(batches))
             model.fit(
                 batches,
-                steps_per_epoch=steps if task.endless else None,
+                steps_per_epoch=steps if endless else None,
                 epochs=recipe.epochs,
                 initial_epoch=initial_epoch,
                 validation_data=task.validation_batches(self.data),
