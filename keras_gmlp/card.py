@@ -1,17 +1,21 @@
 """The metadata inside a model's file: class names, preprocessing, the arguments that rebuild it.
 
-A card has two members, card.json and labels.txt. A `.keras` file is a zip archive and holds them
-next to Keras' own. A `.tflite` file holds a zip archive with them after its flatbuffer, where
-runtimes do not look. A SavedModel holds them in `assets.extra`, an `.onnx` file as metadata.
+A card has two members, card.json and labels.txt; that of a text model has tokenizer.json as well. A
+`.keras` file is a zip archive and holds them next to Keras' own. A `.tflite` file holds a zip
+archive with them after its flatbuffer, where runtimes do not look. A SavedModel holds them in
+`assets.extra`, an `.onnx` file as metadata.
 """
 
+import hashlib
 import json
 import re
 import zipfile
 import zlib
 from pathlib import Path
 
-CARD, LABELS = "card.json", "labels.txt"
+CARD, LABELS, TOKENIZER = "card.json", "labels.txt", "tokenizer.json"
+
+TEXT_TASKS = ("masked_lm", "text_classification", "question_answering")
 
 DAMAGED = (
     "its class names and pre-processing cannot be read; the file is cut off or damaged. Copy or "
@@ -69,8 +73,34 @@ def write_card(path, model, labels=None, metadata=None):
         for name, text in card.items():
             (extra / name).write_text(text)
         return
+    _append(path, card)
+
+
+def write_text_card(path, task, tokenizer, labels=(), metadata=None):
+    """Adds a card to the file of a text model that has none.
+
+    Args:
+        path: A `.keras` or `.tflite` file.
+        task: One of `TEXT_TASKS`.
+        tokenizer: The model's `Tokenizer`; the file gets its tokenizer.json.
+        labels: Class names in the order of the logits; none for the other tasks.
+        metadata: Further entries, a dict that JSON can hold, such as `"length"`, the tokens of the
+            texts that the model was trained on. With `"preset"` and `"arguments"`,
+            `keras_gmlp.text.build(preset, **arguments)` rebuilds the language model.
+
+    Raises:
+        ValueError: If the task is unknown. One line.
+    """
+    if task not in TEXT_TASKS:
+        raise ValueError(f"task must be one of {', '.join(TEXT_TASKS)}; received {task!r}.")
+    card = {"task": task, "tokenizer": tokenizer.hash, **(metadata or {})}
+    lines = "".join(f"{label}\n" for label in labels)
+    _append(path, {LABELS: lines, CARD: json.dumps(card), TOKENIZER: tokenizer.text})
+
+
+def _append(path, texts):
     with zipfile.ZipFile(path, "a") as archive:
-        for name, text in card.items():
+        for name, text in texts.items():
             archive.writestr(name, text)
 
 
@@ -102,6 +132,39 @@ def read_card(path):
     if not card and _has_members(path):
         raise ValueError(f"{path}: {DAMAGED}")
     return card
+
+
+def read_tokenizer(path):
+    """Reads the tokenizer of a text model's file.
+
+    Args:
+        path: A `.keras` or `.tflite` file.
+
+    Returns:
+        The text of its tokenizer.json; `None` if the file has none.
+
+    Raises:
+        ValueError: If the file is damaged or its tokenizer is not the one that its card names. One
+            line.
+    """
+    card = read_card(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            text = archive.read(TOKENIZER)
+    except (KeyError, OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
+        if "tokenizer" in card:
+            raise ValueError(
+                f"{path}: its tokenizer cannot be read; the file is damaged. Copy or export it "
+                "again."
+            ) from None
+        return None
+    found, expected = hashlib.sha256(text).hexdigest(), card.get("tokenizer")
+    if found != expected:
+        raise ValueError(
+            f"{path}: its tokenizer has the hash {found[:12]}; expected {str(expected)[:12]} as in "
+            "its card. Copy or export the file again."
+        )
+    return text.decode()
 
 
 def _has_members(path):

@@ -1,13 +1,14 @@
 """What a model file says about itself, in each format, whole and damaged."""
 
 import zipfile
+from hashlib import sha256
 from types import SimpleNamespace
 
 import keras
 import pytest
 
 from keras_gmlp import card, gMLP
-from keras_gmlp.card import from_members, members, read_card, write_card
+from keras_gmlp.card import from_members, members, read_card, write_card, write_text_card
 
 LABELS = ["cat", "Käfer", "a dog, too"]
 METADATA = {"preset": "gmlp_n4_32", "crop": 0.875}
@@ -143,3 +144,51 @@ def test_members_of_other_programs_are_no_card():
     found = from_members({**members(NO_MODEL, LABELS), "author": "someone"})
     assert found["labels"] == LABELS
     assert "author" not in found
+
+
+TOKENIZER = SimpleNamespace(
+    text='{"model": "ä"}', hash=sha256('{"model": "ä"}'.encode()).hexdigest()
+)
+
+
+@pytest.mark.parametrize("labels", [["bad", "good"], []])
+@pytest.mark.parametrize("write_model", [keras_file, tflite_file])
+def test_card_of_a_text_model(write_model, labels, model, tmp_path):
+    path = write_model(tmp_path, model)
+    assert card.read_tokenizer(path) is None
+    write_text_card(path, "text_classification", TOKENIZER, labels, {"length": 64})
+    assert read_card(path) == {
+        "task": "text_classification",
+        "tokenizer": TOKENIZER.hash,
+        "length": 64,
+        "labels": labels,
+    }
+    assert card.read_tokenizer(path) == TOKENIZER.text
+
+
+def test_text_card_of_an_unknown_task(tmp_path):
+    with pytest.raises(ValueError, match="received 'sentiment'"):
+        write_text_card(tmp_path / "model.tflite", "sentiment", TOKENIZER)
+
+
+@pytest.mark.parametrize("replace", [{"tokenizer.json": "{}"}, {"card.json": "{}"}])
+def test_tokenizer_and_card_that_differ(replace, tmp_path):
+    path = tflite_file(tmp_path, NO_MODEL)
+    bare = path.read_bytes()
+    write_text_card(path, "masked_lm", TOKENIZER)
+    with zipfile.ZipFile(path) as archive:
+        texts = {name: archive.read(name) for name in archive.namelist()}
+    path.write_bytes(bare)
+    with zipfile.ZipFile(path, "a") as archive:
+        for name, text in {**texts, **replace}.items():
+            archive.writestr(name, text)
+    with pytest.raises(ValueError, match="its tokenizer has the hash") as error:
+        card.read_tokenizer(path)
+    assert "\n" not in str(error.value)
+
+
+def test_tokenizer_that_is_missing(tmp_path):
+    path = tflite_file(tmp_path, NO_MODEL)
+    write_card(path, NO_MODEL, LABELS, {"task": "masked_lm", "tokenizer": TOKENIZER.hash})
+    with pytest.raises(ValueError, match="its tokenizer cannot be read"):
+        card.read_tokenizer(path)
