@@ -3,7 +3,13 @@
 import keras
 from keras import layers, ops
 
-from keras_gmlp.layers import Affine, FoldedResMLPBlock, GMLPBlock, ResMLPBlock
+from keras_gmlp.layers import (
+    Affine,
+    FoldedResMLPBlock,
+    GMLPBlock,
+    ResMLPBlock,
+    SpatialProjection,
+)
 
 
 def fold(model):
@@ -61,7 +67,7 @@ def fold(model):
     return folded
 
 
-def to_dense(model):
+def to_dense(model, length=None):
     """Returns a copy whose gates hold their matrices over tokens, so that no call computes them.
 
     A gate with `toeplitz=True` computes its matrices from the weights of offsets. Exports, pictures
@@ -69,41 +75,75 @@ def to_dense(model):
 
     Args:
         model: A built `keras.Model`.
+        length: For a language model or its kin: the number of tokens in each text, padding
+            included. The copy takes this number alone, and its gates with one matrix become dense
+            layers. Defaults to the lengths that the model takes.
 
     Returns:
-        A new `keras.Model`, not compiled, or the model itself if no gate is shift-invariant.
+        A new `keras.Model`, not compiled, or the model itself if nothing changes.
+
+    Raises:
+        ValueError: If `length` is above the model's maximum.
+
+    Example:
+        >>> from keras_gmlp.models import text_families
+        >>> model = text_families.gMLP(1000, dim=64, depth=2, hidden_dim=128)
+        >>> to_dense(model, length=32).input["token_ids"].shape
+        (None, 32)
     """
-    if not any(map(_is_toeplitz, model.layers)):
+    if length is None and not any(map(_is_toeplitz, model.layers)):
         return model
 
     def clone(layer):
         config = layer.get_config()
         if _is_toeplitz(layer):
             config |= {"toeplitz": False, "grid": None}
+        if length is not None and config.get("max_tokens") is not None:
+            _check_length(model, length, config["max_tokens"])
+            # A gate without a maximum is a dense layer; positions have no other size.
+            config["max_tokens"] = None if isinstance(layer, GMLPBlock) else length
         return type(layer).from_config(config)
 
-    dense = keras.models.clone_model(model, clone_function=clone)
-    for layer, source in zip(dense.layers, model.layers, strict=True):
-        if not _is_toeplitz(source):
-            layer.set_weights(source.get_weights())
-            continue
-        values = {w.path: w for w in source.weights}
-        projection = source.gate.spatial
-        matrices = {
-            "kernel": ops.convert_to_numpy(projection.matrices()),
-            "bias": ops.convert_to_numpy(projection.bias),
-        }
-        for weight in layer.weights:
-            if weight.path in values and "/spatial/" not in weight.path:
-                weight.assign(values[weight.path])
-            else:
-                value = matrices[weight.name]
-                weight.assign(value[0] if projection.heads == 1 else value)
+    inputs = None if length is None else _inputs_of(model, length)
+    dense = keras.models.clone_model(model, inputs, clone_function=clone)
+    for layer in dense.layers:
+        _assign_dense(model.get_layer(layer.name), layer, length)
     return dense
 
 
 def _is_toeplitz(layer):
     return isinstance(layer, GMLPBlock) and layer.gate is not None and layer.toeplitz
+
+
+def _check_length(model, length, limit):
+    if not 0 < length <= limit:
+        raise ValueError(
+            f"{model.name} takes at most {limit} tokens; received length={length}. "
+            "models.text.adapt(model, max_length=...) raises the maximum."
+        )
+
+
+def _inputs_of(model, length):
+    def fixed(tensor):
+        shape = (length,) if tensor.name == "token_ids" else tensor.shape[1:]
+        return keras.Input(shape, dtype=tensor.dtype, name=tensor.name)
+
+    return keras.tree.map_structure(fixed, model.input)
+
+
+def _assign_dense(source, layer, length):
+    """Assigns the weights of a layer to its copy with matrices over the first tokens."""
+    values = {weight.path: ops.convert_to_numpy(weight) for weight in source.weights}
+    projection = getattr(getattr(source, "gate", None), "spatial", None)
+    if isinstance(projection, SpatialProjection):
+        kernel = projection.bias.path.removesuffix("bias") + "kernel"
+        values[kernel] = ops.convert_to_numpy(projection.matrices())
+    for weight in layer.weights:
+        value = values[weight.path]
+        if value.ndim > len(weight.shape):  # one head: a dense layer
+            (value,) = value
+        # Shorter only along tokens, of which a text takes the first.
+        weight.assign(value[tuple(map(slice, weight.shape))])
 
 
 def _fold_block(block, folded):

@@ -4,7 +4,8 @@ import pytest
 from check_layer import redraw_weights, to_numpy
 
 from keras_gmlp import aMLP, gMLP
-from keras_gmlp.models import to_dense
+from keras_gmlp.models import text_families, to_dense
+from keras_gmlp.models.text import span_classifier, text_classifier
 
 TINY = {"dim": 8, "depth": 2, "input_shape": (8, 12, 3), "patch_size": 4, "classes": 3}
 IMAGES = np.random.default_rng(0).uniform(0, 255, (2, 8, 12, 3)).astype("float32")
@@ -36,3 +37,47 @@ def test_model_without_shift_invariant_gates_is_returned():
     model = gMLP(hidden_dim=12, heads=2, **TINY)
     assert to_dense(model) is model
     assert to_dense(other := keras.Sequential([keras.Input((3,))])) is other
+
+
+TEXT = {"vocabulary_size": 40, "max_length": 12, "dim": 8, "depth": 2}
+LANGUAGE_MODELS = {
+    "toeplitz": lambda: text_families.gMLP(hidden_dim=16, **TEXT),
+    "free": lambda: text_families.gMLP(hidden_dim=16, toeplitz=False, **TEXT),
+    "heads": lambda: text_families.gMLP(hidden_dim=16, heads=2, **TEXT),
+    "amlp": lambda: text_families.aMLP(hidden_dim=16, attention_size=4, **TEXT),
+    "bert": lambda: text_families.BERT(num_heads=2, relative=False, segments=2, **TEXT),
+    "relative": lambda: text_families.BERT(num_heads=2, **TEXT),
+}
+
+
+@pytest.mark.parametrize("length", [12, 9, None])
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
+def test_dense_copy_of_a_language_model(name, length):
+    model = LANGUAGE_MODELS[name]()
+    redraw_weights(model)
+    dense = to_dense(model, length)
+    ids = np.array([[2, 7, 4, 9, 3, 0, 0, 0, 0]], "int32")
+    ids = np.pad(ids, [(0, 0), (0, (length or 9) - 9)])
+    inputs = {"token_ids": ids, "mask_positions": np.array([[2, 4]], "int32")}
+    expected = to_numpy(model(inputs))
+    assert np.ptp(expected) > 0.1
+    np.testing.assert_allclose(to_numpy(dense(inputs)), expected, rtol=1e-4, atol=1e-5)
+    assert not any("offsets" in weight.path for weight in dense.weights)
+    if length and name in ("toeplitz", "free", "amlp"):
+        kernel = dense.get_layer("block_1").gate.spatial
+        assert isinstance(kernel, keras.layers.Dense)
+        assert tuple(kernel.kernel.shape) == (length, length)
+
+
+def test_dense_copy_of_models_on_the_encoder():
+    model = LANGUAGE_MODELS["toeplitz"]()
+    ids = np.array([[2, 7, 3, 9, 8, 3, 0, 0, 0]], "int32")
+    for task in (text_classifier(model, 3), span_classifier(model)):
+        redraw_weights(task)
+        found = to_numpy(to_dense(task, 9)(ids))
+        np.testing.assert_allclose(found, to_numpy(task(ids)), rtol=1e-4, atol=1e-5)
+
+
+def test_dense_copy_for_too_many_tokens():
+    with pytest.raises(ValueError, match="gmlp takes at most 12 tokens; received length=13"):
+        to_dense(LANGUAGE_MODELS["toeplitz"](), 13)
