@@ -14,7 +14,7 @@ import numpy as np
 
 from keras_gmlp.card import from_members, read_card
 from keras_gmlp.data.read_image import read_image
-from keras_gmlp.training.saving import damaged_error, load_model, require_readable
+from keras_gmlp.training.saving import damaged_error, load_model, open_tflite, require_readable
 from keras_gmlp.utils.errors import first_of
 
 EXPECTED = (
@@ -122,7 +122,7 @@ def _load(path, threads):
     if path.is_dir():
         return _saved_model(path)
     if path.suffix == ".tflite":
-        return _tflite(path, threads or min(4, os.cpu_count() or 1))
+        return _tflite(path, threads)
     if path.suffix == ".onnx":
         return _onnx(path, threads or min(4, os.cpu_count() or 1))
     if path.suffix == ".keras":
@@ -139,13 +139,7 @@ def _suggest(path):
 
 
 def _tflite(path, threads):
-    from ai_edge_litert.interpreter import Interpreter
-
-    try:
-        interpreter = Interpreter(str(path), num_threads=threads)
-        interpreter.allocate_tensors()
-    except (ValueError, RuntimeError, OSError) as error:
-        raise damaged_error(path, error) from None
+    interpreter = open_tflite(path, threads)
     inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
     _check_tensors(
         path,

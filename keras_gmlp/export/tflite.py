@@ -36,19 +36,42 @@ def convert(model, precision, calibration=None, batch=1):
     """
     import tensorflow as tf
 
-    if precision not in PRECISIONS:
-        raise ValueError(
-            f"precision must be one of {', '.join(PRECISIONS)}; received {precision!r}."
-        )
+    check_precision(precision)
     shape = tuple(model.input_shape[1:])
     if precision == "int8":
         _check_calibration(calibration, shape)
         model = prepare_for_int8(model, calibration)
-    module = own_weights(model)
     spec = tf.TensorSpec((batch, *shape), tf.float32, name="image")
-    module.serve = tf.function(
-        lambda image: {"logits": model(image, training=False)}, input_signature=[spec]
+    return convert_function(
+        model,
+        lambda image: {"logits": model(image, training=False)},
+        [spec],
+        precision,
+        lambda: _samples(calibration, batch),
     )
+
+
+def convert_function(model, function, specs, precision, samples=None):
+    """Converts a function of a model to a flatbuffer.
+
+    Args:
+        model: The `keras.Model` whose variables the function uses.
+        function: Maps tensors to a dict of tensors. The names of its arguments and the keys are
+            those of the flatbuffer's signature.
+        specs: A `tf.TensorSpec` for each argument.
+        precision: One of `PRECISIONS`.
+        samples: For `"int8"`, a function that yields dicts of inputs for the calibration.
+
+    Returns:
+        The flatbuffer, bytes.
+
+    Raises:
+        RuntimeError: If the conversion fails.
+    """
+    import tensorflow as tf
+
+    module = own_weights(model)
+    module.serve = tf.function(function, input_signature=specs)
     with tempfile.TemporaryDirectory() as scratch:
         # Converted directly from a function, the file is small and returns NaN.
         tf.saved_model.save(module, scratch, signatures={"serving_default": module.serve})
@@ -61,7 +84,7 @@ def convert(model, precision, calibration=None, batch=1):
         if precision == "int8":
             converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
             converter.inference_input_type = tf.uint8
-            converter.representative_dataset = lambda: _samples(calibration, batch)
+            converter.representative_dataset = samples
         try:
             with warnings.catch_warnings():
                 # From the interpreter with which the converter calibrates.
@@ -70,6 +93,12 @@ def convert(model, precision, calibration=None, batch=1):
         except Exception as error:  # the converter's errors have many classes and lines
             reason = first_line(error)
             raise RuntimeError(f"{precision}: the conversion failed ({reason}).") from error
+
+
+def check_precision(precision, known=PRECISIONS):
+    """Raises a `ValueError` if a precision is unknown."""
+    if precision not in known:
+        raise ValueError(f"precision must be one of {', '.join(known)}; received {precision!r}.")
 
 
 def own_weights(model):

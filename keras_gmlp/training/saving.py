@@ -97,6 +97,27 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
         raise damaged_error(path, error) from None
 
 
+def open_tflite(path, threads=None):
+    """Returns the LiteRT interpreter of a `.tflite` file, ready to run; imports no Keras.
+
+    Args:
+        path: Path of the file.
+        threads: Number of threads. Defaults to the number of cores, at most 4.
+
+    Raises:
+        ValueError: If the file is damaged or cannot be read. One line.
+    """
+    from ai_edge_litert.interpreter import Interpreter
+
+    require_readable(path)
+    try:
+        interpreter = Interpreter(str(path), num_threads=threads or min(4, os.cpu_count() or 1))
+        interpreter.allocate_tensors()
+    except (ValueError, RuntimeError, OSError) as error:
+        raise damaged_error(path, error) from None
+    return interpreter
+
+
 def damaged_error(path, error):
     """Returns a `ValueError` of one line for a file that cannot be loaded."""
     reason = " ".join(str(error).split())[:200]
