@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from keras_gmlp.card import write_text_card
 from keras_gmlp.data.array_batches import ArrayBatches
 from keras_gmlp.data.text.device_masking import device_windows, make_device_masker
 from keras_gmlp.data.text.masking import MaskedBatches, masked_windows, validation_set
@@ -109,6 +110,9 @@ class MaskedLM(Task):
     def curves(self):
         return ("perplexity", "perplexity", 1), ("accuracy", "accuracy on masked tokens (%)", 100)
 
+    def write_card(self, path, model, data, metadata):
+        write_text_card(path, self.name, data.tokenizer, (), {**metadata, "length": self.length})
+
     def write_files(self, data, directory):
         data.tokenizer.save(directory / "tokenizer.json")
 
@@ -174,6 +178,10 @@ class TextClassification(Task):
             "labels": list(data.labels),
             "pairs": data.pairs,
         }
+
+    def write_card(self, path, model, data, metadata):
+        own = {"length": self.length, "pairs": data.pairs}
+        write_text_card(path, self.name, data.tokenizer, data.labels, {**metadata, **own})
 
     def write_files(self, data, directory):
         data.tokenizer.save(directory / "tokenizer.json")
