@@ -1,0 +1,127 @@
+"""TFLite files of text models against the Keras models."""
+
+import json
+
+import numpy as np
+import pytest
+from check_layer import to_numpy
+from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
+
+from keras_gmlp.card import read_card, read_tokenizer, write_text_card
+from keras_gmlp.export.text import TEXT_FORMATS, export_text
+from keras_gmlp.export.verify_text import check_inputs, check_text_export, export_text_run
+from keras_gmlp.models.text_families import BERT
+from keras_gmlp.text_inference import MASKS, load
+
+# Largest logit difference; the logits' own spread is about 10.
+TOLERANCE = {"tflite_float32": 1e-3, "tflite_float16": 0.05, "tflite": 0.5}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return small_tokenizer()
+
+
+@pytest.fixture(scope="module")
+def run(tokenizer, tmp_path_factory):
+    """The folder of a run that trained a language model, and what its export measured."""
+    folder = tmp_path_factory.mktemp("run")
+    small_text_model("masked_lm", tokenizer).save(folder / "model.keras")
+    card = {"length": LENGTH, "preset": "gmlp_nano"}
+    write_text_card(folder / "model.keras", "masked_lm", tokenizer, (), card)
+    (folder / "metrics.json").write_text('{"test_perplexity": 9.0}')
+    return folder, export_text_run(folder, texts=LINES * 2)
+
+
+def test_language_model_in_all_precisions(run, tokenizer):
+    folder, results = run
+    assert results.keys() == TEXT_FORMATS.keys()
+    for name, found in results.items():
+        assert found["max_logit_difference"] <= TOLERANCE[name], name
+        assert found["top1_agreement"] >= (0.8 if name == "tflite" else 1), name
+        assert found["latency_ms"] > 0
+        path = folder / TEXT_FORMATS[name]
+        card = read_card(path)
+        assert (card["task"], card["length"], card["preset"]) == ("masked_lm", LENGTH, "gmlp_nano")
+        assert read_tokenizer(path) == tokenizer.text
+        assert "accuracy" not in found
+    sizes = [
+        (folder / TEXT_FORMATS[n]).stat().st_size for n in ("tflite_float16", "tflite_float32")
+    ]
+    assert sizes[0] < sizes[1]
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert metrics == {"test_perplexity": 9.0, "exports": results}
+
+
+def test_gates_are_one_matrix_without_sums_over_offsets(run):
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(str(run[0] / "model_float32.tflite"))
+    operators = [operator["op_name"] for operator in interpreter._get_ops_details()]
+    assert not {"TILE", "CONCATENATION", "BATCH_MATMUL"} & set(operators)
+    shapes = {tuple(tensor["shape"]) for tensor in interpreter.get_tensor_details()}
+    assert (LENGTH, LENGTH) in shapes
+    assert not any(2 * LENGTH - 1 in shape for shape in shapes)
+    inputs = {t["name"].split(":")[0]: t for t in interpreter.get_input_details()}
+    assert {tuple(t["shape"]) for t in inputs.values()} == {(1, LENGTH), (1, MASKS)}
+    assert {t["dtype"] for t in inputs.values()} == {np.int32}
+
+
+def test_replaced_file_loses_its_recorded_check(run, tmp_path):
+    for name in ("model.keras", "metrics.json"):
+        (tmp_path / name).write_bytes((run[0] / name).read_bytes())
+    assert export_text_run(tmp_path, ["tflite_float32"]) == {}
+    exports = json.loads((tmp_path / "metrics.json").read_text())["exports"]
+    assert exports.keys() == {"tflite", "tflite_float16"}
+
+
+def test_classifier(tokenizer, tmp_path):
+    model = small_text_model("text_classification", tokenizer)
+    paths = export_text(model, tmp_path, tokenizer, 16, ["tflite"], LABELS, {"pairs": False})
+    opened = load(paths["tflite"])
+    assert (opened.length, opened.labels, opened.pairs) == (16, LABELS, False)
+    inputs = check_inputs(opened, LINES)
+    expected = to_numpy(model(inputs["token_ids"]))
+    found = check_text_export(paths["tflite"], inputs, expected, expected.argmax(-1))
+    assert found["max_logit_difference"] <= TOLERANCE["tflite"]
+    assert found["accuracy"] == found["top1_agreement"] == 1
+
+
+def test_check_notices_another_model(run, tokenizer):
+    folder, _ = run
+    source = load(folder / "model.keras")
+    inputs = check_inputs(source, LINES)
+    assert (inputs["mask_positions"] > 0).sum() >= 6
+    expected = source.run(**inputs)[..., ::-1]
+    found = check_text_export(folder / "model_float32.tflite", inputs, expected)
+    assert found["max_logit_difference"] > 0.1
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"formats": ["onnx"]}, "cannot be exported to onnx; expected some of tflite"),
+        ({"labels": ["a"]}, "Received 1 labels for 2 classes"),
+        ({"length": LENGTH + 1}, f"takes at most {LENGTH} tokens; received length={LENGTH + 1}"),
+        ({"tokenizer": "another"}, "words, the tokenizer"),
+    ],
+)
+def test_mistakes(change, reason, tokenizer, tmp_path):
+    from keras_gmlp.data.text import Tokenizer
+
+    model = small_text_model("text_classification", tokenizer)
+    arguments = {"tokenizer": tokenizer, "length": LENGTH, "labels": LABELS, **change}
+    if change.get("tokenizer"):
+        arguments["tokenizer"] = Tokenizer.train(["other words"], vocabulary_size=128)
+    with pytest.raises((ValueError, RuntimeError), match=r".") as error:
+        export_text(model, tmp_path, **arguments)
+    assert reason in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not list(tmp_path.glob("*.tflite"))
+
+
+def test_mixed_precision_is_refused(tokenizer, tmp_path):
+    sizes = {"dim": 8, "depth": 1, "num_heads": 2, "max_length": 16}
+    model = BERT(tokenizer.size, dtype="mixed_bfloat16", **sizes)
+    with pytest.raises(ValueError, match="Only float32 models convert"):
+        export_text(model, tmp_path, tokenizer, 16)

@@ -1,0 +1,36 @@
+"""Small text models with random weights, and a tokenizer of their few words."""
+
+import numpy as np
+
+from keras_gmlp.data.text import Tokenizer
+from keras_gmlp.models.text import span_classifier, text_classifier
+from keras_gmlp.models.text_families import aMLP, gMLP
+
+LINES = [
+    "Paris is the capital of France, and Rome is the capital of Italy.",
+    "The films of this winter: a gem, a bore, and a bad joke.",
+    "Who lives in Rome? A cat lives in the old house by the river.",
+]
+LENGTH = 48  # the least is 35: an answer has up to 30 tokens more
+LABELS = ("bad", "good")
+
+
+def small_tokenizer():
+    return Tokenizer.train(LINES, vocabulary_size=200)
+
+
+def small_text_model(task, tokenizer):
+    """Returns a model of a few thousand random weights, larger than the initial ones."""
+    family = aMLP if task == "question_answering" else gMLP
+    sizes = {"dim": 8, "depth": 2, "hidden_dim": 16, "max_length": LENGTH}
+    if family is aMLP:
+        sizes["attention_size"] = 4
+    model = family(tokenizer.size, separator=tokenizer.sep_id, **sizes)
+    if task == "text_classification":
+        model = text_classifier(model, len(LABELS))
+    if task == "question_answering":
+        model = span_classifier(model, tokenizer.sep_id)
+    generator = np.random.default_rng(1)
+    for weight in model.trainable_weights:
+        weight.assign(generator.normal(0.0, 0.4, weight.shape))
+    return model
