@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Answers questions about a text: prints the parts of the text that answer each."""
+
+import argparse
+import contextlib
+import sys
+
+from cli import guarded
+from text_options import (
+    MODELS,
+    add_model,
+    open_model,
+    parse,
+    print_bars,
+    print_json,
+    read_whole,
+    report,
+    rounded,
+)
+
+DEFAULT = MODELS / "amlp_nano-squad"
+AROUND = 40  # characters shown before and after an answer
+EPILOG = """\
+examples:
+  apps/answer.py --context rome.txt "Who founded Rome?"     with the included model
+  apps/answer.py --context rome.txt "Who?" "When?" --top 3  several questions
+  man ls | apps/answer.py --context - "Which option sorts by size?" --json
+  apps/answer.py --context rome.txt "Who?" --model runs/amlp_nano-squad
+
+The text may have any length. JSON has the keys score, start, end and answer; start and end count
+characters of the text.
+
+exit codes: 0 done, 1 the text or the model could not be read, 2 wrong usage,
+130 stopped with Ctrl-C
+"""
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("questions", nargs="+", metavar="QUESTION", help="a question")
+    parser.add_argument(
+        "--context",
+        required=True,
+        metavar="FILE",
+        help="file with the text, in UTF-8; - reads standard input",
+    )
+    add_model(parser, DEFAULT, top=1, what="answers")
+    options = parse(parser, arguments)
+    options.program = "answer"
+    return guarded("answer", lambda: answer(options), only_prints=True)
+
+
+def answer(options):
+    context = read_whole(options.context)
+    model = open_model(options, DEFAULT, "answer")
+    code = 0
+    with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
+        for question in options.questions:
+            try:
+                found = model.answers(question, context, options.top)
+            except ValueError as error:
+                report("answer", error)
+                code = 1
+            else:
+                show(question, context, found, options.json)
+    return code
+
+
+def show(question, context, found, as_json):
+    if as_json:
+        print_json(question=question, answers=rounded(found))
+        return
+    print(question)
+    print_bars([" ".join(e["answer"].split()) for e in found], [e["score"] for e in found])
+    for entry in found:
+        before = context[max(0, entry["start"] - AROUND) : entry["start"]]
+        after = context[entry["end"] : entry["end"] + AROUND]
+        print("  ..." + " ".join(f"{before}[{entry['answer']}]{after}".split()) + "...")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""Shared parts of the programs that use text models: the model, the texts, bars."""
+
+import functools
+import json
+import sys
+from pathlib import Path
+
+from cli import ROOT, one_line, quiet
+
+MODELS = ROOT / "saved_models"
+
+
+def add_model(parser, default, top=5, what="words"):
+    """Adds the options of all three programs: --model, --top and --json."""
+    parser.add_argument(
+        "--model",
+        default=str(default),
+        metavar="PATH",
+        help="a .tflite or .keras file, or the folder of a run; default: the included model, "
+        f"{default.parent.name}/{default.name}",
+    )
+    parser.add_argument(
+        "--top", type=int, default=top, metavar="N", help=f"number of {what}; default: {top}"
+    )
+    parser.add_argument("--json", action="store_true", help="print one line of JSON per text")
+
+
+def add_texts(parser, what):
+    parser.add_argument("texts", nargs="*", metavar="TEXT", help=f"{what}; - reads standard input")
+    parser.add_argument(
+        "--file",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="read texts from a file, one a line, in UTF-8",
+    )
+
+
+def parse(parser, arguments):
+    """Returns the options; ends with exit code 2 if they cannot work."""
+    options = parser.parse_args(arguments)
+    if options.top < 1:
+        parser.error(f"--top must be at least 1; received {options.top}")
+    if hasattr(options, "file") and not (options.texts or options.file):
+        parser.error("give a text, - for standard input, or --file FILE")
+    return options
+
+
+def open_model(options, default, method):
+    """Returns the `TextModel` of the options, which has the method."""
+    from keras_gmlp import text_inference
+
+    if options.model == str(default) and not default.exists():
+        raise ValueError(
+            f"the included model, {default.parent.name}/{default.name}, is not in this folder; "
+            "give --model PATH, such as the folder of a run of apps/train_text.py."
+        )
+    name = options.program
+    with quiet():
+        model = text_inference.load(options.model, warn=functools.partial(report, name))
+    model.require(method)
+    return model
+
+
+def read_texts(options):
+    """Yields the texts of the options; those of files and of standard input without empty lines."""
+    from keras_gmlp.data.text.files import read_lines
+
+    for text in options.texts:
+        yield from _lines_of_input() if text == "-" else [text]
+    for path in options.file:
+        yield from filter(str.strip, read_lines(path))
+
+
+def _lines_of_input():
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            text = line.decode().rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise ValueError(
+                f"standard input: line {number:,} is not UTF-8; convert it to UTF-8."
+            ) from None
+        if text.strip():
+            yield text
+
+
+def read_whole(path):
+    """Returns the text of a file, or of standard input for `-`."""
+    content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        place = "standard input" if path == "-" else path
+        raise ValueError(
+            f"{place}: not UTF-8 at byte {error.start:,}; convert it to UTF-8."
+        ) from None
+
+
+def report(program, message):
+    """Prints a line on standard error."""
+    print(f"{program}: {one_line(message)}", file=sys.stderr, flush=True)
+
+
+def rounded(result):
+    """Returns results with scores of six digits."""
+    if isinstance(result, list):
+        return [rounded(entry) for entry in result]
+    return {**result, "score": round(result["score"], 6)}
+
+
+def print_json(**entries):
+    print(json.dumps(entries, ensure_ascii=False), flush=True)
+
+
+def print_bars(names, scores):
+    """Prints a line for each name: its probability as a number and as a bar."""
+    width = max(map(len, names))
+    for name, score in zip(names, scores, strict=True):
+        print(f"  {name:{width}} {100 * score:5.1f} % {'█' * round(30 * score)}".rstrip())

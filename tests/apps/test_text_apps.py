@@ -1,0 +1,181 @@
+"""The programs for text models: what they print, and their exit codes."""
+
+import io
+import json
+import sys
+
+import pytest
+from load_app import APPS, load_app
+from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
+
+from keras_gmlp.card import TEXT_TASKS, write_text_card
+
+FRANCE = "Paris is the [MASK] of France."
+NAMES = ("fill_mask", "classify_text", "answer")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A `.keras` file for each program."""
+    folder, tokenizer = tmp_path_factory.mktemp("models"), small_tokenizer()
+    paths = {}
+    for name, task in zip(NAMES, TEXT_TASKS, strict=True):
+        paths[name] = folder / f"{task}.keras"
+        small_text_model(task, tokenizer).save(paths[name])
+        labels = LABELS if task == "text_classification" else ()
+        write_text_card(paths[name], task, tokenizer, labels, {"length": LENGTH})
+    return paths
+
+
+@pytest.fixture
+def run(models, capsys):
+    """Runs a program with its model; returns the exit code, the lines printed and the errors."""
+
+    def run(name, *arguments, model=None):
+        model = str(model or models[name])
+        code = load_app(name).main([*map(str, arguments), "--model", model])
+        printed = capsys.readouterr()
+        return code, printed.out.splitlines(), printed.err
+
+    return run
+
+
+@pytest.fixture
+def context(tmp_path):
+    path = tmp_path / "context.txt"
+    path.write_text("\n".join(LINES), "utf-8")
+    return path
+
+
+def give_input(monkeypatch, content):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+def test_fill_mask_prints_bars_and_json(run):
+    code, lines, errors = run("fill_mask", FRANCE, "--top", "3")
+    assert (code, errors, lines[0], len(lines)) == (0, "", FRANCE, 4)
+    assert lines[1].split()[2] == "%"
+    code, lines, _ = run("fill_mask", "[MASK] is the [MASK].", "--top", "2")
+    assert [line for line in lines if "MASK" in line][1:] == ["  [MASK] 1", "  [MASK] 2"]
+    code, (line,), _ = run("fill_mask", FRANCE, "--json", "--top", "1")
+    found = json.loads(line)
+    assert (code, found["text"]) == (0, FRANCE)
+    assert set(found["predictions"][0]) == {"score", "token", "token_str", "sequence"}
+
+
+def test_fill_mask_without_mask_is_wrong_usage(run):
+    code, lines, errors = run("fill_mask", "Paris", FRANCE)
+    assert (code, lines[0]) == (2, FRANCE)
+    assert errors.startswith("fill_mask: no [MASK] in the text")
+    assert errors.count("\n") == 1
+
+
+def test_classify_texts_of_a_file_and_of_standard_input(run, tmp_path, monkeypatch):
+    path = tmp_path / "texts.txt"
+    path.write_text("\ufeffa gem\n\na bore\r\n", "utf-8")
+    give_input(monkeypatch, "Élan\n \n".encode())
+    code, lines, errors = run("classify_text", "a film", "-", "--file", path, "--json")
+    found = [json.loads(line) for line in lines]
+    assert (code, errors) == (0, "")
+    assert [entry["text"] for entry in found] == ["a film", "Élan", "a gem", "a bore"]
+    assert {entry["label"] for entry in found[0]["predictions"]} == set(LABELS)
+    code, lines, _ = run("classify_text", "a gem", "--pair", "a bore", "--top", "1")
+    assert (code, lines[0], len(lines)) == (0, "a gem | a bore", 2)
+
+
+def test_pairs_in_a_file(run, tmp_path):
+    tokenizer = small_tokenizer()
+    model, path = tmp_path / "model.keras", tmp_path / "pairs.tsv"
+    small_text_model("text_classification", tokenizer).save(model)
+    write_text_card(model, "text_classification", tokenizer, LABELS, {"pairs": True})
+    path.write_text("a gem\ta bore\na gem\n")
+    code, (line,), errors = run("classify_text", "--file", path, "--json", model=model)
+    assert (code, json.loads(line)["pair"]) == (1, "a bore")
+    assert "classifies pairs of texts; give the second text" in errors
+
+
+def test_answer(run, context, monkeypatch):
+    question = "Who lives in Rome?"
+    code, lines, errors = run("answer", question, "--context", context)
+    assert (code, errors, lines[0], len(lines)) == (0, "", question, 3)
+    assert "[" in lines[2]
+    give_input(monkeypatch, context.read_bytes())
+    found = run("answer", question, "Where?", "--context", "-", "--top", "2", "--json")[1]
+    assert [json.loads(line)["question"] for line in found] == [question, "Where?"]
+    for entry in json.loads(found[0])["answers"]:
+        assert context.read_text("utf-8")[entry["start"] : entry["end"]] == entry["answer"]
+
+
+@pytest.mark.parametrize("name", ["classify_text", "answer"])
+def test_text_that_is_not_utf8(name, run, tmp_path, monkeypatch):
+    path = tmp_path / "latin.txt"
+    path.write_bytes("a\ncafé".encode("latin-1"))
+    given = ["--file", path] if name == "classify_text" else ["who", "--context", path]
+    code, _, errors = run(name, *given)
+    assert (code, errors) == (
+        1,
+        f"{name}: {path}: not UTF-8 at byte 5; convert it to UTF-8.\n",
+    )
+    give_input(monkeypatch, path.read_bytes())
+    code, _, errors = run(name, *(["-"] if name == "classify_text" else ["who", "--context", "-"]))
+    assert (code, errors.count("\n")) == (1, 1)
+    assert "standard input: " in errors
+    assert "not UTF-8" in errors
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_model_for_another_program(name, run, models, context):
+    other = NAMES[NAMES.index(name) - 1]
+    given = ["--context", context] if name == "answer" else []
+    code, lines, errors = run(name, FRANCE, *given, model=models[other])
+    assert (code, lines) == (1, [])
+    assert f"apps/{other}.py" in errors
+    assert errors.count("\n") == 1
+    code, _, errors = run(name, FRANCE, *given, model="saved_models/gmlp_n4_32-cifar10")
+    assert (code, errors.count("\n")) == (1, 1)
+    assert "is an image model; apps/classify.py takes it" in errors
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_included_model_that_is_missing(name, context, monkeypatch, tmp_path, capsys):
+    app = load_app(name)
+    monkeypatch.setattr(app, "DEFAULT", tmp_path / "saved_models" / "nano")
+    given = ["--context", str(context)] if name == "answer" else []
+    assert app.main([FRANCE, *given]) == 1
+    errors = capsys.readouterr().err
+    assert "the included model, saved_models/nano, is not in this folder; give --model" in errors
+    assert errors.count("\n") == 1
+
+
+def test_text_that_is_too_long(run):
+    code, _, errors = run("classify_text", " ".join(LINES * 3))
+    assert code == 0
+    assert errors.startswith("classify_text: the text has ")
+    assert errors.endswith("were cut.\n")
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("fill_mask", []),
+        ("classify_text", ["a", "b", "--pair", "c"]),
+        ("classify_text", ["a", "--top", "0"]),
+        ("answer", ["who"]),
+    ],
+)
+def test_wrong_usage(name, arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        load_app(name).main(arguments)
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_teaches(name, capsys):
+    with pytest.raises(SystemExit):
+        load_app(name).main(["--help"])
+    text = capsys.readouterr().out
+    assert text.count(f"apps/{name}.py") >= 4
+    assert "exit codes" in text
+    assert (APPS / f"{name}.py").stat().st_mode & 0o100
