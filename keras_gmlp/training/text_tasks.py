@@ -256,6 +256,9 @@ class SpanAnswering(Task):
     def curves(self):
         return ("accuracy", "first and last tokens right (%)", 100), ("loss", "cross-entropy", 1)
 
+    def write_card(self, path, model, data, metadata):
+        write_text_card(path, self.name, data.tokenizer, (), {**metadata, "length": self.length})
+
     def write_files(self, data, directory):
         data.tokenizer.save(directory / "tokenizer.json")
 

@@ -9,7 +9,7 @@ import pytest
 from check_layer import to_numpy
 from load_app import load_app
 
-from keras_gmlp import text
+from keras_gmlp import text, text_inference
 from keras_gmlp.runs.text import (
     FineTuningSettings,
     LanguageRunSettings,
@@ -72,6 +72,9 @@ def test_pretraining_leaves_a_model_with_its_tokenizer(pretrained, files):
     assert (recipe["preset"], recipe["task"]) == ("gmlp_nano", "masked_lm")
     saved = keras.saving.load_model(pretrained / "model.keras")
     assert saved.count_params() == metrics["parameters"]
+    model = text_inference.load(pretrained)
+    assert (model.task, model.length) == ("masked_lm", 16)
+    assert len(model.fill_mask("the [MASK] likes honey", top=3)) == 3
 
 
 def test_a_stopped_run_resumes_to_the_same_weights(pretrained, files, tmp_path):
@@ -113,6 +116,10 @@ def test_fine_tuning_learns_a_task(pretrained, files, tmp_path):
     model = keras.saving.load_model(out / "model.keras")
     ids = text.Tokenizer.load(out / "tokenizer.json").encode("the bee likes honey").ids
     assert to_numpy(model(ids[None])).argmax() == 1
+    (best,) = text_inference.load(out).classify("the bee likes honey", top=1)
+    assert best["label"] == "wild"
+    with pytest.raises(ValueError, match="classifies single texts"):
+        text_inference.load(out).classify("the bee", "honey")
     recipe = json.loads((out / "recipe.json").read_text())
     assert (recipe["task"], recipe["preset"], recipe["length"]) == (
         "text_classification",
@@ -154,6 +161,8 @@ def test_fine_tuning_finds_answers(pretrained, tmp_path):
     assert metrics["test_exact_match"] > 70
     model = keras.saving.load_model(out / "model.keras")
     assert model.output_shape == (None, 2, None)
+    context = "the bees live in house 2 and like milk"
+    assert text_inference.load(out).answer("where?", context)["answer"] == "house 2"
 
 
 @pytest.mark.parametrize(
