@@ -18,10 +18,13 @@ formats:
   tflite_int8      integers everywhere, uint8 pixels, for devices without floats (model_int8.tflite)
   saved_model      for TensorFlow Serving: float or uint8 pixels, JPEG or PNG files (saved_model/)
   onnx             for ONNX Runtime, any batch size; requires pip install -e '.[onnx]' (model.onnx)
+a text model has the formats tflite, tflite_float16 and tflite_float32, with its tokenizer
 
 examples:
   apps/export.py saved_models/gmlp_n4_32-cifar10
   apps/export.py runs/gmlp_n4_32-digits --formats tflite saved_model
+  apps/export.py runs/gmlp_nano-sst2                        a text classifier
+  apps/export.py runs/gmlp_nano-text --data held_out.txt    a language model
 
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C; complete files are kept
 """
@@ -40,7 +43,10 @@ def parse(arguments):
         help="default: all whose requirements are installed",
     )
     parser.add_argument(
-        "--data", metavar="NAME|FOLDER", help="data set for the checks; default: the run's"
+        "--data",
+        metavar="NAME|FOLDER|FILE",
+        help="data set for the checks; default: the run's. Of a language model, a text file or the "
+        "folder of a prepared corpus",
     )
     add_data_dir(parser)
     parser.add_argument(
@@ -95,6 +101,9 @@ def export(options):
     directory = Path(options.run)
     model = saving.model_path(directory)
     recipe = read_json(directory / "recipe.json", {})
+    report = (lambda text: None) if options.json else lambda text: print(text, flush=True)
+    if read_card(model).get("task"):
+        return export_text_model(options, directory, recipe, report)
     dataset = None
     if not options.no_check:
         shape = recipe.get("image_shape") or inference.load(model).image_shape
@@ -104,7 +113,6 @@ def export(options):
                 f"{model}: the data set for the checks is unknown; give --data or --no-check."
             )
         dataset = data.load(name, tuple(shape[:2]), options.data_dir, shape[2])
-    report = (lambda text: None) if options.json else lambda text: print(text, flush=True)
     return export_run(
         directory,
         options.formats,
@@ -113,6 +121,27 @@ def export(options):
         folded=options.fold,
         tflite_batch=options.batch,
     )
+
+
+def export_text_model(options, directory, recipe, report):
+    from keras_gmlp import text_inference
+    from keras_gmlp.export.verify_text import export_text_run, load_check_texts
+
+    if options.fold or options.batch != 1:
+        raise ValueError(f"{directory}: a text model; --fold and --batch are for images.")
+    texts = truth = None
+    if not options.no_check:
+        source = text_inference.load(directory / "model.keras")
+        name = options.data
+        if name is None and source.task != "masked_lm":
+            name = recipe.get("data")
+        if not name:
+            raise ValueError(
+                f"{directory}: give --data FILE, a text to check the files with, or --no-check."
+            )
+        columns = {} if options.data else recipe.get("columns")
+        texts, truth = load_check_texts(source, name, columns, options.data_dir)
+    return export_text_run(directory, options.formats, texts, truth, report)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,16 @@
 """Exports the run of a text model and compares each file with the model."""
 
+import itertools
 import time
 from pathlib import Path
 
 import numpy as np
 
 from keras_gmlp.card import read_card
-from keras_gmlp.data.text.squad import Question
+from keras_gmlp.data.text.corpus import PreparedCorpus
+from keras_gmlp.data.text.files import read_lines
+from keras_gmlp.data.text.sentences import load_text
+from keras_gmlp.data.text.squad import Question, load_squad
 from keras_gmlp.data.text.squad_features import span_features
 from keras_gmlp.export.text import TEXT_FORMATS, export_text
 from keras_gmlp.text_inference import MASKS, question_length
@@ -15,6 +19,8 @@ from keras_gmlp.training.text_saving import open_text_model
 from keras_gmlp.utils.files import directory_lock, read_json, write_json
 
 OWN = ("task", "tokenizer", "labels", "length")  # entries of a card that each export writes
+
+CHECKED = 1000  # texts, at most
 
 EVERY = 7  # words from one mask to the next in the check of a masked language model
 
@@ -41,6 +47,8 @@ def export_text_run(directory, formats=None, texts=None, truth=None, report=lamb
     """
     directory = Path(directory)
     path = model_path(directory)
+    if (directory / "recipe.json").exists() and not (directory / "metrics.json").exists():
+        raise ValueError(f"{directory}: this run is not complete; finish it with train_text.py.")
     source = open_text_model(path)
     card = {name: value for name, value in read_card(path).items() if name not in OWN}
     arguments = source.tokenizer, source.length
@@ -61,6 +69,50 @@ def export_text_run(directory, formats=None, texts=None, truth=None, report=lamb
             found = result or {"not checked": ""}
             report(f"{written[name]}: " + ", ".join(f"{k} {v}".strip() for k, v in found.items()))
     return results
+
+
+def load_check_texts(source, name, columns=None, data_dir=None):
+    """Returns up to 1,000 texts to check files with, and the class indices of a classifier.
+
+    Args:
+        source: The `TextModel` of the run.
+        name: For a language model, a text file or the folder of a prepared corpus, whose
+            validation text is taken; otherwise a set as `data.text.load_text` or `load_squad` take
+            it, whose test split is taken.
+        columns: Further arguments of `load_text` or `load_squad`, a dict.
+        data_dir: Folder of TensorFlow Datasets.
+
+    Returns:
+        `texts` and `truth` of `export_text_run`.
+    """
+    if source.task == "masked_lm":
+        return list(itertools.islice(_read_plain(source, Path(name)), CHECKED)), None
+    load = load_squad if source.task == "question_answering" else load_text
+    data = load(name, data_dir=data_dir, **(columns or {}))
+    test = data.test
+    if source.task == "question_answering":
+        return [(q.question, q.context) for q in test[:CHECKED]], None
+    if tuple(data.labels) != source.labels or source.pairs not in (None, test.pairs):
+        raise ValueError(
+            f"{name} has {_kind(test.pairs, data.labels)}; the model classifies "
+            f"{_kind(source.pairs, source.labels)}. Check it on its training data."
+        )
+    part = test.take(CHECKED)
+    return part.texts, part.labels
+
+
+def _kind(pairs, labels):
+    return f"{'pairs of ' if pairs else ''}texts as {', '.join(labels[:10])}"
+
+
+def _read_plain(source, path):
+    if not path.is_dir():
+        yield from filter(str.strip, read_lines(path))
+        return
+    prepared = PreparedCorpus.open(path)
+    corpus = prepared.valid or prepared.train
+    for start, stop in corpus.windows(source.length):
+        yield prepared.tokenizer.decode(corpus.tokens[start:stop])
 
 
 def check_inputs(source, texts):

@@ -1,17 +1,25 @@
 """TFLite files of text models against the Keras models."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 from check_layer import to_numpy
+from load_app import load_app
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp.card import read_card, read_tokenizer, write_text_card
+from keras_gmlp.data.text import Tokenizer, prepare_corpus
 from keras_gmlp.export.text import TEXT_FORMATS, export_text
-from keras_gmlp.export.verify_text import check_inputs, check_text_export, export_text_run
+from keras_gmlp.export.verify_text import (
+    check_inputs,
+    check_text_export,
+    export_text_run,
+    load_check_texts,
+)
 from keras_gmlp.models.text_families import BERT
-from keras_gmlp.text_inference import MASKS, load
+from keras_gmlp.text_inference import MASKS, from_keras, load
 
 # Largest logit difference; the logits' own spread is about 10.
 TOLERANCE = {"tflite_float32": 1e-3, "tflite_float16": 0.05, "tflite": 0.5}
@@ -97,6 +105,42 @@ def test_check_notices_another_model(run, tokenizer):
     assert found["max_logit_difference"] > 0.1
 
 
+def test_texts_for_the_checks(run, tokenizer, tmp_path):
+    source = load(run[0] / "model.keras")
+    (tmp_path / "lines.txt").write_text("a gem\n\na bore\n")
+    assert load_check_texts(source, tmp_path / "lines.txt") == (["a gem", "a bore"], None)
+    prepare_corpus(tmp_path / "lines.txt", tokenizer, tmp_path / "prepared")
+    assert load_check_texts(source, tmp_path / "prepared") == (["a gem", "a bore"], None)
+    file = tmp_path / "films.csv"
+    file.write_text("text,label\n" + "a gem,good\na bore,bad\n" * 9)
+    source = from_keras(small_text_model("text_classification", tokenizer), tokenizer, LABELS)
+    texts, truth = load_check_texts(source, str(file))
+    assert [LABELS[i] for i in truth] == ["good" if "gem" in text else "bad" for text in texts]
+    with pytest.raises(ValueError, match="the model classifies texts as 0, 1"):
+        load_check_texts(dataclasses.replace(source, labels=("0", "1")), str(file))
+
+
+def test_unfinished_run_is_refused(run, tmp_path):
+    (tmp_path / "model.keras").write_bytes((run[0] / "model.keras").read_bytes())
+    (tmp_path / "recipe.json").write_text("{}")
+    with pytest.raises(ValueError, match="this run is not complete"):
+        export_text_run(tmp_path)
+
+
+def test_program(run, tmp_path, capsys):
+    (tmp_path / "lines.txt").write_text("\n".join(LINES))
+    (tmp_path / "model.keras").write_bytes((run[0] / "model.keras").read_bytes())
+    export, given = load_app("export").main, [str(tmp_path), "--formats", "tflite_float32"]
+    assert export(given) == 1
+    assert "give --data FILE, a text to check the files with" in capsys.readouterr().err
+    assert export([*given, "--batch", "2"]) == 1
+    assert "--fold and --batch are for images" in capsys.readouterr().err
+    assert export([*given, "--data", str(tmp_path / "lines.txt"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tflite_float32"]["top1_agreement"] == 1
+    assert export([str(tmp_path), "--formats", "onnx", "--no-check"]) == 1
+    assert "cannot be exported to onnx" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -107,8 +151,6 @@ def test_check_notices_another_model(run, tokenizer):
     ],
 )
 def test_mistakes(change, reason, tokenizer, tmp_path):
-    from keras_gmlp.data.text import Tokenizer
-
     model = small_text_model("text_classification", tokenizer)
     arguments = {"tokenizer": tokenizer, "length": LENGTH, "labels": LABELS, **change}
     if change.get("tokenizer"):
