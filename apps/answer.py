@@ -75,9 +75,10 @@ def show(question, context, found, as_json):
     print(question)
     print_bars([" ".join(e["answer"].split()) for e in found], [e["score"] for e in found])
     for entry in found:
-        before = context[max(0, entry["start"] - AROUND) : entry["start"]]
-        after = context[entry["end"] : entry["end"] + AROUND]
-        print("  ..." + " ".join(f"{before}[{entry['answer']}]{after}".split()) + "...")
+        start, end = max(0, entry["start"] - AROUND), entry["end"] + AROUND
+        before, after = context[start : entry["start"]], context[entry["end"] : end]
+        shown = " ".join(f"{before}[{entry['answer']}]{after}".split())
+        print(f"  {'...' * (start > 0)}{shown}{'...' * (end < len(context))}")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ EXPECTED = (
     "weights load with keras_gmlp.weights.load"
 )
 
+TEXT = "Text models load with keras_gmlp.text_inference.load."
+
 PREFERRED = (
     "model.tflite",
     "model.keras",
@@ -302,4 +304,5 @@ def _check_tensors(path, inputs, outputs, pixels):
     raise ValueError(
         f"{path}: not an image classifier; expected {' or '.join(pixels)} (batch, height, width, "
         f"channels) in and float32 (batch, classes) out; received {taken} in and {given} out."
+        + (f" {TEXT}" if any(dtype == "int32" for _, dtype in inputs) else "")
     )

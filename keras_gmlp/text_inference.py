@@ -11,9 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.text.squad import Question
-from keras_gmlp.data.text.squad_answers import best_answers
-from keras_gmlp.data.text.squad_features import MAX_ANSWER, QUESTION, span_features
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.training.text_saving import open_text_model, wrap_model
 
@@ -160,6 +157,11 @@ class TextModel:
             ValueError: If the question or the text is empty, or the model has another task. One
                 line.
         """
+        # Imported here, so that the other tasks start faster.
+        from keras_gmlp.data.text.squad import Question
+        from keras_gmlp.data.text.squad_answers import best_answers
+        from keras_gmlp.data.text.squad_features import span_features
+
         self.require("answer")
         asked = Question(_checked(question), _checked(context))
         most = question_length(self.length)
@@ -259,6 +261,8 @@ def question_length(length):
     Raises:
         ValueError: If the length leaves no room for the question and the text. One line.
     """
+    from keras_gmlp.data.text.squad_features import MAX_ANSWER, QUESTION
+
     room = length - MAX_ANSWER - 4  # [CLS], two [SEP], and one token of the text
     if room < 1:
         raise ValueError(f"the model takes {length} tokens; questions require {MAX_ANSWER + 5}.")

@@ -13,6 +13,7 @@ from check_layer import to_numpy
 from load_app import APPS
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
+from keras_gmlp import inference
 from keras_gmlp.card import TEXT_TASKS, write_text_card
 from keras_gmlp.data.text import Tokenizer
 from keras_gmlp.export.text import export_text
@@ -22,6 +23,7 @@ from keras_gmlp.text_inference import (
     TASKS,
     NoMaskError,
     TextModel,
+    from_keras,
     load,
     question_length,
 )
@@ -281,6 +283,21 @@ def test_what_is_no_text_model(name, reason):
     with pytest.raises(ValueError, match=r".") as error:
         load(name)
     assert reason in str(error.value)
+
+
+def test_image_classifiers_name_the_way_out(folder):
+    for task in TEXT_TASKS:
+        for suffix in (".tflite", ".keras"):
+            with pytest.raises(ValueError, match=r"not an image .* keras_gmlp.text_inference.load"):
+                inference.load(folder / f"{task}{suffix}")
+
+
+def test_model_in_memory(tokenizer, folder):
+    model = small_text_model("text_classification", tokenizer)
+    opened = from_keras(model, tokenizer, LABELS)
+    expected = load(folder / "text_classification.keras").classify("a gem")
+    assert opened.classify("a gem") == expected
+    assert {entry["label"] for entry in from_keras(model, tokenizer).classify("a")} == {"0", "1"}
 
 
 def test_tflite_requires_neither_keras_nor_tensorflow(folder):
