@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import keras
+
 from keras_gmlp.card import write_text_card
 from keras_gmlp.data.array_batches import ArrayBatches
 from keras_gmlp.data.text.device_masking import device_windows, make_device_masker
@@ -12,6 +14,8 @@ from keras_gmlp.losses import Accuracy, CrossEntropy, MaskedCrossEntropy, Perple
 from keras_gmlp.metrics import F1, MatthewsCorrelation
 from keras_gmlp.training.tasks import Task
 from keras_gmlp.utils.files import atomic_write
+
+SHORT = (16, 32, 64)  # tokens to which batches of short texts are cut
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,8 +64,6 @@ class MaskedLM(Task):
         return MaskedCrossEntropy()
 
     def metrics(self):
-        import keras
-
         return [Perplexity(), keras.metrics.SparseCategoricalAccuracy("accuracy")]
 
     def check_fit(self, model, data):
@@ -164,7 +166,9 @@ class TextClassification(Task):
     def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None):
         ids, labels = data.encode("train", self.length)
         start = initial_epoch * (len(ids) // batch_size)
-        return TextBatches(ids, labels, batch_size, seed, start)
+        # Keras on TensorFlow requires batches of one shape.
+        lengths = None if keras.backend.backend() == "tensorflow" else SHORT
+        return TextBatches(ids, labels, batch_size, seed, start, lengths)
 
     def evaluation_batches(self, data, split="test", samples=-1):
         ids, labels = data.encode(split, self.length)

@@ -51,6 +51,9 @@ class TextBatches(keras.utils.PyDataset):
         seed: Seed of the order, from 0 on; samples that fill no whole batch are left out of a
             pass. `None` for one pass over all samples in order.
         start: Step of the first batch.
+        lengths: Numbers of tokens, in ascending order. With a seed, a batch then holds texts that
+            fit one of them and is cut to it, which saves the time that padding costs. `None` for
+            whole rows. Requires padding with 0.
 
     Attributes:
         pass_steps: Batches in a pass.
@@ -59,7 +62,7 @@ class TextBatches(keras.utils.PyDataset):
         ValueError: If `batch_size` is below 1 or there are no samples.
     """
 
-    def __init__(self, token_ids, targets, batch_size, seed=None, start=0):
+    def __init__(self, token_ids, targets, batch_size, seed=None, start=0, lengths=None):
         super().__init__()
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1; received {batch_size}.")
@@ -70,6 +73,10 @@ class TextBatches(keras.utils.PyDataset):
         whole, rest = divmod(len(token_ids), self.batch_size)
         self.pass_steps = whole + (seed is None and rest > 0)
         self._order = None, None
+        width = token_ids.shape[1]
+        self.lengths = [*(n for n in lengths or () if n < width), width]
+        used = width - np.argmax(token_ids[:, ::-1] != 0, axis=1)
+        self._kinds = np.searchsorted(self.lengths, used)
 
     # Keras ends an epoch of endless batches by their number alone. It calls `on_epoch_end` of
     # others once before the first epoch as well, so that they could not count epochs.
@@ -81,16 +88,24 @@ class TextBatches(keras.utils.PyDataset):
         number, place = divmod(self.start + index, self.pass_steps)
         if number and self.seed is None:  # ends a `for` loop
             raise IndexError(f"batch {index} of {self.pass_steps}")
-        rows = slice(place * self.batch_size, (place + 1) * self.batch_size)
-        if self.seed is not None:
-            rows = self._order_of(number)[rows]
-        return self.token_ids[rows], self.targets[rows]
+        if self.seed is None:
+            rows = slice(place * self.batch_size, (place + 1) * self.batch_size)
+            return self.token_ids[rows], self.targets[rows]
+        rows = self._order_of(number)[place]
+        length = self.lengths[self._kinds[rows].max()]
+        return self.token_ids[rows, :length], self.targets[rows]
 
     def _order_of(self, number):
+        """Returns the rows of each batch of a pass, `(batches, batch_size)`."""
         known, order = self._order
         if known != number:
             # Counter-based: the draws of a pass do not depend on those of the passes before.
             random = np.random.Generator(np.random.Philox(key=[self.seed, number]))
-            order = random.permutation(len(self.token_ids))
+            order = random.permutation(len(self.token_ids))[: self.pass_steps * self.batch_size]
+            if len(self.lengths) > 1:
+                order = order[np.argsort(self._kinds[order], kind="stable")]
+            order = order.reshape(-1, self.batch_size)
+            if len(self.lengths) > 1:
+                order = random.permutation(order)
             self._order = number, order
         return order

@@ -101,3 +101,28 @@ def test_fit_takes_the_batches_of_all_steps_in_order():
         weights[len(parts)] = model.get_weights()[0]
         assert model.evaluate(batches(training=False), verbose=0)[1] >= 0
     np.testing.assert_allclose(weights[1], weights[2], atol=1e-6)
+
+
+def test_batches_of_equal_lengths_hold_the_same_texts():
+    generator = np.random.default_rng(0)
+    sizes = generator.integers(3, 33, 50)
+    ids = np.where(np.arange(32) < sizes[:, None], generator.integers(5, 90, (50, 32)), 0)
+    ids, numbers = ids.astype("int32"), np.arange(50)
+    dataset = TextBatches(ids, numbers, 6, seed=1, lengths=(8, 16, 40))
+    assert (dataset.lengths, dataset.pass_steps) == ([8, 16, 32], 8)
+    passes = []
+    for first in (0, 8):
+        rows = [dataset[first + step] for step in range(8)]
+        for tokens, places in rows:
+            cut = tokens.shape[1]
+            longest = sizes[places].max()
+            assert cut == next(n for n in (8, 16, 32) if n >= longest)
+            np.testing.assert_array_equal(tokens, ids[places][:, :cut])
+        chosen = np.concatenate([places for _, places in rows])
+        assert len(set(chosen)) == 48
+        passes.append([tuple(places) for _, places in rows])
+        widths = [tokens.shape[1] for tokens, _ in rows]
+        assert widths != sorted(widths)  # the order of the batches is random
+    assert passes[0] != passes[1]
+    again = TextBatches(ids, numbers, 6, seed=1, start=8, lengths=(8, 16, 40))
+    assert [tuple(again[step][1]) for step in range(8)] == passes[1]
