@@ -18,7 +18,7 @@ from keras_gmlp.export.formats import FORMATS, require_exportable
 from keras_gmlp.models.folding import to_dense
 from keras_gmlp.text_inference import MASKS
 from keras_gmlp.training.saving import load_model
-from keras_gmlp.training.text_saving import task_of
+from keras_gmlp.training.text_saving import longest_text, task_of
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.subprocesses import run_on
 
@@ -51,7 +51,7 @@ def export_text(model, directory, tokenizer, length, formats=None, labels=(), ca
         RuntimeError: If the conversion fails.
     """
     formats = list(TEXT_FORMATS if formats is None else formats)
-    _check(model, tokenizer, formats, labels)
+    _check(model, tokenizer, length, formats, labels)
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     order = {"length": length, "formats": formats, "labels": list(labels), "card": card}
@@ -64,7 +64,7 @@ def export_text(model, directory, tokenizer, length, formats=None, labels=(), ca
     return {name: directory / TEXT_FORMATS[name] for name in formats}
 
 
-def _check(model, tokenizer, formats, labels):
+def _check(model, tokenizer, length, formats, labels):
     """Raises the `ValueError`s of `export_text` before it writes anything."""
     task = task_of(model)
     if task is None:
@@ -79,6 +79,10 @@ def _check(model, tokenizer, formats, labels):
         )
     wanted = task == "text_classification" and list(labels)
     require_exportable(model, formats, wanted)
+    if not 0 < length <= (longest_text(model) or length):
+        raise ValueError(
+            f"{model.name} takes at most {longest_text(model)} tokens; received length={length}."
+        )
     words = model.get_layer("token_embedding").input_dim
     if words != tokenizer.size:
         raise ValueError(

@@ -18,6 +18,7 @@ from keras_gmlp.training import train as training
 from keras_gmlp.training.recipes import find_recipe
 from keras_gmlp.training.saving import load_model, model_path
 from keras_gmlp.training.settings import override
+from keras_gmlp.training.text_saving import longest_text
 from keras_gmlp.training.text_tasks import MaskedLM, SpanAnswering, TextClassification
 from keras_gmlp.utils.files import read_json
 
@@ -249,9 +250,3 @@ def load_questions(settings, data_dir=None):
     held = set(titles[round(len(titles) * (1 - settings.held_out)) :])
     kept, cut = ([q for q in questions.train if (q.title in held) == out] for out in (False, True))
     return dataclasses.replace(questions, train=kept, test=cut)
-
-
-def longest_text(model):
-    """Returns the largest number of tokens that a model takes; `None` for any number."""
-    limits = [layer.max_tokens for layer in model.layers if getattr(layer, "max_tokens", None)]
-    return min(limits, default=None)

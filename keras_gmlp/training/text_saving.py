@@ -131,8 +131,7 @@ def wrap_model(model, tokenizer, labels=(), length=None, path=None, pairs=None):
                 parts.append(keras.ops.convert_to_numpy(model(inputs, training=False)))
         return np.concatenate(parts)
 
-    limits = [getattr(layer, "max_tokens", None) for layer in model.layers]
-    length = length or min(filter(None, limits), default=128)
+    length = length or longest_text(model) or 128
     labels = _fitting(task, labels, model.outputs[0].shape[-1])
     return OpenedText(run, task, tokenizer, length, labels, path, pairs, model)
 
@@ -150,6 +149,12 @@ def task_of(model):
         return "masked_lm"
     kinds = {2: "text_classification", 3: "question_answering"}
     return kinds.get(len(model.outputs[0].shape)) if names == {"token_ids"} else None
+
+
+def longest_text(model):
+    """Returns the largest number of tokens that a model takes; `None` for any number."""
+    limits = [layer.max_tokens for layer in model.layers if getattr(layer, "max_tokens", None)]
+    return min(limits, default=None)
 
 
 def without_gradients():
