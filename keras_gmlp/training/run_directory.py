@@ -34,6 +34,7 @@ WRITTEN = (
     "model_int8.tflite",
     "model.onnx",
     "labels.txt",
+    "tokenizer.json",
     "curves.png",
     model_card.FILE,
     "history.csv",
