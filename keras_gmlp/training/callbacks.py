@@ -51,11 +51,12 @@ class RunCheckpoint(keras.callbacks.Callback):
 
     def restore(self, model):
         """Loads the newest checkpoint, if any, and returns the number of epochs done."""
+        # Without its variables TensorFlow would trace the step twice: the first call creates them.
+        model.optimizer.build(model.trainable_variables)
         remove_leftovers(self.directory, r"\d{6}\.weights\.h5")
         files = self._files()
         if not files:
             return 0
-        model.optimizer.build(model.trainable_variables)
         try:
             model.load_weights(files[-1])
         except Exception as error:  # h5py and Keras raise many types for a damaged file
