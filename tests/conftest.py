@@ -48,3 +48,33 @@ def seed():
     import keras
 
     keras.utils.set_random_seed(0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_trace():
+    """Has `fit` create the optimizer's variables before its first step.
+
+    The first step would create them on TensorFlow, which then traces it a second time. Tracing is
+    most of what a small model costs here. Yields the method of Keras.
+    """
+    import keras
+
+    original = keras.Model.make_train_function
+
+    def make_train_function(self, force=False):
+        if self.optimizer is not None and not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
+        return original(self, force)
+
+    with pytest.MonkeyPatch.context() as patch:
+        if keras.backend.backend() == "tensorflow":
+            patch.setattr(keras.Model, "make_train_function", make_train_function)
+        yield original
+
+
+@pytest.fixture(autouse=True)
+def two_traces(request, one_trace, monkeypatch):
+    if request.node.get_closest_marker("two_traces"):
+        import keras
+
+        monkeypatch.setattr(keras.Model, "make_train_function", one_trace)

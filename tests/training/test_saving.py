@@ -16,6 +16,7 @@ def model():
     return keras_gmlp.gMLP(hidden_dim=16, **SIZES)
 
 
+@pytest.mark.two_traces  # as a user's `fit`
 @pytest.mark.parametrize("optimizer", [MatrixMuon, LayerwiseAdamW])
 def test_compiled_model_keeps_its_optimizer(tmp_path, model, optimizer):
     model.compile(optimizer(1e-3), loss="mse")
