@@ -7,18 +7,27 @@ import pytest
 from load_app import load_app
 
 import keras_gmlp
+from keras_gmlp.weights.pretrained import Pretrained
+
+DIGITS = tuple("0123456789")
+
+
+def save_run(directory, preset, labels=DIGITS, **arguments):
+    """Leaves in a folder what training leaves there, with a model whose head is random."""
+    arguments = {"input_shape": (8, 8, 1), "classes": 10, **arguments}
+    model = keras_gmlp.build(preset, **arguments)
+    head = model.get_layer("head").kernel
+    head.assign(keras.random.normal(head.shape, seed=0))
+    run = Pretrained(model, preset, labels, {}, "here", arguments=arguments)
+    run.save(directory / "model.keras")
+    (directory / "labels.txt").write_text("\n".join(labels))
+    (directory / "recipe.json").write_text(json.dumps({"data": "digits"}))
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A folder as training leaves it, of an untrained model."""
     directory = tmp_path_factory.mktemp("run")
-    model = keras_gmlp.build("gmlp_n4_32", input_shape=(8, 8, 1), classes=10)
-    head = model.get_layer("head").kernel
-    head.assign(keras.random.normal(head.shape, seed=0))
-    model.save(directory / "model.keras")
-    (directory / "labels.txt").write_text("\n".join("0123456789"))
-    (directory / "recipe.json").write_text(json.dumps({"data": "digits"}))
+    save_run(directory, "gmlp_n4_32", depth=1)
     return directory
 
 
@@ -43,15 +52,12 @@ def test_each_size_is_a_row(run, capsys):
 @pytest.mark.parametrize(
     ("preset", "arguments", "kinds"),
     [
-        ("resnet_56_32", {}, {"resampled"}),
-        ("mixer_n4_32", {"patch_window": 6}, {"resampled", "window", "fresh"}),
+        ("resnet_56_32", {"depth": 8}, {"resampled"}),
+        ("mixer_n4_32", {"depth": 1, "patch_window": 6}, {"resampled", "window", "fresh"}),
     ],
 )
 def test_models_without_patches_and_with_wide_windows(tmp_path, capsys, preset, arguments, kinds):
-    model = keras_gmlp.build(preset, input_shape=(8, 8, 1), classes=10, **arguments)
-    model.save(tmp_path / "model.keras")
-    (tmp_path / "labels.txt").write_text("\n".join("0123456789"))
-    (tmp_path / "recipe.json").write_text(json.dumps({"data": "digits"}))
+    save_run(tmp_path, preset, **arguments)
     given = [str(tmp_path), "--sizes", "16", "--images", "20", "--json"]
     assert load_app("evaluate_sizes").main(given) == 0
     row = json.loads(capsys.readouterr().out)[1]
@@ -67,17 +73,13 @@ def test_sizes_are_checked_before_any_is_measured(run, capsys):
 
 
 def test_oblong_model_is_refused(tmp_path, capsys):
-    model = keras_gmlp.build("gmlp_n4_32", input_shape=(8, 16, 1), classes=10)
-    model.save(tmp_path / "model.keras")
-    (tmp_path / "recipe.json").write_text(json.dumps({"data": "digits"}))
+    save_run(tmp_path, "gmlp_n4_32", input_shape=(8, 16, 1), depth=1)
     assert load_app("evaluate_sizes").main([str(tmp_path), "--sizes", "16"]) == 1
     assert "expected a model for square images; received one for 8x16" in capsys.readouterr().err
 
 
-def test_model_of_other_classes_is_refused(run, tmp_path, capsys):
-    (tmp_path / "model.keras").write_bytes((run / "model.keras").read_bytes())
-    (tmp_path / "labels.txt").write_text("\n".join("abcdefghij"))
-    (tmp_path / "recipe.json").write_text(json.dumps({"data": "digits"}))
+def test_model_of_other_classes_is_refused(tmp_path, capsys):
+    save_run(tmp_path, "gmlp_n4_32", labels=tuple("abcdefghij"), depth=1)
     assert load_app("evaluate_sizes").main([str(tmp_path), "--sizes", "16", "--images", "20"]) == 1
     assert "the model's classes differ from those of digits" in capsys.readouterr().err
 

@@ -21,7 +21,8 @@ def run(tmp_path_factory):
     """The settings of a complete run and its metrics."""
     directory = str(tmp_path_factory.mktemp("run"))
     data = DataSettings("digits", image_size=8, fraction=0.1)
-    settings = RunSettings("gmlp_n4_32", data, changes={**SMALL, "seed": 5}, directory=directory)
+    model = ModelSettings("gmlp_n4_32", overrides={"depth": 1})
+    settings = RunSettings(model, data, changes={**SMALL, "seed": 5}, directory=directory)
     return settings, runs.train_run(settings, export=False, verbose=0)
 
 
@@ -91,7 +92,7 @@ def test_card_rebuilds_the_model(run):
     settings, _ = run
     path = f"{settings.directory}/model.keras"
     card = read_card(path)
-    assert card["arguments"] == {"input_shape": [8, 8, 1], "classes": 10}
+    assert card["arguments"] == {"input_shape": [8, 8, 1], "classes": 10, "depth": 1}
     rebuilt = keras_gmlp.build(card["preset"], **card["arguments"])
     saved = keras_gmlp.load_model(path)
     assert [w.shape for w in rebuilt.weights] == [w.shape for w in saved.weights]
