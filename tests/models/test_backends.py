@@ -39,23 +39,20 @@ from pathlib import Path
 from keras_gmlp import inference
 directory = Path(sys.argv[1])
 images = np.load(directory / "images.npy")
-for path in sorted(directory.glob("*.keras")):
-    logits = inference.load(path).logits
-    for _ in range(3):  # the last call replays PyTorch's operators
-        found = logits(images)
-    print(path.stem, np.abs(found - np.load(path.with_suffix(".npy"))).max())
-"""
 
-RECORD = """
-import sys, torch
-from pathlib import Path
-from keras_gmlp import inference
-from keras_gmlp.utils.torch_graph import record_or_keep
-for path in sorted(Path(sys.argv[1]).glob("*-torch.keras")):
-    model = inference.load(path).model
+def recorded(model):
+    import torch
+    from keras_gmlp.utils.torch_graph import record_or_keep
     with torch.no_grad():
         recording = record_or_keep(model, torch.zeros(1, *model.input_shape[1:]))
-    print(path.stem, type(recording).__base__.__name__)
+    return type(recording).__base__.__name__
+
+for path in sorted(directory.glob("*.keras")):
+    classifier = inference.load(path)
+    for _ in range(3):  # the last call replays PyTorch's operators
+        found = classifier.logits(images)
+    kind = recorded(classifier.model) if keras.backend.backend() == "torch" else "-"
+    print(path.stem, np.abs(found - np.load(path.with_suffix(".npy"))).max(), kind)
 """
 
 
@@ -75,16 +72,11 @@ def saved(tmp_path_factory):
 def test_model_of_any_backend_loads(saved, backend):
     rows = [line.split() for line in run_under(backend, LOAD, saved).splitlines()]
     assert len(rows) == 9 * len(BACKENDS)
-    assert {name: float(d) for name, d in rows if float(d) > 1e-3} == {}
+    assert {name: float(d) for name, d, _ in rows if float(d) > 1e-3} == {}
     spread = [np.ptp(np.load(path)) for path in saved.glob("*-*.npy")]
     assert min(spread) > 0.1  # the logits say something
-
-
-@pytest.mark.slow
-def test_every_family_can_be_recorded(saved):
-    rows = [line.split() for line in run_under("torch", RECORD, saved).splitlines()]
-    assert len(rows) == 9
-    assert {name: kind for name, kind in rows if kind != "GraphModule"} == {}
+    if backend == "torch":  # every family can be recorded
+        assert {name: kind for name, _, kind in rows if kind != "GraphModule"} == {}
 
 
 def test_jax_needs_no_tensorflow():
