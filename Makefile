@@ -16,7 +16,7 @@ web: $(VENV)/.core $(LITERT)
 
 # Code that computes runs on each backend, the rest on TensorFlow.
 ON_EACH := tests/layers tests/models/test_families.py tests/models/test_resnet.py \
-	tests/models/test_text.py tests/test_losses.py tests/training tests/analysis/test_tokens.py
+	tests/models/test_text.py tests/test_losses.py tests/test_metrics.py tests/training tests/analysis/test_tokens.py
 # Tests compile many small models and run each a few times: skip optimizing, cache the compilations.
 XLA := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 JAX := KERAS_BACKEND=jax $(XLA) \
