@@ -149,8 +149,9 @@ def matrix_rows(variable):
 
 
 # Weights without decay: norms, Affine, LayerScale, biases, tokens, positions, offsets. The pattern
-# matches the end of the name: in TensorFlow that is the whole path, and a layer is token_mlp.
-NO_DECAY = [r"(^|/)(bias|gamma|beta|alpha|token|embedding|offsets)(:\d+)?$"]
+# matches the end of the name: in TensorFlow that is the whole path, and a layer is token_mlp. The
+# table of words, `embeddings`, decays as in BERT: it is the kernel of the head as well.
+NO_DECAY = [r"(^|/)(bias|gamma|beta|alpha|token|embedding|offsets|position_bias)(:\d+)?$"]
 
 
 def make_optimizer(recipe, total_steps):
@@ -173,7 +174,7 @@ def make_optimizer(recipe, total_steps):
         optimizer = MatrixMuon(
             # AdamW updates the first and the last layer and the tokens, as Muon's authors advise,
             # biases (those of attention have two axes) and offsets, which are no matrices.
-            exclude_layers=["^stem", "^head", "/token$", "/bias$", "/offsets$"],
+            exclude_layers=["^stem", "^head", "/token$", "/(position_)?bias$", "/offsets$"],
             adam_lr_ratio=recipe.adam_ratio,
             adam_weight_decay=recipe.weight_decay,
             **common,

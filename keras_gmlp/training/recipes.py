@@ -26,8 +26,8 @@ class Recipe:
         learning_rate: Learning rate at the end of the warm-up. It then decays to 0 on a cosine.
         adam_ratio: Learning rate of AdamW relative to Muon's, for the weights Muon excludes.
         warmup: Share of the steps in which the learning rate grows linearly from 0, in [0, 1).
-        weight_decay: Decoupled weight decay of kernels. Norms, biases, class token and position
-            embedding do not decay.
+        weight_decay: Decoupled weight decay of kernels and of the table of words. Norms, biases,
+            class token, position embedding and biases of distances do not decay.
         clip_norm: Largest global norm of the gradient.
         layer_decay: Factor of the learning rate from each layer to the one below it, in (0, 1];
             see `LayerwiseAdamW`. 1 for equal rates.

@@ -4,6 +4,7 @@ import pytest
 from check_layer import to_numpy
 
 from keras_gmlp import ResNet, ViT, gMLP
+from keras_gmlp.models.text_families import BERT
 from keras_gmlp.training.optimizers import MatrixMuon, make_optimizer, matrix_rows
 from keras_gmlp.training.recipes import Recipe
 
@@ -92,3 +93,16 @@ def test_recipe_gives_muon_every_kernel_but_the_first_and_the_last(model):
     gradients = [keras.ops.ones(v.shape) for v in model.trainable_variables]
     optimizer.apply(gradients, model.trainable_variables)
     assert all(np.isfinite(to_numpy(v)).all() for v in model.trainable_variables)
+
+
+@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
+def test_tables_of_language_models(optimizer):
+    model = BERT(40, dim=8, depth=1, num_heads=2, max_length=8, segments=2, positions=True)
+    made = make_optimizer(Recipe(optimizer=optimizer), 10)
+    made.build(model.trainable_variables)
+    kernels = {v.path for v in model.trainable_variables if v.name == "kernel"}
+    decayed = {v.path for v in model.trainable_variables if made._use_weight_decay(v)}
+    assert decayed == kernels | {"token_embedding/embeddings"}
+    if optimizer == "muon":
+        by_muon = {v.path for v in model.trainable_variables if not made._should_use_adamw(v)}
+        assert by_muon == kernels - {"head_transform/dense/kernel"}
