@@ -190,7 +190,8 @@ class RelativeAttention(layers.Layer):
         scores = self._attend(inputs, mask)
         value = self._split(self.projections[-1](inputs))
         if not self.content and mask is None:
-            scores = ops.broadcast_to(scores, (ops.shape(value)[0], *scores.shape[1:]))
+            shape = ops.shape(scores)
+            scores = ops.broadcast_to(scores, (ops.shape(value)[0], *shape[1:]))
         return self.output_projection(self._join(ops.matmul(scores, value)))
 
     def attention_scores(self, inputs, mask=None):

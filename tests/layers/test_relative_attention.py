@@ -105,6 +105,9 @@ def test_a_block_takes_texts_of_any_length(arguments):
     mask = np.broadcast_to(np.arange(9) < 4, (3, 9))
     padded = to_numpy(layer(x, mask=mask))[:, :4]
     np.testing.assert_allclose(short, padded, rtol=1e-5, atol=1e-5)
+    for width in (4, 7):  # compiled, and for the second time with an unknown number of tokens
+        compiled = model.predict(x[:, :width], verbose=0)
+        np.testing.assert_allclose(compiled, to_numpy(model(x[:, :width])), rtol=1e-5, atol=1e-5)
 
 
 def test_scores_are_the_mean_of_the_heads():
