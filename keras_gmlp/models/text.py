@@ -12,6 +12,8 @@ from keras_gmlp.models.structure import token_axes
 
 PADDING = 0  # id of [PAD] in the vocabularies of this package and of BERT
 
+LOGITS = ("head", "head_bias")  # layers that compute logits, in float32
+
 
 def language_model(
     block,
@@ -198,7 +200,7 @@ def adapt(model, max_length=None, dropout=None, dtype=None):
             start at zero and new biases at the last one, so texts of up to the present maximum
             give the same outputs. `None` for the present one.
         dropout: New rate of dropout in the encoder; `None` for the present one.
-        dtype: New dtype policy of the encoder; `None` for the present one.
+        dtype: New dtype policy of the encoder; `None` for the present one. Logits stay in float32.
 
     Returns:
         A new `keras.Model`, not compiled, with the same weights.
@@ -221,7 +223,7 @@ def adapt(model, max_length=None, dropout=None, dtype=None):
         if dropout is not None and layer.name == "embedding_dropout":
             config["rate"] = dropout
         is_layer = isinstance(layer, layers.Layer) and not isinstance(layer, layers.InputLayer)
-        if dtype is not None and is_layer and layer.name != "head_bias":
+        if dtype is not None and is_layer and layer.name not in LOGITS:
             config["dtype"] = dtype
         return type(layer).from_config(config)
 

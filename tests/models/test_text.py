@@ -129,6 +129,13 @@ def test_a_longer_maximum_leaves_short_texts_unchanged(family):
     assert longer.get_layer("block_0").dropout == 0.1
 
 
+@pytest.mark.parametrize("head", [lambda m: m, lambda m: text_classifier(m, 3), span_classifier])
+def test_another_precision_leaves_the_logits_in_float32(head):
+    mixed = adapt(head(FAMILIES["relative"]()), dtype="mixed_bfloat16")
+    assert mixed.get_layer("block_0").compute_dtype == "bfloat16"
+    assert mixed.outputs[0].dtype == "float32"
+
+
 def test_new_offsets_start_at_zero_and_biases_at_the_last_one():
     model = redraw(FAMILIES["gmlp"]())
     old = model.get_layer("block_0").gate.spatial
