@@ -19,6 +19,9 @@ class DeviceBatches(keras.utils.PyDataset):
         mixed_epochs: Number of epochs in which MixUp and CutMix are active; `None` for all.
         chunk: Steps in a chunk; `None` for `chunk_length`.
         steps: Steps in an epoch; `None` for one pass over the samples. Each pass has its own order.
+
+    Raises:
+        ValueError: If there are fewer samples than in a batch. One line.
     """
 
     def __init__(self, arrays, batch_size, seed=0, mixed_epochs=None, chunk=None, steps=None):
@@ -28,6 +31,11 @@ class DeviceBatches(keras.utils.PyDataset):
         self.size, self.batch_size, self.seed = len(arrays[0]), batch_size, seed
         self.mixed_epochs = mixed_epochs
         self.pass_steps = self.size // batch_size
+        if not self.pass_steps:
+            raise ValueError(
+                f"the training data have {self.size:,} samples, fewer than a batch of "
+                f"{batch_size:,}; give more data or lower batch_size."
+            )
         self.steps = steps or self.pass_steps
         self.chunk = min(chunk or chunk_length(self.steps), self.steps)
         self.arrays = jax.device_put(tuple(arrays))

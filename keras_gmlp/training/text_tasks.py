@@ -13,6 +13,7 @@ from keras_gmlp.data.text.squad_answers import best_answers, squad_scores
 from keras_gmlp.losses import Accuracy, CrossEntropy, MaskedCrossEntropy, Perplexity
 from keras_gmlp.metrics import F1, MatthewsCorrelation
 from keras_gmlp.training.tasks import Task
+from keras_gmlp.training.text_saving import longest_text
 from keras_gmlp.utils.files import atomic_write
 
 SHORT = (16, 32, 64)  # tokens to which batches of short texts are cut
@@ -68,6 +69,7 @@ class MaskedLM(Task):
 
     def check_fit(self, model, data):
         _check_words(model, data)
+        _check_longest(model, self.length)
         if data.valid is None:
             raise ValueError(
                 f"{data.name} has no text for validation; prepare it with --valid FILE (valid=...)."
@@ -154,6 +156,7 @@ class TextClassification(Task):
 
     def check_fit(self, model, data):
         _check_words(model, data)
+        _check_longest(model, self.length)
         if model.output_shape[-1] != len(data.labels):
             raise ValueError(
                 f"The model has {model.output_shape[-1]} classes; {data.name} has "
@@ -235,6 +238,7 @@ class SpanAnswering(Task):
 
     def check_fit(self, model, data):
         _check_words(model, data)
+        _check_longest(model, self.length)
         if not data.train:
             raise ValueError(f"{data.name} has no training questions; expected some, as in squad.")
 
@@ -296,6 +300,15 @@ def _check_words(model, data):
             f"The model has {words} words; the tokenizer of {data.name} has "
             f"{data.tokenizer.size}. Build the model with tokenizer=..., or prepare the text "
             "with the tokenizer of the model."
+        )
+
+
+def _check_longest(model, length):
+    longest = longest_text(model)
+    if longest and length > longest:
+        raise ValueError(
+            f"The model takes at most {longest} tokens; received length={length}. Build it with "
+            f"max_length={length} (--set-model max_length={length}), or lower the length."
         )
 
 

@@ -197,6 +197,12 @@ def test_epochs_of_any_length_are_parts_of_the_same_passes(steps):
     assert len(keys) == len(seen)
 
 
+def test_a_batch_has_at_most_all_samples():
+    pytest.importorskip("jax")
+    with pytest.raises(ValueError, match="fewer than a batch of 100; give more data"):
+        DeviceBatches(shades(), 100, steps=2)
+
+
 @pytest.mark.parametrize(
     ("steps", "expected"), [(390, 195), (97, 97), (7, 7), (1000, 200), (2 * 211, 200), (195, 195)]
 )

@@ -72,6 +72,9 @@ def test_model_and_text_must_fit(prepared):
     other = text.gMLP(50, dim=16, depth=1, hidden_dim=32, max_length=16)
     with pytest.raises(ValueError, match=r"The model has 50 words; the tokenizer of count has"):
         TASK.check_fit(other, prepared)
+    longer = dataclasses.replace(TASK, length=17)
+    with pytest.raises(ValueError, match=r"at most 16 tokens; received length=17\. Build it with"):
+        longer.check_fit(tiny_model(prepared.tokenizer), prepared)
     without = dataclasses.replace(prepared, valid=None)
     with pytest.raises(ValueError, match="count has no text for validation"):
         TASK.check_fit(tiny_model(prepared.tokenizer), without)
