@@ -24,7 +24,7 @@ examples:
                                      on a CSV, TSV or JSON lines file, or a folder with one folder
                                      of text files for each class
 
-recipes: quick (20M tokens, for a CPU), standard (131M) and long (1.3G, both for a GPU) pre-train;
+recipes: quick (20M tokens, for a CPU), standard (134M) and long (1.3G, both for a GPU) pre-train;
 finetune (3 epochs) trains a task. A text has one paragraph a line and a blank line between
 documents; files may be compressed with xz.
 
@@ -107,6 +107,11 @@ def check(parser, options):
         parser.error("give --text FILE to pre-train, or --task NAME --weights RUN to fine-tune")
     if options.task is not None and (options.text or options.prepared):
         parser.error("--text and --prepared are for pre-training; --task fine-tunes")
+    if options.task is not None and options.overrides:
+        parser.error("--set-model is for pre-training; --task takes the model of its weights")
+    tuning = options.column or options.label or options.test or options.hold_out
+    if options.task is None and tuning:
+        parser.error("--column, --label, --test and --hold-out require --task")
     if options.text and not options.valid:
         parser.error("--text requires --valid FILE, a text that is not in it")
     if options.vocabulary_size and options.tokenizer:

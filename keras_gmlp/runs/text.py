@@ -10,19 +10,21 @@ from keras_gmlp.data.text.corpus import PreparedCorpus
 from keras_gmlp.data.text.sentences import hold_out, load_text
 from keras_gmlp.data.text.squad import load_squad
 from keras_gmlp.data.text.tokenized import TokenizedQuestions, TokenizedText
-from keras_gmlp.data.text.tokenizer import Tokenizer
+from keras_gmlp.layers.block import check_rates
 from keras_gmlp.models.presets import find
 from keras_gmlp.models.text import adapt, span_classifier, text_classifier
 from keras_gmlp.models.text_families import TEXT_PRESETS, build
 from keras_gmlp.training import train as training
 from keras_gmlp.training.recipes import find_recipe
-from keras_gmlp.training.saving import load_model, model_path
+from keras_gmlp.training.saving import model_path
 from keras_gmlp.training.settings import override
-from keras_gmlp.training.text_saving import longest_text
+from keras_gmlp.training.text_saving import longest_text, open_text_model
 from keras_gmlp.training.text_tasks import MaskedLM, SpanAnswering, TextClassification
 from keras_gmlp.utils.files import read_json
 
 QUESTIONS = ("squad", "xquad")  # sets of TensorFlow Datasets
+
+LABELLED = {"text", "label"}  # arguments of `load_text` that name columns
 
 # Arguments of a model that follow from other settings.
 TAKEN_BY = {
@@ -83,7 +85,8 @@ class FineTuningSettings:
     Attributes:
         weights: Folder of a run that trained a language model.
         data: Labelled texts, as `keras_gmlp.data.text.load_text` takes them, such as `"sst2"`; or
-            questions, as `load_squad` takes them: `"squad"`, `"xquad/en"` or a `.json` file.
+            questions, as `load_squad` takes them: `"squad"`, `"xquad/en"` or a `.json` file for
+            which `columns` name no text and no label.
         columns: Arguments of `load_text` or `load_squad` that name columns or the test texts, a
             dict.
         held_out: Share of the training texts to test on instead of the test texts, to choose
@@ -106,6 +109,7 @@ class FineTuningSettings:
     def __post_init__(self):
         if not 0 <= self.held_out < 1:
             raise ValueError(f"held_out must be in [0, 1); received {self.held_out}.")
+        check_rates(dropout=self.dropout)
         if self.directory is None:
             model, data = Path(self.weights).resolve().name, Path(self.data).stem
             object.__setattr__(self, "directory", f"runs/{model.partition('-')[0]}-{data}")
@@ -113,7 +117,9 @@ class FineTuningSettings:
     @property
     def answers(self):
         """Whether the data are questions."""
-        return self.data.partition("/")[0] in QUESTIONS or self.data.endswith(".json")
+        if self.data.endswith(".json"):
+            return not LABELLED & set(self.columns)
+        return self.data.partition("/")[0] in QUESTIONS
 
     def make_recipe(self):
         """Returns the `Recipe`: the named one with the changes."""
@@ -122,7 +128,16 @@ class FineTuningSettings:
 
     def check(self):
         """Raises a `ValueError` for settings that cannot work, before anything is loaded."""
-        self.make_recipe()
+        recipe = self.make_recipe()
+        if recipe.stochastic_depth is not None:
+            raise ValueError(
+                "stochastic_depth is for pre-training; fine-tuning keeps that of the weights. "
+                "Leave it out."
+            )
+        if self.answers and (named := LABELLED & set(self.columns)):
+            raise ValueError(
+                f"{self.data} has questions and no column of a {min(named)}; leave it out."
+            )
         if Path(self.weights).resolve() == Path(self.directory).resolve():
             raise ValueError(
                 f"{self.directory} is where the weights are; choose another directory."
@@ -208,14 +223,14 @@ def prepare_fine_tuning(settings, data_dir=None, seed_process=True):
     settings.check()
     recipe = settings.make_recipe()
     path = model_path(settings.weights)
-    tokenizer = Tokenizer.load(path.with_name("tokenizer.json"))
+    if seed_process:
+        keras.utils.set_random_seed(recipe.seed)
+    opened = open_text_model(path)
+    trained, tokenizer = opened.model, opened.tokenizer
     if settings.answers:
         data = TokenizedQuestions(load_questions(settings, data_dir), tokenizer)
     else:
         data = TokenizedText(load_texts(settings, data_dir), tokenizer)
-    if seed_process:
-        keras.utils.set_random_seed(recipe.seed)
-    trained = load_model(path, compile=False)
     longest = longest_text(trained)
     longer = recipe.task.length if longest and recipe.task.length > longest else None
     encoder = adapt(trained, longer, settings.dropout, recipe.precision)

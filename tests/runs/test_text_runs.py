@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import keras
 import numpy as np
@@ -139,6 +140,25 @@ def test_settings_are_chosen_on_a_part_of_the_training_texts(pretrained, files):
     assert not set(part.test.texts) & set(whole.test.texts)
 
 
+def test_fine_tuning_takes_the_tokenizer_that_the_model_was_trained_with(
+    pretrained, files, tmp_path
+):
+    copy = shutil.copytree(pretrained, tmp_path / "copy")
+    text.Tokenizer.train(["other words"], 128).save(copy / "tokenizer.json")
+    run = prepare_fine_tuning(FineTuningSettings(str(copy), str(files / "animals.csv")))
+    assert run.data.tokenizer.hash == text.Tokenizer.load(pretrained / "tokenizer.json").hash
+
+
+def test_a_json_file_has_questions_unless_columns_are_named(pretrained, files, tmp_path):
+    with open(files / "animals.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    path = tmp_path / "animals.json"
+    path.write_text(json.dumps(rows))
+    assert FineTuningSettings(str(pretrained), str(path)).answers
+    named = FineTuningSettings(str(pretrained), str(path), columns={"label": "label"})
+    assert prepare_fine_tuning(named).data.labels == ("tame", "wild")
+
+
 def test_fine_tuning_finds_answers(pretrained, tmp_path):
     articles = []
     for title in ("cats", "dogs", "cows", "bees", "ants"):
@@ -174,6 +194,20 @@ def test_fine_tuning_finds_answers(pretrained, tmp_path):
         (["--text", "a.txt"], "--text requires --valid"),
         (["--prepared", "x", "--model", "gmlp_nona"], "Did you mean 'gmlp_nano'"),
         (["--task", "sst2", "--weights", "nowhere"], "nowhere: no such folder"),
+        (["--prepared", "x", "--label", "y"], "--hold-out require --task"),
+        (
+            ["--task", "sst2", "--weights", "x", "--set-model", "depth=4"],
+            "--set-model is for pre-training",
+        ),
+        (
+            ["--task", "sst2", "--weights", "x", "--set", "stochastic_depth=0.1"],
+            "stochastic_depth is for pre-training",
+        ),
+        (
+            ["--task", "squad", "--weights", "x", "--label", "y"],
+            "squad has questions and no column of a label",
+        ),
+        (["--task", "sst2", "--weights", "x", "--dropout", "2"], "dropout must be in [0, 1)"),
     ],
 )
 def test_wrong_usage(arguments, message, capsys):
