@@ -223,8 +223,8 @@ def introduce(prepared):
     else:
         print(f"model  {settings.weights}, {parameters}")
         sizes = f"{len(data.train):,} + {len(data.test):,}"
-        kind = f"{len(data.labels)} classes, {sizes} texts"
-        print(f"data   {data.name}, {f'{sizes} questions' if settings.answers else kind}")
+        kind = "questions" if settings.answers else f"texts in {len(data.labels)} classes"
+        print(f"data   {data.name}, {sizes} {kind}")
     print(f"in     {prepared.recipe.precision}")
     print(f"to     {settings.directory}")
 

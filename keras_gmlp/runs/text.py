@@ -111,8 +111,15 @@ class FineTuningSettings:
             raise ValueError(f"held_out must be in [0, 1); received {self.held_out}.")
         check_rates(dropout=self.dropout)
         if self.directory is None:
-            model, data = Path(self.weights).resolve().name, Path(self.data).stem
-            object.__setattr__(self, "directory", f"runs/{model.partition('-')[0]}-{data}")
+            object.__setattr__(self, "directory", f"runs/{self._model_name()}-{self._data_name()}")
+
+    def _model_name(self):
+        recorded = read_json(Path(self.weights) / "recipe.json") or {}
+        return recorded.get("preset") or Path(self.weights).resolve().name
+
+    def _data_name(self):
+        path = Path(self.data)
+        return path.stem if path.exists() else self.data.removeprefix("glue/").replace("/", "-")
 
     @property
     def answers(self):

@@ -193,7 +193,7 @@ class TextClassification(Task):
     def write_files(self, data, directory):
         data.tokenizer.save(directory / "tokenizer.json")
         with atomic_write(directory / "labels.txt") as temporary:
-            temporary.write_text("\n".join(data.labels) + "\n")
+            temporary.write_text("\n".join(data.labels) + "\n", "utf-8")
 
     def measure(self, model, data):
         """Returns the scores on the test texts; F1 is that of class 1, or the mean of all."""

@@ -185,6 +185,14 @@ def test_fine_tuning_finds_answers(pretrained, tmp_path):
     assert text_inference.load(out).answer("where?", context)["answer"] == "house 2"
 
 
+def test_a_run_is_named_after_its_preset_and_its_data(pretrained, files):
+    names = {"glue/sst2": "sst2", "xquad/en": "xquad-en", str(files / "animals.csv"): "animals"}
+    for data, name in names.items():
+        settings = FineTuningSettings(str(pretrained), data)
+        assert settings.directory == f"runs/gmlp_nano-{name}"
+    assert FineTuningSettings("models/wiki-gmlp", "cola").directory == "runs/wiki-gmlp-cola"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
