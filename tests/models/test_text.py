@@ -151,7 +151,8 @@ def test_models_learn_save_and_load(family, tmp_path):
     inputs = {"token_ids": texts(), "mask_positions": np.array([[1, 2], [3, 5], [8, 0]])}
     targets, weights = np.full((3, 2), 6), np.array([[1, 1], [1, 1], [1, 0]], "float32")
     before = {w.path: to_numpy(w) for w in model.trainable_weights}
-    history = model.fit(inputs, targets, sample_weight=weights, epochs=3, verbose=0).history
+    model.optimizer.learning_rate = 0.01  # far beyond the noise of dropout
+    history = model.fit(inputs, targets, sample_weight=weights, epochs=6, verbose=0).history
     assert set(history) == {"loss", "perplexity", "accuracy"}
     assert history["loss"][-1] < history["loss"][0]
     same = {w.path for w in model.trainable_weights if np.array_equal(w, before[w.path])}
