@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Serves a page that classifies pictures in the visitor's browser."""
+"""Serves a page that classifies pictures and texts in the visitor's browser."""
 
 import argparse
 import base64
@@ -21,8 +21,9 @@ LITERT = PAGE / "node_modules" / "@litertjs"
 PAGE_TYPES, LITERT_TYPES = (".html", ".css", ".js", ".svg"), (".js", ".wasm")
 HOST = "127.0.0.1"
 EPILOG = """\
-Pictures stay in the browser: the page loads only its own files, LiteRT.js and models, all from this
-server; its Content-Security-Policy blocks other hosts. Only this machine can reach the server.
+Pictures and texts stay in the browser: the page loads only its own files, LiteRT.js and models, all
+from this server; its Content-Security-Policy blocks other hosts. Only this machine can reach the
+server.
 
 examples:
   apps/serve.py                                   the models in saved_models, on port 8000

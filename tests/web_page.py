@@ -64,7 +64,7 @@ def open_page(browser, address, script=None, **context_options):
         if script:
             page.add_init_script(script)
         page.goto(address)
-        page.locator("#model option").first.wait_for(state="attached")
+        page.locator("select option").first.wait_for(state="attached")
         yield page
         assert [url for url in asked if not url.startswith((address, "blob:", "data:"))] == []
         assert asked

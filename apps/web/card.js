@@ -4,13 +4,14 @@ const END = 0x06054b50; // signatures of the zip format
 const ENTRY = 0x02014b50;
 const END_SIZE = 22; // bytes of the end record, the last one in an archive without a comment
 
-// Returns { labels, ...metadata } of a .tflite file, or {} if it has no card. Throws if the card is
-// damaged.
+// Returns { labels, ...metadata } of a .tflite file, or {} if it has no card; of a text model also
+// { tokenizerText }. Throws if the card is damaged.
 export function readCard(bytes) {
   try {
     const members = readStored(bytes);
     const labels = members["labels.txt"].replace(/\n$/, "").split("\n");
-    return { ...JSON.parse(members["card.json"]), labels };
+    const tokenizerText = members["tokenizer.json"];
+    return { ...JSON.parse(members["card.json"]), labels, tokenizerText };
   } catch {
     if (!hasMembers(bytes)) return {};
     throw new Error("its class names cannot be read");

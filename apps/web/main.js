@@ -1,165 +1,78 @@
-// The page: classifies pictures from a file, a drop, a paste or the camera with the chosen model.
+// The page: lists the models, and shows the tabs that have any.
 
-import { Camera, cameraAvailable } from "./camera.js";
-import { decode } from "./decode.js";
-import { loadModel, oneLine, rank } from "./model.js";
-import * as view from "./view.js";
+import * as pictures from "./pictures.js";
+import * as texts from "./texts.js";
+import { at } from "./view.js";
 
-const TOP = 5;
-const { at } = view;
-const camera = new Camera(at("viewfinder"));
-const listed = listModels();
-const loaded = new Map(); // promises of models that are ready to run, by name
-let picture = null; // the promise of the shown picture's pixels
-let turn = 0; // counts requests, so that late answers to older ones are dropped
+const TEXT_TASKS = ["masked_lm", "text_classification", "question_answering"];
 
-// Returns the server's models by name.
+const TABS = {
+  pictures: {
+    title: "What is in the picture?",
+    promise: "Classifies your picture on this device. The picture is never uploaded.",
+  },
+  texts: {
+    title: "What does the text say?",
+    promise: "Reads your text on this device. The text is never uploaded.",
+  },
+};
+
+const isText = ({ card }) => TEXT_TASKS.includes(card.task);
+
+// Returns the server's models.
 async function listModels() {
   const response = await fetch("models.json").catch(() => null);
   if (!response?.ok) {
     throw new Error("The list of models cannot be read. Is the server running? Reload the page.");
   }
-  const models = await response.json();
-  view.listModels(models);
-  return new Map(models.map((model) => [model.name, model]));
+  return response.json();
 }
 
-async function currentModel() {
-  const models = await listed;
-  const name = at("model").value;
-  if (!loaded.has(name)) {
-    view.clearDetails(); // they describe the previous model
-    const model = loadModel(models.get(name)).then(warmedUp);
-    model.catch(() => loaded.delete(name)); // so that choosing it again retries
-    loaded.set(name, model);
+function open(name) {
+  for (const [tab, { title, promise }] of Object.entries(TABS)) {
+    const chosen = tab === name;
+    at(tab).hidden = !chosen;
+    at(`tab-${tab}`).setAttribute("aria-selected", chosen);
+    at(`tab-${tab}`).tabIndex = chosen ? 0 : -1; // the arrow keys reach the other one
+    if (chosen) {
+      at("title").textContent = title;
+      at("promise").textContent = promise;
+    }
   }
-  return loaded.get(name);
+  if (name === "texts") texts.answer();
+  if (name !== "pictures") pictures.leave();
 }
 
-// The first run takes several times as long as later runs.
-async function warmedUp(model) {
-  await model.logits({ data: new Uint8Array(model.inputShape.reduce((a, b) => a * b)) });
-  return model;
+// Opens the tab of the address, as in http://127.0.0.1:8000/#tab=texts; the first one by default.
+function openAddressed() {
+  open(location.hash === "#tab=texts" ? "texts" : "pictures");
 }
 
-async function take([file, ...more]) {
-  closeCamera();
-  if (!file) {
-    await answer("Received no file. Save the picture first, then choose it.");
-    return;
-  }
-  picture = read(file);
-  view.showPicture(file);
-  await answer(more.length ? `Received ${more.length + 1} files; the first is classified.` : "");
-}
-
-function read(file) {
-  const began = performance.now();
-  const reading = decode(file).then(
-    (image) => ({ image, time: performance.now() - began }),
-    (error) => {
-      if (picture === reading) forgetPicture();
-      throw new Error(`${file.name}: ${error.message}`);
-    },
-  );
-  return reading;
-}
-
-function forgetPicture() {
-  picture = null;
-  view.showPicture(null);
-}
-
-// Classifies the shown picture with the chosen model and shows the result, or what is missing.
-async function answer(note = "") {
-  const mine = ++turn;
-  const shown = camera.on ? null : picture;
-  view.showProblem(note);
-  view.showStatus(shown ? "Classifying …" : "Loading the model …");
-  try {
-    // Both at once, so that an unreadable picture is reported even while a model loads.
-    const [model, pixels] = await Promise.all([currentModel(), shown]);
-    const result = pixels && (await look(model, pixels));
-    if (mine !== turn) return;
-    view.showDetails(model);
-    if (result) view.showResult(result);
-    else view.showStatus("Ready for a picture.");
-  } catch (error) {
-    if (mine !== turn) return;
-    view.showStatus("");
-    view.showProblem(oneLine(error));
-  }
-}
-
-async function look(model, { image, time }) {
-  const began = performance.now();
-  const input = model.prepare(image);
-  const prepared = performance.now();
-  const logits = await model.logits(input);
-  const runTime = performance.now() - prepared;
-  const ranked = rank(logits, model.labels, TOP);
-  return { ranked, input, readTime: time + prepared - began, runTime };
-}
-
-async function openCamera() {
-  view.showProblem("");
-  try {
-    if (!(await camera.open())) return;
-    view.showCamera(true);
-    answer(); // removes the previous picture's result
-  } catch (error) {
-    closeCamera();
-    view.showProblem(oneLine(error));
-  }
-}
-
-async function shoot() {
-  const shot = camera.take();
-  view.showCamera(false);
-  take([await shot]);
-}
-
-function leaveCamera() {
-  closeCamera();
-  answer(); // for the previous picture, which is shown again
-}
-
-function closeCamera() {
-  camera.close();
-  view.showCamera(false);
+// The address keeps the tab. The name alone is an id of the page, which would take the focus.
+function address(name) {
+  location.hash = `tab=${name}`;
 }
 
 function listen() {
-  at("file").addEventListener("change", ({ target }) => {
-    if (target.files.length) take(target.files);
-    target.value = ""; // so that the same file can be chosen again
+  for (const tab of Object.keys(TABS)) {
+    at(`tab-${tab}`).addEventListener("click", () => address(tab));
+  }
+  at("tabs").addEventListener("keydown", ({ key }) => {
+    if (key !== "ArrowLeft" && key !== "ArrowRight") return;
+    const other = at("pictures").hidden ? "pictures" : "texts";
+    address(other);
+    at(`tab-${other}`).focus();
   });
-  at("model").addEventListener("change", () => answer());
-  at("open-camera").addEventListener("click", openCamera);
-  at("close-camera").addEventListener("click", leaveCamera);
-  at("take").addEventListener("click", shoot);
-  addEventListener("pagehide", () => camera.on && leaveCamera());
-  addEventListener("paste", (event) => take(event.clipboardData.files));
-  addEventListener("dragover", dragOver);
-  addEventListener("dragleave", dragLeave);
-  addEventListener("drop", drop);
+  addEventListener("hashchange", openAddressed);
 }
 
-function dragOver(event) {
-  event.preventDefault(); // otherwise the browser opens the file in place of the page
-  document.body.classList.add("dropping");
-}
-
-function dragLeave(event) {
-  if (!event.relatedTarget) document.body.classList.remove("dropping");
-}
-
-function drop(event) {
-  event.preventDefault();
-  document.body.classList.remove("dropping");
-  take(event.dataTransfer.files);
-}
-
+const listed = listModels();
+texts.start(listed.then((models) => models.filter(isText)));
+pictures.start(listed.then((models) => models.filter((model) => !isText(model))));
 listen();
-answer();
-cameraAvailable().then((available) => view.offerCamera(available));
+openAddressed();
+listed.then((models) => {
+  const some = models.filter(isText).length;
+  at("tabs").hidden = !some || some === models.length;
+  if (some === models.length) address("texts");
+}, () => {}); // each tab reports the error

@@ -1,4 +1,4 @@
-// Loads and runs models with LiteRT.js on WebAssembly.
+// Loads models with LiteRT.js on WebAssembly, and runs those that classify images.
 
 import { loadAndCompile, loadLiteRt, Tensor } from "@litertjs/core";
 import { readCard } from "./card.js";
@@ -26,12 +26,17 @@ function startRuntime() {
   return runtime;
 }
 
-// Fetches and compiles a model from the list.
-export async function loadModel({ name, url }) {
+// Fetches and compiles an image model from the list.
+export function loadModel(listed) {
+  return openModel(listed, (compiled, card) => new Model(listed.name, compiled, card));
+}
+
+// Fetches and compiles a model; returns what wrap(compiled, card) makes of it.
+export async function openModel({ name, url }, wrap) {
   await startRuntime();
   const bytes = await fetchBytes(name, url);
   try {
-    return new Model(name, await compile(bytes), readCard(bytes));
+    return wrap(await compile(bytes), readCard(bytes));
   } catch (error) {
     throw new Error(
       `${name}: cannot be loaded (${oneLine(error)}). Choose another model.`,
@@ -97,13 +102,18 @@ class Model {
 
 // Returns the most probable classes as { label, probability }, highest first.
 export function rank(logits, labels, top) {
-  const highest = Math.max(...logits);
-  const exponentials = Array.from(logits, (logit) => Math.exp(logit - highest));
-  const sum = exponentials.reduce((a, b) => a + b, 0);
+  const probabilities = softmax(logits);
   return labels
-    .map((label, i) => ({ label, probability: exponentials[i] / sum }))
+    .map((label, i) => ({ label, probability: probabilities[i] }))
     .sort((a, b) => b.probability - a.probability)
     .slice(0, top);
+}
+
+export function softmax(logits) {
+  const highest = logits.reduce((a, b) => Math.max(a, b), -Infinity);
+  const exponentials = Float64Array.from(logits, (logit) => Math.exp(logit - highest));
+  const sum = exponentials.reduce((a, b) => a + b, 0);
+  return exponentials.map((value) => value / sum);
 }
 
 export function oneLine(error) {

@@ -1,17 +1,24 @@
-// Everything the page shows. Only this module changes the page; it knows no models or files.
+// What the tab for pictures shows, and parts that both tabs share; knows no models or files.
 
 export const at = (id) => document.getElementById(id);
 
-export function listModels(models) {
+// Fills a list of models to choose from.
+export function listModels(select, models) {
   const presets = models.map(({ name, card }) => card.preset && card.preset + variant(name));
   const options = models.map(({ name, card, bytes }, i) => {
     const alone = presets.indexOf(presets[i]) === presets.lastIndexOf(presets[i]);
     const title = presets[i] && alone ? presets[i] : name; // titles must differ
-    const parts = [title, card.test_accuracy && percent(card.test_accuracy), megabytes(bytes)];
+    const parts = [title, quality(card), megabytes(bytes)];
     return new Option(parts.filter(Boolean).join(" · "), name);
   });
-  at("model").replaceChildren(...options);
-  at("model").disabled = false;
+  select.replaceChildren(...options);
+  select.disabled = !options.length;
+}
+
+function quality(card) {
+  if (card.test_accuracy) return percent(card.test_accuracy);
+  if (card.test_f1) return `F1 ${card.test_f1.toFixed(1)}`;
+  return card.test_perplexity && `perplexity ${card.test_perplexity.toFixed(1)}`;
 }
 
 // Returns the file's name if a folder has several models.
@@ -86,7 +93,8 @@ export function showResult({ ranked, input, readTime, runTime }) {
   at("seen").hidden = false;
 }
 
-function row({ label, probability }) {
+// Returns an item of a list: a label with its probability and a bar.
+export function row({ label, probability }) {
   const item = document.createElement("li");
   const [name, share, bar] = ["label", "percent", "bar"].map((className) =>
     Object.assign(document.createElement("span"), { className }),
@@ -112,5 +120,5 @@ function drawInput({ width, height, channels, data }) {
 
 const pixels = (width, height) => `${width}\u00a0×\u00a0${height} pixels`;
 const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
-const percent = (share) => `${(100 * share).toFixed(1)} %`;
-const time = (ms) => `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+export const percent = (share) => `${(100 * share).toFixed(1)} %`;
+export const time = (ms) => `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;

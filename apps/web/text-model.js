@@ -1,0 +1,139 @@
+// Runs text models: fills masks, classifies texts and answers questions as
+// keras_gmlp.text_inference does.
+
+import { Tensor } from "@litertjs/core";
+import { openModel, softmax } from "./model.js";
+import { bestSpans, makeWindows, MAX_ANSWER } from "./spans.js";
+import { shorten, Tokenizer } from "./tokens.js";
+
+const MASKS = 8; // places that a masked language model predicts in a run
+const LONGEST_QUESTION = 64; // tokens
+const BEST = 20; // answers that share the probability
+
+const INPUTS = {
+  masked_lm: ["mask_positions", "token_ids"],
+  text_classification: ["token_ids"],
+  question_answering: ["token_ids"],
+};
+
+// Fetches and compiles a text model from the list.
+export function loadTextModel(listed) {
+  return openModel(listed, (compiled, card) => new TextModel(listed.name, compiled, card));
+}
+
+class TextModel {
+  constructor(name, compiled, card) {
+    const inputs = compiled.getInputDetails();
+    const names = inputs.map((input) => input.name).sort();
+    const expected = INPUTS[card.task] ?? [];
+    if (names.join() !== expected.join()) {
+      throw new Error(`expected the inputs ${expected.join(", ")}; received ${names.join(", ")}`);
+    }
+    if (!card.tokenizerText) throw new Error("it has no tokenizer");
+    this.tokenizer = new Tokenizer(card.tokenizerText);
+    this.length = inputs.find((input) => input.name === "token_ids").shape[1];
+    const [output] = compiled.getOutputDetails();
+    const classes = output.shape.at(-1);
+    const labels = card.labels?.length === classes ? card.labels : null;
+    this.labels = labels ?? Array.from({ length: classes }, (_, i) => String(i));
+    Object.assign(this, { name, compiled, card, task: card.task });
+  }
+
+  // Runs the model on a row of ids; returns the logits as a Float32Array.
+  async logits(ids, positions) {
+    const row = new Int32Array(this.length).fill(this.tokenizer.pad);
+    row.set(ids);
+    const inputs = { token_ids: new Tensor(row, [1, this.length]) };
+    if (positions) {
+      const places = new Int32Array(MASKS); // unused ones point at [CLS]
+      places.set(positions);
+      inputs.mask_positions = new Tensor(places, [1, MASKS]);
+    }
+    try {
+      const [output] = Object.values(await this.compiled.run(inputs));
+      const values = await output.data();
+      output.delete();
+      return values;
+    } finally {
+      for (const tensor of Object.values(inputs)) tensor.delete();
+    }
+  }
+
+  // Returns { ranked: [{ label, probability }], note } with the most probable class first.
+  async classify(text, pair) {
+    const { cls, sep } = this.tokenizer;
+    const texts = pair === undefined ? [text] : [text, pair];
+    const parts = texts.map((part) => this.tokenizer.encode(part));
+    const room = this.length - 1 - parts.length;
+    const kept = shorten(parts.map((part) => part.length), room);
+    const ids = [cls];
+    parts.forEach((part, i) => ids.push(...part.slice(0, kept[i]).map(({ id }) => id), sep));
+    const total = parts.reduce((sum, part) => sum + part.length, 0);
+    const probabilities = softmax(await this.logits(ids));
+    const ranked = this.labels
+      .map((label, i) => ({ label, probability: probabilities[i] }))
+      .sort((a, b) => b.probability - a.probability);
+    return { ranked, note: this.#cutNote("text", total + this.length - room, this.length) };
+  }
+
+  // Returns { masks, note }; each mask is { start, stop, words: [{ word, probability }] }, its place
+  // in the text and the most probable words. A word that starts with ## continues the word before.
+  async fillMask(text, top) {
+    const { cls, sep, mask, tokens, specialIds } = this.tokenizer;
+    const whole = this.tokenizer.encode(text);
+    const places = whole.map(({ id }, i) => (id === mask ? i : -1)).filter((i) => i >= 0);
+    const room = this.length - 2;
+    if (places.at(-1) >= room) {
+      throw new Error(
+        `A [MASK] is after the first ${room} tokens, which the model takes. Shorten the text.`,
+      );
+    }
+    const ids = [cls, ...whole.slice(0, room).map(({ id }) => id), sep];
+    const masks = [];
+    for (let first = 0; first < places.length; first += MASKS) {
+      const asked = places.slice(first, first + MASKS);
+      const logits = await this.logits(ids, asked.map((place) => place + 1));
+      asked.forEach((place, row) => {
+        const scores = softmax(logits.subarray(row * tokens.length, (row + 1) * tokens.length));
+        const words = highest(scores, top + specialIds.size)
+          .filter((id) => !specialIds.has(id))
+          .slice(0, top)
+          .map((id) => ({ word: tokens[id], probability: scores[id] }));
+        masks.push({ start: whole[place].start, stop: whole[place].stop, words });
+      });
+    }
+    return { masks, note: this.#cutNote("text", whole.length + 2, this.length) };
+  }
+
+  // Returns { answers: [{ start, stop, probability }], note } with the most probable answer first;
+  // each answer is context.slice(start, stop).
+  async answers(question, context, top) {
+    const most = Math.min(LONGEST_QUESTION, this.length - MAX_ANSWER - 4);
+    const asked = this.tokenizer.encode(question);
+    const tokens = this.tokenizer.encode(context);
+    const windows = makeWindows(asked.slice(0, most), tokens, this.tokenizer, this.length);
+    for (const window of windows) {
+      const logits = await this.logits(window.ids);
+      window.starts = logits.subarray(0, this.length);
+      window.ends = logits.subarray(this.length);
+    }
+    const { spans, none } = bestSpans(windows, tokens, BEST);
+    const scores = softmax([...spans.map(({ score }) => score), none]);
+    const answers = spans
+      .map(({ start, stop }, i) => ({ start, stop, probability: scores[i] }))
+      .slice(0, top);
+    return { answers, note: this.#cutNote("question", asked.length, most) };
+  }
+
+  #cutNote(what, tokens, most) {
+    if (tokens <= most) return "";
+    return `The ${what} has ${tokens} tokens, the model takes ${most}; the end was cut.`;
+  }
+}
+
+// Returns the places of the highest values, the highest first.
+function highest(values, count) {
+  return Array.from(values.keys())
+    .sort((a, b) => values[b] - values[a])
+    .slice(0, count);
+}

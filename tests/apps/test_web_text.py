@@ -1,0 +1,314 @@
+"""The page's tab for texts gives Python's tokens and answers, and shows them."""
+
+import random
+import re
+import shutil
+import unicodedata
+
+import pytest
+from load_app import APPS
+from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
+from web_page import open_browser, open_page, serve_models
+
+from keras_gmlp.card import write_text_card
+from keras_gmlp.data.text import Tokenizer
+from keras_gmlp.data.text.tokenizer import shorten
+from keras_gmlp.export.text import export_text
+from keras_gmlp.text_inference import load
+
+LONG = " ".join(LINES * 4)  # more tokens than a model takes
+TEXTS = [*LINES, "a", "The river, the RIVER; and Rome!", "Ωmega 中文 \u200b x", LONG]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model of each task, one of pairs, and two broken ones, of which one has no text."""
+    folder, tokenizer = tmp_path_factory.mktemp("models"), small_tokenizer()
+    own = {
+        "masks": ("masked_lm", (), None),
+        "classes": ("text_classification", LABELS, {"pairs": False, "test_accuracy": 0.75}),
+        "pairs": ("text_classification", LABELS, {"pairs": True}),
+        "answers": ("question_answering", (), None),
+    }
+    for name, (task, labels, card) in own.items():
+        model = small_text_model(task, tokenizer)
+        formats = ["tflite_float32"]
+        paths = export_text(model, folder / name, tokenizer, LENGTH, formats, labels, card)
+        paths["tflite_float32"].rename(folder / name / "model.tflite")
+    whole = (folder / "masks" / "model.tflite").read_bytes()
+    card = re.search(rb"PK\x03\x04.{26}labels\.txt", whole, re.DOTALL)
+    (folder / "wrong_task.tflite").write_bytes(whole[: card.start()])
+    write_text_card(folder / "wrong_task.tflite", "question_answering", tokenizer)
+    (folder / "empty.tflite").touch()  # for the tab for pictures
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(folder):
+    with serve_models(folder) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def opened():
+    with open_browser() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def shared(opened, address):
+    with open_page(opened, address) as page:
+        yield page
+
+
+@pytest.fixture
+def page(shared):
+    shared.set_viewport_size({"width": 1280, "height": 720})
+    shared.click("#tab-texts")
+    return shared
+
+
+def call(page, script, argument):
+    """Runs a script with the page's modules `tokens` and `texts`, and `open(name)` of a model."""
+    return page.evaluate(
+        f"""async (given) => {{
+          const tokens = await import("./tokens.js");
+          const texts = await import("./text-model.js");
+          const open = (name) =>
+            texts.loadTextModel({{ name, url: `/models/${{name}}.tflite` }});
+          {script}
+        }}""",
+        argument,
+    )
+
+
+def odd_lines(count, words):
+    """Returns lines of words, special tokens and letters of many scripts.
+
+    Only code points that all versions of Unicode agree on: the tables of the package `tokenizers`
+    are from 2015.
+    """
+    generator = random.Random(0)
+    odd = ["[MASK]", "[CLS]", "[mask]", "Σ", "ΑΣ", "é", "e\u0301", "İ", "ß", "\ufb01", "\u200b"]
+    odd += ["\u00ad", "\u2028", "\u0085", "\x0b", "中文", "\U00020000a", "한국", "\ufffd", "\0"]
+    odd += ["\t", "😀", "a" * 100, "a" * 101]
+    ranges = [(32, 0x250), (0x300, 0x3000), (0x3000, 0xD800), (0xE000, 0x11000), (0x1D000, 0x1D800)]
+
+    def letters():
+        points = [chr(generator.randrange(*generator.choice(ranges))) for _ in range(5)]
+        old = unicodedata.ucd_3_2_0.category
+        known = [c for c in points if old(c) != "Cn" and old(c) == unicodedata.category(c)]
+        return "".join(known)
+
+    def part():
+        kind = generator.random()
+        some = generator.choice(words) if kind < 0.6 else generator.choice(odd)
+        return (letters() if kind > 0.75 else some) + generator.choice(["", " ", "  ", "-"])
+
+    return ["".join(part() for _ in range(generator.randint(1, 12))) for _ in range(count)]
+
+
+def test_tokens_and_places_are_pythons(page):
+    pages = sorted((APPS.parent / "docs").glob("**/*.md"))
+    tokenizer = Tokenizer.train([path.read_text() for path in pages], vocabulary_size=1000)
+    lines = odd_lines(4000, [token for token in tokenizer.tokens if not token.startswith("[")])
+    found = call(
+        page,
+        """const tokenizer = new tokens.Tokenizer(given[0]);
+        return given[1].map((line) =>
+          tokenizer.encode(line).map(({ id, start, stop }) => [
+            id, [...line.slice(0, start)].length, [...line.slice(0, stop)].length,
+          ]));""",
+        [tokenizer.text, lines],
+    )
+    for line, tokens in zip(lines, found, strict=True):
+        expected = tokenizer.encode(line)
+        assert [token[0] for token in tokens] == expected.ids[1:-1].tolist(), line
+        # Python reorders combining marks before it counts.
+        ordered = "".join(unicodedata.normalize("NFD", letter) for letter in line)
+        if ordered == unicodedata.normalize("NFD", line):
+            assert [token[1:] for token in tokens] == expected.offsets[1:-1].tolist(), line
+
+
+def test_cased_tokenizer(page):
+    tokenizer = Tokenizer.train(["Paris is a Café", "É \u00c5"], 128, lowercase=False)
+    lines = ["Paris café Café CAFÉ", "Éa"]
+    script = """const tokenizer = new tokens.Tokenizer(given[0]);
+        return given[1].map((line) => tokenizer.encode(line).map(({ id }) => id));"""
+    found = call(page, script, [tokenizer.text, lines])
+    assert found == [tokenizer.encode(line).ids[1:-1].tolist() for line in lines]
+
+
+def test_cut_lengths_are_pythons(page):
+    cases = [([a, b], total) for a in range(7) for b in range(7) for total in range(2, 9)]
+    found = call(page, "return given.map(([pair, total]) => tokens.shorten(pair, total));", cases)
+    assert found == [shorten(pair, total) for pair, total in cases]
+
+
+def test_classes_are_pythons(page, folder):
+    script = "return (await open(given[0])).classify(given[1], given[2]);"
+    for name, pairs in (("classes", [(text, None) for text in TEXTS]), ("pairs", PAIRS)):
+        model = load(folder / name, warn=lambda _: None)
+        for text, pair in pairs:
+            found = call(page, script, [name, text, *([] if pair is None else [pair])])
+            expected = model.classify(text, pair)
+            assert [e["label"] for e in found["ranked"]] == [e["label"] for e in expected]
+            shares = [e["probability"] for e in found["ranked"]]
+            assert shares == pytest.approx([e["score"] for e in expected], abs=1e-4)
+            assert ("was cut" in found["note"]) == (LONG in (text, pair))
+
+
+PAIRS = [(LINES[0], LINES[1]), ("a", LONG), (LONG, "a"), (LONG, LONG), (LINES[2], "a gem")]
+
+
+def test_words_for_masks_are_pythons(page, folder):
+    model = load(folder / "masks", warn=lambda _: None)
+    script = "return (await open('masks')).fillMask(given, 5);"
+    texts = ["Paris is the [MASK] of France.", "[MASK] [MASK]", " ".join(["[MASK]"] * 11) + LONG]
+    for text in texts:
+        expected = model.fill_mask(text)
+        expected = expected if isinstance(expected[0], list) else [expected]
+        found = call(page, script, text)
+        assert len(found["masks"]) == len(expected)
+        for mask, words in zip(found["masks"], expected, strict=True):
+            assert text[mask["start"] : mask["stop"]] == "[MASK]"
+            assert [e["word"] for e in mask["words"]] == [e["token_str"] for e in words]
+            shares = [e["probability"] for e in mask["words"]]
+            assert shares == pytest.approx([e["score"] for e in words], abs=1e-4)
+    assert "was cut" in found["note"]
+
+
+def test_answers_are_pythons(page, folder):
+    model = load(folder / "answers", warn=lambda _: None)
+    script = "return (await open('answers')).answers(given[0], given[1], 3);"
+    for question in ("Who lives in Rome?", LONG):
+        for context in (LINES[2], "Rome", LONG):
+            expected = model.answers(question, context, 3)
+            found = call(page, script, [question, context])
+            places = [(e["start"], e["stop"]) for e in found["answers"]]
+            assert places == [(e["start"], e["end"]) for e in expected]
+            shares = [e["probability"] for e in found["answers"]]
+            assert shares == pytest.approx([e["score"] for e in expected], abs=1e-4)
+            assert ("was cut" in found["note"]) == (question is LONG)
+
+
+def choose(page, name):
+    """Chooses a model and shows its example, because the fields keep what an earlier test wrote."""
+    page.select_option("#text-model", name)
+    page.locator("#text-answer:not(:empty), #text-results ol").first.wait_for()
+    page.click("#example")
+    page.locator("#text-results ol").first.wait_for()
+
+
+def read_bars(page):
+    names = page.locator("#text-results .label").all_inner_texts()
+    shares = page.locator("#text-results .percent").all_inner_texts()
+    return dict(zip(names, shares, strict=True))
+
+
+def test_answers_while_typing(page, folder):
+    choose(page, "classes")
+    assert "Classes: bad, good." in page.inner_text("#text-details")
+    page.fill("#text", LINES[1])
+    (best, other) = load(folder / "classes").classify(LINES[1])
+    page.get_by_text(f"{best['label']}, {100 * best['score']:.1f} %").wait_for()
+    assert list(read_bars(page)) == [best["label"], other["label"]]
+    page.fill("#text", " ")
+    page.get_by_text("Write a text.").wait_for()
+    assert not read_bars(page)
+
+
+def test_word_is_written_into_its_mask(page, folder):
+    choose(page, "masks")
+    page.fill("#text", "Paris is the")
+    page.get_by_text("Write [MASK] in the place of a word").wait_for()
+    page.fill("#text", "Paris [MASK] the [MASK] of France.")
+    page.get_by_text("[MASK] 2").wait_for()
+    assert page.locator(".word").count() == 10
+    word = page.locator(".word").nth(0).inner_text()
+    page.locator(".word").nth(0).click()
+    page.get_by_text("[MASK] 2").wait_for(state="detached")
+    written = page.input_value("#text")
+    assert written.replace(" ", "") == f"Paris{word.removeprefix('##')}the[MASK]ofFrance."
+    page.fill("#text", "A cat in ")
+    page.click("#insert-mask")
+    assert page.input_value("#text") == "A cat in [MASK]"
+    page.locator(".word").first.wait_for()
+
+
+def test_answer_is_marked_in_its_text(page, folder):
+    choose(page, "answers")
+    page.fill("#text", LINES[2])
+    page.fill("#question", "Who lives in Rome?")
+    answer = load(folder / "answers").answer("Who lives in Rome?", LINES[2])["answer"]
+    page.locator("mark", has_text=answer).wait_for()
+    assert page.locator("mark").inner_text() == answer
+    assert page.inner_text(".passage") == LINES[2]
+    page.fill("#question", "")
+    page.get_by_text("Write a question.").wait_for()
+
+
+def test_pairs_require_both_texts(page):
+    choose(page, "pairs")
+    page.fill("#pair", "")
+    page.get_by_text("Write the second text.").wait_for()
+    page.click("#example")
+    page.locator("#text-results ol").wait_for()
+
+
+def test_fields_follow_the_model(page):
+    visible = {
+        "classes": {"text"},
+        "masks": {"text", "insert-mask"},
+        "pairs": {"text", "pair"},
+        "answers": {"text", "question"},
+    }
+    for name, expected in visible.items():
+        page.select_option("#text-model", name)
+        page.locator("#text-results ol, #text-answer:not(:empty)").first.wait_for()
+        shown = {i for i in ("text", "pair", "question", "insert-mask") if page.is_visible(f"#{i}")}
+        assert shown == expected
+
+
+def test_only_text_models_open_the_tab_for_texts(opened, folder, tmp_path):
+    shutil.copytree(folder / "classes", tmp_path / "classes")
+    with serve_models(tmp_path) as address, opened.new_context() as context:
+        page = context.new_page()
+        page.goto(address)
+        page.locator("#text-results ol").wait_for()
+        assert not page.is_visible("#tabs")
+        assert not page.is_visible("#pictures")
+        assert page.inner_text("#title") == "What does the text say?"
+        assert (
+            page.locator("#text-model option").all_inner_texts()[0].startswith("classes · 75.0 %")
+        )
+
+
+def test_broken_model(page):
+    page.select_option("#text-model", "wrong_task")
+    page.get_by_text("expected the inputs token_ids; received mask_positions, token_ids").wait_for()
+    choose(page, "classes")
+    assert page.inner_text("#text-problem") == ""
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+def test_no_horizontal_scrolling(page, width):
+    page.set_viewport_size({"width": width, "height": 700})
+    for name in ("classes", "answers"):
+        choose(page, name)
+        page.fill("#text", "a-long-word-" * 40)
+        page.wait_for_timeout(300)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_tabs_by_keyboard(page):
+    page.click("#tab-pictures")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.id") == "tab-texts"
+    assert page.is_visible("#texts")
+    assert page.get_by_role("tab", selected=True).inner_text() == "Texts"
+    page.keyboard.press("ArrowLeft")
+    assert page.is_visible("#pictures")
+    for label in ("Text", "Model"):
+        page.click("#tab-texts")
+        assert page.get_by_role("tabpanel").get_by_label(label, exact=True).count() == 1
