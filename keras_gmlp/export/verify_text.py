@@ -14,6 +14,7 @@ from keras_gmlp.data.text.squad import Question, load_squad
 from keras_gmlp.data.text.squad_features import span_features
 from keras_gmlp.export.text import TEXT_FORMATS, export_text
 from keras_gmlp.text_inference import MASKS, question_length
+from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.saving import model_path
 from keras_gmlp.training.text_saving import open_text_model
 from keras_gmlp.utils.files import directory_lock, read_json, write_json
@@ -68,6 +69,7 @@ def export_text_run(directory, formats=None, texts=None, truth=None, report=lamb
             _record(directory, name, result)
             found = result or {"not checked": ""}
             report(f"{written[name]}: " + ", ".join(f"{k} {v}".strip() for k, v in found.items()))
+        write_model_card(directory)
     return results
 
 

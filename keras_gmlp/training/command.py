@@ -4,8 +4,10 @@ import dataclasses
 import json
 import shlex
 
+from keras_gmlp.card import TEXT_TASKS
 from keras_gmlp.models.presets import PRESETS
-from keras_gmlp.training.recipes import PATCH_OPTIONS, RECIPES
+from keras_gmlp.models.text_families import TEXT_PRESETS
+from keras_gmlp.training.recipes import PATCH_OPTIONS, RECIPES, RECIPES_BY_TASK, find_recipe
 from keras_gmlp.training.settings import OPTIONS, flatten
 
 WIDTH = 90  # of a line, in characters
@@ -17,8 +19,10 @@ def training_command(recipe, weights=None, out=None):
     Args:
         recipe: Dict as in recipe.json.
         weights: Replaces the weights that the recipe names.
-        out: Folder for the new run. Defaults to the default of apps/train.py.
+        out: Folder for the new run. Defaults to the default of the program.
     """
+    if recipe.get("task") in TEXT_TASKS:
+        return _text_command(recipe, weights, out)
     preset, name = recipe.get("preset"), recipe.get("recipe")
     if preset not in PRESETS or name not in RECIPES:
         return None
@@ -27,11 +31,42 @@ def training_command(recipe, weights=None, out=None):
     options |= {"--recipe": name, **_size_options(recipe, PRESETS[preset][1]["input_shape"])}
     parts = [_option(option, value) for option, value in options.items() if value is not None]
     parts += _setting_options(recipe, dataclasses.asdict(RECIPES[name]))
+    return _finish("apps/train.py", parts, recipe, out)
+
+
+def _text_command(recipe, weights, out):
+    """See `training_command`; expects prepared text in runs/, under its recorded name."""
+    name, task = recipe.get("recipe"), recipe["task"]
+    if name not in RECIPES_BY_TASK[task] or recipe.get("overrides"):
+        return None
+    if task == "masked_lm":
+        if recipe.get("preset") not in TEXT_PRESETS:
+            return None
+        options = [("--prepared", f"runs/{recipe.get('data')}"), ("--model", recipe["preset"])]
+    else:
+        options = [("--task", recipe.get("data")), ("--weights", weights or recipe.get("weights"))]
+        options += _column_options(recipe.get("columns") or {})
+        usual = {"held_out": ("--hold-out", 0), "dropout": ("--dropout", 0.1)}
+        for key, (option, value) in usual.items():
+            if recipe.get(key, value) != value:
+                options.append((option, recipe[key]))
+    parts = [_option(option, value) for option, value in [*options, ("--recipe", name)]]
+    parts += _setting_options(recipe, dataclasses.asdict(find_recipe(name, task)))
+    return _finish("apps/train_text.py", parts, recipe, out)
+
+
+def _column_options(columns):
+    text = columns.get("text", [])
+    options = [("--column", name) for name in ([text] if isinstance(text, str) else text)]
+    return options + [(f"--{key}", columns[key]) for key in ("label", "test") if key in columns]
+
+
+def _finish(program, parts, recipe, out):
     if backend := recipe.get("environment", {}).get("backend"):
         parts.append(_option("--backend", backend))
     if out:
         parts.append(_option("--out", out))
-    return _wrap([".venv/bin/python apps/train.py", *parts])
+    return _wrap([f".venv/bin/python {program}", *parts])
 
 
 def _size_options(recipe, usual_shape):

@@ -5,25 +5,22 @@ import re
 import shlex
 from pathlib import Path
 
+from keras_gmlp.card import TEXT_TASKS
 from keras_gmlp.models.presets import PRESETS
-from keras_gmlp.training.command import training_command
-from keras_gmlp.utils.environment import accelerators
+from keras_gmlp.training import text_model_card
+from keras_gmlp.training.model_card_parts import (
+    export_row,
+    grid,
+    name_of,
+    percent,
+    table,
+    training_section,
+)
 from keras_gmlp.utils.errors import first_of
 from keras_gmlp.utils.files import atomic_write, read_json
 
 FILE = "README.md"
 NOTES = "<!-- notes -->"  # the text after this line is written by hand and survives
-
-# The entries of metrics.json under "exports": the file and its format.
-EXPORTS = {
-    "tflite": ("model.tflite", "TFLite, 8-bit weights"),
-    "tflite_float16": ("model_float16.tflite", "TFLite, float16 weights"),
-    "tflite_float32": ("model_float32.tflite", "TFLite, float32"),
-    "tflite_int8": ("model_int8.tflite", "TFLite, full integer"),
-    "saved_model": ("saved_model/", "SavedModel"),
-    "onnx": ("model.onnx", "ONNX"),
-}
-BACKENDS = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 
 
 def write_model_card(directory, metrics=None):
@@ -67,16 +64,22 @@ def model_card(place, recipe, metrics, megabytes=None):
         metrics: Dict as in metrics.json.
         megabytes: Size of model.keras. Defaults to an empty cell.
     """
-    sections = (
+    if recipe.get("task") in TEXT_TASKS:
+        sections = text_model_card.sections(place, recipe, metrics, megabytes)
+    else:
+        sections = _image_sections(place, recipe, metrics, megabytes)
+    end = "<!-- Training and export write this file and keep the text after the next line. -->"
+    return "\n\n".join([*sections, f"{end}\n{NOTES}"])
+
+
+def _image_sections(place, recipe, metrics, megabytes):
+    return (
         _summary(place, recipe, metrics),
         _usage(place),
         _accuracy(place, recipe, metrics, megabytes),
-        _training(place, recipe),
+        training_section(place, recipe),
         _limits(recipe),
-        "<!-- Training and export write this file and keep the text after the next line. -->\n"
-        + NOTES,
     )
-    return "\n\n".join(sections)
 
 
 def _from_here(directory):
@@ -90,10 +93,6 @@ def _from_here(directory):
     )
 
 
-def _name(place):
-    return Path(place).resolve().name
-
-
 def _summary(place, recipe, metrics):
     preset, labels = recipe.get("preset"), recipe.get("labels", [])
     rows = {"model": f"`{preset or recipe.get('model')}`", **_family(preset)}
@@ -105,8 +104,8 @@ def _summary(place, recipe, metrics):
         rows["input"] = f"{width} by {height} pixels, {kind}, values from 0 to 255"
     rows["output"] = f"logits for {len(labels)} classes"
     return (
-        f"# {_name(place)}\n\nAn image classifier, trained with `keras_gmlp` on "
-        f"`{recipe.get('data')}`.\n\n{_table(rows)}\n\nClasses: {first_of(labels, 100)}."
+        f"# {name_of(place)}\n\nAn image classifier, trained with `keras_gmlp` on "
+        f"`{recipe.get('data')}`.\n\n{table(rows)}\n\nClasses: {first_of(labels, 100)}."
     )
 
 
@@ -136,88 +135,22 @@ It prints up to three classes with their probabilities, the most probable first.
 def _accuracy(place, recipe, metrics, megabytes):
     exports = metrics.get("exports", {})
     size = "" if megabytes is None else f"{megabytes:.3f}"
-    keras = [_percent(metrics.get("test_accuracy")), "", size, ""]
+    keras = [percent(metrics.get("test_accuracy")), "", size, ""]
     rows = [["`model.keras`", "Keras, float32", *keras]]
-    rows += [_export_row(name, entry) for name, entry in exports.items() if name != "keras"]
+    rows += [export_row(name, entry) for name, entry in exports.items() if name != "keras"]
     lines = [
         "## Accuracy",
         f"On the test images of `{recipe.get('data')}`:",
-        _grid(["file", "format", "accuracy", "same class as Keras", "MB", "ms per image"], rows),
+        grid(["file", "format", "accuracy", "same class as Keras", "MB", "ms per image"], rows),
     ]
     if "train_accuracy" in metrics:
-        share = _percent(metrics["train_accuracy"])
+        share = percent(metrics["train_accuracy"])
         lines.append(f"On at most 10,000 training images the Keras model has {share}.")
     if len(rows) > 1:
         lines.append("The latency is the median on one thread of the machine that exported.")
     command = shlex.join([".venv/bin/python", "apps/export.py", place])
     lines.append(f"This command writes and checks all formats:\n\n```\n{command}\n```")
     return "\n\n".join(lines)
-
-
-def _export_row(entry_name, entry):
-    name, _, batch = entry_name.partition("_batch")
-    file, form = EXPORTS.get(name, (entry_name, entry_name))
-    if batch:
-        file = file.replace(".tflite", f"_batch{batch}.tflite")
-        form += f", {batch} images at once"
-    if entry.get("folded"):
-        form += ", folded"
-    return [
-        f"`{file}`",
-        form,
-        _percent(entry.get("accuracy")),
-        _percent(entry.get("top1_agreement")),
-        _number(entry.get("megabytes")),
-        _number(entry.get("latency_ms")),
-    ]
-
-
-def _training(place, recipe):
-    rows = {"recipe": f"`{recipe.get('recipe')}`"} if recipe.get("recipe") else {}
-    rows |= {name: recipe[name] for name in ("epochs", "seed") if name in recipe}
-    if recipe.get("weights"):
-        rows["starting weights"] = f"`{recipe['weights']}`"
-    if recipe.get("fraction", 1) != 1:
-        rows["training images used"] = _percent(recipe["fraction"])
-    rows |= _machine(recipe.get("environment", {}))
-    return "\n\n".join(
-        [
-            "## Training",
-            "![Accuracy and loss after each epoch](curves.png)",
-            _table(rows),
-            _reproduction(place, recipe),
-            "`recipe.json` holds all settings and versions, `history.csv` the figures of each "
-            "epoch.",
-        ]
-    )
-
-
-def _machine(environment):
-    """Rows for the software and the hardware of a run."""
-    backend, versions = environment.get("backend"), environment.get("versions", {})
-    if not backend:
-        return {}
-    packages = ("tensorflow-cpu", "tensorflow") if backend == "tensorflow" else (backend,)
-    version = next((versions[name] for name in packages if name in versions), "")
-    software = f"Keras {versions.get('keras', '')} on {BACKENDS.get(backend, backend)} {version}"
-    hardware = ", ".join(accelerators(environment.get("devices", [])))
-    return {"software": software.strip(), "hardware": hardware or environment.get("processor", "")}
-
-
-def _reproduction(place, recipe):
-    """The command that repeats the run, and what it cannot know."""
-    name = _name(place)
-    replaced = recipe.get("weights") and Path(recipe["weights"]).name == name
-    command = training_command(recipe, "START" if replaced else None, f"runs/{name}-again")
-    if command is None:
-        return "The run was started from Python, so no command repeats it."
-    text = f"This command repeats the run:\n\n```\n{command}\n```"
-    if replaced:
-        text += (
-            f"\n\n`START` is the model that the run started from. It was in `{recipe['weights']}`, "
-            "where this model has replaced it."
-        )
-    return text
 
 
 def _limits(recipe):
@@ -233,20 +166,3 @@ def _limits(recipe):
   other pictures, such as your own photos.
 - It is one run with one seed. Another seed gives a different accuracy.
 - The licence of the training images is not recorded."""
-
-
-def _table(rows):
-    return _grid(["", ""], [[name, str(value)] for name, value in rows.items()])
-
-
-def _grid(header, rows):
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _percent(share):
-    return "" if share is None else f"{100 * share:.2f} %"
-
-
-def _number(value):
-    return "" if value is None else f"{value:.3f}"

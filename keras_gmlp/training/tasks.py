@@ -40,7 +40,7 @@ class Task:
         unit_size: Number of them in a sample.
         weighted: Whether the metrics use the sample weights.
         endless: Whether `training_batches` have no end, so that an epoch is a number of steps.
-        model_card: Whether a run gets a model card, `README.md`; its text is for images.
+        model_card: Whether a run gets a model card, `README.md`.
     """
 
     name = None

@@ -42,6 +42,7 @@ class MaskedLM(Task):
 
     name = "masked_lm"
     headline = "perplexity"
+    model_card = True
     unit = "tokens"
     weighted = True
     endless = True
@@ -140,6 +141,7 @@ class TextClassification(Task):
 
     name = "text_classification"
     headline = "accuracy"
+    model_card = True
     unit = "texts"
     endless = True
 
@@ -222,6 +224,7 @@ class SpanAnswering(Task):
 
     name = "question_answering"
     headline = "accuracy"
+    model_card = True
     unit = "windows"
     endless = True
 

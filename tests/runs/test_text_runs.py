@@ -62,7 +62,14 @@ def pretrained(files):
 
 def test_pretraining_leaves_a_model_with_its_tokenizer(pretrained, files):
     names = {path.name for path in pretrained.iterdir()}
-    assert names >= {"model.keras", "tokenizer.json", "recipe.json", "metrics.json", "curves.png"}
+    assert names >= {
+        "model.keras",
+        "tokenizer.json",
+        "recipe.json",
+        "metrics.json",
+        "curves.png",
+        "README.md",
+    }
     metrics = json.loads((pretrained / "metrics.json").read_text())
     assert metrics["test_perplexity"] == pytest.approx(np.exp(metrics["test_loss"]), rel=0.02)
     assert metrics["epochs"] == 2

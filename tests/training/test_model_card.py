@@ -14,7 +14,8 @@ from run_options import read_settings
 
 from keras_gmlp.export.formats import FORMATS
 from keras_gmlp.training.command import training_command
-from keras_gmlp.training.model_card import EXPORTS, NOTES, model_card, write_model_card
+from keras_gmlp.training.model_card import NOTES, model_card, write_model_card
+from keras_gmlp.training.model_card_parts import EXPORTS
 from keras_gmlp.training.recipes import RECIPES
 from keras_gmlp.training.run_directory import clear
 
@@ -138,6 +139,75 @@ This command repeats the run:
 
 <!-- Training and export write this file and keep the text after the next line. -->
 <!-- notes -->"""
+
+
+TEXT = {
+    "preset": "gmlp_nano",
+    "recipe": "quick",
+    "overrides": {},
+    "data": "wiki8k",
+    "task": "masked_lm",
+    "length": 128,
+    "vocabulary_size": 8192,
+    "epochs": 2,
+    "seed": 0,
+    "mask_rate": 0.3,
+    "environment": ENVIRONMENT,
+}
+CLASSIFIER = {
+    **TEXT,
+    "recipe": "finetune",
+    "weights": "runs/nano",
+    "columns": {"text": ["first", "second"], "label": "kind"},
+    "held_out": 0.1,
+    "dropout": 0.1,
+    "data": "mine.csv",
+    "task": "text_classification",
+    "labels": ["no", "yes"],
+    "pairs": True,
+    "epochs": 3,
+}
+
+
+def test_card_of_a_language_model():
+    exports = {"tflite": {"top1_agreement": 0.98, "megabytes": 3.4, "latency_ms": 2.5}}
+    metrics = {"test_perplexity": 45.678, "test_accuracy": 0.361, "exports": exports}
+    card = model_card("runs/nano", TEXT, metrics, 7.0)
+    assert card.startswith(
+        "# nano\n\nA masked language model, trained with `keras_gmlp` on `wiki8k`"
+    )
+    assert "[arXiv 2105.08050](https://arxiv.org/abs/2105.08050)" in card
+    assert "| output | logits for 8,192 tokens at each masked position |" in card
+    assert 'model = text_inference.load("runs/nano")' in card
+    assert "perplexity: 45.68, accuracy: 36.10%." in card
+    assert "| `model.tflite` | TFLite, 8-bit weights |  | 98.00 % | 3.400 | 2.500 |" in card
+    assert ".venv/bin/python apps/train_text.py --prepared runs/wiki8k --model gmlp_nano" in card
+    assert "--epochs 2" in card
+    assert "--set mask_rate=0.3" in card
+    assert card.endswith(NOTES)
+
+
+def test_card_of_a_classifier_of_pairs():
+    metrics = {"test_accuracy": 0.75, "test_matthews_correlation": 0.5, "test_f1": 0.8}
+    card = model_card("runs/mine", CLASSIFIER, metrics)
+    assert 'model.classify("He left the house.", "He went out.")' in card
+    assert "Classes: no, yes." in card
+    assert "On 10.00 % of the training texts of `mine.csv`:" in card
+    assert "accuracy: 75.00%, Matthews correlation: 0.500, F1: 0.800." in card
+    command = re.search(r"(?s)\.venv/bin/python apps/train_text\.py.*?(?=\n```)", card)[0]
+    words = shlex.split(command.replace("\\\n", ""))[2:]
+    _, options = load_app("train_text").parse(words)
+    settings = load_app("train_text").read_settings(options)
+    assert settings.columns == CLASSIFIER["columns"]
+    assert (settings.weights, settings.data, settings.held_out) == ("runs/nano", "mine.csv", 0.1)
+
+
+def test_card_of_a_model_for_questions():
+    recipe = {**CLASSIFIER, "data": "squad", "task": "question_answering", "length": 384}
+    del recipe["labels"], recipe["pairs"], recipe["columns"]
+    card = model_card("runs/squad", recipe, {"test_f1": 43.21, "test_exact_match": 31.0})
+    assert "exact match: 31.00 %, F1: 43.21 %." in card
+    assert "overlapping parts, 384 tokens at a time" in card
 
 
 @pytest.fixture

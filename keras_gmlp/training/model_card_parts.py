@@ -1,0 +1,115 @@
+"""Sections and tables that the model cards of images and of texts share."""
+
+from pathlib import Path
+
+from keras_gmlp.training.command import training_command
+from keras_gmlp.utils.environment import accelerators
+
+# The entries of metrics.json under "exports": the file and its format.
+EXPORTS = {
+    "tflite": ("model.tflite", "TFLite, 8-bit weights"),
+    "tflite_float16": ("model_float16.tflite", "TFLite, float16 weights"),
+    "tflite_float32": ("model_float32.tflite", "TFLite, float32"),
+    "tflite_int8": ("model_int8.tflite", "TFLite, full integer"),
+    "saved_model": ("saved_model/", "SavedModel"),
+    "onnx": ("model.onnx", "ONNX"),
+}
+BACKENDS = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
+
+
+def training_section(place, recipe, picture="Accuracy and loss after each epoch"):
+    """Returns the section on the training of a run; `picture` describes its curves.png."""
+    rows = {"recipe": f"`{recipe.get('recipe')}`"} if recipe.get("recipe") else {}
+    rows |= {name: recipe[name] for name in ("epochs", "seed") if name in recipe}
+    if recipe.get("weights"):
+        rows["starting weights"] = f"`{recipe['weights']}`"
+    if recipe.get("fraction", 1) != 1:
+        rows["training images used"] = percent(recipe["fraction"])
+    rows |= _machine(recipe.get("environment", {}))
+    return "\n\n".join(
+        [
+            "## Training",
+            f"![{picture}](curves.png)",
+            table(rows),
+            _reproduction(place, recipe),
+            "`recipe.json` holds all settings and versions, `history.csv` the figures of each "
+            "epoch.",
+        ]
+    )
+
+
+def _reproduction(place, recipe):
+    """The command that repeats the run, and what it cannot know."""
+    name = name_of(place)
+    replaced = recipe.get("weights") and Path(recipe["weights"]).name == name
+    command = training_command(recipe, "START" if replaced else None, f"runs/{name}-again")
+    if command is None:
+        return "The run was started from Python, so no command repeats it."
+    text = f"This command repeats the run:\n\n```\n{command}\n```"
+    if replaced:
+        text += (
+            f"\n\n`START` is the model that the run started from. It was in `{recipe['weights']}`, "
+            "where this model has replaced it."
+        )
+    return text
+
+
+def export_row(entry_name, entry):
+    """Returns the cells of an exported file.
+
+    Args:
+        entry_name: Key under `"exports"` in metrics.json.
+        entry: Its value, a dict.
+    """
+    name, _, batch = entry_name.partition("_batch")
+    file, form = EXPORTS.get(name, (entry_name, entry_name))
+    if batch:
+        file = file.replace(".tflite", f"_batch{batch}.tflite")
+        form += f", {batch} images at once"
+    if entry.get("folded"):
+        form += ", folded"
+    return [
+        f"`{file}`",
+        form,
+        percent(entry.get("accuracy")),
+        percent(entry.get("top1_agreement")),
+        _number(entry.get("megabytes")),
+        _number(entry.get("latency_ms")),
+    ]
+
+
+def _machine(environment):
+    """Rows for the software and the hardware of a run."""
+    backend, versions = environment.get("backend"), environment.get("versions", {})
+    if not backend:
+        return {}
+    packages = ("tensorflow-cpu", "tensorflow") if backend == "tensorflow" else (backend,)
+    version = next((versions[name] for name in packages if name in versions), "")
+    software = f"Keras {versions.get('keras', '')} on {BACKENDS.get(backend, backend)} {version}"
+    hardware = ", ".join(accelerators(environment.get("devices", [])))
+    return {"software": software.strip(), "hardware": hardware or environment.get("processor", "")}
+
+
+def table(rows):
+    """Returns a table of two columns from a dict."""
+    return grid(["", ""], [[name, str(value)] for name, value in rows.items()])
+
+
+def grid(header, rows):
+    """Returns a table in Markdown from lists of cells."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def percent(share):
+    """Returns a share as text, such as `"83.87 %"`; empty for `None`."""
+    return "" if share is None else f"{100 * share:.2f} %"
+
+
+def _number(value):
+    return "" if value is None else f"{value:.3f}"
+
+
+def name_of(place):
+    """Returns the name of a folder."""
+    return Path(place).resolve().name
