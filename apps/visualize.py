@@ -9,16 +9,22 @@ from pathlib import Path
 from cli import add_data_dir, guarded, import_tensorflow
 
 PICTURES = ("filters", "attention", "confusion", "mistakes")
+TEXT_PICTURES = ("filters", "attention")
+SENTENCE = "The cat that the dogs chased was found in the old house by the river."
 EPILOG = """\
 pictures:
   filters     the spatial weights of each block (gMLP, Mixer, ResMLP, ...)
   attention   where the blocks of an aMLP or a ViT look in an image
   confusion   which classes the model confuses, over the test images
   mistakes    the misclassified test images with the highest confidence
+of a text model:
+  filters     the weight that each gate gives to a token by its distance (gMLP, aMLP)
+  attention   what the blocks of an aMLP or a BERT look at in a text
 
 examples:
   apps/visualize.py saved_models/gmlp_n4_32-cifar10
   apps/visualize.py runs/vit_n4_32-digits --only attention --image docs/seven.png
+  apps/visualize.py runs/amlp_nano-text --text "Paris is the capital of France."
 
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
@@ -28,7 +34,7 @@ def parse(arguments):
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("run", metavar="RUN", help="a folder written by apps/train.py")
+    parser.add_argument("run", metavar="RUN", help="folder of a training run")
     parser.add_argument("--out", metavar="DIR", help="output folder; default: RUN/pictures")
     parser.add_argument(
         "--only",
@@ -45,6 +51,7 @@ def parse(arguments):
         help="indices of filters; default: eight",
     )
     parser.add_argument("--image", metavar="FILE", help="for attention; default: a test image")
+    parser.add_argument("--text", help="for attention of a text model; default: a sentence")
     parser.add_argument("--data", metavar="NAME|FOLDER", help="test data; default: from the run")
     add_data_dir(parser)
     parser.add_argument("--json", action="store_true", help="print the pictures' paths as JSON")
@@ -72,11 +79,15 @@ def draw(options):
     import_tensorflow()
     from keras_gmlp import inference
     from keras_gmlp.analysis import plots
+    from keras_gmlp.card import read_card
     from keras_gmlp.training import saving
 
     directory = Path(options.run)
     out = Path(options.out or directory / "pictures")
     wanted = options.only or PICTURES
+    if read_card(saving.model_path(directory)).get("task"):
+        yield from draw_text(options, directory, out)
+        return
     classifier = inference.load(saving.model_path(directory))
     model = classifier.model
     if "filters" in wanted:
@@ -110,6 +121,27 @@ def draw(options):
     if "mistakes" in wanted:
         plots.draw_mistakes(images, labels, logits, names, out / "mistakes.png")
         yield out / "mistakes.png"
+
+
+def draw_text(options, directory, out):
+    """Draws the pictures of a text model and yields their paths."""
+    from keras_gmlp import text_inference
+    from keras_gmlp.analysis import text_plots
+
+    wanted = options.only or TEXT_PICTURES
+    if unknown := [name for name in wanted if name not in TEXT_PICTURES]:
+        raise ValueError(
+            f"{directory} is a text model, which has the pictures {' and '.join(TEXT_PICTURES)}; "
+            f"received {', '.join(unknown)}."
+        )
+    source = text_inference.load(directory / "model.keras")
+    model, tokenizer, sentence = source.model, source.tokenizer, options.text or SENTENCE
+    draws = {
+        "filters": lambda path: text_plots.draw_distance_filters(model, path),
+        "attention": lambda path: text_plots.draw_token_attention(model, tokenizer, sentence, path),
+    }
+    for name in wanted:
+        yield from attempt(options, draws[name], out, name)
 
 
 def attempt(options, function, out, name):

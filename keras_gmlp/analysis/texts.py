@@ -1,0 +1,78 @@
+"""What the blocks of a text model have learned: weights by distance, attention between tokens."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_gmlp.models.structure import NotApplicableError
+
+
+def distance_filters(model):
+    """Returns the weight that each gate gives to a token by its distance.
+
+    Args:
+        model: A text model with gates.
+
+    Returns:
+        A dict from the name of a block to an array `(heads, 2 n - 1)` for texts of up to n tokens:
+        the weight of the token n - 1 places to the left, ..., of the token itself, ..., n - 1
+        places to the right. A gate without `toeplitz` has the mean weight of each distance.
+
+    Raises:
+        NotApplicableError: If the model has no gates.
+    """
+    gates = {layer.name: getattr(layer, "gate", None) for layer in model.layers}
+    filters = {
+        name: _by_distance(ops.convert_to_numpy(gate.spatial.matrices()))
+        for name, gate in gates.items()
+        if gate is not None
+    }
+    if not filters:
+        raise NotApplicableError(
+            f"{model.name} has no block that mixes tokens by a matrix of weights; gMLP and aMLP "
+            "have."
+        )
+    return filters
+
+
+def _by_distance(matrices):
+    """Maps matrices `(heads, inputs, outputs)` to the mean of each diagonal."""
+    n = matrices.shape[-1]
+    # Input j and output i: below the main diagonal, the input is to the right of the output.
+    diagonals = [matrices.diagonal(-k, 1, 2).mean(-1) for k in range(1 - n, n)]
+    return np.stack(diagonals, axis=-1)
+
+
+def token_attention(model, ids):
+    """Returns what the blocks with attention look at in a text.
+
+    Args:
+        model: A text model with attention.
+        ids: int32 `(tokens,)`, a text without padding.
+
+    Returns:
+        A dict from the name of a block to an array `(tokens, tokens)`: row i is what token i looks
+        at, with a sum of 1, averaged over heads.
+
+    Raises:
+        NotApplicableError: If the model has no attention.
+    """
+    blocks = [layer for layer in model.layers if hasattr(layer, "attention_scores")]
+    (token_ids,) = [tensor for tensor in model.inputs if tensor.name == "token_ids"]
+    maps = {}
+    if blocks:
+        inputs = keras.Model(token_ids, [_tokens_of(block) for block in blocks])
+        tokens = inputs(np.asarray(ids, "int32")[None])
+        tokens = tokens if isinstance(tokens, list | tuple) else [tokens]
+        for block, x in zip(blocks, tokens, strict=True):
+            scores = block.attention_scores(x)
+            if scores is not None:
+                maps[block.name] = ops.convert_to_numpy(scores)[0]
+    if not maps:
+        raise NotApplicableError(f"{model.name} has no block with attention; aMLP and BERT have.")
+    return maps
+
+
+def _tokens_of(block):
+    """Returns the tokens that a block received; a text model gives it a mask as well."""
+    return block.input[0] if isinstance(block.input, list | tuple) else block.input
