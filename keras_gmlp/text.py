@@ -8,6 +8,9 @@ model = text.build("gmlp_nano", prepared.tokenizer)
 batches = text.MaskedBatches(prepared.train, batch_size=64)
 model.fit(batches, steps_per_epoch=1000, shuffle=False)
 classifier = text.text_classifier(model, classes=2)
+
+filler = text.from_keras(model, prepared.tokenizer)  # or text.load("runs/gmlp_nano-text")
+filler.fill_mask("Paris is the [MASK] of France.", top=3)
 ```
 """
 
@@ -34,6 +37,8 @@ _MODULES = {
     "models.text_families": ["BERT", "aMLP", "build", "gMLP"],
     "training.text_tasks": ["MaskedLM", "SpanAnswering", "TextClassification"],
     "weights.bert": ["load_bert"],
+    "text_inference": ["TextModel", "from_keras", "load"],
+    "export.text": ["export_text"],
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 _PLACES["PRESETS"] = "models.text_families"

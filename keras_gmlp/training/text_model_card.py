@@ -89,9 +89,9 @@ def _usage(place, recipe):
 ## Use it
 
 ```python
-from keras_gmlp import text_inference
+from keras_gmlp import text
 
-model = text_inference.load({json.dumps(place)})
+model = text.load({json.dumps(place)})
 print({CALLS["pairs" if recipe.get("pairs") else task]})
 ```
 

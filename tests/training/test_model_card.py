@@ -178,7 +178,7 @@ def test_card_of_a_language_model():
     )
     assert "[arXiv 2105.08050](https://arxiv.org/abs/2105.08050)" in card
     assert "| output | logits for 8,192 tokens at each masked position |" in card
-    assert 'model = text_inference.load("runs/nano")' in card
+    assert 'model = text.load("runs/nano")' in card
     assert "perplexity: 45.68, accuracy: 36.10%." in card
     assert "| `model.tflite` | TFLite, 8-bit weights |  | 98.00 % | 3.400 | 2.500 |" in card
     assert ".venv/bin/python apps/train_text.py --prepared runs/wiki8k --model gmlp_nano" in card
