@@ -11,7 +11,7 @@ from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 from web_page import open_browser, open_page, serve_models
 
 from keras_gmlp.card import write_text_card
-from keras_gmlp.data.text import Tokenizer
+from keras_gmlp.data.text import Tokenizer, load_text
 from keras_gmlp.data.text.tokenizer import shorten
 from keras_gmlp.export.text import export_text
 from keras_gmlp.text_inference import load
@@ -190,6 +190,26 @@ def test_answers_are_pythons(page, folder):
             shares = [e["probability"] for e in found["answers"]]
             assert shares == pytest.approx([e["score"] for e in expected], abs=1e-4)
             assert ("was cut" in found["note"]) == (question is LONG)
+
+
+def test_included_classifier_gives_the_same_labels(opened):
+    """All sentences of SST-2's validation split, if they are installed."""
+    name, models = "gmlp_nano-sst2", APPS.parent / "saved_models"
+    if not (models / name).is_dir():
+        pytest.skip(f"saved_models/{name} is missing")
+    try:
+        sentences = load_text("sst2").test.texts
+    except ValueError as error:
+        pytest.skip(str(error))
+    assert len(sentences) == 872
+    model = load(models / name)
+    with serve_models(models) as address, open_page(opened, address) as page:
+        script = """const model = await open(given[0]);
+            const found = [];
+            for (const text of given[1]) found.push((await model.classify(text)).ranked[0].label);
+            return found;"""
+        found = call(page, script, [name, sentences])
+    assert found == [model.classify(sentence)[0]["label"] for sentence in sentences]
 
 
 def choose(page, name):

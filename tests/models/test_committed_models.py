@@ -1,4 +1,4 @@
-"""Every model in saved_models/ loads and gives the logits it gave before the modules moved."""
+"""Every image model in saved_models/ gives the logits it gave before the modules moved."""
 
 import json
 from pathlib import Path
@@ -21,15 +21,15 @@ def in_float64(model):
     return clone
 
 
-def test_every_committed_model_has_logits():
+def test_every_committed_image_model_has_logits():
     paths = SAVED_MODELS.glob("*/model.keras")
+    paths = [path for path in paths if not path.with_name("tokenizer.json").exists()]
     assert {path.relative_to(SAVED_MODELS).as_posix() for path in paths} == set(LOGITS)
 
 
 @pytest.mark.parametrize("name", LOGITS)
 def test_logits_are_the_same(name):
-    path = SAVED_MODELS / name
-    model = load_model(path, compile=False)
+    model = load_model(SAVED_MODELS / name, compile=False)
     shape = (2, *model.input_shape[1:])
     images = np.random.default_rng(0).integers(0, 256, shape).astype("float64")
     logits = keras.ops.convert_to_numpy(in_float64(model)(images, training=False))

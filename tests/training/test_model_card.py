@@ -21,6 +21,8 @@ from keras_gmlp.training.run_directory import clear
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = sorted(path.parent for path in (ROOT / "saved_models").glob("*/recipe.json"))
+TEXT_MODELS = [path for path in COMMITTED if (path / "tokenizer.json").exists()]
+IMAGE_MODELS = [path for path in COMMITTED if path not in TEXT_MODELS]
 
 ENVIRONMENT = {
     "backend": "torch",
@@ -349,12 +351,31 @@ def test_committed_card_is_up_to_date(directory):
     assert "".join(card[:2]) == model_card(place, recipe, metrics, size)
 
 
-@pytest.mark.parametrize("directory", COMMITTED, ids=lambda path: path.name)
-def test_committed_card_runs(directory, monkeypatch, capsys):
+def run_card(directory, monkeypatch, capsys):
+    """Runs the Python of a model card and returns what it prints."""
     monkeypatch.chdir(ROOT)
     (code,) = re.findall(r"```python\n(.*?)```", (directory / "README.md").read_text(), re.DOTALL)
     exec(code, {})
-    answer = ast.literal_eval(capsys.readouterr().out)
+    return ast.literal_eval(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("directory", TEXT_MODELS, ids=lambda path: path.name)
+def test_committed_card_of_a_text_model_runs(directory, monkeypatch, capsys):
+    answer = run_card(directory, monkeypatch, capsys)
+    scores = [entry["score"] for entry in answer]
+    assert 1 > scores[0] >= scores[-1] > 0
+    if (directory / "labels.txt").exists():
+        labels = (directory / "labels.txt").read_text().splitlines()
+        assert {entry["label"] for entry in answer} == set(labels)
+        assert sum(scores) == pytest.approx(1)
+    else:
+        assert len(answer) == 3
+        assert answer[0]["sequence"] == f"Paris is the {answer[0]['token_str']} of France."
+
+
+@pytest.mark.parametrize("directory", IMAGE_MODELS, ids=lambda path: path.name)
+def test_committed_card_runs(directory, monkeypatch, capsys):
+    answer = run_card(directory, monkeypatch, capsys)
     labels = (directory / "labels.txt").read_text().splitlines()
     assert {label for label, _ in answer} <= set(labels)
     assert "cat" in [label for label, _ in answer]
