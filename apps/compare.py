@@ -19,6 +19,12 @@ examples:
   apps/compare.py gmlp_n4_32 --data cifar10 -- --set mixup=0.2        further options of a run
   apps/compare.py gmlp_n4_32 vit_n4_32 --seeds 0 1 2 --no-train       the existing runs
 
+  apps/compare.py gmlp_nano bert_nano --text runs/text --tasks sst2 cola --seeds 0 1 2
+
+With --text, the presets are language models (`keras_gmlp.text.PRESETS`): each is pre-trained on the
+folder that `python -m keras_gmlp.data.text.corpus` wrote, and fine-tuned on each task with each
+seed. The table has what classifiers without a network reach, and differences seed by seed.
+
 Writes OUT/results.csv (one row per run), OUT/results.md and charts; runs that apps/export.py has
 exported get a table of its cost. The table requires recipe.json, metrics.json and history.csv of a
 run, not its model. A sweep that was stopped or killed resumes when the same command is given again;
@@ -55,6 +61,13 @@ def parse(arguments):
         default=[1.0],
         help="shares of the training images; default: 1",
     )
+    parser.add_argument("--text", metavar="DIR", help="prepared text; compares language models")
+    parser.add_argument(
+        "--tasks",
+        nargs="+",
+        metavar="NAME|FILE|FOLDER",
+        help="with --text: as --task of train_text.py; default: sst2",
+    )
     add_backend(parser)
     parser.add_argument("--out", metavar="DIR", help="default: runs/compare-DATA")
     parser.add_argument("--runs", metavar="DIR", help="folder of the runs; default: OUT/runs")
@@ -72,8 +85,12 @@ def parse(arguments):
     options = parser.parse_args(own)
     options.passed = passed
     options.command = " ".join(["apps/compare.py", *map(shlex.quote, arguments)])
-    options.out = Path(options.out or f"runs/compare-{Path(options.data).name}")
+    options.out = Path(options.out or f"runs/compare-{Path(options.text or options.data).name}")
     options.runs = Path(options.runs or options.out / "runs")
+    if options.tasks and not options.text:
+        parser.error("--tasks requires --text DIR, the text to pre-train on")
+    if options.text and (passed or options.jobs != 1 or options.fractions != [1.0]):
+        parser.error("--text takes neither --jobs, nor --fractions, nor options after --")
     choose_backend(options)
     return parser, options
 
@@ -85,6 +102,8 @@ def main(arguments=None):
 
 def compare(parser, options):
     """Checks, trains and reports; returns the exit code."""
+    if options.text:
+        return compare_texts(parser, options)
     import_tensorflow()
     try:
         sweep = make_sweep(options)
@@ -107,6 +126,66 @@ def compare(parser, options):
         return report(options, sweep.runs)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("stopped; the same command resumes the sweep.") from None
+
+
+def compare_texts(parser, options):
+    """Trains language models, fine-tunes them and reports; returns the exit code."""
+    from keras_gmlp.comparison import texts
+    from keras_gmlp.training.precision import choose_precision
+    from keras_gmlp.utils.files import directory_lock
+
+    precision = choose_precision(options.runs / options.presets[0])
+    try:
+        sweep = texts.TextSweep(
+            options.presets,
+            options.text,
+            options.tasks or ["sst2"],
+            options.runs,
+            seeds=options.seeds,
+            recipe=options.recipe,
+            changes={"precision": precision},
+            epochs=options.epochs,
+        )
+    except ValueError as error:
+        parser.error(str(error))
+    failed = {}
+    if not options.no_train:
+        with directory_lock(options.runs):
+            failed = sweep.work(warn, verbose=0 if options.json else 2)
+    rows = sweep.rows()
+    floors = find_floors(sweep.tasks, options.data_dir)
+    paths = texts.write_results(rows, options.out, options.command, floors)
+    if options.json:
+        print(json.dumps(rows))
+    else:
+        print(*paths, sep="\n")
+    for place, reason in failed.items():
+        warn(f"{place}: {reason}")
+    missing = sum(not texts.is_complete(settings) for settings in sweep.runs)
+    if missing:
+        warn(f"{missing} of {len(sweep.runs)} runs are not done")
+    return 1 if missing else 0
+
+
+def find_floors(tasks, data_dir):
+    """Returns what classifiers without a network reach, for the tasks that have any."""
+    from keras_gmlp.comparison.texts import best_floor, measure_of
+    from keras_gmlp.data.text.floors import compute_floors
+    from keras_gmlp.data.text.sentences import load_text
+
+    floors = {}
+    for task in tasks:
+        if measure_of(task).floor is None:
+            continue
+        try:
+            floors[task] = best_floor(task, compute_floors(load_text(task, data_dir=data_dir)))
+        except (ValueError, ImportError) as error:
+            warn(f"no floor for {task}: {error}")
+    return floors
+
+
+def warn(text):
+    print(f"compare: {text}", file=sys.stderr, flush=True)
 
 
 def make_sweep(options):
@@ -157,9 +236,6 @@ def report(options, runs):
     from keras_gmlp.utils.environment import processor
     from keras_gmlp.utils.errors import first_of
     from keras_gmlp.utils.files import atomic_write
-
-    def warn(text):
-        print(f"compare: {text}", file=sys.stderr, flush=True)
 
     complete = [run for run in runs if run.complete]
     missed = results.find_left_out(options.out / "results.csv", [run.row() for run in runs])

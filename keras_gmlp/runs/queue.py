@@ -19,6 +19,7 @@ others. The exit code is 0 if all runs are complete and 1 otherwise.
 """
 
 import argparse
+import functools
 import gc
 import json
 import sys
@@ -36,6 +37,7 @@ from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import write_json
 
 LEAST = 20.0  # seconds left for which no further run starts
+YEAR = 3e7  # seconds; no limit
 
 
 def read_plan(path):
@@ -89,7 +91,7 @@ def train_entry(settings, **options):
     return train_run(settings, export=False, **options)
 
 
-def work(runs, seconds, report=None, verbose=2):
+def work(runs, seconds, report=None, verbose=2, say=print):
     """Trains the runs until all are complete or the time is over.
 
     Args:
@@ -97,6 +99,7 @@ def work(runs, seconds, report=None, verbose=2):
         seconds: Time limit. Each run stops after the last epoch that fits.
         report: Path of a JSON file that is rewritten after each run, or `None`.
         verbose: As in `model.fit`.
+        say: Function that receives a line of text before and after each run.
 
     Returns:
         A dict from each run's directory to its metrics, or to `{"state": reason}`.
@@ -111,7 +114,7 @@ def work(runs, seconds, report=None, verbose=2):
         left = end - time.monotonic()
         if left < LEAST:
             break
-        print(f"{run.directory}: begins, {max(left, 0):.0f} s left", flush=True)
+        say(f"{run.directory}: begins" + ("" if left > YEAR else f", {max(left, 0):.0f} s left"))
         try:
             metrics = train_entry(run, verbose=verbose, time_limit=left)
             results[run.directory] = {"state": "complete", **metrics}
@@ -119,7 +122,7 @@ def work(runs, seconds, report=None, verbose=2):
             results[run.directory] = {"state": str(error)}
         except Exception as error:  # the next run may work
             results[run.directory] = {"state": f"failed: {first_line(error)}"}
-        print(f"{run.directory}: {json.dumps(results[run.directory])}", flush=True)
+        say(f"{run.directory}: {json.dumps(results[run.directory])}")
         if report:
             write_json(report, results)
         keras.backend.clear_session()
@@ -141,7 +144,7 @@ def main(arguments=None):
         runs = read_plan(options.plan)
     except ValueError as error:
         parser.error(str(error))
-    results = work(runs, options.seconds, options.report)
+    results = work(runs, options.seconds, options.report, say=functools.partial(print, flush=True))
     return 0 if all(result["state"] == "complete" for result in results.values()) else 1
 
 

@@ -1,0 +1,137 @@
+"""Comparisons of language models: their runs, their tables, the program."""
+
+import csv
+import dataclasses
+import json
+
+import pytest
+from load_app import load_app
+
+from keras_gmlp.comparison import texts
+from keras_gmlp.comparison.texts import TextSweep, best_floor, measure_of, to_markdown
+from keras_gmlp.data.text import prepare_corpus
+
+ROWS = [
+    {
+        "preset": "bert_nano",
+        "parameters": 2859072,
+        "perplexity": 50.0,
+        "scores": {"sst2": {0: 80.0, 1: 82.0, 2: 84.0}, "cola": {0: 10.0}},
+    },
+    {
+        "preset": "gmlp_nano",
+        "parameters": 2871156,
+        "perplexity": 45.125,
+        "scores": {"sst2": {0: 81.0, 1: 84.0, 2: 84.0}, "cola": {}},
+    },
+]
+
+
+def test_table_has_floors_means_and_paired_differences():
+    text = to_markdown(ROWS, "the command", {"sst2": ("n-grams", 81.88)})
+    lines = text.splitlines()
+    assert "| model | parameters | perplexity | sst2, accuracy (%) | cola, Matthews" in text
+    assert "| without a network |  |  | 81.9 (n-grams) |  |" in lines
+    # stdev of 80, 82, 84 is 2; of 81, 84, 84 the square root of 3
+    assert "| bert_nano | 2,859,072 | 50.00 | 82.0 ± 2.0 (3) | 10.0 (1) |" in lines
+    assert "| gmlp_nano | 2,871,156 | 45.12 | 83.0 ± 1.7 (3) |  |" in lines
+    # differences 1, 2, 0: mean 1, standard deviation 1, over the square root of 3
+    assert "| gmlp_nano | +1.0 ± 0.6 |  |" in lines
+    assert "the command" in text
+
+
+def test_measures_and_floors():
+    scores = {"accuracy": 0.75, "matthews_correlation": 0.1, "f1": 0.8}
+    floors = {
+        "majority": scores,
+        "n-grams": {**scores, "accuracy": 0.5, "matthews_correlation": 0.2},
+    }
+    assert best_floor("glue/sst2", floors) == ("majority", 75.0)
+    assert best_floor("cola", floors) == ("n-grams", 20.0)
+    assert measure_of("squad").key == "test_f1"
+    assert measure_of("mine.csv").key == "test_accuracy"
+
+
+def test_runs_of_a_sweep(tmp_path):
+    names = ["gmlp_nano", "bert_nano", "gmlp_nano"]
+    changes = {"precision": "float32"}
+    sweep = TextSweep(
+        names, "runs/text", ["mrpc"], tmp_path, seeds=[3, 4], changes=changes, epochs=2
+    )
+    pretrained, other, *tuned = sweep.runs
+    assert (pretrained.preset, other.preset) == ("gmlp_nano", "bert_nano")
+    assert pretrained.changes == {"precision": "float32", "epochs": 2, "seed": 3}
+    assert [settings.changes["seed"] for settings in tuned] == [3, 4, 3, 4]
+    assert tuned[0].weights == pretrained.directory
+    # As pairs of MRPC require it, and not the epochs of the pre-training.
+    assert (tuned[0].changes["epochs"], tuned[0].changes["length"]) == (10, 128)
+    with pytest.raises(ValueError, match="gmlp_s16_224"):
+        TextSweep(["gmlp_s16_224"], "runs/text", ["mrpc"], tmp_path)
+
+
+@pytest.mark.slow
+def test_program_compares_and_resumes(tmp_path, monkeypatch, capsys):
+    lines = [
+        f"The {a} {b} is {c}." for a in ("cat", "dog") for b in ("here", "there") for c in "xy"
+    ]
+    (tmp_path / "train.txt").write_text("\n".join(lines * 20))
+    (tmp_path / "valid.txt").write_text("\n".join(lines))
+    corpus = tmp_path / "corpus"
+    prepare_corpus(tmp_path / "train.txt", 128, corpus, valid=tmp_path / "valid.txt")
+    rows = [(f"{a} cat {n}", label) for n in range(20) for a, label in (("x", "yes"), ("y", "no"))]
+    table = "".join(f"{text},{label}\n" for text, label in rows)
+    (tmp_path / "mine.csv").write_text(f"text,label\n{table}")
+    settings = {"precision": "float32", "epoch_tokens": 2048, "length": 16, "batch_size": 16}
+    compare = load_app("compare")
+
+    class Small(TextSweep):
+        """The same runs, with settings for a test."""
+
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            for preset, run in self.models.items():
+                small = {**run.changes, **settings, "validation_windows": 8}
+                sizes = {"dim": 8, "depth": 1, "max_length": 16}
+                sizes |= {"hidden_dim": 16} if preset.startswith("gmlp") else {"num_heads": 2}
+                self.models[preset] = dataclasses.replace(run, changes=small, overrides=sizes)
+            for key, run in self.tuned.items():
+                small = {**run.changes, "epochs": 1, "length": 16, "precision": "float32"}
+                self.tuned[key] = dataclasses.replace(run, changes=small)
+
+    monkeypatch.setattr(texts, "TextSweep", Small)
+    out = tmp_path / "out"
+    command = [
+        "gmlp_nano",
+        "bert_nano",
+        "--text",
+        str(corpus),
+        "--tasks",
+        str(tmp_path / "mine.csv"),
+    ]
+    command += ["--epochs", "1", "--seeds", "0", "1", "--out", str(out), "--json"]
+    assert compare.main(command) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["preset"] for row in found] == ["gmlp_nano", "bert_nano"]
+    assert all(len(scores) == 2 for row in found for scores in row["scores"].values())
+    with open(out / "results.csv") as file:
+        assert len(list(csv.DictReader(file))) == 4
+    assert "without a network" in (out / "results.md").read_text()
+    assert (out / "tasks.png").stat().st_size > 5000
+    before = (out / "runs" / "gmlp_nano" / "model.keras").stat().st_mtime_ns
+    assert compare.main(command) == 0
+    assert (out / "runs" / "gmlp_nano" / "model.keras").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["gmlp_nano", "--tasks", "sst2"], "--tasks requires --text"),
+        (["gmlp_nano", "--text", "runs/text", "--jobs", "2"], "--text takes neither --jobs"),
+        (["gmlp_nono", "--text", "runs/text"], "gmlp_nono"),
+    ],
+)
+def test_wrong_usage(arguments, message, capsys):
+    with pytest.raises(SystemExit) as ended:
+        load_app("compare").main(arguments)
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
