@@ -25,10 +25,10 @@ examples:
   apps/answer.py --context rome.txt "Who founded Rome?"     with the included model
   apps/answer.py --context rome.txt "Who?" "When?" --top 3  several questions
   man ls | apps/answer.py --context - "Which option sorts by size?" --json
-  apps/answer.py --context rome.txt "Who?" --model runs/amlp_nano-squad
+  apps/answer.py --context rome.txt "Who?" --model runs/amlp_nano-squad --threshold 0
 
 The text may have any length. JSON has the keys score, start, end and answer; start and end count
-characters of the text.
+characters of the text. No answer is an empty one.
 
 exit codes: 0 done, 1 the text or the model could not be read, 2 wrong usage,
 130 stopped with Ctrl-C
@@ -47,6 +47,13 @@ def main(arguments=None):
         help="file with the text, in UTF-8; - reads standard input",
     )
     add_model(parser, DEFAULT, top=1, what="answers")
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        metavar="T",
+        help="allow no answer: if its score exceeds the best answer's by more than T, such as 0; "
+        "default: always answer",
+    )
     options = parse(parser, arguments)
     options.program = "answer"
     return guarded("answer", lambda: answer(options), only_prints=True)
@@ -59,7 +66,7 @@ def answer(options):
     with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
         for question in options.questions:
             try:
-                found = model.answers(question, context, options.top)
+                found = model.answers(question, context, options.top, options.threshold)
             except ValueError as error:
                 report("answer", error)
                 code = 1
@@ -73,8 +80,9 @@ def show(question, context, found, as_json):
         print_json(question=question, answers=rounded(found))
         return
     print(question)
-    print_bars([" ".join(e["answer"].split()) for e in found], [e["score"] for e in found])
-    for entry in found:
+    names = [" ".join(entry["answer"].split()) or "(no answer)" for entry in found]
+    print_bars(names, [entry["score"] for entry in found])
+    for entry in (entry for entry in found if entry["answer"]):
         start, end = max(0, entry["start"] - AROUND), entry["end"] + AROUND
         before, after = context[start : entry["start"]], context[entry["end"] : end]
         shown = " ".join(f"{before}[{entry['answer']}]{after}".split())

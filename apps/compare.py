@@ -175,7 +175,8 @@ def find_floors(tasks, data_dir):
 
     floors = {}
     for task in tasks:
-        if measure_of(task).floor is None:
+        if published := measure_of(task).published:
+            floors[task] = published
             continue
         try:
             floors[task] = best_floor(task, compute_floors(load_text(task, data_dir=data_dir)))

@@ -139,7 +139,7 @@ class TextModel:
         """Returns the most probable answer to a question in a text: the first of `answers`."""
         return self.answers(question, context, 1)[0]
 
-    def answers(self, question, context, top=5):
+    def answers(self, question, context, top=5, threshold=None):
         """Returns the most probable answers to a question in a text.
 
         A long text is read in windows that overlap by half.
@@ -148,10 +148,14 @@ class TextModel:
             question: A question.
             context: The text that answers it, of any length.
             top: Number of answers, at most 20.
+            threshold: For a model that was trained on questions without an answer as well: no
+                answer comes first if its score, a sum of logits, is higher than that of the best
+                answer by more than the threshold. Defaults to answers alone.
 
         Returns:
             A list of dicts, the most probable answer first: `score`, its probability among the best
             20 and no answer; `start`, `end` and `answer`, where `context[start:end]` is the answer.
+            No answer is the empty text at 0.
 
         Raises:
             ValueError: If the question or the text is empty, or the model has another task. One
@@ -172,10 +176,13 @@ class TextModel:
         if not found.spans:
             raise ValueError("the context has no words; expected text that answers the question.")
         scores = _softmax(np.array([*(span.score for span in found.spans), found.null_score]))
-        return [
+        rows = [
             {"score": float(score), "start": span.start, "end": span.end, "answer": span.text}
-            for span, score in zip(found.spans[:top], scores, strict=False)
+            for span, score in zip(found.spans, scores, strict=False)
         ]
+        if threshold is not None and found.difference > threshold:
+            rows.insert(0, {"score": float(scores[-1]), "start": 0, "end": 0, "answer": ""})
+        return rows[:top]
 
     def require(self, method):
         """Raises a `ValueError` if the model has another task than a method."""

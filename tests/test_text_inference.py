@@ -122,6 +122,20 @@ def test_answer_is_a_part_of_the_context(open_task):
     assert model.answer("What is the capital of France?", context) == found[0]
 
 
+def test_no_answer_above_the_threshold(open_task):
+    model, question = open_task("question_answering"), "What is the capital of France?"
+    always = model.answers(question, LINES[0], top=20)
+    none = 1 - sum(entry["score"] for entry in always)  # what no answer gets
+    # The score of no answer less that of the best one, as probabilities are softmax of scores.
+    difference = np.log(none) - np.log(always[0]["score"])
+    allowed = model.answers(question, LINES[0], threshold=difference - 0.01)
+    assert allowed[0]["answer"] == ""
+    assert (allowed[0]["start"], allowed[0]["end"]) == (0, 0)
+    assert allowed[0]["score"] == pytest.approx(none, rel=1e-3)
+    assert allowed[1:] == always[:4]
+    assert model.answers(question, LINES[0], threshold=difference + 0.01) == always[:5]
+
+
 def test_files_of_both_kinds_agree(folder):
     for suffix in (".keras", ".tflite"):
         kinds = [load(folder / f"{task}{suffix}") for task in TEXT_TASKS]

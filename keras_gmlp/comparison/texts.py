@@ -23,12 +23,15 @@ class Measure:
         key: In metrics.json.
         factor: From there to the table.
         floor: Key in the scores of `data.text.floors.compute_floors`; `None` without floors.
+        published: Name and score of a classifier without a network, from a paper; `None` if
+            `compute_floors` measures one.
     """
 
     name: str
     key: str
     factor: float = 100.0
     floor: str | None = "accuracy"
+    published: tuple | None = None
 
 
 ACCURACY = Measure("accuracy (%)", "test_accuracy")
@@ -36,7 +39,9 @@ MEASURES = {
     "cola": Measure(
         "Matthews correlation (x 100)", "test_matthews_correlation", 100.0, "matthews_correlation"
     ),
-    "squad": Measure("F1 (%)", "test_f1", 1.0, None),
+    "squad": Measure(
+        "F1 (%)", "test_f1", 1.0, None, ("logistic regression, arXiv 1606.05250", 51.0)
+    ),
 }
 
 # Small sets require more passes, pairs more tokens.

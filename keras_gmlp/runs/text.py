@@ -18,8 +18,9 @@ from keras_gmlp.training import train as training
 from keras_gmlp.training.recipes import find_recipe
 from keras_gmlp.training.saving import model_path
 from keras_gmlp.training.settings import override
+from keras_gmlp.training.span_answering import SpanAnswering
 from keras_gmlp.training.text_saving import longest_text, open_text_model
-from keras_gmlp.training.text_tasks import MaskedLM, SpanAnswering, TextClassification
+from keras_gmlp.training.text_tasks import MaskedLM, TextClassification
 from keras_gmlp.utils.files import read_json
 
 QUESTIONS = ("squad", "xquad")  # sets of TensorFlow Datasets

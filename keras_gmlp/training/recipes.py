@@ -3,8 +3,9 @@
 import dataclasses
 
 from keras_gmlp.data.augmentation import Augmentation
+from keras_gmlp.training.span_answering import SpanAnswering
 from keras_gmlp.training.tasks import ImageClassification, Task
-from keras_gmlp.training.text_tasks import MaskedLM, SpanAnswering, TextClassification
+from keras_gmlp.training.text_tasks import MaskedLM, TextClassification
 
 OPTIMIZERS = ("adamw", "muon", "sgd")
 

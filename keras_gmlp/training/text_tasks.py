@@ -1,4 +1,4 @@
-"""Tasks on text: predicting masked tokens, classifying sentences, finding answers."""
+"""Tasks on text: predicting masked tokens, classifying texts."""
 
 import dataclasses
 
@@ -9,11 +9,10 @@ from keras_gmlp.data.array_batches import ArrayBatches
 from keras_gmlp.data.text.device_masking import device_windows, make_device_masker
 from keras_gmlp.data.text.masking import MaskedBatches, masked_windows, validation_set
 from keras_gmlp.data.text.sentence_batches import TextBatches
-from keras_gmlp.data.text.squad_answers import best_answers, squad_scores
 from keras_gmlp.losses import Accuracy, CrossEntropy, MaskedCrossEntropy, Perplexity
 from keras_gmlp.metrics import F1, MatthewsCorrelation
 from keras_gmlp.training.tasks import Task
-from keras_gmlp.training.text_saving import longest_text
+from keras_gmlp.training.text_checks import check_length, check_longest, check_words
 from keras_gmlp.utils.files import atomic_write
 
 SHORT = (16, 32, 64)  # tokens to which batches of short texts are cut
@@ -69,8 +68,8 @@ class MaskedLM(Task):
         return [Perplexity(), keras.metrics.SparseCategoricalAccuracy("accuracy")]
 
     def check_fit(self, model, data):
-        _check_words(model, data)
-        _check_longest(model, self.length)
+        check_words(model, data)
+        check_longest(model, self.length)
         if data.valid is None:
             raise ValueError(
                 f"{data.name} has no text for validation; prepare it with --valid FILE (valid=...)."
@@ -157,8 +156,8 @@ class TextClassification(Task):
         return [Accuracy()]
 
     def check_fit(self, model, data):
-        _check_words(model, data)
-        _check_longest(model, self.length)
+        check_words(model, data)
+        check_longest(model, self.length)
         if model.output_shape[-1] != len(data.labels):
             raise ValueError(
                 f"The model has {model.output_shape[-1]} classes; {data.name} has "
@@ -208,111 +207,6 @@ class TextClassification(Task):
         model.compile("sgd", loss=self.loss(training=False), metrics=scores)
         values = self.evaluate(model, data)
         return {f"test_{name}": value for name, value in values.items()}
-
-
-@dataclasses.dataclass(frozen=True)
-class SpanAnswering(Task):
-    """Finds the answers of a `TokenizedQuestions` in their texts.
-
-    Attributes:
-        length: Tokens in a window: the question and a part of the text.
-        stride: Tokens from one window of a text to the next, at most.
-    """
-
-    length: int = 384
-    stride: int = 128
-
-    name = "question_answering"
-    headline = "accuracy"
-    model_card = True
-    unit = "windows"
-    endless = True
-
-    def __post_init__(self):
-        check_length(self)
-        if type(self.stride) is not int or self.stride < 1:
-            raise ValueError(f"stride must be a positive integer; received {self.stride!r}.")
-
-    def loss(self, training=True):
-        return CrossEntropy()
-
-    def metrics(self):
-        return [Accuracy()]
-
-    def check_fit(self, model, data):
-        _check_words(model, data)
-        _check_longest(model, self.length)
-        if not data.train:
-            raise ValueError(f"{data.name} has no training questions; expected some, as in squad.")
-
-    def size(self, data):
-        return len(self._features(data, "train"))
-
-    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None):
-        features = self._features(data, "train")
-        start = initial_epoch * (len(features) // batch_size)
-        return TextBatches(features.token_ids, features.targets, batch_size, seed, start)
-
-    def evaluation_batches(self, data, split="test", samples=-1):
-        features = self._features(data, split)
-        end = len(features) if samples < 0 else samples
-        return TextBatches(features.token_ids[:end], features.targets[:end], 64)
-
-    def validation_batches(self, data):
-        return self.evaluation_batches(data, samples=1024)
-
-    def describe_data(self, data):
-        return {"data": data.name, "tokenizer": data.tokenizer.hash}
-
-    def curves(self):
-        return ("accuracy", "first and last tokens right (%)", 100), ("loss", "cross-entropy", 1)
-
-    def write_card(self, path, model, data, metadata):
-        write_text_card(path, self.name, data.tokenizer, (), {**metadata, "length": self.length})
-
-    def write_files(self, data, directory):
-        data.tokenizer.save(directory / "tokenizer.json")
-
-    def measure(self, model, data):
-        """Returns SQuAD's exact match and F1 on the test questions, in percent."""
-        batches = self.evaluation_batches(data)
-        logits = model.predict(batches, verbose=0)
-        loss = model.evaluate(batches, verbose=0, return_dict=True)["loss"]
-        features = self._features(data, "test")
-        found = best_answers(data.test, features, logits[:, 0], logits[:, 1])
-        # Sets with questions that have no answer compare the best answer with none.
-        threshold = 0.0 if data.questions.unanswerable else None
-        scores = squad_scores(data.test, [prediction.answer(threshold) for prediction in found])
-        scores = {f"test_{name}": round(value, 4) for name, value in scores.items()}
-        return {**scores, "test_loss": round(float(loss), 6)}
-
-    def _features(self, data, split):
-        return data.features(split, self.length, self.stride)
-
-
-def check_length(task):
-    """Raises a `ValueError` if the number of tokens is no positive integer."""
-    if type(task.length) is not int or task.length < 8:
-        raise ValueError(f"length must be an integer from 8 on; received {task.length!r}.")
-
-
-def _check_words(model, data):
-    words = model.get_layer("token_embedding").input_dim
-    if words != data.tokenizer.size:
-        raise ValueError(
-            f"The model has {words} words; the tokenizer of {data.name} has "
-            f"{data.tokenizer.size}. Build the model with tokenizer=..., or prepare the text "
-            "with the tokenizer of the model."
-        )
-
-
-def _check_longest(model, length):
-    longest = longest_text(model)
-    if longest and length > longest:
-        raise ValueError(
-            f"The model takes at most {longest} tokens; received length={length}. Build it with "
-            f"max_length={length} (--set-model max_length={length}), or lower the length."
-        )
 
 
 def _first(arrays, samples):

@@ -99,6 +99,8 @@ def test_answer(run, context, monkeypatch):
     code, lines, errors = run("answer", question, "--context", context)
     assert (code, errors, lines[0], len(lines)) == (0, "", question, 3)
     assert "[" in lines[2]
+    given = ["answer", question, "--context", context, "--threshold", "-1000"]
+    assert "(no answer)" in run(*given)[1][1]
     give_input(monkeypatch, context.read_bytes())
     found = run("answer", question, "Where?", "--context", "-", "--top", "2", "--json")[1]
     assert [json.loads(line)["question"] for line in found] == [question, "Where?"]

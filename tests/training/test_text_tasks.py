@@ -9,7 +9,8 @@ from keras_gmlp import text
 from keras_gmlp.data.text.corpus import PreparedCorpus, build_corpus
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.training.recipes import Recipe, find_recipe
-from keras_gmlp.training.text_tasks import MaskedLM, SpanAnswering, TextClassification
+from keras_gmlp.training.span_answering import SpanAnswering
+from keras_gmlp.training.text_tasks import MaskedLM, TextClassification
 from keras_gmlp.training.train import train
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
