@@ -40,7 +40,7 @@ PRINTS = {
 # Names of the figures in metrics.json. Those of questions are in percent, as in SQuAD's program.
 FIGURES = {
     "test_perplexity": "perplexity: {:.2f}",
-    "test_accuracy": "accuracy: {:.2%}",
+    "test_accuracy": "accuracy: {}",
     "test_matthews_correlation": "Matthews correlation: {:.3f}",
     "test_exact_match": "exact match: {:.2f} %",
     "test_f1": "F1: {:.3f}",
@@ -102,12 +102,13 @@ def _results(place, recipe, metrics, megabytes):
     figures = FIGURES
     if recipe["task"] == "question_answering":
         figures = {**FIGURES, "test_f1": "F1: {:.2f} %"}
-    shown = {key: text.format(metrics[key]) for key, text in figures.items() if key in metrics}
+    values = {**metrics, "test_accuracy": percent(metrics.get("test_accuracy"))}
+    shown = {key: text.format(values[key]) for key, text in figures.items() if key in metrics}
     held = recipe.get("held_out")
     where = f"{percent(held)} of the training texts" if held else "the validation texts"
     size = "" if megabytes is None else f"{megabytes:.3f}"
     accuracy = percent(metrics.get("test_accuracy")) if recipe.get("labels") else ""
-    rows = [["`model.keras`", "Keras, float32", accuracy, "", size, ""]]
+    rows = [["`model.keras`", "Keras, float32", accuracy, "", size, ""]] if size else []
     exports = metrics.get("exports", {})
     rows += [export_row(name, entry) for name, entry in exports.items()]
     header = ["file", "format", "accuracy", "same answer as Keras", "MB", "ms per text"]
@@ -122,6 +123,9 @@ def _results(place, recipe, metrics, megabytes):
             "Files are checked on at most 1,000 texts. The latency is the median on one thread of "
             "the machine that exported."
         )
+    if not size:
+        lines.append("The Keras model is not included; the command below trains it again.")
+        return "\n\n".join(lines)
     data = " --data TEXT" if recipe["task"] == "masked_lm" else ""
     command = f".venv/bin/python apps/export.py {place}{data}"
     lines.append(f"This command writes and checks all formats:\n\n```\n{command}\n```")

@@ -181,7 +181,7 @@ def test_card_of_a_language_model():
     assert "[arXiv 2105.08050](https://arxiv.org/abs/2105.08050)" in card
     assert "| output | logits for 8,192 tokens at each masked position |" in card
     assert 'model = text.load("runs/nano")' in card
-    assert "perplexity: 45.68, accuracy: 36.10%." in card
+    assert "perplexity: 45.68, accuracy: 36.10 %." in card
     assert "| `model.tflite` | TFLite, 8-bit weights |  | 98.00 % | 3.400 | 2.500 |" in card
     assert ".venv/bin/python apps/train_text.py --prepared runs/wiki8k --model gmlp_nano" in card
     assert "--epochs 2" in card
@@ -191,11 +191,12 @@ def test_card_of_a_language_model():
 
 def test_card_of_a_classifier_of_pairs():
     metrics = {"test_accuracy": 0.75, "test_matthews_correlation": 0.5, "test_f1": 0.8}
-    card = model_card("runs/mine", CLASSIFIER, metrics)
+    card = model_card("runs/mine", CLASSIFIER, metrics, 6.0)
+    assert "apps/export.py runs/mine" in card
     assert 'model.classify("He left the house.", "He went out.")' in card
     assert "Classes: no, yes." in card
     assert "On 10.00 % of the training texts of `mine.csv`:" in card
-    assert "accuracy: 75.00%, Matthews correlation: 0.500, F1: 0.800." in card
+    assert "accuracy: 75.00 %, Matthews correlation: 0.500, F1: 0.800." in card
     command = re.search(r"(?s)\.venv/bin/python apps/train_text\.py.*?(?=\n```)", card)[0]
     words = shlex.split(command.replace("\\\n", ""))[2:]
     _, options = load_app("train_text").parse(words)
@@ -210,6 +211,8 @@ def test_card_of_a_model_for_questions():
     card = model_card("runs/squad", recipe, {"test_f1": 43.21, "test_exact_match": 31.0})
     assert "exact match: 31.00 %, F1: 43.21 %." in card
     assert "overlapping parts, 384 tokens at a time" in card
+    assert "`model.keras`" not in card  # without its size, the file is not there
+    assert "The Keras model is not included" in card
 
 
 @pytest.fixture
@@ -345,7 +348,8 @@ def test_committed_card_is_up_to_date(directory):
     """Every figure is that of metrics.json; `write_model_card(directory)` writes a card again."""
     recipe = json.loads((directory / "recipe.json").read_text())
     metrics = json.loads((directory / "metrics.json").read_text())
-    size = (directory / "model.keras").stat().st_size / 1e6
+    model = directory / "model.keras"
+    size = model.stat().st_size / 1e6 if model.exists() else None
     place = directory.relative_to(ROOT).as_posix()
     card = (directory / "README.md").read_text("utf-8").partition(NOTES)
     assert "".join(card[:2]) == model_card(place, recipe, metrics, size)
