@@ -202,7 +202,7 @@ def test_included_classifier_gives_the_same_labels(opened):
     except ValueError as error:
         pytest.skip(str(error))
     assert len(sentences) == 872
-    model = load(models / name)
+    model = load(models / name, warn=lambda _: None)
     with serve_models(models) as address, open_page(opened, address) as page:
         script = """const model = await open(given[0]);
             const found = [];
