@@ -233,6 +233,10 @@ def test_answers_while_typing(page, folder):
     (best, other) = load(folder / "classes").classify(LINES[1])
     page.get_by_text(f"{best['label']}, {100 * best['score']:.1f} %").wait_for()
     assert list(read_bars(page)) == [best["label"], other["label"]]
+    page.wait_for_timeout(500)  # the bars grow
+    bar = page.locator("#text-results .bar").first
+    share = bar.locator("span").bounding_box()["width"] / bar.bounding_box()["width"]
+    assert share == pytest.approx(best["score"], abs=0.01)
     page.fill("#text", " ")
     page.get_by_text("Write a text.").wait_for()
     assert not read_bars(page)
