@@ -43,36 +43,40 @@ function open(name) {
   if (name !== "pictures") pictures.leave();
 }
 
-// Opens the tab of the address, as in http://127.0.0.1:8000/#tab=texts; the first one by default.
-function openAddressed() {
-  open(location.hash === "#tab=texts" ? "texts" : "pictures");
+// The tab of the address, as in http://127.0.0.1:8000/#tab=texts; the first one by default.
+function addressed() {
+  return location.hash === "#tab=texts" ? "texts" : "pictures";
 }
 
+// Opens the tab at once: the browser reports a new address later, perhaps after the next key.
 // The address keeps the tab. The name alone is an id of the page, which would take the focus.
-function address(name) {
+function choose(name) {
+  open(name);
   location.hash = `tab=${name}`;
 }
 
 function listen() {
   for (const tab of Object.keys(TABS)) {
-    at(`tab-${tab}`).addEventListener("click", () => address(tab));
+    at(`tab-${tab}`).addEventListener("click", () => choose(tab));
   }
   at("tabs").addEventListener("keydown", ({ key }) => {
     if (key !== "ArrowLeft" && key !== "ArrowRight") return;
     const other = at("pictures").hidden ? "pictures" : "texts";
-    address(other);
+    choose(other);
     at(`tab-${other}`).focus();
   });
-  addEventListener("hashchange", openAddressed);
+  addEventListener("hashchange", () => {
+    if (at(addressed()).hidden) open(addressed());
+  });
 }
 
 const listed = listModels();
 texts.start(listed.then((models) => models.filter(isText)));
 pictures.start(listed.then((models) => models.filter((model) => !isText(model))));
 listen();
-openAddressed();
+open(addressed());
 listed.then((models) => {
   const some = models.filter(isText).length;
   at("tabs").hidden = !some || some === models.length;
-  if (some === models.length) address("texts");
+  if (some === models.length) choose("texts");
 }, () => {}); // each tab reports the error

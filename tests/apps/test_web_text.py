@@ -333,6 +333,8 @@ def test_tabs_by_keyboard(page):
     assert page.get_by_role("tab", selected=True).inner_text() == "Texts"
     page.keyboard.press("ArrowLeft")
     assert page.is_visible("#pictures")
+    page.go_back()  # the address keeps the tab
+    page.locator("#texts").wait_for()
     for label in ("Text", "Model"):
         page.click("#tab-texts")
         assert page.get_by_role("tabpanel").get_by_label(label, exact=True).count() == 1
