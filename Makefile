@@ -14,11 +14,17 @@ demo: $(VENV)/.demo
 web: $(VENV)/.core $(LITERT)
 	@$(RUN) apps/serve.py --port $(PORT)
 
-# Code that computes runs on each backend, the rest on TensorFlow.
+# Code that computes runs on each backend, the rest on one: this on PyTorch, which compiles nothing,
+# the others on TensorFlow.
+ON_PYTORCH := tests/comparison tests/runs tests/weights tests/test_plans.py \
+	tests/analysis/test_texts.py tests/apps/test_evaluate_sizes.py tests/apps/test_text_apps.py \
+	$(addprefix tests/models/test_, backends.py folding.py precision.py presets.py structure.py)
 ON_EACH := tests/layers tests/models/test_families.py tests/models/test_resnet.py \
 	tests/models/test_text.py tests/test_losses.py tests/test_metrics.py tests/training tests/analysis/test_tokens.py
 # Tests compile many small models and run each a few times: skip optimizing, cache the compilations.
-XLA := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+XLA := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true \
+	--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1 \
+	--xla_cpu_opt_preset=CPU_OPT_PRESET_FAST_COMPILE"
 JAX := KERAS_BACKEND=jax $(XLA) \
 	JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.pytest_cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
 # One thread in each process, because several processes share the cores.
@@ -26,9 +32,10 @@ PYTEST := OMP_NUM_THREADS=1 $(RUN) -m pytest --numprocesses auto --dist loadfile
 
 test: $(VENV)/.dev lint
 	@$(MAKE) --silent $(LITERT) || echo "make test: continues without LiteRT.js and the tests of the page"
-	KERAS_BACKEND=tensorflow $(XLA) $(PYTEST)
+	KERAS_BACKEND=tensorflow $(XLA) $(PYTEST) $(addprefix --ignore=, $(ON_PYTORCH))
 	$(JAX) $(PYTEST) $(ON_EACH)
-	KERAS_BACKEND=torch $(PYTEST) tests/export/test_formats.py tests/models/test_whole_models.py $(ON_EACH)
+	KERAS_BACKEND=torch $(XLA) $(PYTEST) $(ON_PYTORCH) tests/export/test_formats.py \
+		tests/models/test_whole_models.py $(ON_EACH)
 
 lint: $(VENV)/.dev
 	$(RUN) -m ruff check .

@@ -8,8 +8,6 @@ import sys
 def run_under(backend, program, *arguments):
     """Runs Python source in a process of its own; what it prints."""
     environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "2"}
-    if backend == "jax":  # which compiles what each runs once
-        environment["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
     command = [sys.executable, "-c", program, *map(str, arguments)]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

@@ -1,5 +1,6 @@
 """The augmentation in JAX, against the tf.data form and by its distributions."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -25,9 +26,14 @@ def noise(count, size=8, channels=3):
     return np.random.default_rng(0).integers(1, 256, (count, size, size, channels), "uint8")
 
 
+@functools.cache  # compiles once for all epochs
+def augmenter(augmentation, classes, mirror):
+    return jax.jit(make_device_augmenter(augmentation, classes, mirror))
+
+
 def run(augmentation, images, position=0, epoch=0, mirror=True, mixing=True):
     classes = len(images)
-    augment = jax.jit(make_device_augmenter(augmentation, classes, mirror))
+    augment = augmenter(augmentation, classes, mirror)
     key = jax.random.fold_in(jax.random.key(0), epoch)
     outputs = augment(key, images, np.arange(classes), position, mixing)
     return tuple(map(np.asarray, outputs))

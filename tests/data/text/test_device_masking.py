@@ -1,5 +1,7 @@
 """Masks drawn on a device by JAX: the same rules as those of NumPy."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -29,11 +31,15 @@ def corpus(tmp_path_factory):
 def masked(corpus):
     """Draws with and without cut windows, and the texts before masking."""
 
+    @functools.cache  # compiles once for all seeds
+    def masker(cut):
+        return jax.jit(make_device_masker(corpus, LENGTH, RATE, cut))
+
     def draw(cut, position=0, seed=0, rows=None):
         tokens, sizes = device_windows(corpus, LENGTH)
         tokens, sizes = tokens[:rows], sizes[:rows]
-        augment = jax.jit(make_device_masker(corpus, LENGTH, RATE, cut))
-        inputs, targets, weights = augment(jax.random.key(seed), tokens, sizes, position, True)
+        key = jax.random.key(seed)
+        inputs, targets, weights = masker(cut)(key, tokens, sizes, position, True)
         ids, places = (np.asarray(inputs[name]) for name in ("token_ids", "mask_positions"))
         return ids, places, np.asarray(targets), np.asarray(weights)
 
