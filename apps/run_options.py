@@ -1,5 +1,6 @@
 """The options that describe a training run, as train.py and compare.py read them."""
 
+import argparse
 import contextlib
 import json
 
@@ -123,6 +124,40 @@ def add_recipe_options(parser, measures_precision, settings=SETTINGS, arguments=
         dest="overrides",
         help=f"any argument of the model: {arguments}",
     )
+
+
+def add_device_options(parser):
+    """Adds the options that choose the devices to train on."""
+    parser.add_argument(
+        "--devices",
+        type=_count_or_all,
+        default=1,
+        metavar="N|all",
+        help="number of devices that split each batch, on the JAX backend; the batch size stays "
+        "that of the whole batch; default: %(default)s",
+    )
+    parser.add_argument(
+        "--model-parallel",
+        type=int,
+        default=1,
+        metavar="M",
+        help="number of devices that share one copy of the model, to take less memory on each; "
+        "divides --devices; default: %(default)s",
+    )
+
+
+def _count_or_all(text):
+    if text != "all" and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a number or all; received {text!r}")
+    return text if text == "all" else int(text)
+
+
+def check_device_options(options, settings):
+    """Raises a `ValueError` if the devices cannot train the run."""
+    from keras_gmlp.training.devices import check_devices
+
+    batch_size = settings.make_recipe().batch_size
+    check_devices(options.devices, options.model_parallel, batch_size)
 
 
 def read_settings(options):

@@ -7,7 +7,12 @@ import json
 import sys
 
 from cli import choose_backend, guarded, import_tensorflow
-from run_options import add_run_options, read_settings
+from run_options import (
+    add_device_options,
+    add_run_options,
+    check_device_options,
+    read_settings,
+)
 
 EPILOG = """\
 examples:
@@ -17,6 +22,7 @@ examples:
   apps/train.py --recipe long --set mixup=0.2          a recipe with one setting changed
   apps/train.py --weights saved_models/gmlp_n4_32-cifar10 --data my_photos/
                                                        start from a trained model
+  apps/train.py --backend jax --devices all            all GPUs of the machine
 
 recipes: quick (12 epochs), standard (36, with MixUp and CutMix), long (300, for a GPU), finetune
 (12, from weights), resolution (8, from weights to larger images), imagenet (300, the gMLP paper's).
@@ -32,6 +38,7 @@ def parse(arguments):
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add_run_options(parser, measures_precision=True)
+    add_device_options(parser)
     parser.add_argument("--restart", action="store_true", help="delete the run in OUT and start")
     parser.add_argument("--no-export", action="store_true", help="do not write model.tflite")
     parser.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard")
@@ -53,16 +60,19 @@ def run(parser, options):
     """Checks the usage, trains and reports; returns the exit code."""
     import_tensorflow()
     from keras_gmlp.training.allocator import keep_freed_memory
+    from keras_gmlp.training.devices import use_devices
 
     try:
         settings = read_settings(options)
+        check_device_options(options, settings)
         if "precision" not in settings.changes:
             settings = measure_precision(settings, options.restart)
     except ValueError as error:
         parser.error(str(error))
     keep_freed_memory()
     try:
-        metrics = train(options, settings)
+        with use_devices(options.devices, options.model_parallel):
+            metrics = train(options, settings)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(how_to_resume(options, settings.directory)) from None
     report(options, metrics, settings.directory)

@@ -8,7 +8,13 @@ import sys
 from pathlib import Path
 
 from cli import add_backend, add_data_dir, choose_backend, guarded
-from run_options import add_recipe_options, read_changes, read_overrides
+from run_options import (
+    add_device_options,
+    add_recipe_options,
+    check_device_options,
+    read_changes,
+    read_overrides,
+)
 from train import how_to_resume
 
 EPILOG = """\
@@ -85,6 +91,7 @@ def parse(arguments):
         "depth=4, max_length=256, gating=additive, dropout=0.1, ...",
     )
     add_backend(parser)
+    add_device_options(parser)
     parser.add_argument("--restart", action="store_true", help="delete the run in OUT and start")
     parser.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard")
     parser.add_argument(
@@ -126,6 +133,7 @@ def main(arguments=None):
 def run(parser, options):
     """Checks the usage, trains and reports; returns the exit code."""
     from keras_gmlp.training.allocator import keep_freed_memory
+    from keras_gmlp.training.devices import use_devices
     from keras_gmlp.training.saving import model_path
 
     try:
@@ -133,13 +141,15 @@ def run(parser, options):
         if "precision" not in settings.changes:
             settings = measure_precision(settings, options.restart)
         settings.check()
+        check_device_options(options, settings)
         if options.task is not None:
             model_path(settings.weights)
     except ValueError as error:
         parser.error(str(error))
     keep_freed_memory()
     try:
-        metrics = train(options, settings)
+        with use_devices(options.devices, options.model_parallel):
+            metrics = train(options, settings)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(how_to_resume(options, settings.directory)) from None
     report(options, metrics, settings.directory)

@@ -32,6 +32,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "models.image_classifier": ["image_classifier"],
         "models.presets": ["PRESETS"],
         "models.resnet": ["ResNet"],
+        "training.devices": ["use_devices"],
         "training.recipes": ["RECIPES", "Recipe"],
         "training.saving": ["load_model"],
         "training.train": ["train"],

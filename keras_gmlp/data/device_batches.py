@@ -19,12 +19,15 @@ class DeviceBatches(keras.utils.PyDataset):
         mixed_epochs: Number of epochs in which MixUp and CutMix are active; `None` for all.
         chunk: Steps in a chunk; `None` for `chunk_length`.
         steps: Steps in an epoch; `None` for one pass over the samples. Each pass has its own order.
+        place: Function that copies a tuple of arrays to the device; `None` for `jax.device_put`.
 
     Raises:
         ValueError: If there are fewer samples than in a batch. One line.
     """
 
-    def __init__(self, arrays, batch_size, seed=0, mixed_epochs=None, chunk=None, steps=None):
+    def __init__(
+        self, arrays, batch_size, seed=0, mixed_epochs=None, chunk=None, steps=None, place=None
+    ):
         super().__init__()
         import jax
 
@@ -38,7 +41,7 @@ class DeviceBatches(keras.utils.PyDataset):
             )
         self.steps = steps or self.pass_steps
         self.chunk = min(chunk or chunk_length(self.steps), self.steps)
-        self.arrays = jax.device_put(tuple(arrays))
+        self.arrays = (place or jax.device_put)(tuple(arrays))
         self.start_epoch(0)
 
     def start_epoch(self, epoch):

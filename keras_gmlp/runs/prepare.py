@@ -14,6 +14,7 @@ from keras_gmlp.models.presets import lookup
 from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training import run_directory
 from keras_gmlp.training import train as training
+from keras_gmlp.training.devices import whole_batches
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.utils.files import directory_lock, write_json
 from keras_gmlp.weights import pretrained
@@ -52,7 +53,8 @@ class PreparedRun:
 
     def evaluate(self, verbose=0):
         """Returns loss and metrics on the test split, a dict."""
-        return self.recipe.task.evaluate(self.model, self.data, verbose=verbose)
+        with whole_batches():
+            return self.recipe.task.evaluate(self.model, self.data, verbose=verbose)
 
     def train(self, **options):
         """Trains the model, or resumes; returns the metrics. Options are those of `train`."""
@@ -62,7 +64,8 @@ class PreparedRun:
 
     def export(self, formats=("tflite",)):
         """Writes and checks further formats of the model; returns what was measured, a dict."""
-        return export_run(self.settings.directory, list(formats), self.data)
+        with whole_batches():
+            return export_run(self.settings.directory, list(formats), self.data)
 
     def write_metrics(self, metrics):
         """Replaces `metrics.json`."""

@@ -2,6 +2,8 @@
 
 import keras
 
+from keras_gmlp.training.devices import split_batch
+
 
 class EpochOrder(keras.callbacks.Callback):
     """Draws the order of each epoch of a `DeviceBatches`."""
@@ -19,7 +21,8 @@ def make_device_class(base, augment):
 
     `fit` receives a chunk of steps at a time. Indices select the samples on the device, `augment`
     changes them in the compiled step, and `jax.lax.scan` runs the steps, so that Python and the
-    host's memory take no part in a step. Weights do not depend on the length of the chunks.
+    host's memory take no part in a step. Weights do not depend on the length of the chunks. Several
+    devices split each batch; see `training.devices`.
 
     Args:
         base: `keras.Model`, or a subclass.
@@ -36,7 +39,7 @@ def make_device_class(base, augment):
 
             def one(state, item):
                 indices, position = item
-                samples = [array[indices] for array in arrays]
+                samples = split_batch([array[indices] for array in arrays])
                 batch = augment(key, *samples, position, plan["mixing"])
                 logs, state = step(state, batch)
                 return state, logs

@@ -6,6 +6,12 @@ import keras
 
 from keras_gmlp.data.device_batches import DeviceBatches
 from keras_gmlp.training.device_loop import build_for_training, make_device_class
+from keras_gmlp.training.devices import (
+    check_batch,
+    copy_to_devices,
+    current_distribution,
+    make_distributed_class,
+)
 from keras_gmlp.training.optimizers import freeze_backbone, make_optimizer
 from keras_gmlp.training.run_directory import has_progress
 from keras_gmlp.utils.environment import accelerators
@@ -55,14 +61,22 @@ def prepare_fit(model, data, recipe, batch_size):
     Returns:
         `(trained, batches)`: the model to train, which shares all layers with `model` (or is it);
         and a `DeviceBatches`, or `None` if the task's `training_batches` feed it.
+
+    Raises:
+        ValueError: If the devices of `use_devices` cannot split a batch evenly.
     """
     task, trained, batches = recipe.task, model, None
-    kind = task.training_class(model)
+    kind, distribution = task.training_class(model), current_distribution()
+    if distribution is not None:
+        check_batch(batch_size)
+        distribution.chunks = recipe.pipeline == "device"
+        kind = make_distributed_class(kind)
     if recipe.pipeline == "device":
         arrays, augment, mix_until = task.device_data(data)
         mixed_epochs = round(mix_until * recipe.epochs)
         steps = task.size(data) // batch_size
-        batches = DeviceBatches(arrays, batch_size, recipe.seed, mixed_epochs, steps=steps)
+        order = {"seed": recipe.seed, "mixed_epochs": mixed_epochs, "steps": steps}
+        batches = DeviceBatches(arrays, batch_size, **order, place=copy_to_devices)
         kind = make_device_class(kind, augment)
     if kind is not keras.Model:
         trained = kind(model.inputs, model.outputs, name=model.name)

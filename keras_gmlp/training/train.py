@@ -22,6 +22,7 @@ from keras_gmlp.training.callbacks import (
 )
 from keras_gmlp.training.curves import draw_curves
 from keras_gmlp.training.device_loop import EpochOrder
+from keras_gmlp.training.devices import whole_batches
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.pipeline import choose_pipeline, prepare_fit
 from keras_gmlp.training.recipes import Recipe
@@ -160,7 +161,8 @@ class _Run:
                 shuffle=False,  # the batches are shuffled already
                 verbose=verbose,
             )
-        metrics = self._finish(steps * batch_size * task.unit_size)
+        with whole_batches():
+            metrics = self._finish(steps * batch_size * task.unit_size)
         if task.model_card:
             write_model_card(self.directory, metrics)
         write_json(self.directory / "metrics.json", metrics)  # last: it marks a complete run

@@ -76,6 +76,9 @@ def test_train_with_other_settings_fails_in_one_line(run, capsys):
         (["--weights", "runs/a/", "--out", "runs/a"], "is where the weights are"),
         (["--weights", "runs/a/model.keras", "--out", "runs/a"], "is where the weights are"),
         (["--epochs", "many"], "invalid int"),
+        (["--devices", "two"], "expected a number or all; received 'two'"),
+        (["--devices", "2"], "several devices require the JAX backend"),
+        (["--model-parallel", "2"], "--backend jax"),
     ],
 )
 def test_train_wrong_usage(arguments, reason, capsys):

@@ -1,0 +1,213 @@
+"""Training on several devices of a machine, with `keras.distribution` (JAX)."""
+
+import contextlib
+import functools
+
+import keras
+
+SPLIT = {  # which dimension of a block's weights the devices of a model share
+    r".*expand/kernel": (None, "model"),
+    r".*expand/bias": ("model",),
+    r".*shrink/kernel": ("model", None),
+    r".*(query|key|value)/kernel": (None, "model", None),
+    r".*(query|key|value)/bias": ("model", None),
+    r".*attention_output/kernel": ("model", None, None),
+}
+
+
+@contextlib.contextmanager
+def use_devices(devices=1, model_parallel=1):
+    """Trains the models that are built inside the context on several devices.
+
+    Build the model inside the context too, because Keras places its variables. A batch keeps its
+    size: each device computes a part of it. The weights after training do not depend on the number
+    of devices, except for rounding.
+
+    Args:
+        devices: Number of devices, or `"all"`. 1 changes nothing.
+        model_parallel: Number of devices that share one copy of the model, so that it takes less
+            memory on each: the expanded channels and the attention heads are split. It must divide
+            `devices`.
+
+    Yields:
+        The `keras.distribution.Distribution`, or `None` for one device.
+
+    Raises:
+        ValueError: If the backend is not JAX, the machine has fewer devices, or `model_parallel`
+            does not divide them. One line.
+
+    Example:
+        >>> with use_devices(1) as distribution:
+        ...     print(distribution)
+        None
+    """
+    chosen = _choose(devices, model_parallel)
+    if len(chosen) == 1:
+        yield None
+        return
+    distribution = make_distribution(chosen, model_parallel)
+    with distribution.scope():
+        yield distribution
+
+
+def _choose(devices, model_parallel):
+    """Returns the names of the devices to train on."""
+    if devices != "all" and (type(devices) is not int or devices < 1):
+        raise ValueError(f"devices must be a positive integer or 'all'; received {devices!r}.")
+    if type(model_parallel) is not int or model_parallel < 1:
+        raise ValueError(f"model_parallel must be a positive integer; received {model_parallel!r}.")
+    backend = keras.backend.backend()
+    if backend != "jax" and (devices, model_parallel) != (1, 1):
+        raise ValueError(
+            f"several devices require the JAX backend; received {backend}. Set KERAS_BACKEND=jax "
+            "(--backend jax), or train on one device."
+        )
+    present = keras.distribution.list_devices() if backend == "jax" else [backend]
+    count = len(present) if devices == "all" else devices
+    if count > len(present):
+        raise ValueError(
+            f"devices={count}, but this machine has {len(present)} ({', '.join(present[:8])}). "
+            "'all' takes all."
+        )
+    if count % model_parallel:
+        raise ValueError(
+            f"model_parallel={model_parallel} does not divide the {count} devices; choose one of "
+            f"{', '.join(str(n) for n in range(1, count + 1) if count % n == 0)}."
+        )
+    return present[:count]
+
+
+def make_distribution(devices, model_parallel=1):
+    """Returns a `keras.distribution.Distribution` of some devices, given by their names."""
+    if model_parallel == 1:
+        return _data_parallel_class()(devices=devices, auto_shard_dataset=False)
+    shape = (len(devices) // model_parallel, model_parallel)
+    mesh = keras.distribution.DeviceMesh(shape, ("batch", "model"), devices)
+    layouts = keras.distribution.LayoutMap(mesh)
+    for path, axes in SPLIT.items():
+        layouts[path] = axes
+    return _model_parallel_class()(
+        layout_map=layouts, batch_dim_name="batch", auto_shard_dataset=False
+    )
+
+
+class _ChunkData:
+    """Copies to all devices what a chunk of steps takes, if `chunks` is set.
+
+    The compiled step selects the batches and splits them; see `make_device_class`.
+    """
+
+    chunks = False
+
+    def get_data_layout(self, data_shape):
+        if self.chunks:
+            return keras.distribution.TensorLayout([None] * len(data_shape), self.device_mesh)
+        return super().get_data_layout(data_shape)
+
+
+@functools.cache
+def _data_parallel_class():
+    return type("DataParallel", (_ChunkData, keras.distribution.DataParallel), {})
+
+
+@functools.cache
+def _model_parallel_class():
+    return type("ModelParallel", (_ChunkData, keras.distribution.ModelParallel), {})
+
+
+def current_distribution():
+    """Returns the distribution of the context, or `None`."""
+    return keras.distribution.distribution()
+
+
+def data_shards():
+    """Returns the number of parts into which the devices split a batch."""
+    distribution = current_distribution()
+    if distribution is None:
+        return 1
+    mesh = distribution.device_mesh
+    return mesh.shape[mesh.axis_names.index(distribution.batch_dim_name)]
+
+
+def check_devices(devices, model_parallel, batch_size):
+    """Raises a `ValueError` if `use_devices` or training with this batch size would fail."""
+    count = len(_choose(devices, model_parallel))
+    _check_split(batch_size, count // model_parallel)
+
+
+def check_batch(batch_size):
+    """Raises a `ValueError` if the devices of the context cannot split a batch evenly."""
+    _check_split(batch_size, data_shards())
+
+
+def _check_split(batch_size, shards):
+    if batch_size % shards:
+        lower = batch_size // shards * shards
+        choices = " or ".join(str(n) for n in (lower, lower + shards) if n)
+        raise ValueError(
+            f"a batch of {batch_size} does not split evenly into the {shards} parts that devices "
+            f"compute. Choose another batch_size (--batch-size), such as {choices}, or other "
+            "devices."
+        )
+
+
+def split_batch(tensors):
+    """Has each device of the context compute its part of a batch; inside a compiled step."""
+    distribution = current_distribution()
+    if distribution is None:
+        return tensors
+    import jax
+
+    def split(tensor):
+        axes = [distribution.batch_dim_name] + [None] * (len(tensor.shape) - 1)
+        layout = keras.distribution.TensorLayout(axes, distribution.device_mesh)
+        return jax.lax.with_sharding_constraint(tensor, layout.backend_layout)
+
+    return jax.tree.map(split, tensors)
+
+
+def copy_to_devices(arrays):
+    """Copies arrays to all devices of the context, or to the default device.
+
+    Args:
+        arrays: Tuple of arrays.
+
+    Returns:
+        A tuple of `jax.Array`.
+    """
+    import jax
+
+    distribution = current_distribution()
+    if distribution is None:
+        return jax.device_put(tuple(arrays))
+    mesh = distribution.device_mesh.backend_mesh
+    return jax.device_put(tuple(arrays), jax.sharding.NamedSharding(mesh, jax.P()))
+
+
+@contextlib.contextmanager
+def whole_batches():
+    """Has each device of the context compute whole batches.
+
+    Devices cannot split the last batch of a test set evenly, and a batch that is filled up would
+    change its mean loss.
+    """
+    distribution = current_distribution()
+    if distribution is None:
+        yield
+        return
+    keras.distribution.set_distribution(None)
+    try:
+        yield
+    finally:
+        keras.distribution.set_distribution(distribution)
+
+
+def make_distributed_class(base):
+    """Returns a subclass of a model class that evaluates in `whole_batches`."""
+
+    class DistributedModel(base):
+        def evaluate(self, *args, **kwargs):
+            with whole_batches():
+                return super().evaluate(*args, **kwargs)
+
+    return DistributedModel

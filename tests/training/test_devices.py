@@ -1,0 +1,176 @@
+"""Training on several devices: the weights are those of one device."""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+from keras_gmlp.training.devices import check_batch, check_devices, use_devices
+
+on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="requires JAX")
+
+PROGRAM = """
+import sys
+import keras, numpy as np
+import keras_gmlp
+from keras_gmlp.data import ArraySplit, ImageData
+from keras_gmlp.training.callbacks import TimeLimitError
+from keras_gmlp.training.recipes import find_recipe
+from keras_gmlp.training.settings import override
+
+rng = np.random.default_rng(0)
+labels = rng.integers(0, 3, 200)
+images = rng.integers(0, 80, (200, 8, 8, 1)) + 80 * labels[:, None, None, None]
+images = images.astype("uint8")
+train, test = ArraySplit(images[:146], labels[:146]), ArraySplit(images[146:], labels[146:])
+data = ImageData("shades", ("dark", "grey", "light"), (8, 8, 1), train, test)
+
+def train_on(name, devices, pipeline="device", model_parallel=1, stop=False):
+    changes = {"epochs": 3, "batch_size": 48, "precision": "float32", "optimizer": "muon",
+               "mixup": 0.3, "cutmix": 0.3, "stochastic_depth": 0.2, "ema": 0.2,
+               "pipeline": pipeline}
+    recipe = override(find_recipe("quick"), changes)
+    keras.utils.set_random_seed(0)
+    with keras_gmlp.use_devices(devices, model_parallel) as distribution:
+        shape = {"input_shape": (8, 8, 1), "classes": 3, "patch_size": 4}
+        sizes = {"dim": 16, "depth": 2, "hidden_dim": 32, "attention_size": 8}
+        model = keras_gmlp.aMLP(**shape, **sizes, **recipe.model_arguments())
+        kernel = model.get_layer("block_0").expand.kernel.value
+        parts = {shard.data.shape for shard in kernel.addressable_shards}
+        try:
+            keras_gmlp.train(model, data, recipe, name, verbose=0, time_limit=0 if stop else None)
+        except TimeLimitError:
+            return
+        np.savez(f"{name}/weights.npz", *model.get_weights())
+    print(name, len(kernel.sharding.device_set), *parts)
+
+train_on("device-1", 1)
+train_on("device-8", 8)
+train_on("device-4x2", 8, model_parallel=2)
+train_on("host-1", 1, "host")
+train_on("host-3", 3, "host")
+train_on("resumed", 8, stop=True)
+train_on("resumed", 2, model_parallel=2, stop=True)
+train_on("resumed", 1)
+"""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The folder of runs on eight devices that XLA makes of a processor, and what was printed."""
+    folder = tmp_path_factory.mktemp("runs")
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+    environment = {**os.environ, "XLA_FLAGS": flags, "KERAS_BACKEND": "jax"}
+    command = [sys.executable, "-c", PROGRAM]
+    options = {"capture_output": True, "text": True, "timeout": 500, "check": False}
+    result = subprocess.run(command, cwd=folder, env=environment, **options)
+    assert result.returncode == 0, result.stderr
+    return folder, result.stdout.splitlines()
+
+
+def weights(folder, name):
+    with np.load(folder / name / "weights.npz") as arrays:
+        return [arrays[key] for key in arrays]
+
+
+def history(folder, name):
+    with open(folder / name / "history.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@on_jax
+@pytest.mark.slow
+def test_variables_are_where_they_should_be(runs):
+    lines = runs[1]
+    assert [line for line in lines if not line.startswith("resumed")] == [
+        "device-1 1 (16, 32)",
+        "device-8 8 (16, 32)",
+        "device-4x2 8 (16, 16)",
+        "host-1 1 (16, 32)",
+        "host-3 3 (16, 32)",
+    ]
+
+
+@on_jax
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("one", "several"),
+    [
+        ("device-1", "device-8"),
+        ("device-1", "device-4x2"),
+        ("device-1", "resumed"),
+        ("host-1", "host-3"),
+    ],
+)
+def test_weights_do_not_depend_on_the_devices(runs, one, several):
+    folder = runs[0]
+    assert [row["epoch"] for row in history(folder, several)] == ["0", "1", "2"]
+    for a, b in zip(weights(folder, one), weights(folder, several), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+@on_jax
+@pytest.mark.slow
+def test_other_draws_give_other_weights(runs):
+    pairs = zip(weights(runs[0], "device-1"), weights(runs[0], "host-1"), strict=True)
+    assert max(np.abs(a - b).max() for a, b in pairs) > 1e-3
+
+
+@on_jax
+@pytest.mark.slow
+@pytest.mark.parametrize("several", ["device-8", "device-4x2", "host-3"])
+def test_each_test_image_counts_once(runs, several):
+    # 54 images: neither 8 nor 4 parts of a batch could be equal.
+    folder, one = runs[0], "host-1" if several.startswith("host") else "device-1"
+    for name in ("val_accuracy", "val_loss"):
+        expected = [float(row[name]) for row in history(folder, one)]
+        found = [float(row[name]) for row in history(folder, several)]
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    found, expected = (
+        json.loads((folder / name / "metrics.json").read_text())["test_accuracy"]
+        for name in (several, one)
+    )
+    assert found == pytest.approx(expected, abs=1e-6)
+    assert 54 * found == pytest.approx(round(54 * found), abs=1e-3)
+
+
+@pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX can")
+@pytest.mark.parametrize("arguments", [(2, 1), ("all", 1), (1, 2)])
+def test_other_backends_refuse(arguments):
+    backend = keras.backend.backend()
+    with pytest.raises(ValueError, match=f"require the JAX backend; received {backend}"):
+        check_devices(*arguments, batch_size=8)
+    check_devices(1, 1, batch_size=7)
+
+
+@on_jax
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ((99, 1), "devices=99, but this machine has [0-9]+ .*'all' takes all"),
+        ((0, 1), "positive integer or 'all'; received 0"),
+        (("two", 1), "received 'two'"),
+        ((1, 0), "model_parallel must be a positive integer; received 0"),
+        ((1, 2), "model_parallel=2 does not divide the 1 devices; choose one of 1"),
+    ],
+)
+def test_mistakes(arguments, reason):
+    with pytest.raises(ValueError, match=reason) as caught, use_devices(*arguments):
+        pass
+    assert "\n" not in str(caught.value)
+
+
+def test_batch_that_devices_cannot_split(monkeypatch):
+    monkeypatch.setattr("keras_gmlp.training.devices.data_shards", lambda: 8)
+    check_batch(64)
+    with pytest.raises(ValueError, match=re.escape("a batch of 100 does not split")) as caught:
+        check_batch(100)
+    assert "such as 96 or 104" in str(caught.value)
+    with pytest.raises(ValueError, match="such as 8, or other"):
+        check_batch(3)
