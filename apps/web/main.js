@@ -43,8 +43,11 @@ function open(name) {
   if (name !== "pictures") pictures.leave();
 }
 
+let only = null; // the only tab that has models
+
 // The tab of the address, as in http://127.0.0.1:8000/#tab=texts; the first one by default.
 function addressed() {
+  if (only) return only;
   return location.hash === "#tab=texts" ? "texts" : "pictures";
 }
 
@@ -78,5 +81,7 @@ open(addressed());
 listed.then((models) => {
   const some = models.filter(isText).length;
   at("tabs").hidden = !some || some === models.length;
-  if (some === models.length) choose("texts");
+  if (!at("tabs").hidden) return;
+  only = some ? "texts" : "pictures";
+  if (at(only).hidden) open(only);
 }, () => {}); // each tab reports the error

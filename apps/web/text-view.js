@@ -55,7 +55,7 @@ function classes({ ranked }) {
   return [bars(ranked)];
 }
 
-function masks({ masks }, fill) {
+function masks({ masks, text }, fill) {
   return masks.flatMap((mask, number) => {
     const items = mask.words.map(({ word, probability }) => {
       const item = row({ label: word, probability });
@@ -64,7 +64,7 @@ function masks({ masks }, fill) {
         className: "label word",
         textContent: word,
       });
-      button.addEventListener("click", () => fill(mask, word));
+      button.addEventListener("click", () => fill(mask, word, text));
       item.querySelector(".label").replaceWith(button);
       return item;
     });

@@ -153,9 +153,9 @@ async function run(model) {
   return finish("classes", await model.classify(text, pair));
 }
 
-// Writes a word in the place of a mask.
-function fill({ start, stop }, word) {
-  const text = at("text").value;
+// Writes a word in the place of a mask, unless the text has changed since it was shown.
+function fill({ start, stop }, word, text) {
+  if (at("text").value !== text) return;
   const before = text.slice(0, start);
   const joined = word.startsWith("##") ? before.trimEnd() + word.slice(2) : before + word;
   at("text").value = joined + text.slice(stop);

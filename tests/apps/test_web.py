@@ -305,3 +305,10 @@ def test_by_keyboard(page):
     assert page.get_by_role("combobox", name="Model").count() == 1
     assert page.get_by_label("Choose a picture").count() == 1
     assert page.get_by_role("status").count() == 1
+
+
+def test_only_image_models_have_no_tab_for_texts(page):
+    page.evaluate("location.hash = 'tab=texts'")
+    page.wait_for_timeout(200)
+    assert page.is_visible("#pictures")
+    assert not page.is_visible("#tabs")

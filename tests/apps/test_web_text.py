@@ -254,6 +254,12 @@ def test_word_is_written_into_its_mask(page, folder):
     page.get_by_text("[MASK] 2").wait_for(state="detached")
     written = page.input_value("#text")
     assert written.replace(" ", "") == f"Paris{word.removeprefix('##')}the[MASK]ofFrance."
+    # Two clicks before the next answer: the second would write at a place that has moved.
+    page.fill("#text", "Paris [MASK] the [MASK] of France.")
+    page.get_by_text("[MASK] 2").wait_for()
+    words = "document.querySelectorAll('.word')"
+    page.evaluate(f"{words}[0].click(); {words}[5].click()")
+    assert page.input_value("#text") == written
     page.fill("#text", "A cat in ")
     page.click("#insert-mask")
     assert page.input_value("#text") == "A cat in [MASK]"
@@ -301,6 +307,8 @@ def test_only_text_models_open_the_tab_for_texts(opened, folder, tmp_path):
         page.goto(address)
         page.locator("#text-results ol").wait_for()
         assert not page.is_visible("#tabs")
+        assert not page.is_visible("#pictures")
+        page.evaluate("location.hash = 'tab=pictures'")
         assert not page.is_visible("#pictures")
         assert page.inner_text("#title") == "What does the text say?"
         assert (
