@@ -148,6 +148,9 @@ def compare_texts(parser, options):
         )
     except ValueError as error:
         parser.error(str(error))
+    sweep.check_recorded()
+    if options.no_train and not any(map(texts.is_complete, sweep.runs)):
+        raise ValueError(f"{options.runs} has none of these runs; leave out --no-train")
     failed = {}
     if not options.no_train:
         with directory_lock(options.runs):
@@ -177,6 +180,8 @@ def find_floors(tasks, data_dir):
     for task in tasks:
         if published := measure_of(task).published:
             floors[task] = published
+            continue
+        if measure_of(task).floor is None:
             continue
         try:
             floors[task] = best_floor(task, compute_floors(load_text(task, data_dir=data_dir)))

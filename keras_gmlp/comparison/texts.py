@@ -10,6 +10,8 @@ from keras_gmlp.models.presets import find
 from keras_gmlp.models.text_families import TEXT_PRESETS
 from keras_gmlp.runs.queue import work
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
+from keras_gmlp.training.run_directory import has_progress
+from keras_gmlp.training.settings import differences
 from keras_gmlp.utils import plotting
 from keras_gmlp.utils.files import atomic_write, read_json
 
@@ -43,6 +45,7 @@ MEASURES = {
         "F1 (%)", "test_f1", 1.0, None, ("logistic regression, arXiv 1606.05250", 51.0)
     ),
 }
+ANSWERS = Measure("F1 (%)", "test_f1", 1.0, None)
 
 # Small sets require more passes, pairs more tokens.
 CHANGES = {"mrpc": {"epochs": 10, "length": 128}, "cola": {"epochs": 10}}
@@ -100,13 +103,33 @@ class TextSweep:
                     self.tuned[preset, task, seed] = FineTuningSettings(
                         place, task, changes=own, directory=out
                     )
+        places = [settings.directory for settings in self.runs]
         for settings in self.runs:
             settings.check()
+            if places.count(settings.directory) > 1:
+                raise ValueError(
+                    f"two runs would have the folder {settings.directory}; give the files of the "
+                    "tasks different names."
+                )
 
     @property
     def runs(self):
         """The settings of all runs, pre-training first."""
         return [*self.models.values(), *self.tuned.values()]
+
+    def check_recorded(self):
+        """Raises a `ValueError` if a run was started with other settings."""
+        for settings in self.runs:
+            recorded = read_json(Path(settings.directory) / "recipe.json")
+            if recorded is None or not has_progress(settings.directory):
+                continue
+            asked = {**settings.make_recipe().settings(), **settings.record()}
+            asked.pop("pipeline")  # a run records its own choice
+            if differing := differences(recorded, asked):
+                raise ValueError(
+                    f"{settings.directory} holds a run with other settings "
+                    f"({'; '.join(differing)}). Give the same settings, or choose another folder."
+                )
 
     def work(self, say=print, verbose=2):
         """Trains all runs that are not complete; returns a reason for each that failed."""
@@ -150,7 +173,10 @@ def is_complete(settings):
 
 def measure_of(task):
     """Returns the `Measure` of a task."""
-    return MEASURES.get(_short(task).partition("-")[0], ACCURACY)
+    name = _short(task).removesuffix("-v1.1")
+    if name in MEASURES:
+        return MEASURES[name]
+    return ANSWERS if FineTuningSettings("", task).answers else ACCURACY
 
 
 def _short(task):

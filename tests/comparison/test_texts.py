@@ -50,6 +50,10 @@ def test_measures_and_floors():
     assert best_floor("cola", floors) == ("n-grams", 20.0)
     assert measure_of("squad").key == "test_f1"
     assert measure_of("squad").published[1] == 51.0
+    assert measure_of("squad/v1.1").published[1] == 51.0
+    assert measure_of("squad/v2.0").published is None
+    for task in ("squad/v2.0", "xquad/en", "questions.json"):
+        assert measure_of(task).key == "test_f1"
     assert measure_of("mine.csv").key == "test_accuracy"
 
 
@@ -68,6 +72,12 @@ def test_runs_of_a_sweep(tmp_path):
     assert (tuned[0].changes["epochs"], tuned[0].changes["length"]) == (10, 128)
     with pytest.raises(ValueError, match="gmlp_s16_224"):
         TextSweep(["gmlp_s16_224"], "runs/text", ["mrpc"], tmp_path)
+    for folder in "ab":
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.csv").touch()
+    same = [str(tmp_path / folder / "mine.csv") for folder in "ab"]
+    with pytest.raises(ValueError, match="give the files of the tasks different names"):
+        TextSweep(["gmlp_nano"], "runs/text", same, tmp_path)
 
 
 @pytest.mark.slow
@@ -121,6 +131,15 @@ def test_program_compares_and_resumes(tmp_path, monkeypatch, capsys):
     before = (out / "runs" / "gmlp_nano" / "model.keras").stat().st_mtime_ns
     assert compare.main(command) == 0
     assert (out / "runs" / "gmlp_nano" / "model.keras").stat().st_mtime_ns == before
+    capsys.readouterr()
+    table = (out / "results.md").read_bytes()
+    assert compare.main([*command, "--epochs", "2"]) == 1
+    assert "gmlp_nano holds a run with other settings (epochs 1 there, 2 here)" in (
+        capsys.readouterr().err
+    )
+    assert compare.main([*command, "--runs", str(tmp_path / "none"), "--no-train"]) == 1
+    assert "has none of these runs; leave out --no-train" in capsys.readouterr().err
+    assert (out / "results.md").read_bytes() == table
 
 
 @pytest.mark.parametrize(
