@@ -141,7 +141,7 @@ def add_device_options(parser):
         type=int,
         default=1,
         metavar="M",
-        help="number of devices that share one copy of the model, to take less memory on each; "
+        help="number of devices that shard one copy of the model, which saves memory; "
         "divides --devices; default: %(default)s",
     )
 

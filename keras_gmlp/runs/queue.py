@@ -125,7 +125,9 @@ def work(runs, seconds, report=None, verbose=2, say=print):
         say(f"{run.directory}: {json.dumps(results[run.directory])}")
         if report:
             write_json(report, results)
-        keras.backend.clear_session()
+        distribution = keras.distribution.distribution()
+        keras.backend.clear_session()  # forgets it
+        keras.distribution.set_distribution(distribution)
         gc.collect()  # arrays on the device
     return results
 

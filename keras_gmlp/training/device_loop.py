@@ -59,6 +59,6 @@ def build_for_training(model, *sample):
         *sample: Inputs, targets and, if the task has them, weights of one sample.
     """
     inputs, targets, *weights = sample
+    model.optimizer.build(model.trainable_variables)  # first: `evaluate` is for one device
     model.evaluate(inputs, targets, sample_weight=weights[0] if weights else None, verbose=0)
     model.reset_metrics()
-    model.optimizer.build(model.trainable_variables)

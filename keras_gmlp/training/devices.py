@@ -19,15 +19,15 @@ SPLIT = {  # which dimension of a block's weights the devices of a model share
 def use_devices(devices=1, model_parallel=1):
     """Trains the models that are built inside the context on several devices.
 
-    Build the model inside the context too, because Keras places its variables. A batch keeps its
-    size: each device computes a part of it. The weights after training do not depend on the number
-    of devices, except for rounding.
+    Build the model inside the context too: Keras places variables when it creates them. A batch
+    keeps its size: each device computes a part of it. The weights after training do not depend on
+    the number of devices, except for rounding.
 
     Args:
         devices: Number of devices, or `"all"`. 1 changes nothing.
-        model_parallel: Number of devices that share one copy of the model, so that it takes less
-            memory on each: the expanded channels and the attention heads are split. It must divide
-            `devices`.
+        model_parallel: Number of devices that shard one copy of the model, which saves memory: the
+            expanded channels and the attention heads are split where their number allows it, all
+            other weights are copied. It must divide `devices`.
 
     Yields:
         The `keras.distribution.Distribution`, or `None` for one device.
@@ -92,17 +92,27 @@ def make_distribution(devices, model_parallel=1):
 
 
 class _ChunkData:
-    """Copies to all devices what a chunk of steps takes, if `chunks` is set.
+    """Replicates the inputs of a chunk of steps if `chunks` is set.
 
-    The compiled step selects the batches and splits them; see `make_device_class`.
+    The compiled step selects the batches and shards them; see `make_device_class`.
     """
 
     chunks = False
 
     def get_data_layout(self, data_shape):
-        if self.chunks:
-            return keras.distribution.TensorLayout([None] * len(data_shape), self.device_mesh)
-        return super().get_data_layout(data_shape)
+        return self._copied(data_shape) if self.chunks else super().get_data_layout(data_shape)
+
+    def get_variable_layout(self, variable):
+        layout = super().get_variable_layout(variable)
+        mesh, axes, shape = self.device_mesh, layout.axes, variable.shape
+        parts = dict(zip(mesh.axis_names, mesh.shape, strict=True))
+        fits = len(axes) == len(shape) and all(
+            axis is None or size % parts[axis] == 0 for size, axis in zip(shape, axes, strict=True)
+        )
+        return layout if fits else self._copied(shape)
+
+    def _copied(self, shape):
+        return keras.distribution.TensorLayout([None] * len(shape), self.device_mesh)
 
 
 @functools.cache
@@ -151,8 +161,24 @@ def _check_split(batch_size, shards):
         )
 
 
+def check_place(model):
+    """Raises a `ValueError` if the variables of a model are not on the devices of the context."""
+    distribution = current_distribution()
+    if not isinstance(distribution, _ChunkData):
+        raise ValueError(
+            f"training takes its devices from keras_gmlp.use_devices; received a "
+            f"{type(distribution).__name__}. Replace it with that context."
+        )
+    devices = set(distribution.device_mesh.backend_mesh.devices.flat)
+    if any(set(v.value.sharding.device_set) != devices for v in model.variables):
+        raise ValueError(
+            f"{model.name} is not on the {len(devices)} devices: build it inside "
+            "keras_gmlp.use_devices, as training."
+        )
+
+
 def split_batch(tensors):
-    """Has each device of the context compute its part of a batch; inside a compiled step."""
+    """Shards a batch over the devices of the context; call it in a compiled step."""
     distribution = current_distribution()
     if distribution is None:
         return tensors
@@ -186,10 +212,9 @@ def copy_to_devices(arrays):
 
 @contextlib.contextmanager
 def whole_batches():
-    """Has each device of the context compute whole batches.
+    """Suspends the distribution of the context, so that batches are not sharded.
 
-    Devices cannot split the last batch of a test set evenly, and a batch that is filled up would
-    change its mean loss.
+    The last batch of a test set may not split evenly, and padding would change its mean loss.
     """
     distribution = current_distribution()
     if distribution is None:

@@ -8,6 +8,7 @@ from keras_gmlp.data.device_batches import DeviceBatches
 from keras_gmlp.training.device_loop import build_for_training, make_device_class
 from keras_gmlp.training.devices import (
     check_batch,
+    check_place,
     copy_to_devices,
     current_distribution,
     make_distributed_class,
@@ -63,11 +64,13 @@ def prepare_fit(model, data, recipe, batch_size):
         and a `DeviceBatches`, or `None` if the task's `training_batches` feed it.
 
     Raises:
-        ValueError: If the devices of `use_devices` cannot split a batch evenly.
+        ValueError: If the devices of `use_devices` cannot split a batch evenly, or the model was
+            built outside that context.
     """
     task, trained, batches = recipe.task, model, None
     kind, distribution = task.training_class(model), current_distribution()
     if distribution is not None:
+        check_place(model)
         check_batch(batch_size)
         distribution.chunks = recipe.pipeline == "device"
         kind = make_distributed_class(kind)

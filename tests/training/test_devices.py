@@ -31,15 +31,16 @@ images = images.astype("uint8")
 train, test = ArraySplit(images[:146], labels[:146]), ArraySplit(images[146:], labels[146:])
 data = ImageData("shades", ("dark", "grey", "light"), (8, 8, 1), train, test)
 
-def train_on(name, devices, pipeline="device", model_parallel=1, stop=False):
+shape = {"input_shape": (8, 8, 1), "classes": 3, "patch_size": 4}
+sizes = {"dim": 16, "depth": 2, "hidden_dim": 32, "attention_size": 8}
+
+def train_on(name, devices, pipeline="device", model_parallel=1, stop=False, **others):
     changes = {"epochs": 3, "batch_size": 48, "precision": "float32", "optimizer": "muon",
                "mixup": 0.3, "cutmix": 0.3, "stochastic_depth": 0.2, "ema": 0.2,
-               "pipeline": pipeline}
+               "pipeline": pipeline, **others}
     recipe = override(find_recipe("quick"), changes)
     keras.utils.set_random_seed(0)
     with keras_gmlp.use_devices(devices, model_parallel) as distribution:
-        shape = {"input_shape": (8, 8, 1), "classes": 3, "patch_size": 4}
-        sizes = {"dim": 16, "depth": 2, "hidden_dim": 32, "attention_size": 8}
         model = keras_gmlp.aMLP(**shape, **sizes, **recipe.model_arguments())
         kernel = model.get_layer("block_0").expand.kernel.value
         parts = {shard.data.shape for shard in kernel.addressable_shards}
@@ -58,6 +59,20 @@ train_on("host-3", 3, "host")
 train_on("resumed", 8, stop=True)
 train_on("resumed", 2, model_parallel=2, stop=True)
 train_on("resumed", 1)
+train_on("half", 4, precision="mixed_float16", epochs=1)
+
+with keras_gmlp.use_devices(4, model_parallel=4):
+    for family, own in [(keras_gmlp.EAMLP, {"num_heads": 2}), (keras_gmlp.ViT, {"num_heads": 2})]:
+        model = family(16, 1, **own, **shape)
+        print(model.name, np.isfinite(model.predict(images[:4], verbose=0)).all())
+model = keras_gmlp.aMLP(**shape, **sizes)
+recipe = override(find_recipe("quick"), {"batch_size": 48, "pipeline": "device"})
+for distribution in (keras_gmlp.use_devices(2), keras.distribution.DataParallel().scope()):
+    try:
+        with distribution:
+            keras_gmlp.train(model, data, recipe, "outside", verbose=0)
+    except ValueError as error:
+        print("refused:", error)
 """
 
 
@@ -87,8 +102,7 @@ def history(folder, name):
 @on_jax
 @pytest.mark.slow
 def test_variables_are_where_they_should_be(runs):
-    lines = runs[1]
-    assert [line for line in lines if not line.startswith("resumed")] == [
+    assert [line for line in runs[1] if re.match("device|host", line)] == [
         "device-1 1 (16, 32)",
         "device-8 8 (16, 32)",
         "device-4x2 8 (16, 16)",
@@ -113,6 +127,28 @@ def test_weights_do_not_depend_on_the_devices(runs, one, several):
     assert [row["epoch"] for row in history(folder, several)] == ["0", "1", "2"]
     for a, b in zip(weights(folder, one), weights(folder, several), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+@on_jax
+@pytest.mark.slow
+def test_float16_scales_its_loss_on_several_devices(runs):
+    folder = runs[0]
+    assert np.isfinite(float(history(folder, "half")[0]["loss"]))
+
+
+@on_jax
+@pytest.mark.slow
+def test_heads_that_do_not_split_are_copied(runs):
+    assert {"eamlp True", "vit True"} <= set(runs[1])
+
+
+@on_jax
+@pytest.mark.slow
+def test_model_from_elsewhere_is_refused(runs):
+    refused = [line for line in runs[1] if line.startswith("refused:")]
+    assert len(refused) == 2
+    assert "build it inside keras_gmlp.use_devices" in refused[0]
+    assert "devices from keras_gmlp.use_devices; received a DataParallel" in refused[1]
 
 
 @on_jax
