@@ -51,8 +51,8 @@ def main(arguments=None):
         "--threshold",
         type=float,
         metavar="T",
-        help="allow no answer: if its score exceeds the best answer's by more than T, such as 0; "
-        "default: always answer",
+        help="return no answer if its score exceeds the best answer's by more than T, for example "
+        "0; default: always an answer",
     )
     options = parse(parser, arguments)
     options.program = "answer"

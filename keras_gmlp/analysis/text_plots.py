@@ -35,7 +35,7 @@ def draw_distance_filters(model, path, reach=24):
             ax.plot(distances, head[middle - shown : middle + shown + 1], linewidth=1)
         ax.set_title(name, fontsize=9)
         ax.tick_params(labelsize=7)
-    figure.suptitle("weight of a token by its distance to the one that is computed", fontsize=10)
+    figure.suptitle("spatial weight by relative position", fontsize=10)
     plotting.save(figure, path)
 
 

@@ -246,7 +246,8 @@ def to_markdown(rows, command, floors):
         text += ["## Differences", differences]
         text.append(
             f"To {rows[0]['preset']}, seed by seed: mean and standard error. A difference within "
-            "two standard errors says little."
+            "two standard errors says little. Each model was pre-trained once, with one seed: the "
+            "errors leave out what another pre-training would change."
         )
     text.append(f"```\n{command}\n```")
     return "\n\n".join(text) + "\n"

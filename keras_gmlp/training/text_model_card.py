@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 
 from keras_gmlp.models.text_families import TEXT_PRESETS
 from keras_gmlp.training.model_card_parts import (
@@ -127,7 +128,7 @@ def _results(place, recipe, metrics, megabytes):
         lines.append("The Keras model is not included; the command below trains it again.")
         return "\n\n".join(lines)
     data = " --data TEXT" if recipe["task"] == "masked_lm" else ""
-    command = f".venv/bin/python apps/export.py {place}{data}"
+    command = f".venv/bin/python apps/export.py {shlex.quote(str(place))}{data}"
     lines.append(f"This command writes and checks all formats:\n\n```\n{command}\n```")
     return "\n\n".join(lines)
 
