@@ -204,8 +204,8 @@ def test_every_run_gets_the_settings_of_the_sweep():
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 SWEEP = [
-    *("gmlp_n4_32", "--data", "digits", "--fractions", "0.5", "--seeds", "0", "1"),
-    *("--epochs", "2", "--jobs", "1"),
+    *("gmlp_n4_32", "--data", "digits", "--fractions", "0.5", "--seeds", "0", "1", "2"),
+    *("--epochs", "2", "--jobs", str(min(2, CORES))),
     *("--backend", "torch"),  # which has nothing to compile
     *("--", "--image-size", "8", "--precision", "float32"),
 ]
@@ -234,7 +234,7 @@ def test_sweep_killed_twice_has_each_run_once(tmp_path, monkeypatch, capsys):
     with open(tmp_path / "results.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     found = [(row["preset"], row["seed"], row["status"], row["epochs"]) for row in rows]
-    assert found == [("gmlp_n4_32", str(seed), "complete", "2") for seed in range(2)]
+    assert found == [("gmlp_n4_32", str(seed), "complete", "2") for seed in range(3)]
     for path in histories.glob("*/history.csv"):
         with path.open(newline="") as file:
             assert [row["epoch"] for row in csv.DictReader(file)] == ["0", "1"]
