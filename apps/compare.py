@@ -178,10 +178,10 @@ def find_floors(tasks, data_dir):
 
     floors = {}
     for task in tasks:
-        if published := measure_of(task).published:
-            floors[task] = published
-            continue
-        if measure_of(task).floor is None:
+        measure = measure_of(task)
+        if measure.published:
+            floors[task] = measure.published
+        if measure.published or not measure.floor:
             continue
         try:
             floors[task] = best_floor(task, compute_floors(load_text(task, data_dir=data_dir)))

@@ -51,6 +51,10 @@ function addressed() {
   return location.hash === "#tab=texts" ? "texts" : "pictures";
 }
 
+function openAddressed() {
+  if (at(addressed()).hidden) open(addressed());
+}
+
 // Opens the tab at once: the browser reports a new address later, perhaps after the next key.
 // The address keeps the tab. The name alone is an id of the page, which would take the focus.
 function choose(name) {
@@ -68,9 +72,7 @@ function listen() {
     choose(other);
     at(`tab-${other}`).focus();
   });
-  addEventListener("hashchange", () => {
-    if (at(addressed()).hidden) open(addressed());
-  });
+  addEventListener("hashchange", openAddressed);
 }
 
 const listed = listModels();
@@ -83,5 +85,5 @@ listed.then((models) => {
   at("tabs").hidden = !some || some === models.length;
   if (!at("tabs").hidden) return;
   only = some ? "texts" : "pictures";
-  if (at(only).hidden) open(only);
+  openAddressed();
 }, () => {}); // each tab reports the error

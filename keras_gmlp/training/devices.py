@@ -1,7 +1,6 @@
 """Training on several devices of a machine, with `keras.distribution` (JAX)."""
 
 import contextlib
-import functools
 
 import keras
 
@@ -80,15 +79,13 @@ def _choose(devices, model_parallel):
 def make_distribution(devices, model_parallel=1):
     """Returns a `keras.distribution.Distribution` of some devices, given by their names."""
     if model_parallel == 1:
-        return _data_parallel_class()(devices=devices, auto_shard_dataset=False)
+        return _DataParallel(devices=devices, auto_shard_dataset=False)
     shape = (len(devices) // model_parallel, model_parallel)
     mesh = keras.distribution.DeviceMesh(shape, ("batch", "model"), devices)
     layouts = keras.distribution.LayoutMap(mesh)
     for path, axes in SPLIT.items():
         layouts[path] = axes
-    return _model_parallel_class()(
-        layout_map=layouts, batch_dim_name="batch", auto_shard_dataset=False
-    )
+    return _ModelParallel(layout_map=layouts, batch_dim_name="batch", auto_shard_dataset=False)
 
 
 class _ChunkData:
@@ -99,8 +96,30 @@ class _ChunkData:
 
     chunks = False
 
+    @property
+    def shards(self):
+        """Number of parts into which the devices split a batch."""
+        mesh = self.device_mesh
+        return mesh.shape[mesh.axis_names.index(self.batch_dim_name)]
+
     def get_data_layout(self, data_shape):
-        return self._copied(data_shape) if self.chunks else super().get_data_layout(data_shape)
+        return self.copied(data_shape) if self.chunks else self.split(data_shape)
+
+    def split(self, shape):
+        """Returns the layout of a batch that the devices split."""
+        return super().get_data_layout(shape)
+
+    def copied(self, shape):
+        """Returns the layout of a tensor that each device holds whole."""
+        return keras.distribution.TensorLayout([None] * len(shape), self.device_mesh)
+
+
+class _DataParallel(_ChunkData, keras.distribution.DataParallel):
+    pass
+
+
+class _ModelParallel(_ChunkData, keras.distribution.ModelParallel):
+    """Copies the variables that do not split evenly."""
 
     def get_variable_layout(self, variable):
         layout = super().get_variable_layout(variable)
@@ -109,48 +128,17 @@ class _ChunkData:
         fits = len(axes) == len(shape) and all(
             axis is None or size % parts[axis] == 0 for size, axis in zip(shape, axes, strict=True)
         )
-        return layout if fits else self._copied(shape)
-
-    def _copied(self, shape):
-        return keras.distribution.TensorLayout([None] * len(shape), self.device_mesh)
-
-
-@functools.cache
-def _data_parallel_class():
-    return type("DataParallel", (_ChunkData, keras.distribution.DataParallel), {})
-
-
-@functools.cache
-def _model_parallel_class():
-    return type("ModelParallel", (_ChunkData, keras.distribution.ModelParallel), {})
-
-
-def current_distribution():
-    """Returns the distribution of the context, or `None`."""
-    return keras.distribution.distribution()
-
-
-def data_shards():
-    """Returns the number of parts into which the devices split a batch."""
-    distribution = current_distribution()
-    if distribution is None:
-        return 1
-    mesh = distribution.device_mesh
-    return mesh.shape[mesh.axis_names.index(distribution.batch_dim_name)]
+        return layout if fits else self.copied(shape)
 
 
 def check_devices(devices, model_parallel, batch_size):
     """Raises a `ValueError` if `use_devices` or training with this batch size would fail."""
     count = len(_choose(devices, model_parallel))
-    _check_split(batch_size, count // model_parallel)
+    check_split(batch_size, count // model_parallel)
 
 
-def check_batch(batch_size):
-    """Raises a `ValueError` if the devices of the context cannot split a batch evenly."""
-    _check_split(batch_size, data_shards())
-
-
-def _check_split(batch_size, shards):
+def check_split(batch_size, shards):
+    """Raises a `ValueError` if a batch does not split evenly into a number of parts."""
     if batch_size % shards:
         lower = batch_size // shards * shards
         choices = " or ".join(str(n) for n in (lower, lower + shards) if n)
@@ -161,9 +149,8 @@ def _check_split(batch_size, shards):
         )
 
 
-def check_place(model):
+def check_place(model, distribution):
     """Raises a `ValueError` if the variables of a model are not on the devices of the context."""
-    distribution = current_distribution()
     if not isinstance(distribution, _ChunkData):
         raise ValueError(
             f"training takes its devices from keras_gmlp.use_devices; received a "
@@ -179,15 +166,14 @@ def check_place(model):
 
 def split_batch(tensors):
     """Shards a batch over the devices of the context; call it in a compiled step."""
-    distribution = current_distribution()
+    distribution = keras.distribution.distribution()
     if distribution is None:
         return tensors
     import jax
 
     def split(tensor):
-        axes = [distribution.batch_dim_name] + [None] * (len(tensor.shape) - 1)
-        layout = keras.distribution.TensorLayout(axes, distribution.device_mesh)
-        return jax.lax.with_sharding_constraint(tensor, layout.backend_layout)
+        layout = distribution.split(tensor.shape).backend_layout
+        return jax.lax.with_sharding_constraint(tensor, layout)
 
     return jax.tree.map(split, tensors)
 
@@ -203,11 +189,10 @@ def copy_to_devices(arrays):
     """
     import jax
 
-    distribution = current_distribution()
+    distribution = keras.distribution.distribution()
     if distribution is None:
         return jax.device_put(tuple(arrays))
-    mesh = distribution.device_mesh.backend_mesh
-    return jax.device_put(tuple(arrays), jax.sharding.NamedSharding(mesh, jax.P()))
+    return tuple(jax.device_put(a, distribution.copied(a.shape).backend_layout) for a in arrays)
 
 
 @contextlib.contextmanager
@@ -216,7 +201,7 @@ def whole_batches():
 
     The last batch of a test set may not split evenly, and padding would change its mean loss.
     """
-    distribution = current_distribution()
+    distribution = keras.distribution.distribution()
     if distribution is None:
         yield
         return

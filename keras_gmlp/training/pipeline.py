@@ -7,10 +7,9 @@ import keras
 from keras_gmlp.data.device_batches import DeviceBatches
 from keras_gmlp.training.device_loop import build_for_training, make_device_class
 from keras_gmlp.training.devices import (
-    check_batch,
     check_place,
+    check_split,
     copy_to_devices,
-    current_distribution,
     make_distributed_class,
 )
 from keras_gmlp.training.optimizers import freeze_backbone, make_optimizer
@@ -68,10 +67,10 @@ def prepare_fit(model, data, recipe, batch_size):
             built outside that context.
     """
     task, trained, batches = recipe.task, model, None
-    kind, distribution = task.training_class(model), current_distribution()
+    kind, distribution = task.training_class(model), keras.distribution.distribution()
     if distribution is not None:
-        check_place(model)
-        check_batch(batch_size)
+        check_place(model, distribution)
+        check_split(batch_size, distribution.shards)
         distribution.chunks = recipe.pipeline == "device"
         kind = make_distributed_class(kind)
     if recipe.pipeline == "device":

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_gmlp.training.devices import check_batch, check_devices, use_devices
+from keras_gmlp.training.devices import check_devices, check_split, use_devices
 
 on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="requires JAX")
 
@@ -202,11 +202,10 @@ def test_mistakes(arguments, reason):
     assert "\n" not in str(caught.value)
 
 
-def test_batch_that_devices_cannot_split(monkeypatch):
-    monkeypatch.setattr("keras_gmlp.training.devices.data_shards", lambda: 8)
-    check_batch(64)
+def test_batch_that_devices_cannot_split():
+    check_split(64, 8)
     with pytest.raises(ValueError, match=re.escape("a batch of 100 does not split")) as caught:
-        check_batch(100)
+        check_split(100, 8)
     assert "such as 96 or 104" in str(caught.value)
     with pytest.raises(ValueError, match="such as 8, or other"):
-        check_batch(3)
+        check_split(3, 8)
