@@ -5,6 +5,7 @@ import contextlib
 import json
 
 from cli import add_backend, add_data_dir
+from processes import add_process_options
 
 # Settings of a recipe whose values are words.
 TEXTS = ("optimizer", "precision", "pipeline", "teaching")
@@ -127,14 +128,14 @@ def add_recipe_options(parser, measures_precision, settings=SETTINGS, arguments=
 
 
 def add_device_options(parser):
-    """Adds the options that choose the devices to train on."""
+    """Adds the options that choose the devices and processes to train on."""
     parser.add_argument(
         "--devices",
         type=_count_or_all,
         default=1,
         metavar="N|all",
-        help="number of devices that split each batch, on the JAX backend; the batch size stays "
-        "that of the whole batch; default: %(default)s",
+        help="number of devices, of each process, that split each batch, on the JAX backend; the "
+        "batch size stays that of the whole batch; default: %(default)s",
     )
     parser.add_argument(
         "--model-parallel",
@@ -144,6 +145,7 @@ def add_device_options(parser):
         help="number of devices that shard one copy of the model, which saves memory; "
         "divides --devices; default: %(default)s",
     )
+    add_process_options(parser)
 
 
 def _count_or_all(text):
@@ -153,11 +155,14 @@ def _count_or_all(text):
 
 
 def check_device_options(options, settings):
-    """Raises a `ValueError` if the devices cannot train the run."""
+    """Raises a `ValueError` if the devices cannot train the run, or processes differ."""
     from keras_gmlp.training.devices import check_devices
+    from keras_gmlp.training.processes import check_agreement
 
-    batch_size = settings.make_recipe().batch_size
-    check_devices(options.devices, options.model_parallel, batch_size)
+    recipe = settings.make_recipe()
+    devices = {"devices": options.devices, "model_parallel": options.model_parallel}
+    check_devices(**devices, batch_size=recipe.batch_size)
+    check_agreement({**recipe.settings(), **settings.record(), **devices})
 
 
 def read_settings(options):

@@ -7,6 +7,7 @@ import json
 import sys
 
 from cli import choose_backend, guarded, import_tensorflow
+from processes import check_process_options, guarded_process, join, reporting
 from run_options import (
     add_device_options,
     add_run_options,
@@ -23,6 +24,8 @@ examples:
   apps/train.py --weights saved_models/gmlp_n4_32-cifar10 --data my_photos/
                                                        start from a trained model
   apps/train.py --backend jax --devices all            all GPUs of the machine
+  apps/train.py --backend jax --devices all --coordinator node0:3456 --processes 2 --process 0
+                                                       the first of two machines
 
 recipes: quick (12 epochs), standard (36, with MixUp and CutMix), long (300, for a GPU), finetune
 (12, from weights), resolution (8, from weights to larger images), imagenet (300, the gMLP paper's).
@@ -46,6 +49,7 @@ def parse(arguments):
         "--json", action="store_true", help="print the metrics as JSON, no progress"
     )
     options = parser.parse_args(arguments)
+    check_process_options(parser, options)
     options.training = False
     choose_backend(options)
     return parser, options
@@ -53,14 +57,22 @@ def parse(arguments):
 
 def main(arguments=None):
     parser, options = parse(arguments)
-    return guarded("train", lambda: run(parser, options))
+    return guarded_process("train", options, lambda: guarded("train", lambda: run(parser, options)))
 
 
 def run(parser, options):
+    """Joins the other processes, if any, and trains; returns the exit code."""
+    join(parser, options)
+    with reporting(options):
+        return run_joined(parser, options)
+
+
+def run_joined(parser, options):
     """Checks the usage, trains and reports; returns the exit code."""
     import_tensorflow()
     from keras_gmlp.training.allocator import keep_freed_memory
     from keras_gmlp.training.devices import use_devices
+    from keras_gmlp.training.processes import DisagreementError
 
     try:
         settings = read_settings(options)
@@ -73,6 +85,8 @@ def run(parser, options):
     try:
         with use_devices(options.devices, options.model_parallel):
             metrics = train(options, settings)
+    except DisagreementError as error:
+        parser.error(str(error))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(how_to_resume(options, settings.directory)) from None
     report(options, metrics, settings.directory)

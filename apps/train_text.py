@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from cli import add_backend, add_data_dir, choose_backend, guarded
+from processes import check_process_options, guarded_process, join, reporting
 from run_options import (
     add_device_options,
     add_recipe_options,
@@ -99,6 +100,7 @@ def parse(arguments):
     )
     options = parser.parse_args(arguments)
     check(parser, options)
+    check_process_options(parser, options)
     options.training = False
     choose_backend(options)
     return parser, options
@@ -127,13 +129,23 @@ def check(parser, options):
 
 def main(arguments=None):
     parser, options = parse(arguments)
-    return guarded("train_text", lambda: run(parser, options))
+    return guarded_process(
+        "train_text", options, lambda: guarded("train_text", lambda: run(parser, options))
+    )
 
 
 def run(parser, options):
+    """Joins the other processes, if any, and trains; returns the exit code."""
+    join(parser, options)
+    with reporting(options):
+        return run_joined(parser, options)
+
+
+def run_joined(parser, options):
     """Checks the usage, trains and reports; returns the exit code."""
     from keras_gmlp.training.allocator import keep_freed_memory
     from keras_gmlp.training.devices import use_devices
+    from keras_gmlp.training.processes import DisagreementError
     from keras_gmlp.training.saving import model_path
 
     try:
@@ -150,6 +162,8 @@ def run(parser, options):
     try:
         with use_devices(options.devices, options.model_parallel):
             metrics = train(options, settings)
+    except DisagreementError as error:
+        parser.error(str(error))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(how_to_resume(options, settings.directory)) from None
     report(options, metrics, settings.directory)
@@ -187,10 +201,11 @@ def measure_precision(settings, restart):
 def train(options, settings):
     """Prepares the text and the model, and trains; returns the metrics."""
     from keras_gmlp.runs.text import prepare_fine_tuning, prepare_language_run
+    from keras_gmlp.training.processes import share
 
     if options.task is None:
         if options.text:
-            prepare_text(options, settings)
+            share(lambda: prepare_text(options, settings))
         prepared = prepare_language_run(settings)
     else:
         prepared = prepare_fine_tuning(settings, options.data_dir)

@@ -33,6 +33,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "models.presets": ["PRESETS"],
         "models.resnet": ["ResNet"],
         "training.devices": ["use_devices"],
+        "training.processes": ["join_processes"],
         "training.recipes": ["RECIPES", "Recipe"],
         "training.saving": ["load_model"],
         "training.train": ["train"],

@@ -7,10 +7,10 @@ import numpy as np
 class DeviceBatches(keras.utils.PyDataset):
     """Yields what a compiled chunk of training steps takes; one iteration is one epoch.
 
-    Each item is `(arrays, plan)`: the whole training data on the device, and a dict that describes
-    the chunk: `indices` `(steps, batch)`, `positions` `(steps,)` of each step's first sample in the
-    epoch, the epoch's `key` `(2,)`, and whether the epoch is `mixing`. The order and the key follow
-    from the seed and the epoch alone, so that a resumed run sees what it would have seen.
+    Each item is a dict that describes the chunk: `indices` `(steps, batch)` into `arrays`, which
+    stay on the device, `positions` `(steps,)` of each step's first sample in the epoch, the epoch's
+    `key` `(2,)`, and whether the epoch is `mixing`. The order and the key follow from the seed and
+    the epoch alone, so that a resumed run sees what it would have seen.
 
     Args:
         arrays: Tuple of arrays of the same length.
@@ -66,13 +66,12 @@ class DeviceBatches(keras.utils.PyDataset):
 
     def __getitem__(self, index):
         steps = np.arange(index * self.chunk, min((index + 1) * self.chunk, self.steps))
-        plan = {
+        return {
             "indices": self.order[steps],
             "positions": (steps * self.batch_size).astype("int32"),
             "key": self.key,
             "mixing": np.bool_(self.mixing),
         }
-        return self.arrays, plan
 
 
 def chunk_length(steps, least=20, most=200):

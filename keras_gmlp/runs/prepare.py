@@ -14,7 +14,8 @@ from keras_gmlp.models.presets import lookup
 from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training import run_directory
 from keras_gmlp.training import train as training
-from keras_gmlp.training.devices import whole_batches
+from keras_gmlp.training.devices import single_device, whole_batches
+from keras_gmlp.training.processes import share
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.utils.files import directory_lock, write_json
 from keras_gmlp.weights import pretrained
@@ -64,7 +65,7 @@ class PreparedRun:
 
     def export(self, formats=("tflite",)):
         """Writes and checks further formats of the model; returns what was measured, a dict."""
-        with whole_batches():
+        with single_device():
             return export_run(self.settings.directory, list(formats), self.data)
 
     def write_metrics(self, metrics):
@@ -89,7 +90,7 @@ def prepare(settings, seed_process=True):
     """
     settings.check()
     check_path(settings.data.name)  # before weights are downloaded
-    _check_directory(settings.directory)
+    share(lambda: _check_directory(settings.directory))
     source = None
     if settings.model.weights:
         source = pretrained.load(settings.model.weights, settings.model.preset)
@@ -170,15 +171,19 @@ def finish(run, metrics, before=None, export=True):
         export: Whether to write and check `model.tflite`.
 
     Returns:
-        The metrics, a dict.
+        The metrics, a dict; if several processes train, complete in the first one.
     """
+    share(lambda: _finish(run, metrics, before, export))
+    return metrics
+
+
+def _finish(run, metrics, before, export):
     if before is not None:
         headline = run.recipe.task.headline
         metrics[f"{headline}_before"] = before[headline]
         run.write_metrics(metrics)
     if export and "tflite" not in metrics.get("exports", {}):
         metrics["exports"] = run.export()
-    return metrics
 
 
 def _check_directory(directory):

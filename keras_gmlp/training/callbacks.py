@@ -9,6 +9,8 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from keras_gmlp.training.devices import single_device
+from keras_gmlp.training.processes import share
 from keras_gmlp.training.run_directory import CHECKPOINTS
 from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import atomic_write, remove_leftovers, require_space
@@ -44,7 +46,8 @@ class RunCheckpoint(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         older = self._files()
         self._require_space()
-        with atomic_write(self.directory / f"{epoch + 1:06d}.weights.h5") as temporary:
+        path = self.directory / f"{epoch + 1:06d}.weights.h5"
+        with single_device(), atomic_write(path) as temporary:  # one process may write alone
             self.model.save_weights(temporary)
         for path in older:
             path.unlink(missing_ok=True)
@@ -102,7 +105,8 @@ class TimeLimit(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         now = time.monotonic()
-        if epoch + 1 < self.epochs and now + 2 * (now - self.began) > self.end:
+        over = epoch + 1 < self.epochs and now + 2 * (now - self.began) > self.end
+        if share(lambda: over):  # all processes stop, or none
             raise TimeLimitError(
                 f"stopped at the time limit after epoch {epoch + 1} of {self.epochs}; the same "
                 "command resumes the run."

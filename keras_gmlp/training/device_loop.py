@@ -19,6 +19,8 @@ class EpochOrder(keras.callbacks.Callback):
 def make_device_class(base, augment):
     """Returns a subclass of a model class that trains on the items of a `DeviceBatches`.
 
+    Set the model's `arrays` to those of the `DeviceBatches`.
+
     `fit` receives a chunk of steps at a time. Indices select the samples on the device, `augment`
     changes them in the compiled step, and `jax.lax.scan` runs the steps, so that Python and the
     host's memory take no part in a step. Weights do not depend on the length of the chunks. Several
@@ -33,6 +35,18 @@ def make_device_class(base, augment):
     import jax
 
     class DeviceModel(base):
+        arrays = None  # the samples, on the devices
+
+        def make_train_function(self, force=False):
+            if self.train_function is not None and not force:
+                return
+            super().make_train_function(force=True)
+            step = self.train_function
+            # `fit` would copy the arrays again, and cannot if they are on several machines.
+            self.train_function = lambda state, plans: step(
+                state, iter([(self.arrays, next(plans))])
+            )
+
         def train_step(self, state, data):
             arrays, plan = data
             key, step = jax.random.wrap_key_data(plan["key"]), super().train_step

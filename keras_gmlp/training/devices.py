@@ -1,4 +1,4 @@
-"""Training on several devices of a machine, with `keras.distribution` (JAX)."""
+"""Training on several devices, with `keras.distribution` (JAX)."""
 
 import contextlib
 
@@ -23,16 +23,17 @@ def use_devices(devices=1, model_parallel=1):
     the number of devices, except for rounding.
 
     Args:
-        devices: Number of devices, or `"all"`. 1 changes nothing.
+        devices: Number of devices of each process, or `"all"`. 1 changes nothing in a single
+            process. For several processes see `join_processes`.
         model_parallel: Number of devices that shard one copy of the model, which saves memory: the
             expanded channels and the attention heads are split where their number allows it, all
-            other weights are copied. It must divide `devices`.
+            other weights are copied. It must divide `devices`: a copy stays in one process.
 
     Yields:
         The `keras.distribution.Distribution`, or `None` for one device.
 
     Raises:
-        ValueError: If the backend is not JAX, the machine has fewer devices, or `model_parallel`
+        ValueError: If the backend is not JAX, a process has fewer devices, or `model_parallel`
             does not divide them. One line.
 
     Example:
@@ -61,19 +62,32 @@ def _choose(devices, model_parallel):
             f"several devices require the JAX backend; received {backend}. Set KERAS_BACKEND=jax "
             "(--backend jax), or train on one device."
         )
-    present = keras.distribution.list_devices() if backend == "jax" else [backend]
-    count = len(present) if devices == "all" else devices
-    if count > len(present):
+    present = _list_by_process() if backend == "jax" else [[backend]]
+    fewest = min(present, key=len)
+    count = len(fewest) if devices == "all" else devices
+    if count > len(fewest):
+        place = "this machine" if len(present) == 1 else f"process {present.index(fewest)}"
         raise ValueError(
-            f"devices={count}, but this machine has {len(present)} ({', '.join(present[:8])}). "
+            f"devices={count}, but {place} has {len(fewest)} ({', '.join(fewest[:8])}). "
             "'all' takes all."
         )
     if count % model_parallel:
         raise ValueError(
-            f"model_parallel={model_parallel} does not divide the {count} devices; choose one of "
+            f"model_parallel={model_parallel} does not divide the {count} devices"
+            f"{' of a process' if len(present) > 1 else ''}; choose one of "
             f"{', '.join(str(n) for n in range(1, count + 1) if count % n == 0)}."
         )
-    return present[:count]
+    return [name for names in present for name in names[:count]]
+
+
+def _list_by_process():
+    """Returns the names of each process' devices, as Keras spells them."""
+    import jax
+
+    names = [[] for _ in range(jax.process_count())]
+    for device in jax.devices():
+        names[device.process_index].append(f"{device.platform}:{device.id}")
+    return names
 
 
 def make_distribution(devices, model_parallel=1):
@@ -88,13 +102,13 @@ def make_distribution(devices, model_parallel=1):
     return _ModelParallel(layout_map=layouts, batch_dim_name="batch", auto_shard_dataset=False)
 
 
-class _ChunkData:
-    """Replicates the inputs of a chunk of steps if `chunks` is set.
+class _WholeData:
+    """Copies inputs to all devices if `whole` is set, and otherwise splits their batch.
 
-    The compiled step selects the batches and shards them; see `make_device_class`.
+    A compiled chunk of steps splits its batches itself; see `make_device_class`.
     """
 
-    chunks = False
+    whole = False
 
     @property
     def shards(self):
@@ -103,7 +117,7 @@ class _ChunkData:
         return mesh.shape[mesh.axis_names.index(self.batch_dim_name)]
 
     def get_data_layout(self, data_shape):
-        return self.copied(data_shape) if self.chunks else self.split(data_shape)
+        return self.copied(data_shape) if self.whole else self.split(data_shape)
 
     def split(self, shape):
         """Returns the layout of a batch that the devices split."""
@@ -114,11 +128,11 @@ class _ChunkData:
         return keras.distribution.TensorLayout([None] * len(shape), self.device_mesh)
 
 
-class _DataParallel(_ChunkData, keras.distribution.DataParallel):
+class _DataParallel(_WholeData, keras.distribution.DataParallel):
     pass
 
 
-class _ModelParallel(_ChunkData, keras.distribution.ModelParallel):
+class _ModelParallel(_WholeData, keras.distribution.ModelParallel):
     """Copies the variables that do not split evenly."""
 
     def get_variable_layout(self, variable):
@@ -151,7 +165,7 @@ def check_split(batch_size, shards):
 
 def check_place(model, distribution):
     """Raises a `ValueError` if the variables of a model are not on the devices of the context."""
-    if not isinstance(distribution, _ChunkData):
+    if not isinstance(distribution, _WholeData):
         raise ValueError(
             f"training takes its devices from keras_gmlp.use_devices; received a "
             f"{type(distribution).__name__}. Replace it with that context."
@@ -192,15 +206,30 @@ def copy_to_devices(arrays):
     distribution = keras.distribution.distribution()
     if distribution is None:
         return jax.device_put(tuple(arrays))
-    return tuple(jax.device_put(a, distribution.copied(a.shape).backend_layout) for a in arrays)
+    make = jax.make_array_from_process_local_data
+    return tuple(make(distribution.copied(a.shape).backend_layout, a) for a in arrays)
 
 
 @contextlib.contextmanager
 def whole_batches():
-    """Suspends the distribution of the context, so that batches are not sharded.
+    """Copies batches to all devices of the context.
 
     The last batch of a test set may not split evenly, and padding would change its mean loss.
     """
+    distribution = keras.distribution.distribution()
+    if distribution is None:
+        yield
+        return
+    before, distribution.whole = distribution.whole, True
+    try:
+        yield
+    finally:
+        distribution.whole = before
+
+
+@contextlib.contextmanager
+def single_device():
+    """Suspends the distribution of the context, so that models are built on one device."""
     distribution = keras.distribution.distribution()
     if distribution is None:
         yield

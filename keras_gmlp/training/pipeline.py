@@ -13,6 +13,7 @@ from keras_gmlp.training.devices import (
     make_distributed_class,
 )
 from keras_gmlp.training.optimizers import freeze_backbone, make_optimizer
+from keras_gmlp.training.processes import process_count
 from keras_gmlp.training.run_directory import has_progress
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.files import read_json
@@ -46,7 +47,7 @@ def choose_pipeline(recipe, data, directory=None):
     if directory is not None and has_progress(directory):
         return (read_json(Path(directory) / "recipe.json") or {}).get("pipeline", "host")
     can = backend == "jax" and recipe.task.fits_device(data)
-    return "device" if can and accelerators() else "host"
+    return "device" if can and (accelerators() or process_count() > 1) else "host"
 
 
 def prepare_fit(model, data, recipe, batch_size):
@@ -71,7 +72,7 @@ def prepare_fit(model, data, recipe, batch_size):
     if distribution is not None:
         check_place(model, distribution)
         check_split(batch_size, distribution.shards)
-        distribution.chunks = recipe.pipeline == "device"
+        distribution.whole = recipe.pipeline == "device"
         kind = make_distributed_class(kind)
     if recipe.pipeline == "device":
         arrays, augment, mix_until = task.device_data(data)
@@ -87,6 +88,7 @@ def prepare_fit(model, data, recipe, batch_size):
     total_steps = task.size(data) // batch_size * recipe.epochs
     task.compile(trained, scaled(make_optimizer(recipe, total_steps), recipe))
     if batches is not None:
+        trained.arrays = batches.arrays
         build_for_training(trained, *task.device_sample(data, batches.arrays))
     return trained, batches
 

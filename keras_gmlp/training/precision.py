@@ -8,6 +8,8 @@ from pathlib import Path
 import keras
 from keras import ops
 
+from keras_gmlp.training.processes import share
+from keras_gmlp.training.recipes import PRECISIONS
 from keras_gmlp.training.run_directory import has_progress
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.files import read_json
@@ -24,11 +26,16 @@ def choose_precision(directory=None):
 
     A run in progress keeps its precision. An accelerator computes in bfloat16. On a CPU, matrix
     products in both precisions are timed for about a second: without instructions for bfloat16
-    (AMX, AVX512-BF16) it may be many times slower.
+    (AMX, AVX512-BF16) it may be many times slower. If several processes train, the first one
+    chooses for all.
 
     Args:
         directory: Folder of the run, or `None`.
     """
+    return PRECISIONS[share(lambda: PRECISIONS.index(_choose(directory)))]
+
+
+def _choose(directory):
     if directory is not None and has_progress(directory):
         recorded = read_json(Path(directory) / "recipe.json") or {}
         if "precision" in recorded:

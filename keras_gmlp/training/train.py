@@ -22,9 +22,10 @@ from keras_gmlp.training.callbacks import (
 )
 from keras_gmlp.training.curves import draw_curves
 from keras_gmlp.training.device_loop import EpochOrder
-from keras_gmlp.training.devices import whole_batches
+from keras_gmlp.training.devices import single_device
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.pipeline import choose_pipeline, prepare_fit
+from keras_gmlp.training.processes import check_agreement, process_number, share
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.run_directory import (
     LOCK_TIMEOUT,
@@ -59,7 +60,9 @@ def train(
     """Trains a model and saves everything about the run in a directory.
 
     A run that was stopped resumes after its last complete epoch when it is called again with the
-    same arguments, and ends with the same result. A complete run is loaded.
+    same arguments, and ends with the same result. A complete run is loaded. If several processes
+    train (`keras_gmlp.join_processes`), all of them call `train` and read the directory; the first
+    one writes it.
 
     The directory then holds `model.keras` (averaged weights, float32), the files of the task (for
     images `labels.txt`), `recipe.json` (settings, data, versions, hardware), `history.csv` (one
@@ -96,11 +99,18 @@ def train(
     recipe.task.check_fit(model, data)
     pipeline = choose_pipeline(recipe, data, None if restart else directory)
     recipe = dataclasses.replace(recipe, pipeline=pipeline)
-    with directory_lock(directory, LOCK_TIMEOUT):
-        if restart:
-            clear(Path(directory))
-        run = _Run(model, data, recipe, Path(directory), dict(extra or {}))
-        return run.load() if run.begin() else run.train(tensorboard, verbose, time_limit)
+    check_agreement({**recipe.settings(), **recipe.task.describe_data(data), "model": model.name})
+    run = _Run(model, data, recipe, Path(directory), dict(extra or {}))
+    with contextlib.ExitStack() as stack:
+
+        def begin():
+            stack.enter_context(directory_lock(directory, LOCK_TIMEOUT))
+            if restart:
+                clear(Path(directory))
+            return run.begin()
+
+        complete = share(begin)
+        return run.load() if complete else run.train(tensorboard, verbose, time_limit)
 
 
 @dataclasses.dataclass
@@ -133,15 +143,26 @@ class _Run:
         return read_json(self.directory / "metrics.json")
 
     def train(self, tensorboard, verbose, time_limit=None):
-        recipe, task = self.recipe, self.recipe.task
-        task.write_files(self.data, self.directory)
+        recipe, task, first = self.recipe, self.recipe.task, process_number() == 0
         batch_size = min(recipe.batch_size, task.size(self.data))
         steps = task.size(self.data) // batch_size
         model, batches = prepare_fit(self.model, self.data, recipe, batch_size)
         checkpoint = RunCheckpoint(self.directory / "checkpoint")
         initial_epoch = checkpoint.restore(model)
-        trim_history(self.directory / "history.csv", initial_epoch)
-        with self._callbacks(checkpoint, tensorboard) as callbacks, _fit_context():
+        if share(lambda: self._write_start(initial_epoch)) != initial_epoch:
+            raise ValueError(
+                f"{self.directory}: this process finds another checkpoint than process 0; put the "
+                "folder on a disk that all processes share."
+            )
+        written = self._written(checkpoint, tensorboard) if first else contextlib.nullcontext([])
+        with written as writers, _fit_context():
+            callbacks = [
+                Clock(),
+                *([keras.callbacks.SwapEMAWeights()] if recipe.ema else []),
+                ReseedDropout(recipe.seed),
+                StopWhenDiverged(),
+                *writers,
+            ]
             if time_limit is not None:
                 callbacks.append(TimeLimit(time_limit, recipe.epochs))
             endless = batches is None and task.endless
@@ -159,28 +180,31 @@ class _Run:
                 validation_data=task.validation_batches(self.data),
                 callbacks=callbacks,
                 shuffle=False,  # the batches are shuffled already
-                verbose=verbose,
+                verbose=verbose if first else 0,
             )
-        with whole_batches():
-            metrics = self._finish(steps * batch_size * task.unit_size)
-        if task.model_card:
-            write_model_card(self.directory, metrics)
-        write_json(self.directory / "metrics.json", metrics)  # last: it marks a complete run
-        checkpoint.remove()
-        return metrics
+
+        def finish():
+            with single_device():
+                metrics = self._finish(steps * batch_size * task.unit_size)
+            if task.model_card:
+                write_model_card(self.directory, metrics)
+            write_json(self.directory / "metrics.json", metrics)  # last: it marks a complete run
+            checkpoint.remove()
+
+        share(finish)
+        return read_json(self.directory / "metrics.json")
+
+    def _write_start(self, initial_epoch):
+        """Writes what a run has before its first epoch; returns the number of epochs done."""
+        self.recipe.task.write_files(self.data, self.directory)
+        trim_history(self.directory / "history.csv", initial_epoch)
+        return initial_epoch
 
     @contextlib.contextmanager
-    def _callbacks(self, checkpoint, tensorboard):
-        """Yields the callbacks in their order: time, averages, checks, then what is saved."""
+    def _written(self, checkpoint, tensorboard):
+        """Yields the callbacks that write files: history, checkpoint, TensorBoard."""
         history = keras.callbacks.CSVLogger(self.directory / "history.csv", append=True)
-        callbacks = [
-            Clock(),
-            *([keras.callbacks.SwapEMAWeights()] if self.recipe.ema else []),
-            ReseedDropout(self.recipe.seed),
-            StopWhenDiverged(),
-            history,
-            checkpoint,
-        ]
+        callbacks = [history, checkpoint]
         if tensorboard:
             callbacks.append(keras.callbacks.TensorBoard(self.directory / "tensorboard"))
         try:

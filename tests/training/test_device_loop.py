@@ -68,6 +68,7 @@ def fit_in_chunks(chunk, epochs=2):
     batches = DeviceBatches(arrays, 4, seed=3, mixed_epochs=1, chunk=chunk)
     kind = make_device_class(keras.Model, make_device_augmenter(MIXED, 2, mirror=True))
     trained = kind(model.inputs, model.outputs)
+    trained.arrays = batches.arrays
     build_for_training(compiled(trained, 24), *(np.asarray(a[:1]) for a in batches.arrays))
     callbacks = [keras.callbacks.SwapEMAWeights(), EpochOrder(batches)]
     history = trained.fit(batches, epochs=epochs, callbacks=callbacks, shuffle=False, verbose=0)
@@ -84,7 +85,7 @@ def fit_plainly(epochs=2):
     made = []
     for epoch in range(epochs):
         plan.start_epoch(epoch)
-        for _, item in (plan[i] for i in range(len(plan))):
+        for item in (plan[i] for i in range(len(plan))):
             (chosen,), (position,) = item["indices"], item["positions"]
             key = jax.random.wrap_key_data(item["key"])
             batch = augment(key, images[chosen], labels[chosen], position, item["mixing"])

@@ -10,46 +10,18 @@ import sys
 import keras
 import numpy as np
 import pytest
+from shades import read_weights
 
 from keras_gmlp.training.devices import check_devices, check_split, use_devices
 
 on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="requires JAX")
 
 PROGRAM = """
-import sys
 import keras, numpy as np
 import keras_gmlp
-from keras_gmlp.data import ArraySplit, ImageData
-from keras_gmlp.training.callbacks import TimeLimitError
 from keras_gmlp.training.recipes import find_recipe
 from keras_gmlp.training.settings import override
-
-rng = np.random.default_rng(0)
-labels = rng.integers(0, 3, 200)
-images = rng.integers(0, 80, (200, 8, 8, 1)) + 80 * labels[:, None, None, None]
-images = images.astype("uint8")
-train, test = ArraySplit(images[:146], labels[:146]), ArraySplit(images[146:], labels[146:])
-data = ImageData("shades", ("dark", "grey", "light"), (8, 8, 1), train, test)
-
-shape = {"input_shape": (8, 8, 1), "classes": 3, "patch_size": 4}
-sizes = {"dim": 16, "depth": 2, "hidden_dim": 32, "attention_size": 8}
-
-def train_on(name, devices, pipeline="device", model_parallel=1, stop=False, **others):
-    changes = {"epochs": 3, "batch_size": 48, "precision": "float32", "optimizer": "muon",
-               "mixup": 0.3, "cutmix": 0.3, "stochastic_depth": 0.2, "ema": 0.2,
-               "pipeline": pipeline, **others}
-    recipe = override(find_recipe("quick"), changes)
-    keras.utils.set_random_seed(0)
-    with keras_gmlp.use_devices(devices, model_parallel) as distribution:
-        model = keras_gmlp.aMLP(**shape, **sizes, **recipe.model_arguments())
-        kernel = model.get_layer("block_0").expand.kernel.value
-        parts = {shard.data.shape for shard in kernel.addressable_shards}
-        try:
-            keras_gmlp.train(model, data, recipe, name, verbose=0, time_limit=0 if stop else None)
-        except TimeLimitError:
-            return
-        np.savez(f"{name}/weights.npz", *model.get_weights())
-    print(name, len(kernel.sharding.device_set), *parts)
+from shades import SHAPE, SIZES, make_data, train_on
 
 train_on("device-1", 1)
 train_on("device-8", 8)
@@ -63,14 +35,15 @@ train_on("half", 4, precision="mixed_float16", epochs=1)
 
 with keras_gmlp.use_devices(4, model_parallel=4):
     for family, own in [(keras_gmlp.EAMLP, {"num_heads": 2}), (keras_gmlp.ViT, {"num_heads": 2})]:
-        model = family(16, 1, **own, **shape)
+        model = family(16, 1, **own, **SHAPE)
+        images = make_data().test.arrays()[0]
         print(model.name, np.isfinite(model.predict(images[:4], verbose=0)).all())
-model = keras_gmlp.aMLP(**shape, **sizes)
+model = keras_gmlp.aMLP(**SHAPE, **SIZES)
 recipe = override(find_recipe("quick"), {"batch_size": 48, "pipeline": "device"})
 for distribution in (keras_gmlp.use_devices(2), keras.distribution.DataParallel().scope()):
     try:
         with distribution:
-            keras_gmlp.train(model, data, recipe, "outside", verbose=0)
+            keras_gmlp.train(model, make_data(), recipe, "outside", verbose=0)
     except ValueError as error:
         print("refused:", error)
 """
@@ -82,16 +55,12 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
     environment = {**os.environ, "XLA_FLAGS": flags, "KERAS_BACKEND": "jax"}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     command = [sys.executable, "-c", PROGRAM]
     options = {"capture_output": True, "text": True, "timeout": 500, "check": False}
     result = subprocess.run(command, cwd=folder, env=environment, **options)
     assert result.returncode == 0, result.stderr
     return folder, result.stdout.splitlines()
-
-
-def weights(folder, name):
-    with np.load(folder / name / "weights.npz") as arrays:
-        return [arrays[key] for key in arrays]
 
 
 def history(folder, name):
@@ -125,7 +94,7 @@ def test_variables_are_where_they_should_be(runs):
 def test_weights_do_not_depend_on_the_devices(runs, one, several):
     folder = runs[0]
     assert [row["epoch"] for row in history(folder, several)] == ["0", "1", "2"]
-    for a, b in zip(weights(folder, one), weights(folder, several), strict=True):
+    for a, b in zip(read_weights(folder / one), read_weights(folder / several), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
 
 
@@ -154,7 +123,7 @@ def test_model_from_elsewhere_is_refused(runs):
 @on_jax
 @pytest.mark.slow
 def test_other_draws_give_other_weights(runs):
-    pairs = zip(weights(runs[0], "device-1"), weights(runs[0], "host-1"), strict=True)
+    pairs = zip(*(read_weights(runs[0] / name) for name in ("device-1", "host-1")), strict=True)
     assert max(np.abs(a - b).max() for a, b in pairs) > 1e-3
 
 

@@ -1,0 +1,167 @@
+"""Training in several processes: the weights are those of one, and a lost process ends the rest."""
+
+import csv
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import shades
+
+from keras_gmlp.training import processes
+from keras_gmlp.training.processes import check_agreement, join_processes, share
+
+on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="requires JAX")
+
+ROOT = Path(__file__).parents[2]
+TRAIN = [ROOT / "apps/train.py", "--backend", "jax", "--set-model", "depth=1", "--no-export"]
+TRAIN += ["--fraction", "0.1", "--epochs", "3", "--batch-size", "70", "--set", "ema=0"]
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def start(command, folder, devices):
+    """Starts a process on devices that XLA makes of a processor."""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
+    environment = {**os.environ, "XLA_FLAGS": flags, "KERAS_BACKEND": "jax"}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    with open(folder / f"{time.monotonic_ns()}.log", "w+") as output:
+        process = subprocess.Popen(
+            [sys.executable, *map(str, command)],
+            cwd=folder,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    process.log = Path(output.name)
+    return process
+
+
+def finish(running, seconds=300):
+    """Returns the exit codes and the outputs of processes; ends them after some seconds."""
+    deadline = time.monotonic() + seconds
+    try:
+        for process in running:
+            process.wait(max(0.1, deadline - time.monotonic()))
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    return [process.returncode for process in running], [p.log.read_text() for p in running]
+
+
+def start_apps(folder, *options):
+    """Starts `apps/train.py` in two processes; `options` holds the additional ones of each."""
+    place = ["--out", folder / "run", "--coordinator", f"127.0.0.1:{free_port()}"]
+    return [
+        start([*TRAIN, *place, "--processes", 2, "--process", number, *added], folder, 1)
+        for number, added in enumerate(options or [(), ()])
+    ]
+
+
+def read_epochs(folder):
+    """Returns the epochs in `history.csv`, complete lines alone."""
+    path = folder / "history.csv"
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    return [int(row[0]) for row in rows if len(row) > 1]
+
+
+@on_jax
+@pytest.mark.slow
+def test_weights_do_not_depend_on_the_processes(tmp_path, monkeypatch):
+    command, port = [shades.__file__], free_port()
+    running = [start([*command, port, 2, number], tmp_path, 2) for number in (0, 1)]
+    monkeypatch.chdir(tmp_path)
+    shades.train_on("one")
+    codes, outputs = finish(running)
+    assert codes == [0, 0], outputs
+    expected = shades.read_weights(tmp_path / "one")
+    for process in (0, 1):
+        found = shades.read_weights(tmp_path / "stopped", process)
+        for a, b in zip(expected, found, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+    assert read_epochs(tmp_path / "stopped") == [0, 1, 2]
+
+
+@on_jax
+@pytest.mark.slow
+def test_lost_process_ends_the_other_and_the_run_resumes(tmp_path):
+    running, run = start_apps(tmp_path), tmp_path / "run"
+    deadline = time.monotonic() + 120
+    while not read_epochs(run) and time.monotonic() < deadline and running[0].poll() is None:
+        time.sleep(0.1)
+    running[1].kill()
+    codes, outputs = finish(running, seconds=120)
+    assert codes == [1, -9], outputs
+    assert re.search(r"^train: lost another process, .* the run resumes\.$", outputs[0], re.M)
+    assert "Traceback" not in outputs[0]
+    assert 0 < len(read_epochs(run)) < 3
+    codes, outputs = finish(start_apps(tmp_path))
+    assert codes == [0, 0], outputs
+    assert read_epochs(run) == [0, 1, 2]
+    assert "test accuracy" in outputs[0]
+    assert len(outputs[1].splitlines()) == 1
+    assert "process 1 of 2 joined" in outputs[1]
+
+
+@on_jax
+@pytest.mark.slow
+def test_processes_with_other_settings_are_refused(tmp_path):
+    codes, outputs = finish(start_apps(tmp_path, ("--seed", 1), ("--seed", 2)))
+    assert codes == [2, 2], outputs
+    assert "process 1 has other settings or data than process 0" in outputs[0]
+    assert "(seed 1 there, 2 here)" in outputs[1]
+    assert not (tmp_path / "run").exists()
+
+
+@on_jax
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("127.0.0.1:1", 2, 2), "process must be from 0 to 1"),
+        (("127.0.0.1", 2, 0), "coordinator must be HOST:PORT; received '127.0.0.1'"),
+        ((":80", 2, 0), "coordinator must be HOST:PORT"),
+        (("host:70000", 2, 0), "coordinator must be HOST:PORT"),
+    ],
+)
+def test_mistakes(arguments, reason):
+    with pytest.raises(ValueError, match=reason):
+        join_processes(*arguments)
+
+
+@on_jax
+def test_coordinator_that_does_not_answer(monkeypatch):
+    monkeypatch.setattr(processes, "JOIN_TIMEOUT", 0)
+    with pytest.raises(RuntimeError, match="no coordinator answers at ") as caught:
+        join_processes(f"127.0.0.1:{free_port()}", 2, 1)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX can")
+def test_other_backends_refuse():
+    with pytest.raises(ValueError, match="several processes require the JAX backend"):
+        join_processes("127.0.0.1:1", 2, 0)
+
+
+def test_a_single_process_agrees_and_works():
+    check_agreement({"seed": 1})
+    assert share(lambda: 3) == 3
+    with pytest.raises(OSError, match="full"):
+        share(fail)
+
+
+def fail():
+    raise OSError("full")
