@@ -10,7 +10,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "batches": ["arrays", "evaluation_batches", "training_batches"],
         "datasets": ["load"],
         "image_data": ["ImageData", "take_fraction"],
+        "encoded_splits": ["FileSplit"],
         "records": ["RecordSplit"],
-        "splits": ["ArraySplit", "DatasetSplit", "FileSplit", "Split"],
+        "splits": ["ArraySplit", "DatasetSplit", "Split"],
     },
 )

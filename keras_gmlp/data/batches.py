@@ -9,22 +9,23 @@ import math
 import numpy as np
 
 from keras_gmlp.data.augmentation import Augmentation, make_augmenter
+from keras_gmlp.data.encoded_splits import READERS
 from keras_gmlp.data.splits import ArraySplit
 from keras_gmlp.utils.optional import is_installed, require
 
 MEMORY_LIMIT = 4 * 2**30  # bytes of pixels kept in memory (twice while reading); larger sets stream
 
-SHUFFLE_BUFFER = 10_000  # samples of a data set that streams
-
 PREFETCHED = 4  # batches prepared ahead of the training step
+
+PREPARED = 2**30  # bytes of batches that are augmented at a time, and of those prepared ahead
 
 
 def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=0, epochs=None):
     """Returns shuffled, augmented batches of the training split; one iteration is one epoch.
 
     The same seed gives the same batches in every epoch, also when a run resumes at `initial_epoch`.
-    Decoded pixels stay in memory if they fit (`MEMORY_LIMIT`); larger data sets pass through a
-    shuffle buffer of `SHUFFLE_BUFFER` samples.
+    The order is a shuffle of all samples, another one in each epoch. Decoded pixels stay in memory
+    if they fit (`MEMORY_LIMIT`); samples of larger data sets are read and decoded in this order.
 
     Args:
         data: An `ImageData`.
@@ -57,25 +58,15 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
     epoch = tf.Variable(initial_epoch, dtype=tf.int64, trainable=False)
     fold_in = tf.random.experimental.stateless_fold_in
 
-    if fits_in_memory(data, size):
-        with tf.device("CPU"):
-            images, labels = map(tf.constant, data.train.arrays())
+    in_memory = fits_in_memory(data, size)
+    read = (ArraySplit(*data.train.arrays()) if in_memory else data.train).reader()
 
-        def batches_of(key):
-            return (
-                tf.data.Dataset.range(size)
-                .batch(batch_size, drop_remainder=True)
-                .map(lambda i: tf.random.experimental.index_shuffle(i, key, size - 1))
-                .map(lambda i: (tf.gather(images, i), tf.gather(labels, i)))
-            )
-    else:
-        samples = data.train.dataset()
-
-        def batches_of(key):
-            # Only this function's graph: the order must not depend on TensorFlow's global seed.
-            tf.compat.v1.get_default_graph().seed = 1
-            order = tf.random.stateless_uniform((), key, None, None, tf.int64)
-            return samples.shuffle(SHUFFLE_BUFFER, order).batch(batch_size, drop_remainder=True)
+    def batches_of(key):
+        indices = tf.data.Dataset.range(size).batch(batch_size, drop_remainder=True)
+        indices = indices.map(lambda i: tf.random.experimental.index_shuffle(i, key, size - 1))
+        if in_memory:  # gathers a batch at once
+            return indices.map(read)
+        return indices.unbatch().map(read, READERS).batch(batch_size, drop_remainder=True)
 
     def with_keys(number):
         # Every batch draws from its own key and depends on no earlier draw.
@@ -85,9 +76,10 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
 
     root = tf.constant([seed, 0], tf.int64)
     numbers = tf.data.Dataset.range(1).map(lambda _: epoch.assign_add(1))
-    batches = numbers.flat_map(with_keys).map(augment, tf.data.AUTOTUNE)
+    held = max(1, PREPARED // (4 * batch_size * math.prod(data.image_shape)))  # float32
+    batches = numbers.flat_map(with_keys).map(augment, min(READERS, held))
     batches = batches.apply(tf.data.experimental.assert_cardinality(size // batch_size))
-    return without_autotune(batches.prefetch(PREFETCHED))
+    return without_autotune(batches.prefetch(min(PREFETCHED, held)))
 
 
 def evaluation_batches(data, batch_size=250, split="test", samples=-1):

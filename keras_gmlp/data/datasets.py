@@ -85,7 +85,8 @@ def _open(name, image_size, data_dir):
         )
     from keras_gmlp.data import tfds
 
-    return tfds.load_tfds(str(name), image_size, data_dir)
+    prepared = tfds.load_tfds(str(name), image_size, data_dir)
+    return load_records(str(name), image_size, data_dir) or prepared
 
 
 def _with_channels(data, channels):

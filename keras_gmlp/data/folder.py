@@ -7,9 +7,9 @@ import time
 
 import numpy as np
 
+from keras_gmlp.data.encoded_splits import FileSplit
 from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.data.read_image import find_images, read_image
-from keras_gmlp.data.splits import FileSplit
 from keras_gmlp.utils.errors import first_of
 
 PATIENCE = 20.0  # seconds to search for more unreadable files after the first
@@ -74,7 +74,7 @@ class ImageFiles:
 def load_folder(root, image_size):
     """Opens a folder of class folders as an `ImageData` of `image_size` RGB images."""
     labels, *splits = _list_files(root)
-    # Shuffled once: a stream mixes only the samples that are in its buffer together.
+    # Shuffled once, so that the first part of the samples has all classes.
     order = np.random.default_rng(0).permutation(len(splits[0]))
     splits[0] = [splits[0][i] for i in order]
     shape = (*image_size, 3)

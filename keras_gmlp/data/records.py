@@ -6,15 +6,17 @@ The samples, their order and their pixels are those that TFDS gives.
 import io
 import itertools
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
+from keras_gmlp.data.encoded_splits import READERS, EncodedSplit
 from keras_gmlp.data.image_data import ImageData, resize_to_cover
 from keras_gmlp.data.prepared import FILES_IN_TURN, SAMPLES_IN_TURN, open_prepared, take_turns
 from keras_gmlp.data.read_image import MAX_PIXELS, open_image
-from keras_gmlp.data.splits import EncodedSplit
-from keras_gmlp.data.tfrecords import parse_example, read_records
+from keras_gmlp.data.splits import require_tensorflow
+from keras_gmlp.data.tfrecords import find_records, parse_example, read_records
 
 # Data sets of letters and digits: a mirrored image has another label, or none.
 MIRRORED_CHANGES_LABEL = (
@@ -75,8 +77,6 @@ class RecordSplit(EncodedSplit):
         samples: Number of samples from the start. Defaults to all.
     """
 
-    parts = 2
-
     def __init__(self, shards, shape, cycle=FILES_IN_TURN, samples=None):
         self.shards, self.shape, self.cycle = list(shards), tuple(shape), cycle
         whole = sum(shard.take for shard in self.shards)
@@ -91,6 +91,29 @@ class RecordSplit(EncodedSplit):
     def _sources(self):
         order = take_turns(map(_read_shard, self.shards), self.cycle, SAMPLES_IN_TURN)
         return itertools.islice(order, self.samples)
+
+    def _finder(self):
+        tf = require_tensorflow()
+        with ThreadPoolExecutor(READERS) as pool:
+            found = list(pool.map(lambda s: find_records(s.path, s.skip, s.take), self.shards))
+        ends = np.cumsum([len(places) for places in found])
+        starts, places = ends - [len(places) for places in found], np.concatenate(found)
+        numbers = (range(*pair) for pair in zip(starts, ends, strict=True))
+        turns = take_turns(numbers, self.cycle, SAMPLES_IN_TURN)
+        order = np.fromiter(itertools.islice(turns, self.samples), "int64", self.samples)
+
+        def find(index):
+            number = order[index]
+            which = np.searchsorted(ends, number, "right")
+            shard, (first, size) = self.shards[which], places[number]
+            with open(shard.path, "rb") as file:
+                file.seek(first)
+                record = file.read(size)
+            source, label = _parse(shard, number - starts[which] + shard.skip, record)
+            return *source, np.int64(label)
+
+        types = tf.string, tf.string, tf.int64
+        return lambda index: tf.numpy_function(find, [index], types)
 
     def _decode(self, encoded, place):
         return decode_image(encoded, self.shape, os.fsdecode(place))
@@ -134,14 +157,19 @@ def _read_shard(shard):
     """Yields ((encoded image, place), class index) for each sample of a shard."""
     records = read_records(shard.path, shard.skip, shard.take)
     for number, record in enumerate(records, shard.skip):
-        place = f"{shard.path}, sample {number}"
-        try:
-            image, label = parse_example(record, ("image", "label"))
-        except ValueError as error:
-            raise ValueError(f"{place}: damaged ({error}).") from None
-        if not isinstance(image, bytes) or not isinstance(label, int):
-            raise ValueError(f"{place}: holds no image and label.")
-        yield (image, os.fsencode(place)), label
+        yield _parse(shard, number, record)
+
+
+def _parse(shard, number, record):
+    """Returns ((encoded image, place), class index) of one record."""
+    place = f"{shard.path}, sample {number}"
+    try:
+        image, label = parse_example(record, ("image", "label"))
+    except ValueError as error:
+        raise ValueError(f"{place}: damaged ({error}).") from None
+    if not isinstance(image, bytes) or not isinstance(label, int):
+        raise ValueError(f"{place}: holds no image and label.")
+    return (image, os.fsencode(place)), label
 
 
 def _features(prepared):

@@ -1,21 +1,17 @@
 """Splits: the samples of a training or test set, as arrays or as a `tf.data.Dataset`.
 
-TensorFlow is imported for `Split.dataset` alone.
+TensorFlow is imported for `Split.dataset` and `Split.reader` alone.
 """
 
-import collections
-import itertools
 import os
-from concurrent.futures import ThreadPoolExecutor
+import tempfile
 
 import numpy as np
 
-from keras_gmlp.data.read_image import read_image
-from keras_gmlp.utils.errors import REPAIR, one_line_errors
+from keras_gmlp.utils.errors import one_line_errors
+from keras_gmlp.utils.files import require_space
 from keras_gmlp.utils.optional import require
 from keras_gmlp.utils.progress import ProgressBar
-
-TOGETHER = 16  # samples that a thread decodes at a time
 
 GREY = np.array(
     [19595, 38470, 7471], "int32"
@@ -57,6 +53,17 @@ class Split:
         """
         raise NotImplementedError
 
+    def reader(self):
+        """Returns a function that reads any sample, for `tf.data.Dataset.map`.
+
+        It takes an index, an int64 tensor, and returns the image and the class index. An error of
+        a sample is raised during iteration; see `one_line_errors`.
+
+        Raises:
+            ImportError: If TensorFlow is not installed.
+        """
+        raise NotImplementedError
+
     def _first(self, samples):
         """Returns the split of fewer samples than this one has."""
         raise NotImplementedError
@@ -90,9 +97,16 @@ class ArraySplit(Split):
         return self._images, self._labels
 
     def dataset(self):
-        tf = _tensorflow()
+        tf = require_tensorflow()
         with tf.device("CPU"):
             return tf.data.Dataset.from_tensor_slices((self._images, self._labels))
+
+    def reader(self):
+        """Returns a function as in `Split.reader`, which also takes a batch of indices."""
+        tf = require_tensorflow()
+        with tf.device("CPU"):
+            images, labels = tf.constant(self._images), tf.constant(self._labels)
+        return lambda index: (tf.gather(images, index), tf.gather(labels, index))
 
     def _first(self, samples):
         return ArraySplit(self._images[:samples], self._labels[:samples])
@@ -134,118 +148,31 @@ class DatasetSplit(Split):
     def dataset(self):
         return self._dataset
 
-    def _first(self, samples):
-        return DatasetSplit(self._dataset.take(samples))
+    def reader(self):
+        """Returns a function as in `Split.reader`.
 
-
-class EncodedSplit(Split):
-    """Samples that are decoded when they are read; the base class of those in files.
-
-    `arrays` decodes on all cores, with a bar on a terminal if that takes longer than a few
-    seconds. A subclass implements `__len__`, `_first` and the methods that raise
-    `NotImplementedError` here.
-
-    Attributes:
-        shape: `(height, width, channels)` of the images.
-        parts: Number of byte strings in the source of an image.
-    """
-
-    shape = None
-    parts = 1
-
-    def _sources(self):
-        """Yields the source of each image, a tuple of byte strings, and its class index."""
-        raise NotImplementedError
-
-    def _decode(self, *source):
-        """Returns the image of a source. Thread-safe.
+        A `tf.data.Dataset` gives its samples in order only, so this writes them to a file first,
+        which the system deletes when nothing uses it.
 
         Raises:
-            ValueError: If it cannot be decoded; one line.
+            OSError: If there is not enough space in the folder for temporary files.
         """
-        raise NotImplementedError
-
-    def arrays(self):
-        images = np.empty((len(self), *self.shape), "uint8")
+        samples = iter(self._dataset)
+        with one_line_errors():
+            shape = next(iter(self._dataset))[0].shape
+        require_space(tempfile.gettempdir(), len(self) * np.prod(shape))
         labels = np.empty(len(self), "int64")
-
-        def decode(start, sources):
-            for place, source in enumerate(sources, start):
-                images[place] = self._decode(*source)
-            return start + len(sources)
-
-        cores, waiting = os.cpu_count() or 1, collections.deque()
-        pool = ThreadPoolExecutor(cores)
-        try:
-            with ProgressBar("reading images", len(self)) as progress:
-                for start, sources, classes in self._chunks():
-                    labels[start : start + len(classes)] = classes
-                    waiting.append(pool.submit(decode, start, sources))
-                    if len(waiting) > 4 * cores:  # encoded images take memory, too
-                        progress.show(waiting.popleft().result())
-                while waiting:
-                    progress.show(waiting.popleft().result())
-        except ValueError as error:
-            raise ValueError(f"{error} {REPAIR}") from None
-        finally:
-            pool.shutdown(cancel_futures=True)
-        return images, labels
-
-    def dataset(self):
-        tf = _tensorflow()
-
-        def decode(source, label):
-            parts = tf.unstack(source, self.parts)
-            image = tf.numpy_function(self._decode, parts, tf.uint8)
-            return tf.ensure_shape(image, self.shape), label
-
-        types = (
-            tf.TensorSpec((None, self.parts), tf.string),
-            tf.TensorSpec((None,), tf.int64),
-        )
-        chunks = tf.data.Dataset.from_generator(
-            lambda: (chunk[1:] for chunk in self._chunks()), output_signature=types
-        )
-        samples = chunks.unbatch().map(decode, num_parallel_calls=tf.data.AUTOTUNE)
-        return samples.apply(tf.data.experimental.assert_cardinality(len(self)))
-
-    def _chunks(self):
-        """Yields the number of the first sample, the sources and the classes of a few samples."""
-        samples, start = self._sources(), 0
-        while chunk := list(itertools.islice(samples, TOGETHER)):
-            yield start, *zip(*chunk, strict=True)
-            start += len(chunk)
-
-
-class FileSplit(EncodedSplit):
-    """Images in files, which `read_image` reads.
-
-    Args:
-        paths: Paths of the files.
-        labels: Their class indices.
-        shape: `(height, width, channels)` of the images.
-        read: Function from a path as bytes to an image. Defaults to `read_image` at this shape.
-    """
-
-    def __init__(self, paths, labels, shape, read=None):
-        self.paths = [os.fsencode(path) for path in paths]
-        self.labels = np.array(labels, "int64")
-        self.shape = tuple(shape)
-        self._read = read
-
-    def __len__(self):
-        return len(self.paths)
-
-    def _sources(self):
-        return (((path,), label) for path, label in zip(self.paths, self.labels, strict=True))
-
-    def _decode(self, path):
-        if self._read is not None:
-            return self._read(path)
-        return read_image(os.fsdecode(path), self.shape)
+        with tempfile.NamedTemporaryFile() as file, one_line_errors():
+            with ProgressBar("copying images to the disk", len(self)) as progress:
+                for i, (image, label) in enumerate(samples):
+                    file.write(image.numpy().tobytes())
+                    labels[i] = label
+                    progress.show(i + 1)
+            file.flush()
+            return mapped_reader(file.name, 0, shape, labels)
 
     def _first(self, samples):
-        return FileSplit(self.paths[:samples], self.labels[:samples], self.shape, self._read)
+        return DatasetSplit(self._dataset.take(samples))
 
 
 class ChannelSplit(Split):
@@ -274,15 +201,19 @@ class ChannelSplit(Split):
         return result, labels
 
     def dataset(self):
-        tf = _tensorflow()
+        tf = require_tensorflow()
+        return self._split.dataset().map(self._change, tf.data.AUTOTUNE)
 
-        def change(image, label):
-            if self._channels == 3:
-                return tf.image.grayscale_to_rgb(image), label
-            total = tf.reduce_sum(tf.cast(image, tf.int32) * GREY, -1, keepdims=True)
-            return tf.cast((total + 2**15) // 2**16, tf.uint8), label
+    def reader(self):
+        read = self._split.reader()
+        return lambda *index: self._change(*read(*index))
 
-        return self._split.dataset().map(change, tf.data.AUTOTUNE)
+    def _change(self, image, label):
+        tf = require_tensorflow()
+        if self._channels == 3:
+            return tf.image.grayscale_to_rgb(image), label
+        total = tf.reduce_sum(tf.cast(image, tf.int32) * GREY, -1, keepdims=True)
+        return tf.cast((total + 2**15) // 2**16, tf.uint8), label
 
     def _first(self, samples):
         return ChannelSplit(self._split.take(samples), self._channels)
@@ -293,5 +224,35 @@ def as_split(samples):
     return samples if isinstance(samples, Split) else DatasetSplit(samples)
 
 
-def _tensorflow():
+def mapped_reader(path, start, shape, labels):
+    """Returns a function as `Split.reader` does, for images in a file that is mapped into memory.
+
+    Args:
+        path: Path of a file of uint8 images of one size, one after the other. It may be deleted
+            when the function exists.
+        start: Number of bytes before the first image.
+        shape: `(height, width, channels)` of the images.
+        labels: Class indices, one for each image.
+    """
+    tf = require_tensorflow()
+    size = int(np.prod(shape))
+    with tf.device("CPU"):
+        labels = tf.constant(labels)
+        pixels = tf.raw_ops.ImmutableConst(
+            dtype=tf.uint8, shape=[start + len(labels) * size], memory_region_name=os.fspath(path)
+        )
+
+    def read(index):
+        image = tf.slice(pixels, [start + index * size], [size])
+        return tf.reshape(image, shape), tf.gather(labels, index)
+
+    return read
+
+
+def require_tensorflow():
+    """Returns TensorFlow.
+
+    Raises:
+        ImportError: If it is not installed. One line.
+    """
     return require("tensorflow", "a tf.data.Dataset", "demo")

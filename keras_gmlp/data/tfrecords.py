@@ -1,7 +1,10 @@
 """TFRecord files and the `tf.train.Example` messages in them, without TensorFlow."""
 
 import lzma
+import os
 import struct
+
+import numpy as np
 
 WIRE_VARINT, WIRE_64_BIT, WIRE_BYTES, WIRE_32_BIT = 0, 1, 2, 5  # how protobuf writes a field
 
@@ -20,9 +23,37 @@ def read_records(path, skip=0, take=None):
     Raises:
         ValueError: If the file is missing, truncated or damaged. One line.
     """
-    done, last = 0, None if take is None else skip + take
+    for _, _, body in _records(path, skip, take):
+        yield body
+
+
+def find_records(path, skip=0, take=None):
+    """Returns the place of each record in a TFRecord file, to read them in any order.
+
+    Args:
+        path, skip, take: As in `read_records`.
+
+    Returns:
+        int64 `(records, 2)`: the first byte and the number of bytes.
+
+    Raises:
+        ValueError: If the file is compressed, missing, truncated or damaged. One line.
+    """
+    if str(path).endswith(".xz"):
+        raise ValueError(
+            f"{path}: compressed, and the set is too large to stay in memory; decompress its files "
+            "with xz -d."
+        )
+    places = [place for *place, _ in _records(path, skip, take, reads=False)]
+    return np.array(places, "int64").reshape(-1, 2)
+
+
+def _records(path, skip, take, reads=True):
+    """Yields the first byte, the length and, if `reads`, the bytes of records in order."""
+    done, start, last = 0, 0, None if take is None else skip + take
     try:
         with (lzma.open if str(path).endswith(".xz") else open)(path, "rb") as file:
+            length = 0 if reads else os.path.getsize(path)
             while done != last:
                 head = file.read(12)
                 if not head and last is None:
@@ -30,12 +61,15 @@ def read_records(path, skip=0, take=None):
                 if len(head) == 12 and _masked_crc(head[:8]) != struct.unpack("<I", head[8:])[0]:
                     raise ValueError(f"{path}: damaged after {done:,} samples.")
                 size = struct.unpack("<Q", head[:8])[0] if len(head) == 12 else 0
-                body = file.read(size + 4)
-                if len(head) < 12 or len(body) < size + 4:
+                body = file.read(size + 4) if reads else b""
+                end = start + 16 + size
+                whole = len(body) == size + 4 if reads else file.seek(end) <= length
+                if len(head) < 12 or not whole:
                     raise ValueError(f"{path}: truncated after {done:,} samples.")
                 done += 1
                 if done > skip:
-                    yield body[:-4]
+                    yield start + 12, size, body[:-4]
+                start = end
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file; the data set is not complete.") from None
     except PermissionError:

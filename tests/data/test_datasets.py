@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 from keras_gmlp import data
 from keras_gmlp.data import batches, datasets, folder
 from keras_gmlp.data.read_image import read_image
+from keras_gmlp.data.records import RecordSplit
 from keras_gmlp.utils.errors import one_line_errors
 
 RED, GREEN = (255, 0, 0), (0, 255, 0)
@@ -312,6 +313,13 @@ def test_tfds_set_of_varied_sizes_without_a_test_split(tfds_folder):
 def test_tfds_set_whose_test_split_has_no_labels(tfds_folder):
     hidden = data.load("shapes_for_tests/hidden", data_dir=tfds_folder)
     assert sorted(hidden.test.arrays()[1]) == [0, 0, 1]
+
+
+def test_set_that_tfds_just_prepared_is_read_from_its_files(tfds_folder, monkeypatch):
+    first = iter([lambda *_: None])  # as if it was not on the disk yet
+    load_records = datasets.load_records
+    monkeypatch.setattr(datasets, "load_records", lambda *a: next(first, load_records)(*a))
+    assert isinstance(data.load("shapes_for_tests/grey", data_dir=tfds_folder).train, RecordSplit)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from tfrecord_files import example, write_records, write_set
 from keras_gmlp import data
 from keras_gmlp.data.image_data import resize_to_cover
 from keras_gmlp.data.records import decode_image, load_records
-from keras_gmlp.data.tfrecords import parse_example, read_records
+from keras_gmlp.data.tfrecords import find_records, parse_example, read_records
+from keras_gmlp.utils.errors import one_line_errors
 
 RECORDS = [b"", b"a", b"\x00" * 300, bytes(range(256)) * 300]
 
@@ -57,6 +58,14 @@ def test_records_are_those_that_were_written(file, compressed):
         list(read_records(file, 3, 2))
 
 
+def test_records_are_where_they_are_found(file):
+    whole = file.read_bytes()
+    found = [whole[start : start + size] for start, size in find_records(file)]
+    assert found == RECORDS
+    np.testing.assert_array_equal(find_records(file, 1, 2), find_records(file)[1:3])
+    assert find_records(file, 4, 0).shape == (0, 2)
+
+
 def test_damaged_records_name_their_file(file):
     whole = file.read_bytes()
     compressed = lzma.compress(whole)
@@ -74,10 +83,13 @@ def test_damaged_records_name_their_file(file):
         path.unlink(missing_ok=True)
         if content is not None:
             path.write_bytes(content)
-        with pytest.raises(ValueError, match=match) as error:
-            list(read_records(path))
-        assert str(error.value).startswith(f"{path}: ")
-        assert len(str(error.value).splitlines()) == 1
+        for read in (read_records, find_records):
+            if read is find_records and name == "a.xz":
+                match = "compressed, .* decompress its files with xz -d"
+            with pytest.raises(ValueError, match=match) as error:
+                list(read(path))
+            assert str(error.value).startswith(f"{path}: ")
+            assert len(str(error.value).splitlines()) == 1
 
 
 def test_examples_are_those_that_tensorflow_writes():
@@ -144,8 +156,10 @@ def test_order_is_that_of_tfds(tmp_path, lengths, ordered):
     found = load_records("planted", data_dir=tmp_path)
     for split, percent in ((found.train, "train[:80%]"), (found.test, "train[80%:]")):
         expected = tfds_arrays(folder, percent)
-        for part, same in zip(split.arrays(), expected, strict=True):
+        streamed = zip(*split.dataset().as_numpy_iterator(), strict=True)
+        for part, other, same in zip(split.arrays(), streamed, expected, strict=True):
             np.testing.assert_array_equal(part, same)
+            np.testing.assert_array_equal(other, same)
     assert len(found.train) + len(found.test) == sum(lengths)
 
 
@@ -203,12 +217,13 @@ def test_damaged_image_names_its_place(tmp_path, content, match):
         tmp_path, {"train": [[(good, 0), (content, 1)]], "test": [[(good, 0)]]}, (47, 61, 3), "ab"
     )
     split = load_records("planted", data_dir=tmp_path).train
-    with pytest.raises(ValueError, match=match) as error:
-        split.arrays()
     path = folder / "planted-train.tfrecord-00000-of-00001"
-    assert str(error.value).startswith(f"{path}, sample 1: {match}")
-    assert str(error.value).endswith("Remove what cannot be read, or repair it.")
-    assert len(str(error.value).splitlines()) == 1
+    for read in (split.arrays, lambda: list(split.dataset())):
+        with pytest.raises(ValueError, match=match) as error, one_line_errors():
+            read()
+        assert str(error.value).startswith(f"{path}, sample 1: {match}")
+        assert str(error.value).endswith("Remove what cannot be read, or repair it.")
+        assert len(str(error.value).splitlines()) == 1
     assert len(split.take(1).arrays()[0]) == 1
 
 

@@ -13,9 +13,10 @@ from tfrecord_files import write_set
 from keras_gmlp import data
 from keras_gmlp.data import batches
 from keras_gmlp.data.batches import evaluation_batches, training_batches
+from keras_gmlp.data.encoded_splits import FileSplit
 from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.data.records import load_records
-from keras_gmlp.data.splits import ArraySplit, ChannelSplit, DatasetSplit, FileSplit, Split
+from keras_gmlp.data.splits import ArraySplit, ChannelSplit, DatasetSplit, Split
 from keras_gmlp.utils import progress
 from keras_gmlp.utils.errors import one_line_errors
 
@@ -100,6 +101,20 @@ def test_every_kind_gives_the_same_batches(monkeypatch, split, arrays, memory):
         for one, other in zip(ours, others, strict=True):
             for part, same in zip(one, other, strict=True):
                 np.testing.assert_array_equal(part, same)
+
+
+def test_streamed_epochs_shuffle_all_samples(monkeypatch):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", 0)
+    count = 15_000
+    split = ArraySplit(np.zeros((count, 1, 1, 1), "uint8"), np.arange(count))
+    stream = training_batches(ImageData("planted", ("a",), (1, 1, 1), split, split), 1_000)
+    orders = [
+        np.concatenate([labels for _, labels in stream.as_numpy_iterator()]) for _ in range(2)
+    ]
+    # Places of the samples in the file and in two epochs.
+    places = np.stack([np.arange(count), *np.argsort(orders)])
+    np.testing.assert_array_equal(np.sort(orders), places[[0, 0]])
+    assert (np.abs(np.corrcoef(places)) - np.eye(3) < 0.05).all()
 
 
 def test_grey_weighs_as_pillow(arrays):

@@ -1,0 +1,133 @@
+"""Splits of images in files, decoded when they are read."""
+
+import collections
+import itertools
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from keras_gmlp.data.read_image import read_image
+from keras_gmlp.data.splits import Split, require_tensorflow
+from keras_gmlp.utils.errors import REPAIR
+from keras_gmlp.utils.progress import ProgressBar
+
+READERS = os.cpu_count() or 1  # threads that read and decode
+
+TOGETHER = 16  # samples that a thread decodes at a time
+
+
+class EncodedSplit(Split):
+    """Samples that are decoded when they are read; the base class of those in files.
+
+    `arrays` decodes on all cores, with a bar on a terminal if that takes longer than a few
+    seconds. A subclass implements `__len__`, `_first` and the methods that raise
+    `NotImplementedError` here.
+
+    Attributes:
+        shape: `(height, width, channels)` of the images.
+    """
+
+    shape = None
+
+    def _sources(self):
+        """Yields the source of each image, a tuple of byte strings, and its class index."""
+        raise NotImplementedError
+
+    def _finder(self):
+        """Returns a function of tensors from an index to the source of that image and its class."""
+        raise NotImplementedError
+
+    def _decode(self, *source):
+        """Returns the image of a source. Thread-safe.
+
+        Raises:
+            ValueError: If it cannot be decoded; one line.
+        """
+        raise NotImplementedError
+
+    def arrays(self):
+        images = np.empty((len(self), *self.shape), "uint8")
+        labels = np.empty(len(self), "int64")
+
+        def decode(start, sources):
+            for place, source in enumerate(sources, start):
+                images[place] = self._decode(*source)
+            return start + len(sources)
+
+        waiting = collections.deque()
+        pool = ThreadPoolExecutor(READERS)
+        try:
+            with ProgressBar("reading images", len(self)) as progress:
+                for start, sources, classes in self._chunks():
+                    labels[start : start + len(classes)] = classes
+                    waiting.append(pool.submit(decode, start, sources))
+                    if len(waiting) > 4 * READERS:  # encoded images take memory, too
+                        progress.show(waiting.popleft().result())
+                while waiting:
+                    progress.show(waiting.popleft().result())
+        except ValueError as error:
+            raise ValueError(f"{error} {REPAIR}") from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+        return images, labels
+
+    def dataset(self):
+        tf = require_tensorflow()
+        samples = tf.data.Dataset.range(len(self))
+        return samples.map(self.reader(), num_parallel_calls=READERS)
+
+    def reader(self):
+        tf = require_tensorflow()
+        find = self._finder()
+
+        def read(index):
+            *source, label = find(index)
+            image = tf.numpy_function(self._decode, source, tf.uint8)
+            return tf.ensure_shape(image, self.shape), tf.ensure_shape(label, ())
+
+        return read
+
+    def _chunks(self):
+        """Yields the number of the first sample, the sources and the classes of a few samples."""
+        samples, start = self._sources(), 0
+        while chunk := list(itertools.islice(samples, TOGETHER)):
+            yield start, *zip(*chunk, strict=True)
+            start += len(chunk)
+
+
+class FileSplit(EncodedSplit):
+    """Images in files, which `read_image` reads.
+
+    Args:
+        paths: Paths of the files.
+        labels: Their class indices.
+        shape: `(height, width, channels)` of the images.
+        read: Function from a path as bytes to an image. Defaults to `read_image` at this shape.
+    """
+
+    def __init__(self, paths, labels, shape, read=None):
+        self.paths = [os.fsencode(path) for path in paths]
+        self.labels = np.array(labels, "int64")
+        self.shape = tuple(shape)
+        self._read = read
+
+    def __len__(self):
+        return len(self.paths)
+
+    def _sources(self):
+        return (((path,), label) for path, label in zip(self.paths, self.labels, strict=True))
+
+    def _finder(self):
+        tf = require_tensorflow()
+        with tf.device("CPU"):
+            paths, labels = tf.constant(self.paths), tf.constant(self.labels)
+        return lambda index: (tf.gather(paths, index), tf.gather(labels, index))
+
+    def _decode(self, path):
+        if self._read is not None:
+            return self._read(path)
+        return read_image(os.fsdecode(path), self.shape)
+
+    def _first(self, samples):
+        return FileSplit(self.paths[:samples], self.labels[:samples], self.shape, self._read)
