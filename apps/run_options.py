@@ -79,8 +79,8 @@ def _add_patch_options(parser):
 
 SETTINGS = (
     "weight_decay=0.05, optimizer=adamw, flip=0 (for letters and signs), mixup=0.3, cutmix=0.3, "
-    "rand_augment=0.4, cutout=0.4, ema=0.05, stochastic_depth=0.1, layer_decay=0.75, mix_until=0.8 "
-    "(no MixUp and CutMix after 80 %% of the epochs), ..."
+    "resized_crop=[0.08,1], rand_augment=0.4, cutout=0.4, ema=0.05, stochastic_depth=0.1, "
+    "layer_decay=0.75, mix_until=0.8 (no MixUp and CutMix after 80 %% of the epochs), ..."
 )
 ARGUMENTS = "stem=convolutions, pooling=attention, toeplitz=true, heads=8, depth=4, ..."
 
@@ -217,7 +217,7 @@ def read_changes(options):
         value = text
         with contextlib.suppress(ValueError):
             value = json.loads(text)
-        if name not in TEXTS and not isinstance(value, int | float):
+        if name not in TEXTS and not isinstance(value, int | float | list):
             raise ValueError(f"--set {setting}: expected {name}=NUMBER.")
         changes[name] = value
     return changes

@@ -10,6 +10,7 @@ import dataclasses
 import math
 
 from keras_gmlp.data.rand_augment import rand_augment
+from keras_gmlp.data.resized_crop import DRAWS
 
 MIXUP_ALPHA = 0.8  # MixUp's weights follow beta(0.8, 0.8), as in timm's recipes
 
@@ -24,6 +25,9 @@ class Augmentation:
 
     Attributes:
         crop: Padding before a random crop back to size, as a share of the side (0.125: 4 of 32).
+        resized_crop: Smallest and largest share of the area of a random window that is scaled to
+            the image's size, for example `(0.08, 1.0)`, or `None`; takes the place of `crop`.
+            Images in files that do not fit in memory are cut from the whole picture.
         flip: Mirror half of the images left and right.
         rand_augment: Mean strength of RandAugment's two operations, in [0, 1].
         cutout: Side of a black square, as a share of the image's side.
@@ -35,10 +39,12 @@ class Augmentation:
         mix_until: Share of the epochs after which MixUp and CutMix stop.
 
     Raises:
-        ValueError: If a field is outside [0, 1], or `mixup + cutmix` is above 1.
+        ValueError: If a field is outside [0, 1], `resized_crop` is no range of shares, or
+            `mixup + cutmix` is above 1.
     """
 
     crop: float = 0.125
+    resized_crop: tuple[float, float] | None = None
     flip: bool = True
     rand_augment: float = 0.0
     cutout: float = 0.0
@@ -48,8 +54,11 @@ class Augmentation:
     mix_until: float = 1.0
 
     def __post_init__(self):
+        _check_scale(self.resized_crop)
+        scale = tuple(self.resized_crop) if self.resized_crop else None  # JSON has lists
+        object.__setattr__(self, "resized_crop", scale)
         for name, value in dataclasses.asdict(self).items():
-            if not 0 <= value <= 1:
+            if name != "resized_crop" and not 0 <= value <= 1:
                 raise ValueError(f"augmentation {name} must be in [0, 1]; received {value}.")
         if self.mixup + self.cutmix > 1:
             raise ValueError(
@@ -58,8 +67,26 @@ class Augmentation:
             )
 
 
+def _check_scale(scale):
+    """Raises a `ValueError` if a value cannot be `resized_crop`."""
+    is_pair = isinstance(scale, tuple | list) and len(scale) == 2
+    numbers = is_pair and all(isinstance(share, int | float) for share in scale)
+    if scale and not (numbers and 0 < scale[0] <= scale[1] <= 1):
+        raise ValueError(
+            "augmentation resized_crop must be the smallest and the largest share of the area, "
+            f"such as [0.08, 1]; received {scale!r}."
+        )
+
+
+def draw_windows(key, samples):
+    """Returns uniform numbers for the random resized crop of a batch, `(samples, DRAWS)`."""
+    import tensorflow as tf
+
+    return tf.random.stateless_uniform((samples, DRAWS), _fold_in(key, 6))
+
+
 def make_augmenter(augmentation, data):
-    """Returns a function that augments a batch.
+    """Returns a function that augments a batch, except for `resized_crop`.
 
     Its arguments are a key, uint8 images, class indices, and whether MixUp and CutMix are active,
     a boolean tensor.
@@ -73,8 +100,9 @@ def make_augmenter(augmentation, data):
     def augment(key, images, labels, mixing=True):
         keys = _split(key, 5)
         flip = augmentation.flip and data.mirror
-        if augmentation.crop or flip:
-            images = _crop_and_flip(images, augmentation.crop, flip, keys)
+        crop = 0 if augmentation.resized_crop else augmentation.crop
+        if crop or flip:
+            images = _crop_and_flip(images, crop, flip, keys)
         images = tf.cast(images, tf.float32)
         if augmentation.rand_augment:
             images = rand_augment(images, keys[2], augmentation.rand_augment)

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from keras_gmlp.data.augmentation import Augmentation, make_augmenter
+from keras_gmlp.data.augmentation import Augmentation, draw_windows, make_augmenter
 from keras_gmlp.data.encoded_splits import READERS
 from keras_gmlp.data.splits import ArraySplit
 from keras_gmlp.utils.optional import is_installed, require
@@ -58,13 +58,17 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
     epoch = tf.Variable(initial_epoch, dtype=tf.int64, trainable=False)
     fold_in = tf.random.experimental.stateless_fold_in
 
-    in_memory = fits_in_memory(data, size)
-    read = (ArraySplit(*data.train.arrays()) if in_memory else data.train).reader()
+    scale, in_memory = augmentation.resized_crop, fits_in_memory(data, size)
+    read = (ArraySplit(*data.train.arrays()) if in_memory else data.train).reader(scale)
 
     def batches_of(key):
         indices = tf.data.Dataset.range(size).batch(batch_size, drop_remainder=True)
         indices = indices.map(lambda i: tf.random.experimental.index_shuffle(i, key, size - 1))
-        if in_memory:  # gathers a batch at once
+        if scale:
+            indices = indices.enumerate().map(
+                lambda i, batch: (batch, draw_windows(fold_in(key, i), batch_size))
+            )
+        elif in_memory:  # gathers a batch at once
             return indices.map(read)
         return indices.unbatch().map(read, READERS).batch(batch_size, drop_remainder=True)
 

@@ -9,11 +9,14 @@ import functools
 
 from keras_gmlp.data.augmentation import ERASED_AREA, ERASED_ASPECT, MIXUP_ALPHA
 from keras_gmlp.data.device_rand_augment import rand_augment
+from keras_gmlp.data.resized_crop import DRAWS as WINDOW_DRAWS
+from keras_gmlp.data.resized_crop import draw_window
 
 # Where each part finds its uniform numbers among those of a sample. One draw of all is compiled and
-# computed faster than a key for each part.
+# computed faster than a key for each part. The last ones are drawn for a random resized crop only.
 CROP, FLIP, RAND_AUGMENT, CUTOUT = slice(0, 2), 2, slice(3, 9), slice(9, 11)
 ERASING, MIXUP, CUTMIX, DRAWS = slice(11, 16), 16, slice(17, 20), 20
+WINDOW = slice(DRAWS, DRAWS + WINDOW_DRAWS)
 
 
 def make_device_augmenter(augmentation, classes, mirror):
@@ -34,13 +37,14 @@ def make_device_augmenter(augmentation, classes, mirror):
     import jax.numpy as jnp
 
     mixes = bool(augmentation.mixup or augmentation.cutmix)
+    number = WINDOW.stop if augmentation.resized_crop else DRAWS
     quantiles = beta_quantiles(MIXUP_ALPHA) if augmentation.mixup else None
     change = functools.partial(
         _augment_one, augmentation=augmentation, flip=augmentation.flip and mirror
     )
 
     def draw(key, position):
-        return jax.random.uniform(jax.random.fold_in(key, position), (DRAWS,))
+        return jax.random.uniform(jax.random.fold_in(key, position), (number,))
 
     def augment(key, images, labels, position, mixing=True):
         draws = jax.vmap(draw, (None, 0))(key, position + jnp.arange(len(images)))
@@ -63,7 +67,9 @@ def make_device_augmenter(augmentation, classes, mirror):
 def _augment_one(image, draws, augmentation, flip):
     import jax.numpy as jnp
 
-    if augmentation.crop:
+    if augmentation.resized_crop:
+        image = crop_and_resize(image, draws[WINDOW], augmentation.resized_crop)
+    elif augmentation.crop:
         image = crop(image, augmentation.crop, draws[CROP])
     if flip:
         image = jnp.where(draws[FLIP] < 0.5, image[:, ::-1], image)
@@ -90,6 +96,31 @@ def crop(image, padding, draws):
     ]
     padded = jnp.pad(image, [*((margin, margin) for margin in margins), (0, 0)])
     return jax.lax.dynamic_slice(padded, (*starts, 0), image.shape)
+
+
+def crop_and_resize(image, draws, scale):
+    """Scales a random window of an image to the image's size, bilinearly.
+
+    Args:
+        image: uint8 `(height, width, channels)`.
+        draws: Uniform numbers, see `draw_window`.
+        scale: Smallest and largest share of the area.
+    """
+    import jax.numpy as jnp
+
+    top, left, height, width = draw_window(draws, *map(float, image.shape[:2]), scale, jnp)
+    image = image.astype("float32")
+    for axis, start, length in ((0, top, height), (1, left, width)):
+        size = image.shape[axis]
+        # Where the centres of the new pixels are in the window; its border repeats outside.
+        place = (jnp.arange(size) + 0.5) * length / size - 0.5
+        place = start + jnp.clip(place, 0, length - 1)
+        first = jnp.floor(place).astype("int32")
+        second = jnp.minimum(first + 1, size - 1)
+        share = jnp.expand_dims(place - first, tuple(range(1, image.ndim - axis)))
+        pixels, others = (jnp.take(image, index, axis) for index in (first, second))
+        image = pixels + share * (others - pixels)
+    return jnp.round(image)
 
 
 def rectangle(shape, sides, draws):

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from keras_gmlp.data.read_image import read_image
+from keras_gmlp.data.resized_crop import crop_jpeg, draw_window, is_upright_jpeg
 from keras_gmlp.data.splits import Split, require_tensorflow
 from keras_gmlp.utils.errors import REPAIR
 from keras_gmlp.utils.progress import ProgressBar
@@ -38,8 +39,16 @@ class EncodedSplit(Split):
         """Returns a function of tensors from an index to the source of that image and its class."""
         raise NotImplementedError
 
-    def _decode(self, *source):
+    def _encoded(self, *source):
+        """Returns the bytes of the image file of a source, a tensor."""
+        raise NotImplementedError
+
+    def _decode(self, *source, window=None):
         """Returns the image of a source. Thread-safe.
+
+        Args:
+            source: Byte strings.
+            window: As in `read_image`.
 
         Raises:
             ValueError: If it cannot be decoded; one line.
@@ -77,13 +86,27 @@ class EncodedSplit(Split):
         samples = tf.data.Dataset.range(len(self))
         return samples.map(self.reader(), num_parallel_calls=READERS)
 
-    def reader(self):
+    def reader(self, scale=None):
         tf = require_tensorflow()
         find = self._finder()
 
-        def read(index):
+        def decode_window(*source_and_draws):
+            *source, draws = source_and_draws
+            return self._decode(
+                *source, lambda *size: map(int, draw_window(draws, *size, scale, np))
+            )
+
+        def read(index, draws=None):
             *source, label = find(index)
-            image = tf.numpy_function(self._decode, source, tf.uint8)
+            if scale is None:
+                image = tf.numpy_function(self._decode, source, tf.uint8)
+            else:
+                encoded = self._encoded(*source)
+                image = tf.cond(
+                    is_upright_jpeg(encoded),
+                    lambda: crop_jpeg(encoded, draws, scale, self.shape),
+                    lambda: tf.numpy_function(decode_window, [*source, draws], tf.uint8),
+                )
             return tf.ensure_shape(image, self.shape), tf.ensure_shape(label, ())
 
         return read
@@ -103,7 +126,8 @@ class FileSplit(EncodedSplit):
         paths: Paths of the files.
         labels: Their class indices.
         shape: `(height, width, channels)` of the images.
-        read: Function from a path as bytes to an image. Defaults to `read_image` at this shape.
+        read: Function from a path as bytes and a `window` to an image. Defaults to `read_image` at
+            this shape.
     """
 
     def __init__(self, paths, labels, shape, read=None):
@@ -124,10 +148,13 @@ class FileSplit(EncodedSplit):
             paths, labels = tf.constant(self.paths), tf.constant(self.labels)
         return lambda index: (tf.gather(paths, index), tf.gather(labels, index))
 
-    def _decode(self, path):
+    def _encoded(self, path):
+        return require_tensorflow().io.read_file(path)
+
+    def _decode(self, path, window=None):
         if self._read is not None:
-            return self._read(path)
-        return read_image(os.fsdecode(path), self.shape)
+            return self._read(path, window)
+        return read_image(os.fsdecode(path), self.shape, window=window)
 
     def _first(self, samples):
         return FileSplit(self.paths[:samples], self.labels[:samples], self.shape, self._read)

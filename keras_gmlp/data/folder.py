@@ -29,7 +29,7 @@ class ImageFiles:
         self.paths, self.shape = paths, shape
         self.lock, self.searched, self.unreadable = threading.Lock(), 0, []
 
-    def read(self, path):
+    def read(self, path, window=None):
         """Returns the pixels of one file; see `read_image`.
 
         Raises:
@@ -37,7 +37,7 @@ class ImageFiles:
                 files found in `PATIENCE` seconds.
         """
         try:
-            return read_image(os.fsdecode(path), self.shape)
+            return read_image(os.fsdecode(path), self.shape, window=window)
         except ValueError as error:
             raise ValueError(f"{error}{self._others(path)}") from None
 

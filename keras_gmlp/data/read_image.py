@@ -34,7 +34,7 @@ INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 MAX_PIXELS = 100_000_000  # 300 MB decoded; larger files are refused before decoding
 
 
-def read_image(path, image_shape, crop=None, interpolation="bicubic"):
+def read_image(path, image_shape, crop=None, interpolation="bicubic", window=None):
     """Reads an image file of any common format, mode and size.
 
     The image is rotated by its EXIF tag, blended with white where it is transparent, scaled to
@@ -50,6 +50,8 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
             `height / crop` and `width / crop`, in whole pixels as in torchvision. Defaults to the
             whole side, scaled to fractions of a pixel.
         interpolation: One of `INTERPOLATIONS`, antialiased except for `"nearest"`.
+        window: Function from the height and the width of the image to the top, left, height and
+            width of the part that is scaled to the target, bilinearly. Defaults to the centre.
 
     Returns:
         A uint8 array of shape `image_shape`, values 0 to 255.
@@ -90,7 +92,9 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
     except Exception as error:  # damaged files make Pillow raise many types
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{path}: damaged or truncated image ({reason}).") from None
-    if crop is None:
+    if window is not None:
+        image = scale_window(image, window, (height, width))
+    elif crop is None:
         image = ImageOps.fit(image, (width, height), resampling)
     else:
         scaled = _cover(image.size, (width, height), crop)
@@ -113,6 +117,13 @@ def open_image(file, path):
                 file.seek(0)
                 return opens(file, os.fspath(path))
     raise UnidentifiedImageError
+
+
+def scale_window(image, window, size):
+    """Returns a part of a Pillow image, scaled to `(height, width)`; see `read_image`."""
+    top, left, height, width = window(image.height, image.width)
+    part = image.crop((left, top, left + width, top + height))
+    return part.resize(size[::-1], Image.Resampling.BILINEAR)
 
 
 def check_interpolation(name):

@@ -14,7 +14,7 @@ from PIL import Image, UnidentifiedImageError
 from keras_gmlp.data.encoded_splits import READERS, EncodedSplit
 from keras_gmlp.data.image_data import ImageData, resize_to_cover
 from keras_gmlp.data.prepared import FILES_IN_TURN, SAMPLES_IN_TURN, open_prepared, take_turns
-from keras_gmlp.data.read_image import MAX_PIXELS, open_image
+from keras_gmlp.data.read_image import MAX_PIXELS, open_image, scale_window
 from keras_gmlp.data.splits import require_tensorflow
 from keras_gmlp.data.tfrecords import find_records, parse_example, read_records
 
@@ -115,17 +115,21 @@ class RecordSplit(EncodedSplit):
         types = tf.string, tf.string, tf.int64
         return lambda index: tf.numpy_function(find, [index], types)
 
-    def _decode(self, encoded, place):
-        return decode_image(encoded, self.shape, os.fsdecode(place))
+    def _encoded(self, encoded, place):
+        return encoded
+
+    def _decode(self, encoded, place, window=None):
+        return decode_image(encoded, self.shape, os.fsdecode(place), window)
 
 
-def decode_image(encoded, shape, place):
+def decode_image(encoded, shape, place, window=None):
     """Decodes an image of a data set, to the pixels that TensorFlow gives.
 
     Args:
         encoded: Bytes of a JPEG, PNG or other image file.
         shape: `(height, width, channels)`; an image of another size is scaled and cropped.
         place: Where the bytes come from, the start of errors.
+        window: Part of the image, in place of the centre; see `read_image`.
 
     Returns:
         A uint8 array of this shape.
@@ -143,7 +147,8 @@ def decode_image(encoded, shape, place):
                 image.draft(mode, image.size)  # the brightness that the file holds
             if image.mode.startswith("I"):  # 16 bits
                 image = Image.fromarray((np.asarray(image) >> 8).astype("uint8"))
-            pixels = np.asarray(image if image.mode == mode else image.convert(mode))
+            image = image if image.mode == mode else image.convert(mode)
+            pixels = np.asarray(scale_window(image, window, shape[:2]) if window else image)
     except UnidentifiedImageError:
         raise ValueError(f"{place}: not an image.") from None
     except Exception as error:  # damaged files make Pillow raise many types

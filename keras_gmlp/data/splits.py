@@ -8,6 +8,7 @@ import tempfile
 
 import numpy as np
 
+from keras_gmlp.data.resized_crop import crop_tensor
 from keras_gmlp.utils.errors import one_line_errors
 from keras_gmlp.utils.files import require_space
 from keras_gmlp.utils.optional import require
@@ -53,11 +54,17 @@ class Split:
         """
         raise NotImplementedError
 
-    def reader(self):
+    def reader(self, scale=None):
         """Returns a function that reads any sample, for `tf.data.Dataset.map`.
 
-        It takes an index, an int64 tensor, and returns the image and the class index. An error of
-        a sample is raised during iteration; see `one_line_errors`.
+        Args:
+            scale: Smallest and largest share of a random window, or `None` for the whole image;
+                see `Augmentation.resized_crop`.
+
+        Returns:
+            A function of an index, an int64 tensor, and, with a scale, of the uniform numbers of
+            the window, `(DRAWS,)`. It returns the image and the class index. An error of a sample
+            is raised during iteration; see `one_line_errors`.
 
         Raises:
             ImportError: If TensorFlow is not installed.
@@ -101,12 +108,16 @@ class ArraySplit(Split):
         with tf.device("CPU"):
             return tf.data.Dataset.from_tensor_slices((self._images, self._labels))
 
-    def reader(self):
-        """Returns a function as in `Split.reader`, which also takes a batch of indices."""
+    def reader(self, scale=None):
+        """Returns a function as in `Split.reader`; without a scale it also takes many indices."""
         tf = require_tensorflow()
         with tf.device("CPU"):
             images, labels = tf.constant(self._images), tf.constant(self._labels)
-        return lambda index: (tf.gather(images, index), tf.gather(labels, index))
+
+        def read(index):
+            return tf.gather(images, index), tf.gather(labels, index)
+
+        return with_windows(read, scale, images.shape[1:])
 
     def _first(self, samples):
         return ArraySplit(self._images[:samples], self._labels[:samples])
@@ -148,7 +159,7 @@ class DatasetSplit(Split):
     def dataset(self):
         return self._dataset
 
-    def reader(self):
+    def reader(self, scale=None):
         """Returns a function as in `Split.reader`.
 
         A `tf.data.Dataset` gives its samples in order only, so this writes them to a file first,
@@ -169,7 +180,7 @@ class DatasetSplit(Split):
                     labels[i] = label
                     progress.show(i + 1)
             file.flush()
-            return mapped_reader(file.name, 0, shape, labels)
+            return with_windows(mapped_reader(file.name, 0, shape, labels), scale, shape)
 
     def _first(self, samples):
         return DatasetSplit(self._dataset.take(samples))
@@ -204,8 +215,8 @@ class ChannelSplit(Split):
         tf = require_tensorflow()
         return self._split.dataset().map(self._change, tf.data.AUTOTUNE)
 
-    def reader(self):
-        read = self._split.reader()
+    def reader(self, scale=None):
+        read = self._split.reader(scale)
         return lambda *index: self._change(*read(*index))
 
     def _change(self, image, label):
@@ -247,6 +258,18 @@ def mapped_reader(path, start, shape, labels):
         return tf.reshape(image, shape), tf.gather(labels, index)
 
     return read
+
+
+def with_windows(read, scale, shape):
+    """Returns a function that also crops what a function reads, unless the scale is `None`."""
+    if scale is None:
+        return read
+
+    def read_window(index, draws):
+        image, label = read(index)
+        return crop_tensor(image, draws, scale, shape), label
+
+    return read_window
 
 
 def require_tensorflow():

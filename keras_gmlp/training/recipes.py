@@ -197,7 +197,9 @@ RECIPES = {
         ema=0.05,
         precision="mixed_bfloat16",
         task=ImageClassification(
-            augmentation=Augmentation(rand_augment=0.5, mixup=0.5, cutmix=0.5)
+            augmentation=Augmentation(
+                resized_crop=(0.08, 1.0), rand_augment=0.5, mixup=0.5, cutmix=0.5
+            )
         ),
     ),
 }

@@ -4,6 +4,7 @@ The training loop knows a task's methods alone. A new kind of data, such as text
 """
 
 import dataclasses
+import json
 
 import keras
 import numpy as np
@@ -258,4 +259,5 @@ class ImageClassification(Task):
             temporary.write_text("\n".join(data.labels) + "\n")
 
     def settings(self):
-        return dataclasses.asdict(self)  # without "task": runs of all versions have the same keys
+        # Without "task", because runs of all versions have the same keys; tuples become lists.
+        return json.loads(json.dumps(dataclasses.asdict(self)))

@@ -1,0 +1,122 @@
+"""Random resized crop: a random window of an image, scaled to one size.
+
+The windows are drawn as by torchvision's `RandomResizedCrop`.
+"""
+
+import functools
+
+ATTEMPTS = 10  # windows drawn before the largest one around the centre is taken
+
+DRAWS = 2 * ATTEMPTS + 2  # uniform numbers for an image: areas, aspects and the place
+
+ASPECT = (3 / 4, 4 / 3)  # width relative to height, uniform on a logarithmic scale
+
+HEAD = 4096  # bytes of a JPEG in which a camera's orientation is searched
+
+# Orientation 2 to 8 in the Exif data of a JPEG, in either byte order, or named in its XMP data.
+TURNED = (
+    r"\C*(\x01\x12\x00\x03\x00\x00\x00\x01\x00[\x02-\x08]"
+    r"|\x12\x01\x03\x00\x01\x00\x00\x00[\x02-\x08]|tiff:Orientation)\C*"
+)
+
+
+def draw_window(draws, height, width, scale, numpy):
+    """Returns a random window of an image.
+
+    Args:
+        draws: Uniform numbers `(..., DRAWS)`.
+        height, width: Size of the image, as floats.
+        scale: Smallest and largest share of the image's area.
+        numpy: NumPy or a module with its functions: `jax.numpy`, `tensorflow`.
+
+    Returns:
+        Top, left, height and width in whole pixels, as floats of shape `(...)`.
+    """
+    shares = scale[0] + draws[..., :ATTEMPTS] * (scale[1] - scale[0])
+    aspects = ASPECT[0] * (ASPECT[1] / ASPECT[0]) ** draws[..., ATTEMPTS : 2 * ATTEMPTS]
+    heights = numpy.round(numpy.sqrt(height * width * shares / aspects))
+    widths = numpy.round(numpy.sqrt(height * width * shares * aspects))
+    fits = (heights > 0) & (heights <= height) & (widths > 0) & (widths <= width)
+    found = fits[..., 0]
+    rows = numpy.minimum(height, numpy.round(width / ASPECT[0])) + 0 * heights[..., 0]
+    columns = numpy.minimum(width, numpy.round(height * ASPECT[1])) + 0 * widths[..., 0]
+    for attempt in reversed(range(ATTEMPTS)):  # the first that fits
+        found = found | fits[..., attempt]
+        rows = numpy.where(fits[..., attempt], heights[..., attempt], rows)
+        columns = numpy.where(fits[..., attempt], widths[..., attempt], columns)
+    place = [
+        numpy.where(found, numpy.floor(draw * (size - part + 1)), numpy.floor((size - part) / 2))
+        for draw, size, part in (
+            (draws[..., -2], height, rows),
+            (draws[..., -1], width, columns),
+        )
+    ]
+    return *place, rows, columns
+
+
+def crop_tensor(image, draws, scale, shape):
+    """Scales a random window of an image in TensorFlow.
+
+    Args:
+        image: uint8 tensor `(height, width, channels)`.
+        draws: Float tensor `(DRAWS,)`.
+        scale: As in `draw_window`.
+        shape: `(height, width, channels)` of the result.
+
+    Returns:
+        A uint8 tensor.
+    """
+    top, left, height, width = _window(draws, image.shape, scale)
+    return _resize(image[top : top + height, left : left + width], shape)
+
+
+def crop_jpeg(encoded, draws, scale, shape):
+    """Decodes and scales a random window of a JPEG; see `crop_tensor`.
+
+    Windows of more than twice the result's size are decoded at 1/2, 1/4 or 1/8 of their size.
+    """
+    import tensorflow as tf
+
+    window = tf.stack(_window(draws, tf.io.extract_jpeg_shape(encoded), scale))
+
+    def decode(ratio):
+        edges = (tf.stack([window[:2], window[:2] + window[2:]]) + ratio // 2) // ratio
+        part = tf.concat([edges[0], edges[1] - edges[0]], 0)
+        return tf.io.decode_and_crop_jpeg(
+            encoded, part, channels=shape[-1], ratio=ratio, dct_method="INTEGER_ACCURATE"
+        )
+
+    ratios = (1, 2, 4, 8)
+    larger = tf.reduce_min(window[2:] // shape[:2])
+    index = tf.reduce_sum(tf.cast(larger >= ratios[1:], tf.int32))
+    image = tf.switch_case(index, [functools.partial(decode, ratio) for ratio in ratios])
+    return _resize(image, shape)
+
+
+def is_upright_jpeg(encoded):
+    """Returns whether bytes are a JPEG that `crop_jpeg` decodes as `read_image` does.
+
+    Others have an orientation, are truncated or in another format.
+    """
+    import tensorflow as tf
+
+    start = tf.maximum(tf.strings.length(encoded) - 2, 0)
+    whole = tf.strings.substr(encoded, start, 2) == b"\xff\xd9"
+    turned = tf.strings.regex_full_match(tf.strings.substr(encoded, 0, HEAD), TURNED)
+    return tf.io.is_jpeg(encoded) & whole & ~turned
+
+
+def _window(draws, shape, scale):
+    import tensorflow as tf
+
+    height, width = (tf.cast(shape[axis], tf.float32) for axis in (0, 1))
+    return [tf.cast(number, tf.int32) for number in draw_window(draws, height, width, scale, tf)]
+
+
+def _resize(image, shape):
+    import tensorflow as tf
+
+    # In float32, because TensorFlow takes twice as long to scale uint8. Averaging where images
+    # shrink would take four times as long, and they shrink to a half at most.
+    image = tf.image.resize(tf.cast(image, tf.float32), shape[:2])
+    return tf.ensure_shape(tf.cast(tf.round(image), tf.uint8), shape)
