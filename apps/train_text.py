@@ -201,11 +201,11 @@ def measure_precision(settings, restart):
 def train(options, settings):
     """Prepares the text and the model, and trains; returns the metrics."""
     from keras_gmlp.runs.text import prepare_fine_tuning, prepare_language_run
-    from keras_gmlp.training.processes import share
+    from keras_gmlp.training.processes import run_once
 
     if options.task is None:
         if options.text:
-            share(lambda: prepare_text(options, settings))
+            run_once(lambda: prepare_text(options, settings))
         prepared = prepare_language_run(settings)
     else:
         prepared = prepare_fine_tuning(settings, options.data_dir)

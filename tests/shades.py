@@ -56,3 +56,4 @@ if __name__ == "__main__":
     join_processes(f"127.0.0.1:{port}", processes, process)
     train_on("stopped", 2, model_parallel=2, stop=True)
     train_on("stopped", 2)
+    train_on("shared", 2, "host", epochs=1)

@@ -9,6 +9,7 @@ its layers that draw nothing, in `rand_augment`.
 import dataclasses
 import math
 
+from keras_gmlp.data.batch_share import WHOLE
 from keras_gmlp.data.rand_augment import rand_augment
 from keras_gmlp.data.resized_crop import DRAWS
 
@@ -85,11 +86,11 @@ def draw_windows(key, samples):
     return tf.random.stateless_uniform((samples, DRAWS), _fold_in(key, 6))
 
 
-def make_augmenter(augmentation, data):
+def make_augmenter(augmentation, data, share=WHOLE):
     """Returns a function that augments a batch, except for `resized_crop`.
 
     Its arguments are a key, uint8 images, class indices, and whether MixUp and CutMix are active,
-    a boolean tensor.
+    a boolean tensor. Images and labels are the share of the batch that `share` describes.
     """
     import tensorflow as tf
 
@@ -102,97 +103,106 @@ def make_augmenter(augmentation, data):
         flip = augmentation.flip and data.mirror
         crop = 0 if augmentation.resized_crop else augmentation.crop
         if crop or flip:
-            images = _crop_and_flip(images, crop, flip, keys)
+            images = _crop_and_flip(images, crop, flip, keys, share)
         images = tf.cast(images, tf.float32)
         if augmentation.rand_augment:
-            images = rand_augment(images, keys[2], augmentation.rand_augment)
+            images = rand_augment(images, keys[2], augmentation.rand_augment, share)
         if augmentation.cutout:
             sides = [augmentation.cutout * side for side in images.shape[1:3]]
-            images = tf.where(_rectangles(images, sides, keys[3]), 0.0, images)
+            images = tf.where(_rectangles(images, sides, keys[3], share), 0.0, images)
         if augmentation.erasing:
-            images = _erase(images, augmentation.erasing, _fold_in(key, 5))
+            images = _erase(images, augmentation.erasing, _fold_in(key, 5), share)
         if augmentation.mixup or augmentation.cutmix:
             labels = tf.one_hot(labels, len(data.labels))
-            images, labels = _mix(images, labels, augmentation, keys[4], mixing)
+            images, labels = _mix(images, labels, augmentation, keys[4], mixing, share)
         return images, labels
 
     return augment
 
 
-def _crop_and_flip(images, padding, flip, keys):
+def _crop_and_flip(images, padding, flip, keys, share):
     """Takes random windows of the images padded with black; mirrors half of them if `flip`."""
     import tensorflow as tf
 
-    samples = tf.shape(images)[0]
+    shape = (share.whole(tf.shape(images)[0]), 1)
     for axis, axis_key in zip((1, 2), _split(keys[0], 2), strict=True):
         size = images.shape[axis]
         margin = round(padding * size)
-        start = tf.random.stateless_uniform((samples, 1), axis_key, 0, 2 * margin + 1, tf.int32)
-        places = start + tf.range(size)
+        start = tf.random.stateless_uniform(shape, axis_key, 0, 2 * margin + 1, tf.int32)
+        places = share.take(start) + tf.range(size)
         if flip and axis == 2:  # in the same gather, since a reversed copy takes five times as long
-            draws = tf.random.stateless_uniform((samples, 1), keys[1])
+            draws = share.take(tf.random.stateless_uniform(shape, keys[1]))
             places = tf.where(draws < 0.5, places[:, ::-1], places)
         images = tf.pad(images, [[margin, margin] if i == axis else [0, 0] for i in range(4)])
         images = tf.gather(images, places, axis=axis, batch_dims=1)
     return images
 
 
-def _rectangles(images, sides, key):
+def _rectangles(images, sides, key, share):
     """Returns masks, true in a rectangle around a random pixel, cut off at the border.
 
     Args:
         images: `(batch, height, width, channels)`.
         sides: Height and width of the rectangle in pixels: numbers, or `(batch,)`.
         key: Integer tensor of shape `(2,)`.
+        share: `Share` of the batch that the images are.
 
     Returns:
         Boolean masks `(batch, height, width, 1)`.
     """
     import tensorflow as tf
 
-    inside = []
+    inside, samples = [], share.whole(tf.shape(images)[0])
     for axis, side, axis_key in zip((1, 2), sides, _split(key, 2), strict=True):
         size = images.shape[axis]
         side = tf.cast(tf.round(side), tf.int32)
-        centre = tf.random.stateless_uniform((tf.shape(images)[0],), axis_key, 0, size, tf.int32)
-        position = tf.range(size) - (centre - side // 2)[:, None]
+        centre = tf.random.stateless_uniform((samples,), axis_key, 0, size, tf.int32)
+        position = tf.range(size) - (share.take(centre) - side // 2)[:, None]
         inside.append((position >= 0) & (position < side[..., None]))
     rows, columns = inside
     return rows[:, :, None, None] & columns[:, None, :, None]
 
 
-def _erase(images, probability, key):
+def _erase(images, probability, key, share):
     """Replaces a random rectangle by the image's mean colour in a share of the images."""
     import tensorflow as tf
 
     chance, area, aspect, place = _split(key, 4)
-    samples, (height, width) = tf.shape(images)[0], images.shape[1:3]
-    pixels = height * width * tf.random.stateless_uniform((samples,), area, *ERASED_AREA)
-    logarithms = [math.log(ratio) for ratio in ERASED_ASPECT]
-    ratio = tf.exp(tf.random.stateless_uniform((samples,), aspect, *logarithms))
-    inside = _rectangles(images, [tf.sqrt(pixels * ratio), tf.sqrt(pixels / ratio)], place)
-    chosen = tf.random.stateless_uniform((samples, 1, 1, 1), chance) < probability
+    samples, (height, width) = share.whole(tf.shape(images)[0]), images.shape[1:3]
+
+    def uniform(key, low=0.0, high=1.0):
+        return share.take(tf.random.stateless_uniform((samples,), key, low, high))
+
+    pixels = height * width * uniform(area, *ERASED_AREA)
+    ratio = tf.exp(uniform(aspect, *(math.log(ratio) for ratio in ERASED_ASPECT)))
+    sides = tf.sqrt(pixels * ratio), tf.sqrt(pixels / ratio)
+    chosen = uniform(chance)[:, None, None, None] < probability
+    inside = _rectangles(images, sides, place, share)
     return tf.where(inside & chosen, tf.reduce_mean(images, (1, 2), keepdims=True), images)
 
 
-def _mix(images, labels, augmentation, key, mixing):
-    """Applies MixUp, CutMix or neither to the whole batch; labels mix in the pixels' shares."""
+def _mix(images, labels, augmentation, key, mixing, share):
+    """Applies MixUp, CutMix or neither to the whole batch; labels mix in the pixels' shares.
+
+    The partner of a sample is its neighbour, which is in the same share.
+    """
     import tensorflow as tf
 
-    choice, order, weight, place = _split(key, 4)
+    choice, _, weight, place = _split(key, 4)
     samples = tf.shape(images)[0]
 
     def beta(alpha):
-        first, second = tf.unstack(tf.random.stateless_gamma((2, samples), weight, alpha))
+        draws = tf.random.stateless_gamma((2, share.whole(samples)), weight, alpha)
+        first, second = tf.unstack(share.take(draws, axis=1))
         return first / (first + second)
 
     def mixup():
         return tf.ones_like(images[..., :1]) * beta(MIXUP_ALPHA)[:, None, None, None]
 
     def cutmix():
-        share = tf.sqrt(1.0 - beta(1.0))
-        sides = [share * side for side in images.shape[1:3]]
-        return 1.0 - tf.cast(_rectangles(images, sides, place), tf.float32)
+        part = tf.sqrt(1.0 - beta(1.0))
+        sides = [part * side for side in images.shape[1:3]]
+        return 1.0 - tf.cast(_rectangles(images, sides, place, share), tf.float32)
 
     draw = tf.where(mixing, tf.random.stateless_uniform((), choice), 1.0)  # 1.0: neither
     kept = tf.case(  # share of each pixel that is kept
@@ -202,7 +212,7 @@ def _mix(images, labels, augmentation, key, mixing):
         ],
         default=lambda: tf.ones_like(images[..., :1]),
     )
-    others = tf.random.experimental.stateless_shuffle(tf.range(samples), order)
+    others = tf.minimum(tf.bitwise.bitwise_xor(tf.range(samples), 1), samples - 1)
     images = kept * images + (1.0 - kept) * tf.gather(images, others)
     kept = tf.reduce_mean(kept, axis=(1, 2))
     return images, kept * labels + (1.0 - kept) * tf.gather(labels, others)

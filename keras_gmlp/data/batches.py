@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from keras_gmlp.data.augmentation import Augmentation, draw_windows, make_augmenter
+from keras_gmlp.data.batch_share import WHOLE
 from keras_gmlp.data.encoded_splits import READERS
 from keras_gmlp.data.splits import ArraySplit
 from keras_gmlp.utils.optional import is_installed, require
@@ -20,7 +21,9 @@ PREFETCHED = 4  # batches prepared ahead of the training step
 PREPARED = 2**30  # bytes of batches that are augmented at a time, and of those prepared ahead
 
 
-def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=0, epochs=None):
+def training_batches(
+    data, batch_size, augmentation=None, seed=0, initial_epoch=0, epochs=None, share=WHOLE
+):
     """Returns shuffled, augmented batches of the training split; one iteration is one epoch.
 
     The same seed gives the same batches in every epoch, also when a run resumes at `initial_epoch`.
@@ -35,14 +38,16 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
         seed: Seed of the order and of the augmentation.
         initial_epoch: Number of epochs that are already done.
         epochs: Number of epochs in all; required for `mix_until` below 1.
+        share: `Share` of each batch that this process makes; it reads and decodes no other samples,
+            except that data which fit in memory are read whole.
 
     Returns:
         A `tf.data.Dataset` of (float32 images in [0, 255], labels). Labels are class indices, or
         rows of probabilities with MixUp or CutMix.
 
     Raises:
-        ValueError: If `batch_size` is below 1 or an image cannot be read. When samples stream,
-            reading fails during iteration; see `one_line_errors`.
+        ValueError: If `batch_size` is below 1 or does not split into shares, or an image cannot be
+            read. When samples stream, reading fails during iteration; see `one_line_errors`.
         ImportError: If TensorFlow is not installed.
     """
     tf = require("tensorflow", "training_batches", "demo")
@@ -53,7 +58,8 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
         raise ValueError("mix_until is a share of the epochs; give their number, epochs.")
     size = len(data.train)
     batch_size = min(batch_size, size)
-    augment = make_augmenter(augmentation, data)
+    _check_share(share, batch_size, augmentation)
+    augment = make_augmenter(augmentation, data, share)
     mixed_epochs = round(augmentation.mix_until * (epochs or 1)) if epochs else math.inf
     epoch = tf.Variable(initial_epoch, dtype=tf.int64, trainable=False)
     fold_in = tf.random.experimental.stateless_fold_in
@@ -63,14 +69,17 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
 
     def batches_of(key):
         indices = tf.data.Dataset.range(size).batch(batch_size, drop_remainder=True)
-        indices = indices.map(lambda i: tf.random.experimental.index_shuffle(i, key, size - 1))
+        indices = indices.map(
+            lambda i: tf.random.experimental.index_shuffle(share.take(i), key, size - 1)
+        )
         if scale:
             indices = indices.enumerate().map(
-                lambda i, batch: (batch, draw_windows(fold_in(key, i), batch_size))
+                lambda i, rows: (rows, share.take(draw_windows(fold_in(key, i), batch_size)))
             )
         elif in_memory:  # gathers a batch at once
             return indices.map(read)
-        return indices.unbatch().map(read, READERS).batch(batch_size, drop_remainder=True)
+        rows = batch_size // share.processes
+        return indices.unbatch().map(read, READERS).batch(rows, drop_remainder=True)
 
     def with_keys(number):
         # Every batch draws from its own key and depends on no earlier draw.
@@ -84,6 +93,18 @@ def training_batches(data, batch_size, augmentation=None, seed=0, initial_epoch=
     batches = numbers.flat_map(with_keys).map(augment, min(READERS, held))
     batches = batches.apply(tf.data.experimental.assert_cardinality(size // batch_size))
     return without_autotune(batches.prefetch(min(PREFETCHED, held)))
+
+
+def _check_share(share, batch_size, augmentation):
+    """Raises a `ValueError` if a batch does not split into shares that mix in themselves."""
+    needed = share.processes
+    if share != WHOLE and (augmentation.mixup or augmentation.cutmix):
+        needed *= 2
+    if batch_size % needed:
+        raise ValueError(
+            f"{share.processes} processes require a batch size that {needed} divides (neighbours "
+            f"mix in MixUp and CutMix); received {batch_size}."
+        )
 
 
 def evaluation_batches(data, batch_size=250, split="test", samples=-1):

@@ -53,12 +53,12 @@ def make_device_augmenter(augmentation, classes, mirror):
             labels = jax.nn.one_hot(labels, classes)
             # From 2**31 on no position follows: this key is the batch's.
             batch_key = jax.random.fold_in(key, jnp.uint32(2**31) + jnp.uint32(position))
-            choice, partners = draw_mixing(augmentation, batch_key, len(images), mixing)
+            choice = draw_mixing(augmentation, batch_key, mixing)
             weights = jnp.ones(len(images))
             if quantiles is not None:
                 values, probabilities = quantiles
                 weights = jnp.interp(draws[:, MIXUP], probabilities, values)
-            images, labels = mix(images, labels, choice, partners, weights, draws[:, CUTMIX])
+            images, labels = mix(images, labels, choice, weights, draws[:, CUTMIX])
         return images, labels
 
     return augment
@@ -157,29 +157,23 @@ def erase(image, probability, draws):
     return jnp.where(inside, image.mean(axis=(0, 1)), image)
 
 
-def draw_mixing(augmentation, key, samples, mixing):
-    """Draws how a batch mixes.
-
-    Returns:
-        0 for not at all, 1 for MixUp or 2 for CutMix; and the index of each sample's partner.
-    """
+def draw_mixing(augmentation, key, mixing):
+    """Draws how a batch mixes: 0 for not at all, 1 for MixUp or 2 for CutMix."""
     import jax
     import jax.numpy as jnp
 
-    choose, order = jax.random.split(key)
-    draw = jax.random.uniform(choose)
+    draw = jax.random.uniform(key)
     is_mixup = draw < augmentation.mixup
     is_cutmix = ~is_mixup & (draw < augmentation.mixup + augmentation.cutmix)
-    choice = jnp.where(mixing, is_mixup + 2 * is_cutmix, 0)
-    return choice, jax.random.permutation(order, samples)
+    return jnp.where(mixing, is_mixup + 2 * is_cutmix, 0)
 
 
-def mix(images, labels, choice, partners, weights, draws):
-    """Blends images with their partners, pastes rectangles of them, or neither.
+def mix(images, labels, choice, weights, draws):
+    """Blends images with their neighbours, pastes rectangles of them, or neither.
 
     Args:
         images, labels: The batch. Labels are rows of probabilities and mix in the pixels' shares.
-        choice, partners: See `draw_mixing`.
+        choice: See `draw_mixing`.
         weights: Share that MixUp keeps of each image, `(batch,)`.
         draws: CutMix' uniform numbers, `(batch, 3)`.
     """
@@ -200,9 +194,10 @@ def mix(images, labels, choice, partners, weights, draws):
             lambda: jax.vmap(cutmix)(draws).astype("float32"),
         ],
     )
-    images = kept * images + (1.0 - kept) * images[partners]
+    others = jnp.minimum(jnp.arange(len(images)) ^ 1, len(images) - 1)
+    images = kept * images + (1.0 - kept) * images[others]
     kept = kept.mean(axis=(1, 2))
-    return images, kept * labels + (1.0 - kept) * labels[partners]
+    return images, kept * labels + (1.0 - kept) * labels[others]
 
 
 def beta_quantiles(alpha, points=1025):

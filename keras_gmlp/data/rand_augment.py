@@ -6,12 +6,14 @@ and run on one thread. Here the same key gives the same batch on any number of t
 
 import functools
 
+from keras_gmlp.data.batch_share import WHOLE
+
 OPERATIONS_PER_IMAGE = 2
 
 STRENGTH_STDDEV = 0.15
 
 
-def rand_augment(images, key, magnitude):
+def rand_augment(images, key, magnitude, share=WHOLE):
     """Applies two random operations to each image (Cubuk et al. 2019, arXiv:1909.13719).
 
     Each operation is one of the ten in `OPERATIONS` or, with the same probability of 1/11, none.
@@ -27,6 +29,7 @@ def rand_augment(images, key, magnitude):
         images: float32 `(batch, height, width, channels)`, values 0 to 255, 1 or 3 channels.
         key: integer tensor of shape `(2,)`.
         magnitude: mean strength, in (0, 1].
+        share: `Share` of a batch that the images are.
 
     Returns:
         A float32 tensor of the same shape, values 0 to 255.
@@ -36,8 +39,8 @@ def rand_augment(images, key, magnitude):
     keys = tf.unstack(tf.random.experimental.stateless_split(key, OPERATIONS_PER_IMAGE))
     shape = images.shape
     for step_key in keys:
-        draws = draw_operations(step_key, tf.shape(images)[0], magnitude)
-        images = apply_operations(images, *draws)
+        draws = draw_operations(step_key, share.whole(tf.shape(images)[0]), magnitude)
+        images = apply_operations(images, *map(share.take, draws))
     return tf.ensure_shape(images, shape)
 
 

@@ -15,7 +15,7 @@ from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training import run_directory
 from keras_gmlp.training import train as training
 from keras_gmlp.training.devices import single_device, whole_batches
-from keras_gmlp.training.processes import share
+from keras_gmlp.training.processes import run_once
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.utils.files import directory_lock, write_json
 from keras_gmlp.weights import pretrained
@@ -90,7 +90,7 @@ def prepare(settings, seed_process=True):
     """
     settings.check()
     check_path(settings.data.name)  # before weights are downloaded
-    share(lambda: _check_directory(settings.directory))
+    run_once(lambda: _check_directory(settings.directory))
     source = None
     if settings.model.weights:
         source = pretrained.load(settings.model.weights, settings.model.preset)
@@ -173,7 +173,7 @@ def finish(run, metrics, before=None, export=True):
     Returns:
         The metrics, a dict; if several processes train, complete in the first one.
     """
-    share(lambda: _finish(run, metrics, before, export))
+    run_once(lambda: _finish(run, metrics, before, export))
     return metrics
 
 

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from keras_gmlp.training.devices import single_device
-from keras_gmlp.training.processes import share
+from keras_gmlp.training.processes import run_once
 from keras_gmlp.training.run_directory import CHECKPOINTS
 from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import atomic_write, remove_leftovers, require_space
@@ -106,7 +106,7 @@ class TimeLimit(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         now = time.monotonic()
         over = epoch + 1 < self.epochs and now + 2 * (now - self.began) > self.end
-        if share(lambda: over):  # all processes stop, or none
+        if run_once(lambda: over):  # all processes stop, or none
             raise TimeLimitError(
                 f"stopped at the time limit after epoch {epoch + 1} of {self.epochs}; the same "
                 "command resumes the run."

@@ -8,7 +8,7 @@ from pathlib import Path
 import keras
 from keras import ops
 
-from keras_gmlp.training.processes import share
+from keras_gmlp.training.processes import run_once
 from keras_gmlp.training.recipes import PRECISIONS
 from keras_gmlp.training.run_directory import has_progress
 from keras_gmlp.utils.environment import accelerators
@@ -32,7 +32,7 @@ def choose_precision(directory=None):
     Args:
         directory: Folder of the run, or `None`.
     """
-    return PRECISIONS[share(lambda: PRECISIONS.index(_choose(directory)))]
+    return PRECISIONS[run_once(lambda: PRECISIONS.index(_choose(directory)))]
 
 
 def _choose(directory):

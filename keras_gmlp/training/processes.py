@@ -93,7 +93,7 @@ def _count():
     return jax.process_index(), jax.process_count()
 
 
-def share(work):
+def run_once(work):
     """Has process 0 work alone; returns the result in all processes.
 
     Args:

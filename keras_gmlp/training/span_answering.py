@@ -3,6 +3,7 @@
 import dataclasses
 
 from keras_gmlp.card import write_text_card
+from keras_gmlp.data.batch_share import WHOLE, take_share
 from keras_gmlp.data.text.sentence_batches import TextBatches
 from keras_gmlp.data.text.squad_answers import best_answers, squad_scores
 from keras_gmlp.losses import Accuracy, CrossEntropy
@@ -48,10 +49,11 @@ class SpanAnswering(Task):
     def size(self, data):
         return len(self._features(data, "train"))
 
-    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None):
+    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE):
         features = self._features(data, "train")
         start = initial_epoch * (len(features) // batch_size)
-        return TextBatches(features.token_ids, features.targets, batch_size, seed, start)
+        batches = TextBatches(features.token_ids, features.targets, batch_size, seed, start)
+        return take_share(batches, share)
 
     def evaluation_batches(self, data, split="test", samples=-1):
         features = self._features(data, split)

@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_gmlp.card import write_card
 from keras_gmlp.data.augmentation import Augmentation
+from keras_gmlp.data.batch_share import WHOLE
 from keras_gmlp.data.batches import (
     arrays,
     evaluation_batches,
@@ -68,11 +69,11 @@ class Task:
         """Returns the number of training samples."""
         raise NotImplementedError
 
-    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None):
+    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE):
         """Returns the training batches; one iteration is one epoch.
 
         The same seed gives the same batches, epoch for epoch; `initial_epoch` of the `epochs` are
-        skipped.
+        skipped. With a `Share`, these are its rows of each batch.
         """
         raise NotImplementedError
 
@@ -220,8 +221,9 @@ class ImageClassification(Task):
     def size(self, data):
         return len(data.train)
 
-    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None):
-        return training_batches(data, batch_size, self.augmentation, seed, initial_epoch, epochs)
+    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE):
+        order = seed, initial_epoch, epochs, share
+        return training_batches(data, batch_size, self.augmentation, *order)
 
     def training_class(self, model):
         if self.teacher is None:

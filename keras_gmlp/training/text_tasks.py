@@ -6,6 +6,7 @@ import keras
 
 from keras_gmlp.card import write_text_card
 from keras_gmlp.data.array_batches import ArrayBatches
+from keras_gmlp.data.batch_share import WHOLE, take_share
 from keras_gmlp.data.text.device_masking import device_windows, make_device_masker
 from keras_gmlp.data.text.masking import MaskedBatches, masked_windows, validation_set
 from keras_gmlp.data.text.sentence_batches import TextBatches
@@ -78,10 +79,11 @@ class MaskedLM(Task):
     def size(self, data):
         return max(1, self.epoch_tokens // self.length)
 
-    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None):
+    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE):
         start = initial_epoch * (self.size(data) // batch_size)
         windows = (batch_size, self.length, self.mask_rate)
-        return MaskedBatches(data.train, *windows, seed, start, self.cut)
+        batches = MaskedBatches(data.train, *windows, seed, start, self.cut)
+        return take_share(batches, share)
 
     def fits_device(self, data):
         return True  # 200 MB of text are 100 MB of tokens
@@ -167,12 +169,12 @@ class TextClassification(Task):
     def size(self, data):
         return len(data.train)
 
-    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None):
+    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE):
         ids, labels = data.encode("train", self.length)
         start = initial_epoch * (len(ids) // batch_size)
         # Keras on TensorFlow requires batches of one shape.
         lengths = None if keras.backend.backend() == "tensorflow" else SHORT
-        return TextBatches(ids, labels, batch_size, seed, start, lengths)
+        return take_share(TextBatches(ids, labels, batch_size, seed, start, lengths), share)
 
     def evaluation_batches(self, data, split="test", samples=-1):
         ids, labels = data.encode(split, self.length)

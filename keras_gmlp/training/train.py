@@ -10,6 +10,7 @@ from pathlib import Path
 
 import keras
 
+from keras_gmlp.data.batch_share import Share
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.training.callbacks import (
     Clock,
@@ -25,7 +26,7 @@ from keras_gmlp.training.device_loop import EpochOrder
 from keras_gmlp.training.devices import single_device
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.pipeline import choose_pipeline, prepare_fit
-from keras_gmlp.training.processes import check_agreement, process_number, share
+from keras_gmlp.training.processes import check_agreement, process_count, process_number, run_once
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.run_directory import (
     LOCK_TIMEOUT,
@@ -109,7 +110,7 @@ def train(
                 clear(Path(directory))
             return run.begin()
 
-        complete = share(begin)
+        complete = run_once(begin)
         return run.load() if complete else run.train(tensorboard, verbose, time_limit)
 
 
@@ -149,7 +150,7 @@ class _Run:
         model, batches = prepare_fit(self.model, self.data, recipe, batch_size)
         checkpoint = RunCheckpoint(self.directory / "checkpoint")
         initial_epoch = checkpoint.restore(model)
-        if share(lambda: self._write_start(initial_epoch)) != initial_epoch:
+        if run_once(lambda: self._write_start(initial_epoch)) != initial_epoch:
             raise ValueError(
                 f"{self.directory}: this process finds another checkpoint than process 0; put the "
                 "folder on a disk that all processes share."
@@ -167,9 +168,9 @@ class _Run:
                 callbacks.append(TimeLimit(time_limit, recipe.epochs))
             endless = batches is None and task.endless
             if batches is None:
-                batches = task.training_batches(
-                    self.data, batch_size, recipe.seed, initial_epoch, recipe.epochs
-                )
+                share = Share(process_number(), process_count())
+                order = recipe.seed, initial_epoch, recipe.epochs, share
+                batches = task.training_batches(self.data, batch_size, *order)
             else:
                 callbacks.insert(0, EpochOrder(batches))
             model.fit(
@@ -191,7 +192,7 @@ class _Run:
             write_json(self.directory / "metrics.json", metrics)  # last: it marks a complete run
             checkpoint.remove()
 
-        share(finish)
+        run_once(finish)
         return read_json(self.directory / "metrics.json")
 
     def _write_start(self, initial_epoch):

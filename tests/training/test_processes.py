@@ -15,7 +15,8 @@ import pytest
 import shades
 
 from keras_gmlp.training import processes
-from keras_gmlp.training.processes import check_agreement, join_processes, share
+from keras_gmlp.training.processes import check_agreement, join_processes, run_once
+from keras_gmlp.utils.files import read_json
 
 on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="requires JAX")
 
@@ -86,13 +87,19 @@ def test_weights_do_not_depend_on_the_processes(tmp_path, monkeypatch):
     running = [start([*command, port, 2, number], tmp_path, 2) for number in (0, 1)]
     monkeypatch.chdir(tmp_path)
     shades.train_on("one")
+    shades.train_on("one-host", pipeline="host", epochs=1)
     codes, outputs = finish(running)
     assert codes == [0, 0], outputs
-    expected = shades.read_weights(tmp_path / "one")
-    for process in (0, 1):
-        found = shades.read_weights(tmp_path / "stopped", process)
-        for a, b in zip(expected, found, strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-5)
+    for one, several in [("one", "stopped"), ("one-host", "shared")]:
+        expected = shades.read_weights(tmp_path / one)
+        for process in (0, 1):
+            found = shades.read_weights(tmp_path / several, process)
+            for a, b in zip(expected, found, strict=True):
+                np.testing.assert_allclose(a, b, atol=1e-5)
+        accuracies = [
+            read_json(tmp_path / n / "metrics.json")["test_accuracy"] for n in (one, several)
+        ]
+        assert accuracies[0] == pytest.approx(accuracies[1], abs=1e-6)
     assert read_epochs(tmp_path / "stopped") == [0, 1, 2]
 
 
@@ -158,9 +165,9 @@ def test_other_backends_refuse():
 
 def test_a_single_process_agrees_and_works():
     check_agreement({"seed": 1})
-    assert share(lambda: 3) == 3
+    assert run_once(lambda: 3) == 3
     with pytest.raises(OSError, match="full"):
-        share(fail)
+        run_once(fail)
 
 
 def fail():

@@ -1,0 +1,66 @@
+"""The part of each batch that one of several processes makes."""
+
+import dataclasses
+
+import keras
+
+
+@dataclasses.dataclass(frozen=True)
+class Share:
+    """The rows of each batch that a process makes.
+
+    Random numbers are drawn for the whole batch, so that a sample does not depend on the number of
+    processes.
+
+    Args:
+        process: Number of the process, from 0.
+        processes: Number of processes.
+    """
+
+    process: int = 0
+    processes: int = 1
+
+    def whole(self, rows):
+        """Returns the rows of the whole batch, given those of a share."""
+        return rows * self.processes
+
+    def take(self, rows, axis=0):
+        """Returns the share of an array or tensor that has all rows of a batch on an axis."""
+        if self.processes == 1:
+            return rows
+        size = rows.shape[axis]
+        if size is None:
+            import tensorflow as tf
+
+            size = tf.shape(rows)[axis]
+        size //= self.processes
+        part = slice(self.process * size, (self.process + 1) * size)
+        return rows[(slice(None),) * axis + (part,)]
+
+
+WHOLE = Share()
+
+
+class SharedBatches(keras.utils.PyDataset):
+    """Gives a share of each batch of a `keras.utils.PyDataset`.
+
+    Args:
+        batches: The whole batches, all of one size.
+        share: `Share`, whose number of processes divides that size.
+    """
+
+    def __init__(self, batches, share):
+        super().__init__()
+        self.batches, self.share = batches, share
+
+    @property
+    def num_batches(self):
+        return self.batches.num_batches
+
+    def __getitem__(self, index):
+        return keras.tree.map_structure(self.share.take, self.batches[index])
+
+
+def take_share(batches, share):
+    """Returns the batches of a `keras.utils.PyDataset`, or a process' share of each."""
+    return batches if share == WHOLE else SharedBatches(batches, share)
