@@ -180,10 +180,9 @@ def report(options, metrics, directory):
     if options.json:
         print(json.dumps({"directory": str(directory), **metrics}))
         return
-    print(
-        f"test accuracy {100 * metrics['test_accuracy']:.2f} % after {metrics['epochs']} epochs, "
-        f"{metrics['seconds']:.0f} s"
-    )
+    seconds = f", {metrics['seconds']:.0f} s" if "seconds" in metrics else ""
+    accuracy = f"test accuracy {100 * metrics['test_accuracy']:.2f} %"
+    print(f"{accuracy} after {metrics['epochs']} epochs{seconds}")
     for name, export in metrics.get("exports", {}).items():
         if name != "keras":
             print(

@@ -271,7 +271,8 @@ def report(options, metrics, directory):
             f"test accuracy {100 * metrics['test_accuracy']:.2f} %, Matthews correlation "
             f"{metrics['test_matthews_correlation']:.3f}, F1 {metrics['test_f1']:.3f}"
         )
-    print(f"{result} after {metrics['epochs']} epochs, {metrics['seconds']:.0f} s")
+    seconds = f", {metrics['seconds']:.0f} s" if "seconds" in metrics else ""
+    print(f"{result} after {metrics['epochs']} epochs{seconds}")
     print(f"model   {directory}/model.keras")
     print(f"curves  {directory}/curves.png")
 

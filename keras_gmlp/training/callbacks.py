@@ -3,6 +3,8 @@
 import contextlib
 import math
 import shutil
+import signal
+import threading
 import time
 from pathlib import Path
 
@@ -113,6 +115,41 @@ class TimeLimit(keras.callbacks.Callback):
             )
 
 
+class StopOnInterrupt(keras.callbacks.Callback):
+    """Ends training before the next step if Ctrl-C was pressed; also a context manager.
+
+    Keras drops any exception that is raised while it converts logs to numbers, and on JAX it spends
+    most of its time there. In its context this callback notes the signal, passes it on, and raises
+    a `KeyboardInterrupt` if training goes on all the same.
+    """
+
+    heard = False
+
+    def __enter__(self):
+        self.before = None
+        if threading.current_thread() is threading.main_thread():  # others cannot set handlers
+            self.before = signal.getsignal(signal.SIGINT)
+        if callable(self.before):
+            signal.signal(signal.SIGINT, self._hear)
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if callable(self.before):
+            signal.signal(signal.SIGINT, self.before)
+        if kind is None:
+            self._check()  # in the last epoch
+
+    def _hear(self, number, frame):
+        self.heard = True
+        self.before(number, frame)
+
+    def _check(self, *arguments, **logs):
+        if self.heard:
+            raise KeyboardInterrupt
+
+    on_epoch_begin = on_train_batch_begin = on_test_batch_begin = _check
+
+
 class Clock(keras.callbacks.Callback):
     """Adds the seconds of an epoch's training, without its validation, to the epoch's logs.
 
@@ -169,6 +206,27 @@ def private_generator():
     import torch
 
     return torch.random.fork_rng(devices=range(torch.cuda.device_count()))
+
+
+class StopWhenDeleted(keras.callbacks.Callback):
+    """Ends training with a `RuntimeError` at the end of an epoch if the run's folder was deleted.
+
+    Place it before the callbacks that save, which would write a part of the folder again.
+
+    Args:
+        path: Path of a file in the folder.
+    """
+
+    def __init__(self, path):
+        super().__init__()
+        self.path = path
+
+    def on_epoch_end(self, epoch, logs=None):
+        if not self.path.exists():
+            raise RuntimeError(
+                f"{self.path.parent}: deleted, or moved, while the run trained; the same command "
+                "starts it again."
+            )
 
 
 class StopWhenDiverged(keras.callbacks.Callback):

@@ -1,7 +1,5 @@
 """Where training data stay and change, and the model that `fit` then trains."""
 
-from pathlib import Path
-
 import keras
 
 from keras_gmlp.data.device_batches import DeviceBatches
@@ -14,9 +12,8 @@ from keras_gmlp.training.devices import (
 )
 from keras_gmlp.training.optimizers import freeze_backbone, make_optimizer
 from keras_gmlp.training.processes import process_count
-from keras_gmlp.training.run_directory import has_progress
+from keras_gmlp.training.run_directory import has_progress, read_recipe
 from keras_gmlp.utils.environment import accelerators
-from keras_gmlp.utils.files import read_json
 
 
 def choose_pipeline(recipe, data, directory=None):
@@ -45,7 +42,7 @@ def choose_pipeline(recipe, data, directory=None):
     if recipe.pipeline != "auto":
         return recipe.pipeline
     if directory is not None and has_progress(directory):
-        return (read_json(Path(directory) / "recipe.json") or {}).get("pipeline", "host")
+        return read_recipe(directory).get("pipeline", "host")
     can = backend == "jax" and recipe.task.fits_device(data)
     return "device" if can and (accelerators() or process_count() > 1) else "host"
 

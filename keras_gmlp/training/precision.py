@@ -3,16 +3,14 @@
 import functools
 import statistics
 import time
-from pathlib import Path
 
 import keras
 from keras import ops
 
 from keras_gmlp.training.processes import run_once
 from keras_gmlp.training.recipes import PRECISIONS
-from keras_gmlp.training.run_directory import has_progress
+from keras_gmlp.training.run_directory import has_progress, read_recipe
 from keras_gmlp.utils.environment import accelerators
-from keras_gmlp.utils.files import read_json
 
 SHAPE = (512, 256, 768)  # rows, inputs and outputs; small, since bfloat16 may be 50 times slower
 
@@ -37,7 +35,7 @@ def choose_precision(directory=None):
 
 def _choose(directory):
     if directory is not None and has_progress(directory):
-        recorded = read_json(Path(directory) / "recipe.json") or {}
+        recorded = read_recipe(directory)
         if "precision" in recorded:
             return recorded["precision"]
     if accelerators():

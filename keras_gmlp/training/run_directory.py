@@ -8,6 +8,7 @@ from pathlib import Path
 from keras_gmlp.training import model_card
 from keras_gmlp.training.settings import differences
 from keras_gmlp.utils.environment import environment
+from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import (
     atomic_write,
     read_json,
@@ -41,6 +42,8 @@ WRITTEN = (
     "recipe.json",
 )
 
+RESTORE = "Restore the file, or start the run again with --restart (restart=True)."
+
 LOCK_TIMEOUT = 20.0  # seconds that a killed run has to release its folder
 
 
@@ -48,10 +51,10 @@ def claim(directory, run, recipe):
     """Writes `recipe.json`, or raises a `ValueError` if it describes another run."""
     path = directory / "recipe.json"
     settings = {**run, **recipe.settings()}
-    before = read_json(path)
-    if before is None or not has_progress(directory):
+    if not has_progress(directory):
         write_json(path, {**settings, "environment": environment()})
         return
+    before = read_recipe(directory)
     differing = differences(before, settings)
     if differing:
         raise ValueError(
@@ -59,6 +62,15 @@ def claim(directory, run, recipe):
             "settings to resume it, choose another directory, or start again with --restart "
             "(restart=True)."
         )
+
+
+def read_recipe(directory):
+    """Returns the `recipe.json` of a run that has progress, a dict.
+
+    Raises:
+        ValueError: If the file is missing or damaged. One line.
+    """
+    return _read_dict(Path(directory) / "recipe.json", "how the run in this folder was trained")
 
 
 def clear(directory):
@@ -72,11 +84,76 @@ def clear(directory):
             path.unlink(missing_ok=True)
 
 
-def trim_history(path, epochs):
-    """Deletes the rows of epochs after the checkpoint, which will be trained again."""
+def read_history(path, columns=("epoch", "seconds")):
+    """Returns the rows of `history.csv`, dicts of texts; none if the file does not exist.
+
+    A last line that a kill cut short is left out.
+
+    Args:
+        path: Path of the file.
+        columns: Columns that hold a number in each row.
+
+    Raises:
+        ValueError: If the file is damaged. One line.
+    """
+    if not path.exists():
+        return []
+    try:
+        head, *lines = list(csv.reader(io.StringIO(path.read_text("utf-8")))) or [[]]
+        if lines and len(lines[-1]) < len(head):
+            lines.pop()
+        rows = [dict(zip(head, line, strict=True)) for line in lines]
+        for row in rows:
+            int(row["epoch"]), *(float(row[column]) for column in columns)
+    except (ValueError, KeyError, csv.Error) as error:
+        reason = f"no column {error}" if isinstance(error, KeyError) else first_line(error)
+        raise ValueError(
+            f"{path}: damaged ({reason}). Delete it to resume without the figures of the finished "
+            "epochs, or start again with --restart (restart=True)."
+        ) from None
+    return rows
+
+
+def trim_history(path, epochs, columns=("epoch", "seconds")):
+    """Deletes the rows of epochs after the checkpoint, which will be trained again.
+
+    Raises:
+        ValueError: If the file is damaged; see `read_history`.
+    """
+    kept = [row for row in read_history(path, columns) if int(row["epoch"]) < epochs]
     if not path.exists():
         return
-    rows = list(csv.reader(io.StringIO(path.read_text())))
-    kept = [r for r in rows[1:] if len(r) == len(rows[0]) and int(r[0]) < epochs]
     with atomic_write(path) as temporary, temporary.open("w", newline="") as file:
-        csv.writer(file).writerows([rows[0], *kept] if kept else [])
+        if kept:
+            writer = csv.DictWriter(file, kept[0])
+            writer.writeheader()
+            writer.writerows(kept)
+
+
+def read_metrics(path, names):
+    """Returns the metrics of a complete run, a dict.
+
+    Args:
+        path: Path of `metrics.json`.
+        names: Metrics that it holds as numbers.
+
+    Raises:
+        ValueError: If the file is damaged. One line.
+    """
+    metrics = _read_dict(path, "the result of the run in this folder")
+    missing = [name for name in names if type(metrics.get(name)) not in (int, float)]
+    if missing:
+        raise ValueError(f"{path}: damaged (it has no number {missing[0]}). {RESTORE}")
+    return metrics
+
+
+def _read_dict(path, content):
+    """Returns the dict in a JSON file of a run, or raises a `ValueError` with the remedy."""
+    try:
+        found = read_json(path)
+    except ValueError as error:
+        raise ValueError(f"{error} {RESTORE}") from None
+    if not isinstance(found, dict):
+        state = "damaged" if path.exists() else "missing"
+        raise ValueError(f"{path}: {state}, so {content} is unknown. {RESTORE}")
+    return found

@@ -1,7 +1,6 @@
 """`train`: a run that can be stopped, resumed and reproduced."""
 
 import contextlib
-import csv
 import dataclasses
 import math
 import re
@@ -17,6 +16,8 @@ from keras_gmlp.training.callbacks import (
     DivergedError,
     ReseedDropout,
     RunCheckpoint,
+    StopOnInterrupt,
+    StopWhenDeleted,
     StopWhenDiverged,
     TimeLimit,
     private_generator,
@@ -30,13 +31,16 @@ from keras_gmlp.training.processes import check_agreement, process_count, proces
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.run_directory import (
     LOCK_TIMEOUT,
+    RESTORE,
     WRITTEN,
     claim,
     clear,
+    read_history,
+    read_metrics,
     trim_history,
 )
 from keras_gmlp.training.saving import load_model
-from keras_gmlp.utils.errors import one_line_errors
+from keras_gmlp.utils.errors import first_line, one_line_errors
 from keras_gmlp.utils.files import (
     atomic_write,
     directory_lock,
@@ -87,7 +91,7 @@ def train(
     Returns:
         The metrics, a dict. For images: `test_accuracy`, `train_accuracy` (on up to 10,000
         training images without augmentation), `test_loss`, `parameters`, `epochs`, `seconds`,
-        `images_per_second`.
+        `images_per_second`; without `seconds` if `history.csv` lost epochs.
 
     Raises:
         ValueError: If the model does not fit the data, the directory holds a run with other
@@ -139,9 +143,15 @@ class _Run:
 
     def load(self):
         """Loads the weights of a complete run; returns its metrics."""
-        saved = load_model(self.directory / "model.keras", compile=False)
-        self.model.set_weights(saved.get_weights())
-        return read_json(self.directory / "metrics.json")
+        task = self.recipe.task
+        names = ("epochs", "parameters", f"test_{task.headline}")
+        metrics = read_metrics(self.directory / "metrics.json", names)
+        try:
+            saved = load_model(self.directory / "model.keras", compile=False)
+            self.model.set_weights(saved.get_weights())
+        except ValueError as error:
+            raise ValueError(f"{first_line(error)} {RESTORE}") from None
+        return metrics
 
     def train(self, tensorboard, verbose, time_limit=None):
         recipe, task, first = self.recipe, self.recipe.task, process_number() == 0
@@ -156,8 +166,9 @@ class _Run:
                 "folder on a disk that all processes share."
             )
         written = self._written(checkpoint, tensorboard) if first else contextlib.nullcontext([])
-        with written as writers, _fit_context():
+        with written as writers, StopOnInterrupt() as interrupt, _fit_context():
             callbacks = [
+                interrupt,
                 Clock(),
                 *([keras.callbacks.SwapEMAWeights()] if recipe.ema else []),
                 ReseedDropout(recipe.seed),
@@ -198,14 +209,19 @@ class _Run:
     def _write_start(self, initial_epoch):
         """Writes what a run has before its first epoch; returns the number of epochs done."""
         self.recipe.task.write_files(self.data, self.directory)
-        trim_history(self.directory / "history.csv", initial_epoch)
+        trim_history(self.directory / "history.csv", initial_epoch, self._columns())
         return initial_epoch
+
+    def _columns(self):
+        """Returns the columns of `history.csv` that the run reads itself."""
+        curves = [name for name, *_ in self.recipe.task.curves()]
+        return ("epoch", "seconds", *curves, *(f"val_{name}" for name in curves))
 
     @contextlib.contextmanager
     def _written(self, checkpoint, tensorboard):
         """Yields the callbacks that write files: history, checkpoint, TensorBoard."""
         history = keras.callbacks.CSVLogger(self.directory / "history.csv", append=True)
-        callbacks = [history, checkpoint]
+        callbacks = [StopWhenDeleted(self.directory / "recipe.json"), history, checkpoint]
         if tensorboard:
             callbacks.append(keras.callbacks.TensorBoard(self.directory / "tensorboard"))
         try:
@@ -232,21 +248,19 @@ class _Run:
             raise DivergedError(
                 "the averaged weights give no finite loss. Lower the learning rate."
             )
-        with open(self.directory / "history.csv", newline="") as file:
-            history = list(csv.DictReader(file))
+        metrics |= {"parameters": self.model.count_params(), "epochs": self.recipe.epochs}
+        history = read_history(self.directory / "history.csv", self._columns())
+        if not history:  # deleted
+            return metrics
         path, averaged = self.directory / "curves.png", bool(self.recipe.ema)
         draw_curves(history, path, self.directory.name, averaged, task.curves())
         seconds = [float(row["seconds"]) for row in history]
+        if len(history) == self.recipe.epochs:
+            metrics["seconds"] = round(sum(seconds), 1)
         # The median excludes the first epoch, which compiles, and epochs of a busy machine. The
         # floor is the resolution of history.csv.
         speed = units / max(statistics.median(seconds), 0.01)
-        return {
-            **metrics,
-            "parameters": self.model.count_params(),
-            "epochs": len(history),
-            "seconds": round(sum(seconds), 1),
-            f"{task.unit}_per_second": round(speed, 1),
-        }
+        return {**metrics, f"{task.unit}_per_second": round(speed, 1)}
 
 
 @contextlib.contextmanager

@@ -1,5 +1,7 @@
 """Callbacks: when training stops, what the clock measures, whose random numbers change."""
 
+import contextlib
+import signal
 import time
 
 import keras
@@ -11,6 +13,7 @@ from keras_gmlp.training.callbacks import (
     DivergedError,
     ReseedDropout,
     RunCheckpoint,
+    StopOnInterrupt,
     StopWhenDiverged,
     private_generator,
 )
@@ -143,3 +146,39 @@ def test_generators_of_the_process_are_left_alone():
     with private_generator():
         fit(model, [ReseedDropout(1)])
     assert state() == before
+
+
+class DropsCtrlC(keras.callbacks.Callback):
+    """Has a Ctrl-C come where Keras drops exceptions; counts the steps that begin."""
+
+    def __init__(self, step):
+        super().__init__()
+        self.step, self.begun = step, 0
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.begun += 1
+        if self.begun == self.step:
+            with contextlib.suppress(BaseException):  # as Keras' `pythonify_logs`
+                signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("step", [1, STEPS, 2 * STEPS])
+def test_dropped_ctrl_c_ends_training_before_the_next_step(step):
+    drops, recorded = DropsCtrlC(step), Recorded()
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), StopOnInterrupt() as interrupt:
+        fit(linear_model(), [interrupt, drops, recorded], epochs=2)
+    assert drops.begun == step
+    assert recorded.epochs == list(range(step // STEPS))  # a finished epoch is saved
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_that_nobody_handles_stays_so():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with StopOnInterrupt() as interrupt:
+            signal.raise_signal(signal.SIGINT)
+            fit(linear_model(), [interrupt])
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)

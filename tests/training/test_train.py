@@ -15,7 +15,12 @@ import keras_gmlp
 from keras_gmlp.data.augmentation import Augmentation
 from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.losses import CrossEntropy
-from keras_gmlp.training.callbacks import DivergedError, RunCheckpoint, StopWhenDiverged
+from keras_gmlp.training.callbacks import (
+    DivergedError,
+    RunCheckpoint,
+    StopWhenDiverged,
+    TimeLimitError,
+)
 from keras_gmlp.training.optimizers import make_optimizer
 from keras_gmlp.training.pipeline import scaled
 from keras_gmlp.training.recipes import Recipe
@@ -234,8 +239,13 @@ def test_restart_trains_anew(data, run, tmp_path):
     assert metrics["epochs"] == len(history(directory)) == 1
 
 
+def stop_after_an_epoch(data, directory):
+    with pytest.raises(TimeLimitError):
+        train(tiny_model(), data, RECIPE, directory, verbose=0, time_limit=0)
+
+
 def test_damaged_checkpoint_says_what_to_do(data, tmp_path):
-    (tmp_path / "checkpoint").mkdir()
+    stop_after_an_epoch(data, tmp_path)
     (tmp_path / "checkpoint" / "000002.weights.h5").write_bytes(b"no HDF5")
     with pytest.raises(
         ValueError, match=r"000002\.weights\.h5: cannot be loaded \(.*with --restart"
@@ -244,8 +254,7 @@ def test_damaged_checkpoint_says_what_to_do(data, tmp_path):
 
 
 def test_errors_of_the_system_are_not_taken_for_damage(data, tmp_path, monkeypatch):
-    (tmp_path / "checkpoint").mkdir()
-    (tmp_path / "checkpoint" / "000002.weights.h5").touch()
+    stop_after_an_epoch(data, tmp_path)
 
     def fail(*_):
         raise PermissionError(errno.EACCES, "Permission denied", "000002.weights.h5")

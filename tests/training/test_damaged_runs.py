@@ -1,0 +1,141 @@
+"""Runs whose folder lost or changed files: each gets one line, before anything is trained."""
+
+import shutil
+
+import keras
+import numpy as np
+import pytest
+
+import keras_gmlp
+from keras_gmlp.data import ArraySplit, Augmentation, ImageData
+from keras_gmlp.training.callbacks import TimeLimitError
+from keras_gmlp.training.recipes import Recipe
+from keras_gmlp.training.run_directory import read_history
+from keras_gmlp.training.tasks import ImageClassification
+from keras_gmlp.training.train import train
+from keras_gmlp.utils.files import read_json
+
+TASK = ImageClassification(augmentation=Augmentation(crop=0, flip=False))
+RECIPE = Recipe(epochs=2, batch_size=8, learning_rate=0.01, task=TASK)
+
+
+def run(directory, **options):
+    labels = np.arange(16) % 2
+    images = np.broadcast_to(200 * labels[:, None, None, None], (16, 4, 4, 1)).astype("uint8")
+    split = ArraySplit(images, labels)
+    data = ImageData("shades", ("dark", "bright"), (4, 4, 1), split, split)
+    keras.utils.set_random_seed(0)
+    model = keras_gmlp.gMLP(4, 1, hidden_dim=8, patch_size=4, classes=2, input_shape=(4, 4, 1))
+    return train(model, data, RECIPE, directory, verbose=0, **options)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A folder with a complete run, and one with a run that was stopped after an epoch."""
+    complete, stopped = (tmp_path_factory.mktemp(name) for name in ("complete", "stopped"))
+    run(complete)
+    with pytest.raises(TimeLimitError):
+        run(stopped, time_limit=0)
+    return {"complete": complete, "stopped": stopped}
+
+
+def cut(text):
+    return text[: len(text) // 2]
+
+
+def drop_column(text):
+    return "\n".join(line.rpartition(",")[0] for line in text.splitlines()) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "change", "reason"),
+    [
+        ("stopped", "history.csv", drop_column, "damaged .no column 'val_loss'.*without the"),
+        (
+            "stopped",
+            "history.csv",
+            lambda text: text + "9" * 200_000 + ",\n",
+            "damaged .field larg",
+        ),
+        (
+            "stopped",
+            "history.csv",
+            lambda text: text.replace("0.", "o."),
+            "damaged .could not conv",
+        ),
+        ("stopped", "recipe.json", None, "missing, so how the run .* is unknown"),
+        ("stopped", "recipe.json", lambda text: "[]", "damaged, so how"),
+        ("stopped", "recipe.json", cut, "damaged"),
+        ("complete", "metrics.json", lambda text: "{}", "damaged .it has no number epochs"),
+        ("complete", "metrics.json", lambda text: "[]", "damaged"),
+        ("complete", "metrics.json", cut, "damaged"),
+        ("complete", "model.keras", cut, "cannot be loaded"),
+    ],
+)
+def test_damaged_file_is_named_with_the_remedy(tmp_path, folders, kind, name, change, reason):
+    place = tmp_path / "run"
+    shutil.copytree(folders[kind], place)
+    path = place / name
+    content = path.read_bytes().decode("latin-1")
+    path.unlink()
+    if change is not None:
+        path.write_bytes(change(content).encode("latin-1"))
+    checkpoints = sorted((place / "checkpoint").glob("*"))
+    with pytest.raises(ValueError, match=reason) as error:
+        run(place)
+    assert str(path) in str(error.value)
+    assert "--restart" in str(error.value)
+    assert "\n" not in str(error.value)
+    assert sorted((place / "checkpoint").glob("*")) == checkpoints  # nothing is lost
+
+
+@pytest.mark.parametrize("content", [None, ""])
+def test_lost_history_is_no_obstacle(tmp_path, folders, content):
+    place = tmp_path / "run"
+    shutil.copytree(folders["stopped"], place)
+    (place / "history.csv").unlink()
+    if content is not None:
+        (place / "history.csv").write_text(content)
+    metrics = run(place)
+    assert metrics["epochs"] == 2
+    assert "seconds" not in metrics  # those of the first epoch are unknown
+    assert metrics["images_per_second"] > 0
+    assert [row["epoch"] for row in read_history(place / "history.csv")] == ["1"]
+
+
+def test_lost_history_of_all_epochs_is_no_obstacle(tmp_path, folders):
+    place = tmp_path / "run"
+    shutil.copytree(folders["stopped"], place)
+    (checkpoint,) = (place / "checkpoint").glob("*.h5")
+    checkpoint.rename(checkpoint.with_name("000002.weights.h5"))
+    (place / "history.csv").unlink()
+    metrics = run(place)
+    assert metrics["epochs"] == 2
+    assert metrics["test_accuracy"] >= 0
+    assert read_json(place / "metrics.json") == metrics
+
+
+def test_deleted_folder_ends_the_run(tmp_path, monkeypatch):
+    place = tmp_path / "run"
+    place.mkdir()
+    write = TASK.__class__.write_files
+    monkeypatch.setattr(
+        TASK.__class__, "write_files", lambda *a: (write(*a), (place / "recipe.json").unlink())
+    )
+    with pytest.raises(RuntimeError, match="deleted, or moved, while the run trained") as error:
+        run(place)
+    assert str(error.value).startswith(str(place))
+    assert not (place / "checkpoint").exists() or not list((place / "checkpoint").glob("*.h5"))
+
+
+def test_last_line_that_a_kill_cut_is_left_out(tmp_path):
+    path = tmp_path / "history.csv"
+    path.write_text("epoch,seconds,loss\n0,1.5,2.0\n1,1.")
+    assert read_history(path) == [{"epoch": "0", "seconds": "1.5", "loss": "2.0"}]
+    path.write_text("epoch,seconds,loss\n0,1.5\n1,1.5,2.0\n")
+    with pytest.raises(ValueError, match="damaged"):
+        read_history(path)
+    assert read_history(tmp_path / "missing.csv") == []
+    path.write_text("{}\n1\n")
+    with pytest.raises(ValueError, match=r"damaged \(no column 'epoch'\)"):
+        read_history(path)
