@@ -1,8 +1,13 @@
 """Loads saved models; holds the one list of what the package registers with Keras."""
 
+import io
 import os
 import zipfile
 from pathlib import Path
+
+from keras_gmlp.utils.archives import require_bounded
+
+WEIGHTS = "model.weights.h5"  # a member of a .keras file
 
 
 def register():
@@ -64,8 +69,9 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
         A `keras.Model`.
 
     Raises:
-        ValueError: If the file does not exist or is damaged, if the backend of Keras is not
-            installed, or if Keras is set to `"channels_first"`. One line.
+        ValueError: If the file does not exist, is damaged or unpacks to more than
+            its size, if the backend of Keras is not installed, or if Keras is set to
+            `"channels_first"`. One line.
 
     Example:
         >>> model = load_model("saved_models/gmlp_n4_32-cifar10/model.keras")
@@ -92,9 +98,28 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
     if not zipfile.is_zipfile(path):  # Keras would report a missing file
         raise damaged_error(path, "not a zip archive, which a .keras file is")
     try:
-        return keras.saving.load_model(path, compile=compile)
+        require_bounded(path)
+        _require_bounded_weights(path)
+        model = keras.saving.load_model(path, compile=compile)
     except Exception as error:  # each file reader raises errors of other classes
         raise damaged_error(path, error) from None
+    return model
+
+
+def _require_bounded_weights(path):
+    """Raises an error if the weights in a `.keras` file declare more bytes than they have.
+
+    HDF5 fills the rest with a constant, or inflates it. Keras refuses only more than 4 GiB of it.
+    """
+    import h5py
+
+    with zipfile.ZipFile(path) as archive:
+        content = archive.read(WEIGHTS)
+    sizes = []
+    with h5py.File(io.BytesIO(content)) as file:
+        file.visititems(lambda _, item: sizes.append(getattr(item, "nbytes", 0)))
+    if sum(sizes) > len(content):
+        raise ValueError(f"its weights declare {sum(sizes):,} bytes and hold {len(content):,}")
 
 
 def open_tflite(path, threads=None):
