@@ -14,7 +14,13 @@ import numpy as np
 
 from keras_gmlp.card import from_members, read_card
 from keras_gmlp.data.read_image import read_image
-from keras_gmlp.training.saving import damaged_error, load_model, open_tflite, require_readable
+from keras_gmlp.training.saving import (
+    damaged_error,
+    load_model,
+    open_tflite,
+    require_inputs,
+    require_readable,
+)
 from keras_gmlp.utils.errors import first_of
 
 EXPECTED = (
@@ -216,6 +222,7 @@ def _onnx(path, threads):
 
 def _keras(path):
     model = load_model(path, compile=False)
+    require_inputs(model, path)
     # Keras casts between its floats.
     inputs, outputs = (
         [(tuple(t.shape), "float32" if "float" in t.dtype else t.dtype) for t in tensors]

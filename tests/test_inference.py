@@ -200,6 +200,13 @@ def test_model_that_is_no_image_classifier(tmp_path):
         inference.load(tmp_path / "rows.keras")
 
 
+@pytest.mark.filterwarnings("ignore:You are saving a model that has not yet been built")
+def test_model_without_inputs(tmp_path):
+    keras.Sequential([keras.layers.Dense(2)]).save(tmp_path / "unbuilt.keras")
+    with pytest.raises(ValueError, match=r"unbuilt\.keras: a Sequential without fixed inputs; exp"):
+        inference.load(tmp_path / "unbuilt.keras")
+
+
 @pytest.mark.parametrize(
     ("pixels", "logits", "received"),
     [

@@ -69,7 +69,7 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
         A `keras.Model`.
 
     Raises:
-        ValueError: If the file does not exist, is damaged or unpacks to more than
+        ValueError: If the file does not exist, is damaged, holds no model or unpacks to more than
             its size, if the backend of Keras is not installed, or if Keras is set to
             `"channels_first"`. One line.
 
@@ -103,6 +103,10 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
         model = keras.saving.load_model(path, compile=compile)
     except Exception as error:  # each file reader raises errors of other classes
         raise damaged_error(path, error) from None
+    if not isinstance(model, keras.Model):
+        raise ValueError(
+            f"{path}: holds a {type(model).__name__}; expected a model, as model.save writes it."
+        )
     return model
 
 
@@ -120,6 +124,15 @@ def _require_bounded_weights(path):
         file.visititems(lambda _, item: sizes.append(getattr(item, "nbytes", 0)))
     if sum(sizes) > len(content):
         raise ValueError(f"its weights declare {sum(sizes):,} bytes and hold {len(content):,}")
+
+
+def require_inputs(model, path):
+    """Raises a `ValueError` if a `keras.Model` has no fixed inputs: a subclass, or not built."""
+    if not getattr(model, "inputs", None):
+        raise ValueError(
+            f"{path}: a {type(model).__name__} without fixed inputs; expected a functional model "
+            "or a built Sequential one."
+        )
 
 
 def open_tflite(path, threads=None):

@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_gmlp.card import read_card, read_tokenizer
 from keras_gmlp.data.text.tokenizer import Tokenizer
-from keras_gmlp.training.saving import load_model, open_tflite, require_readable
+from keras_gmlp.training.saving import load_model, open_tflite, require_inputs, require_readable
 from keras_gmlp.utils.files import read_json
 
 PREFERRED = ("model.tflite", "model.keras")  # in the folder of a run
@@ -112,7 +112,9 @@ def wrap_model(model, tokenizer, labels=(), length=None, path=None, pairs=None):
     """Returns the `OpenedText` of a `keras.Model`; see `text_inference.from_keras`."""
     import keras
 
-    path, task = path or Path(model.name), task_of(model)
+    path = path or Path(model.name)
+    require_inputs(model, path)
+    task = task_of(model)
     if task is None:
         raise _not_text(path, [tensor.name for tensor in model.inputs])
     words = model.get_layer("token_embedding").input_dim

@@ -79,3 +79,12 @@ def test_weights_that_take_more_than_they_hold_are_refused(tmp_path, model, opti
     rewrite(tmp_path / "model.keras", weights.getvalue())
     with pytest.raises(ValueError, match="its weights declare 400,000,000 bytes and hold"):
         load_model(tmp_path / "model.keras")
+
+
+@pytest.mark.filterwarnings("ignore:You are saving a model that has not yet been built")
+@pytest.mark.parametrize("part", [keras.layers.Dense, keras.optimizers.Adam])
+def test_part_of_a_model_is_refused(tmp_path, part):
+    arguments = {"units": 2} if part is keras.layers.Dense else {}
+    keras.saving.save_model(part(**arguments), tmp_path / "part.keras")
+    with pytest.raises(ValueError, match=rf"part\.keras: holds a {part.__name__}; expected a"):
+        load_model(tmp_path / "part.keras")
