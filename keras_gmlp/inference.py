@@ -19,6 +19,7 @@ from keras_gmlp.training.saving import (
     load_model,
     open_tflite,
     require_inputs,
+    require_numbers,
     require_readable,
 )
 from keras_gmlp.utils.errors import first_of
@@ -75,9 +76,10 @@ class Classifier:
             Pairs `(label, probability)`, the most probable first.
 
         Raises:
-            ValueError: If the file cannot be read as an image.
+            ValueError: If the file cannot be read as an image, or a logit is NaN.
         """
         logits = self.logits(self.read(path)[None])[0].astype("float64")
+        require_numbers(logits, self.path)
         exponentials = np.exp(logits - logits.max())
         probabilities = exponentials / exponentials.sum()
         order = np.argsort(-probabilities, kind="stable")[:top]

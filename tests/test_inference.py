@@ -68,6 +68,17 @@ def test_probabilities_are_the_softmax_of_the_logits(run, tmp_path):
     np.testing.assert_allclose([found[label] for label in LABELS], expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("logits", [[0, np.nan], [0, np.inf], [-np.inf, -np.inf]])
+def test_logits_without_probabilities(tmp_path, logits):
+    Image.new("RGB", (8, 8)).save(tmp_path / "picture.png")
+    model = inference.Classifier(
+        lambda images: np.array([logits], "float32"), (8, 8, 3), ("a", "b"), tmp_path / "m.tflite"
+    )
+    with pytest.raises(ValueError, match=r"m\.tflite: its logits are NaN or infinite") as caught:
+        model.classify(tmp_path / "picture.png")
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(("threads", "expected"), [(1, 1), (3, 3), (None, min(4, os.cpu_count()))])
 def test_threads_are_the_runtimes(run, monkeypatch, threads, expected):
     import ai_edge_litert.interpreter

@@ -113,6 +113,9 @@ export function softmax(logits) {
   const highest = logits.reduce((a, b) => Math.max(a, b), -Infinity);
   const exponentials = Float64Array.from(logits, (logit) => Math.exp(logit - highest));
   const sum = exponentials.reduce((a, b) => a + b, 0);
+  if (Number.isNaN(sum)) {
+    throw new Error("The model's answer is not a number; its file is damaged. Choose another model.");
+  }
   return exponentials.map((value) => value / sum);
 }
 

@@ -5,6 +5,8 @@ import os
 import zipfile
 from pathlib import Path
 
+import numpy as np
+
 from keras_gmlp.utils.archives import require_bounded
 
 WEIGHTS = "model.weights.h5"  # a member of a .keras file
@@ -133,6 +135,21 @@ def require_inputs(model, path):
             f"{path}: a {type(model).__name__} without fixed inputs; expected a functional model "
             "or a built Sequential one."
         )
+
+
+def require_numbers(logits, path):
+    """Returns logits `(..., classes)`.
+
+    Raises:
+        ValueError: If the largest of a row is NaN or infinite: there are no probabilities. One
+            line.
+    """
+    if np.isfinite(logits.max(axis=-1)).all():
+        return logits
+    raise ValueError(
+        f"{path}: its logits are NaN or infinite; the file is damaged or its training diverged. "
+        "Copy or train the model again."
+    )
 
 
 def open_tflite(path, threads=None):

@@ -254,6 +254,13 @@ def test_broken_model(page, pictures, name):
     assert page.inner_text("#problem") == ""
 
 
+def test_answer_that_is_not_a_number(page):
+    softmax = """(logits) => import("./model.js").then(({ softmax }) => softmax(logits)[0])"""
+    assert page.evaluate(softmax, [1, 1]) == 0.5
+    with pytest.raises(Exception, match="answer is not a number"):
+        page.evaluate(softmax, [1, float("nan")])
+
+
 def test_model_that_is_gone(browser, address, models):
     gone = models / "gone.tflite"
     gone.touch()
