@@ -15,6 +15,9 @@ from pathlib import Path
 
 CARD, LABELS, TOKENIZER = "card.json", "labels.txt", "tokenizer.json"
 
+# The most bytes of each that are read: a compressed member can take a thousand times its size.
+LIMITS = {CARD: 1_000_000, LABELS: 1_000_000, TOKENIZER: 16_000_000}
+
 TEXT_TASKS = ("masked_lm", "text_classification", "question_answering")
 
 DAMAGED = (
@@ -24,6 +27,10 @@ DAMAGED = (
 
 # The local header of a member: it remains even if the index of the archive is cut off.
 _MEMBER = re.compile(rb"PK\x03\x04.{26}(card\.json|labels\.txt)", re.DOTALL)
+
+
+class TooLargeError(ValueError):
+    """Raised for a member that is longer than any card has."""
 
 
 def members(model, labels=None, metadata=None):
@@ -50,7 +57,7 @@ def from_members(texts):
         return {}
     try:
         return {**json.loads(texts[CARD]), "labels": texts[LABELS].splitlines()}
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, RecursionError):  # the last for [[[[...
         raise ValueError(DAMAGED) from None
 
 
@@ -71,7 +78,7 @@ def write_card(path, model, labels=None, metadata=None):
         extra = Path(path) / "assets.extra"
         extra.mkdir(exist_ok=True)
         for name, text in card.items():
-            (extra / name).write_text(text)
+            (extra / name).write_text(text, "utf-8", newline="\n")
         return
     _append(path, card)
 
@@ -115,17 +122,13 @@ def read_card(path):
         A dict of the metadata and the `"labels"`; empty if the file has no card.
 
     Raises:
-        ValueError: If the card is damaged. One line.
+        ValueError: If the card is damaged or larger than `LIMITS`. One line.
     """
     path = Path(path)
     try:
-        if path.is_dir():
-            extra = path / "assets.extra"
-            texts = {name: (extra / name).read_text() for name in (CARD, LABELS)}
-        else:
-            with zipfile.ZipFile(path) as archive:
-                texts = {name: archive.read(name).decode() for name in (CARD, LABELS)}
-        card = from_members(texts)
+        card = from_members({name: _read_member(path, name).decode() for name in (CARD, LABELS)})
+    except TooLargeError:
+        raise
     # zipfile's errors for a damaged archive, and KeyError if a member is missing.
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError, OSError):
         card = {}
@@ -144,13 +147,12 @@ def read_tokenizer(path):
         The text of its tokenizer.json; `None` if the file has none.
 
     Raises:
-        ValueError: If the file is damaged or its tokenizer is not the one that its card names. One
-            line.
+        ValueError: If the file is damaged or larger than `LIMITS`, or its tokenizer is not the one
+            that its card names. One line.
     """
     card = read_card(path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            text = archive.read(TOKENIZER)
+        text = _read_member(Path(path), TOKENIZER)
     except (KeyError, OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
         if "tokenizer" in card:
             raise ValueError(
@@ -165,6 +167,29 @@ def read_tokenizer(path):
             "its card. Copy or export the file again."
         )
     return text.decode()
+
+
+def _read_member(path, name):
+    """Returns the bytes of a member of the card of a file or of a SavedModel."""
+    if path.is_dir():
+        with open(path / "assets.extra" / name, "rb") as file:
+            return _read_bounded(file, path, name)
+    with zipfile.ZipFile(path) as archive:
+        if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise zipfile.BadZipFile(
+                "compressed by a method that unpacks more than it is asked for"
+            )
+        with archive.open(name) as file:
+            return _read_bounded(file, path, name)
+
+
+def _read_bounded(file, path, name):
+    content = file.read(LIMITS[name] + 1)
+    if len(content) > LIMITS[name]:
+        raise TooLargeError(
+            f"{path}: its {name} has more than {LIMITS[name]:,} bytes; get the original file."
+        )
+    return content
 
 
 def _has_members(path):

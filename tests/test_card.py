@@ -1,5 +1,6 @@
 """What a model file says about itself, in each format, whole and damaged."""
 
+import tracemalloc
 import zipfile
 from hashlib import sha256
 from types import SimpleNamespace
@@ -136,6 +137,46 @@ def test_damaged_card_of_a_saved_model(name, text, tmp_path):
 def test_damaged_members_are_refused(found):
     with pytest.raises(ValueError, match="cut off or damaged"):
         from_members(found)
+
+
+def test_deeply_nested_card_is_refused():
+    with pytest.raises(ValueError, match="cut off or damaged"):
+        from_members({"card.json": 100_000 * "[", "labels.txt": "a\n"})
+
+
+@pytest.mark.parametrize("name", [card.CARD, card.LABELS, card.TOKENIZER])
+def test_member_that_is_too_large(name, tmp_path, monkeypatch):
+    path = tflite_file(tmp_path, NO_MODEL)
+    write_text_card(path, "text_classification", TOKENIZER, LABELS)
+    with zipfile.ZipFile(path) as archive:
+        size = archive.getinfo(name).file_size
+    monkeypatch.setitem(card.LIMITS, name, size)
+    assert card.read_tokenizer(path) == TOKENIZER.text
+    monkeypatch.setitem(card.LIMITS, name, size - 1)
+    with pytest.raises(ValueError, match=f"its {name} has more than {size - 1} bytes; get the"):
+        card.read_tokenizer(path)
+
+
+def test_member_that_inflates_takes_no_memory(tmp_path):
+    path = tflite_file(tmp_path, NO_MODEL)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(card.CARD, bytes(20_000_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"its card\.json has more than 1,000,000 bytes"):
+            read_card(path)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_card_that_is_compressed_without_a_bound(tmp_path):
+    path = tflite_file(tmp_path, NO_MODEL)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_LZMA) as archive:
+        for name, text in members(NO_MODEL, LABELS).items():
+            archive.writestr(name, text)
+    with pytest.raises(ValueError, match="cut off or damaged"):
+        read_card(path)
 
 
 def test_members_of_other_programs_are_no_card():
