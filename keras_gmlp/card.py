@@ -2,7 +2,8 @@
 
 A card has two members, card.json and labels.txt; that of a text model has tokenizer.json as well. A
 `.keras` file is a zip archive and holds them next to Keras' own. A `.tflite` file holds a zip
-archive with them after its flatbuffer, where runtimes do not look. A SavedModel holds them in
+archive with them after its flatbuffer, where runtimes do not look; its card has a digest of the
+flatbuffer, because a runtime does not notice flipped bits and may crash. A SavedModel holds them in
 `assets.extra`, an `.onnx` file as metadata.
 """
 
@@ -14,6 +15,8 @@ import zlib
 from pathlib import Path
 
 CARD, LABELS, TOKENIZER = "card.json", "labels.txt", "tokenizer.json"
+
+DIGEST = "model_sha256"  # the entry of card.json
 
 # The most bytes of each that are read: a compressed member can take a thousand times its size.
 LIMITS = {CARD: 1_000_000, LABELS: 1_000_000, TOKENIZER: 16_000_000}
@@ -73,7 +76,7 @@ def write_card(path, model, labels=None, metadata=None):
             `keras_gmlp.build(preset, **arguments)` rebuilds the model, before
             folding for a folded one.
     """
-    card = members(model, labels, metadata)
+    card = members(model, labels, {**(metadata or {}), **_digest(path)})
     if Path(path).is_dir():
         extra = Path(path) / "assets.extra"
         extra.mkdir(exist_ok=True)
@@ -100,7 +103,7 @@ def write_text_card(path, task, tokenizer, labels=(), metadata=None):
     """
     if task not in TEXT_TASKS:
         raise ValueError(f"task must be one of {', '.join(TEXT_TASKS)}; received {task!r}.")
-    card = {"task": task, "tokenizer": tokenizer.hash, **(metadata or {})}
+    card = {"task": task, "tokenizer": tokenizer.hash, **(metadata or {}), **_digest(path)}
     lines = "".join(f"{label}\n" for label in labels)
     _append(path, {LABELS: lines, CARD: json.dumps(card), TOKENIZER: tokenizer.text})
 
@@ -109,6 +112,39 @@ def _append(path, texts):
     with zipfile.ZipFile(path, "a") as archive:
         for name, text in texts.items():
             archive.writestr(name, text)
+
+
+def _digest(path):
+    """Returns the entry for a `.tflite` file without a card; a zip archive has checksums."""
+    if Path(path).suffix != ".tflite":
+        return {}
+    return {DIGEST: hashlib.sha256(Path(path).read_bytes()).hexdigest()}
+
+
+def require_undamaged(path):
+    """Checks the model in a `.tflite` file against the digest in its card.
+
+    Args:
+        path: A `.tflite` file. Cards of older versions have no digest, and pass.
+
+    Returns:
+        Whether the file has a card.
+
+    Raises:
+        ValueError: If the model or the card is damaged. One line.
+    """
+    card = read_card(path)
+    if DIGEST in card:
+        with zipfile.ZipFile(path) as archive:
+            size = min(member.header_offset for member in archive.infolist())
+        with open(path, "rb") as file:
+            found = hashlib.sha256(file.read(size)).hexdigest()
+        if found != card[DIGEST]:
+            raise ValueError(
+                f"{path}: the model has the hash {found[:12]}; expected {str(card[DIGEST])[:12]} "
+                "as in its card. Copy or export the file again."
+            )
+    return bool(card)
 
 
 def read_card(path):

@@ -170,6 +170,30 @@ def test_member_that_inflates_takes_no_memory(tmp_path):
         tracemalloc.stop()
 
 
+def test_flipped_bit_in_the_model(tmp_path):
+    path = tflite_file(tmp_path, NO_MODEL)
+    size = path.stat().st_size
+    assert not card.require_undamaged(path)  # no card yet
+    write_card(path, NO_MODEL, LABELS, {card.DIGEST: "of another file"})
+    assert card.require_undamaged(path)
+    whole = path.read_bytes()
+    for place in (0, size // 2, size - 1):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1
+        path.write_bytes(flipped)
+        with pytest.raises(ValueError, match=r"model has the hash .*Copy or export the file again"):
+            card.require_undamaged(path)
+        assert read_card(path)["labels"] == LABELS
+
+
+def test_card_without_a_digest_passes(tmp_path):
+    path = tflite_file(tmp_path, NO_MODEL)
+    with zipfile.ZipFile(path, "a") as archive:  # as version 0.1 writes it
+        for name, text in members(NO_MODEL, LABELS).items():
+            archive.writestr(name, text)
+    assert card.require_undamaged(path)
+
+
 def test_card_that_is_compressed_without_a_bound(tmp_path):
     path = tflite_file(tmp_path, NO_MODEL)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_LZMA) as archive:
@@ -196,6 +220,7 @@ TOKENIZER = SimpleNamespace(
 @pytest.mark.parametrize("write_model", [keras_file, tflite_file])
 def test_card_of_a_text_model(write_model, labels, model, tmp_path):
     path = write_model(tmp_path, model)
+    digest = {card.DIGEST: sha256(path.read_bytes()).hexdigest()}
     assert card.read_tokenizer(path) is None
     write_text_card(path, "text_classification", TOKENIZER, labels, {"length": 64})
     assert read_card(path) == {
@@ -203,6 +228,7 @@ def test_card_of_a_text_model(write_model, labels, model, tmp_path):
         "tokenizer": TOKENIZER.hash,
         "length": 64,
         "labels": labels,
+        **(digest if path.suffix == ".tflite" else {}),
     }
     assert card.read_tokenizer(path) == TOKENIZER.text
 

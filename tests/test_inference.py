@@ -116,14 +116,37 @@ def test_card_travels_inside_the_file(run, tmp_path):
     assert inference.load(moved).labels == LABELS
 
 
-def test_file_without_labels_numbers_its_classes(run, tmp_path):
+@pytest.fixture
+def bare(run, tmp_path):
+    """A .tflite file without a card."""
     whole = (run / "model.tflite").read_bytes()
     with zipfile.ZipFile(run / "model.tflite") as archive:
         start = archive.infolist()[0].header_offset
-    bare = tmp_path / "bare.tflite"
-    bare.write_bytes(whole[:start])
+    (tmp_path / "bare.tflite").write_bytes(whole[:start])
+    return tmp_path / "bare.tflite"
+
+
+def test_file_without_labels_numbers_its_classes(bare):
     assert read_card(bare) == {}
     assert inference.load(bare).labels == ("0", "1", "2")
+
+
+def test_flipped_bit_in_a_tflite_file(run, tmp_path):
+    flipped = bytearray((run / "model.tflite").read_bytes())
+    flipped[len(flipped) // 2] ^= 1
+    (tmp_path / "flipped.tflite").write_bytes(flipped)
+    with pytest.raises(ValueError, match=r"flipped\.tflite: the model has the hash"):
+        inference.load(tmp_path / "flipped.tflite")
+
+
+def test_tflite_file_that_crashes_the_runtime(run, bare, tmp_path, monkeypatch):
+    crash = tmp_path / "python"
+    crash.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    crash.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(crash))
+    with pytest.raises(ValueError, match=r"bare\.tflite: .*\(the runtime was ended by SIGSEGV\)"):
+        inference.load(bare)
+    inference.load(run / "model.tflite")  # its digest is enough
 
 
 def test_damaged_card_is_never_taken_for_another(run, tmp_path):

@@ -36,7 +36,8 @@ export async function openModel({ name, url }, wrap) {
   await startRuntime();
   const bytes = await fetchBytes(name, url);
   try {
-    return wrap(await compile(bytes), readCard(bytes));
+    const card = await readCard(bytes); // first: a damaged model may stop the runtime
+    return wrap(await compile(bytes), card);
   } catch (error) {
     throw new Error(
       `${name}: cannot be loaded (${oneLine(error)}). Choose another model.`,

@@ -2,12 +2,16 @@
 
 import io
 import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
+from keras_gmlp.card import require_undamaged
 from keras_gmlp.utils.archives import require_bounded
+from keras_gmlp.utils.errors import why_ended
 
 WEIGHTS = "model.weights.h5"  # a member of a .keras file
 
@@ -155,6 +159,9 @@ def require_numbers(logits, path):
 def open_tflite(path, threads=None):
     """Returns the LiteRT interpreter of a `.tflite` file, ready to run; imports no Keras.
 
+    The first run of a file without a card, which no digest protects, is in a child process: the
+    runtime can crash on a damaged one.
+
     Args:
         path: Path of the file.
         threads: Number of threads. Defaults to the number of cores, at most 4.
@@ -162,15 +169,33 @@ def open_tflite(path, threads=None):
     Raises:
         ValueError: If the file is damaged or cannot be read. One line.
     """
-    from ai_edge_litert.interpreter import Interpreter
-
     require_readable(path)
+    threads = threads or min(4, os.cpu_count() or 1)
+    if not require_undamaged(path):
+        command = [sys.executable, "-m", __name__, str(path), str(threads)]
+        code = subprocess.run(command, capture_output=True, check=False).returncode
+        if code < 0:  # other failures repeat here, with the runtime's text
+            raise damaged_error(path, f"the runtime was {why_ended(code, '')}")
     try:
-        interpreter = Interpreter(str(path), num_threads=threads or min(4, os.cpu_count() or 1))
-        interpreter.allocate_tensors()
+        return _open_tflite(path, threads)
     except (ValueError, RuntimeError, OSError) as error:
         raise damaged_error(path, error) from None
+
+
+def _open_tflite(path, threads):
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(str(path), num_threads=threads)
+    interpreter.allocate_tensors()
     return interpreter
+
+
+def _run_tflite(path, threads):
+    """Runs a file once, on zeros."""
+    interpreter = _open_tflite(path, int(threads))
+    for tensor in interpreter.get_input_details():
+        interpreter.set_tensor(tensor["index"], np.zeros(tensor["shape"], tensor["dtype"]))
+    interpreter.invoke()
 
 
 def damaged_error(path, error):
@@ -179,3 +204,7 @@ def damaged_error(path, error):
     return ValueError(
         f"{path}: cannot be loaded; the file is damaged or of another kind ({reason})."
     )
+
+
+if __name__ == "__main__":
+    _run_tflite(*sys.argv[1:])
