@@ -162,7 +162,8 @@ def read_card(path):
     """
     path = Path(path)
     try:
-        card = from_members({name: _read_member(path, name).decode() for name in (CARD, LABELS)})
+        texts = _read_members(path, CARD, LABELS)
+        card = from_members({name: text.decode() for name, text in texts.items()})
     except TooLargeError:
         raise
     # zipfile's errors for a damaged archive, and KeyError if a member is missing.
@@ -188,7 +189,7 @@ def read_tokenizer(path):
     """
     card = read_card(path)
     try:
-        text = _read_member(Path(path), TOKENIZER)
+        text = _read_members(Path(path), TOKENIZER)[TOKENIZER]
     except (KeyError, OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
         if "tokenizer" in card:
             raise ValueError(
@@ -205,22 +206,27 @@ def read_tokenizer(path):
     return text.decode()
 
 
-def _read_member(path, name):
-    """Returns the bytes of a member of the card of a file or of a SavedModel."""
+def _read_members(path, *names):
+    """Returns members of the card of a file or of a SavedModel, bytes by name."""
     if path.is_dir():
-        with open(path / "assets.extra" / name, "rb") as file:
-            return _read_bounded(file, path, name)
+        extra = path / "assets.extra"
+        return {name: _read_bounded(open(extra / name, "rb"), name, path) for name in names}
     with zipfile.ZipFile(path) as archive:
-        if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise zipfile.BadZipFile(
-                "compressed by a method that unpacks more than it is asked for"
-            )
-        with archive.open(name) as file:
-            return _read_bounded(file, path, name)
+        for name in names:
+            if archive.getinfo(name).compress_type not in (
+                zipfile.ZIP_STORED,
+                zipfile.ZIP_DEFLATED,
+            ):
+                raise zipfile.BadZipFile(
+                    "compressed by a method that unpacks more than it is asked for"
+                )
+        return {name: _read_bounded(archive.open(name), name, path) for name in names}
 
 
-def _read_bounded(file, path, name):
-    content = file.read(LIMITS[name] + 1)
+def _read_bounded(file, name, path):
+    """Reads and closes a member."""
+    with file:
+        content = file.read(LIMITS[name] + 1)
     if len(content) > LIMITS[name]:
         raise TooLargeError(
             f"{path}: its {name} has more than {LIMITS[name]:,} bytes; get the original file."

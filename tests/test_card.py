@@ -161,6 +161,7 @@ def test_member_that_inflates_takes_no_memory(tmp_path):
     path = tflite_file(tmp_path, NO_MODEL)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(card.CARD, bytes(20_000_000))
+        archive.writestr(card.LABELS, "a\n")
     tracemalloc.start()
     try:
         with pytest.raises(ValueError, match=r"its card\.json has more than 1,000,000 bytes"):
