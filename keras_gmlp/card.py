@@ -18,6 +18,8 @@ CARD, LABELS, TOKENIZER = "card.json", "labels.txt", "tokenizer.json"
 
 DIGEST = "model_sha256"  # the entry of card.json
 
+BOUNDED_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # the others unpack whole blocks
+
 # The most bytes of each that are read: a compressed member can take a thousand times its size.
 LIMITS = {CARD: 1_000_000, LABELS: 1_000_000, TOKENIZER: 16_000_000}
 
@@ -212,14 +214,8 @@ def _read_members(path, *names):
         extra = path / "assets.extra"
         return {name: _read_bounded(open(extra / name, "rb"), name, path) for name in names}
     with zipfile.ZipFile(path) as archive:
-        for name in names:
-            if archive.getinfo(name).compress_type not in (
-                zipfile.ZIP_STORED,
-                zipfile.ZIP_DEFLATED,
-            ):
-                raise zipfile.BadZipFile(
-                    "compressed by a method that unpacks more than it is asked for"
-                )
+        if not {archive.getinfo(name).compress_type for name in names} <= BOUNDED_METHODS:
+            raise zipfile.BadZipFile("compressed by a method that unpacks more than asked for")
         return {name: _read_bounded(archive.open(name), name, path) for name in names}
 
 
