@@ -7,8 +7,10 @@ import contextlib
 import errno
 import hashlib
 import json
+import math
 import re
 import sys
+from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
@@ -20,6 +22,8 @@ PAGE = ROOT / "apps" / "web"
 LITERT = PAGE / "node_modules" / "@litertjs"
 PAGE_TYPES, LITERT_TYPES = (".html", ".css", ".js", ".svg"), (".js", ".wasm")
 HOST = "127.0.0.1"
+HOSTS = r"(127\.0\.0\.1|localhost)(:\d+)?"
+MODELS = "/models/"  # the URLs of models
 EPILOG = """\
 Pictures and texts stay in the browser: the page loads only its own files, LiteRT.js and models, all
 from this server; its Content-Security-Policy blocks other hosts. Only this machine can reach the
@@ -80,14 +84,15 @@ def make_server(port, models):
     if not models.is_dir():
         received = "is a file" if models.exists() else "does not exist"
         raise ValueError(f"{models} {received}; expected a folder with .tflite files.")
-    if not find_models(models):
+    if not find_models(models, warn):
         raise ValueError(
             f"{models} has no .tflite file with a batch of one image, nor have its folders; "
             "apps/export.py writes one."
         )
-    handler = type("ModelHandler", (Handler,), {"models": models})
+    attributes = {"models": models, "page_files": find_page_files()}
+    handler = type("ModelHandler", (Handler,), attributes)
     try:
-        return ThreadingHTTPServer((HOST, port), handler)
+        return Server((HOST, port), handler)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise ValueError(
@@ -96,12 +101,23 @@ def make_server(port, models):
         raise ValueError(f"port {port} cannot be used: {error.strerror}.") from None
 
 
-def find_models(directory):
-    """Returns .tflite files by name: the folder's name, or folder/file if a folder has several."""
-    models = {}
+def find_models(directory, report=lambda line: None):
+    """Returns .tflite files by name: the folder's name, or folder/file if a folder has several.
+
+    Args:
+        directory: The folder.
+        report: Function that receives a line of text on each link that leads nowhere or out of the
+            folder, and is left out.
+    """
+    models, root = {}, directory.resolve()
     for path in sorted([*directory.glob("*.tflite"), *directory.glob("*/*.tflite")]):
         # Skip unfinished exports and those with a larger batch.
         if path.name.startswith(".") or re.search(r"_batch\d+$", path.stem):
+            continue
+        if not path.is_file() or not path.resolve().is_relative_to(root):
+            report(
+                f"{str(path)!r} is left out; it is not inside of {str(directory)!r}. Copy it there."
+            )
             continue
         name = path.relative_to(directory).with_suffix("").as_posix()
         short = name.removesuffix("/model")
@@ -110,17 +126,26 @@ def find_models(directory):
     return models
 
 
-def describe_models(directory):
+def describe_models(directory, report):
     """Returns the page's list: the name, URL, bytes and card of each model.
 
     Folders with the most accurate models come first, because the page opens with the first model.
     Models without a readable card come last.
+
+    Args:
+        directory: The folder.
+        report: Function that receives a line of text on each model that the page cannot list.
     """
-    models = [
-        {"name": name, "url": quote(model_url(name)), "bytes": path.stat().st_size}
-        | {"card": read_metadata(path)}
-        for name, path in find_models(directory).items()
-    ]
+    models = []
+    for name, path in find_models(directory, report).items():
+        try:
+            model = {"name": name, "url": quote(model_url(name)), "bytes": path.stat().st_size}
+            model["card"] = read_metadata(path)
+            json.dumps(model, allow_nan=False)
+        except (ValueError, RecursionError, OSError) as error:
+            report(f"{str(path)!r} is left out: {error}")
+        else:
+            models.append(model)
 
     def folder(model):
         return model["name"].split("/")[0]
@@ -133,25 +158,37 @@ def describe_models(directory):
 
 
 def read_metadata(path):
-    """Returns the card without its labels; {} if it is damaged, which the page reports later."""
+    """Returns the card without its labels; {} if it is damaged, which the page reports later.
+
+    Raises:
+        ValueError: If a test result is not a finite number, which the page could not sort or show.
+    """
     from keras_gmlp.card import read_card
 
+    card = {}
     with contextlib.suppress(ValueError):
-        return {key: value for key, value in read_card(path).items() if key != "labels"}
-    return {}
+        card = {key: value for key, value in read_card(path).items() if key != "labels"}
+    for key, value in card.items():
+        number = type(value) in (int, float) and abs(value) < math.inf
+        if key.startswith("test_") and value is not None and not number:
+            raise ValueError(f"its {key} is {str(value)[:40]!r}; expected a finite number.")
+    return card
+
+
+def warn(line):
+    print(f"serve: {line}", file=sys.stderr, flush=True)
 
 
 def model_url(name):
-    return f"/models/{name}.tflite"
+    return f"{MODELS}{name}.tflite"
 
 
-def find_files(models):
-    """Returns the served files by URL path. Visitors can reach no others."""
+def find_page_files():
+    """Returns the files of the page and of LiteRT.js by URL path."""
     served = {f"/{path.name}": path for path in PAGE.iterdir() if path.suffix in PAGE_TYPES}
     for path in LITERT.rglob("*"):
         if path.suffix in LITERT_TYPES:
             served[f"/node_modules/@litertjs/{path.relative_to(LITERT).as_posix()}"] = path
-    served |= {model_url(name): path for name, path in find_models(models).items()}
     return {"/": PAGE / "index.html", **served}
 
 
@@ -167,10 +204,22 @@ def content_security_policy():
     )
 
 
+class Server(ThreadingHTTPServer):
+    """Answers many visitors at once."""
+
+    request_queue_size = 1024  # connections that wait; a client tries a full queue a second later
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exception(), ConnectionError):  # the visitor closed the page
+            super().handle_error(request, client_address)
+
+
 class Handler(SimpleHTTPRequestHandler):
-    """Serves `find_files` and the list of models."""
+    """Serves `page_files`, the models in a folder and the list of them; nothing else."""
 
     models = None
+    page_files = None
+    timeout = 20  # seconds that a connection may be idle
     extensions_map = {  # noqa: RUF012 (overrides an attribute of the base class)
         ".html": "text/html; charset=utf-8",
         ".css": "text/css; charset=utf-8",
@@ -180,15 +229,24 @@ class Handler(SimpleHTTPRequestHandler):
         ".tflite": "application/octet-stream",
     }
 
+    def parse_request(self):
+        """Refuses other hosts, by which a page of another site could read this one."""
+        if not super().parse_request():
+            return False
+        if re.fullmatch(HOSTS, self.headers.get("Host", ""), re.IGNORECASE):
+            return True
+        self.send_error(HTTPStatus.MISDIRECTED_REQUEST, explain=f"Open the page at {HOST}.")
+        return False
+
     def do_GET(self):
         with contextlib.suppress(ConnectionError):  # the visitor closed the page
             if urlsplit(self.path).path == "/models.json":
-                self.send_json(describe_models(self.models))
+                self.send_json(describe_models(self.models, warn))
             else:
                 super().do_GET()
 
     def send_json(self, value):
-        body = json.dumps(value).encode()
+        body = json.dumps(value, allow_nan=False).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -198,7 +256,10 @@ class Handler(SimpleHTTPRequestHandler):
     def translate_path(self, path):
         """Returns the file for a URL; for all others a path that does not exist, hence a 404."""
         url = unquote(urlsplit(path).path)
-        return str(find_files(self.models).get(url, PAGE / "no such file"))
+        served = self.page_files
+        if url.startswith(MODELS):
+            served = {model_url(name): path for name, path in find_models(self.models).items()}
+        return str(served.get(url, PAGE / "no such file"))
 
     def end_headers(self):
         # WebAssembly requires the first two to share memory between threads.

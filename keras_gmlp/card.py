@@ -2,7 +2,8 @@
 
 A card has two members, card.json and labels.txt; that of a text model has tokenizer.json as well. A
 `.keras` file is a zip archive and holds them next to Keras' own. A `.tflite` file holds a zip
-archive with them after its flatbuffer, where runtimes do not look. A SavedModel holds them in
+archive with them after its flatbuffer, where runtimes do not look; its card has a digest of the
+flatbuffer, because a runtime does not notice flipped bits and may crash. A SavedModel holds them in
 `assets.extra`, an `.onnx` file as metadata.
 """
 
@@ -15,6 +16,13 @@ from pathlib import Path
 
 CARD, LABELS, TOKENIZER = "card.json", "labels.txt", "tokenizer.json"
 
+DIGEST = "model_sha256"  # the entry of card.json
+
+BOUNDED_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # the others unpack whole blocks
+
+# The most bytes of each that are read: a compressed member can take a thousand times its size.
+LIMITS = {CARD: 1_000_000, LABELS: 1_000_000, TOKENIZER: 16_000_000}
+
 TEXT_TASKS = ("masked_lm", "text_classification", "question_answering")
 
 DAMAGED = (
@@ -24,6 +32,10 @@ DAMAGED = (
 
 # The local header of a member: it remains even if the index of the archive is cut off.
 _MEMBER = re.compile(rb"PK\x03\x04.{26}(card\.json|labels\.txt)", re.DOTALL)
+
+
+class TooLargeError(ValueError):
+    """Raised for a member that is longer than any card has."""
 
 
 def members(model, labels=None, metadata=None):
@@ -50,7 +62,7 @@ def from_members(texts):
         return {}
     try:
         return {**json.loads(texts[CARD]), "labels": texts[LABELS].splitlines()}
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, RecursionError):  # the last for [[[[...
         raise ValueError(DAMAGED) from None
 
 
@@ -66,12 +78,12 @@ def write_card(path, model, labels=None, metadata=None):
             `keras_gmlp.build(preset, **arguments)` rebuilds the model, before
             folding for a folded one.
     """
-    card = members(model, labels, metadata)
+    card = members(model, labels, {**(metadata or {}), **_digest(path)})
     if Path(path).is_dir():
         extra = Path(path) / "assets.extra"
         extra.mkdir(exist_ok=True)
         for name, text in card.items():
-            (extra / name).write_text(text)
+            (extra / name).write_text(text, "utf-8", newline="\n")
         return
     _append(path, card)
 
@@ -93,7 +105,7 @@ def write_text_card(path, task, tokenizer, labels=(), metadata=None):
     """
     if task not in TEXT_TASKS:
         raise ValueError(f"task must be one of {', '.join(TEXT_TASKS)}; received {task!r}.")
-    card = {"task": task, "tokenizer": tokenizer.hash, **(metadata or {})}
+    card = {"task": task, "tokenizer": tokenizer.hash, **(metadata or {}), **_digest(path)}
     lines = "".join(f"{label}\n" for label in labels)
     _append(path, {LABELS: lines, CARD: json.dumps(card), TOKENIZER: tokenizer.text})
 
@@ -102,6 +114,39 @@ def _append(path, texts):
     with zipfile.ZipFile(path, "a") as archive:
         for name, text in texts.items():
             archive.writestr(name, text)
+
+
+def _digest(path):
+    """Returns the entry for a `.tflite` file without a card; a zip archive has checksums."""
+    if Path(path).suffix != ".tflite":
+        return {}
+    return {DIGEST: hashlib.sha256(Path(path).read_bytes()).hexdigest()}
+
+
+def require_undamaged(path):
+    """Checks the model in a `.tflite` file against the digest in its card.
+
+    Args:
+        path: A `.tflite` file. Cards of older versions have no digest, and pass.
+
+    Returns:
+        Whether the file has a card.
+
+    Raises:
+        ValueError: If the model or the card is damaged. One line.
+    """
+    card = read_card(path)
+    if DIGEST in card:
+        with zipfile.ZipFile(path) as archive:
+            size = min(member.header_offset for member in archive.infolist())
+        with open(path, "rb") as file:
+            found = hashlib.sha256(file.read(size)).hexdigest()
+        if found != card[DIGEST]:
+            raise ValueError(
+                f"{path}: the model has the hash {found[:12]}; expected {str(card[DIGEST])[:12]} "
+                "as in its card. Copy or export the file again."
+            )
+    return bool(card)
 
 
 def read_card(path):
@@ -115,17 +160,14 @@ def read_card(path):
         A dict of the metadata and the `"labels"`; empty if the file has no card.
 
     Raises:
-        ValueError: If the card is damaged. One line.
+        ValueError: If the card is damaged or larger than `LIMITS`. One line.
     """
     path = Path(path)
     try:
-        if path.is_dir():
-            extra = path / "assets.extra"
-            texts = {name: (extra / name).read_text() for name in (CARD, LABELS)}
-        else:
-            with zipfile.ZipFile(path) as archive:
-                texts = {name: archive.read(name).decode() for name in (CARD, LABELS)}
-        card = from_members(texts)
+        texts = _read_members(path, CARD, LABELS)
+        card = from_members({name: text.decode() for name, text in texts.items()})
+    except TooLargeError:
+        raise
     # zipfile's errors for a damaged archive, and KeyError if a member is missing.
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError, OSError):
         card = {}
@@ -144,13 +186,12 @@ def read_tokenizer(path):
         The text of its tokenizer.json; `None` if the file has none.
 
     Raises:
-        ValueError: If the file is damaged or its tokenizer is not the one that its card names. One
-            line.
+        ValueError: If the file is damaged or larger than `LIMITS`, or its tokenizer is not the one
+            that its card names. One line.
     """
     card = read_card(path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            text = archive.read(TOKENIZER)
+        text = _read_members(Path(path), TOKENIZER)[TOKENIZER]
     except (KeyError, OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
         if "tokenizer" in card:
             raise ValueError(
@@ -165,6 +206,28 @@ def read_tokenizer(path):
             "its card. Copy or export the file again."
         )
     return text.decode()
+
+
+def _read_members(path, *names):
+    """Returns members of the card of a file or of a SavedModel, bytes by name."""
+    if path.is_dir():
+        extra = path / "assets.extra"
+        return {name: _read_bounded(open(extra / name, "rb"), name, path) for name in names}
+    with zipfile.ZipFile(path) as archive:
+        if not {archive.getinfo(name).compress_type for name in names} <= BOUNDED_METHODS:
+            raise zipfile.BadZipFile("compressed by a method that unpacks more than asked for")
+        return {name: _read_bounded(archive.open(name), name, path) for name in names}
+
+
+def _read_bounded(file, name, path):
+    """Reads and closes a member."""
+    with file:
+        content = file.read(LIMITS[name] + 1)
+    if len(content) > LIMITS[name]:
+        raise TooLargeError(
+            f"{path}: its {name} has more than {LIMITS[name]:,} bytes; get the original file."
+        )
+    return content
 
 
 def _has_members(path):

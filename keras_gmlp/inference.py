@@ -14,7 +14,14 @@ import numpy as np
 
 from keras_gmlp.card import from_members, read_card
 from keras_gmlp.data.read_image import read_image
-from keras_gmlp.training.saving import damaged_error, load_model, open_tflite, require_readable
+from keras_gmlp.training.saving import (
+    damaged_error,
+    load_model,
+    open_tflite,
+    require_inputs,
+    require_numbers,
+    require_readable,
+)
 from keras_gmlp.utils.errors import first_of
 
 EXPECTED = (
@@ -69,9 +76,10 @@ class Classifier:
             Pairs `(label, probability)`, the most probable first.
 
         Raises:
-            ValueError: If the file cannot be read as an image.
+            ValueError: If the file cannot be read as an image, or a logit is NaN.
         """
         logits = self.logits(self.read(path)[None])[0].astype("float64")
+        require_numbers(logits, self.path)
         exponentials = np.exp(logits - logits.max())
         probabilities = exponentials / exponentials.sum()
         order = np.argsort(-probabilities, kind="stable")[:top]
@@ -216,6 +224,7 @@ def _onnx(path, threads):
 
 def _keras(path):
     model = load_model(path, compile=False)
+    require_inputs(model, path)
     # Keras casts between its floats.
     inputs, outputs = (
         [(tuple(t.shape), "float32" if "float" in t.dtype else t.dtype) for t in tensors]

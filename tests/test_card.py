@@ -1,5 +1,6 @@
 """What a model file says about itself, in each format, whole and damaged."""
 
+import tracemalloc
 import zipfile
 from hashlib import sha256
 from types import SimpleNamespace
@@ -138,6 +139,71 @@ def test_damaged_members_are_refused(found):
         from_members(found)
 
 
+def test_deeply_nested_card_is_refused():
+    with pytest.raises(ValueError, match="cut off or damaged"):
+        from_members({"card.json": 100_000 * "[", "labels.txt": "a\n"})
+
+
+@pytest.mark.parametrize("name", [card.CARD, card.LABELS, card.TOKENIZER])
+def test_member_that_is_too_large(name, tmp_path, monkeypatch):
+    path = tflite_file(tmp_path, NO_MODEL)
+    write_text_card(path, "text_classification", TOKENIZER, LABELS)
+    with zipfile.ZipFile(path) as archive:
+        size = archive.getinfo(name).file_size
+    monkeypatch.setitem(card.LIMITS, name, size)
+    assert card.read_tokenizer(path) == TOKENIZER.text
+    monkeypatch.setitem(card.LIMITS, name, size - 1)
+    with pytest.raises(ValueError, match=f"its {name} has more than {size - 1} bytes; get the"):
+        card.read_tokenizer(path)
+
+
+def test_member_that_inflates_takes_no_memory(tmp_path):
+    path = tflite_file(tmp_path, NO_MODEL)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(card.CARD, bytes(20_000_000))
+        archive.writestr(card.LABELS, "a\n")
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"its card\.json has more than 1,000,000 bytes"):
+            read_card(path)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_flipped_bit_in_the_model(tmp_path):
+    path = tflite_file(tmp_path, NO_MODEL)
+    size = path.stat().st_size
+    assert not card.require_undamaged(path)  # no card yet
+    write_card(path, NO_MODEL, LABELS, {card.DIGEST: "of another file"})
+    assert card.require_undamaged(path)
+    whole = path.read_bytes()
+    for place in (0, size // 2, size - 1):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1
+        path.write_bytes(flipped)
+        with pytest.raises(ValueError, match=r"model has the hash .*Copy or export the file again"):
+            card.require_undamaged(path)
+        assert read_card(path)["labels"] == LABELS
+
+
+def test_card_without_a_digest_passes(tmp_path):
+    path = tflite_file(tmp_path, NO_MODEL)
+    with zipfile.ZipFile(path, "a") as archive:  # as version 0.1 writes it
+        for name, text in members(NO_MODEL, LABELS).items():
+            archive.writestr(name, text)
+    assert card.require_undamaged(path)
+
+
+def test_card_that_is_compressed_without_a_bound(tmp_path):
+    path = tflite_file(tmp_path, NO_MODEL)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_LZMA) as archive:
+        for name, text in members(NO_MODEL, LABELS).items():
+            archive.writestr(name, text)
+    with pytest.raises(ValueError, match="cut off or damaged"):
+        read_card(path)
+
+
 def test_members_of_other_programs_are_no_card():
     assert from_members({}) == {}
     assert from_members({"author": "someone"}) == {}
@@ -155,6 +221,7 @@ TOKENIZER = SimpleNamespace(
 @pytest.mark.parametrize("write_model", [keras_file, tflite_file])
 def test_card_of_a_text_model(write_model, labels, model, tmp_path):
     path = write_model(tmp_path, model)
+    digest = {card.DIGEST: sha256(path.read_bytes()).hexdigest()}
     assert card.read_tokenizer(path) is None
     write_text_card(path, "text_classification", TOKENIZER, labels, {"length": 64})
     assert read_card(path) == {
@@ -162,6 +229,7 @@ def test_card_of_a_text_model(write_model, labels, model, tmp_path):
         "tokenizer": TOKENIZER.hash,
         "length": 64,
         "labels": labels,
+        **(digest if path.suffix == ".tflite" else {}),
     }
     assert card.read_tokenizer(path) == TOKENIZER.text
 

@@ -68,6 +68,17 @@ def test_probabilities_are_the_softmax_of_the_logits(run, tmp_path):
     np.testing.assert_allclose([found[label] for label in LABELS], expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("logits", [[0, np.nan], [0, np.inf], [-np.inf, -np.inf]])
+def test_logits_without_probabilities(tmp_path, logits):
+    Image.new("RGB", (8, 8)).save(tmp_path / "picture.png")
+    model = inference.Classifier(
+        lambda images: np.array([logits], "float32"), (8, 8, 3), ("a", "b"), tmp_path / "m.tflite"
+    )
+    with pytest.raises(ValueError, match=r"m\.tflite: its logits are NaN or infinite") as caught:
+        model.classify(tmp_path / "picture.png")
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(("threads", "expected"), [(1, 1), (3, 3), (None, min(4, os.cpu_count()))])
 def test_threads_are_the_runtimes(run, monkeypatch, threads, expected):
     import ai_edge_litert.interpreter
@@ -105,14 +116,37 @@ def test_card_travels_inside_the_file(run, tmp_path):
     assert inference.load(moved).labels == LABELS
 
 
-def test_file_without_labels_numbers_its_classes(run, tmp_path):
+@pytest.fixture
+def bare(run, tmp_path):
+    """A .tflite file without a card."""
     whole = (run / "model.tflite").read_bytes()
     with zipfile.ZipFile(run / "model.tflite") as archive:
         start = archive.infolist()[0].header_offset
-    bare = tmp_path / "bare.tflite"
-    bare.write_bytes(whole[:start])
+    (tmp_path / "bare.tflite").write_bytes(whole[:start])
+    return tmp_path / "bare.tflite"
+
+
+def test_file_without_labels_numbers_its_classes(bare):
     assert read_card(bare) == {}
     assert inference.load(bare).labels == ("0", "1", "2")
+
+
+def test_flipped_bit_in_a_tflite_file(run, tmp_path):
+    flipped = bytearray((run / "model.tflite").read_bytes())
+    flipped[len(flipped) // 2] ^= 1
+    (tmp_path / "flipped.tflite").write_bytes(flipped)
+    with pytest.raises(ValueError, match=r"flipped\.tflite: the model has the hash"):
+        inference.load(tmp_path / "flipped.tflite")
+
+
+def test_tflite_file_that_crashes_the_runtime(run, bare, tmp_path, monkeypatch):
+    crash = tmp_path / "python"
+    crash.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    crash.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(crash))
+    with pytest.raises(ValueError, match=r"bare\.tflite: .*\(the runtime was ended by SIGSEGV\)"):
+        inference.load(bare)
+    inference.load(run / "model.tflite")  # its digest is enough
 
 
 def test_damaged_card_is_never_taken_for_another(run, tmp_path):
@@ -198,6 +232,13 @@ def test_model_that_is_no_image_classifier(tmp_path):
     keras.Model(inputs, keras.layers.Dense(2)(inputs)).save(tmp_path / "rows.keras")
     with pytest.raises(ValueError, match="not an image classifier"):
         inference.load(tmp_path / "rows.keras")
+
+
+@pytest.mark.filterwarnings("ignore:You are saving a model that has not yet been built")
+def test_model_without_inputs(tmp_path):
+    keras.Sequential([keras.layers.Dense(2)]).save(tmp_path / "unbuilt.keras")
+    with pytest.raises(ValueError, match=r"unbuilt\.keras: a Sequential without fixed inputs; exp"):
+        inference.load(tmp_path / "unbuilt.keras")
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,17 @@ def test_several_masks_give_a_list_for_each(open_task):
         assert entries[0]["sequence"].count("[MASK]") == MASKS + 1
 
 
+@pytest.mark.parametrize("task", TEXT_TASKS)
+def test_logits_without_probabilities(task, tokenizer):
+    model = small_text_model(task, tokenizer)
+    for weight in model.trainable_weights:
+        weight.assign(np.full(weight.shape, np.nan))
+    ask = getattr(from_keras(model, tokenizer), TASKS[task][1])
+    texts = ("Who lives in Rome?", "A cat lives in Rome.") if task == TEXT_TASKS[2] else (FRANCE,)
+    with pytest.raises(ValueError, match="its logits are NaN or infinite"):
+        ask(*texts)
+
+
 def test_the_word_takes_the_place_of_the_mask(tokenizer):
     def run(token_ids, mask_positions):
         logits = np.zeros((1, MASKS, tokenizer.size), "float32")

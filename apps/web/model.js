@@ -36,7 +36,8 @@ export async function openModel({ name, url }, wrap) {
   await startRuntime();
   const bytes = await fetchBytes(name, url);
   try {
-    return wrap(await compile(bytes), readCard(bytes));
+    const card = await readCard(bytes); // first: a damaged model may stop the runtime
+    return wrap(await compile(bytes), card);
   } catch (error) {
     throw new Error(
       `${name}: cannot be loaded (${oneLine(error)}). Choose another model.`,
@@ -113,6 +114,9 @@ export function softmax(logits) {
   const highest = logits.reduce((a, b) => Math.max(a, b), -Infinity);
   const exponentials = Float64Array.from(logits, (logit) => Math.exp(logit - highest));
   const sum = exponentials.reduce((a, b) => a + b, 0);
+  if (Number.isNaN(sum)) {
+    throw new Error("The model's answer is not a number; its file is damaged. Choose another model.");
+  }
   return exponentials.map((value) => value / sum);
 }
 

@@ -12,10 +12,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from keras_gmlp.training.saving import model_path
+from keras_gmlp.training.saving import WEIGHTS, model_path
 from keras_gmlp.utils.files import atomic_write
-
-WEIGHTS = "model.weights.h5"  # a member of a .keras file
 
 
 def halve_weights(path):

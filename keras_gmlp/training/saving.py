@@ -1,8 +1,19 @@
 """Loads saved models; holds the one list of what the package registers with Keras."""
 
+import io
 import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.card import require_undamaged
+from keras_gmlp.utils.archives import require_bounded
+from keras_gmlp.utils.errors import why_ended
+
+WEIGHTS = "model.weights.h5"  # a member of a .keras file
 
 
 def register():
@@ -64,8 +75,9 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
         A `keras.Model`.
 
     Raises:
-        ValueError: If the file does not exist or is damaged, if the backend of Keras is not
-            installed, or if Keras is set to `"channels_first"`. One line.
+        ValueError: If the file does not exist, is damaged, holds no model or unpacks to more than
+            its size, if the backend of Keras is not installed, or if Keras is set to
+            `"channels_first"`. One line.
 
     Example:
         >>> model = load_model("saved_models/gmlp_n4_32-cifar10/model.keras")
@@ -92,13 +104,63 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
     if not zipfile.is_zipfile(path):  # Keras would report a missing file
         raise damaged_error(path, "not a zip archive, which a .keras file is")
     try:
-        return keras.saving.load_model(path, compile=compile)
+        require_bounded(path)
+        _require_bounded_weights(path)
+        model = keras.saving.load_model(path, compile=compile)
     except Exception as error:  # each file reader raises errors of other classes
         raise damaged_error(path, error) from None
+    if not isinstance(model, keras.Model):
+        raise ValueError(
+            f"{path}: holds a {type(model).__name__}; expected a model, as model.save writes it."
+        )
+    return model
+
+
+def _require_bounded_weights(path):
+    """Raises an error if the weights in a `.keras` file declare more bytes than they have.
+
+    HDF5 fills the rest with a constant, or inflates it. Keras refuses only more than 4 GiB of it.
+    """
+    import h5py
+
+    with zipfile.ZipFile(path) as archive:
+        content = archive.read(WEIGHTS)
+    sizes = []
+    with h5py.File(io.BytesIO(content)) as file:
+        file.visititems(lambda _, item: sizes.append(getattr(item, "nbytes", 0)))
+    if sum(sizes) > len(content):
+        raise ValueError(f"its weights declare {sum(sizes):,} bytes and hold {len(content):,}")
+
+
+def require_inputs(model, path):
+    """Raises a `ValueError` if a `keras.Model` has no fixed inputs: a subclass, or not built."""
+    if not getattr(model, "inputs", None):
+        raise ValueError(
+            f"{path}: a {type(model).__name__} without fixed inputs; expected a functional model "
+            "or a built Sequential one."
+        )
+
+
+def require_numbers(logits, path):
+    """Returns logits `(..., classes)`.
+
+    Raises:
+        ValueError: If the largest of a row is NaN or infinite: there are no probabilities. One
+            line.
+    """
+    if np.isfinite(logits.max(axis=-1)).all():
+        return logits
+    raise ValueError(
+        f"{path}: its logits are NaN or infinite; the file is damaged or its training diverged. "
+        "Copy or train the model again."
+    )
 
 
 def open_tflite(path, threads=None):
     """Returns the LiteRT interpreter of a `.tflite` file, ready to run; imports no Keras.
+
+    The first run of a file without a card, which no digest protects, is in a child process: the
+    runtime can crash on a damaged one.
 
     Args:
         path: Path of the file.
@@ -107,15 +169,33 @@ def open_tflite(path, threads=None):
     Raises:
         ValueError: If the file is damaged or cannot be read. One line.
     """
-    from ai_edge_litert.interpreter import Interpreter
-
     require_readable(path)
+    threads = threads or min(4, os.cpu_count() or 1)
+    if not require_undamaged(path):
+        command = [sys.executable, "-m", __name__, str(path), str(threads)]
+        code = subprocess.run(command, capture_output=True, check=False).returncode
+        if code < 0:  # other failures repeat here, with the runtime's text
+            raise damaged_error(path, f"the runtime was {why_ended(code, '')}")
     try:
-        interpreter = Interpreter(str(path), num_threads=threads or min(4, os.cpu_count() or 1))
-        interpreter.allocate_tensors()
+        return _open_tflite(path, threads)
     except (ValueError, RuntimeError, OSError) as error:
         raise damaged_error(path, error) from None
+
+
+def _open_tflite(path, threads):
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(str(path), num_threads=threads)
+    interpreter.allocate_tensors()
     return interpreter
+
+
+def _run_tflite(path, threads):
+    """Runs a file once, on zeros."""
+    interpreter = _open_tflite(path, int(threads))
+    for tensor in interpreter.get_input_details():
+        interpreter.set_tensor(tensor["index"], np.zeros(tensor["shape"], tensor["dtype"]))
+    interpreter.invoke()
 
 
 def damaged_error(path, error):
@@ -124,3 +204,7 @@ def damaged_error(path, error):
     return ValueError(
         f"{path}: cannot be loaded; the file is damaged or of another kind ({reason})."
     )
+
+
+if __name__ == "__main__":
+    _run_tflite(*sys.argv[1:])

@@ -3,7 +3,7 @@
 from keras import ops
 
 from keras_gmlp.losses import as_rows
-from keras_gmlp.training.saving import load_model, model_path
+from keras_gmlp.training.saving import load_model, model_path, require_inputs
 
 TEACHINGS = ("soft", "hard")
 
@@ -23,6 +23,7 @@ def load_teacher(source, model):
     """
     path = source if str(source).endswith(".keras") else model_path(source)
     teacher = load_model(path, compile=False)
+    require_inputs(teacher, path)
     for name, ours, theirs in (
         ("images of shape", model.input_shape[1:], teacher.input_shape[1:]),
         ("classes", model.output_shape[1:], teacher.output_shape[1:]),

@@ -9,7 +9,13 @@ import numpy as np
 
 from keras_gmlp.card import read_card, read_tokenizer
 from keras_gmlp.data.text.tokenizer import Tokenizer
-from keras_gmlp.training.saving import load_model, open_tflite, require_readable
+from keras_gmlp.training.saving import (
+    load_model,
+    open_tflite,
+    require_inputs,
+    require_numbers,
+    require_readable,
+)
 from keras_gmlp.utils.files import read_json
 
 PREFERRED = ("model.tflite", "model.keras")  # in the folder of a run
@@ -101,7 +107,7 @@ def _open_tflite(path, card, tokenizer, threads):
     def run(**arrays):
         rows = range(len(arrays["token_ids"]))
         parts = [runner(**{n: a[i : i + 1] for n, a in arrays.items()})["logits"] for i in rows]
-        return np.concatenate(parts)
+        return require_numbers(np.concatenate(parts), path)
 
     length, size = inputs["token_ids"]["shape"][1], outputs["logits"]["shape"][-1]
     labels = _fitting(task, _labels(path, card), int(size))
@@ -112,7 +118,9 @@ def wrap_model(model, tokenizer, labels=(), length=None, path=None, pairs=None):
     """Returns the `OpenedText` of a `keras.Model`; see `text_inference.from_keras`."""
     import keras
 
-    path, task = path or Path(model.name), task_of(model)
+    path = path or Path(model.name)
+    require_inputs(model, path)
+    task = task_of(model)
     if task is None:
         raise _not_text(path, [tensor.name for tensor in model.inputs])
     words = model.get_layer("token_embedding").input_dim
@@ -129,7 +137,7 @@ def wrap_model(model, tokenizer, labels=(), length=None, path=None, pairs=None):
                 inputs = {name: array[start : start + BATCH] for name, array in arrays.items()}
                 inputs = inputs if task == "masked_lm" else inputs["token_ids"]
                 parts.append(keras.ops.convert_to_numpy(model(inputs, training=False)))
-        return np.concatenate(parts)
+        return require_numbers(np.concatenate(parts), path)
 
     length = length or longest_text(model) or 128
     labels = _fitting(task, labels, model.outputs[0].shape[-1])

@@ -4,17 +4,21 @@ import argparse
 import dataclasses
 import json
 import pickle
+import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from keras_gmlp.data.read_image import INTERPOLATIONS
+from keras_gmlp.utils.archives import require_bounded
 from keras_gmlp.utils.errors import shortened
 from keras_gmlp.utils.files import atomic_write, write_json
 
 HUB = "hf-hub:"
 
 SUFFIXES = (".safetensors", ".pth", ".pt", ".npz", ".bin")
+
+EXPANSION = 10  # of a compressed .npz file; weights shrink to a half at best
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,11 +229,14 @@ def _load(path):
 
         return load_file(path)
     if path.suffix == ".npz":
+        require_bounded(path, EXPANSION)
         # Opened here, since NumPy leaves a damaged file open.
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
             return dict(arrays)
     import torch
 
+    if zipfile.is_zipfile(path):  # older files are none
+        require_bounded(path)
     # The training scripts of timm and DeiT save their arguments next to the weights.
     with torch.serialization.safe_globals([argparse.Namespace]):
         return torch.load(path, map_location="cpu", weights_only=True)

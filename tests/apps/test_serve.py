@@ -7,11 +7,16 @@ import http.client
 import json
 import re
 import socket
+import struct
 import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from load_app import APPS, load_app
+
+from keras_gmlp.card import write_card
 
 MODELS = APPS.parent / "saved_models"
 serve = load_app("serve")
@@ -35,9 +40,11 @@ def serving(models):
     with serve.make_server(0, Path(models)) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
-        yield server.server_port
-        server.shutdown()
-        thread.join()
+        try:
+            yield server.server_port
+        finally:  # or the thread would keep the process of a failed test
+            server.shutdown()
+            thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +53,11 @@ def port():
         yield port
 
 
-def get(port, path, method="GET"):
+def get(port, path, method="GET", headers=None):
     """Requests a path unchanged: no client resolves its dots."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     with contextlib.closing(connection):
-        connection.request(method, path)
+        connection.request(method, path, headers=headers or {})
         response = connection.getresponse()
         return response.status, response.headers, response.read()
 
@@ -170,6 +177,107 @@ def test_damaged_card_keeps_the_list_of_models(tmp_path):
     with serving(tmp_path) as port:
         kept, cut = json.loads(get(port, "/models.json")[2])  # the page opens with the first
     assert (cut["card"], kept["card"]["preset"]) == ({}, "gmlp_n4_32")
+
+
+def write_model(path, **metadata):
+    """Writes a stand-in of a model with a card."""
+    path.write_bytes(b"model")
+    model = SimpleNamespace(input_shape=(None, 8, 8, 3), output_shape=(None, 2))
+    write_card(path, model, ["a", "b"], metadata)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"test_accuracy": "0.9"},
+        {"test_accuracy": [1]},
+        {"test_accuracy": True},
+        {"test_accuracy": float("nan")},
+        {"test_f1": "high"},
+        {"crop": float("inf")},
+    ],
+)
+def test_odd_card_is_left_out(odd, tmp_path, capsys):
+    write_model(tmp_path / "good.tflite", test_accuracy=0.9)
+    write_model(tmp_path / "null.tflite", test_accuracy=None)
+    write_model(tmp_path / "odd\n.tflite", **odd)
+    with serving(tmp_path) as port:
+        listed = json.loads(get(port, "/models.json")[2])
+    assert [model["name"] for model in listed] == ["good", "null"]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"serve: {str(tmp_path / 'odd')!r}"[:-1])
+    assert "is left out" in line
+
+
+def test_links_out_of_the_folder_are_left_out(tmp_path, capsys):
+    inside, outside = tmp_path / "models", tmp_path / "secret.tflite"
+    inside.mkdir()
+    outside.write_bytes(b"secret")
+    (inside / "model.tflite").write_bytes(b"one")
+    (inside / "link.tflite").symlink_to("model.tflite")
+    (inside / "nowhere.tflite").symlink_to("nothing")
+    (inside / "out.tflite").symlink_to(outside)
+    (tmp_path / "linked").symlink_to(inside)  # the folder itself may be a link
+    with serving(tmp_path / "linked") as port:
+        listed = json.loads(get(port, "/models.json")[2])
+        assert get(port, "/models/out.tflite")[0] == 404
+        assert get(port, "/models/link.tflite")[2] == b"one"
+    assert {model["name"] for model in listed} == {"link", "model"}
+    lines = capsys.readouterr().err.splitlines()
+    assert {"nowhere.tflite" in line for line in lines} == {True, False}
+    assert all("is left out; it is not inside of" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", ""]
+)
+def test_other_hosts_are_refused(port, host):
+    status, _, body = get(port, "/models.json", headers={"Host": host})
+    assert status == 421
+    assert b"gmlp" not in body
+    assert get(port, "/models.json", headers={"Host": "LOCALHOST:8000"})[0] == 200
+
+
+def ask(port):
+    """Returns a connection that asked for the page."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=10)
+    connection.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+    return connection
+
+
+def test_many_visitors_at_once(port):
+    began = time.monotonic()
+    visitors = [ask(port) for _ in range(200)]
+    for visitor in visitors:
+        with visitor, visitor.makefile("rb") as answer:
+            assert answer.readline() == b"HTTP/1.0 200 OK\r\n"
+    assert time.monotonic() - began < 2
+
+
+def test_idle_connections_are_closed(port, monkeypatch, capfd):
+    assert serve.Handler.timeout < 60
+    monkeypatch.setattr(serve.Handler, "timeout", 0.5)
+    with contextlib.ExitStack() as opened:
+        idle = [
+            opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            for _ in range(400)  # this process may open 1,024 files, and holds both ends
+        ]
+        began = time.monotonic()
+        idle[-1].sendall(b"GET / HT")  # and no more
+        assert get(port, "/")[0] == 200
+        assert time.monotonic() - began < 2
+        assert all(connection.recv(1) == b"" for connection in idle)
+    assert capfd.readouterr().err == ""
+
+
+def test_visitor_who_leaves_is_no_traceback(port, capfd):
+    with ask(port) as visitor:
+        visitor.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+    with socket.create_connection(("127.0.0.1", port)) as visitor:
+        visitor.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        visitor.sendall(b"GET")
+    assert get(port, "/")[0] == 200
+    assert capfd.readouterr().err == ""
 
 
 def fails(capsys, *arguments):

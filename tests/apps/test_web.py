@@ -65,6 +65,9 @@ def models(tmp_path_factory):
     (folder / "wrong_half.tflite").write_bytes(whole[:400_000])
     (folder / "wrong_empty.tflite").touch()
     (folder / "wrong_card.tflite").write_bytes(whole[:-1])
+    flipped = bytearray((folder / "nameless" / "model.tflite").read_bytes())
+    flipped[len(flipped) // 3] ^= 1
+    (folder / "wrong_bit.tflite").write_bytes(flipped)
     formats.export(nameless, folder / "wrong_batch", ["tflite"], tflite_batch=2)
     (folder / "wrong_batch" / "model_batch2.tflite").rename(folder / "wrong_batch.tflite")
     maps = keras.Sequential([keras.Input((8, 8, 3), 1), keras.layers.Conv2D(2, 1)])
@@ -236,6 +239,7 @@ WRONG = {
     "wrong_half": "",
     "wrong_empty": "",
     "wrong_card": "its class names cannot be read",
+    "wrong_bit": "its model differs from the digest in its card",
     "wrong_batch": "expected a batch of 1; it takes 2",
     "wrong_output": "expected one image as input and logits as output",
 }
@@ -252,6 +256,13 @@ def test_broken_model(page, pictures, name):
     page.select_option("#model", NAME)
     assert len(read_answer(page)) == 5
     assert page.inner_text("#problem") == ""
+
+
+def test_answer_that_is_not_a_number(page):
+    softmax = """(logits) => import("./model.js").then(({ softmax }) => softmax(logits)[0])"""
+    assert page.evaluate(softmax, [1, 1]) == 0.5
+    with pytest.raises(Exception, match="answer is not a number"):
+        page.evaluate(softmax, [1, float("nan")])
 
 
 def test_model_that_is_gone(browser, address, models):

@@ -1,12 +1,16 @@
 """Loading a `.keras` file: what it may name, and what is refused."""
 
+import io
+import zipfile
+
+import h5py
 import keras
 import numpy as np
 import pytest
 
 import keras_gmlp
 from keras_gmlp.training.optimizers import LayerwiseAdamW, MatrixMuon
-from keras_gmlp.training.saving import load_model
+from keras_gmlp.training.saving import WEIGHTS, load_model
 
 SIZES = {"dim": 8, "depth": 1, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 3}
 
@@ -45,3 +49,42 @@ def test_file_of_another_kind(tmp_path):
     with pytest.raises(ValueError, match=r"model\.keras: cannot be loaded") as error:
         load_model(tmp_path / "model.keras")
     assert "\n" not in str(error.value)
+
+
+def rewrite(path, weights=None, method=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members |= {WEIGHTS: weights} if weights else {}
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def test_compressed_members_are_refused(tmp_path, model):
+    path = tmp_path / "model.keras"
+    model.save(path)
+    rewrite(path)
+    assert load_model(path, compile=False).count_params() == model.count_params()
+    rewrite(path, method=zipfile.ZIP_DEFLATED)
+    with pytest.raises(ValueError, match=r"model\.keras: .*compressed; expected stored members"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("options", [{}, {"chunks": (1000,), "compression": "gzip"}])
+def test_weights_that_take_more_than_they_hold_are_refused(tmp_path, model, options):
+    model.save(tmp_path / "model.keras")
+    weights = io.BytesIO()
+    with h5py.File(weights, "w") as file:
+        file.create_dataset("vars/0", (100_000_000,), "float32", **options)
+    rewrite(tmp_path / "model.keras", weights.getvalue())
+    with pytest.raises(ValueError, match="its weights declare 400,000,000 bytes and hold"):
+        load_model(tmp_path / "model.keras")
+
+
+@pytest.mark.filterwarnings("ignore:You are saving a model that has not yet been built")
+@pytest.mark.parametrize("part", [keras.layers.Dense, keras.optimizers.Adam])
+def test_part_of_a_model_is_refused(tmp_path, part):
+    arguments = {"units": 2} if part is keras.layers.Dense else {}
+    keras.saving.save_model(part(**arguments), tmp_path / "part.keras")
+    with pytest.raises(ValueError, match=rf"part\.keras: holds a {part.__name__}; expected a"):
+        load_model(tmp_path / "part.keras")

@@ -3,6 +3,7 @@
 import argparse
 import json
 import pickle
+import zipfile
 
 import numpy as np
 import pytest
@@ -108,6 +109,15 @@ def test_what_is_no_state_dict(tmp_path):
     fails(tmp_path / "model.pth", "expected a state dict; epoch is not an array of weights")
     torch.save([1, 2], tmp_path / "list.pth")
     fails(tmp_path / "list.pth", "expected a state dict; received a list")
+
+
+def test_weights_that_take_more_than_they_hold(tmp_path):
+    np.savez_compressed(tmp_path / "model.npz", zeros=np.zeros(1_000_000, "float32"))
+    fails(tmp_path / "model.npz", "damaged or of another kind .*unpack to 4,000,128; expected at")
+    torch.save(tensors(), tmp_path / "model.pth")
+    with zipfile.ZipFile(tmp_path / "model.pth", "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("model/data/9", bytes(1000))
+    fails(tmp_path / "model.pth", "'model/data/9' is compressed; expected stored members")
 
 
 def test_page_in_place_of_weights(tmp_path):
