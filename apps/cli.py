@@ -78,9 +78,15 @@ def guarded(name, work, only_prints=False):
 
 
 def one_line(error):
-    """Returns an error on one line, with advice on system errors and missing modules."""
+    """Returns an error on one printable line, with advice on system errors and missing modules."""
     if isinstance(error, ModuleNotFoundError):
         return missing(error)
+    from keras_gmlp.utils.errors import printable  # here, since it may be what is missing
+
+    return printable(_one_line(error))
+
+
+def _one_line(error):
     if not isinstance(error, OSError) or error.strerror is None:
         return " ".join(str(error).split()) or type(error).__name__
     reason = " ".join(

@@ -25,6 +25,8 @@ from PIL import (  # each plugin registers its format in Image.OPEN
     WebPImagePlugin,  # noqa: F401
 )
 
+from keras_gmlp.utils.errors import printable
+
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # others may run programs (EPS)
@@ -64,6 +66,7 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
     if crop is not None and not (isinstance(crop, int | float) and 0 < crop <= 1):
         raise ValueError(f"crop must be in (0, 1]; received {crop!r}.")
     resampling = Image.Resampling[interpolation.upper()]
+    name = printable(path)
     try:
         with open(path, "rb") as file, open_image(file, path) as image:
             if image.width * image.height > MAX_PIXELS:
@@ -74,29 +77,29 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
             ImageOps.exif_transpose(image, in_place=True)
             image = _to_mode(image, "L" if channels == 1 else "RGB")
     except FileNotFoundError:
-        raise ValueError(f"{path}: no such file.") from None
+        raise ValueError(f"{name}: no such file.") from None
     except IsADirectoryError:
-        raise ValueError(f"{path}: is a folder, not an image file.") from None
+        raise ValueError(f"{name}: is a folder, not an image file.") from None
     except PermissionError:
-        raise ValueError(f"{path}: no permission to read it.") from None
+        raise ValueError(f"{name}: no permission to read it.") from None
     except Image.DecompressionBombError:
         raise ValueError(
-            f"{path}: more than {MAX_PIXELS:,} pixels, by its header. Scale the image down first."
+            f"{name}: more than {MAX_PIXELS:,} pixels, by its header. Scale the image down first."
         ) from None
     except UnidentifiedImageError:
-        raise ValueError(f"{path}: {_describe_unknown(path)}") from None
+        raise ValueError(f"{name}: {_describe_unknown(path)}") from None
     except _RangeError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise ValueError(f"{name}: {error}") from None
     except Exception as error:  # damaged files make Pillow raise many types
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{path}: damaged or truncated image ({reason}).") from None
+        raise ValueError(f"{name}: damaged or truncated image ({printable(reason)}).") from None
     if crop is None:
         image = ImageOps.fit(image, (width, height), resampling)
     else:
         scaled = _cover(image.size, (width, height), crop)
         if scaled[0] * scaled[1] > MAX_PIXELS:
             raise ValueError(
-                f"{path}: {image.width} by {image.height} is too thin: scaled it would have more "
+                f"{name}: {image.width} by {image.height} is too thin: scaled it would have more "
                 f"than {MAX_PIXELS:,} pixels. Cut it first."
             )
         image = _scaled_and_cropped(image, scaled, (width, height), resampling)
@@ -138,18 +141,19 @@ def find_images(path):
     """
     if not str(path):  # an unset shell variable, not the current folder
         raise ValueError("'': an empty path; expected an image file or a folder.")
+    name = printable(path)
     if re.match("[a-z]+://", str(path)):
-        raise ValueError(f"{path}: an address; download the picture and give its file.")
+        raise ValueError(f"{name}: an address; download the picture and give its file.")
     path = Path(path)
     try:
         is_folder, exists = path.is_dir(), path.exists()
     except PermissionError:  # of a parent folder
-        raise ValueError(f"{path}: no permission to read it.") from None
+        raise ValueError(f"{name}: no permission to read it.") from None
     if not is_folder:
         if not exists:
-            raise ValueError(f"{path}: no such file or folder.")
+            raise ValueError(f"{name}: no such file or folder.")
         if not path.is_file():  # reading a pipe would block
-            raise ValueError(f"{path}: neither a file nor a folder.")
+            raise ValueError(f"{name}: neither a file nor a folder.")
         return [path]
     images = []
     for folder, folders, files in os.walk(path, onerror=_refuse_folder):
@@ -159,13 +163,15 @@ def find_images(path):
         visible = [Path(folder, name) for name in files if not name.startswith(".")]
         images += [p for p in visible if p.suffix.lower() in EXTENSIONS and p.is_file()]
     if not images:
-        raise ValueError(f"{path}: no image in this folder ({', '.join(EXTENSIONS)}).")
+        raise ValueError(f"{name}: no image in this folder ({', '.join(EXTENSIONS)}).")
     return sorted(images)
 
 
 def _refuse_folder(error):
     if isinstance(error, PermissionError):
-        raise ValueError(f"{error.filename}: no permission to read this folder.") from None
+        raise ValueError(
+            f"{printable(error.filename)}: no permission to read this folder."
+        ) from None
     raise error
 
 

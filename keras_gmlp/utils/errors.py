@@ -8,6 +8,8 @@ import textwrap
 
 REPAIR = "Remove what cannot be read, or repair it."
 
+SPACES_AND_JOINERS = "\xa0\u200c\u200d\u202f\u3000"  # in the names and texts of many languages
+
 
 @contextlib.contextmanager
 def one_line_errors():
@@ -75,6 +77,19 @@ def first_line(error):
     """Returns the first line of an error's text, at most 200 characters."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return shortened(lines[0], 200)
+
+
+def printable(text):
+    r"""Returns a text on one line, with escapes for characters that could change the terminal.
+
+    Example:
+        >>> printable("cat\n.jpg")
+        'cat\\n.jpg'
+    """
+    return "".join(
+        c if c.isprintable() or c in SPACES_AND_JOINERS else c.encode("unicode_escape").decode()
+        for c in str(text)
+    )
 
 
 def first_of(names, most, word="and"):

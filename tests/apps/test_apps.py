@@ -120,6 +120,15 @@ def test_classify_prints_bars_and_json(run, picture, capsys):
     assert len(answer["predictions"]) == 5
 
 
+def test_classify_escapes_names_that_could_change_the_terminal(capsys):
+    predictions = [("cat\x1b[2J", 0.75), ("dog", 0.25)]
+    load_app("classify").show("gpj.\u202etac\n", predictions, False)
+    name, first, second = capsys.readouterr().out.splitlines()
+    assert name == r"gpj.\u202etac\n"
+    assert first.startswith(r"  cat\x1b[2J  75.0 % ")
+    assert second.startswith("  dog         25.0 % ")
+
+
 def test_classify_continues_after_a_bad_file(run, picture, tmp_path, capsys):
     (tmp_path / "empty.png").touch()
     (tmp_path / "none").mkdir()

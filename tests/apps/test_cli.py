@@ -23,6 +23,7 @@ def raising(error):
     ("error", "code", "text"),
     [
         (ValueError("wrong\n  number"), 1, "app: wrong number\n"),
+        (ValueError("a\x1b[2J\u202eb"), 1, "app: a\\x1b[2J\\u202eb\n"),
         (RuntimeError(), 1, "app: RuntimeError\n"),
         (
             PermissionError(errno.EACCES, "Permission denied", "runs/a"),

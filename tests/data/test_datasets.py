@@ -1,5 +1,6 @@
 import io
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -190,6 +191,18 @@ def test_damaged_image_in_a_folder(tmp_path, monkeypatch, memory):
             "read, or repair it."
         )
         assert len(str(error.value).splitlines()) == 1
+
+
+def test_damaged_image_with_a_newline_in_its_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", 0)
+    class_folders(tmp_path)
+    for name in ("a/0\n.png", "b/1\n.png"):
+        (tmp_path / name).touch()
+    photos = data.load(tmp_path, (4, 4))
+    with pytest.raises(ValueError, match="the file is empty") as error, one_line_errors():
+        list(data.training_batches(photos, 2))
+    assert re.search(r"/[ab]/\d\\n.png: the file.* either: \S*/[ab]/\d\\n.png\.", str(error.value))
+    assert len(str(error.value).splitlines()) == 1
 
 
 def test_unreadable_files_are_counted_and_looked_for_within_limits(tmp_path, monkeypatch):

@@ -332,6 +332,19 @@ def test_bad_file(tmp_path, name):
     assert_one_line(error, path)
 
 
+def test_error_names_an_odd_file_on_one_line(tmp_path):
+    path = tmp_path / "a\nb\x1b[2J.png"
+    shown = str(tmp_path / r"a\nb\x1b[2J.png")
+    for read in (find_images, lambda path: read_image(path, (8, 8, 3))):
+        with pytest.raises(ValueError, match="no such file") as error:
+            read(path)
+        assert_one_line(error, shown)
+    path.touch()
+    with pytest.raises(ValueError, match="the file is empty") as error:
+        read_image(path, (8, 8, 3))
+    assert_one_line(error, shown)
+
+
 def test_no_file(tmp_path):
     for path, reason in ((tmp_path / "none.png", "no such file"), (tmp_path, "is a folder")):
         with pytest.raises(ValueError, match=reason) as error:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_gmlp.utils.errors import one_line_errors, why_ended
+from keras_gmlp.utils.errors import one_line_errors, printable, why_ended
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,20 @@ from keras_gmlp.utils.errors import one_line_errors, why_ended
 )
 def test_why_a_process_ended(code, log, reason):
     assert why_ended(code, log) == reason
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("ü 图 👩‍🔬 می‌خواهم a\xa0b.png", "ü 图 👩‍🔬 می‌خواهم a\xa0b.png"),
+        ("a\nb\r\t\u2028\x85", r"a\nb\r\t\u2028\x85"),
+        ("\x1b[2J\x9b2J\x7f\x00", r"\x1b[2J\x9b2J\x7f\x00"),
+        ("gpj.\u202etac\ufeff\u200b", r"gpj.\u202etac\ufeff\u200b"),
+        ("\udcff\U000e0001", r"\udcff\U000e0001"),
+    ],
+)
+def test_what_could_change_the_terminal_is_escaped(text, shown):
+    assert printable(text) == shown
 
 
 def batches_that_fail(after):
