@@ -2,6 +2,7 @@
 
 import _thread
 import contextlib
+import ctypes
 import errno
 import logging
 import os
@@ -54,8 +55,7 @@ def guarded(name, work, only_prints=False):
         The exit code: that of `work`, 1 after an error, or 130 after Ctrl-C.
     """
     _prepare_output()
-    # Pillow's warnings about odd files. Last in the list, so that `python -W` still shows them.
-    warnings.filterwarnings("ignore", module=r"PIL\.", append=True)
+    _silence_image_decoders()
     code = 0
     try:
         with _ctrl_c_heard():
@@ -189,6 +189,23 @@ def _prepare_output():
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (to the program's end)
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+
+
+def _silence_image_decoders():
+    """Hides the notes of Pillow and libtiff on odd files, up to hundreds of lines for one.
+
+    What matters is in the error that `read_image` raises.
+    """
+    # Last in the list, so that `python -W` still shows them.
+    warnings.filterwarnings("ignore", module=r"PIL\.", append=True)
+    logging.getLogger("PIL").setLevel(logging.CRITICAL)
+    # Not in a Pillow without libtiff, or one that hides its functions.
+    with contextlib.suppress(ImportError, OSError, AttributeError):
+        from PIL import _imaging
+
+        libtiff = ctypes.CDLL(_imaging.__file__)
+        libtiff.TIFFSetErrorHandler(None)
+        libtiff.TIFFSetWarningHandler(None)
 
 
 def _let_go_of_output():
