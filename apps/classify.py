@@ -82,7 +82,7 @@ def classify(options):
             for path in paths:
                 try:
                     predictions = classifier.classify(path, options.top)
-                except ValueError as error:
+                except (ValueError, MemoryError) as error:
                     code = _fail(error)
                 else:
                     show(path, predictions, options.json)

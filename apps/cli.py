@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
-FOR_THE_USER = (ValueError, TypeError, RuntimeError, OSError, ImportError)
+FOR_THE_USER = (ValueError, TypeError, RuntimeError, OSError, ImportError, MemoryError)
 # The extra of the package that installs a module. CORE comes with the package itself; all other
 # modules belong to "train".
 EXTRAS = {
@@ -46,8 +46,8 @@ def guarded(name, work, only_prints=False):
     Args:
         name: Name of the program, the prefix of its errors.
         work: Function without arguments that returns an exit code. Errors for the user are
-            ValueError, TypeError, RuntimeError, OSError, ImportError and TensorFlow's. The text
-            of a KeyboardInterrupt says how to go on. `python -X dev` shows tracebacks.
+            those in `FOR_THE_USER` and TensorFlow's. The text of a KeyboardInterrupt says how to
+            go on. `python -X dev` shows tracebacks.
         only_prints: Whether the program writes only to standard output. Then a closed pipe
             (`| head`) is not an error.
 
@@ -87,6 +87,8 @@ def one_line(error):
 
 
 def _one_line(error):
+    if isinstance(error, MemoryError):
+        return f"{str(error).rstrip('.') or 'out of memory'}; close other programs."
     if not isinstance(error, OSError) or error.strerror is None:
         return " ".join(str(error).split()) or type(error).__name__
     reason = " ".join(

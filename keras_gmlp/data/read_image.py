@@ -60,6 +60,7 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
         ValueError: If the file is missing, unreadable, empty, damaged, not an image, or has more
             than `MAX_PIXELS` pixels before or after scaling; if `crop` or `interpolation` is
             invalid. The message is one line.
+        MemoryError: If there is too little memory to decode the image. One line.
     """
     height, width, channels = image_shape
     check_interpolation(interpolation)
@@ -67,15 +68,44 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
         raise ValueError(f"crop must be in (0, 1]; received {crop!r}.")
     resampling = Image.Resampling[interpolation.upper()]
     name = printable(path)
+    # A crop and "nearest" must match published pixels exactly.
+    reduced = 4 * max(height, width) if crop is None and interpolation != "nearest" else None
+    try:
+        image = _decode(path, name, "L" if channels == 1 else "RGB", reduced)
+        if crop is None:
+            image = ImageOps.fit(image, (width, height), resampling)
+        else:
+            scaled = _cover(image.size, (width, height), crop)
+            if scaled[0] * scaled[1] > MAX_PIXELS:
+                raise ValueError(
+                    f"{name}: {image.width} by {image.height} is too thin: scaled it would have "
+                    f"more than {MAX_PIXELS:,} pixels. Cut it first."
+                )
+            image = _scaled_and_cropped(image, scaled, (width, height), resampling)
+    except MemoryError:
+        raise MemoryError(f"{name}: not enough memory to decode and scale it.") from None
+    return np.asarray(image).reshape(image_shape)
+
+
+def _decode(path, name, mode, reduced):
+    """Returns the image of a file, upright and in grey or RGB.
+
+    Args:
+        path: Path of the file.
+        name: Its name in errors.
+        mode: `"L"` or `"RGB"`.
+        reduced: Pixels that each side of a JPEG keeps at least; `None` for all.
+    """
     try:
         with open(path, "rb") as file, open_image(file, path) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise Image.DecompressionBombError
-            # A crop and "nearest" must match published pixels exactly.
-            if crop is None and interpolation != "nearest":
-                _reduce(image, 4 * max(height, width))
+            if reduced is not None:
+                _reduce(image, reduced)
             ImageOps.exif_transpose(image, in_place=True)
-            image = _to_mode(image, "L" if channels == 1 else "RGB")
+            return _to_mode(image, mode)
+    except MemoryError:
+        raise
     except FileNotFoundError:
         raise ValueError(f"{name}: no such file.") from None
     except IsADirectoryError:
@@ -93,17 +123,6 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic"):
     except Exception as error:  # damaged files make Pillow raise many types
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{name}: damaged or truncated image ({printable(reason)}).") from None
-    if crop is None:
-        image = ImageOps.fit(image, (width, height), resampling)
-    else:
-        scaled = _cover(image.size, (width, height), crop)
-        if scaled[0] * scaled[1] > MAX_PIXELS:
-            raise ValueError(
-                f"{name}: {image.width} by {image.height} is too thin: scaled it would have more "
-                f"than {MAX_PIXELS:,} pixels. Cut it first."
-            )
-        image = _scaled_and_cropped(image, scaled, (width, height), resampling)
-    return np.asarray(image).reshape(image_shape)
 
 
 def open_image(file, path):

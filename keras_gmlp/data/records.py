@@ -123,6 +123,8 @@ def decode_image(encoded, shape, place):
             pixels = np.asarray(image if image.mode == mode else image.convert(mode))
     except UnidentifiedImageError:
         raise ValueError(f"{place}: not an image.") from None
+    except MemoryError:
+        raise
     except Exception as error:  # damaged files make Pillow raise many types
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{place}: damaged image ({reason}).") from None

@@ -4,6 +4,8 @@ import os
 import zipfile
 from pathlib import Path
 
+from keras_gmlp.utils.errors import is_out_of_memory
+
 
 def register():
     """Registers the layers, the loss, the metric and the optimizers of this package with Keras.
@@ -49,6 +51,8 @@ def model_path(directory):
 
 def require_readable(path):
     """Raises a `ValueError` that is clearer than what a runtime reports."""
+    if path.exists() and not (path.is_file() or path.is_dir()):  # reading a pipe would block
+        raise ValueError(f"{path}: neither a file nor a folder.")
     if not os.access(path, os.R_OK):
         raise ValueError(f"{path}: no permission to read it.")
 
@@ -66,6 +70,7 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
     Raises:
         ValueError: If the file does not exist or is damaged, if the backend of Keras is not
             installed, or if Keras is set to `"channels_first"`. One line.
+        MemoryError: If the model does not fit in memory. One line.
 
     Example:
         >>> model = load_model("saved_models/gmlp_n4_32-cifar10/model.keras")
@@ -113,13 +118,18 @@ def open_tflite(path, threads=None):
     try:
         interpreter = Interpreter(str(path), num_threads=threads or min(4, os.cpu_count() or 1))
         interpreter.allocate_tensors()
-    except (ValueError, RuntimeError, OSError) as error:
+    except (ValueError, RuntimeError, OSError, MemoryError) as error:
         raise damaged_error(path, error) from None
     return interpreter
 
 
 def damaged_error(path, error):
-    """Returns a `ValueError` of one line for a file that cannot be loaded."""
+    """Returns an error of one line for a file that cannot be loaded.
+
+    It is a `ValueError`, or a `MemoryError` if there is too little memory.
+    """
+    if is_out_of_memory(error):
+        return MemoryError(f"{path}: not enough memory to load it.")
     reason = " ".join(str(error).split())[:200]
     return ValueError(
         f"{path}: cannot be loaded; the file is damaged or of another kind ({reason})."

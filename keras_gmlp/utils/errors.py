@@ -8,6 +8,11 @@ import textwrap
 
 REPAIR = "Remove what cannot be read, or repair it."
 
+# As PyTorch, TensorFlow, ONNX Runtime and C++ report it.
+_OUT_OF_MEMORY = re.compile(
+    r"(not enough|can't allocate|failed to allocate) memory|out of memory|OOM when|bad_alloc", re.I
+)
+
 SPACES_AND_JOINERS = "\xa0\u200c\u200d\u202f\u3000"  # in the names and texts of many languages
 
 
@@ -71,6 +76,11 @@ def why_ended(code, log):
         return f"ended by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
     lines = log.strip().splitlines()
     return lines[-1] if lines else f"exit code {code}"
+
+
+def is_out_of_memory(error):
+    """Returns whether a library failed for want of memory, whatever class of error it raises."""
+    return isinstance(error, MemoryError) or bool(_OUT_OF_MEMORY.search(str(error)))
 
 
 def first_line(error):

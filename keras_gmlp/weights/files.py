@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.read_image import INTERPOLATIONS
-from keras_gmlp.utils.errors import shortened
+from keras_gmlp.utils.errors import is_out_of_memory, shortened
 from keras_gmlp.utils.files import atomic_write, write_json
 
 HUB = "hf-hub:"
@@ -75,6 +75,7 @@ def read_checkpoint(source):
     Raises:
         ValueError: If the file or name does not exist, or the file is damaged, of another kind,
             or holds anything but weights. One line.
+        MemoryError: If the weights do not fit in memory. One line.
     """
     source = str(source)
     if source.startswith(HUB):
@@ -207,13 +208,15 @@ def _read(path, source):
         extra = "convert" if path.suffix == ".safetensors" else "torch"
         raise ValueError(f"{source}: {error}; install it: pip install -e '.[{extra}]'") from None
     except pickle.UnpicklingError as error:
-        if "Unsupported global" not in str(error):
+        if "unsupported global" not in str(error).lower():  # also a blocked module's
             raise ValueError(f"{source}: damaged, or not a file of PyTorch weights.") from None
         raise ValueError(
             f"{source}: refused, since it holds more than weights and could run code when read. "
             "Ask for a .safetensors file."
         ) from None
     except Exception as error:  # each reader's errors for a damaged file differ
+        if is_out_of_memory(error):
+            raise MemoryError(f"{source}: not enough memory to read it.") from None
         reason = shortened(str(error), 160)
         raise ValueError(f"{source}: damaged or of another kind ({reason}).") from None
 

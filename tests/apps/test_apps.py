@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -140,6 +141,27 @@ def test_classify_continues_after_a_bad_file(run, picture, tmp_path, capsys):
     assert len(errors) == 3
     for path, error in zip(paths, errors, strict=False):
         assert error.startswith(f"classify: {path}: ")
+
+
+def test_classify_continues_after_an_image_too_large_for_the_memory(
+    run, picture, monkeypatch, capsys
+):
+    from keras_gmlp import inference
+
+    read = inference.read_image
+
+    def read_small(path, *arguments, **options):
+        if path.name == "large.png":
+            raise MemoryError(f"{path}: not enough memory.")
+        return read(path, *arguments, **options)
+
+    monkeypatch.setattr(inference, "read_image", read_small)
+    paths = [str(picture.with_name("large.png")), str(picture)]
+    Path(paths[0]).touch()
+    assert load_app("classify").main([*paths, "--model", str(run), "--json"]) == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["file"] == paths[1]
+    assert captured.err == f"classify: {paths[0]}: not enough memory; close other programs.\n"
 
 
 def test_classify_takes_a_folder(run, picture, capsys):

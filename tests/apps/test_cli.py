@@ -29,6 +29,8 @@ def raising(error):
     [
         (ValueError("wrong\n  number"), 1, "app: wrong number\n"),
         (ValueError("a\x1b[2J\u202eb"), 1, "app: a\\x1b[2J\\u202eb\n"),
+        (MemoryError(), 1, "app: out of memory; close other programs.\n"),
+        (MemoryError("a: too little."), 1, "app: a: too little; close other programs.\n"),
         (RuntimeError(), 1, "app: RuntimeError\n"),
         (
             PermissionError(errno.EACCES, "Permission denied", "runs/a"),

@@ -345,6 +345,18 @@ def test_error_names_an_odd_file_on_one_line(tmp_path):
     assert_one_line(error, shown)
 
 
+@pytest.mark.parametrize("step", ["convert", "resize"])
+def test_want_of_memory_is_no_damage(tmp_path, monkeypatch, step):
+    def fail(*_, **__):
+        raise MemoryError
+
+    path = save(Image.new("1", (4, 4)), tmp_path / "a.png")
+    monkeypatch.setattr(Image.Image, step, fail)
+    with pytest.raises(MemoryError, match="not enough memory") as error:
+        read_image(path, (8, 8, 3))
+    assert_one_line(error, path)
+
+
 def test_no_file(tmp_path):
     for path, reason in ((tmp_path / "none.png", "no such file"), (tmp_path, "is a folder")):
         with pytest.raises(ValueError, match=reason) as error:
