@@ -33,7 +33,9 @@ FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # others may run
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 
-MAX_PIXELS = 100_000_000  # 300 MB decoded; larger files are refused before decoding
+MAX_PIXELS = 100_000_000  # up to 0.9 GB of memory, as WebP 1.7; more are refused
+
+TILE = 1024  # pixels
 
 
 def read_image(path, image_shape, crop=None, interpolation="bicubic"):
@@ -225,28 +227,45 @@ def _reduce(image, side):
 
 def _to_mode(image, mode):
     """Converts any mode to grey or RGB, transparency to white."""
-    if image.mode.startswith(("I", "F")):  # more than 8 bits: Pillow would clip at 255
-        values = np.asarray(image, dtype="float32")
-        # A 32-bit TIFF does not define white.
-        defined = image.mode != "F" and (image.mode, image.format) != ("I", "TIFF")
-        top = 65535 if defined else _find_white(values)
-        values = values.clip(0, top)
-        image = Image.fromarray((values * np.float32(255 / top)).round().astype("uint8"))
-    if image.has_transparency_data:
-        image = image.convert("RGBA")
-        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
-    return image.convert(mode)
+    high = image.mode.startswith(("I", "F"))  # more than 8 bits: Pillow would clip at 255
+    if not high and not image.has_transparency_data:
+        return image.convert(mode)
+    white = _find_white(image) if high else None
+    result = Image.new(mode, image.size)
+    for box in _tiles(image.size):  # in whole, the steps would take three times the memory
+        tile = image.crop(box)
+        if high:
+            values = np.asarray(tile, "float32").clip(0, white)
+            tile = Image.fromarray((values * np.float32(255 / white)).round().astype("uint8"))
+        else:
+            tile = tile.convert("RGBA")
+            tile = Image.alpha_composite(Image.new("RGBA", tile.size, "white"), tile)
+        result.paste(tile.convert(mode), box)
+    return result
+
+
+def _tiles(size):
+    """Yields the boxes that cut an image into tiles."""
+    width, height = size
+    for top in range(0, height, TILE):
+        for left in range(0, width, TILE):
+            yield left, top, min(left + TILE, width), min(top + TILE, height)
 
 
 class _RangeError(ValueError):
     """Raised if the brightness of the pixels is unknown."""
 
 
-def _find_white(values):
-    """Returns the value of white for pixels in floats or 32-bit integers."""
-    if not np.isfinite(values).all():
-        raise _RangeError("holds pixels that are no numbers (NaN or infinite). Replace them.")
-    low, high = values.min(), values.max()
+def _find_white(image):
+    """Returns the value of white for pixels of more than 8 bits."""
+    if image.mode != "F" and (image.mode, image.format) != ("I", "TIFF"):
+        return 65535
+    low, high = np.inf, -np.inf
+    for box in _tiles(image.size):
+        values = np.asarray(image.crop(box), "float32")
+        if not np.isfinite(values).all():
+            raise _RangeError("holds pixels that are no numbers (NaN or infinite). Replace them.")
+        low, high = min(low, values.min()), max(high, values.max())
     below = -np.inf
     for top in (1, 255, 65535):
         # Resampling overshoots by up to a tenth. Values just above a smaller range are ambiguous.

@@ -147,6 +147,39 @@ def test_16_bits_keep_their_scale_whatever_they_hold(tmp_path, suffix, stored, e
     assert near(read_image(save(image, tmp_path / f"a.{suffix}"), (4, 4, 3)), expected)
 
 
+@pytest.mark.parametrize("mode", ["RGBA", "I;16", "F"])
+def test_tiles_change_no_pixel(tmp_path, monkeypatch, mode):
+    random = np.random.default_rng(0)
+    if mode == "RGBA":
+        image = Image.fromarray(random.integers(0, 256, (7, 20, 4), "uint8"))
+    else:
+        values = random.integers(0, 65536, (7, 20))
+        image = Image.fromarray(values.astype("float32" if mode == "F" else "uint16"))
+    path = save(image, tmp_path / "a.tif")
+    whole = read_image(path, (7, 20, 3))
+    monkeypatch.setattr("keras_gmlp.data.read_image.TILE", 3)
+    np.testing.assert_array_equal(read_image(path, (7, 20, 3)), whole)
+
+
+# Prints the bytes that reading an image adds to the peak of a process.
+PEAK = """
+import sys
+from keras_gmlp.benchmark.worker import peak_megabytes
+from keras_gmlp.data.read_image import read_image
+
+before = peak_megabytes()
+read_image(sys.argv[1], (8, 8, 3))
+print(1e6 * (peak_megabytes() - before))
+"""
+
+
+def test_memory_of_a_large_image(tmp_path):
+    path = save(Image.new("RGBA", (3000, 4000)), tmp_path / "a.tif")
+    command = [sys.executable, "-c", PEAK, str(path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert float(result.stdout) < 10.5 * 3000 * 4000  # four each in RGBA and in RGB, and the tiles
+
+
 # Prints what a function raises for a path, as a user who is not root.
 AS_A_USER = """
 import os, sys
