@@ -4,7 +4,6 @@ Requires Pillow and NumPy only.
 """
 
 import contextlib
-import errno
 import math
 import os
 import re
@@ -26,6 +25,7 @@ from PIL import (  # each plugin registers its format in Image.OPEN
 )
 
 from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.files import walk_readable
 
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
 
@@ -177,23 +177,18 @@ def find_images(path):
             raise ValueError(f"{name}: neither a file nor a folder.")
         return [path]
     images = []
-    for folder, folders, files in os.walk(path, onerror=_refuse_folder):
-        if not os.access(folder, os.X_OK):  # listed, but its files cannot be opened
-            _refuse_folder(PermissionError(errno.EACCES, "", folder))
+    for folder, folders, files in walk_readable(path):
         folders[:] = [name for name in folders if not name.startswith(".")]
         visible = [Path(folder, name) for name in files if not name.startswith(".")]
-        images += [p for p in visible if p.suffix.lower() in EXTENSIONS and p.is_file()]
+        images += [p for p in visible if p.suffix.lower() in EXTENSIONS and _may_be_read(p)]
     if not images:
         raise ValueError(f"{name}: no image in this folder ({', '.join(EXTENSIONS)}).")
     return sorted(images)
 
 
-def _refuse_folder(error):
-    if isinstance(error, PermissionError):
-        raise ValueError(
-            f"{printable(error.filename)}: no permission to read this folder."
-        ) from None
-    raise error
+def _may_be_read(path):
+    """Returns whether a path is a file, or a link that leads nowhere: reading it reports that."""
+    return os.path.isfile(path) or not os.path.exists(path)
 
 
 def _cover(own, size, crop):

@@ -9,6 +9,8 @@ import shutil
 import time
 from pathlib import Path
 
+from keras_gmlp.utils.errors import printable
+
 
 @contextlib.contextmanager
 def directory_lock(directory, wait=0.0):
@@ -47,6 +49,29 @@ def directory_lock(directory, wait=0.0):
         yield
     finally:
         os.close(handle)
+
+
+def walk_readable(root):
+    """Walks through a folder as `os.walk` does, which skips folders that it cannot read.
+
+    Yields:
+        `(folder, folders, files)` as `os.walk`: a path, and the names in it.
+
+    Raises:
+        ValueError: If a folder, or what is in it, cannot be read. One line.
+    """
+    for folder, folders, files in os.walk(root, onerror=_refuse_folder):
+        if not os.access(folder, os.X_OK):  # listed, but its files cannot be opened
+            _refuse_folder(PermissionError(errno.EACCES, "", folder))
+        yield folder, folders, files
+
+
+def _refuse_folder(error):
+    if isinstance(error, PermissionError):
+        raise ValueError(
+            f"{printable(error.filename)}: no permission to read this folder."
+        ) from None
+    raise error
 
 
 def require_space(directory, size):

@@ -182,15 +182,24 @@ def test_memory_of_a_large_image(tmp_path):
 
 # Prints what a function raises for a path, as a user who is not root.
 AS_A_USER = """
+import encodings.utf_8_sig  # Python may lie where only root reads
 import os, sys
+from pathlib import Path
 from keras_gmlp.data.read_image import find_images, read_image
+from keras_gmlp.data.text.labelled_files import read_folder
 
 if os.getuid() == 0:
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
+path, kind = Path(sys.argv[1]), sys.argv[2]
 try:
-    find_images(sys.argv[1]) if os.path.isdir(sys.argv[1]) else read_image(sys.argv[1], (2, 2, 3))
+    if kind == "texts":
+        read_folder(path)
+    elif path.is_dir():
+        find_images(path)
+    else:
+        read_image(path, (2, 2, 3))
 except ValueError as error:
     print(error)
 """
@@ -206,18 +215,31 @@ def public_folder():
         yield Path(name)
 
 
-def error_as_a_user(path):
-    command = [sys.executable, "-W", "error", "-c", AS_A_USER, str(path)]
+def error_as_a_user(path, kind="images"):
+    command = [sys.executable, "-W", "error", "-c", AS_A_USER, str(path), kind]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("mode", [0o000, 0o111, 0o444])
+@pytest.mark.parametrize("mode", [0o000, 0o111, 0o333, 0o444])
 @pytest.mark.parametrize("name", ["", "cats", "cats/kittens"])
 def test_folder_without_permission(public_folder, name, mode):
     folder = public_folder / name
     os.chmod(folder, mode)
     try:
         error = error_as_a_user(public_folder)
+    finally:
+        os.chmod(folder, 0o755)
+    assert error == f"{folder}: no permission to read this folder.\n"
+
+
+def test_folder_of_texts_without_permission(public_folder):
+    folder = public_folder / "cats/kittens"
+    (public_folder / "cats/a.txt").write_text("a cat")
+    (folder / "b.txt").write_text("a kitten")
+    assert error_as_a_user(public_folder, "texts") == ""
+    os.chmod(folder, 0o333)
+    try:
+        error = error_as_a_user(public_folder, "texts")
     finally:
         os.chmod(folder, 0o755)
     assert error == f"{folder}: no permission to read this folder.\n"
@@ -445,6 +467,13 @@ def test_find_images(tmp_path):
     hidden = tmp_path / ".thumbnails"
     assert find_images(hidden) == [hidden / "b.png"]  # asked for by name
     assert find_images(tmp_path / "notes.txt") == [tmp_path / "notes.txt"]
+
+
+def test_link_that_leads_nowhere_is_not_left_out(tmp_path):
+    (tmp_path / "a.png").symlink_to(tmp_path / "unmounted" / "a.png")
+    assert find_images(tmp_path) == [tmp_path / "a.png"]
+    with pytest.raises(ValueError, match=r"a\.png: no such file\."):
+        read_image(tmp_path / "a.png", (8, 8, 3))
 
 
 def test_find_images_where_there_are_none(tmp_path):
