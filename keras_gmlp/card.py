@@ -26,8 +26,49 @@ DAMAGED = (
 _MEMBER = re.compile(rb"PK\x03\x04.{26}(card\.json|labels\.txt)", re.DOTALL)
 
 
+def is_label(name):
+    """Returns whether labels.txt can hold a class name: one line of text, in UTF-8."""
+    return (
+        isinstance(name, str)
+        and name.splitlines() == [name]
+        and not re.search(r"[\ud800-\udfff]", name)  # bytes of a file name that are no text
+    )
+
+
+def check_labels(labels, source):
+    """Raises a `ValueError` of one line if labels.txt cannot hold a class name.
+
+    Args:
+        labels: Class names.
+        source: Where they come from, the start of the error.
+    """
+    for label in labels:
+        if not is_label(label):
+            raise ValueError(
+                f"{source}: labels.txt cannot hold the class name {label!r}; expected one line of "
+                "text. Rename the class."
+            )
+
+
+def read_labels(path):
+    """Returns the class names in a labels.txt, a list.
+
+    Raises:
+        ValueError: If the file is not in UTF-8. One line.
+    """
+    try:
+        return _split_lines(path.read_text("utf-8"))
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: not UTF-8; expected a class name on each line.") from None
+
+
+def _split_lines(text):
+    return text.removesuffix("\n").split("\n") if text else []
+
+
 def members(model, labels=None, metadata=None):
     """Returns the members of a card, a dict of texts by name; see `write_card` for arguments."""
+    check_labels(labels or (), "labels")
     metadata = {"image_shape": list(model.input_shape[1:]), "pixels": [0, 255], **(metadata or {})}
     if not labels:
         labels, metadata["named"] = map(str, range(model.output_shape[-1])), False
@@ -49,7 +90,7 @@ def from_members(texts):
     if not {CARD, LABELS} & set(texts):
         return {}
     try:
-        return {**json.loads(texts[CARD]), "labels": texts[LABELS].splitlines()}
+        return {**json.loads(texts[CARD]), "labels": _split_lines(texts[LABELS])}
     except (KeyError, ValueError, TypeError):
         raise ValueError(DAMAGED) from None
 
@@ -65,13 +106,16 @@ def write_card(path, model, labels=None, metadata=None):
             arguments of `data.read_image.read_image`. With `"preset"` and `"arguments"`,
             `keras_gmlp.build(preset, **arguments)` rebuilds the model, before
             folding for a folded one.
+
+    Raises:
+        ValueError: If labels.txt cannot hold a class name. One line.
     """
     card = members(model, labels, metadata)
     if Path(path).is_dir():
         extra = Path(path) / "assets.extra"
         extra.mkdir(exist_ok=True)
         for name, text in card.items():
-            (extra / name).write_text(text)
+            (extra / name).write_text(text, "utf-8")
         return
     _append(path, card)
 
@@ -89,10 +133,11 @@ def write_text_card(path, task, tokenizer, labels=(), metadata=None):
             `keras_gmlp.text.build(preset, **arguments)` rebuilds the language model.
 
     Raises:
-        ValueError: If the task is unknown. One line.
+        ValueError: If the task is unknown, or labels.txt cannot hold a class name. One line.
     """
     if task not in TEXT_TASKS:
         raise ValueError(f"task must be one of {', '.join(TEXT_TASKS)}; received {task!r}.")
+    check_labels(labels, "labels")
     card = {"task": task, "tokenizer": tokenizer.hash, **(metadata or {})}
     lines = "".join(f"{label}\n" for label in labels)
     _append(path, {LABELS: lines, CARD: json.dumps(card), TOKENIZER: tokenizer.text})
@@ -121,7 +166,7 @@ def read_card(path):
     try:
         if path.is_dir():
             extra = path / "assets.extra"
-            texts = {name: (extra / name).read_text() for name in (CARD, LABELS)}
+            texts = {name: (extra / name).read_text("utf-8") for name in (CARD, LABELS)}
         else:
             with zipfile.ZipFile(path) as archive:
                 texts = {name: archive.read(name).decode() for name in (CARD, LABELS)}

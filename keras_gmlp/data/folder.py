@@ -1,12 +1,12 @@
 """Image folders as data sets."""
 
 import os
-import re
 import threading
 import time
 
 import numpy as np
 
+from keras_gmlp.card import is_label
 from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.data.read_image import find_images, read_image
 from keras_gmlp.data.splits import FileSplit
@@ -128,17 +128,12 @@ def _class_names(root):
             f"Lay the images out as {root}/<class name>/<image>."
         )
     for name in names:
-        if not _is_line(name):
+        if not is_label(name):
             raise ValueError(
                 f"{os.fspath(root / name)!r}: labels.txt cannot hold this class name; expected one "
                 "line of text. Rename the folder."
             )
     return names
-
-
-def _is_line(name):
-    """Returns whether a name is one line of text; undecodable bytes are surrogates."""
-    return name.splitlines() == [name] and not re.search(r"[\ud800-\udfff]", name)
 
 
 def _class_files(root, labels):

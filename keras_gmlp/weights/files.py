@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_gmlp.card import check_labels
 from keras_gmlp.data.read_image import INTERPOLATIONS
 from keras_gmlp.utils.errors import is_out_of_memory, shortened
 from keras_gmlp.utils.files import atomic_write, write_json
@@ -117,6 +118,8 @@ def _read_config(path):
         labels = values.get("label_names")
         if isinstance(labels, dict):
             labels = labels.values()
+        labels = tuple(map(str, labels or ()))
+        check_labels(labels, "label_names")
         architecture = config.get("architecture")
         moments = {name: values[name] for name in ("mean", "std") if values.get(name)}
         return PretrainedConfig(
@@ -125,7 +128,7 @@ def _read_config(path):
             image_shape=(height, width, channels) if size else None,
             crop=crop,
             interpolation=interpolation,
-            labels=tuple(map(str, labels)) if labels else None,
+            labels=labels or None,
             pool=config.get("global_pool"),
         )
     except (ValueError, TypeError, AttributeError, OverflowError, OSError) as error:

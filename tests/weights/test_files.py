@@ -195,6 +195,7 @@ def test_config_is_read_in_both_forms(tmp_path, config):
             "crop_mode must be 'center'; received 'squash'",
         ),
         ({"pretrained_cfg": {"crop_pct": 0}}, r"crop_pct must be in \(0, 1\]; received 0"),
+        ({"label_names": ["a", "b\nc"]}, r"cannot hold the class name 'b\\nc'"),
         ({"pretrained_cfg": {"input_size": [3, 32]}}, "not enough values"),
         ({"pretrained_cfg": {"mean": 0.5}}, "not iterable"),
         (
