@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import re
@@ -149,6 +150,12 @@ def _flush_names(folder):
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def hash_file(path):
+    """Returns the SHA-256 of a file's bytes, in hexadecimal digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def remove_leftovers(directory, names):

@@ -148,6 +148,8 @@ def test_bad_folders(tmp_path):
     make(tmp_path / "d", "test/1.png")
     expected = f"{tmp_path / 'd/test'}: expected a folder of images for each class; found none. "
     assert fails("found none", tmp_path / "d").startswith(expected)
+    (tmp_path / "d/test/1.png").unlink()
+    assert fails("found none", tmp_path / "d").startswith(expected)
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\u2028", "\x85a", "a\fb", "a\r", b"\xff"])
