@@ -13,6 +13,7 @@ from text_options import (
     parse,
     print_bars,
     print_json,
+    print_text,
     read_whole,
     report,
     rounded,
@@ -79,14 +80,14 @@ def show(question, context, found, as_json):
     if as_json:
         print_json(question=question, answers=rounded(found))
         return
-    print(question)
+    print_text(question)
     names = [" ".join(entry["answer"].split()) or "(no answer)" for entry in found]
     print_bars(names, [entry["score"] for entry in found])
     for entry in (entry for entry in found if entry["answer"]):
         start, end = max(0, entry["start"] - AROUND), entry["end"] + AROUND
         before, after = context[start : entry["start"]], context[entry["end"] : end]
         shown = " ".join(f"{before}[{entry['answer']}]{after}".split())
-        print(f"  {'...' * (start > 0)}{shown}{'...' * (end < len(context))}")
+        print_text(f"  {'...' * (start > 0)}{shown}{'...' * (end < len(context))}")
 
 
 if __name__ == "__main__":

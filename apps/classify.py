@@ -82,7 +82,7 @@ def classify(options):
             for path in paths:
                 try:
                     predictions = classifier.classify(path, options.top)
-                except ValueError as error:
+                except (ValueError, MemoryError) as error:
                     code = _fail(error)
                 else:
                     show(path, predictions, options.json)
@@ -94,7 +94,10 @@ def show(path, predictions, as_json):
         rows = [{"label": label, "probability": round(p, 6)} for label, p in predictions]
         print(json.dumps({"file": str(path), "predictions": rows}), flush=True)
         return
-    print(path)
+    from keras_gmlp.utils.errors import printable
+
+    print(printable(path))
+    predictions = [(printable(label), probability) for label, probability in predictions]
     width = max(len(label) for label, _ in predictions)
     for label, probability in predictions:
         print(f"  {label:{width}} {100 * probability:5.1f} % {'█' * round(30 * probability)}")

@@ -14,6 +14,7 @@ from text_options import (
     parse,
     print_bars,
     print_json,
+    print_text,
     read_texts,
     report,
     rounded,
@@ -73,7 +74,7 @@ def show(text, pair, found, as_json):
         second = {} if pair is None else {"pair": pair}
         print_json(text=text, **second, predictions=rounded(found))
         return
-    print(text if pair is None else f"{text} | {pair}")
+    print_text(text if pair is None else f"{text} | {pair}")
     print_bars([entry["label"] for entry in found], [entry["score"] for entry in found])
 
 

@@ -2,6 +2,7 @@
 
 import _thread
 import contextlib
+import ctypes
 import errno
 import logging
 import os
@@ -13,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
-FOR_THE_USER = (ValueError, TypeError, RuntimeError, OSError, ImportError)
+FOR_THE_USER = (ValueError, TypeError, RuntimeError, OSError, ImportError, MemoryError)
 # The extra of the package that installs a module. CORE comes with the package itself; all other
 # modules belong to "train".
 EXTRAS = {
@@ -45,8 +46,8 @@ def guarded(name, work, only_prints=False):
     Args:
         name: Name of the program, the prefix of its errors.
         work: Function without arguments that returns an exit code. Errors for the user are
-            ValueError, TypeError, RuntimeError, OSError, ImportError and TensorFlow's. The text
-            of a KeyboardInterrupt says how to go on. `python -X dev` shows tracebacks.
+            those in `FOR_THE_USER` and TensorFlow's. The text of a KeyboardInterrupt says how to
+            go on. `python -X dev` shows tracebacks.
         only_prints: Whether the program writes only to standard output. Then a closed pipe
             (`| head`) is not an error.
 
@@ -54,8 +55,7 @@ def guarded(name, work, only_prints=False):
         The exit code: that of `work`, 1 after an error, or 130 after Ctrl-C.
     """
     _prepare_output()
-    # Pillow's warnings about odd files. Last in the list, so that `python -W` still shows them.
-    warnings.filterwarnings("ignore", module=r"PIL\.", append=True)
+    _silence_image_decoders()
     code = 0
     try:
         with _ctrl_c_heard():
@@ -78,9 +78,17 @@ def guarded(name, work, only_prints=False):
 
 
 def one_line(error):
-    """Returns an error on one line, with advice on system errors and missing modules."""
+    """Returns an error on one printable line, with advice on system errors and missing modules."""
     if isinstance(error, ModuleNotFoundError):
         return missing(error)
+    from keras_gmlp.utils.errors import printable  # here, since it may be what is missing
+
+    return printable(_one_line(error))
+
+
+def _one_line(error):
+    if isinstance(error, MemoryError):
+        return f"{str(error).rstrip('.') or 'out of memory'}; close other programs."
     if not isinstance(error, OSError) or error.strerror is None:
         return " ".join(str(error).split()) or type(error).__name__
     reason = " ".join(
@@ -183,6 +191,23 @@ def _prepare_output():
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (to the program's end)
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+
+
+def _silence_image_decoders():
+    """Hides the notes of Pillow and libtiff on odd files, up to hundreds of lines for one.
+
+    What matters is in the error that `read_image` raises.
+    """
+    # Last in the list, so that `python -W` still shows them.
+    warnings.filterwarnings("ignore", module=r"PIL\.", append=True)
+    logging.getLogger("PIL").setLevel(logging.CRITICAL)
+    # Not in a Pillow without libtiff, or one that hides its functions.
+    with contextlib.suppress(ImportError, OSError, AttributeError):
+        from PIL import _imaging
+
+        libtiff = ctypes.CDLL(_imaging.__file__)
+        libtiff.TIFFSetErrorHandler(None)
+        libtiff.TIFFSetWarningHandler(None)
 
 
 def _let_go_of_output():

@@ -7,7 +7,14 @@ import shlex
 import sys
 from pathlib import Path
 
-from cli import add_backend, add_data_dir, choose_backend, guarded, import_tensorflow
+from cli import (
+    add_backend,
+    add_data_dir,
+    choose_backend,
+    guarded,
+    import_tensorflow,
+    one_line,
+)
 from run_options import add_run_options, read_settings
 
 EPILOG = """\
@@ -191,7 +198,7 @@ def find_floors(tasks, data_dir):
 
 
 def warn(text):
-    print(f"compare: {text}", file=sys.stderr, flush=True)
+    print(f"compare: {one_line(text)}", file=sys.stderr, flush=True)
 
 
 def make_sweep(options):

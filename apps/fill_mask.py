@@ -14,6 +14,7 @@ from text_options import (
     parse,
     print_bars,
     print_json,
+    print_text,
     read_texts,
     report,
     rounded,
@@ -68,7 +69,7 @@ def show(text, found, as_json):
     if as_json:
         print_json(text=text, predictions=rounded(found))
         return
-    print(text)
+    print_text(text)
     several = isinstance(found[0], list)
     for number, entries in enumerate(found if several else [found], 1):
         if several:

@@ -112,8 +112,18 @@ def print_json(**entries):
     print(json.dumps(entries, ensure_ascii=False), flush=True)
 
 
+def print_text(text):
+    """Prints a text on one line; the texts and words of strangers may hold escape sequences."""
+    from keras_gmlp.utils.errors import printable
+
+    print(printable(text))
+
+
 def print_bars(names, scores):
     """Prints a line for each name: its probability as a number and as a bar."""
+    from keras_gmlp.utils.errors import printable
+
+    names = list(map(printable, names))
     width = max(map(len, names))
     for name, score in zip(names, scores, strict=True):
         print(f"  {name:{width}} {100 * score:5.1f} % {'█' * round(30 * score)}".rstrip())

@@ -125,6 +125,8 @@ def train(options, settings):
     before = None
     if prepared.testable and not complete:
         before = evaluate_before(prepared, options.json, int(interactive))
+    if not complete:
+        warn_of_duplicates(prepared.data)
     options.training = True
     metrics = prepared.train(
         restart=options.restart,
@@ -146,6 +148,23 @@ def introduce(prepared):
     print(f"data   {data.name}, {len(data.labels)} classes, {train:,} + {test:,} images")
     print(f"in     {prepared.recipe.precision}, {advise_backend()}")
     print(f"to     {settings.directory}")
+
+
+def warn_of_duplicates(data):
+    """Prints a line if test images are training images, too."""
+    from keras_gmlp.data.duplicates import find_duplicates
+    from keras_gmlp.utils.errors import printable
+
+    found = find_duplicates(data)
+    if found:
+        test, train = map(printable, next(iter(found.items())))
+        print(
+            f"train: warning: {len(found):,} of {len(data.test):,} test images are training images "
+            f"too ({test} is {train}); the test accuracy will be too high. Remove them from one of "
+            "the splits.",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def advise_backend():

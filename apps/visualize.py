@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from cli import add_data_dir, guarded, import_tensorflow
+from cli import add_data_dir, guarded, import_tensorflow, one_line
 
 PICTURES = ("filters", "attention", "confusion", "mistakes")
 TEXT_PICTURES = ("filters", "attention")
@@ -154,7 +154,7 @@ def attempt(options, function, out, name):
     except NotApplicableError as error:
         if options.only:
             raise
-        print(f"visualize: skipped {name}: {error}", file=sys.stderr)
+        print(f"visualize: skipped {name}: {one_line(error)}", file=sys.stderr)
         return
     yield path
 

@@ -38,8 +38,49 @@ class TooLargeError(ValueError):
     """Raised for a member that is longer than any card has."""
 
 
+def is_label(name):
+    """Returns whether labels.txt can hold a class name: one line of text, in UTF-8."""
+    return (
+        isinstance(name, str)
+        and name.splitlines() == [name]
+        and not re.search(r"[\ud800-\udfff]", name)  # bytes of a file name that are no text
+    )
+
+
+def check_labels(labels, source):
+    """Raises a `ValueError` of one line if labels.txt cannot hold a class name.
+
+    Args:
+        labels: Class names.
+        source: Where they come from, the start of the error.
+    """
+    for label in labels:
+        if not is_label(label):
+            raise ValueError(
+                f"{source}: labels.txt cannot hold the class name {label!r}; expected one line of "
+                "text. Rename the class."
+            )
+
+
+def read_labels(path):
+    """Returns the class names in a labels.txt, a list.
+
+    Raises:
+        ValueError: If the file is not in UTF-8. One line.
+    """
+    try:
+        return _split_lines(path.read_text("utf-8"))
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: not UTF-8; expected a class name on each line.") from None
+
+
+def _split_lines(text):
+    return text.removesuffix("\n").split("\n") if text else []
+
+
 def members(model, labels=None, metadata=None):
     """Returns the members of a card, a dict of texts by name; see `write_card` for arguments."""
+    check_labels(labels or (), "labels")
     metadata = {"image_shape": list(model.input_shape[1:]), "pixels": [0, 255], **(metadata or {})}
     if not labels:
         labels, metadata["named"] = map(str, range(model.output_shape[-1])), False
@@ -61,7 +102,7 @@ def from_members(texts):
     if not {CARD, LABELS} & set(texts):
         return {}
     try:
-        return {**json.loads(texts[CARD]), "labels": texts[LABELS].splitlines()}
+        return {**json.loads(texts[CARD]), "labels": _split_lines(texts[LABELS])}
     except (KeyError, ValueError, TypeError, RecursionError):  # the last for [[[[...
         raise ValueError(DAMAGED) from None
 
@@ -77,6 +118,9 @@ def write_card(path, model, labels=None, metadata=None):
             arguments of `data.read_image.read_image`. With `"preset"` and `"arguments"`,
             `keras_gmlp.build(preset, **arguments)` rebuilds the model, before
             folding for a folded one.
+
+    Raises:
+        ValueError: If labels.txt cannot hold a class name. One line.
     """
     card = members(model, labels, {**(metadata or {}), **_digest(path)})
     if Path(path).is_dir():
@@ -101,10 +145,11 @@ def write_text_card(path, task, tokenizer, labels=(), metadata=None):
             `keras_gmlp.text.build(preset, **arguments)` rebuilds the language model.
 
     Raises:
-        ValueError: If the task is unknown. One line.
+        ValueError: If the task is unknown, or labels.txt cannot hold a class name. One line.
     """
     if task not in TEXT_TASKS:
         raise ValueError(f"task must be one of {', '.join(TEXT_TASKS)}; received {task!r}.")
+    check_labels(labels, "labels")
     card = {"task": task, "tokenizer": tokenizer.hash, **(metadata or {}), **_digest(path)}
     lines = "".join(f"{label}\n" for label in labels)
     _append(path, {LABELS: lines, CARD: json.dumps(card), TOKENIZER: tokenizer.text})

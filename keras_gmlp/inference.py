@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.card import from_members, read_card
+from keras_gmlp.card import from_members, read_card, read_labels
 from keras_gmlp.data.read_image import read_image
 from keras_gmlp.training.saving import (
     damaged_error,
@@ -102,6 +102,7 @@ def load(path, threads=None):
     Raises:
         ValueError: If the model does not exist, cannot be read, is damaged, or is not an image
             classifier. One line.
+        MemoryError: If the model does not fit in memory. One line.
 
     Example:
         >>> classifier = load("saved_models/gmlp_n4_32-cifar10")
@@ -288,7 +289,7 @@ def _classifier(logits, shape, classes, path, card, model=None):
         )
     labels, neighbour = card.get("labels"), path.parent / "labels.txt"
     if labels is None and neighbour.exists():
-        labels = neighbour.read_text().splitlines()
+        labels = read_labels(neighbour)
     fitting = labels is not None and len(labels) == classes
     named = fitting and card.get("named", True)
     labels = tuple(labels) if fitting else tuple(map(str, range(classes)))

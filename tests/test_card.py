@@ -53,6 +53,33 @@ def test_round_trip(write_model, model, tmp_path):
     assert "named" not in found
 
 
+def test_only_newlines_separate_class_names(model, tmp_path):
+    """Other ends of lines are in the names of older files."""
+    found = from_members({**members(model), "labels.txt": "a\x0cb\nc\u2028\n\x85"})
+    assert found["labels"] == ["a\x0cb", "c\u2028", "\x85"]
+    (tmp_path / "labels.txt").write_text("Käfer\r\na b\n", "utf-8")
+    assert card.read_labels(tmp_path / "labels.txt") == ["Käfer", "a b"]
+    (tmp_path / "labels.txt").write_bytes(b"K\xe4fer\n")
+    with pytest.raises(ValueError, match=r"labels\.txt: not UTF-8; expected a class name"):
+        card.read_labels(tmp_path / "labels.txt")
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\u2028", "\x85a", "a\x0cb", "\udcff", "", 3])
+def test_class_names_that_would_be_lost_are_refused(name, model, tmp_path):
+    path = tflite_file(tmp_path, model)
+    before = path.read_bytes()
+    for write in (
+        lambda: write_card(path, model, ["cat", name, "dog"]),
+        lambda: write_text_card(path, "text_classification", TOKENIZER, ["bad", name]),
+    ):
+        with pytest.raises(
+            ValueError, match=r"cannot hold the class name .*; expected one"
+        ) as error:
+            write()
+        assert "\n" not in str(error.value)
+    assert path.read_bytes() == before
+
+
 @FORMATS
 def test_classes_without_names_are_numbered(write_model, model, tmp_path):
     path = write_model(tmp_path, model)

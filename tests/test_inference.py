@@ -187,6 +187,7 @@ def bad_models(tmp_path):
     (tmp_path / "model.txt").write_text("weights")
     (tmp_path / "saved").mkdir()
     (tmp_path / "saved" / "saved_model.pb").write_bytes(b"none")
+    os.mkfifo(tmp_path / "pipe.tflite")
     return {
         "missing.tflite": "no such model file",
         "empty": "no model in this folder",
@@ -195,6 +196,7 @@ def bad_models(tmp_path):
         "broken.onnx": "damaged or of another kind",
         "model.txt": "unknown kind of model",
         "saved": "damaged or of another kind",
+        "pipe.tflite": "neither a file nor a folder",
     }
 
 

@@ -1,16 +1,16 @@
 """Image folders as data sets."""
 
 import os
-import re
 import threading
 import time
 
 import numpy as np
 
+from keras_gmlp.card import is_label
 from keras_gmlp.data.encoded_splits import FileSplit
 from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.data.read_image import find_images, read_image
-from keras_gmlp.utils.errors import first_of
+from keras_gmlp.utils.errors import first_of, printable
 
 PATIENCE = 20.0  # seconds to search for more unreadable files after the first
 
@@ -46,9 +46,10 @@ class ImageFiles:
             if not self.searched:
                 self._search()
             # Read again: the user may have repaired some.
-            names = [os.fsdecode(p) for p in self.unreadable if p != known and not self._reads(p)]
-        if not names:
+            paths = [p for p in self.unreadable if p != known and not self._reads(p)]
+        if not paths:
             return ""
+        names = [printable(os.fsdecode(path)) for path in paths]
         return (
             f" These of the {self.searched:,} files checked cannot be read either: "
             f"{first_of(names, NAMED)}."
@@ -115,7 +116,7 @@ def _folders(root):
     try:
         return sorted(p.name for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
     except PermissionError:
-        raise ValueError(f"{root}: no permission to read this folder.") from None
+        raise ValueError(f"{printable(root)}: no permission to read this folder.") from None
 
 
 def _class_names(root):
@@ -127,17 +128,12 @@ def _class_names(root):
             f"Lay the images out as {root}/<class name>/<image>."
         )
     for name in names:
-        if not _is_line(name):
+        if not is_label(name):
             raise ValueError(
                 f"{os.fspath(root / name)!r}: labels.txt cannot hold this class name; expected one "
                 "line of text. Rename the folder."
             )
     return names
-
-
-def _is_line(name):
-    """Returns whether a name is one line of text; undecodable bytes are surrogates."""
-    return name.splitlines() == [name] and not re.search(r"[\ud800-\udfff]", name)
 
 
 def _class_files(root, labels):

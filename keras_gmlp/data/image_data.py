@@ -5,6 +5,7 @@ import functools
 
 import numpy as np
 
+from keras_gmlp.card import check_labels
 from keras_gmlp.data.splits import Split, as_split
 
 
@@ -21,7 +22,7 @@ class ImageData:
         mirror: Whether mirrored images keep their label.
 
     Raises:
-        ValueError: If a split is neither.
+        ValueError: If a split is neither, or `labels.txt` cannot hold a class name.
     """
 
     name: str
@@ -32,6 +33,7 @@ class ImageData:
     mirror: bool = True
 
     def __post_init__(self):
+        check_labels(self.labels, self.name)
         for name in ("train", "test"):
             object.__setattr__(self, name, as_split(getattr(self, name)))
 

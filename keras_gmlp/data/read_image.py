@@ -4,7 +4,6 @@ Requires Pillow and NumPy only.
 """
 
 import contextlib
-import errno
 import math
 import os
 import re
@@ -25,13 +24,18 @@ from PIL import (  # each plugin registers its format in Image.OPEN
     WebPImagePlugin,  # noqa: F401
 )
 
+from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.files import walk_readable
+
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # others may run programs (EPS)
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 
-MAX_PIXELS = 100_000_000  # 300 MB decoded; larger files are refused before decoding
+MAX_PIXELS = 100_000_000  # up to 0.9 GB of memory, as WebP 1.7; more are refused
+
+TILE = 1024  # pixels
 
 
 def read_image(path, image_shape, crop=None, interpolation="bicubic", window=None):
@@ -60,51 +64,71 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic", window=Non
         ValueError: If the file is missing, unreadable, empty, damaged, not an image, or has more
             than `MAX_PIXELS` pixels before or after scaling; if `crop` or `interpolation` is
             invalid. The message is one line.
+        MemoryError: If there is too little memory to decode the image. One line.
     """
     height, width, channels = image_shape
     check_interpolation(interpolation)
     if crop is not None and not (isinstance(crop, int | float) and 0 < crop <= 1):
         raise ValueError(f"crop must be in (0, 1]; received {crop!r}.")
     resampling = Image.Resampling[interpolation.upper()]
+    name = printable(path)
+    # A crop and "nearest" must match published pixels exactly.
+    reduced = 4 * max(height, width) if crop is None and interpolation != "nearest" else None
+    try:
+        image = _decode(path, name, "L" if channels == 1 else "RGB", reduced)
+        if window is not None:
+            image = scale_window(image, window, (height, width))
+        elif crop is None:
+            image = ImageOps.fit(image, (width, height), resampling)
+        else:
+            scaled = _cover(image.size, (width, height), crop)
+            if scaled[0] * scaled[1] > MAX_PIXELS:
+                raise ValueError(
+                    f"{name}: {image.width} by {image.height} is too thin: scaled it would have "
+                    f"more than {MAX_PIXELS:,} pixels. Cut it first."
+                )
+            image = _scaled_and_cropped(image, scaled, (width, height), resampling)
+    except MemoryError:
+        raise MemoryError(f"{name}: not enough memory to decode and scale it.") from None
+    return np.asarray(image).reshape(image_shape)
+
+
+def _decode(path, name, mode, reduced):
+    """Returns the image of a file, upright and in grey or RGB.
+
+    Args:
+        path: Path of the file.
+        name: Its name in errors.
+        mode: `"L"` or `"RGB"`.
+        reduced: Pixels that each side of a JPEG keeps at least; `None` for all.
+    """
     try:
         with open(path, "rb") as file, open_image(file, path) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise Image.DecompressionBombError
-            # A crop and "nearest" must match published pixels exactly.
-            if crop is None and interpolation != "nearest":
-                _reduce(image, 4 * max(height, width))
+            if reduced is not None:
+                _reduce(image, reduced)
             ImageOps.exif_transpose(image, in_place=True)
-            image = _to_mode(image, "L" if channels == 1 else "RGB")
+            return _to_mode(image, mode)
+    except MemoryError:
+        raise
     except FileNotFoundError:
-        raise ValueError(f"{path}: no such file.") from None
+        raise ValueError(f"{name}: no such file.") from None
     except IsADirectoryError:
-        raise ValueError(f"{path}: is a folder, not an image file.") from None
+        raise ValueError(f"{name}: is a folder, not an image file.") from None
     except PermissionError:
-        raise ValueError(f"{path}: no permission to read it.") from None
+        raise ValueError(f"{name}: no permission to read it.") from None
     except Image.DecompressionBombError:
         raise ValueError(
-            f"{path}: more than {MAX_PIXELS:,} pixels, by its header. Scale the image down first."
+            f"{name}: more than {MAX_PIXELS:,} pixels, by its header. Scale the image down first."
         ) from None
     except UnidentifiedImageError:
-        raise ValueError(f"{path}: {_describe_unknown(path)}") from None
+        raise ValueError(f"{name}: {_describe_unknown(path)}") from None
     except _RangeError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise ValueError(f"{name}: {error}") from None
     except Exception as error:  # damaged files make Pillow raise many types
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{path}: damaged or truncated image ({reason}).") from None
-    if window is not None:
-        image = scale_window(image, window, (height, width))
-    elif crop is None:
-        image = ImageOps.fit(image, (width, height), resampling)
-    else:
-        scaled = _cover(image.size, (width, height), crop)
-        if scaled[0] * scaled[1] > MAX_PIXELS:
-            raise ValueError(
-                f"{path}: {image.width} by {image.height} is too thin: scaled it would have more "
-                f"than {MAX_PIXELS:,} pixels. Cut it first."
-            )
-        image = _scaled_and_cropped(image, scaled, (width, height), resampling)
-    return np.asarray(image).reshape(image_shape)
+        raise ValueError(f"{name}: damaged or truncated image ({printable(reason)}).") from None
 
 
 def open_image(file, path):
@@ -149,35 +173,33 @@ def find_images(path):
     """
     if not str(path):  # an unset shell variable, not the current folder
         raise ValueError("'': an empty path; expected an image file or a folder.")
+    name = printable(path)
     if re.match("[a-z]+://", str(path)):
-        raise ValueError(f"{path}: an address; download the picture and give its file.")
+        raise ValueError(f"{name}: an address; download the picture and give its file.")
     path = Path(path)
     try:
         is_folder, exists = path.is_dir(), path.exists()
     except PermissionError:  # of a parent folder
-        raise ValueError(f"{path}: no permission to read it.") from None
+        raise ValueError(f"{name}: no permission to read it.") from None
     if not is_folder:
         if not exists:
-            raise ValueError(f"{path}: no such file or folder.")
+            raise ValueError(f"{name}: no such file or folder.")
         if not path.is_file():  # reading a pipe would block
-            raise ValueError(f"{path}: neither a file nor a folder.")
+            raise ValueError(f"{name}: neither a file nor a folder.")
         return [path]
     images = []
-    for folder, folders, files in os.walk(path, onerror=_refuse_folder):
-        if not os.access(folder, os.X_OK):  # listed, but its files cannot be opened
-            _refuse_folder(PermissionError(errno.EACCES, "", folder))
+    for folder, folders, files in walk_readable(path):
         folders[:] = [name for name in folders if not name.startswith(".")]
         visible = [Path(folder, name) for name in files if not name.startswith(".")]
-        images += [p for p in visible if p.suffix.lower() in EXTENSIONS and p.is_file()]
+        images += [p for p in visible if p.suffix.lower() in EXTENSIONS and _may_be_read(p)]
     if not images:
-        raise ValueError(f"{path}: no image in this folder ({', '.join(EXTENSIONS)}).")
+        raise ValueError(f"{name}: no image in this folder ({', '.join(EXTENSIONS)}).")
     return sorted(images)
 
 
-def _refuse_folder(error):
-    if isinstance(error, PermissionError):
-        raise ValueError(f"{error.filename}: no permission to read this folder.") from None
-    raise error
+def _may_be_read(path):
+    """Returns whether a path is a file, or a link that leads nowhere: reading it reports that."""
+    return os.path.isfile(path) or not os.path.exists(path)
 
 
 def _cover(own, size, crop):
@@ -211,28 +233,45 @@ def _reduce(image, side):
 
 def _to_mode(image, mode):
     """Converts any mode to grey or RGB, transparency to white."""
-    if image.mode.startswith(("I", "F")):  # more than 8 bits: Pillow would clip at 255
-        values = np.asarray(image, dtype="float32")
-        # A 32-bit TIFF does not define white.
-        defined = image.mode != "F" and (image.mode, image.format) != ("I", "TIFF")
-        top = 65535 if defined else _find_white(values)
-        values = values.clip(0, top)
-        image = Image.fromarray((values * np.float32(255 / top)).round().astype("uint8"))
-    if image.has_transparency_data:
-        image = image.convert("RGBA")
-        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
-    return image.convert(mode)
+    high = image.mode.startswith(("I", "F"))  # more than 8 bits: Pillow would clip at 255
+    if not high and not image.has_transparency_data:
+        return image.convert(mode)
+    white = _find_white(image) if high else None
+    result = Image.new(mode, image.size)
+    for box in _tiles(image.size):  # in whole, the steps would take three times the memory
+        tile = image.crop(box)
+        if high:
+            values = np.asarray(tile, "float32").clip(0, white)
+            tile = Image.fromarray((values * np.float32(255 / white)).round().astype("uint8"))
+        else:
+            tile = tile.convert("RGBA")
+            tile = Image.alpha_composite(Image.new("RGBA", tile.size, "white"), tile)
+        result.paste(tile.convert(mode), box)
+    return result
+
+
+def _tiles(size):
+    """Yields the boxes that cut an image into tiles."""
+    width, height = size
+    for top in range(0, height, TILE):
+        for left in range(0, width, TILE):
+            yield left, top, min(left + TILE, width), min(top + TILE, height)
 
 
 class _RangeError(ValueError):
     """Raised if the brightness of the pixels is unknown."""
 
 
-def _find_white(values):
-    """Returns the value of white for pixels in floats or 32-bit integers."""
-    if not np.isfinite(values).all():
-        raise _RangeError("holds pixels that are no numbers (NaN or infinite). Replace them.")
-    low, high = values.min(), values.max()
+def _find_white(image):
+    """Returns the value of white for pixels of more than 8 bits."""
+    if image.mode != "F" and (image.mode, image.format) != ("I", "TIFF"):
+        return 65535
+    low, high = np.inf, -np.inf
+    for box in _tiles(image.size):
+        values = np.asarray(image.crop(box), "float32")
+        if not np.isfinite(values).all():
+            raise _RangeError("holds pixels that are no numbers (NaN or infinite). Replace them.")
+        low, high = min(low, values.min()), max(high, values.max())
     below = -np.inf
     for top in (1, 255, 65535):
         # Resampling overshoots by up to a tenth. Values just above a smaller range are ambiguous.

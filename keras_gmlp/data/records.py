@@ -151,6 +151,8 @@ def decode_image(encoded, shape, place, window=None):
             pixels = np.asarray(scale_window(image, window, shape[:2]) if window else image)
     except UnidentifiedImageError:
         raise ValueError(f"{place}: not an image.") from None
+    except MemoryError:
+        raise
     except Exception as error:  # damaged files make Pillow raise many types
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{place}: damaged image ({reason}).") from None

@@ -196,6 +196,7 @@ class ChannelSplit(Split):
 
     def __init__(self, split, channels):
         self._split, self._channels = split, channels
+        self.paths = getattr(split, "paths", ())
 
     def __len__(self):
         return len(self._split)

@@ -13,7 +13,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from keras_gmlp.card import write_card
+from keras_gmlp.card import check_labels, write_card
 from keras_gmlp.models.folding import to_dense
 from keras_gmlp.models.structure import sublayers
 from keras_gmlp.training.saving import load_model
@@ -96,6 +96,7 @@ def require_exportable(model, formats, labels=None, calibration=None):
             raise ValueError(f"{name} requires {missing}.")
     if labels and len(labels) != model.output_shape[-1]:
         raise ValueError(f"Received {len(labels)} labels for {model.output_shape[-1]} classes.")
+    check_labels(labels or (), "labels")
     mixed = {
         layer.name: layer.dtype_policy.name
         for layer in sublayers(model)

@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_gmlp.card import require_undamaged
 from keras_gmlp.utils.archives import require_bounded
-from keras_gmlp.utils.errors import why_ended
+from keras_gmlp.utils.errors import is_out_of_memory, why_ended
 
 WEIGHTS = "model.weights.h5"  # a member of a .keras file
 
@@ -60,6 +60,8 @@ def model_path(directory):
 
 def require_readable(path):
     """Raises a `ValueError` that is clearer than what a runtime reports."""
+    if path.exists() and not (path.is_file() or path.is_dir()):  # reading a pipe would block
+        raise ValueError(f"{path}: neither a file nor a folder.")
     if not os.access(path, os.R_OK):
         raise ValueError(f"{path}: no permission to read it.")
 
@@ -78,6 +80,7 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
         ValueError: If the file does not exist, is damaged, holds no model or unpacks to more than
             its size, if the backend of Keras is not installed, or if Keras is set to
             `"channels_first"`. One line.
+        MemoryError: If the model does not fit in memory. One line.
 
     Example:
         >>> model = load_model("saved_models/gmlp_n4_32-cifar10/model.keras")
@@ -178,7 +181,7 @@ def open_tflite(path, threads=None):
             raise damaged_error(path, f"the runtime was {why_ended(code, '')}")
     try:
         return _open_tflite(path, threads)
-    except (ValueError, RuntimeError, OSError) as error:
+    except (ValueError, RuntimeError, OSError, MemoryError) as error:
         raise damaged_error(path, error) from None
 
 
@@ -199,7 +202,12 @@ def _run_tflite(path, threads):
 
 
 def damaged_error(path, error):
-    """Returns a `ValueError` of one line for a file that cannot be loaded."""
+    """Returns an error of one line for a file that cannot be loaded.
+
+    It is a `ValueError`, or a `MemoryError` if there is too little memory.
+    """
+    if is_out_of_memory(error):
+        return MemoryError(f"{path}: not enough memory to load it.")
     reason = " ".join(str(error).split())[:200]
     return ValueError(
         f"{path}: cannot be loaded; the file is damaged or of another kind ({reason})."

@@ -258,7 +258,7 @@ class ImageClassification(Task):
 
     def write_files(self, data, directory):
         with atomic_write(directory / "labels.txt") as temporary:
-            temporary.write_text("\n".join(data.labels) + "\n")
+            temporary.write_text("\n".join(data.labels) + "\n", "utf-8")
 
     def settings(self):
         # Without "task", because runs of all versions have the same keys; tuples become lists.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.card import read_card, read_tokenizer
+from keras_gmlp.card import read_card, read_labels, read_tokenizer
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.training.saving import (
     load_model,
@@ -187,7 +187,7 @@ def _labels(path, card):
     """Returns the class names of the card or of labels.txt next to the model."""
     labels, neighbour = card.get("labels"), path.with_name("labels.txt")
     if not labels and neighbour.exists():
-        labels = neighbour.read_text("utf-8").splitlines()
+        labels = read_labels(neighbour)
     return labels or ()
 
 

@@ -8,6 +8,13 @@ import textwrap
 
 REPAIR = "Remove what cannot be read, or repair it."
 
+# As PyTorch, TensorFlow, ONNX Runtime and C++ report it.
+_OUT_OF_MEMORY = re.compile(
+    r"(not enough|can't allocate|failed to allocate) memory|out of memory|OOM when|bad_alloc", re.I
+)
+
+SPACES_AND_JOINERS = "\xa0\u200c\u200d\u202f\u3000"  # in the names and texts of many languages
+
 
 @contextlib.contextmanager
 def one_line_errors():
@@ -71,10 +78,28 @@ def why_ended(code, log):
     return lines[-1] if lines else f"exit code {code}"
 
 
+def is_out_of_memory(error):
+    """Returns whether a library failed for want of memory, whatever class of error it raises."""
+    return isinstance(error, MemoryError) or bool(_OUT_OF_MEMORY.search(str(error)))
+
+
 def first_line(error):
     """Returns the first line of an error's text, at most 200 characters."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return shortened(lines[0], 200)
+
+
+def printable(text):
+    r"""Returns a text on one line, with escapes for characters that could change the terminal.
+
+    Example:
+        >>> printable("cat\n.jpg")
+        'cat\\n.jpg'
+    """
+    return "".join(
+        c if c.isprintable() or c in SPACES_AND_JOINERS else c.encode("unicode_escape").decode()
+        for c in str(text)
+    )
 
 
 def first_of(names, most, word="and"):

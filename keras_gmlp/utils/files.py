@@ -2,12 +2,15 @@
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import re
 import shutil
 import time
 from pathlib import Path
+
+from keras_gmlp.utils.errors import printable
 
 
 @contextlib.contextmanager
@@ -49,6 +52,29 @@ def directory_lock(directory, wait=0.0):
         os.close(handle)
 
 
+def walk_readable(root):
+    """Walks through a folder as `os.walk` does, which skips folders that it cannot read.
+
+    Yields:
+        `(folder, folders, files)` as `os.walk`: a path, and the names in it.
+
+    Raises:
+        ValueError: If a folder, or what is in it, cannot be read. One line.
+    """
+    for folder, folders, files in os.walk(root, onerror=_refuse_folder):
+        if not os.access(folder, os.X_OK):  # listed, but its files cannot be opened
+            _refuse_folder(PermissionError(errno.EACCES, "", folder))
+        yield folder, folders, files
+
+
+def _refuse_folder(error):
+    if isinstance(error, PermissionError):
+        raise ValueError(
+            f"{printable(error.filename)}: no permission to read this folder."
+        ) from None
+    raise error
+
+
 def require_space(directory, size):
     """Raises an OSError if the disk of a folder has less than `size` bytes free."""
     Path(directory).mkdir(parents=True, exist_ok=True)
@@ -63,15 +89,17 @@ def require_space(directory, size):
 def atomic_write(path):
     """Yields a temporary path to write to; on success the file replaces `path` in one step.
 
-    The temporary name keeps the suffix, by which writers choose a format. An error or a kill
-    leaves `path` unchanged.
+    The temporary name keeps the suffix, by which writers choose a format. An error, a kill or a
+    power cut leaves `path` unchanged or complete.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{os.getpid()}.{path.name}")
     try:
         yield temporary
+        _flush(temporary)
         os.replace(temporary, path)
+        _flush_names(path.parent)
     except OSError as error:
         if error.filename == str(temporary):  # a name that means nothing to the reader
             error.filename = str(path)
@@ -85,22 +113,49 @@ def atomic_write(path):
 def atomic_folder(path):
     """Yields the path of a folder to create; on success the folder replaces `path`.
 
-    An error leaves `path` unchanged. A kill between the two renames leaves the old folder complete
-    under its temporary name.
+    An error leaves `path` unchanged. A kill or a power cut between the two renames leaves the old
+    folder complete under its temporary name.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary, old = (path.with_name(f".{os.getpid()}{part}.{path.name}") for part in ("", ".old"))
     try:
         yield temporary
+        for folder, _, names in os.walk(temporary):
+            for name in names:
+                _flush(Path(folder, name))
+            _flush_names(folder)
         if path.exists():
             path.rename(old)
         temporary.rename(path)
+        _flush_names(path.parent)
     finally:
         if old.exists() and not path.exists():
             old.rename(path)
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _flush(path):
+    """Writes a file from the memory of the system to the disk, where a power cut leaves it."""
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _flush_names(folder):
+    """Writes the names in a folder to the disk, where the system can."""
+    with contextlib.suppress(OSError):  # Windows opens no folders, some file systems flush none
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def hash_file(path):
+    """Returns the SHA-256 of a file's bytes, in hexadecimal digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def remove_leftovers(directory, names):

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_gmlp.card import check_labels
 from keras_gmlp.data.read_image import INTERPOLATIONS
 from keras_gmlp.utils.archives import require_bounded
-from keras_gmlp.utils.errors import shortened
+from keras_gmlp.utils.errors import is_out_of_memory, shortened
 from keras_gmlp.utils.files import atomic_write, write_json
 
 HUB = "hf-hub:"
@@ -79,6 +80,7 @@ def read_checkpoint(source):
     Raises:
         ValueError: If the file or name does not exist, or the file is damaged, of another kind,
             or holds anything but weights. One line.
+        MemoryError: If the weights do not fit in memory. One line.
     """
     source = str(source)
     if source.startswith(HUB):
@@ -120,6 +122,8 @@ def _read_config(path):
         labels = values.get("label_names")
         if isinstance(labels, dict):
             labels = labels.values()
+        labels = tuple(map(str, labels or ()))
+        check_labels(labels, "label_names")
         architecture = config.get("architecture")
         moments = {name: values[name] for name in ("mean", "std") if values.get(name)}
         return PretrainedConfig(
@@ -128,7 +132,7 @@ def _read_config(path):
             image_shape=(height, width, channels) if size else None,
             crop=crop,
             interpolation=interpolation,
-            labels=tuple(map(str, labels)) if labels else None,
+            labels=labels or None,
             pool=config.get("global_pool"),
         )
     except (ValueError, TypeError, AttributeError, OverflowError, OSError) as error:
@@ -211,13 +215,15 @@ def _read(path, source):
         extra = "convert" if path.suffix == ".safetensors" else "torch"
         raise ValueError(f"{source}: {error}; install it: pip install -e '.[{extra}]'") from None
     except pickle.UnpicklingError as error:
-        if "Unsupported global" not in str(error):
+        if "unsupported global" not in str(error).lower():  # also a blocked module's
             raise ValueError(f"{source}: damaged, or not a file of PyTorch weights.") from None
         raise ValueError(
             f"{source}: refused, since it holds more than weights and could run code when read. "
             "Ask for a .safetensors file."
         ) from None
     except Exception as error:  # each reader's errors for a damaged file differ
+        if is_out_of_memory(error):
+            raise MemoryError(f"{source}: not enough memory to read it.") from None
         reason = shortened(str(error), 160)
         raise ValueError(f"{source}: damaged or of another kind ({reason}).") from None
 

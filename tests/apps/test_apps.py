@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -120,6 +121,15 @@ def test_classify_prints_bars_and_json(run, picture, capsys):
     assert len(answer["predictions"]) == 5
 
 
+def test_classify_escapes_names_that_could_change_the_terminal(capsys):
+    predictions = [("cat\x1b[2J", 0.75), ("dog", 0.25)]
+    load_app("classify").show("gpj.\u202etac\n", predictions, False)
+    name, first, second = capsys.readouterr().out.splitlines()
+    assert name == r"gpj.\u202etac\n"
+    assert first.startswith(r"  cat\x1b[2J  75.0 % ")
+    assert second.startswith("  dog         25.0 % ")
+
+
 def test_classify_continues_after_a_bad_file(run, picture, tmp_path, capsys):
     (tmp_path / "empty.png").touch()
     (tmp_path / "none").mkdir()
@@ -131,6 +141,27 @@ def test_classify_continues_after_a_bad_file(run, picture, tmp_path, capsys):
     assert len(errors) == 3
     for path, error in zip(paths, errors, strict=False):
         assert error.startswith(f"classify: {path}: ")
+
+
+def test_classify_continues_after_an_image_too_large_for_the_memory(
+    run, picture, monkeypatch, capsys
+):
+    from keras_gmlp import inference
+
+    read = inference.read_image
+
+    def read_small(path, *arguments, **options):
+        if path.name == "large.png":
+            raise MemoryError(f"{path}: not enough memory.")
+        return read(path, *arguments, **options)
+
+    monkeypatch.setattr(inference, "read_image", read_small)
+    paths = [str(picture.with_name("large.png")), str(picture)]
+    Path(paths[0]).touch()
+    assert load_app("classify").main([*paths, "--model", str(run), "--json"]) == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["file"] == paths[1]
+    assert captured.err == f"classify: {paths[0]}: not enough memory; close other programs.\n"
 
 
 def test_classify_takes_a_folder(run, picture, capsys):

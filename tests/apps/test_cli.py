@@ -2,12 +2,17 @@
 
 import errno
 import os
+import re
+import struct
 import subprocess
 import sys
 
 import pytest
 import tensorflow as tf
 from load_app import APPS, load_app
+from PIL import Image
+
+from keras_gmlp.data.read_image import read_image
 
 console = load_app("cli")
 
@@ -23,6 +28,9 @@ def raising(error):
     ("error", "code", "text"),
     [
         (ValueError("wrong\n  number"), 1, "app: wrong number\n"),
+        (ValueError("a\x1b[2J\u202eb"), 1, "app: a\\x1b[2J\\u202eb\n"),
+        (MemoryError(), 1, "app: out of memory; close other programs.\n"),
+        (MemoryError("a: too little."), 1, "app: a: too little; close other programs.\n"),
         (RuntimeError(), 1, "app: RuntimeError\n"),
         (
             PermissionError(errno.EACCES, "Permission denied", "runs/a"),
@@ -151,6 +159,24 @@ sys.exit(guarded("app", work))
     process = run(program, stdout=subprocess.PIPE)
     output, error = process.communicate(timeout=90)
     assert (process.returncode, output, error) == (130, "went on\n", "\napp: stopped.\n")
+
+
+def test_damaged_tiff_is_one_line(tmp_path, capfd, caplog):
+    """libtiff writes notes to standard error, and Pillow logs some."""
+    Image.effect_noise((64, 64), 99).save(tmp_path / "a.tif", compression="tiff_lzw")
+    content = bytearray((tmp_path / "a.tif").read_bytes())
+    content[8:72] = b"U" * 64  # the first codes
+    (tmp_path / "a.tif").write_bytes(content)
+    Image.new("RGB", (8, 8)).save(tmp_path / "b.tif")
+    content = bytearray((tmp_path / "b.tif").read_bytes())
+    place = content.index(struct.pack("<HHI", 277, 3, 1)) + 8  # samples per pixel
+    content[place : place + 2] = b"\xff\xff"
+    (tmp_path / "b.tif").write_bytes(content)
+    for name, reason in (("a.tif", "damaged or truncated"), ("b.tif", "not an image")):
+        path = tmp_path / name
+        assert console.guarded("app", lambda path=path: read_image(path, (8, 8, 1))) == 1
+        assert re.fullmatch(rf"app: {re.escape(str(path))}: {reason}.*\n", capfd.readouterr().err)
+    assert not caplog.records
 
 
 def test_quiet_hides_output_of_native_code():

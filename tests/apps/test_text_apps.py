@@ -51,6 +51,15 @@ def give_input(monkeypatch, content):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
 
 
+def test_words_and_texts_that_could_change_the_terminal_are_escaped(capsys):
+    predictions = [{"label": "good\x1b[2J", "score": 0.75}, {"label": "bad", "score": 0.25}]
+    load_app("classify_text").show("a gem\x9b2J\n", "\u202e", predictions, False)
+    text, first, second = capsys.readouterr().out.splitlines()
+    assert text == r"a gem\x9b2J\n | \u202e"
+    assert first.startswith(r"  good\x1b[2J  75.0 % ")
+    assert second.startswith("  bad          25.0 % ")
+
+
 def test_fill_mask_prints_bars_and_json(run):
     code, lines, errors = run("fill_mask", FRANCE, "--top", "3")
     assert (code, errors, lines[0], len(lines)) == (0, "", FRANCE, 4)

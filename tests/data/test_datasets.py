@@ -1,5 +1,6 @@
 import io
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -148,6 +149,8 @@ def test_bad_folders(tmp_path):
     make(tmp_path / "d", "test/1.png")
     expected = f"{tmp_path / 'd/test'}: expected a folder of images for each class; found none. "
     assert fails("found none", tmp_path / "d").startswith(expected)
+    (tmp_path / "d/test/1.png").unlink()
+    assert fails("found none", tmp_path / "d").startswith(expected)
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\u2028", "\x85a", "a\fb", "a\r", b"\xff"])
@@ -191,6 +194,18 @@ def test_damaged_image_in_a_folder(tmp_path, monkeypatch, memory):
             "read, or repair it."
         )
         assert len(str(error.value).splitlines()) == 1
+
+
+def test_damaged_image_with_a_newline_in_its_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", 0)
+    class_folders(tmp_path)
+    for name in ("a/0\n.png", "b/1\n.png"):
+        (tmp_path / name).touch()
+    photos = data.load(tmp_path, (4, 4))
+    with pytest.raises(ValueError, match="the file is empty") as error, one_line_errors():
+        list(data.training_batches(photos, 2))
+    assert re.search(r"/[ab]/\d\\n.png: the file.* either: \S*/[ab]/\d\\n.png\.", str(error.value))
+    assert len(str(error.value).splitlines()) == 1
 
 
 def test_unreadable_files_are_counted_and_looked_for_within_limits(tmp_path, monkeypatch):

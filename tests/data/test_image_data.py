@@ -31,6 +31,14 @@ def test_datasets_of_tensorflow_become_splits(arrays):
     assert image_data(data.test).train is data.test
 
 
+def test_class_name_of_two_lines_is_refused(arrays):
+    split = ArraySplit(*arrays)
+    with pytest.raises(
+        ValueError, match=r"^planted: labels.txt cannot hold the class name 'a\\nb'"
+    ):
+        ImageData("planted", ("0", "a\nb"), (4, 4, 3), split, split)
+
+
 @pytest.mark.parametrize(
     ("change", "match"),
     [

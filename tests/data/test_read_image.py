@@ -147,17 +147,59 @@ def test_16_bits_keep_their_scale_whatever_they_hold(tmp_path, suffix, stored, e
     assert near(read_image(save(image, tmp_path / f"a.{suffix}"), (4, 4, 3)), expected)
 
 
+@pytest.mark.parametrize("mode", ["RGBA", "I;16", "F"])
+def test_tiles_change_no_pixel(tmp_path, monkeypatch, mode):
+    random = np.random.default_rng(0)
+    if mode == "RGBA":
+        image = Image.fromarray(random.integers(0, 256, (7, 20, 4), "uint8"))
+    else:
+        values = random.integers(0, 65536, (7, 20))
+        image = Image.fromarray(values.astype("float32" if mode == "F" else "uint16"))
+    path = save(image, tmp_path / "a.tif")
+    whole = read_image(path, (7, 20, 3))
+    monkeypatch.setattr("keras_gmlp.data.read_image.TILE", 3)
+    np.testing.assert_array_equal(read_image(path, (7, 20, 3)), whole)
+
+
+# Prints the bytes that reading an image adds to the peak of a process.
+PEAK = """
+import sys
+from keras_gmlp.benchmark.worker import peak_megabytes
+from keras_gmlp.data.read_image import read_image
+
+before = peak_megabytes()
+read_image(sys.argv[1], (8, 8, 3))
+print(1e6 * (peak_megabytes() - before))
+"""
+
+
+def test_memory_of_a_large_image(tmp_path):
+    path = save(Image.new("RGBA", (3000, 4000)), tmp_path / "a.tif")
+    command = [sys.executable, "-c", PEAK, str(path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert float(result.stdout) < 10.5 * 3000 * 4000  # four each in RGBA and in RGB, and the tiles
+
+
 # Prints what a function raises for a path, as a user who is not root.
 AS_A_USER = """
+import encodings.utf_8_sig  # Python may lie where only root reads
 import os, sys
+from pathlib import Path
 from keras_gmlp.data.read_image import find_images, read_image
+from keras_gmlp.data.text.labelled_files import read_folder
 
 if os.getuid() == 0:
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
+path, kind = Path(sys.argv[1]), sys.argv[2]
 try:
-    find_images(sys.argv[1]) if os.path.isdir(sys.argv[1]) else read_image(sys.argv[1], (2, 2, 3))
+    if kind == "texts":
+        read_folder(path)
+    elif path.is_dir():
+        find_images(path)
+    else:
+        read_image(path, (2, 2, 3))
 except ValueError as error:
     print(error)
 """
@@ -173,18 +215,31 @@ def public_folder():
         yield Path(name)
 
 
-def error_as_a_user(path):
-    command = [sys.executable, "-W", "error", "-c", AS_A_USER, str(path)]
+def error_as_a_user(path, kind="images"):
+    command = [sys.executable, "-W", "error", "-c", AS_A_USER, str(path), kind]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("mode", [0o000, 0o111, 0o444])
+@pytest.mark.parametrize("mode", [0o000, 0o111, 0o333, 0o444])
 @pytest.mark.parametrize("name", ["", "cats", "cats/kittens"])
 def test_folder_without_permission(public_folder, name, mode):
     folder = public_folder / name
     os.chmod(folder, mode)
     try:
         error = error_as_a_user(public_folder)
+    finally:
+        os.chmod(folder, 0o755)
+    assert error == f"{folder}: no permission to read this folder.\n"
+
+
+def test_folder_of_texts_without_permission(public_folder):
+    folder = public_folder / "cats/kittens"
+    (public_folder / "cats/a.txt").write_text("a cat")
+    (folder / "b.txt").write_text("a kitten")
+    assert error_as_a_user(public_folder, "texts") == ""
+    os.chmod(folder, 0o333)
+    try:
+        error = error_as_a_user(public_folder, "texts")
     finally:
         os.chmod(folder, 0o755)
     assert error == f"{folder}: no permission to read this folder.\n"
@@ -332,6 +387,31 @@ def test_bad_file(tmp_path, name):
     assert_one_line(error, path)
 
 
+def test_error_names_an_odd_file_on_one_line(tmp_path):
+    path = tmp_path / "a\nb\x1b[2J.png"
+    shown = str(tmp_path / r"a\nb\x1b[2J.png")
+    for read in (find_images, lambda path: read_image(path, (8, 8, 3))):
+        with pytest.raises(ValueError, match="no such file") as error:
+            read(path)
+        assert_one_line(error, shown)
+    path.touch()
+    with pytest.raises(ValueError, match="the file is empty") as error:
+        read_image(path, (8, 8, 3))
+    assert_one_line(error, shown)
+
+
+@pytest.mark.parametrize("step", ["convert", "resize"])
+def test_want_of_memory_is_no_damage(tmp_path, monkeypatch, step):
+    def fail(*_, **__):
+        raise MemoryError
+
+    path = save(Image.new("1", (4, 4)), tmp_path / "a.png")
+    monkeypatch.setattr(Image.Image, step, fail)
+    with pytest.raises(MemoryError, match="not enough memory") as error:
+        read_image(path, (8, 8, 3))
+    assert_one_line(error, path)
+
+
 def test_no_file(tmp_path):
     for path, reason in ((tmp_path / "none.png", "no such file"), (tmp_path, "is a folder")):
         with pytest.raises(ValueError, match=reason) as error:
@@ -387,6 +467,13 @@ def test_find_images(tmp_path):
     hidden = tmp_path / ".thumbnails"
     assert find_images(hidden) == [hidden / "b.png"]  # asked for by name
     assert find_images(tmp_path / "notes.txt") == [tmp_path / "notes.txt"]
+
+
+def test_link_that_leads_nowhere_is_not_left_out(tmp_path):
+    (tmp_path / "a.png").symlink_to(tmp_path / "unmounted" / "a.png")
+    assert find_images(tmp_path) == [tmp_path / "a.png"]
+    with pytest.raises(ValueError, match=r"a\.png: no such file\."):
+        read_image(tmp_path / "a.png", (8, 8, 3))
 
 
 def test_find_images_where_there_are_none(tmp_path):

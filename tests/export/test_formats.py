@@ -178,6 +178,12 @@ def test_labels_of_another_number(tmp_path):
         export(random_model("gmlp"), tmp_path, ["tflite"], list("abcd"))
 
 
+def test_label_that_a_card_cannot_hold_is_refused_before_the_conversion(tmp_path):
+    with pytest.raises(ValueError, match=r"cannot hold the class name 'd\\nD'"):
+        export(random_model("gmlp"), tmp_path, ["tflite"], ["a", "b", "c", "d\nD", "e"])
+    assert not list(tmp_path.iterdir())
+
+
 def test_unknown_format(tmp_path):
     with pytest.raises(ValueError, match=r"Unknown formats \['coreml'\].*saved_model"):
         export(random_model("gmlp"), tmp_path, ["coreml"])

@@ -44,6 +44,16 @@ def test_channels_first_is_refused(tmp_path, model):
         keras.config.set_image_data_format("channels_last")
 
 
+def test_model_that_does_not_fit_in_memory(tmp_path, model, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8")
+
+    model.save(tmp_path / "model.keras")
+    monkeypatch.setattr(keras.saving, "load_model", fail)
+    with pytest.raises(MemoryError, match=r"model\.keras: not enough memory to load it\."):
+        load_model(tmp_path / "model.keras")
+
+
 def test_file_of_another_kind(tmp_path):
     (tmp_path / "model.keras").write_text("not a zip archive")
     with pytest.raises(ValueError, match=r"model\.keras: cannot be loaded") as error:

@@ -1,9 +1,11 @@
+import errno
 import json
+import os
 
 import pytest
 
 from keras_gmlp.utils import files
-from keras_gmlp.utils.files import atomic_write, read_json, write_json
+from keras_gmlp.utils.files import atomic_folder, atomic_write, read_json, write_json
 
 
 def test_replacing_makes_a_file_and_its_folders(tmp_path):
@@ -41,6 +43,49 @@ def test_replacing_keeps_suffix_and_folder(tmp_path, name):
         assert temporary.suffixes[-len(path.suffixes) :] == path.suffixes or not path.suffixes
         assert temporary.parent == path.parent  # renaming is one step on one file system alone
         temporary.touch()
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    """What reaches the disk, in order: the inodes that are flushed, and "rename"."""
+    steps, flush = [], os.fsync
+
+    def fsync(handle):
+        steps.append(os.fstat(handle).st_ino)
+        flush(handle)
+
+    def renaming(function):
+        return lambda *paths: steps.append("rename") or function(*paths)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for name in ("rename", "replace"):
+        monkeypatch.setattr(os, name, renaming(getattr(os, name)))
+    return steps
+
+
+def test_file_is_on_the_disk_before_its_name_and_then_the_name(tmp_path, disk):
+    path = tmp_path / "a.txt"
+    write_json(path, {"a": 1})
+    assert disk == [path.stat().st_ino, "rename", tmp_path.stat().st_ino]
+
+
+def test_folder_is_on_the_disk_before_its_name_and_then_the_name(tmp_path, disk):
+    path = tmp_path / "corpus"
+    with atomic_folder(path) as temporary:
+        (temporary / "below").mkdir(parents=True)
+        (temporary / "below" / "a.txt").write_text("new")
+    contents = {p.stat().st_ino for p in (path, path / "below", path / "below" / "a.txt")}
+    assert set(disk[:3]) == contents
+    assert disk[3:] == ["rename", tmp_path.stat().st_ino]
+
+
+def test_folder_that_cannot_be_flushed(tmp_path, monkeypatch):
+    def unsupported(*_):
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "open", unsupported)
+    write_json(tmp_path / "a.json", 1)
+    assert read_json(tmp_path / "a.json") == 1
 
 
 def write_and_fail(path, text, error):

@@ -99,9 +99,21 @@ def test_pickle_with_code_is_refused_and_not_run(tmp_path):
     fails(tmp_path / "model.pth", "refused, since it holds more than weights")
     (tmp_path / "plain.pth").write_bytes(pickle.dumps(Trap(trap), protocol=2))
     fails(tmp_path / "plain.pth", "refused")
+    (tmp_path / "system.pth").write_bytes(b"cos\nsystem\n(S'touch sprung'\ntR.")
+    fails(tmp_path / "system.pth", "refused")
     np.savez(tmp_path / "model.npz", trap=np.array([Trap(trap)], object))
     fails(tmp_path / "model.npz", "damaged or of another kind")
     assert not trap.exists()
+
+
+def test_file_that_does_not_fit_in_memory(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError
+
+    np.savez(tmp_path / "model.npz", bias=np.ones(2))
+    monkeypatch.setattr(np, "load", fail)
+    with pytest.raises(MemoryError, match=r"model\.npz: not enough memory to read it\."):
+        read_checkpoint(tmp_path / "model.npz")
 
 
 def test_what_is_no_state_dict(tmp_path):
@@ -193,6 +205,7 @@ def test_config_is_read_in_both_forms(tmp_path, config):
             "crop_mode must be 'center'; received 'squash'",
         ),
         ({"pretrained_cfg": {"crop_pct": 0}}, r"crop_pct must be in \(0, 1\]; received 0"),
+        ({"label_names": ["a", "b\nc"]}, r"cannot hold the class name 'b\\nc'"),
         ({"pretrained_cfg": {"input_size": [3, 32]}}, "not enough values"),
         ({"pretrained_cfg": {"mean": 0.5}}, "not iterable"),
         (

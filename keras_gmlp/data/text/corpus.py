@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.text.encode_files import encode_files
-from keras_gmlp.data.text.files import find_files, hash_file, read_lines
+from keras_gmlp.data.text.files import find_files, read_lines
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.data.text.wordpiece import MAX_SIZE
 from keras_gmlp.utils.files import (
     atomic_folder,
     directory_lock,
+    hash_file,
     read_json,
     remove_leftovers,
     write_json,

@@ -2,7 +2,6 @@
 
 import contextlib
 import glob
-import hashlib
 import lzma
 import os
 from pathlib import Path
@@ -76,9 +75,3 @@ def read_lines(path, progress=None):
             raise ValueError(
                 f"{path}: damaged or truncated ({error}); compress it again."
             ) from None
-
-
-def hash_file(path):
-    """Returns the SHA-256 of a file's bytes, in hexadecimal digits."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

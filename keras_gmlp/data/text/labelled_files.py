@@ -4,6 +4,9 @@ import csv
 import difflib
 import io
 import json
+from pathlib import Path
+
+from keras_gmlp.utils.files import walk_readable
 
 PAIRS = (
     ("sentence1", "sentence2"),
@@ -148,11 +151,13 @@ def read_folder(root):
         Texts and labels as in `read_table`.
 
     Raises:
-        ValueError: If there are no such folders or a file is not UTF-8 or empty. One line.
+        ValueError: If there are no such folders, one cannot be read, or a file is not UTF-8 or
+            empty. One line.
     """
     texts, labels = [], []
     for folder in class_folders(root):
-        for path in sorted(folder.rglob("*.txt")):
+        paths = (Path(place, name) for place, _, names in walk_readable(folder) for name in names)
+        for path in sorted(path for path in paths if path.suffix == ".txt"):
             text = read_text(path)
             if not text.strip():
                 raise ValueError(f"{path}: empty; expected a text. Remove it.")

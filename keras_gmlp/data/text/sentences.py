@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_gmlp.card import check_labels
 from keras_gmlp.data.prepared import open_prepared, prepared_names, tfds_folder
 from keras_gmlp.data.text.dividing import divide, divide_whole
 from keras_gmlp.data.text.labelled_files import (
@@ -61,12 +62,18 @@ class TextData:
         name: Name in TFDS, or a path.
         labels: Class names, in the order of their indices.
         train, test: `TextSplit`.
+
+    Raises:
+        ValueError: If `labels.txt` cannot hold a class name. One line.
     """
 
     name: str
     labels: tuple[str, ...]
     train: TextSplit
     test: TextSplit
+
+    def __post_init__(self):
+        check_labels(self.labels, self.name)
 
     @property
     def pairs(self):
@@ -97,8 +104,8 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
         A `TextData`. The classes are in the order of their names; numbers in that of their values.
 
     Raises:
-        ValueError: If there is no such set, file or column, a file is not UTF-8, or all texts have
-            one class. One line.
+        ValueError: If there is no such set, file or column, a file is not UTF-8, all texts have
+            one class, or `labels.txt` cannot hold a class name. One line.
     """
     path = Path(os.path.expanduser(name))
     if not str(name) or not path.exists():

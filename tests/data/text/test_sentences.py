@@ -186,6 +186,12 @@ def test_columns_are_named(tmp_path):
     assert load_text(path, text="spanish", label="kind").train.texts[0] in ("uno", "dos")
 
 
+def test_class_name_of_two_lines_is_refused(tmp_path):
+    path = write_csv(tmp_path / "a.csv", [("one", "a\nb"), ("two", "c")] * 2)
+    message = fails("labels.txt cannot hold the class name", path)
+    assert message.startswith(f"{path}: ")
+
+
 def test_bad_columns(tmp_path):
     path = write_csv(tmp_path / "a.csv", [("a", "b", "c")] * 3, "review,stars,day")
     message = fails("no column 'star'", path, label="star")
