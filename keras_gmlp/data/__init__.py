@@ -11,6 +11,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "datasets": ["load"],
         "image_data": ["ImageData", "take_fraction"],
         "encoded_splits": ["FileSplit"],
+        "packed": ["pack"],
         "records": ["RecordSplit"],
         "splits": ["ArraySplit", "DatasetSplit", "Split"],
     },

@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_gmlp.data.folder import load_folder
 from keras_gmlp.data.image_data import ImageData, resize_to_cover
+from keras_gmlp.data.packed import is_packed, load_packed
 from keras_gmlp.data.prepared import tfds_folder
 from keras_gmlp.data.records import load_records
 from keras_gmlp.data.splits import ArraySplit, ChannelSplit
@@ -50,6 +51,7 @@ def load(name, image_size=None, data_dir=None, channels=None):
             image-classification data set in TensorFlow Datasets, for example `"cifar10"`. A folder
             holds one folder of images for each class, or `train` and `test` (or `val`) folders
             with one for each class. Without them, every fifth image of each class is test data.
+            A folder that `pack` wrote is a packed set.
             A set of TFDS that is on the disk is read without TFDS and TensorFlow, in its newest
             version there; others are downloaded by TFDS.
         image_size: `(height, width)` of the loaded images. Images are scaled to cover it and
@@ -72,6 +74,8 @@ def _open(name, image_size, data_dir):
         return _digits(image_size)
     path = Path(os.path.expanduser(name))
     if path.is_dir():
+        if is_packed(path):
+            return load_packed(path, image_size)
         return load_folder(path, image_size or (224, 224))
     check_path(name)
     data = load_records(str(name), image_size, data_dir)

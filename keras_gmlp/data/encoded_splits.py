@@ -9,7 +9,8 @@ import numpy as np
 
 from keras_gmlp.data.read_image import read_image
 from keras_gmlp.data.resized_crop import crop_jpeg, draw_window, is_upright_jpeg
-from keras_gmlp.data.splits import Split, require_tensorflow
+from keras_gmlp.data.sample_readers import require_tensorflow
+from keras_gmlp.data.splits import Split
 from keras_gmlp.utils.errors import REPAIR
 from keras_gmlp.utils.progress import ProgressBar
 
@@ -55,8 +56,7 @@ class EncodedSplit(Split):
         """
         raise NotImplementedError
 
-    def arrays(self):
-        images = np.empty((len(self), *self.shape), "uint8")
+    def read_into(self, images):
         labels = np.empty(len(self), "int64")
 
         def decode(start, sources):
@@ -79,7 +79,7 @@ class EncodedSplit(Split):
             raise ValueError(f"{error} {REPAIR}") from None
         finally:
             pool.shutdown(cancel_futures=True)
-        return images, labels
+        return labels
 
     def dataset(self):
         tf = require_tensorflow()

@@ -15,7 +15,7 @@ from keras_gmlp.data.encoded_splits import READERS, EncodedSplit
 from keras_gmlp.data.image_data import ImageData, resize_to_cover
 from keras_gmlp.data.prepared import FILES_IN_TURN, SAMPLES_IN_TURN, open_prepared, take_turns
 from keras_gmlp.data.read_image import MAX_PIXELS, open_image, scale_window
-from keras_gmlp.data.splits import require_tensorflow
+from keras_gmlp.data.sample_readers import require_tensorflow
 from keras_gmlp.data.tfrecords import find_records, parse_example, read_records
 
 # Data sets of letters and digits: a mirrored image has another label, or none.

@@ -3,15 +3,13 @@
 TensorFlow is imported for `Split.dataset` and `Split.reader` alone.
 """
 
-import os
 import tempfile
 
 import numpy as np
 
-from keras_gmlp.data.resized_crop import crop_tensor
+from keras_gmlp.data.sample_readers import mapped_reader, require_tensorflow, with_windows
 from keras_gmlp.utils.errors import one_line_errors
 from keras_gmlp.utils.files import require_space
-from keras_gmlp.utils.optional import require
 from keras_gmlp.utils.progress import ProgressBar
 
 GREY = np.array(
@@ -23,7 +21,7 @@ class Split:
     """Samples of (uint8 image, int64 class index) in a fixed order; the base class.
 
     A subclass implements `__len__`, the number of samples, and the methods that raise
-    `NotImplementedError` here.
+    `NotImplementedError` here; and `arrays`, or `read_into` and the attribute `shape`.
     """
 
     def __len__(self):
@@ -42,7 +40,23 @@ class Split:
         Raises:
             ValueError: If a sample cannot be read.
         """
-        raise NotImplementedError
+        images = np.empty((len(self), *self.shape), "uint8")
+        return images, self.read_into(images)
+
+    def read_into(self, images):
+        """Reads all images into an array, which may be a file that is mapped into memory.
+
+        Args:
+            images: uint8 array `(samples, height, width, channels)`.
+
+        Returns:
+            int64 class indices `(samples,)`.
+
+        Raises:
+            ValueError: If a sample cannot be read.
+        """
+        images[:], labels = self.arrays()
+        return labels
 
     def dataset(self):
         """Returns a `tf.data.Dataset` of single samples, of known cardinality.
@@ -156,6 +170,14 @@ class DatasetSplit(Split):
             images, labels = self._dataset.batch(self._size).get_single_element()
         return images.numpy(), labels.numpy().astype("int64")
 
+    def read_into(self, images):
+        labels = np.empty(len(self), "int64")
+        with one_line_errors(), ProgressBar("copying images", len(self)) as progress:
+            for i, sample in enumerate(self._dataset.as_numpy_iterator()):
+                images[i], labels[i] = sample
+                progress.show(i + 1)
+        return labels
+
     def dataset(self):
         return self._dataset
 
@@ -168,18 +190,14 @@ class DatasetSplit(Split):
         Raises:
             OSError: If there is not enough space in the folder for temporary files.
         """
-        samples = iter(self._dataset)
         with one_line_errors():
             shape = next(iter(self._dataset))[0].shape
-        require_space(tempfile.gettempdir(), len(self) * np.prod(shape))
-        labels = np.empty(len(self), "int64")
-        with tempfile.NamedTemporaryFile() as file, one_line_errors():
-            with ProgressBar("copying images to the disk", len(self)) as progress:
-                for i, (image, label) in enumerate(samples):
-                    file.write(image.numpy().tobytes())
-                    labels[i] = label
-                    progress.show(i + 1)
-            file.flush()
+        size = (len(self), *shape)
+        require_space(tempfile.gettempdir(), np.prod(size))
+        with tempfile.NamedTemporaryFile() as file:
+            images = np.memmap(file.name, "uint8", "w+", shape=size)
+            labels = self.read_into(images)
+            images.flush()
             return with_windows(mapped_reader(file.name, 0, shape, labels), scale, shape)
 
     def _first(self, samples):
@@ -234,49 +252,3 @@ class ChannelSplit(Split):
 def as_split(samples):
     """Returns a `Split`: samples themselves if they are one, or a `DatasetSplit`."""
     return samples if isinstance(samples, Split) else DatasetSplit(samples)
-
-
-def mapped_reader(path, start, shape, labels):
-    """Returns a function as `Split.reader` does, for images in a file that is mapped into memory.
-
-    Args:
-        path: Path of a file of uint8 images of one size, one after the other. It may be deleted
-            when the function exists.
-        start: Number of bytes before the first image.
-        shape: `(height, width, channels)` of the images.
-        labels: Class indices, one for each image.
-    """
-    tf = require_tensorflow()
-    size = int(np.prod(shape))
-    with tf.device("CPU"):
-        labels = tf.constant(labels)
-        pixels = tf.raw_ops.ImmutableConst(
-            dtype=tf.uint8, shape=[start + len(labels) * size], memory_region_name=os.fspath(path)
-        )
-
-    def read(index):
-        image = tf.slice(pixels, [start + index * size], [size])
-        return tf.reshape(image, shape), tf.gather(labels, index)
-
-    return read
-
-
-def with_windows(read, scale, shape):
-    """Returns a function that also crops what a function reads, unless the scale is `None`."""
-    if scale is None:
-        return read
-
-    def read_window(index, draws):
-        image, label = read(index)
-        return crop_tensor(image, draws, scale, shape), label
-
-    return read_window
-
-
-def require_tensorflow():
-    """Returns TensorFlow.
-
-    Raises:
-        ImportError: If it is not installed. One line.
-    """
-    return require("tensorflow", "a tf.data.Dataset", "demo")

@@ -1,0 +1,167 @@
+"""Packed data sets: all images scaled once, as arrays in files that are mapped into memory.
+
+A packed set is a folder with `packed.json`, which describes it, and for each split the uint8 images
+and the class indices as `.npy` files. Reading an image copies its pixels; nothing is decoded.
+"""
+
+import functools
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.data.image_data import ImageData, resize_to_cover
+from keras_gmlp.data.sample_readers import mapped_reader, require_tensorflow, with_windows
+from keras_gmlp.data.splits import Split
+from keras_gmlp.utils.files import (
+    atomic_folder,
+    read_json,
+    remove_leftovers,
+    require_space,
+    write_json,
+)
+from keras_gmlp.utils.progress import ProgressBar
+
+DESCRIPTION = "packed.json"
+
+VERSION = 1
+
+TOGETHER = 64  # images that are scaled at a time
+
+
+def pack(data, folder):
+    """Writes a data set as a packed set, complete or not at all.
+
+    Args:
+        data: An `ImageData`; all images have its `image_shape`.
+        folder: The folder to create.
+
+    Returns:
+        The number of bytes of the images.
+
+    Raises:
+        ValueError: If the folder exists or an image cannot be read.
+        OSError: If the disk has too little space.
+    """
+    folder = Path(folder)
+    if folder.exists():
+        raise ValueError(f"{folder}: exists; give a new folder, or delete this one.")
+    splits = {"train": data.train, "test": data.test}
+    size = sum(map(len, splits.values())) * int(np.prod(data.image_shape))
+    require_space(folder.parent, size)
+    remove_leftovers(folder.parent, folder.name)
+    with atomic_folder(folder) as temporary:
+        temporary.mkdir()
+        for name, split in splits.items():
+            shape = (len(split), *data.image_shape)
+            path = temporary / f"{name}_images.npy"
+            images = np.lib.format.open_memmap(path, "w+", "uint8", shape)
+            np.save(temporary / f"{name}_labels.npy", split.read_into(images))
+            images.flush()
+        description = {
+            "version": VERSION,
+            "labels": list(data.labels),
+            "image_shape": list(data.image_shape),
+            "mirror": data.mirror,
+            "source": data.name,
+        }
+        write_json(temporary / DESCRIPTION, description)
+    return size
+
+
+def is_packed(folder):
+    """Returns whether a folder is a packed set."""
+    return (Path(folder) / DESCRIPTION).is_file()
+
+
+def load_packed(folder, image_size=None):
+    """Opens a packed set as an `ImageData`.
+
+    Args:
+        folder: Its folder.
+        image_size: `(height, width)` of the loaded images, which are scaled to cover it and
+            cropped around the centre. Defaults to the size at which they were packed.
+
+    Raises:
+        ValueError: If a file is missing or damaged, or of another version. One line.
+    """
+    description = read_json(Path(folder) / DESCRIPTION)
+    try:
+        version, labels = description["version"], tuple(description["labels"])
+        *size, channels = description["image_shape"]
+        mirror = bool(description["mirror"])
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"{Path(folder) / DESCRIPTION}: damaged; pack the set again.") from None
+    if version != VERSION:
+        raise ValueError(
+            f"{folder}: packed in version {version}; expected {VERSION}. Pack the set again."
+        )
+    shape = (*(image_size or size), channels)
+    train, test = (PackedSplit(folder, name, shape) for name in ("train", "test"))
+    return ImageData(str(folder), labels, shape, train, test, mirror)
+
+
+class PackedSplit(Split):
+    """Samples of a packed set.
+
+    Args:
+        folder: The folder of the set.
+        name: `"train"` or `"test"`.
+        shape: `(height, width, channels)`; stored images of another size are scaled and cropped.
+        samples: Number of samples from the start. Defaults to all.
+
+    Raises:
+        ValueError: If a file is missing or damaged. One line.
+    """
+
+    def __init__(self, folder, name, shape, samples=None):
+        self._again = functools.partial(PackedSplit, folder, name, shape)
+        self.shape, self._path = tuple(shape), Path(folder) / f"{name}_images.npy"
+        images = _open(self._path, mmap_mode="r")
+        labels = _open(Path(folder) / f"{name}_labels.npy")
+        if images.dtype != np.uint8 or images.ndim != 4 or labels.shape != images.shape[:1]:
+            raise ValueError(f"{folder}: the {name} files do not match; pack the set again.")
+        self._images, self._labels = images[:samples], labels[:samples]
+
+    def __len__(self):
+        return len(self._images)
+
+    def read_into(self, images):
+        with ProgressBar("reading images", len(self)) as progress:
+            for start in range(0, len(self), TOGETHER):
+                part = self._images[start : start + TOGETHER]
+                images[start : start + TOGETHER] = self._fit(part)
+                progress.show(start)
+        return self._labels
+
+    def dataset(self):
+        tf = require_tensorflow()
+        return tf.data.Dataset.range(len(self)).map(self.reader(), tf.data.AUTOTUNE)
+
+    def reader(self, scale=None):
+        tf = require_tensorflow()
+        stored = self._images.shape[1:]
+        read = mapped_reader(self._path, self._images.offset, stored, self._labels)
+        if scale is not None or stored == self.shape:
+            return with_windows(read, scale, self.shape)
+
+        def read_scaled(index):
+            image, label = read(index)
+            image = tf.numpy_function(self._fit, [image], tf.uint8)
+            return tf.ensure_shape(image, self.shape), label
+
+        return read_scaled
+
+    def _fit(self, images):
+        return images if images.shape[-3:] == self.shape else resize_to_cover(images, self.shape)
+
+    def _first(self, samples):
+        return self._again(samples=samples)
+
+
+def _open(path, **options):
+    try:
+        return np.load(path, allow_pickle=False, **options)
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file; pack the set again.") from None
+    except (ValueError, EOFError):
+        raise ValueError(f"{path}: damaged or truncated; pack the set again.") from None

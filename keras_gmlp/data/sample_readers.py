@@ -1,0 +1,54 @@
+"""Functions that read one sample by its number, for `tf.data.Dataset.map`."""
+
+import os
+
+import numpy as np
+
+from keras_gmlp.data.resized_crop import crop_tensor
+from keras_gmlp.utils.optional import require
+
+
+def mapped_reader(path, start, shape, labels):
+    """Returns a function as `Split.reader` does, for images in a file that is mapped into memory.
+
+    Args:
+        path: Path of a file of uint8 images of one size, one after the other. It may be deleted
+            when the function exists.
+        start: Number of bytes before the first image.
+        shape: `(height, width, channels)` of the images.
+        labels: Class indices, one for each image.
+    """
+    tf = require_tensorflow()
+    size = int(np.prod(shape))
+    with tf.device("CPU"):
+        labels = tf.constant(labels)
+        pixels = tf.raw_ops.ImmutableConst(
+            dtype=tf.uint8, shape=[start + len(labels) * size], memory_region_name=os.fspath(path)
+        )
+
+    def read(index):
+        image = tf.slice(pixels, [start + index * size], [size])
+        return tf.reshape(image, shape), tf.gather(labels, index)
+
+    return read
+
+
+def with_windows(read, scale, shape):
+    """Returns a function that also crops what a function reads, unless the scale is `None`."""
+    if scale is None:
+        return read
+
+    def read_window(index, draws):
+        image, label = read(index)
+        return crop_tensor(image, draws, scale, shape), label
+
+    return read_window
+
+
+def require_tensorflow():
+    """Returns TensorFlow.
+
+    Raises:
+        ImportError: If it is not installed. One line.
+    """
+    return require("tensorflow", "a tf.data.Dataset", "demo")

@@ -1,0 +1,123 @@
+"""Packed sets: written complete or not at all, read as the folder they were made from."""
+
+import json
+
+import numpy as np
+import pytest
+from load_app import load_app
+from PIL import Image
+
+from keras_gmlp import data
+from keras_gmlp.data import batches
+from keras_gmlp.data.image_data import resize_to_cover
+from keras_gmlp.data.packed import load_packed, pack
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("photos")
+    generator = np.random.default_rng(0)
+    for number in range(20):
+        path = folder / "ab"[number % 2] / f"{number}.png"
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(generator.integers(0, 256, (20, 30, 3), "uint8")).save(path)
+    return folder
+
+
+@pytest.fixture
+def packed(tmp_path, photos):
+    pack(data.load(photos, (16, 16)), tmp_path / "packed")
+    return tmp_path / "packed"
+
+
+def test_program_writes_what_load_takes(tmp_path, photos, capsys):
+    folder = tmp_path / "new" / "packed"
+    given = [str(photos), "--out", str(folder), "--size", "16"]
+    assert load_app("pack").main([*given, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "path": str(folder),
+        "train": 16,
+        "test": 4,
+        "classes": 2,
+        "image_shape": [16, 16, 3],
+        "bytes": 20 * 768,
+    }
+    found, expected = data.load(folder), data.load(photos, (16, 16))
+    assert (found.labels, found.image_shape) == (expected.labels, expected.image_shape)
+    assert found.mirror
+    for part in ("train", "test"):
+        for one, other in zip(data.arrays(found, part), data.arrays(expected, part), strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert load_app("pack").main(given) == 1
+    assert capsys.readouterr().err == (
+        f"pack: {folder}: exists; give a new folder, or delete this one.\n"
+    )
+    with pytest.raises(SystemExit, match="2"):
+        load_app("pack").main([*given[:3], "--size", "0"])
+
+
+@pytest.mark.parametrize("scale", [None, (0.2, 1.0)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_streams_the_batches_of_its_arrays(monkeypatch, packed, scale, channels):
+    augmentation = data.Augmentation(resized_crop=scale)
+    found = data.load(packed, channels=channels)
+    expected = list(data.training_batches(found, 5, augmentation).as_numpy_iterator())
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", 0)
+    streamed = list(data.training_batches(found, 5, augmentation).as_numpy_iterator())
+    for one, other in zip(streamed, expected, strict=True):
+        np.testing.assert_allclose(one[0], other[0], atol=1 if channels == 1 and scale else 0)
+        np.testing.assert_array_equal(one[1], other[1])
+
+
+def test_smaller_images_and_fewer(packed):
+    images, labels = data.load(packed).test.arrays()
+    part = data.load(packed, (10, 8)).test.take(3)
+    expected = resize_to_cover(images[:3], (10, 8))
+    np.testing.assert_array_equal(part.arrays()[0], expected)
+    np.testing.assert_array_equal(part.arrays()[1], labels[:3])
+    streamed, classes = zip(*part.dataset().as_numpy_iterator(), strict=True)
+    np.testing.assert_array_equal(streamed, expected)
+    np.testing.assert_array_equal(classes, labels[:3])
+
+
+def test_nothing_is_left_of_a_set_that_cannot_be_written(tmp_path, photos, monkeypatch):
+    found = data.load(photos, (16, 16))
+    monkeypatch.setattr(found.test, "_read", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        pack(found, tmp_path / "packed")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: (10**9, 10**9, 15_359))
+    with pytest.raises(OSError, match="no space left: 15,360 bytes needed, 15,359 free"):
+        pack(found, tmp_path / "packed")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "match"),
+    [
+        ("packed.json", b"{", "packed.json: damaged or not JSON"),
+        ("packed.json", b"[]", "packed.json: damaged; pack the set again"),
+        ("train_images.npy", None, "train_images.npy: no such file; pack the set again"),
+        ("train_images.npy", 5_000, "train_images.npy: damaged or truncated; pack the set again"),
+        ("test_labels.npy", 0, "test_labels.npy: damaged or truncated; pack the set again"),
+    ],
+)
+def test_damaged_set_names_its_file(packed, name, content, match):
+    path = packed / name
+    before = path.read_bytes()
+    path.unlink()
+    if content is not None:
+        path.write_bytes(before[:content] if isinstance(content, int) else content)
+    with pytest.raises(ValueError, match=match) as error:
+        data.load(packed)
+    assert str(error.value).startswith(str(path))
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_other_versions_and_files_that_do_not_match(packed):
+    np.save(packed / "test_labels.npy", np.zeros(3, "int64"))
+    with pytest.raises(ValueError, match="the test files do not match; pack the set again"):
+        load_packed(packed)
+    description = json.loads((packed / "packed.json").read_text())
+    (packed / "packed.json").write_text(json.dumps({**description, "version": 2}))
+    with pytest.raises(ValueError, match=r"packed in version 2; expected 1\. Pack the set again"):
+        load_packed(packed)
