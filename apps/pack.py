@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes a data set once, scaled, so that training reads it several times faster."""
+"""Writes a data set once, scaled, so that training decodes nothing."""
 
 import argparse
 import json

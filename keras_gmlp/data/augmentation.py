@@ -127,13 +127,16 @@ def _crop_and_flip(images, padding, flip, keys, share):
     shape = (share.whole(tf.shape(images)[0]), 1)
     for axis, axis_key in zip((1, 2), _split(keys[0], 2), strict=True):
         size = images.shape[axis]
-        margin = round(padding * size)
+        margin, mirrors = round(padding * size), flip and axis == 2
+        if not margin and not mirrors:
+            continue
         start = tf.random.stateless_uniform(shape, axis_key, 0, 2 * margin + 1, tf.int32)
         places = share.take(start) + tf.range(size)
-        if flip and axis == 2:  # in the same gather, since a reversed copy takes five times as long
+        if mirrors:  # in the same gather, since a reversed copy takes five times as long
             draws = share.take(tf.random.stateless_uniform(shape, keys[1]))
             places = tf.where(draws < 0.5, places[:, ::-1], places)
-        images = tf.pad(images, [[margin, margin] if i == axis else [0, 0] for i in range(4)])
+        if margin:
+            images = tf.pad(images, [[margin, margin] if i == axis else [0, 0] for i in range(4)])
         images = tf.gather(images, places, axis=axis, batch_dims=1)
     return images
 

@@ -149,7 +149,9 @@ class FileSplit(EncodedSplit):
         return lambda index: (tf.gather(paths, index), tf.gather(labels, index))
 
     def _encoded(self, path):
-        return require_tensorflow().io.read_file(path)
+        import tensorflow as tf  # not by require, which AutoGraph cannot trace
+
+        return tf.io.read_file(path)
 
     def _decode(self, path, window=None):
         if self._read is not None:

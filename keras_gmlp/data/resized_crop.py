@@ -24,31 +24,30 @@ def draw_window(draws, height, width, scale, numpy):
     """Returns a random window of an image.
 
     Args:
-        draws: Uniform numbers `(..., DRAWS)`.
+        draws: Uniform numbers `(DRAWS,)`.
         height, width: Size of the image, as floats.
         scale: Smallest and largest share of the image's area.
         numpy: NumPy or a module with its functions: `jax.numpy`, `tensorflow`.
 
     Returns:
-        Top, left, height and width in whole pixels, as floats of shape `(...)`.
+        Top, left, height and width in whole pixels, as floats.
     """
-    shares = scale[0] + draws[..., :ATTEMPTS] * (scale[1] - scale[0])
-    aspects = ASPECT[0] * (ASPECT[1] / ASPECT[0]) ** draws[..., ATTEMPTS : 2 * ATTEMPTS]
+    shares = scale[0] + draws[:ATTEMPTS] * (scale[1] - scale[0])
+    aspects = ASPECT[0] * (ASPECT[1] / ASPECT[0]) ** draws[ATTEMPTS : 2 * ATTEMPTS]
     heights = numpy.round(numpy.sqrt(height * width * shares / aspects))
     widths = numpy.round(numpy.sqrt(height * width * shares * aspects))
     fits = (heights > 0) & (heights <= height) & (widths > 0) & (widths <= width)
-    found = fits[..., 0]
-    rows = numpy.minimum(height, numpy.round(width / ASPECT[0])) + 0 * heights[..., 0]
-    columns = numpy.minimum(width, numpy.round(height * ASPECT[1])) + 0 * widths[..., 0]
-    for attempt in reversed(range(ATTEMPTS)):  # the first that fits
-        found = found | fits[..., attempt]
-        rows = numpy.where(fits[..., attempt], heights[..., attempt], rows)
-        columns = numpy.where(fits[..., attempt], widths[..., attempt], columns)
+    first = numpy.argmax(numpy.where(fits, 1.0, 0.0))
+    found = fits[first]
+    rows = numpy.minimum(height, numpy.round(width / ASPECT[0]))
+    columns = numpy.minimum(width, numpy.round(height * ASPECT[1]))
+    rows = numpy.where(found, heights[first], rows)
+    columns = numpy.where(found, widths[first], columns)
     place = [
         numpy.where(found, numpy.floor(draw * (size - part + 1)), numpy.floor((size - part) / 2))
         for draw, size, part in (
-            (draws[..., -2], height, rows),
-            (draws[..., -1], width, columns),
+            (draws[-2], height, rows),
+            (draws[-1], width, columns),
         )
     ]
     return *place, rows, columns

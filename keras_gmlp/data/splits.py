@@ -239,7 +239,8 @@ class ChannelSplit(Split):
         return lambda *index: self._change(*read(*index))
 
     def _change(self, image, label):
-        tf = require_tensorflow()
+        import tensorflow as tf  # not by require, which AutoGraph cannot trace
+
         if self._channels == 3:
             return tf.image.grayscale_to_rgb(image), label
         total = tf.reduce_sum(tf.cast(image, tf.int32) * GREY, -1, keepdims=True)
