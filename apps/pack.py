@@ -75,7 +75,7 @@ def run(options):
     height, width, channels = data.image_shape
     print(f"images  {len(data.train):,} for training, {len(data.test):,} for testing")
     print(
-        f"        {height} x {width} x {channels}, {len(data.labels)} classes, {size / 1e9:.3g} GB"
+        f"        {height} x {width} x {channels}, {len(data.labels)} classes, {size / 1e6:,.1f} MB"
     )
     print(f"to      {options.out}")
     return 0

@@ -10,6 +10,9 @@ from processes import add_process_options
 # Settings of a recipe whose values are words.
 TEXTS = ("optimizer", "precision", "pipeline", "teaching")
 
+# Settings whose values are two numbers, as JSON, or 0 for none.
+RANGES = ("resized_crop",)
+
 
 def add_run_options(parser, measures_precision=False):
     """Adds the options of a run: model, weights, data, recipe, backend.
@@ -217,7 +220,10 @@ def read_changes(options):
         value = text
         with contextlib.suppress(ValueError):
             value = json.loads(text)
-        if name not in TEXTS and not isinstance(value, int | float | list):
-            raise ValueError(f"--set {setting}: expected {name}=NUMBER.")
+        kinds, form = int | float, "NUMBER"
+        if name in RANGES:
+            kinds, form = int | float | list, "[SMALLEST,LARGEST], or 0 for none"
+        if name not in TEXTS and not isinstance(value, kinds):
+            raise ValueError(f"--set {setting}: expected {name}={form}.")
         changes[name] = value
     return changes
