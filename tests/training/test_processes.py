@@ -13,6 +13,7 @@ import keras
 import numpy as np
 import pytest
 import shades
+from PIL import Image
 
 from keras_gmlp.training import processes
 from keras_gmlp.training.processes import check_agreement, join_processes, run_once
@@ -20,9 +21,11 @@ from keras_gmlp.utils.files import read_json
 
 on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="requires JAX")
 
-ROOT = Path(__file__).parents[2]
-TRAIN = [ROOT / "apps/train.py", "--backend", "jax", "--set-model", "depth=1", "--no-export"]
-TRAIN += ["--fraction", "0.1", "--epochs", "3", "--batch-size", "70", "--set", "ema=0"]
+APPS = Path(__file__).parents[2] / "apps"
+# The ImageNet recipe on a stand-in, from packed images to the export.
+TRAIN = [APPS / "train.py", "--backend", "jax", "--recipe", "imagenet", "--precision", "float32"]
+TRAIN += ["--image-size", "16", "--set-model", "depth=1", "--set-model", "dim=16"]
+TRAIN += ["--epochs", "3", "--batch-size", "80", "--set", "pipeline=host"]
 
 
 def free_port():
@@ -61,9 +64,25 @@ def finish(running, seconds=300):
     return [process.returncode for process in running], [p.log.read_text() for p in running]
 
 
-def start_apps(folder, *options):
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory):
+    """A packed set of a hundred classes: JPEGs of one colour each."""
+    place = tmp_path_factory.mktemp("stand_in")
+    rng = np.random.default_rng(0)
+    for number in range(100):
+        folder = place / "photos" / f"n{number:08}"
+        folder.mkdir(parents=True)
+        picture = Image.new("RGB", (25, 20), tuple(rng.integers(0, 256, 3).tolist()))
+        for name in "abcde":
+            picture.save(folder / f"{name}.jpg")
+    command = [sys.executable, APPS / "pack.py", place / "photos", "--out", place / "packed"]
+    subprocess.run([*command, "--size", "18"], check=True, capture_output=True)
+    return place / "packed"
+
+
+def start_apps(folder, data, *options):
     """Starts `apps/train.py` in two processes; `options` holds the additional ones of each."""
-    place = ["--out", folder / "run", "--coordinator", f"127.0.0.1:{free_port()}"]
+    place = ["--data", data, "--out", folder / "run", "--coordinator", f"127.0.0.1:{free_port()}"]
     return [
         start([*TRAIN, *place, "--processes", 2, "--process", number, *added], folder, 1)
         for number, added in enumerate(options or [(), ()])
@@ -105,8 +124,8 @@ def test_weights_do_not_depend_on_the_processes(tmp_path, monkeypatch):
 
 @on_jax
 @pytest.mark.slow
-def test_lost_process_ends_the_other_and_the_run_resumes(tmp_path):
-    running, run = start_apps(tmp_path), tmp_path / "run"
+def test_lost_process_ends_the_other_and_the_run_resumes(tmp_path, packed):
+    running, run = start_apps(tmp_path, packed), tmp_path / "run"
     deadline = time.monotonic() + 120
     while not read_epochs(run) and time.monotonic() < deadline and running[0].poll() is None:
         time.sleep(0.1)
@@ -116,18 +135,23 @@ def test_lost_process_ends_the_other_and_the_run_resumes(tmp_path):
     assert re.search(r"^train: lost another process, .* the run resumes\.$", outputs[0], re.M)
     assert "Traceback" not in outputs[0]
     assert 0 < len(read_epochs(run)) < 3
-    codes, outputs = finish(start_apps(tmp_path))
+    codes, outputs = finish(start_apps(tmp_path, packed))
     assert codes == [0, 0], outputs
     assert read_epochs(run) == [0, 1, 2]
-    assert "test accuracy" in outputs[0]
+    assert "400 + 100 images" in outputs[0]
+    exported = read_json(run / "metrics.json")["exports"]["tflite"]
+    assert exported["accuracy"] >= 0
+    assert (run / "model.tflite").stat().st_size == pytest.approx(
+        1e6 * exported["megabytes"], rel=0.1
+    )
     assert len(outputs[1].splitlines()) == 1
     assert "process 1 of 2 joined" in outputs[1]
 
 
 @on_jax
 @pytest.mark.slow
-def test_processes_with_other_settings_are_refused(tmp_path):
-    codes, outputs = finish(start_apps(tmp_path, ("--seed", 1), ("--seed", 2)))
+def test_processes_with_other_settings_are_refused(tmp_path, packed):
+    codes, outputs = finish(start_apps(tmp_path, packed, ("--seed", 1), ("--seed", 2)))
     assert codes == [2, 2], outputs
     assert "process 1 has other settings or data than process 0" in outputs[0]
     assert "(seed 1 there, 2 here)" in outputs[1]
