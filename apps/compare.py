@@ -82,7 +82,8 @@ def parse(arguments):
         "--jobs",
         type=int,
         default=1,
-        help="runs at the same time, which share the cores; default: 1",
+        help="runs at the same time, which share the cores; of several GPUs each takes one; "
+        "default: 1",
     )
     parser.add_argument("--retry", action="store_true", help="train failed runs again")
     parser.add_argument("--json", action="store_true", help="print the table's rows as JSON")

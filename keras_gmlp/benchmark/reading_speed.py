@@ -2,10 +2,12 @@
 
 Run `python -m keras_gmlp.benchmark.reading_speed`; it writes JPEGs of 500 x 375 pixels to a folder
 that it deletes, and prints a Markdown table. Each way to read runs in its own process; its second
-epoch is measured, after the first batch, which waits for threads and buffers.
+epoch is measured: all of it, or with `--batches` from the second batch on, because the first one
+waits until the former path has filled its buffer.
 """
 
 import argparse
+import dataclasses
 import itertools
 import json
 import os
@@ -18,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.training.allocator import keep_freed_memory
+from keras_gmlp.training.recipes import RECIPES
 
 HEIGHT, WIDTH, SIZE, PACKED_SIZE = 375, 500, 224, 256
 
@@ -66,6 +69,12 @@ def read_packed(folder):
     if not packed.exists():
         data.pack(data.load(folder, (PACKED_SIZE, PACKED_SIZE)), packed)
     return _stream(packed, resized_crop=SCALE)
+
+
+def read_imagenet(folder):
+    """Returns batches of the packed set with all augmentations of the ImageNet recipe."""
+    settings = dataclasses.asdict(RECIPES["imagenet"].task.augmentation)
+    return _stream(folder.with_name("packed"), **settings)
 
 
 def _stream(folder, **settings):
@@ -131,6 +140,7 @@ CANDIDATES = {
     "centre by Pillow, index path": read_centre,
     "JPEG windows, index path": read_folder,
     "packed windows, index path": read_packed,
+    "the same, recipe imagenet": read_imagenet,
     f"PyTorch's loader, {WORKERS} workers, Pillow": read_with_torch,
 }
 
@@ -147,8 +157,9 @@ def measure(name, folder, most=None):
     batches, peak, images = CANDIDATES[name](folder), 0, 0
     for _ in itertools.islice(batches, most):
         pass
+    clock, processor = time.perf_counter(), _processor_time()
     for number, batch in enumerate(itertools.islice(batches, most)):
-        if number == 0:
+        if most and number == 0:
             clock, processor = time.perf_counter(), _processor_time()
         else:
             images += len(batch[1])

@@ -11,8 +11,17 @@ import keras
 from keras_gmlp.comparison.results import plan_runs
 from keras_gmlp.data.datasets import canonical_name
 from keras_gmlp.models.presets import lookup
+from keras_gmlp.utils.environment import visible_gpus
 from keras_gmlp.utils.errors import why_ended
 from keras_gmlp.utils.progress import StatusLine
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """What a run computes on: some cores, and a GPU or `None` for no choice."""
+
+    cores: list
+    gpu: str | None
 
 
 class Sweep:
@@ -28,7 +37,8 @@ class Sweep:
         directory: Folder that holds the folders of the runs.
         seeds: Seeds of weights, order and augmentation.
         fractions: Shares of the training samples, in (0, 1].
-        jobs: Number of runs at the same time; they share the cores.
+        jobs: Number of runs at the same time; they share the cores. Several NVIDIA GPUs are dealt
+            out among them, so that each run uses one.
         backend: Keras backend of the runs; `None` for that of this process.
 
     Raises:
@@ -63,8 +73,12 @@ class Sweep:
         self.jobs = jobs
         self.backend = backend or keras.backend.backend()
         size = len(cores) // jobs
-        self.free = [cores[i * size : (i + 1) * size] for i in range(jobs)]
-        self.waiting, self.working = [], {}  # working: from each run to (process, cores)
+        gpus = visible_gpus() if jobs > 1 else []
+        self.free = [
+            _Place(cores[i * size : (i + 1) * size], gpus[i % len(gpus)] if gpus else None)
+            for i in range(jobs)
+        ]
+        self.waiting, self.working = [], {}  # working: from each run to (process, place)
         self.line = StatusLine()
 
     @property
@@ -114,17 +128,19 @@ class Sweep:
             recorded["image_size"] = list(lookup(settings.model.preset)[1]["input_shape"][:2])
         return recorded
 
-    def _start(self, run, cores):
-        """Starts a run on some of the cores."""
+    def _start(self, run, place):
+        """Starts a run on some of the cores and a GPU."""
         run.directory.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, "KERAS_BACKEND": self.backend}
         if self.jobs > 1:  # on a GPU; by default JAX reserves three quarters of it for one process
             environment.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        if place.gpu is not None:
+            environment["CUDA_VISIBLE_DEVICES"] = place.gpu
         everywhere = None
         if self.jobs > 1 and hasattr(os, "sched_getaffinity"):
-            environment["OMP_NUM_THREADS"] = str(len(cores))
+            environment["OMP_NUM_THREADS"] = str(len(place.cores))
             everywhere = os.sched_getaffinity(0)
-            os.sched_setaffinity(0, cores)  # the child inherits it
+            os.sched_setaffinity(0, place.cores)  # the child inherits it
         try:
             with open(run.directory / "log.txt", "w") as log:
                 process = subprocess.Popen(
@@ -137,16 +153,16 @@ class Sweep:
         finally:
             if everywhere:
                 os.sched_setaffinity(0, everywhere)
-        self.working[run] = (process, cores)
+        self.working[run] = (process, place)
 
     def _collect(self):
         """Records the runs that ended."""
-        for run, (process, cores) in list(self.working.items()):
+        for run, (process, place) in list(self.working.items()):
             if process.poll() is None:
                 continue
             process.stdin.close()
             del self.working[run]
-            self.free.append(cores)
+            self.free.append(place)
             log = run.directory / "log.txt"
             if process.returncode == 0:
                 log.unlink(missing_ok=True)

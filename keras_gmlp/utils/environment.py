@@ -2,6 +2,7 @@
 
 import os
 import platform
+import subprocess
 from importlib import metadata
 from pathlib import Path
 
@@ -46,6 +47,22 @@ def accelerators(devices=None):
     """Returns the names of GPUs and TPUs among devices, by default those of the backend."""
     names = _devices() if devices is None else devices
     return [name for name in dict.fromkeys(names) if "cpu" not in name.lower()]
+
+
+def visible_gpus():
+    """Returns the NVIDIA GPUs that a child process can use, as `CUDA_VISIBLE_DEVICES` names them.
+
+    This process does not open them: JAX would reserve their memory.
+    """
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is not None:
+        return [name.strip() for name in chosen.split(",") if name.strip() not in ("", "-1")]
+    try:
+        result = subprocess.run(["nvidia-smi", "-L"], capture_output=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):  # no driver, or no GPU
+        return []
+    lines = result.stdout.decode(errors="replace").splitlines()
+    return [str(number) for number in range(sum(line.startswith("GPU ") for line in lines))]
 
 
 def _devices():

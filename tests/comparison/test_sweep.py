@@ -295,6 +295,16 @@ def test_runs_side_by_side_share_a_gpu_s_memory(tmp_path, monkeypatch):
         assert sweep.runs[0].row()["status"] == f"failed: {expected}"
 
 
+@pytest.mark.skipif(CORES < 2, reason="requires two cores")
+@pytest.mark.parametrize(("gpus", "expected"), [("2,5", ["2", "5"]), ("7", ["7", "7"])])
+def test_runs_side_by_side_get_a_gpu_each(tmp_path, monkeypatch, gpus, expected):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", gpus)
+    replace_training(monkeypatch, "import os, sys; sys.exit(os.environ['CUDA_VISIBLE_DEVICES'])")
+    sweep = Sweep(["gmlp_n4_32"], RunSettings(), tmp_path, seeds=(0, 1), jobs=2)
+    sweep.work()
+    assert sorted(run.row()["status"] for run in sweep.runs) == [f"failed: {n}" for n in expected]
+
+
 @pytest.mark.parametrize("backend", [None, "jax"])
 def test_sweep_started_from_python_trains_on_its_backend(backend, tmp_path, monkeypatch):
     replace_training(monkeypatch, "import os, sys; sys.exit(os.environ['KERAS_BACKEND'])")

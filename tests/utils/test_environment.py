@@ -8,7 +8,13 @@ from pathlib import Path
 import keras
 import pytest
 
-from keras_gmlp.utils.environment import accelerators, environment, installed_versions, processor
+from keras_gmlp.utils.environment import (
+    accelerators,
+    environment,
+    installed_versions,
+    processor,
+    visible_gpus,
+)
 
 
 def test_record_names_what_runs_here():
@@ -42,3 +48,24 @@ def test_accelerators_are_all_but_the_cpu_each_once():
     ]
     assert accelerators(["NVIDIA H100", "NVIDIA H100", "TPU v4"]) == ["NVIDIA H100", "TPU v4"]
     assert accelerators([]) == []
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [("0,3", ["0", "3"]), ("", []), ("-1", []), ("a, 1", ["a", "1"])],
+)
+def test_chosen_gpus(monkeypatch, chosen, expected):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+    assert visible_gpus() == expected
+
+
+def test_gpus_of_the_driver(monkeypatch, tmp_path):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert visible_gpus() == []
+    lists = tmp_path / "nvidia-smi"
+    lists.write_text("#!/bin/sh\necho 'GPU 0: X (UUID: a)'\necho 'GPU 1: X (UUID: b)'\n")
+    lists.chmod(0o755)
+    assert visible_gpus() == ["0", "1"]
+    lists.write_text("#!/bin/sh\nexit 9\n")
+    assert visible_gpus() == []
