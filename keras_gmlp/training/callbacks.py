@@ -136,8 +136,8 @@ class StopOnInterrupt(keras.callbacks.Callback):
     def __exit__(self, kind, error, traceback):
         if callable(self.before):
             signal.signal(signal.SIGINT, self.before)
-        if kind is None:
-            self._check()  # in the last epoch
+        if kind is not KeyboardInterrupt:  # also in place of an error that it led to
+            self._check()
 
     def _hear(self, number, frame):
         self.heard = True

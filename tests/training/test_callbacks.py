@@ -173,6 +173,16 @@ def test_dropped_ctrl_c_ends_training_before_the_next_step(step):
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_error_that_a_ctrl_c_led_to_is_a_ctrl_c():
+    def fail():
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise TypeError("Failed to convert elements of (None,) to Tensor.")
+
+    with pytest.raises(KeyboardInterrupt), StopOnInterrupt():
+        fail()
+
+
 def test_ctrl_c_that_nobody_handles_stays_so():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
