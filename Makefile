@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 LITERT := apps/web/node_modules/.installed
 PORT ?= 8000
 
-.PHONY: demo web test lint docs
+.PHONY: demo web test attack lint docs
 
 demo: $(VENV)/.demo
 	$(RUN) apps/train.py --data digits --image-size 16 --out runs/demo
@@ -36,6 +36,10 @@ test: $(VENV)/.dev lint
 	$(JAX) $(PYTEST) $(ON_EACH)
 	KERAS_BACKEND=torch $(XLA) $(PYTEST) $(ON_PYTORCH) tests/export/test_formats.py \
 		tests/models/test_whole_models.py $(ON_EACH)
+
+# About an hour; a part: make attack ATTACK="--only --images 1000"
+attack: $(VENV)/.dev
+	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(RUN) -m attack $(ATTACK)
 
 lint: $(VENV)/.dev
 	$(RUN) -m ruff check .

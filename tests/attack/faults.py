@@ -1,0 +1,52 @@
+"""Cases that fail in each way, to test the attack itself; a full attack has none of them."""
+
+import os
+import signal
+import time
+
+import numpy as np
+
+from attack.kinds import SilentLossError
+
+
+class Faults:
+    """Each case is one of `FAULTS`."""
+
+    def __init__(self, folder):
+        pass
+
+    def make(self, rng, folder):
+        way = rng.choice(list(FAULTS))
+        (folder / "input").write_text(way)
+        return way
+
+    def check(self, way):
+        FAULTS[way]()
+
+
+def refuse():
+    raise ValueError("expected a case; received a fault.")
+
+
+def write():
+    os.write(2, b"a note of native code\n")
+
+
+def fail():
+    raise KeyError("x")
+
+
+def lose():
+    raise SilentLossError("other pixels")
+
+
+FAULTS = {
+    "ok": lambda: None,
+    "refused": refuse,
+    "output": write,
+    "traceback": fail,
+    "silent loss": lose,
+    "memory": lambda: np.ones(400_000_000, "uint8"),
+    "crash": lambda: os.kill(os.getpid(), signal.SIGSEGV),
+    "hang": lambda: time.sleep(60),
+}

@@ -1,0 +1,42 @@
+"""The kinds of cases, and how many of each a full attack has."""
+
+import dataclasses
+import importlib
+
+
+class SilentLossError(Exception):
+    """Raised if a damaged file gave another result without an error."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A kind of case.
+
+    Attributes:
+        module: Module of this package.
+        name: Name of the class in it. Its `make(rng, folder)` writes a case and returns what its
+            `check` takes, which does what a user would do and raises what a user would see.
+        count: Number of cases of a full attack.
+        short: Number of cases in the ordinary tests.
+        seconds: Limit on the time of a case.
+        memory: Limit on its resident memory, in bytes.
+    """
+
+    module: str
+    name: str
+    count: int
+    short: int
+    seconds: float = 10.0
+    memory: float = 2e9
+
+
+KINDS = {
+    "images": Kind("images", "Images", 100_000, 300),
+    "faults": Kind("faults", "Faults", 0, 0, 3, 3e8),  # tests the attack itself
+}
+
+
+def find_kind(name):
+    """Returns the class of a kind."""
+    kind = KINDS[name]
+    return getattr(importlib.import_module(f"attack.{kind.module}"), kind.name)

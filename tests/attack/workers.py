@@ -1,0 +1,114 @@
+"""Child processes that run cases, restarted after each crash and hang."""
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from attack.kinds import KINDS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+GOOD = ("ok", "refused")
+
+BAD = ("output", "traceback", "silent loss", "crash", "hang", "memory")
+
+START = 300.0  # seconds that a worker may take to import and to prepare
+
+
+class Worker:
+    """A process that runs the cases of a kind; a context manager.
+
+    Args:
+        kind: A name in `KINDS`.
+        seed: Number that all random choices depend on.
+        folder: An empty folder for the process.
+    """
+
+    def __init__(self, kind, seed, folder):
+        self.kind, self.seed, self.folder, self.process = kind, seed, folder, None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._end()
+
+    def run(self, number):
+        """Returns the result of a case, a dict with its outcome, text, seconds and bytes."""
+        if self.process is None:
+            self._start()
+        self.process.stdin.write(f"{number}\n".encode())
+        self.process.stdin.flush()
+        start = time.monotonic()
+        answer = self._read(KINDS[self.kind].seconds)
+        if answer is None:
+            running = self.process.poll() is None
+            code = self._end()
+            result = {"outcome": "hang", "text": ""}
+            if not running:
+                text = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+                result = {"outcome": "crash", "text": text}
+            return {**result, "seconds": time.monotonic() - start, "memory": 0}
+        result = json.loads(answer)
+        if result["memory"] > KINDS[self.kind].memory and result["outcome"] in GOOD:
+            result["outcome"] = "memory"
+        return result
+
+    def keep(self, result, number, folder):
+        """Copies the files of the last case to a folder, with its result and its command."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        with contextlib.suppress(OSError, shutil.Error):  # links and folders without rights
+            shutil.copytree(self.folder / "case", folder / "case", symlinks=True)
+        command = f"make attack ATTACK='--seed {self.seed} --case {self.kind}:{number}'"
+        text = json.dumps({"command": command, **result}, indent=2)
+        (folder / "result.json").write_text(text + "\n")
+
+    def _start(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        self.folder.chmod(0o777)  # for a worker that gives up its rights
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "attack.worker", self.kind, str(self.seed), self.folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests"))),
+                "KERAS_BACKEND": "torch",
+                "TF_CPP_MIN_LOG_LEVEL": "2",
+                "OMP_NUM_THREADS": "1",
+            },
+            start_new_session=True,
+        )
+        if self._read(START) is None:
+            text = (self.folder / "output").read_text(errors="replace")
+            self._end()
+            raise RuntimeError(f"the worker of {self.kind} does not start: {text.strip()[-2000:]}")
+
+    def _read(self, seconds):
+        """Returns a line of the process; `None` if it ends or takes too long."""
+        if not select.select([self.process.stdout], [], [], seconds)[0]:
+            return None
+        line = self.process.stdout.readline()
+        if not line:
+            self.process.wait()
+        return line or None
+
+    def _end(self):
+        if self.process is None:
+            return 0
+        with contextlib.suppress(ProcessLookupError):  # its children, too
+            os.killpg(self.process.pid, signal.SIGKILL)
+        code = self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process = None
+        return code
