@@ -32,6 +32,11 @@ class Kind:
 
 KINDS = {
     "images": Kind("images", "Images", 100_000, 300),
+    "models": Kind("models", "Models", 20_000, 40),
+    "cards": Kind("cards", "Cards", 2_000, 40),
+    "runs": Kind("runs", "Runs", 200, 10),
+    "folders": Kind("folders", "Folders", 2_000, 50),
+    "clients": Kind("clients", "Clients", 2_000, 30),
     "faults": Kind("faults", "Faults", 0, 0, 3, 3e8),  # tests the attack itself
 }
 

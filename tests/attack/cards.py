@@ -1,0 +1,81 @@
+"""Odd cards in `.tflite` files, and odd config.json files next to published weights."""
+
+import hashlib
+import json
+import zipfile
+
+import numpy as np
+from load_app import load_app
+
+from attack.models import TFLITE, read_flatbuffer, write_safetensors
+from attack.mutations import mutate, mutate_json
+from keras_gmlp import inference
+from keras_gmlp.card import CARD, DIGEST, LABELS
+from keras_gmlp.weights.files import read_checkpoint
+
+CONFIG = {
+    "architecture": "gmlp_s16_224",
+    "num_classes": 3,
+    "global_pool": "avg",
+    "model_args": {"img_size": [16, 16], "in_chans": 3},
+    "pretrained_cfg": {
+        "input_size": [3, 16, 16],
+        "crop_pct": 0.9,
+        "crop_mode": "center",
+        "interpolation": "bicubic",
+        "mean": [0.5, 0.5, 0.5],
+        "std": [0.5, 0.5, 0.5],
+        "label_names": ["a", "b", "c"],
+    },
+}
+
+METADATA = {
+    "image_shape": [32, 32, 3],
+    "pixels": [0, 255],
+    "crop": 0.9,
+    "interpolation": "bicubic",
+    "test_accuracy": 0.9,
+    "named": True,
+    "preset": "gmlp_n4_32",
+    "arguments": {"classes": 10},
+}
+
+
+class Cards:
+    """Each case is a card, which classification and the page's list read, or a config.json."""
+
+    def __init__(self, folder):
+        self.model = read_flatbuffer(TFLITE)
+        self.digest = hashlib.sha256(self.model).hexdigest()
+        self.quiet, self.serve = load_app("cli").quiet, load_app("serve")
+        self.image = TFLITE.parents[2] / "docs" / "cat.jpg"
+
+    def make(self, rng, folder):
+        card = CONFIG if rng.random() < 0.4 else {**METADATA, DIGEST: self.digest}
+        text = json.dumps(mutate_json(card, rng)).encode()
+        if rng.random() < 0.3:
+            text = mutate(text, rng)
+        if rng.random() < 0.02:
+            text = b"[" * 100_000
+        if card is CONFIG:
+            write_safetensors(folder / "model.safetensors", {"w": np.zeros((2, 2), "float32")})
+            (folder / "config.json").write_bytes(text)
+            return folder / "model.safetensors"
+        path, labels = folder / "model.tflite", "".join(f"{i}\n" for i in range(10)).encode()
+        path.write_bytes(self.model)
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr(CARD, text)
+            archive.writestr(LABELS, mutate(labels, rng) if rng.random() < 0.3 else labels)
+        return path
+
+    def check(self, path):
+        if path.suffix == ".safetensors":
+            read_checkpoint(path)
+            return
+        models = self.serve.describe_models(path.parent, lambda line: None)
+        json.dumps(models, allow_nan=False)
+        with self.quiet():  # as apps/classify.py loads it
+            classifier = inference.load(path)
+        for label, probability in classifier.classify(self.image):
+            assert isinstance(label, str)
+            assert 0 <= probability <= 1
