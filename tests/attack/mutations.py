@@ -1,5 +1,6 @@
 """Random changes of bytes and of JSON values."""
 
+import copy
 import json
 
 NUMBERS = (0, 1, 2**7, 2**8 - 1, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1)
@@ -46,13 +47,17 @@ def mutate_json(value, rng):
     for _ in range(rng.choice((1, 1, 3))):
         places = list(_find_places(value))
         if not places:
-            return rng.choice(VALUES)
+            return _choose_value(rng)
         holder, key = rng.choice(places)
         if isinstance(holder, dict) and rng.random() < 0.2:
             del holder[key]
         else:
-            holder[key] = rng.choice(VALUES)
+            holder[key] = _choose_value(rng)
     return value
+
+
+def _choose_value(rng):
+    return copy.deepcopy(rng.choice(VALUES))  # since a second change may go into it
 
 
 def _find_places(value):

@@ -53,8 +53,8 @@ class Worker:
             code = self._end()
             result = {"outcome": "hang", "text": ""}
             if not running:
-                text = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-                result = {"outcome": "crash", "text": text}
+                reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+                result = {"outcome": "crash", "text": f"{reason}\n{self._read_output()}"}
             return {**result, "seconds": time.monotonic() - start, "memory": 0}
         result = json.loads(answer)
         if result["memory"] > KINDS[self.kind].memory and result["outcome"] in GOOD:
@@ -89,9 +89,8 @@ class Worker:
             start_new_session=True,
         )
         if self._read(START) is None:
-            text = (self.folder / "output").read_text(errors="replace")
             self._end()
-            raise RuntimeError(f"the worker of {self.kind} does not start: {text.strip()[-2000:]}")
+            raise RuntimeError(f"the worker of {self.kind} does not start: {self._read_output()}")
 
     def _read(self, seconds):
         """Returns a line of the process; `None` if it ends or takes too long."""
@@ -101,6 +100,10 @@ class Worker:
         if not line:
             self.process.wait()
         return line or None
+
+    def _read_output(self):
+        text = (self.folder / "output").read_text(errors="replace")
+        return text.strip()[-2000:]
 
     def _end(self):
         if self.process is None:
