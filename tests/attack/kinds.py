@@ -37,6 +37,7 @@ KINDS = {
     "runs": Kind("runs", "Runs", 200, 10),
     "folders": Kind("folders", "Folders", 2_000, 50),
     "clients": Kind("clients", "Clients", 2_000, 30),
+    "kills": Kind("kills", "Kills", 100, 0, seconds=600),
     "faults": Kind("faults", "Faults", 0, 0, 3, 3e8),  # tests the attack itself
 }
 
