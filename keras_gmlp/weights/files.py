@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import json
 import pickle
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -244,7 +245,9 @@ def _load(path):
     if zipfile.is_zipfile(path):  # older files are none
         require_bounded(path)
     # The training scripts of timm and DeiT save their arguments next to the weights.
-    with torch.serialization.safe_globals([argparse.Namespace]):
+    safe = torch.serialization.safe_globals([argparse.Namespace])
+    with safe, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of an odd pickle, which loads all the same or raises
         return torch.load(path, map_location="cpu", weights_only=True)
 
 
