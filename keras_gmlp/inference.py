@@ -196,7 +196,9 @@ def _onnx(path, threads):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     try:
-        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(
+            path, options, providers=["CPUExecutionProvider"], enable_fallback=False
+        )  # the fallback prints to standard output
     except Exception as error:  # the runtime's errors have many classes
         raise damaged_error(path, error) from None
     inputs, outputs = session.get_inputs(), session.get_outputs()

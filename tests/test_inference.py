@@ -179,6 +179,15 @@ def test_damaged_card_of_an_onnx_file(run, tmp_path, name):
         inference.load(damaged)
 
 
+def test_onnx_file_that_is_no_text_prints_nothing(run, tmp_path, capfd):
+    damaged = tmp_path / "damaged.onnx"
+    whole = (run / "model.onnx").read_bytes()
+    damaged.write_bytes(whole.replace(b"Transpose", b"Transp\xf4se"))  # the runtime quotes it
+    with pytest.raises(ValueError, match=r"damaged\.onnx: .*can't decode byte"):
+        inference.load(damaged)
+    assert capfd.readouterr() == ("", "")
+
+
 def bad_models(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "broken.keras").write_bytes(b"PK no zip")
