@@ -37,7 +37,7 @@ test: $(VENV)/.dev lint
 	KERAS_BACKEND=torch $(XLA) $(PYTEST) $(ON_PYTORCH) tests/export/test_formats.py \
 		tests/models/test_whole_models.py $(ON_EACH)
 
-# About an hour; a part: make attack ATTACK="--only --images 1000"
+# Some hours; a part: make attack ATTACK="--only --images 1000"
 attack: $(VENV)/.dev
 	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(RUN) -m attack $(ATTACK)
 

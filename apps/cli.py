@@ -91,9 +91,8 @@ def _one_line(error):
         return f"{str(error).rstrip('.') or 'out of memory'}; close other programs."
     if not isinstance(error, OSError) or error.strerror is None:
         return " ".join(str(error).split()) or type(error).__name__
-    reason = " ".join(
-        error.strerror.split()
-    )  # from the system, or from a library with a path in it
+    # From the system, or from a library with a path in it.
+    reason = " ".join(error.strerror.split())
     reason = reason.lower() if error.strerror == os.strerror(error.errno) else reason
     place = f"{error.filename}: " if error.filename is not None else ""
     advice = ADVICE.get(error.errno)

@@ -20,7 +20,8 @@ examples:
   apps/pack.py imagenet2012 --out packed/imagenet --size 256
   apps/train.py --data packed/imagenet --model gmlp_s16_224 --recipe imagenet
 
-A run that stops leaves nothing: give the same command again.
+A run that stops leaves no folder. The same command starts again; it also deletes what a killed run
+left.
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
 

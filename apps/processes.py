@@ -17,6 +17,8 @@ LOST = (
     "lost another process, or the connection to it; its output says why. Give the same command to "
     "all processes again: the run resumes."
 )
+# What JAX reports then, if it does not abort.
+LOST_PEER = re.compile(r"\bGloo \w+.* failed|\bNCCL\b|CoordinationService")
 LINK = "KERAS_GMLP_LINK"  # environment variable: the child's end of the link to its parent
 JOINED = b"j"
 VARIABLES = {  # Keras' own names
@@ -76,11 +78,14 @@ def _supervise(name, options):
     ours, theirs = socket.socketpair()
     environment = {**os.environ, LINK: str(theirs.fileno())}
     command = [sys.executable, *sys.orig_argv[1:]]
-    with ours, subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()]) as child:
+    options_of_child = {"env": environment, "pass_fds": [theirs.fileno()], "process_group": 0}
+    with ours, subprocess.Popen(command, **options_of_child) as child:
         theirs.close()
         while child.returncode is None:
-            with contextlib.suppress(KeyboardInterrupt):  # the child hears it too
+            try:
                 child.wait()
+            except KeyboardInterrupt:  # in its own group, the child does not hear it
+                child.send_signal(signal.SIGINT)
         joined = _has_joined(ours)
     if child.returncode >= 0:
         return child.returncode
@@ -160,7 +165,7 @@ def reporting(options):
     """Hides standard output unless this is the first process, which reports for all.
 
     Raises:
-        RuntimeError: In place of the error of a connection to a process that is lost.
+        RuntimeError: If the connection to another process is lost.
     """
     output = contextlib.nullcontext()
     with contextlib.ExitStack() as stack:
@@ -175,6 +180,6 @@ def reporting(options):
             with output:
                 yield
         except Exception as error:  # JAX and Keras raise many types
-            if options.coordinator and re.search("gloo|nccl|coordination", str(error), re.I):
+            if options.coordinator and LOST_PEER.search(str(error)):
                 raise RuntimeError(LOST) from None
             raise

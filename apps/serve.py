@@ -5,6 +5,7 @@ import argparse
 import base64
 import contextlib
 import errno
+import functools
 import hashlib
 import json
 import math
@@ -114,10 +115,11 @@ def find_models(directory, report=lambda line: None):
         # Skip unfinished exports and those with a larger batch.
         if path.name.startswith(".") or re.search(r"_batch\d+$", path.stem):
             continue
-        if not path.is_file() or not path.resolve().is_relative_to(root):
-            report(
-                f"{str(path)!r} is left out; it is not inside of {str(directory)!r}. Copy it there."
-            )
+        if not path.is_file():
+            report(f"{str(path)!r} is left out: no such file.")
+            continue
+        if not path.resolve().is_relative_to(root):
+            report(f"{str(path)!r} is left out: it leads out of {str(directory)!r}. Copy it there.")
             continue
         name = path.relative_to(directory).with_suffix("").as_posix()
         short = name.removesuffix("/model")
@@ -175,6 +177,7 @@ def read_metadata(path):
     return card
 
 
+@functools.cache  # once for each line: the page asks for the list again and again
 def warn(line):
     print(f"serve: {line}", file=sys.stderr, flush=True)
 

@@ -125,7 +125,7 @@ def train(options, settings):
     before = None
     if prepared.testable and not complete:
         before = evaluate_before(prepared, options.json, int(interactive))
-    if not complete:
+    if not complete and not options.process:  # the first one searches for all
         warn_of_duplicates(prepared.data)
     options.training = True
     metrics = prepared.train(

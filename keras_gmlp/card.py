@@ -254,7 +254,7 @@ def read_tokenizer(path):
 
 
 def _read_members(path, *names):
-    """Returns members of the card of a file or of a SavedModel, bytes by name."""
+    """Returns members of a card, bytes by name; `path` is a file or a SavedModel."""
     if path.is_dir():
         extra = path / "assets.extra"
         return {name: _read_bounded(open(extra / name, "rb"), name, path) for name in names}

@@ -64,6 +64,7 @@ def training_batches(
     epoch = tf.Variable(initial_epoch, dtype=tf.int64, trainable=False)
     fold_in = tf.random.experimental.stateless_fold_in
 
+    rows = batch_size // share.processes
     scale, in_memory = augmentation.resized_crop, fits_in_memory(data, size)
     read = (ArraySplit(*data.train.arrays()) if in_memory else data.train).reader(scale)
 
@@ -74,11 +75,10 @@ def training_batches(
         )
         if scale:
             indices = indices.enumerate().map(
-                lambda i, rows: (rows, share.take(draw_windows(fold_in(key, i), batch_size)))
+                lambda i, batch: (batch, share.take(draw_windows(fold_in(key, i), batch_size)))
             )
         elif in_memory:  # gathers a batch at once
             return indices.map(read)
-        rows = batch_size // share.processes
         return indices.unbatch().map(read, READERS).batch(rows, drop_remainder=True)
 
     def with_keys(number):
@@ -89,7 +89,7 @@ def training_batches(
 
     root = tf.constant([seed, 0], tf.int64)
     numbers = tf.data.Dataset.range(1).map(lambda _: epoch.assign_add(1))
-    held = max(1, PREPARED // (4 * batch_size * math.prod(data.image_shape)))  # float32
+    held = max(1, PREPARED // (4 * rows * math.prod(data.image_shape)))  # float32
     batches = numbers.flat_map(with_keys).map(augment, min(READERS, held))
     batches = batches.apply(tf.data.experimental.assert_cardinality(size // batch_size))
     return without_autotune(batches.prefetch(min(PREFETCHED, held)))

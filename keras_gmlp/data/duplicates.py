@@ -29,17 +29,15 @@ def find_duplicates(data, patience=PATIENCE):
     for path in test:
         by_size[_size(path)].append(path)
     by_size.pop(None, None)
-    digest, found = functools.cache(hash_file), {}
+    digest, found = functools.cache(_digest), {}
     with ProgressBar("comparing training and test images", len(data.train)) as progress:
         for number, path in enumerate(train):
             if time.monotonic() > end:
                 break
             progress.show(number)
-            try:
-                same = [p for p in by_size.get(_size(path), ()) if digest(p) == digest(path)]
-            except OSError:  # reported when it is read
-                continue
-            found.update(dict.fromkeys(same, path))
+            same = by_size.get(_size(path))
+            own = same and digest(path)
+            found.update((p, path) for p in same or () if own and digest(p) == own)
     return found
 
 
@@ -47,5 +45,13 @@ def _size(path):
     """Returns the bytes of a file; `None` if it is missing."""
     try:
         return os.path.getsize(path)
+    except OSError:
+        return None
+
+
+def _digest(path):
+    """Returns the digest of a file; `None` if it cannot be read, which is reported later."""
+    try:
+        return hash_file(path)
     except OSError:
         return None

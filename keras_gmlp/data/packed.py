@@ -4,7 +4,9 @@ A packed set is a folder with `packed.json`, which describes it, and for each sp
 and the class indices as `.npy` files. Reading an image copies its pixels; nothing is decoded.
 """
 
+import contextlib
 import functools
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from keras_gmlp.data.sample_readers import mapped_reader, require_tensorflow, wi
 from keras_gmlp.data.splits import Split
 from keras_gmlp.utils.files import (
     atomic_folder,
+    directory_lock,
     read_json,
     remove_leftovers,
     require_space,
@@ -39,7 +42,7 @@ def pack(data, folder):
         The number of bytes of the images.
 
     Raises:
-        ValueError: If the folder exists or an image cannot be read.
+        ValueError: If the folder exists, another process writes it or an image cannot be read.
         OSError: If the disk has too little space.
     """
     folder = Path(folder)
@@ -48,8 +51,7 @@ def pack(data, folder):
     splits = {"train": data.train, "test": data.test}
     size = sum(map(len, splits.values())) * int(np.prod(data.image_shape))
     require_space(folder.parent, size)
-    remove_leftovers(folder.parent, folder.name)
-    with atomic_folder(folder) as temporary:
+    with _lock(folder), atomic_folder(folder) as temporary:
         temporary.mkdir()
         for name, split in splits.items():
             shape = (len(split), *data.image_shape)
@@ -66,6 +68,19 @@ def pack(data, folder):
         }
         write_json(temporary / DESCRIPTION, description)
     return size
+
+
+@contextlib.contextmanager
+def _lock(folder):
+    """Locks the name of a folder to create, and deletes what a killed process left of it."""
+    lock = folder.with_name(f".{folder.name}.lock")
+    try:
+        with directory_lock(lock):
+            remove_leftovers(folder.parent, re.escape(folder.name))
+            yield
+    finally:
+        with contextlib.suppress(OSError):
+            lock.rmdir()
 
 
 def is_packed(folder):

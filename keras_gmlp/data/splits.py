@@ -12,9 +12,8 @@ from keras_gmlp.utils.errors import one_line_errors
 from keras_gmlp.utils.files import require_space
 from keras_gmlp.utils.progress import ProgressBar
 
-GREY = np.array(
-    [19595, 38470, 7471], "int32"
-)  # Pillow's weights of red, green and blue, in 1/65536
+# Pillow's weights for red, green and blue, in 1/65536.
+GREY = np.array([19595, 38470, 7471], "int32")
 
 
 class Split:
@@ -224,9 +223,8 @@ class ChannelSplit(Split):
         if self._channels == 3:
             return images.repeat(3, axis=-1), labels
         result = np.empty((*images.shape[:-1], 1), "uint8")
-        for image, grey in zip(
-            images, result, strict=True
-        ):  # one by one: integers are four times as large
+        # One by one, because integers are four times as large.
+        for image, grey in zip(images, result, strict=True):
             grey[..., 0] = (image @ GREY + 2**15) >> 16
         return result, labels
 

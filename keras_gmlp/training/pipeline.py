@@ -61,11 +61,16 @@ def prepare_fit(model, data, recipe, batch_size):
         and a `DeviceBatches`, or `None` if the task's `training_batches` feed it.
 
     Raises:
-        ValueError: If the devices of `use_devices` cannot split a batch evenly, or the model was
-            built outside that context.
+        ValueError: If the devices of `use_devices` cannot split a batch evenly, the model was built
+            outside that context, or several processes train without it.
     """
     task, trained, batches = recipe.task, model, None
     kind, distribution = task.training_class(model), keras.distribution.distribution()
+    if distribution is None and process_count() > 1:
+        raise ValueError(
+            f"{process_count()} processes train one model; build it and train it inside "
+            "keras_gmlp.use_devices."
+        )
     if distribution is not None:
         check_place(model, distribution)
         check_split(batch_size, distribution.shards)

@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_gmlp.training.processes import run_once
 from keras_gmlp.training.recipes import PRECISIONS
-from keras_gmlp.training.run_directory import has_progress, read_recipe
+from keras_gmlp.training.run_directory import RESTORE, has_progress, read_recipe
 from keras_gmlp.utils.environment import accelerators
 
 SHAPE = (512, 256, 768)  # rows, inputs and outputs; small, since bfloat16 may be 50 times slower
@@ -36,6 +36,11 @@ def choose_precision(directory=None):
 def _choose(directory):
     if directory is not None and has_progress(directory):
         recorded = read_recipe(directory)
+        if recorded.get("precision", PRECISIONS[0]) not in PRECISIONS:
+            raise ValueError(
+                f"{directory}/recipe.json: damaged (its precision is {recorded['precision']!r}). "
+                f"{RESTORE}"
+            )
         if "precision" in recorded:
             return recorded["precision"]
     if accelerators():

@@ -33,6 +33,8 @@ def join_processes(coordinator, processes, process):
         ValueError: If the backend is not JAX or a number is out of range. One line.
         RuntimeError: If process 0 does not answer within 60 s. One line.
     """
+    if processes < 1:
+        raise ValueError(f"processes must be at least 1; received {processes}.")
     if not 0 <= process < processes:
         raise ValueError(
             f"process must be from 0 to {processes - 1}, below the number of processes; received "
@@ -47,6 +49,7 @@ def join_processes(coordinator, processes, process):
             "KERAS_BACKEND=jax (--backend jax)."
         )
     import jax
+    from jax.experimental import multihost_utils
 
     if process:
         _await(host, int(port))
@@ -57,6 +60,8 @@ def join_processes(coordinator, processes, process):
         initialization_timeout=JOIN_TIMEOUT,
         heartbeat_timeout_seconds=LOST_AFTER,
     )
+    # Gloo connects at the first exchange, and waits 30 s for it: exchange before the data load.
+    multihost_utils.sync_global_devices("joined")
 
 
 def _await(host, port):

@@ -66,8 +66,8 @@ def train(
 
     A run that was stopped resumes after its last complete epoch when it is called again with the
     same arguments, and ends with the same result. A complete run is loaded. If several processes
-    train (`keras_gmlp.join_processes`), all of them call `train` and read the directory; the first
-    one writes it.
+    train (`keras_gmlp.join_processes`), all of them call `train` inside `keras_gmlp.use_devices`
+    and read the directory; the first one writes it.
 
     The directory then holds `model.keras` (averaged weights, float32), the files of the task (for
     images `labels.txt`), `recipe.json` (settings, data, versions, hardware), `history.csv` (one
@@ -97,6 +97,8 @@ def train(
         ValueError: If the model does not fit the data, the directory holds a run with other
             settings, or another process uses the directory.
         DivergedError: If the loss becomes NaN or infinite.
+        DisagreementError: If several processes train with different settings or data.
+        RuntimeError: If the directory is deleted while the run trains, or process 0 failed.
         TimeLimitError: If the run stops at the time limit.
     """
     import matplotlib.figure  # noqa: F401 (if it is missing, fail now and not after the last epoch)

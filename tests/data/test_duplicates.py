@@ -7,7 +7,9 @@ from load_app import load_app
 from PIL import Image
 
 from keras_gmlp import data, runs
+from keras_gmlp.data import duplicates
 from keras_gmlp.data.duplicates import find_duplicates
+from keras_gmlp.utils.files import hash_file
 
 
 @pytest.fixture
@@ -24,6 +26,19 @@ def photos(tmp_path):
 @pytest.mark.parametrize("channels", [1, 3])
 def test_same_files_in_both_splits_are_found(photos, channels):
     found = find_duplicates(data.load(photos, (4, 4), channels=channels))
+    assert found == {str(photos / "test/b/5.png"): str(photos / "train/a/2.png")}
+
+
+def test_unreadable_file_hides_no_other(photos, monkeypatch):
+    unreadable = str(photos / "test/a/4.png")
+
+    def read(path):
+        if path == unreadable:
+            raise PermissionError(path)
+        return hash_file(path)
+
+    monkeypatch.setattr(duplicates, "hash_file", read)
+    found = find_duplicates(data.load(photos, (4, 4)))
     assert found == {str(photos / "test/b/5.png"): str(photos / "train/a/2.png")}
 
 

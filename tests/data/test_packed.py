@@ -11,6 +11,7 @@ from keras_gmlp import data
 from keras_gmlp.data import batches
 from keras_gmlp.data.image_data import resize_to_cover
 from keras_gmlp.data.packed import load_packed, pack
+from keras_gmlp.utils.files import directory_lock
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +122,18 @@ def test_other_versions_and_files_that_do_not_match(packed):
     (packed / "packed.json").write_text(json.dumps({**description, "version": 2}))
     with pytest.raises(ValueError, match=r"packed in version 2; expected 1\. Pack the set again"):
         load_packed(packed)
+
+
+def test_leftovers_of_this_name_alone_are_deleted(tmp_path, photos):
+    for name in (".12.a+(1", ".12.aa(1", ".12.other"):
+        (tmp_path / name).mkdir()
+    pack(data.load(photos, (4, 4)), tmp_path / "a+(1")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".12.aa(1", ".12.other", "a+(1"]
+
+
+def test_second_process_that_packs_to_the_same_folder_is_refused(tmp_path, photos):
+    with (
+        directory_lock(tmp_path / ".packed.lock"),
+        pytest.raises(ValueError, match="another process uses"),
+    ):
+        pack(data.load(photos, (4, 4)), tmp_path / "packed")

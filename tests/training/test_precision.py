@@ -39,3 +39,10 @@ def test_measurement_compares_products(monkeypatch):
     precision.bfloat16_speedup.cache_clear()
     assert precision.bfloat16_speedup() == 1.0
     precision.bfloat16_speedup.cache_clear()
+
+
+def test_unknown_precision_of_a_run_is_damage(tmp_path):
+    (tmp_path / "metrics.json").write_text("{}")
+    (tmp_path / "recipe.json").write_text(json.dumps({"precision": "float3"}))
+    with pytest.raises(ValueError, match=r"damaged \(its precision is 'float3'\)\. Restore"):
+        precision.choose_precision(tmp_path)

@@ -1,5 +1,6 @@
 """Training in several processes: the weights are those of one, and a lost process ends the rest."""
 
+import argparse
 import csv
 import os
 import re
@@ -13,9 +14,10 @@ import keras
 import numpy as np
 import pytest
 import shades
+from load_app import load_app
 from PIL import Image
 
-from keras_gmlp.training import processes
+from keras_gmlp.training import pipeline, processes
 from keras_gmlp.training.processes import check_agreement, join_processes, run_once
 from keras_gmlp.utils.files import read_json
 
@@ -158,10 +160,39 @@ def test_processes_with_other_settings_are_refused(tmp_path, packed):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        ("UNKNOWN: Gloo AllGather failed: [external/gloo/pair.cc:547] Connection closed", True),
+        ("Gloo context initialization failed: UNAVAILABLE: recvmsg:Connection reset", True),
+        ("NCCL operation failed: remote process exited", True),
+        ("photos/igloo/x.jpg: damaged or truncated image (broken)", False),
+    ],
+)
+def test_errors_of_a_lost_connection(text, lost):
+    options = argparse.Namespace(process=0, coordinator="host:1")
+    expected = "lost another process" if lost else re.escape(text)
+    with pytest.raises((RuntimeError, ValueError), match=expected):
+        raise_within(load_app("processes").reporting(options), ValueError(text))
+
+
+def raise_within(context, error):
+    with context:
+        raise error
+
+
+@on_jax
+def test_processes_that_would_train_apart_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(pipeline, "process_count", lambda: 2)
+    with pytest.raises(ValueError, match=r"2 processes train one model; .*keras_gmlp.use_devices"):
+        shades.train_on(str(tmp_path / "apart"))
+
+
 @on_jax
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
+        (("127.0.0.1:1", 0, 0), "processes must be at least 1; received 0"),
         (("127.0.0.1:1", 2, 2), "process must be from 0 to 1"),
         (("127.0.0.1", 2, 0), "coordinator must be HOST:PORT; received '127.0.0.1'"),
         ((":80", 2, 0), "coordinator must be HOST:PORT"),
