@@ -73,7 +73,7 @@ class Task:
         """Returns the training batches; one iteration is one epoch.
 
         The same seed gives the same batches, epoch for epoch; `initial_epoch` of the `epochs` are
-        skipped. With a `Share`, these are its rows of each batch.
+        skipped. If several processes train, `share` is given: these are then its rows of each batch.
         """
         raise NotImplementedError
 

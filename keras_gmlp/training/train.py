@@ -181,9 +181,11 @@ class _Run:
                 callbacks.append(TimeLimit(time_limit, recipe.epochs))
             endless = batches is None and task.endless
             if batches is None:
-                share = Share(process_number(), process_count())
-                order = recipe.seed, initial_epoch, recipe.epochs, share
-                batches = task.training_batches(self.data, batch_size, *order)
+                order = recipe.seed, initial_epoch, recipe.epochs
+                share = {}
+                if process_count() > 1:  # a task may know whole batches alone
+                    share = {"share": Share(process_number(), process_count())}
+                batches = task.training_batches(self.data, batch_size, *order, **share)
             else:
                 callbacks.insert(0, EpochOrder(batches))
             model.fit(

@@ -162,6 +162,15 @@ class DropsCtrlC(keras.callbacks.Callback):
                 signal.raise_signal(signal.SIGINT)
 
 
+@pytest.fixture
+def heard():
+    """Handles Ctrl-C as in a terminal: a background job begins without it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("step", [1, STEPS, 2 * STEPS])
 def test_dropped_ctrl_c_ends_training_before_the_next_step(step):
     drops, recorded = DropsCtrlC(step), Recorded()
@@ -173,6 +182,7 @@ def test_dropped_ctrl_c_ends_training_before_the_next_step(step):
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.usefixtures("heard")
 def test_error_that_a_ctrl_c_led_to_is_a_ctrl_c():
     def fail():
         with contextlib.suppress(KeyboardInterrupt):
