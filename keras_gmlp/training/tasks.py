@@ -73,7 +73,8 @@ class Task:
         """Returns the training batches; one iteration is one epoch.
 
         The same seed gives the same batches, epoch for epoch; `initial_epoch` of the `epochs` are
-        skipped. If several processes train, `share` is given: these are then its rows of each batch.
+        skipped. If several processes train, `share` describes the rows of each batch that these
+        then are.
         """
         raise NotImplementedError
 
