@@ -116,6 +116,7 @@ def how_to_resume(options, directory):
 def train(options, settings):
     """Trains and exports; returns the metrics."""
     from keras_gmlp import runs
+    from keras_gmlp.training.processes import process_number
 
     prepared = runs.prepare(settings)
     complete = prepared.complete and not options.restart
@@ -125,7 +126,7 @@ def train(options, settings):
     before = None
     if prepared.testable and not complete:
         before = evaluate_before(prepared, options.json, int(interactive))
-    if not complete and not options.process:  # the first one searches for all
+    if not complete and process_number() == 0:  # the first process searches for all
         warn_of_duplicates(prepared.data)
     options.training = True
     metrics = prepared.train(
