@@ -14,7 +14,15 @@ pytest.register_assert_rewrite("check_layer", "other_backend")
 
 # One process runs all tests of a file. These files start first, so that no process is still busy
 # with one of them when the others are done.
-LONGEST = ["test_train", "test_devices", "test_formats", "test_apps", "test_sweep", "test_backends"]
+LONGEST = [
+    "test_train",
+    "test_devices",
+    "test_processes",
+    "test_formats",
+    "test_apps",
+    "test_sweep",
+    "test_backends",
+]
 
 
 def pytest_collection_modifyitems(items):
