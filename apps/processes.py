@@ -13,6 +13,8 @@ import subprocess
 import sys
 import threading
 
+from cli import guarded
+
 LOST = (
     "lost another process, or the connection to it; its output says why. Give the same command to "
     "all processes again: the run resumes."
@@ -56,22 +58,41 @@ def check_process_options(parser, options):
         parser.error("--coordinator, --processes and --process belong together")
 
 
-def guarded_process(name, options, run):
-    """Runs a program in a child process if it is one of several, and explains its end.
+def run_processes(name, parser, options, run):
+    """Runs a program, alone or as one of several processes, and explains its end.
 
     Args:
         name: Name of the program, the prefix of its errors.
+        parser: Its parser, which reports wrong usage.
         options: The parsed options.
-        run: Function without arguments that runs the program and returns its exit code.
+        run: Function of parser and options that runs the program, after the processes have
+            joined, and returns its exit code.
 
     Returns:
         The exit code.
     """
+
+    def work():
+        _join(parser, options)
+        with reporting(options):
+            return _run_agreed(parser, options, run)
+
     if options.coordinator is None:
-        return run()
+        return guarded(name, work)
     if LINK in os.environ:
-        return _run_child(run)
+        return _run_child(lambda: guarded(name, work))
     return _supervise(name, options)
+
+
+def _run_agreed(parser, options, run):
+    try:
+        return run(parser, options)
+    except ValueError as error:
+        from keras_gmlp.training.processes import DisagreementError
+
+        if isinstance(error, DisagreementError):
+            parser.error(str(error))
+        raise
 
 
 def _supervise(name, options):
@@ -143,11 +164,8 @@ def _hide_native_output():
             os.dup2(nowhere.fileno(), number)
 
 
-def join(parser, options):
-    """Joins the other processes, if there are any; ends with exit code 2 if that fails.
-
-    Call it after the choice of the backend and before anything else uses JAX.
-    """
+def _join(parser, options):
+    # After the choice of the backend, and before anything else uses JAX.
     if options.coordinator is None:
         return
     from keras_gmlp.training.processes import join_processes
@@ -162,11 +180,7 @@ def join(parser, options):
 
 @contextlib.contextmanager
 def reporting(options):
-    """Hides standard output unless this is the first process, which reports for all.
-
-    Raises:
-        RuntimeError: If the connection to another process is lost.
-    """
+    """Hides standard output unless this is the first process, which reports for all."""
     output = contextlib.nullcontext()
     with contextlib.ExitStack() as stack:
         if options.process:

@@ -6,8 +6,8 @@ import dataclasses
 import json
 import sys
 
-from cli import choose_backend, guarded, import_tensorflow
-from processes import check_process_options, guarded_process, join, reporting
+from cli import choose_backend, import_tensorflow
+from processes import check_process_options, run_processes
 from run_options import (
     add_device_options,
     add_run_options,
@@ -57,22 +57,14 @@ def parse(arguments):
 
 def main(arguments=None):
     parser, options = parse(arguments)
-    return guarded_process("train", options, lambda: guarded("train", lambda: run(parser, options)))
+    return run_processes("train", parser, options, run)
 
 
 def run(parser, options):
-    """Joins the other processes, if any, and trains; returns the exit code."""
-    join(parser, options)
-    with reporting(options):
-        return run_joined(parser, options)
-
-
-def run_joined(parser, options):
     """Checks the usage, trains and reports; returns the exit code."""
     import_tensorflow()
     from keras_gmlp.training.allocator import keep_freed_memory
     from keras_gmlp.training.devices import use_devices
-    from keras_gmlp.training.processes import DisagreementError
 
     try:
         settings = read_settings(options)
@@ -85,8 +77,6 @@ def run_joined(parser, options):
     try:
         with use_devices(options.devices, options.model_parallel):
             metrics = train(options, settings)
-    except DisagreementError as error:
-        parser.error(str(error))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(how_to_resume(options, settings.directory)) from None
     report(options, metrics, settings.directory)

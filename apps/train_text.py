@@ -2,13 +2,12 @@
 """Trains language models and text classifiers, and leaves everything in one folder."""
 
 import argparse
-import dataclasses
 import json
 import sys
 from pathlib import Path
 
-from cli import add_backend, add_data_dir, choose_backend, guarded
-from processes import check_process_options, guarded_process, join, reporting
+from cli import add_backend, add_data_dir, choose_backend
+from processes import check_process_options, run_processes
 from run_options import (
     add_device_options,
     add_recipe_options,
@@ -16,7 +15,7 @@ from run_options import (
     read_changes,
     read_overrides,
 )
-from train import how_to_resume
+from train import how_to_resume, measure_precision
 
 EPILOG = """\
 examples:
@@ -129,23 +128,13 @@ def check(parser, options):
 
 def main(arguments=None):
     parser, options = parse(arguments)
-    return guarded_process(
-        "train_text", options, lambda: guarded("train_text", lambda: run(parser, options))
-    )
+    return run_processes("train_text", parser, options, run)
 
 
 def run(parser, options):
-    """Joins the other processes, if any, and trains; returns the exit code."""
-    join(parser, options)
-    with reporting(options):
-        return run_joined(parser, options)
-
-
-def run_joined(parser, options):
     """Checks the usage, trains and reports; returns the exit code."""
     from keras_gmlp.training.allocator import keep_freed_memory
     from keras_gmlp.training.devices import use_devices
-    from keras_gmlp.training.processes import DisagreementError
     from keras_gmlp.training.saving import model_path
 
     try:
@@ -162,8 +151,6 @@ def run_joined(parser, options):
     try:
         with use_devices(options.devices, options.model_parallel):
             metrics = train(options, settings)
-    except DisagreementError as error:
-        parser.error(str(error))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(how_to_resume(options, settings.directory)) from None
     report(options, metrics, settings.directory)
@@ -188,14 +175,6 @@ def read_settings(options):
     weights = options.weights.rstrip("/")
     tuning = {"columns": columns, "held_out": options.hold_out, "dropout": options.dropout}
     return FineTuningSettings(weights, options.task, **tuning, **shared)
-
-
-def measure_precision(settings, restart):
-    """Returns the settings with the precision that is faster here, or that of a begun run."""
-    from keras_gmlp.training.precision import choose_precision
-
-    precision = choose_precision(None if restart else settings.directory)
-    return dataclasses.replace(settings, changes={**settings.changes, "precision": precision})
 
 
 def train(options, settings):

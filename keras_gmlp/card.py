@@ -14,6 +14,8 @@ import zipfile
 import zlib
 from pathlib import Path
 
+from keras_gmlp.utils.files import hash_file
+
 CARD, LABELS, TOKENIZER = "card.json", "labels.txt", "tokenizer.json"
 
 DIGEST = "model_sha256"  # the entry of card.json
@@ -165,7 +167,7 @@ def _digest(path):
     """Returns the entry for a `.tflite` file without a card; a zip archive has checksums."""
     if Path(path).suffix != ".tflite":
         return {}
-    return {DIGEST: hashlib.sha256(Path(path).read_bytes()).hexdigest()}
+    return {DIGEST: hash_file(path)}
 
 
 def require_undamaged(path):

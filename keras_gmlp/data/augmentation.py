@@ -27,9 +27,9 @@ class Augmentation:
     Attributes:
         crop: Padding before a random crop back to size, as a share of the side (0.125: 4 of 32).
         resized_crop: Smallest and largest area, as a share of the image's, that a random window
-            has; it is scaled to the image's size. For example `(0.08, 1.0)`, or `None`; takes the
-            place of `crop`.
-            Images in files that do not fit in memory are cut from the whole picture.
+            has; it is scaled to the image's size. For example `(0.08, 1.0)`, or `None`. It
+            replaces `crop`. Images in files that do not fit in memory are cut from the whole
+            picture.
         flip: Mirror half of the images left and right.
         rand_augment: Mean strength of RandAugment's two operations, in [0, 1].
         cutout: Side of a black square, as a share of the image's side.

@@ -2,40 +2,22 @@
 
 import shutil
 
-import keras
-import numpy as np
 import pytest
+from attack.runs import train_run
 
-import keras_gmlp
-from keras_gmlp.data import ArraySplit, Augmentation, ImageData
 from keras_gmlp.training.callbacks import TimeLimitError
-from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.run_directory import read_history
 from keras_gmlp.training.tasks import ImageClassification
-from keras_gmlp.training.train import train
 from keras_gmlp.utils.files import read_json
-
-TASK = ImageClassification(augmentation=Augmentation(crop=0, flip=False))
-RECIPE = Recipe(epochs=2, batch_size=8, learning_rate=0.01, task=TASK)
-
-
-def run(directory, **options):
-    labels = np.arange(16) % 2
-    images = np.broadcast_to(200 * labels[:, None, None, None], (16, 4, 4, 1)).astype("uint8")
-    split = ArraySplit(images, labels)
-    data = ImageData("shades", ("dark", "bright"), (4, 4, 1), split, split)
-    keras.utils.set_random_seed(0)
-    model = keras_gmlp.gMLP(4, 1, hidden_dim=8, patch_size=4, classes=2, input_shape=(4, 4, 1))
-    return train(model, data, RECIPE, directory, verbose=0, **options)
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """A folder with a complete run, and one with a run that was stopped after an epoch."""
     complete, stopped = (tmp_path_factory.mktemp(name) for name in ("complete", "stopped"))
-    run(complete)
+    train_run(complete)
     with pytest.raises(TimeLimitError):
-        run(stopped, time_limit=0)
+        train_run(stopped, time_limit=0)
     return {"complete": complete, "stopped": stopped}
 
 
@@ -82,7 +64,7 @@ def test_damaged_file_is_named_with_the_remedy(tmp_path, folders, kind, name, ch
         path.write_bytes(change(content).encode("latin-1"))
     checkpoints = sorted((place / "checkpoint").glob("*"))
     with pytest.raises(ValueError, match=reason) as error:
-        run(place)
+        train_run(place)
     assert str(path) in str(error.value)
     assert "--restart" in str(error.value)
     assert "\n" not in str(error.value)
@@ -96,7 +78,7 @@ def test_lost_history_is_no_obstacle(tmp_path, folders, content):
     (place / "history.csv").unlink()
     if content is not None:
         (place / "history.csv").write_text(content)
-    metrics = run(place)
+    metrics = train_run(place)
     assert metrics["epochs"] == 2
     assert "seconds" not in metrics  # those of the first epoch are unknown
     assert metrics["images_per_second"] > 0
@@ -109,7 +91,7 @@ def test_lost_history_of_all_epochs_is_no_obstacle(tmp_path, folders):
     (checkpoint,) = (place / "checkpoint").glob("*.h5")
     checkpoint.rename(checkpoint.with_name("000002.weights.h5"))
     (place / "history.csv").unlink()
-    metrics = run(place)
+    metrics = train_run(place)
     assert metrics["epochs"] == 2
     assert metrics["test_accuracy"] >= 0
     assert read_json(place / "metrics.json") == metrics
@@ -118,12 +100,12 @@ def test_lost_history_of_all_epochs_is_no_obstacle(tmp_path, folders):
 def test_deleted_folder_ends_the_run(tmp_path, monkeypatch):
     place = tmp_path / "run"
     place.mkdir()
-    write = TASK.__class__.write_files
+    write = ImageClassification.write_files
     monkeypatch.setattr(
-        TASK.__class__, "write_files", lambda *a: (write(*a), (place / "recipe.json").unlink())
+        ImageClassification, "write_files", lambda *a: (write(*a), (place / "recipe.json").unlink())
     )
     with pytest.raises(RuntimeError, match="deleted, or moved, while the run trained") as error:
-        run(place)
+        train_run(place)
     assert str(error.value).startswith(str(place))
     assert not (place / "checkpoint").exists() or not list((place / "checkpoint").glob("*.h5"))
 
