@@ -81,6 +81,17 @@ def one_trace():
 
 
 @pytest.fixture(autouse=True)
+def eager(request, monkeypatch):
+    if request.node.get_closest_marker("eager"):
+        import keras
+
+        if keras.backend.backend() == "tensorflow":
+            monkeypatch.setattr(
+                keras.Model, "run_eagerly", property(lambda _: True, lambda *_: None)
+            )
+
+
+@pytest.fixture(autouse=True)
 def two_traces(request, one_trace, monkeypatch):
     if request.node.get_closest_marker("two_traces"):
         import keras

@@ -125,6 +125,7 @@ def test_fit_works_at_once_with_class_indices(family, shape):
     assert history["loss"][-1] < 0.95 * history["loss"][0]
 
 
+@pytest.mark.eager
 def test_fit_on_rows_with_validation_on_indices():
     model = tiny(depth=1)
     images, indices = pixels(4, 8, 8, 3), np.array([0, 1, 2, 0])
@@ -136,6 +137,7 @@ def test_fit_on_rows_with_validation_on_indices():
     assert history["val_loss"][0] == pytest.approx(model.evaluate(images, indices, verbose=0)[0])
 
 
+@pytest.mark.eager
 def test_saved_model_gives_the_same_logits_and_continues_to_learn(tmp_path):
     model = tiny("amlp", depth=1, mean=(0.1, 0.2, 0.3), std=(0.5, 0.6, 0.7))
     redraw_weights(model)
@@ -214,6 +216,7 @@ def test_distilled_logits_are_the_mean_of_two_heads():
         )
 
 
+@pytest.mark.eager
 def test_heads_of_a_distilled_vit_learn_separately():
     model = tiny("deit", depth=1)
     heads = [model.get_layer(name).output for name in ("head", "head_distillation")]

@@ -12,6 +12,8 @@ from keras_gmlp.training.optimizers import (
 )
 from keras_gmlp.training.recipes import RECIPES, Recipe
 
+pytestmark = pytest.mark.eager
+
 SMALL = {"dim": 8, "depth": 2, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 3}
 
 
