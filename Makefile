@@ -18,6 +18,7 @@ web: $(VENV)/.core $(LITERT)
 # the others on TensorFlow.
 ON_PYTORCH := tests/comparison tests/runs tests/weights tests/test_plans.py \
 	tests/analysis/test_texts.py tests/apps/test_evaluate_sizes.py tests/apps/test_text_apps.py \
+	$(addprefix tests/training/test_, damaged_runs.py model_card.py) \
 	$(addprefix tests/models/test_, backends.py folding.py precision.py presets.py structure.py)
 ON_EACH := tests/layers tests/models/test_families.py tests/models/test_resnet.py \
 	tests/models/test_text.py tests/test_losses.py tests/test_metrics.py tests/training tests/analysis/test_tokens.py
@@ -33,7 +34,7 @@ PYTEST := OMP_NUM_THREADS=1 $(RUN) -m pytest --numprocesses auto --dist loadfile
 test: $(VENV)/.dev lint
 	@$(MAKE) --silent $(LITERT) || echo "make test: continues without LiteRT.js and the tests of the page"
 	KERAS_BACKEND=tensorflow $(XLA) $(PYTEST) $(addprefix --ignore=, $(ON_PYTORCH))
-	$(JAX) $(PYTEST) $(ON_EACH)
+	$(JAX) $(PYTEST) $(addprefix --ignore=, $(ON_PYTORCH)) $(ON_EACH)
 	KERAS_BACKEND=torch $(XLA) $(PYTEST) $(ON_PYTORCH) tests/export/test_formats.py \
 		tests/models/test_whole_models.py $(ON_EACH)
 
