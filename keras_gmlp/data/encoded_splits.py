@@ -81,6 +81,17 @@ class EncodedSplit(Split):
             pool.shutdown(cancel_futures=True)
         return labels
 
+    def batches(self, size):
+        pool = ThreadPoolExecutor(READERS)
+        try:
+            for _, sources, labels in self._chunks(size):
+                images = np.stack(list(pool.map(lambda source: self._decode(*source), sources)))
+                yield images, np.array(labels, "int64")
+        except ValueError as error:
+            raise ValueError(f"{error} {REPAIR}") from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
     def dataset(self):
         tf = require_tensorflow()
         samples = tf.data.Dataset.range(len(self))
@@ -111,10 +122,10 @@ class EncodedSplit(Split):
 
         return read
 
-    def _chunks(self):
-        """Yields the number of the first sample, the sources and the classes of a few samples."""
+    def _chunks(self, size=TOGETHER):
+        """Yields the number of the first sample, the sources and the classes of `size` samples."""
         samples, start = self._sources(), 0
-        while chunk := list(itertools.islice(samples, TOGETHER)):
+        while chunk := list(itertools.islice(samples, size)):
             yield start, *zip(*chunk, strict=True)
             start += len(chunk)
 

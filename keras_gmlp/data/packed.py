@@ -148,6 +148,11 @@ class PackedSplit(Split):
                 progress.show(start)
         return self._labels
 
+    def batches(self, size):
+        for start in range(0, len(self), size):
+            part = slice(start, start + size)
+            yield self._fit(self._images[part]), self._labels[part]
+
     def dataset(self):
         tf = require_tensorflow()
         return tf.data.Dataset.range(len(self)).map(self.reader(), tf.data.AUTOTUNE)

@@ -57,6 +57,20 @@ class Split:
         images[:], labels = self.arrays()
         return labels
 
+    def batches(self, size):
+        """Yields the samples in order, no more than `size` of them in memory.
+
+        Args:
+            size: Samples in a batch; the last may be smaller.
+
+        Yields:
+            uint8 images `(size, height, width, channels)` and int64 class indices `(size,)`.
+
+        Raises:
+            ValueError: If a sample cannot be read.
+        """
+        raise NotImplementedError
+
     def dataset(self):
         """Returns a `tf.data.Dataset` of single samples, of known cardinality.
 
@@ -115,6 +129,11 @@ class ArraySplit(Split):
     def arrays(self):
         """Returns the images and the class indices themselves, no copies."""
         return self._images, self._labels
+
+    def batches(self, size):
+        for start in range(0, len(self), size):
+            part = slice(start, start + size)
+            yield self._images[part], self._labels[part]
 
     def dataset(self):
         tf = require_tensorflow()
@@ -177,6 +196,11 @@ class DatasetSplit(Split):
                 progress.show(i + 1)
         return labels
 
+    def batches(self, size):
+        with one_line_errors():
+            for images, labels in self._dataset.batch(size).as_numpy_iterator():
+                yield images, labels.astype("int64")
+
     def dataset(self):
         return self._dataset
 
@@ -220,13 +244,11 @@ class ChannelSplit(Split):
 
     def arrays(self):
         images, labels = self._split.arrays()
-        if self._channels == 3:
-            return images.repeat(3, axis=-1), labels
-        result = np.empty((*images.shape[:-1], 1), "uint8")
-        # One by one, because integers are four times as large.
-        for image, grey in zip(images, result, strict=True):
-            grey[..., 0] = (image @ GREY + 2**15) >> 16
-        return result, labels
+        return self._convert(images), labels
+
+    def batches(self, size):
+        for images, labels in self._split.batches(size):
+            yield self._convert(images), labels
 
     def dataset(self):
         tf = require_tensorflow()
@@ -235,6 +257,15 @@ class ChannelSplit(Split):
     def reader(self, scale=None):
         read = self._split.reader(scale)
         return lambda *index: self._change(*read(*index))
+
+    def _convert(self, images):
+        if self._channels == 3:
+            return images.repeat(3, axis=-1)
+        result = np.empty((*images.shape[:-1], 1), "uint8")
+        # One by one, because integers are four times as large.
+        for image, grey in zip(images, result, strict=True):
+            grey[..., 0] = (image @ GREY + 2**15) >> 16
+        return result
 
     def _change(self, image, label):
         import tensorflow as tf  # not by require, which AutoGraph cannot trace

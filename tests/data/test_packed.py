@@ -78,6 +78,10 @@ def test_smaller_images_and_fewer(packed):
     np.testing.assert_array_equal(part.arrays()[1], labels[:3])
     streamed, classes = zip(*part.dataset().as_numpy_iterator(), strict=True)
     np.testing.assert_array_equal(streamed, expected)
+    pairs = list(part.batches(2))
+    np.testing.assert_array_equal(np.concatenate([batch for batch, _ in pairs]), expected)
+    assert [len(batch) for batch, _ in pairs] == [2, 1]
+    np.testing.assert_array_equal(np.concatenate([classes for _, classes in pairs]), labels[:3])
     np.testing.assert_array_equal(classes, labels[:3])
 
 

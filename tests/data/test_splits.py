@@ -85,6 +85,16 @@ def test_arrays_and_dataset_hold_the_first_samples(split, arrays, samples):
         np.testing.assert_array_equal(labels, expected[1])
 
 
+def test_batches_hold_the_samples_in_order(split):
+    images, labels = split.arrays()
+    parts = list(split.batches(15))
+    assert [len(part) for part, _ in parts] == [15, 15, 7]
+    assert {part.dtype for part, _ in parts} == {images.dtype}
+    assert {classes.dtype for _, classes in parts} == {labels.dtype}
+    np.testing.assert_array_equal(np.concatenate([part for part, _ in parts]), images)
+    np.testing.assert_array_equal(np.concatenate([classes for _, classes in parts]), labels)
+
+
 @pytest.mark.parametrize("memory", [0, 2**30])
 def test_every_kind_gives_the_same_batches(monkeypatch, split, arrays, memory):
     monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
@@ -144,7 +154,7 @@ def test_first_damaged_file_is_named(tmp_path, files, arrays):
     for path, original in zip(paths, files, strict=True):
         path.write_bytes(original.read_bytes()[: 60 if path.stem in ("21", "30") else None])
     split = FileSplit(paths, arrays[1], (5, 4, 3))
-    for read in (split.arrays, lambda: list(split.dataset())):
+    for read in (split.arrays, lambda: list(split.batches(5)), lambda: list(split.dataset())):
         with pytest.raises(ValueError, match="damaged or truncated") as error, one_line_errors():
             read()
         assert str(error.value).startswith(f"{paths[21]}: ")
