@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from cli import guarded, one_line, quiet
+from cli import guarded, load_classifier, one_line
 
 MODELS = Path(__file__).resolve().parent.parent / "saved_models"
 DEFAULT = MODELS / "gmlp_n4_32-cifar10"
@@ -59,18 +59,9 @@ def main(arguments=None):
 
 def classify(options):
     # Imported here, so that --help is fast.
-    from keras_gmlp import inference
     from keras_gmlp.data.read_image import find_images
-    from keras_gmlp.weights.files import HUB, is_published
 
-    from_hub = options.model.startswith(HUB)  # a download shows its progress
-    with contextlib.nullcontext() if from_hub else quiet():
-        if is_published(options.model):
-            from keras_gmlp import weights
-
-            classifier = weights.load(options.model).classifier()
-        else:
-            classifier = inference.load(options.model)
+    classifier = load_classifier(options.model)
     code = 0
     with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
         for given in options.images:

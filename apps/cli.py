@@ -128,6 +128,20 @@ def quiet():
         os.close(kept)
 
 
+def load_classifier(source):
+    """Loads an image classifier: a model file, the folder of a run, or published weights."""
+    from keras_gmlp import inference
+    from keras_gmlp.weights.files import HUB, is_published
+
+    from_hub = source.startswith(HUB)  # a download shows its progress
+    with contextlib.nullcontext() if from_hub else quiet():
+        if is_published(source):
+            from keras_gmlp import weights
+
+            return weights.load(source).classifier()
+        return inference.load(source)
+
+
 def import_tensorflow():
     """Imports TensorFlow, if installed, without its notes for developers.
 
