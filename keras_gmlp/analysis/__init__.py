@@ -1,4 +1,4 @@
-"""Filters, attention maps and confusions of trained models, as arrays and as pictures."""
+"""Filters, attention maps, scores and confusions of trained models, as arrays and as pictures."""
 
 import lazy_loader
 
@@ -6,7 +6,15 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "plots": ["draw_attention", "draw_confusion", "draw_mistakes", "draw_spatial_filters"],
+        "plots": [
+            "draw_attention",
+            "draw_confusion",
+            "draw_gallery",
+            "draw_mistakes",
+            "draw_reliability",
+            "draw_spatial_filters",
+        ],
+        "scores": ["Predictions", "calibration_error", "score"],
         "tokens": ["attention_maps", "confusion", "spatial_filters"],
     },
 )

@@ -1,7 +1,8 @@
-"""Plots of a trained model: spatial filters, attention, confusion, mistakes."""
+"""Plots of a trained model: spatial filters, attention, confusion, mistakes, reliability."""
 
 import numpy as np
 
+from keras_gmlp.analysis.scores import bin_probabilities, calibration_error
 from keras_gmlp.analysis.tokens import (
     attention_maps,
     confusion,
@@ -132,16 +133,50 @@ def draw_mistakes(images, labels, logits, names, path, count=24):
     predicted = logits.argmax(axis=-1)
     wrong = np.flatnonzero(predicted != labels)
     worst = wrong[np.argsort(-confidence[wrong], kind="stable")][:count]
-    columns = min(8, max(1, len(worst)))
-    rows = max(1, -(-len(worst) // columns))
+    answers = [(names[labels[i]], names[predicted[i]], confidence[i]) for i in worst]
     title = f"most confident mistakes ({len(wrong):,} of {len(labels):,} images)"
+    draw_gallery(images[worst], answers, path, title)
+
+
+def draw_gallery(images, answers, path, title):
+    """Draws images in rows of eight, with their true and predicted classes.
+
+    Args:
+        images: List of uint8 images `(height, width, channels)`.
+        answers: For each image the true class, the predicted class and its probability.
+        path: Path of the PNG file.
+        title: Title of the figure.
+    """
+    columns = min(8, max(1, len(images)))
+    rows = max(1, -(-len(images) // columns))
     figure, grid = _figure(rows, columns, title, size=1.7)
     for ax in grid.flat:
         ax.set_axis_off()
-    for ax, i in zip(grid.flat, worst, strict=False):
-        ax.imshow(images[i].squeeze(), cmap="gray" if images.shape[-1] == 1 else None)
-        text = f"{names[labels[i]]}\n→ {names[predicted[i]]} {100 * confidence[i]:.0f} %"
-        ax.set_title(text, fontsize=8)
+    for ax, image, (true, predicted, probability) in zip(grid.flat, images, answers, strict=False):
+        ax.imshow(image.squeeze(), cmap="gray" if image.shape[-1] == 1 else None)
+        ax.set_title(f"{true}\n→ {predicted} {100 * probability:.0f} %", fontsize=8)
+    plotting.save(figure, path)
+
+
+def draw_reliability(probabilities, correct, path):
+    """Draws the accuracy of predictions over their probability, and how many have which.
+
+    Args:
+        probabilities: Probabilities of the predicted classes, `(samples,)`.
+        correct: Whether the predictions are the true classes, `(samples,)`.
+        path: Path of the PNG file.
+    """
+    counts, _, accuracies = bin_probabilities(probabilities, correct)
+    error = calibration_error(probabilities, correct)
+    centres = (np.arange(len(counts)) + 0.5) / len(counts)
+    figure, ((top,), (bottom,)) = plotting.figure((4.5, 5.5), 2, 1)
+    top.plot([0, 1], [0, 1], color="grey", linestyle="--", label="perfectly calibrated")
+    top.bar(centres, accuracies, 1 / len(counts), edgecolor="white", label="accuracy of the bin")
+    top.set(xlim=(0, 1), ylim=(0, 1), ylabel="accuracy")
+    top.set_title(f"expected calibration error {100 * error:.2f} %", fontsize=10)
+    top.legend(fontsize=8)
+    bottom.bar(centres, counts, 1 / len(counts), edgecolor="white")
+    bottom.set(xlim=(0, 1), xlabel="probability of the predicted class", ylabel="images")
     plotting.save(figure, path)
 
 

@@ -1,0 +1,131 @@
+"""Scores of a classifier from its predictions: of each class, over all images, of its confidence.
+
+Requires NumPy and scikit-learn only.
+"""
+
+import dataclasses
+
+import numpy as np
+
+BINS = 15
+
+
+@dataclasses.dataclass(frozen=True)
+class Predictions:
+    """Predictions of a classifier for labelled images, in order.
+
+    Attributes:
+        names: File of each image, or its place in a data set.
+        classes: Class names.
+        labels: Indices of the true classes, `(samples,)`.
+        predictions: Indices of the most probable classes, `(samples,)`.
+        probabilities: Probabilities of the most probable classes, `(samples,)`.
+        log_likelihoods: Logarithms of the probabilities of the true classes, `(samples,)`.
+        ranks: Number of classes that are more probable than the true one, `(samples,)`.
+    """
+
+    names: tuple[str, ...]
+    classes: tuple[str, ...]
+    labels: np.ndarray
+    predictions: np.ndarray
+    probabilities: np.ndarray
+    log_likelihoods: np.ndarray
+    ranks: np.ndarray
+
+    @property
+    def correct(self):
+        """Whether each prediction is the true class, `(samples,)`."""
+        return self.labels == self.predictions
+
+
+def score(result):
+    """Scores predictions.
+
+    Args:
+        result: `Predictions` of at least one image.
+
+    Returns:
+        A dict that JSON can hold: `images` (their number), `accuracy`, `top5_accuracy` (with more
+        than five classes), `balanced_accuracy` (mean recall of the classes with images),
+        `calibration_error` (see `calibration_error`), `log_likelihood` (mean over the images, in
+        nats), `classes` (`label`, `precision`, `recall`, `f1` and `images` of each class with
+        images) and `confusion` (`label`, `prediction` and number of `images` of each pair that
+        occurs). Shares are in [0, 1]; the precision of a class that is never predicted is 0.
+    """
+    from sklearn.metrics import precision_recall_fscore_support
+
+    present = np.unique(result.labels)
+    precision, recall, f1, support = precision_recall_fscore_support(
+        result.labels, result.predictions, labels=present, zero_division=0
+    )
+    scores = {"images": len(result.labels), "accuracy": _rounded(result.correct.mean())}
+    if len(result.classes) > 5:
+        scores["top5_accuracy"] = _rounded(np.mean(result.ranks < 5))
+    scores |= {
+        "balanced_accuracy": _rounded(recall.mean()),
+        "calibration_error": _rounded(calibration_error(result.probabilities, result.correct)),
+        "log_likelihood": _rounded(result.log_likelihoods.mean()),
+    }
+    scores["classes"] = [
+        {
+            "label": result.classes[index],
+            "precision": _rounded(precision[i]),
+            "recall": _rounded(recall[i]),
+            "f1": _rounded(f1[i]),
+            "images": int(support[i]),
+        }
+        for i, index in enumerate(present)
+    ]
+    both = np.stack([result.labels, result.predictions], axis=-1)
+    pairs, counts = np.unique(both, axis=0, return_counts=True)
+    scores["confusion"] = [
+        {
+            "label": result.classes[label],
+            "prediction": result.classes[prediction],
+            "images": int(count),
+        }
+        for (label, prediction), count in zip(pairs, counts, strict=True)
+    ]
+    return scores
+
+
+def calibration_error(probabilities, correct, bins=BINS):
+    """Returns the expected calibration error in [0, 1] (Guo et al., 2017).
+
+    It is the mean over all images of the difference between the accuracy and the mean probability
+    of an image's bin. Paper: https://arxiv.org/abs/1706.04599
+
+    Args:
+        probabilities: Probabilities of the predicted classes, `(samples,)`.
+        correct: Whether the predictions are the true classes, `(samples,)`.
+        bins: Number of bins of equal width.
+
+    Example:
+        >>> round(float(calibration_error([0.9, 0.9, 0.6, 0.6], [1, 1, 1, 0])), 4)
+        0.1
+    """
+    counts, means, accuracies = bin_probabilities(probabilities, correct, bins)
+    return np.sum(counts * np.abs(accuracies - means)) / counts.sum()
+
+
+def bin_probabilities(probabilities, correct, bins=BINS):
+    """Groups predictions by their probability in bins `(0, 1/bins]`, ..., `(1 - 1/bins, 1]`.
+
+    Args:
+        probabilities, correct, bins: See `calibration_error`.
+
+    Returns:
+        Number of images, mean probability and accuracy of each bin, three arrays `(bins,)`; 0 in
+        empty bins.
+    """
+    probabilities = np.asarray(probabilities, "float64")
+    places = np.clip(np.ceil(probabilities * bins).astype(int) - 1, 0, bins - 1)
+    counts = np.bincount(places, minlength=bins)
+    total, right = (
+        np.bincount(places, weights=values, minlength=bins) for values in (probabilities, correct)
+    )
+    return counts, total / np.maximum(counts, 1), right / np.maximum(counts, 1)
+
+
+def _rounded(value):
+    return round(float(value), 6)
