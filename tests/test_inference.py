@@ -10,30 +10,19 @@ import zipfile
 import keras
 import numpy as np
 import pytest
+from colours import LABELS, colour_model
 from PIL import Image
 
-import keras_gmlp
 from keras_gmlp import inference
 from keras_gmlp.card import read_card
 from keras_gmlp.export.formats import FORMATS, export
 
-LABELS = ("red", "green", "blue")
-
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """The folder of a run whose model distinguishes pure colours by weights set by hand."""
+    """The folder of a run whose model distinguishes pure colours."""
     directory = tmp_path_factory.mktemp("run")
-    model = keras_gmlp.gMLP(
-        8, 1, 16, input_shape=(8, 8, 3), patch_size=4, classes=3, name="colours"
-    )
-    # The token's first three channels are the patch's mean colour, the head reads them off.
-    stem = np.zeros((4, 4, 3, 8), "float32")
-    stem[:, :, range(3), range(3)] = 1 / 16
-    model.get_layer("stem").set_weights([stem, np.zeros(8, "float32")])
-    model.get_layer("head").set_weights([5 * np.eye(8, 3, dtype="float32"), np.zeros(3, "float32")])
-    shrink = model.get_layer("block_0").shrink
-    shrink.set_weights([np.zeros_like(w) for w in shrink.get_weights()])
+    model = colour_model()
     model.save(directory / "model.keras")
     (directory / "labels.txt").write_text("\n".join(LABELS) + "\n")
     tints = np.random.default_rng(0).integers(0, 256, (50, 1, 1, 3), "uint8")
