@@ -23,10 +23,11 @@ class ImageFiles:
     Args:
         paths: Paths of the files, as bytes.
         shape: `(height, width, channels)` of the images.
+        **preparation: How images are cut to size, arguments of `read_image`.
     """
 
-    def __init__(self, paths, shape):
-        self.paths, self.shape = paths, shape
+    def __init__(self, paths, shape, **preparation):
+        self.paths, self.shape, self.preparation = paths, shape, preparation
         self.lock, self.searched, self.unreadable = threading.Lock(), 0, []
 
     def read(self, path, window=None):
@@ -37,7 +38,7 @@ class ImageFiles:
                 files found in `PATIENCE` seconds.
         """
         try:
-            return read_image(os.fsdecode(path), self.shape, window=window)
+            return read_image(os.fsdecode(path), self.shape, window=window, **self.preparation)
         except ValueError as error:
             raise ValueError(f"{error}{self._others(path)}") from None
 
@@ -66,7 +67,7 @@ class ImageFiles:
 
     def _reads(self, path):
         try:
-            read_image(os.fsdecode(path), self.shape)
+            read_image(os.fsdecode(path), self.shape, **self.preparation)
         except ValueError:
             return False
         return True
@@ -84,7 +85,32 @@ def load_folder(root, image_size):
     return ImageData(str(root), labels, shape, train, test)
 
 
-def _list_files(root):
+def list_images(root, part="all"):
+    """Lists the images in a folder of class folders.
+
+    Args:
+        root: The folder, laid out as for `datasets.load`.
+        part: `"train"`, `"test"` or, for the images of both, `"all"`.
+
+    Returns:
+        A tuple: the class names; the `(path, class index)` pairs of the part, with paths as bytes;
+        the number of images in both parts.
+
+    Raises:
+        ValueError: If the folder has fewer than two classes or a class without an image, or if the
+            part is `"test"` and there are no test images. One line.
+    """
+    labels, train, test = _list_files(root, hold_out=False)
+    if part == "test" and not test:
+        raise ValueError(
+            f"{root}: no class has 5 images, of which the fifth is a test image. Evaluate all "
+            "images (--split all)."
+        )
+    pairs = {"train": train, "test": test, "all": sorted(train + test)}[part]
+    return labels, pairs, len(train) + len(test)
+
+
+def _list_files(root, hold_out=True):
     """Returns the class names and the (path, class index) pairs of both splits."""
     splits = {name.lower(): root / name for name in _folders(root)}
     held_out = next((n for n in ("test", "val", "valid", "validation") if n in splits), None)
@@ -104,7 +130,7 @@ def _list_files(root):
     groups = _class_files(root, labels)
     train = [pair for group in groups for i, pair in enumerate(group) if i % 5 != 4]
     test = [pair for group in groups for pair in group[4::5]]
-    if not test:
+    if hold_out and not test:
         raise ValueError(
             f"{root}: no class has 5 images, of which the fifth would be held out for testing. Add "
             "images, or lay them out as train/<class name>/<image> and test/<class name>/<image>."

@@ -1,0 +1,268 @@
+"""Evaluates image classifiers of any format on a folder of images or a data set.
+
+Each model reads the images a batch at a time, cut to size as its card says. Classes are matched by
+name.
+"""
+
+import csv
+import heapq
+import operator
+import os
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.analysis.scores import Predictions, score
+from keras_gmlp.data.datasets import canonical_name, load
+from keras_gmlp.data.encoded_splits import FileSplit
+from keras_gmlp.data.folder import ImageFiles, list_images
+from keras_gmlp.data.packed import is_packed
+from keras_gmlp.training.saving import require_numbers
+from keras_gmlp.utils.errors import first_of, printable
+from keras_gmlp.utils.files import atomic_write, write_json
+from keras_gmlp.utils.progress import ProgressBar
+
+PARTS = ("test", "train", "all")
+
+BATCH = 64  # images that are in memory at a time
+
+WORST = 36  # errors in the gallery
+
+NAMED = 10  # classes that a message lists
+
+
+class LabelledImages:
+    """Labelled images, which each classifier reads in its own size.
+
+    Args:
+        name: A folder of class folders, or a data set by name; see `data.load`.
+        part: `"test"`, `"train"`, or `"all"` for both.
+        data_dir: The folder of TFDS; see `data.load`.
+
+    Attributes:
+        name, part: The arguments.
+        labels: Class names.
+        names: File of each image, or its place in the data set, such as `"test/17"`.
+        total: Number of images in both parts.
+
+    Raises:
+        ValueError: If the data do not exist or have no images or classes. One line.
+    """
+
+    def __init__(self, name, part="test", data_dir=None):
+        if part not in PARTS:
+            raise ValueError(f"part must be one of {', '.join(PARTS)}; received {part!r}.")
+        self.name, self.part, self._data_dir = canonical_name(name), part, data_dir
+        self._pairs = None
+        folder = Path(self.name)
+        if self.name != "digits" and folder.is_dir() and not is_packed(folder):
+            self.labels, self._pairs, self.total = list_images(folder, part)
+            self.names = tuple(os.fsdecode(path) for path, _ in self._pairs)
+            return
+        data = load(self.name, data_dir=data_dir)
+        splits = {"train": data.train, "test": data.test}
+        self.labels, self.total = data.labels, sum(map(len, splits.values()))
+        self.names = tuple(f"{n}/{i}" for n in self._parts() for i in range(len(splits[n])))
+
+    def __len__(self):
+        return len(self.names)
+
+    def batches(self, classifier):
+        """Yields uint8 images as a `Classifier` takes them, and their class indices, in order.
+
+        Raises:
+            ValueError: If an image cannot be read, or the card of the model asks for a crop or an
+                interpolation and the data are not image files. One line.
+        """
+        for split in self._splits(classifier):
+            yield from split.batches(BATCH)
+
+    def _splits(self, classifier):
+        shape, preparation = classifier.image_shape, classifier.preparation
+        if self._pairs is not None:
+            paths, labels = zip(*self._pairs, strict=True)
+            return [FileSplit(paths, labels, shape, ImageFiles(paths, shape, **preparation).read)]
+        if "crop" in preparation or preparation.get("interpolation", "bicubic") != "bicubic":
+            cut = ", ".join(f"{name} {value}" for name, value in preparation.items())
+            raise ValueError(
+                f"{printable(classifier.path)}: reads images with {cut}, which requires image "
+                f"files; received {self.name}. Give a folder of class folders."
+            )
+        data = load(self.name, shape[:2], self._data_dir, shape[2])
+        return [getattr(data, name) for name in self._parts()]
+
+    def _parts(self):
+        return PARTS[:2] if self.part == "all" else (self.part,)
+
+
+def evaluate(classifiers, images):
+    """Classifies labelled images with one or more models.
+
+    Images of a class that a model does not know are left out for all models.
+
+    Args:
+        classifiers: A list of `inference.Classifier`.
+        images: `LabelledImages`.
+
+    Returns:
+        For each classifier a pair: its `Predictions`, and its worst errors, a list of pairs of an
+        index and the uint8 image. They are the wrong predictions with the highest probability, at
+        most `WORST`.
+
+    Raises:
+        ValueError: If no class is known to all models, an image cannot be read, or a logit is NaN.
+            One line.
+    """
+    known = set(images.labels).intersection(*(classifier.labels for classifier in classifiers))
+    if not known:
+        raise ValueError(_no_common_class(classifiers, images))
+    return [_evaluate(classifier, images, known) for classifier in classifiers]
+
+
+def report(models, results, images):
+    """Scores the predictions of models on the same images.
+
+    Args:
+        models: Name of each model.
+        results: `Predictions` of each model.
+        images: The `LabelledImages`.
+
+    Returns:
+        A dict that JSON can hold: `data` and `part` of the images; `images`, their number with
+        those that were left out; `unknown_classes`, which were left out; `missing_classes` of the
+        first model, which have no images; `models`, a dict for each model: `model`, its name,
+        `agreement`, the share of images for which it predicts the class that the first model
+        predicts, and what `analysis.scores.score` returns.
+    """
+    first, *_ = results
+    present = {first.classes[index] for index in np.unique(first.labels)}
+    known = set(images.labels).intersection(*(result.classes for result in results))
+    expected = _predicted_names(first)
+    rows = [
+        {
+            "model": model,
+            "agreement": round(float(np.mean(_predicted_names(result) == expected)), 6),
+            **score(result),
+        }
+        for model, result in zip(models, results, strict=True)
+    ]
+    return {
+        "data": images.name,
+        "part": images.part,
+        "images": len(images),
+        "unknown_classes": [label for label in images.labels if label not in known],
+        "missing_classes": [label for label in first.classes if label not in present],
+        "models": rows,
+    }
+
+
+def write_predictions(path, result):
+    """Writes predictions as a CSV file: path, label, prediction, probability, correct (1 or 0)."""
+    with (
+        atomic_write(path) as temporary,
+        # File names that are no UTF-8 keep their bytes.
+        open(temporary, "w", encoding="utf-8", errors="surrogateescape", newline="") as file,
+    ):
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("path", "label", "prediction", "probability", "correct"))
+        for name, label, prediction, probability in zip(
+            result.names, result.labels, result.predictions, result.probabilities, strict=True
+        ):
+            names = result.classes[label], result.classes[prediction]
+            writer.writerow((name, *names, f"{probability:.6f}", int(label == prediction)))
+
+
+def write_report(directory, scores, result, errors):
+    """Writes report.json and, of one model, predictions.csv and three pictures into a folder.
+
+    The pictures are confusion.png, errors.png and reliability.png. Each file is complete or absent.
+
+    Args:
+        directory: The folder, created if necessary.
+        scores: What `report` returns.
+        result, errors: What `evaluate` returns for the model.
+    """
+    from keras_gmlp.analysis import plots
+
+    directory, names = Path(directory), result.classes
+    write_json(directory / "report.json", scores)
+    write_predictions(directory / "predictions.csv", result)
+    # A model of many classes may meet few of them.
+    used, both = np.unique([result.labels, result.predictions], return_inverse=True)
+    labels, predictions = both.reshape(2, -1)
+    path = directory / "confusion.png"
+    plots.draw_confusion(labels, predictions, [names[i] for i in used], path)
+    answers = [
+        (names[result.labels[i]], names[result.predictions[i]], result.probabilities[i])
+        for i, _ in errors
+    ]
+    wrong = np.count_nonzero(~result.correct)
+    title = f"most confident mistakes ({wrong:,} of {len(result.labels):,} images)"
+    plots.draw_gallery([image for _, image in errors], answers, directory / "errors.png", title)
+    path = directory / "reliability.png"
+    plots.draw_reliability(result.probabilities, result.correct, path)
+
+
+def _evaluate(classifier, images, known):
+    columns = {label: i for i, label in reversed([*enumerate(classifier.labels)])}
+    # The column of each class of the data, -1 to leave it out; of equal names the first column.
+    true = np.array([columns[label] if label in known else -1 for label in images.labels])
+    merged = np.array([columns[label] for label in classifier.labels])
+    parts, worst, done, kept = [], [], 0, 0
+    with ProgressBar(f"evaluating {printable(classifier.path.name)}", len(images)) as progress:
+        for pixels, classes in images.batches(classifier):
+            places = done + np.flatnonzero(true[classes] >= 0)
+            chosen, labels = pixels[places - done], true[classes][places - done]
+            done += len(pixels)
+            if len(places):
+                logits = require_numbers(classifier.logits(chosen), classifier.path)
+                part = _predict(logits.astype("float64"), labels, merged)
+                parts.append((places, labels, *part))
+                worst = _worst(worst, kept, chosen, labels, *part[:2])
+                kept += len(places)
+            progress.show(done)
+    if not parts:
+        raise ValueError(
+            f"{printable(images.name)}: none of the {len(images):,} images (--split {images.part}) "
+            "has a class that all models know; give another --split."
+        )
+    places, *arrays = map(np.concatenate, zip(*parts, strict=True))
+    names = tuple(images.names[place] for place in places)
+    errors = [(index, image) for _, index, image in worst]
+    return Predictions(names, tuple(classifier.labels), *arrays), errors
+
+
+def _predict(logits, labels, merged):
+    """Returns predictions, their probabilities, log-likelihoods and ranks of the labels."""
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    logs = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    of_labels = np.take_along_axis(logs, labels[:, None], axis=-1)
+    ranks = np.count_nonzero(logs > of_labels, axis=-1)
+    return merged[logs.argmax(axis=-1)], np.exp(logs.max(axis=-1)), of_labels[:, 0], ranks
+
+
+def _worst(worst, start, images, labels, predictions, probabilities):
+    """Returns the worst errors so far, triples (probability, index, image), the worst first."""
+    wrong = np.flatnonzero(predictions != labels)
+    new = [(probabilities[i], start + i, images[i].copy()) for i in wrong]
+    return heapq.nlargest(WORST, worst + new, key=operator.itemgetter(0))
+
+
+def _predicted_names(result):
+    return np.array(result.classes)[result.predictions]
+
+
+def _no_common_class(classifiers, images):
+    for classifier in classifiers:
+        if not set(classifier.labels) & set(images.labels):
+            nameless = "" if classifier.named else "The file has no class names. "
+            return (
+                f"{printable(images.name)}: {printable(classifier.path)} knows none of its "
+                f"classes; received {_first(images.labels)}; expected {_first(classifier.labels)}. "
+                f"{nameless}Name the folders as the model names its classes."
+            )
+    return f"{printable(images.name)}: no class is known to all models; evaluate them one by one."
+
+
+def _first(labels):
+    return first_of([printable(label) for label in labels], NAMED)
