@@ -90,7 +90,10 @@ def run(options):
     if options.out:
         with quiet():
             evaluation.write_report(options.out, report, results[0], errors[0])
-    print(json.dumps(report)) if options.json else show(report, images.total)
+    if options.json:
+        print(json.dumps(report))
+    else:
+        show(report, images.total)
     return 0
 
 
@@ -99,11 +102,10 @@ def show(report, total):
 
     first, *others = report["models"]
     print(f"{printable(first['model'])} on {printable(report['data'])}")
-    print(f"images            {first['images']:,} of {total:,} (--split {report['part']})")
+    print(f"images            {first['images']:,} of {total:,} (--split {report['split']})")
     for key, note in (("unknown_classes", "images left out"), ("missing_classes", "no images")):
         if report[key]:
-            names = first_of([printable(name) for name in report[key]], 10)
-            print(f"{spaced(key)}{names} ({note})")
+            print(f"{spaced(key)}{first_of([*map(printable, report[key])], 10)} ({note})")
     for key in ("accuracy", "top5_accuracy", "balanced_accuracy", "calibration_error"):
         if key in first:
             print(f"{spaced(key)}{percent(first[key])}")

@@ -22,7 +22,7 @@ from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.files import atomic_write, write_json
 from keras_gmlp.utils.progress import ProgressBar
 
-PARTS = ("test", "train", "all")
+SPLITS = ("test", "train", "all")
 
 BATCH = 64  # images that are in memory at a time
 
@@ -36,33 +36,33 @@ class LabelledImages:
 
     Args:
         name: A folder of class folders, or a data set by name; see `data.load`.
-        part: `"test"`, `"train"`, or `"all"` for both.
+        split: `"test"`, `"train"`, or `"all"` for both.
         data_dir: The folder of TFDS; see `data.load`.
 
     Attributes:
-        name, part: The arguments.
+        name, split: The arguments.
         labels: Class names.
         names: File of each image, or its place in the data set, such as `"test/17"`.
-        total: Number of images in both parts.
+        total: Number of images in both splits.
 
     Raises:
         ValueError: If the data do not exist or have no images or classes. One line.
     """
 
-    def __init__(self, name, part="test", data_dir=None):
-        if part not in PARTS:
-            raise ValueError(f"part must be one of {', '.join(PARTS)}; received {part!r}.")
-        self.name, self.part, self._data_dir = canonical_name(name), part, data_dir
+    def __init__(self, name, split="test", data_dir=None):
+        if split not in SPLITS:
+            raise ValueError(f"split must be one of {', '.join(SPLITS)}; received {split!r}.")
+        self.name, self.split, self._data_dir = canonical_name(name), split, data_dir
         self._pairs = None
         folder = Path(self.name)
         if self.name != "digits" and folder.is_dir() and not is_packed(folder):
-            self.labels, self._pairs, self.total = list_images(folder, part)
+            self.labels, self._pairs, self.total = list_images(folder, split)
             self.names = tuple(os.fsdecode(path) for path, _ in self._pairs)
             return
         data = load(self.name, data_dir=data_dir)
         splits = {"train": data.train, "test": data.test}
         self.labels, self.total = data.labels, sum(map(len, splits.values()))
-        self.names = tuple(f"{n}/{i}" for n in self._parts() for i in range(len(splits[n])))
+        self.names = tuple(f"{n}/{i}" for n in self._names() for i in range(len(splits[n])))
 
     def __len__(self):
         return len(self.names)
@@ -74,10 +74,10 @@ class LabelledImages:
             ValueError: If an image cannot be read, or the card of the model asks for a crop or an
                 interpolation and the data are not image files. One line.
         """
-        for split in self._splits(classifier):
-            yield from split.batches(BATCH)
+        for samples in self._open(classifier):
+            yield from samples.batches(BATCH)
 
-    def _splits(self, classifier):
+    def _open(self, classifier):
         shape, preparation = classifier.image_shape, classifier.preparation
         if self._pairs is not None:
             paths, labels = zip(*self._pairs, strict=True)
@@ -86,13 +86,13 @@ class LabelledImages:
             cut = ", ".join(f"{name} {value}" for name, value in preparation.items())
             raise ValueError(
                 f"{printable(classifier.path)}: reads images with {cut}, which requires image "
-                f"files; received {self.name}. Give a folder of class folders."
+                f"files; received {printable(self.name)}. Give a folder of class folders."
             )
         data = load(self.name, shape[:2], self._data_dir, shape[2])
-        return [getattr(data, name) for name in self._parts()]
+        return [getattr(data, name) for name in self._names()]
 
-    def _parts(self):
-        return PARTS[:2] if self.part == "all" else (self.part,)
+    def _names(self):
+        return SPLITS[:2] if self.split == "all" else (self.split,)
 
 
 def evaluate(classifiers, images):
@@ -128,7 +128,7 @@ def report(models, results, images):
         images: The `LabelledImages`.
 
     Returns:
-        A dict that JSON can hold: `data` and `part` of the images; `images`, their number with
+        A dict that JSON can hold: `data` and `split` of the images; `images`, their number with
         those that were left out; `unknown_classes`, which were left out; `missing_classes` of the
         first model, which have no images; `models`, a dict for each model: `model`, its name,
         `agreement`, the share of images for which it predicts the class that the first model
@@ -148,7 +148,7 @@ def report(models, results, images):
     ]
     return {
         "data": images.name,
-        "part": images.part,
+        "split": images.split,
         "images": len(images),
         "unknown_classes": [label for label in images.labels if label not in known],
         "missing_classes": [label for label in first.classes if label not in present],
@@ -223,8 +223,8 @@ def _evaluate(classifier, images, known):
             progress.show(done)
     if not parts:
         raise ValueError(
-            f"{printable(images.name)}: none of the {len(images):,} images (--split {images.part}) "
-            "has a class that all models know; give another --split."
+            f"{printable(images.name)}: of the {len(images):,} images in --split {images.split}, "
+            "none has a class that all models know; give another --split."
         )
     places, *arrays = map(np.concatenate, zip(*parts, strict=True))
     names = tuple(images.names[place] for place in places)

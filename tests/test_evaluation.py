@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from load_app import APPS, load_app
 from PIL import Image
 
 from keras_gmlp import data, evaluation
+from keras_gmlp.analysis.scores import Predictions
 from keras_gmlp.card import write_card
 from keras_gmlp.evaluation import LabelledImages, evaluate, report
 from keras_gmlp.export.formats import export
@@ -99,17 +101,17 @@ def test_predictions_by_hand(photos):
     assert result.ranks[place] == 1  # blue is as probable as red
 
 
-def test_batches_do_not_change_the_result(photos, monkeypatch):
+def test_images_that_are_left_out_leave_the_others_in_place(photos, monkeypatch):
     ((whole, _),) = evaluate([classifier()], LabelledImages(photos, "all"))
     monkeypatch.setattr(evaluation, "BATCH", 4)
     monkeypatch.setattr(evaluation, "WORST", 1)
-    seen, model = [], classifier(("red", "blue"))
+    seen, model = [], classifier(("red", "green"))
     spy = dataclasses.replace(model, logits=lambda x: seen.append(len(x)) or model.logits(x))
     ((parts, errors),) = evaluate([spy], LabelledImages(photos, "all"))
     assert max(seen) <= 4
-    kept = [name for name in whole.names if "green" not in Path(name).parts]
-    assert list(parts.names) == kept
-    assert [parts.names[index] for index, _ in errors] == [str(photos / "red" / "5.png")]
+    assert list(parts.names) == [name for name in whole.names if "blue" not in Path(name).parts]
+    wrong = [name for name, right in zip(parts.names, parts.correct, strict=True) if not right]
+    assert wrong == [parts.names[index] for index, _ in errors] == [str(photos / "red" / "4.png")]
 
 
 def test_card_decides_how_files_are_cut(tmp_path):
@@ -145,7 +147,7 @@ def test_folders_of_both_parts(tmp_path):
                 save(tmp_path / part / colour / f"{i}.png", colour)
     found = {part: len(LabelledImages(tmp_path, part)) for part in ("test", "train", "all")}
     assert found == {"test": 4, "train": 6, "all": 10}
-    with pytest.raises(ValueError, match="part must be one of test, train, all; received 'val'"):
+    with pytest.raises(ValueError, match="split must be one of test, train, all; received 'val'"):
         LabelledImages(tmp_path, "val")
 
 
@@ -204,6 +206,24 @@ def test_program_prints_json_and_writes_a_table(app, photos, tmp_path, capsys):
     assert [row["correct"] for row in rows] == ["1", "1", "0"]
 
 
+def test_of_many_classes_the_program_lists_the_worst(app, photos, capsys, monkeypatch):
+    monkeypatch.setattr(app, "SHOWN", 1)
+    assert app.main(["colours", "--data", str(photos), "--split", "all"]) == 0
+    title, *rows = capsys.readouterr().out.split("\n\n")[1].splitlines()
+    assert title.split()[:3] == ["1", "lowest", "F1"]
+    assert [row.split()[0] for row in rows] == ["red"]
+
+
+def test_table_keeps_the_bytes_of_names(tmp_path):
+    one = np.ones(1, int)
+    name = os.fsdecode(b'a, "\xff".png')
+    result = Predictions((name,), ("cat", "dog"), one, one, one / 2, -one, one)
+    evaluation.write_predictions(tmp_path / "table.csv", result)
+    head, row = (tmp_path / "table.csv").read_bytes().splitlines()
+    assert head == b"path,label,prediction,probability,correct"
+    assert row == b'"a, ""\xff"".png",dog,dog,0.500000,1'
+
+
 def test_classes_without_a_partner_are_named(app, photos, capsys):
     assert app.main(["more", "two", "--data", str(photos), "--split", "all"]) == 0
     out = capsys.readouterr().out
@@ -219,7 +239,11 @@ def test_classes_without_a_partner_are_named(app, photos, capsys):
         (["colours"], "damage", "green/4.png: not an image"),
         (["colours"], "few", "no class has 5 images, of which the fifth is a test image. Evaluate"),
         (["colours"], "empty", "green: no image in this folder"),
-        (["two"], "green", "none of the 1 images (--split test) has a class that all models know"),
+        (
+            ["two"],
+            "green",
+            "of the 1 images in --split test, none has a class that all models know",
+        ),
     ],
 )
 def test_failures_are_one_line(app, photos, capsys, models, change, reason):

@@ -85,28 +85,28 @@ def load_folder(root, image_size):
     return ImageData(str(root), labels, shape, train, test)
 
 
-def list_images(root, part="all"):
+def list_images(root, split="all"):
     """Lists the images in a folder of class folders.
 
     Args:
         root: The folder, laid out as for `datasets.load`.
-        part: `"train"`, `"test"` or, for the images of both, `"all"`.
+        split: `"train"`, `"test"` or, for the images of both, `"all"`.
 
     Returns:
-        A tuple: the class names; the `(path, class index)` pairs of the part, with paths as bytes;
-        the number of images in both parts.
+        A tuple: the class names; the `(path, class index)` pairs of the split, with paths as bytes;
+        the number of images in both splits.
 
     Raises:
         ValueError: If the folder has fewer than two classes or a class without an image, or if the
-            part is `"test"` and there are no test images. One line.
+            split is `"test"` and there are no test images. One line.
     """
     labels, train, test = _list_files(root, hold_out=False)
-    if part == "test" and not test:
+    if split == "test" and not test:
         raise ValueError(
             f"{root}: no class has 5 images, of which the fifth is a test image. Evaluate all "
             "images (--split all)."
         )
-    pairs = {"train": train, "test": test, "all": sorted(train + test)}[part]
+    pairs = {"train": train, "test": test, "all": sorted(train + test)}[split]
     return labels, pairs, len(train) + len(test)
 
 
