@@ -20,6 +20,7 @@ from keras_gmlp.data.packed import is_packed
 from keras_gmlp.training.saving import require_numbers
 from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.files import atomic_write, write_json
+from keras_gmlp.utils.optional import require
 from keras_gmlp.utils.progress import ProgressBar
 
 SPLITS = ("test", "train", "all")
@@ -112,7 +113,9 @@ def evaluate(classifiers, images):
     Raises:
         ValueError: If no class is known to all models, an image cannot be read, or a logit is NaN.
             One line.
+        ImportError: If scikit-learn is not installed. One line.
     """
+    require("sklearn", "evaluation", "demo")  # which `report` imports, after the work
     known = set(images.labels).intersection(*(classifier.labels for classifier in classifiers))
     if not known:
         raise ValueError(_no_common_class(classifiers, images))

@@ -20,6 +20,7 @@ from keras_gmlp.card import write_card
 from keras_gmlp.evaluation import LabelledImages, evaluate, report
 from keras_gmlp.export.formats import export
 from keras_gmlp.inference import Classifier
+from keras_gmlp.utils import optional
 
 HUES = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "grey": (90, 90, 90)}
 
@@ -270,6 +271,12 @@ def test_missing_data_and_useless_paths(app, photos, tmp_path, capsys):
     assert "expected a folder or a new path" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
         app.main(["colours"])
+
+
+def test_missing_scikit_learn_is_reported_before_the_work(app, photos, capsys, monkeypatch):
+    monkeypatch.setattr(optional, "is_installed", lambda package: False)
+    assert app.main(["none", "--data", str(photos)]) == 1
+    assert "evaluation requires sklearn; install it" in capsys.readouterr().err
 
 
 def test_tflite_file_requires_no_keras(tmp_path):
