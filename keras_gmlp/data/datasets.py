@@ -12,6 +12,7 @@ from keras_gmlp.data.packed import is_packed, load_packed
 from keras_gmlp.data.prepared import tfds_folder
 from keras_gmlp.data.records import load_records
 from keras_gmlp.data.splits import ArraySplit, ChannelSplit
+from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.optional import is_installed
 
 
@@ -43,14 +44,15 @@ def check_path(name):
         raise ValueError(f"{name}: no such folder.")
 
 
-def load(name, image_size=None, data_dir=None, channels=None):
-    """Opens a data set.
+def load(name, image_size=None, data_dir=None, channels=None, groups=None):
+    r"""Opens a data set.
 
     Args:
         name: `"digits"` (scikit-learn's handwritten digits, bundled), a folder, or the name of an
             image-classification data set in TensorFlow Datasets, for example `"cifar10"`. A folder
-            holds one folder of images for each class, or `train` and `test` (or `val`) folders
-            with one for each class. Without them, every fifth image of each class is test data.
+            holds one folder of images for each class, or `train` and `test` folders with one for
+            each class, and perhaps `val`. Without them, every fifth image of each class is test
+            data.
             A folder that `pack` wrote is a packed set.
             A set of TFDS that is on the disk is read without TFDS and TensorFlow, in its newest
             version there; others are downloaded by TFDS.
@@ -59,6 +61,10 @@ def load(name, image_size=None, data_dir=None, channels=None):
         data_dir: The folder of TFDS. Defaults to `$TFDS_DATA_DIR`, then to TFDS' own default.
         channels: 3 for colour or 1 for grey; images are converted. Defaults to the data set's
             channels, and to 3 for folders.
+        groups: Regular expression that finds the group of each image in its path, for folders:
+            images of one burst, patient or video, such as `r"patient(\d+)"`. The group is what the
+            parentheses match, or all that it matches. A group has training or test images, not
+            both. `None` for no groups.
 
     Returns:
         An `ImageData`.
@@ -66,17 +72,19 @@ def load(name, image_size=None, data_dir=None, channels=None):
     Raises:
         ValueError: If the data set or folder does not exist, or has no images or classes.
     """
-    return _with_channels(_open(name, image_size, data_dir), channels)
+    return _with_channels(_open(name, image_size, data_dir, groups), channels)
 
 
-def _open(name, image_size, data_dir):
+def _open(name, image_size, data_dir, groups):
+    path = Path(os.path.expanduser(name))
+    if name != "digits" and path.is_dir() and not is_packed(path):
+        return load_folder(path, image_size or (224, 224), groups)
+    if groups is not None:
+        raise ValueError(f"groups require a folder of image files; received {printable(name)}.")
     if name == "digits":
         return _digits(image_size)
-    path = Path(os.path.expanduser(name))
     if path.is_dir():
-        if is_packed(path):
-            return load_packed(path, image_size)
-        return load_folder(path, image_size or (224, 224))
+        return load_packed(path, image_size)
     check_path(name)
     data = load_records(str(name), image_size, data_dir)
     if data is not None:
@@ -98,9 +106,9 @@ def _with_channels(data, channels):
         return data
     if channels not in (1, 3):
         raise ValueError(f"channels must be 1 or 3; received {channels!r}.")
-    train, test = (ChannelSplit(split, channels) for split in (data.train, data.test))
+    splits = {name: ChannelSplit(split, channels) for name, split in data.splits().items()}
     shape = (*data.image_shape[:2], channels)
-    return dataclasses.replace(data, image_shape=shape, train=train, test=test)
+    return dataclasses.replace(data, image_shape=shape, **splits)
 
 
 def _digits(image_size):

@@ -81,6 +81,9 @@ class EncodedSplit(Split):
             pool.shutdown(cancel_futures=True)
         return labels
 
+    def read_labels(self):
+        return np.fromiter((label for _, label in self._sources()), "int64", len(self))
+
     def batches(self, size):
         pool = ThreadPoolExecutor(READERS)
         try:

@@ -7,7 +7,9 @@ import time
 import numpy as np
 
 from keras_gmlp.card import is_label
+from keras_gmlp.data.dividing import divide
 from keras_gmlp.data.encoded_splits import FileSplit
+from keras_gmlp.data.groups import check_apart, find_groups
 from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.data.read_image import find_images, read_image
 from keras_gmlp.utils.errors import first_of, printable
@@ -15,6 +17,8 @@ from keras_gmlp.utils.errors import first_of, printable
 PATIENCE = 20.0  # seconds to search for more unreadable files after the first
 
 NAMED = 10  # unreadable files that an error lists
+
+HELD_OUT = ("test", "val", "valid", "validation")  # folders; the first one has the test images
 
 
 class ImageFiles:
@@ -73,69 +77,96 @@ class ImageFiles:
         return True
 
 
-def load_folder(root, image_size):
-    """Opens a folder of class folders as an `ImageData` of `image_size` RGB images."""
-    labels, *splits = _list_files(root)
+def load_folder(root, image_size, groups=None):
+    """Opens a folder of class folders as an `ImageData` of `image_size` RGB images.
+
+    Arguments and errors are those of `datasets.load`.
+    """
+    labels, pairs = _list_files(root, groups=groups)
     # Shuffled once, so that the first part of the samples has all classes.
-    order = np.random.default_rng(0).permutation(len(splits[0]))
-    splits[0] = [splits[0][i] for i in order]
+    order = np.random.default_rng(0).permutation(len(pairs["train"]))
+    pairs["train"] = [pairs["train"][i] for i in order]
     shape = (*image_size, 3)
-    files = ImageFiles([path for split in splits for path, _ in split], shape)
-    train, test = (FileSplit(*zip(*split, strict=True), shape, files.read) for split in splits)
-    return ImageData(str(root), labels, shape, train, test)
+    files = ImageFiles([path for split in pairs.values() for path, _ in split], shape)
+    splits = {
+        name: FileSplit(*zip(*split, strict=True), shape, files.read)
+        for name, split in pairs.items()
+    }
+    return ImageData(str(root), labels, shape, **splits)
 
 
-def list_images(root, split="all"):
+def list_images(root, split="all", groups=None):
     """Lists the images in a folder of class folders.
 
     Args:
         root: The folder, laid out as for `datasets.load`.
-        split: `"train"`, `"test"` or, for the images of both, `"all"`.
+        split: `"train"`, `"test"` or, for all images, `"all"`.
+        groups: As for `datasets.load`.
 
     Returns:
         A tuple: the class names; the `(path, class index)` pairs of the split, with paths as bytes;
-        the number of images in both splits.
+        the number of images in all splits.
 
     Raises:
         ValueError: If the folder has fewer than two classes or a class without an image, or if the
             split is `"test"` and there are no test images. One line.
     """
-    labels, train, test = _list_files(root, hold_out=False)
-    if split == "test" and not test:
+    labels, pairs = _list_files(root, hold_out=False, groups=groups)
+    everything = sorted(pair for part in pairs.values() for pair in part)
+    if split == "test" and not pairs["test"]:
         raise ValueError(
             f"{root}: no class has 5 images, of which the fifth is a test image. Evaluate all "
             "images (--split all)."
         )
-    pairs = {"train": train, "test": test, "all": sorted(train + test)}[split]
-    return labels, pairs, len(train) + len(test)
+    return labels, everything if split == "all" else pairs[split], len(everything)
 
 
-def _list_files(root, hold_out=True):
-    """Returns the class names and the (path, class index) pairs of both splits."""
-    splits = {name.lower(): root / name for name in _folders(root)}
-    held_out = next((n for n in ("test", "val", "valid", "validation") if n in splits), None)
-    if held_out and "train" in splits:
-        labels = _class_names(splits["train"])
-        train, test = (
-            [pair for group in _class_files(splits[name], labels) for pair in group]
-            for name in ("train", held_out)
-        )
-        if not test:
-            raise ValueError(
-                f"{splits[held_out]}: expected a folder of images for each class; found none. Lay "
-                f"the images out as {splits[held_out]}/<class name>/<image>."
-            )
-        return labels, train, test
+def _list_files(root, hold_out=True, groups=None):
+    """Returns the class names and, by split, the (path, class index) pairs."""
+    folders = {name.lower(): root / name for name in _folders(root)}
+    held_out = [folders[name] for name in HELD_OUT if name in folders]
+    if held_out and "train" in folders:
+        return _list_splits(root, folders["train"], held_out, groups)
     labels = _class_names(root)
-    groups = _class_files(root, labels)
-    train = [pair for group in groups for i, pair in enumerate(group) if i % 5 != 4]
-    test = [pair for group in groups for pair in group[4::5]]
+    classes = _class_files(root, labels)
+    if groups is None:
+        train = [pair for files in classes for i, pair in enumerate(files) if i % 5 != 4]
+        test = [pair for files in classes for pair in files[4::5]]
+        reason = "no class has 5 images, of which the fifth would be held out for testing"
+    else:
+        pairs = [pair for files in classes for pair in files]
+        paths, indices = zip(*pairs, strict=True)
+        parts = divide(find_groups(paths, groups), indices, 1 / 5, seed=0)
+        train, test = ([pairs[place] for place in part] for part in parts)
+        reason = f"groups {groups!r} finds one group in each class, so none can be held out"
     if hold_out and not test:
         raise ValueError(
-            f"{root}: no class has 5 images, of which the fifth would be held out for testing. Add "
-            "images, or lay them out as train/<class name>/<image> and test/<class name>/<image>."
+            f"{root}: {reason}. Add images, or lay them out as train/<class name>/<image> and "
+            "test/<class name>/<image>."
         )
-    return labels, train, test
+    return labels, {"train": train, "test": test}
+
+
+def _list_splits(root, train, held_out, groups):
+    """Returns what `_list_files` does, for a folder for each split."""
+    labels = _class_names(train)
+    folders = {"train": train, "test": held_out[0]}
+    if held_out[0].name.lower() == "test" and held_out[1:]:
+        folders["validation"] = held_out[1]
+    pairs = {}
+    for split, folder in folders.items():
+        pairs[split] = [pair for files in _class_files(folder, labels) for pair in files]
+        if not pairs[split]:
+            raise ValueError(
+                f"{folder}: expected a folder of images for each class; found none. Lay the images "
+                f"out as {folder}/<class name>/<image>."
+            )
+    if groups is not None:
+        train, others = [], []
+        for name, part in pairs.items():
+            (train if name == "train" else others).extend(path for path, _ in part)
+        check_apart(root, find_groups(train, groups), find_groups(others, groups))
+    return labels, pairs
 
 
 def _folders(root):

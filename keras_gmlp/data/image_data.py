@@ -11,7 +11,7 @@ from keras_gmlp.data.splits import Split, as_split
 
 @dataclasses.dataclass(frozen=True)
 class ImageData:
-    """Image data set with a training and a test split of (uint8 image, int64 class index).
+    """Image data set whose splits hold pairs of (uint8 image, int64 class index).
 
     Attributes:
         name: Name in TFDS, path of a folder, or `"digits"`.
@@ -20,6 +20,8 @@ class ImageData:
         train, test: `Split`. A `tf.data.Dataset` of single samples, of known cardinality, becomes
             a `DatasetSplit`.
         mirror: Whether mirrored images keep their label.
+        validation: `Split` that training tests after each epoch, in place of `test`; `None` for
+            none.
 
     Raises:
         ValueError: If a split is neither, or `labels.txt` cannot hold a class name.
@@ -31,11 +33,19 @@ class ImageData:
     train: Split
     test: Split
     mirror: bool = True
+    validation: Split | None = None
 
     def __post_init__(self):
         check_labels(self.labels, self.name)
         for name in ("train", "test"):
             object.__setattr__(self, name, as_split(getattr(self, name)))
+        if self.validation is not None:
+            object.__setattr__(self, "validation", as_split(self.validation))
+
+    def splits(self):
+        """Returns the splits by name, a dict; without `validation` if there is none."""
+        splits = {"train": self.train, "test": self.test, "validation": self.validation}
+        return {name: split for name, split in splits.items() if split is not None}
 
 
 def take_fraction(data, fraction):

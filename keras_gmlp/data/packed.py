@@ -48,7 +48,7 @@ def pack(data, folder):
     folder = Path(folder)
     if folder.exists():
         raise ValueError(f"{folder}: exists; give a new folder, or delete this one.")
-    splits = {"train": data.train, "test": data.test}
+    splits = data.splits()
     size = sum(map(len, splits.values())) * int(np.prod(data.image_shape))
     require_space(folder.parent, size)
     with _lock(folder), atomic_folder(folder) as temporary:
@@ -111,8 +111,11 @@ def load_packed(folder, image_size=None):
             f"{folder}: packed in version {version}; expected {VERSION}. Pack the set again."
         )
     shape = (*(image_size or size), channels)
-    train, test = (PackedSplit(folder, name, shape) for name in ("train", "test"))
-    return ImageData(str(folder), labels, shape, train, test, mirror)
+    names = ["train", "test"]
+    if (Path(folder) / "validation_images.npy").exists():
+        names.append("validation")
+    splits = {name: PackedSplit(folder, name, shape) for name in names}
+    return ImageData(str(folder), labels, shape, **splits, mirror=mirror)
 
 
 class PackedSplit(Split):
@@ -146,6 +149,9 @@ class PackedSplit(Split):
                 part = self._images[start : start + TOGETHER]
                 images[start : start + TOGETHER] = self._fit(part)
                 progress.show(start)
+        return self._labels
+
+    def read_labels(self):
         return self._labels
 
     def batches(self, size):

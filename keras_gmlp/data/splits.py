@@ -15,6 +15,8 @@ from keras_gmlp.utils.progress import ProgressBar
 # Pillow's weights for red, green and blue, in 1/65536.
 GREY = np.array([19595, 38470, 7471], "int32")
 
+TOGETHER = 64  # samples that are read at a time
+
 
 class Split:
     """Samples of (uint8 image, int64 class index) in a fixed order; the base class.
@@ -70,6 +72,14 @@ class Split:
             ValueError: If a sample cannot be read.
         """
         raise NotImplementedError
+
+    def read_labels(self):
+        """Returns the class indices of all samples, int64 `(samples,)`.
+
+        Raises:
+            ValueError: If a sample cannot be read; not all splits read the images.
+        """
+        return np.concatenate([labels for _, labels in self.batches(TOGETHER)])
 
     def dataset(self):
         """Returns a `tf.data.Dataset` of single samples, of known cardinality.
@@ -129,6 +139,9 @@ class ArraySplit(Split):
     def arrays(self):
         """Returns the images and the class indices themselves, no copies."""
         return self._images, self._labels
+
+    def read_labels(self):
+        return self._labels
 
     def batches(self, size):
         for start in range(0, len(self), size):
@@ -245,6 +258,9 @@ class ChannelSplit(Split):
     def arrays(self):
         images, labels = self._split.arrays()
         return self._convert(images), labels
+
+    def read_labels(self):
+        return self._split.read_labels()
 
     def batches(self, size):
         for images, labels in self._split.batches(size):

@@ -17,6 +17,7 @@ from keras_gmlp.data.encoded_splits import FileSplit
 from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.data.records import load_records
 from keras_gmlp.data.splits import ArraySplit, ChannelSplit, DatasetSplit, Split
+from keras_gmlp.data.validation import ChosenSplit
 from keras_gmlp.utils import progress
 from keras_gmlp.utils.errors import one_line_errors
 
@@ -48,7 +49,7 @@ def records(tmp_path_factory, files, arrays):
     return folder
 
 
-@pytest.fixture(params=["arrays", "files", "records", "dataset", "colour"])
+@pytest.fixture(params=["arrays", "files", "records", "dataset", "colour", "chosen"])
 def split(request, arrays, files, records):
     if request.param == "files":
         return FileSplit(files, arrays[1], (5, 4, 3))
@@ -59,6 +60,10 @@ def split(request, arrays, files, records):
     if request.param == "colour":
         grey = np.ascontiguousarray(arrays[0][..., :1])
         return ChannelSplit(ArraySplit(grey, arrays[1]), 3)
+    if request.param == "chosen":  # every other file of twice as many
+        mixed = [path for pair in zip(files[::-1], files, strict=True) for path in pair]
+        labels = np.stack([arrays[1][::-1], arrays[1]], axis=1).ravel()
+        return ChosenSplit(FileSplit(mixed, labels, (5, 4, 3)), np.arange(1, 2 * COUNT, 2))
     return ArraySplit(*arrays)
 
 

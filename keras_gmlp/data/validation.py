@@ -1,0 +1,128 @@
+"""Validation images: training images that are held out, to choose settings and epochs on."""
+
+import dataclasses
+
+import numpy as np
+
+from keras_gmlp.data.dividing import check_share, divide
+from keras_gmlp.data.groups import check_apart, find_groups
+from keras_gmlp.data.sample_readers import require_tensorflow
+from keras_gmlp.data.splits import TOGETHER, Split
+from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.progress import ProgressBar
+
+
+class ChosenSplit(Split):
+    """Some samples of another split.
+
+    Args:
+        split: A `Split`.
+        places: Their places in it, ascending.
+    """
+
+    def __init__(self, split, places):
+        self._split, self._places = split, np.asarray(places, "int64")
+
+    def __len__(self):
+        return len(self._places)
+
+    @property
+    def paths(self):
+        """Paths of the files as bytes; empty if the split has none."""
+        paths = getattr(self._split, "paths", ())
+        return [paths[place] for place in self._places] if len(paths) else ()
+
+    def arrays(self):
+        batches = self.batches(TOGETHER)
+        first, _ = next(batches)
+        images = np.empty((len(self), *first.shape[1:]), "uint8")
+        return images, self.read_into(images)
+
+    def read_into(self, images):
+        done = 0
+        with ProgressBar("reading images", len(self)) as progress:
+            for part, _ in self.batches(TOGETHER):
+                images[done : done + len(part)] = part
+                done += len(part)
+                progress.show(done)
+        return self.read_labels()
+
+    def read_labels(self):
+        return self._split.read_labels()[self._places]
+
+    def batches(self, size):
+        start, chosen = 0, np.zeros(len(self._split), bool)
+        chosen[self._places] = True
+        waiting, count = [], 0
+        for images, labels in self._split.batches(size):
+            part = chosen[start : start + len(labels)]
+            start += len(labels)
+            waiting.append((images[part], labels[part]))
+            count += np.count_nonzero(part)
+            while count >= size or (count and start == len(self._split)):
+                images, labels = map(np.concatenate, zip(*waiting, strict=True))
+                yield images[:size], labels[:size]
+                waiting, count = [(images[size:], labels[size:])], max(0, count - size)
+
+    def dataset(self):
+        tf = require_tensorflow()
+        return tf.data.Dataset.range(len(self)).map(self.reader(), tf.data.AUTOTUNE)
+
+    def reader(self, scale=None):
+        tf = require_tensorflow()
+        read = self._split.reader(scale)
+        with tf.device("CPU"):
+            places = tf.constant(self._places)
+        return lambda index, *draws: read(tf.gather(places, index), *draws)
+
+    def _first(self, samples):
+        return ChosenSplit(self._split, self._places[:samples])
+
+
+def hold_out(data, share=0.1, groups=None, seed=0):
+    """Holds a share of the training images out for validation.
+
+    Args:
+        data: An `ImageData` without validation images.
+        share: Share of each class, in (0, 1). At least one image of a class is held out, and one
+            kept; of a single one none is held out.
+        groups: Regular expression that finds the group of an image in its path, such as
+            `r"patient(\\d+)"`: what its parentheses match, or all that it matches. A group stays
+            on one side. `None` for no groups.
+        seed: Seed of the choice.
+
+    Returns:
+        An `ImageData` with fewer training images, and `validation`.
+
+    Raises:
+        ValueError: If `data` has validation images, `share` is outside (0, 1), the images have no
+            paths or one without a group, or a group has training and test images.
+
+    Example:
+        >>> import keras_gmlp
+        >>> digits = hold_out(keras_gmlp.data.load("digits"), share=0.1)
+        >>> len(digits.train), len(digits.validation), len(digits.test)
+        (1293, 144, 360)
+    """
+    check_share(share)
+    if data.validation is not None:
+        raise ValueError(
+            f"{printable(data.name)}: has validation images already; give no share to hold out."
+        )
+    members = range(len(data.train))
+    if groups is not None:
+        if len(getattr(data.train, "paths", ())) != len(data.train):
+            raise ValueError(f"groups require images in files; {printable(data.name)} has none.")
+        members = find_groups(data.train.paths, groups)
+        check_apart(data.name, members, find_groups(data.test.paths, groups))
+    labels = data.train.read_labels()
+    kept, cut = divide(members, labels, share, seed)
+    lost = np.setdiff1d(labels, labels[kept])
+    if lost.size or not cut:
+        which = f"class {printable(data.labels[lost[0]])}" if lost.size else "every class"
+        raise ValueError(
+            f"{printable(data.name)}: {which} has too few images, or groups, for training and "
+            "validation. Add images, or choose smaller groups."
+        )
+    train, validation = (ChosenSplit(data.train, places) for places in (kept, cut))
+    return dataclasses.replace(data, train=train, validation=validation)

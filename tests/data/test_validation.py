@@ -1,0 +1,131 @@
+"""Validation images: who is held out, and that groups stay together."""
+
+import os
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from keras_gmlp import data
+from keras_gmlp.data import ArraySplit, ImageData, hold_out
+
+
+def write_images(folder, names):
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 4)).save(path)
+    return folder
+
+
+def names(split):
+    return [os.path.basename(os.fsdecode(path)) for path in split.paths]
+
+
+def patients(split):
+    return {name.split("_")[0] for name in names(split)}
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Three classes of 20, 10 and 10 pictures; four pictures of each patient."""
+    sizes = {"a": 20, "b": 10, "c": 10}
+    return write_images(
+        tmp_path / "photos",
+        [f"{c}/{c}{i // 4}_{i}.png" for c, size in sizes.items() for i in range(size)],
+    )
+
+
+def numbered(labels):
+    """Images whose pixels are their number."""
+    images = np.arange(len(labels), dtype="uint8")[:, None, None, None] * np.ones((1, 2, 2, 1))
+    return ArraySplit(images.astype("uint8"), labels)
+
+
+def test_each_class_gives_its_share_and_every_image_stays_once():
+    labels = np.array([0] * 50 + [1] * 20 + [2] * 3)
+    whole = ImageData("numbers", ("a", "b", "c"), (2, 2, 1), numbered(labels), numbered([0]))
+    held = hold_out(whole, 0.2)
+    (train, kept), (validation, cut) = held.train.arrays(), held.validation.arrays()
+    assert np.bincount(cut).tolist() == [10, 4, 1]
+    assert sorted([*train[:, 0, 0, 0], *validation[:, 0, 0, 0]]) == list(range(73))
+    np.testing.assert_array_equal(labels[train[:, 0, 0, 0]], kept)
+    np.testing.assert_array_equal(labels[validation[:, 0, 0, 0]], cut)
+    assert held.test is whole.test
+    np.testing.assert_array_equal(hold_out(whole, 0.2).validation.arrays()[0], validation)
+    assert not np.array_equal(hold_out(whole, 0.2, seed=1).validation.arrays()[0], validation)
+
+
+def test_a_group_is_on_one_side(photos):
+    groups = r"[abc]\d+_"
+    whole = data.load(photos, (4, 4), groups=groups)
+    held = hold_out(whole, 0.3, groups=groups)
+    splits = [held.train, held.validation, held.test]
+    assert sum(map(len, splits)) == 40
+    sides = [patients(split) for split in splits]
+    assert sorted(name for side in sides for name in side) == sorted(set().union(*sides))
+    for side in sides:
+        assert {name[0] for name in side} == {"a", "b", "c"}
+
+
+def test_the_group_is_what_the_parentheses_match(photos):
+    # Pictures 0 to 9 and 10 to 19 of a class: the last but one digit, if there is one.
+    held = data.load(photos, (4, 4), groups=r"([abc])\d+_(1?)\d\.png")
+    tens = {name: len(name.split("_")[1]) == 6 for name in names(held.test)}
+    assert len(set(tens.values())) == 1
+    assert {name[0] for name in tens} == {"a"}  # b and c have one group each
+
+
+def test_folders_for_each_split(tmp_path):
+    parts = {"train": 3, "valid": 2, "test": 1}
+    files = [f"{part}/{c}/{i}.png" for part, n in parts.items() for c in "ab" for i in range(n)]
+    found = data.load(write_images(tmp_path, files), (4, 4))
+    assert [len(split) for split in found.splits().values()] == [6, 2, 4]
+    assert list(found.splits()) == ["train", "test", "validation"]
+    with pytest.raises(ValueError, match="has validation images already"):
+        hold_out(found)
+
+
+def test_validation_images_change_their_channels_and_are_packed(tmp_path, photos):
+    grey = data.load(photos, (4, 4), channels=1)
+    held = hold_out(grey, 0.25)
+    data.pack(held, tmp_path / "packed")
+    packed = data.load(tmp_path / "packed")
+    assert len(packed.validation) == len(held.validation) > 0
+    assert packed.image_shape == (4, 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("groups", "reason"),
+    [
+        ("(", "not a regular expression .*; expected one such as"),
+        ("nobody", r"a0_0.png: groups 'nobody' finds nothing in this path; expected"),
+        ("photos", "groups 'photos' finds one group in each class, so none can be held out"),
+    ],
+)
+def test_groups_that_cannot_be(photos, groups, reason):
+    with pytest.raises(ValueError, match=reason) as error:
+        data.load(photos, (4, 4), groups=groups)
+    assert "\n" not in str(error.value)
+
+
+def test_a_group_in_training_and_test_is_named(tmp_path):
+    files = [f"train/{c}/p{i}.png" for c in "ab" for i in range(3)]
+    root = write_images(tmp_path, [*files, "test/a/p2.png"])
+    with pytest.raises(ValueError, match="1 groups, such as p2, have training and test images"):
+        data.load(root, (4, 4), groups=r"p\d")
+
+
+def test_mistakes(photos):
+    with pytest.raises(ValueError, match="groups require a folder of image files; received digits"):
+        data.load("digits", groups="x")
+    with pytest.raises(ValueError, match="groups require images in files; digits has none"):
+        hold_out(data.load("digits"), groups="x")
+    for share in (0, 1, 1.5):
+        with pytest.raises(ValueError, match="share must be between 0 and 1"):
+            hold_out(data.load(photos, (4, 4)), share)
+    with pytest.raises(ValueError, match="have training and test images"):
+        hold_out(data.load(photos, (4, 4)), groups=r"[abc]\d+_")
+    single = ImageData("one", ("a", "b"), (2, 2, 1), numbered([0, 1]), numbered([0]))
+    with pytest.raises(ValueError, match="one: every class has too few images"):
+        hold_out(single)
