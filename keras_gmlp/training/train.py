@@ -15,13 +15,13 @@ from keras_gmlp.training.callbacks import (
     Clock,
     DivergedError,
     ReseedDropout,
-    RunCheckpoint,
     StopOnInterrupt,
     StopWhenDeleted,
     StopWhenDiverged,
     TimeLimit,
     private_generator,
 )
+from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.training.curves import draw_curves
 from keras_gmlp.training.device_loop import EpochOrder
 from keras_gmlp.training.devices import single_device

@@ -12,11 +12,11 @@ from keras_gmlp.training.callbacks import (
     Clock,
     DivergedError,
     ReseedDropout,
-    RunCheckpoint,
     StopOnInterrupt,
     StopWhenDiverged,
     private_generator,
 )
+from keras_gmlp.training.checkpoints import RunCheckpoint
 
 STEPS = 4
 

@@ -17,10 +17,10 @@ from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.losses import CrossEntropy
 from keras_gmlp.training.callbacks import (
     DivergedError,
-    RunCheckpoint,
     StopWhenDiverged,
     TimeLimitError,
 )
+from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.training.optimizers import make_optimizer
 from keras_gmlp.training.pipeline import scaled
 from keras_gmlp.training.recipes import Recipe
@@ -169,7 +169,7 @@ def test_space_asked_for_holds_a_checkpoint(data, tmp_path, monkeypatch, changes
     recipe = dataclasses.replace(RECIPE, **changes)
     asked = []
     monkeypatch.setattr(
-        "keras_gmlp.training.callbacks.require_space", lambda path, size: asked.append(size)
+        "keras_gmlp.training.checkpoints.require_space", lambda path, size: asked.append(size)
     )
     checkpoint = RunCheckpoint(tmp_path)
     checkpoint.set_model(model := tiny_model(**recipe.model_arguments()))
