@@ -10,6 +10,7 @@ from pathlib import Path
 import keras
 
 from keras_gmlp.data.batch_share import Share
+from keras_gmlp.data.device_batches import DeviceBatches
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.training.callbacks import (
     Clock,
@@ -188,12 +189,17 @@ class _Run:
                 batches = task.training_batches(self.data, batch_size, *order, **share)
             else:
                 callbacks.insert(0, EpochOrder(batches))
+            validation = task.validation_batches(self.data)
+            if not isinstance(batches, DeviceBatches):
+                # Creates the variables of the metrics. On JAX and PyTorch `fit` would read a batch
+                # for that, which the training batches count as an epoch.
+                model.evaluate(validation, steps=1, verbose=0)
             model.fit(
                 batches,
                 steps_per_epoch=steps if endless else None,
                 epochs=recipe.epochs,
                 initial_epoch=initial_epoch,
-                validation_data=task.validation_batches(self.data),
+                validation_data=validation,
                 callbacks=callbacks,
                 shuffle=False,  # the batches are shuffled already
                 verbose=verbose if first else 0,

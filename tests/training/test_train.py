@@ -145,6 +145,21 @@ def test_killed_run_goes_on_to_the_same_end(data, tmp_path, train_killed):
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
 
 
+def test_batches_are_read_once_an_epoch(data, tmp_path, monkeypatch):
+    """Keras may look at a batch before the first epoch, which would count as an epoch."""
+    begun = tf.Variable(0, dtype=tf.int64)
+
+    def count(self, *arguments, original=ImageClassification.training_batches):
+        batches = original(self, *arguments)
+        once = tf.data.Dataset.range(1).map(lambda _: begun.assign_add(1))
+        counted = once.flat_map(lambda _: batches)
+        return counted.apply(tf.data.experimental.assert_cardinality(len(batches)))
+
+    monkeypatch.setattr(ImageClassification, "training_batches", count)
+    train(tiny_model(), data, dataclasses.replace(RECIPE, epochs=2), tmp_path, verbose=0)
+    assert int(begun) == 2
+
+
 def test_full_disk_ends_a_run_before_its_checkpoint(data, tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda path: (2000, 1000, 1000))
     with pytest.raises(OSError, match=r"no space left: [\d,]+ bytes needed, 1,000 free") as caught:
