@@ -130,6 +130,24 @@ def add_recipe_options(parser, measures_precision, settings=SETTINGS, arguments=
     )
 
 
+def add_checkpoint_option(parser):
+    """Adds the option that saves checkpoints within an epoch."""
+    parser.add_argument(
+        "--checkpoint-minutes",
+        type=_minutes,
+        metavar="M",
+        help="save a checkpoint within an epoch, too, when the last one is that old, so that a "
+        "killed run loses no more; default: at the end of each epoch only",
+    )
+
+
+def _minutes(text):
+    with contextlib.suppress(ValueError):
+        if float(text) > 0:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"expected a number above 0; received {text!r}")
+
+
 def add_device_options(parser):
     """Adds the options that choose the devices and processes to train on."""
     parser.add_argument(

@@ -9,6 +9,7 @@ import sys
 from cli import choose_backend, import_tensorflow
 from processes import check_process_options, run_processes
 from run_options import (
+    add_checkpoint_option,
     add_device_options,
     add_run_options,
     check_device_options,
@@ -42,6 +43,7 @@ def parse(arguments):
     )
     add_run_options(parser, measures_precision=True)
     add_device_options(parser)
+    add_checkpoint_option(parser)
     parser.add_argument("--restart", action="store_true", help="delete the run in OUT and start")
     parser.add_argument("--no-export", action="store_true", help="do not write model.tflite")
     parser.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard")
@@ -100,7 +102,7 @@ def how_to_resume(options, directory):
     if not has_progress(directory):
         return "stopped; no epoch was finished. The same command starts again."
     command = "The same command without --restart" if options.restart else "The same command"
-    return f"stopped; {directory} keeps the finished epochs. {command} resumes the run."
+    return f"stopped; {directory} keeps the last checkpoint. {command} resumes the run."
 
 
 def train(options, settings):
@@ -122,6 +124,7 @@ def train(options, settings):
     metrics = prepared.train(
         restart=options.restart,
         tensorboard=options.tensorboard,
+        checkpoint_minutes=options.checkpoint_minutes,
         verbose=0 if options.json else 1 if interactive else 2,
     )
     if complete and not options.json:

@@ -9,6 +9,7 @@ from pathlib import Path
 from cli import add_backend, add_data_dir, choose_backend
 from processes import check_process_options, run_processes
 from run_options import (
+    add_checkpoint_option,
     add_device_options,
     add_recipe_options,
     check_device_options,
@@ -92,6 +93,7 @@ def parse(arguments):
     )
     add_backend(parser)
     add_device_options(parser)
+    add_checkpoint_option(parser)
     parser.add_argument("--restart", action="store_true", help="delete the run in OUT and start")
     parser.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard")
     parser.add_argument(
@@ -196,6 +198,7 @@ def train(options, settings):
     metrics = prepared.train(
         restart=options.restart,
         tensorboard=options.tensorboard,
+        checkpoint_minutes=options.checkpoint_minutes,
         verbose=0 if options.json else 1 if interactive else 2,
     )
     if complete and not options.json:

@@ -22,7 +22,14 @@ PREPARED = 2**30  # bytes of batches that are augmented at a time, and of those 
 
 
 def training_batches(
-    data, batch_size, augmentation=None, seed=0, initial_epoch=0, epochs=None, share=WHOLE
+    data,
+    batch_size,
+    augmentation=None,
+    seed=0,
+    initial_epoch=0,
+    epochs=None,
+    share=WHOLE,
+    initial_step=0,
 ):
     """Returns shuffled, augmented batches of the training split; one iteration is one epoch.
 
@@ -40,6 +47,8 @@ def training_batches(
         epochs: Number of epochs in all; required for `mix_until` below 1.
         share: `Share` of each batch that this process makes; it reads and decodes no other samples,
             except that data which fit in memory are read whole.
+        initial_step: Number of steps of `initial_epoch` that are already done. If there are some,
+            the batches are the rest of that epoch, and end with it.
 
     Returns:
         A `tf.data.Dataset` of (float32 images in [0, 255], labels). Labels are class indices, or
@@ -69,12 +78,13 @@ def training_batches(
     read = (ArraySplit(*data.train.arrays()) if in_memory else data.train).reader(scale)
 
     def batches_of(key):
-        indices = tf.data.Dataset.range(size).batch(batch_size, drop_remainder=True)
+        indices = tf.data.Dataset.range(initial_step * batch_size, size)
+        indices = indices.batch(batch_size, drop_remainder=True)
         indices = indices.map(
             lambda i: tf.random.experimental.index_shuffle(share.take(i), key, size - 1)
         )
         if scale:
-            indices = indices.enumerate().map(
+            indices = indices.enumerate(initial_step).map(
                 lambda i, batch: (batch, share.take(draw_windows(fold_in(key, i), batch_size)))
             )
         elif in_memory:  # gathers a batch at once
@@ -84,14 +94,16 @@ def training_batches(
     def with_keys(number):
         # Every batch draws from its own key and depends on no earlier draw.
         key, mixing = fold_in(root, number), tf.cast(number, tf.float32) <= mixed_epochs
-        batches = batches_of(key).enumerate()
+        batches = batches_of(key).enumerate(initial_step)
         return batches.map(lambda i, batch: (fold_in(key, i), *batch, mixing))
 
     root = tf.constant([seed, 0], tf.int64)
     numbers = tf.data.Dataset.range(1).map(lambda _: epoch.assign_add(1))
     held = max(1, PREPARED // (4 * rows * math.prod(data.image_shape)))  # float32
     batches = numbers.flat_map(with_keys).map(augment, min(READERS, held))
-    batches = batches.apply(tf.data.experimental.assert_cardinality(size // batch_size))
+    batches = batches.apply(
+        tf.data.experimental.assert_cardinality(size // batch_size - initial_step)
+    )
     return without_autotune(batches.prefetch(min(PREFETCHED, held)))
 
 

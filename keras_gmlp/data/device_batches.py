@@ -21,6 +21,9 @@ class DeviceBatches(keras.utils.PyDataset):
         steps: Steps in an epoch; `None` for one pass over the samples. Each pass has its own order.
         place: Function that copies a tuple of arrays to the device; `None` for `jax.device_put`.
 
+    Attributes:
+        first_step: Steps of the epoch to leave out, because they are done.
+
     Raises:
         ValueError: If there are fewer samples than in a batch. One line.
     """
@@ -41,6 +44,7 @@ class DeviceBatches(keras.utils.PyDataset):
             )
         self.steps = steps or self.pass_steps
         self.chunk = min(chunk or chunk_length(self.steps), self.steps)
+        self.first_step = 0
         self.arrays = (place or jax.device_put)(tuple(arrays))
         self.start_epoch(0)
 
@@ -62,10 +66,11 @@ class DeviceBatches(keras.utils.PyDataset):
         return order.reshape(self.pass_steps, self.batch_size).astype("int32"), key
 
     def __len__(self):
-        return -(-self.steps // self.chunk)
+        return -(-(self.steps - self.first_step) // self.chunk)
 
     def __getitem__(self, index):
-        steps = np.arange(index * self.chunk, min((index + 1) * self.chunk, self.steps))
+        first = self.first_step + index * self.chunk
+        steps = np.arange(first, min(first + self.chunk, self.steps))
         return {
             "indices": self.order[steps],
             "positions": (steps * self.batch_size).astype("int32"),

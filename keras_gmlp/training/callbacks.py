@@ -109,8 +109,8 @@ class Clock(keras.callbacks.Callback):
 class ReseedDropout(keras.callbacks.Callback):
     """Starts the random numbers of each epoch from the run's seed and the epoch's number.
 
-    Checkpoints do not hold the state of the generators. PyTorch's own generator, from which plain
-    dropout draws, belongs to the process: enclose `fit` in `private_generator`.
+    Checkpoints after an epoch do not hold the state of the generators. PyTorch's own generator,
+    from which plain dropout draws, belongs to the process: enclose `fit` in `private_generator`.
 
     Args:
         seed: The run's seed.
@@ -121,8 +121,7 @@ class ReseedDropout(keras.callbacks.Callback):
         self.seed = seed
 
     def on_epoch_begin(self, epoch, logs=None):
-        states = [v for v in self.model.variables if v.name == "seed_generator_state"]
-        for i, state in enumerate(states):
+        for i, state in enumerate(generator_states(self.model)):
             # Keras counts draws in the second number; no epoch has a million.
             start = (self.seed * 10_007 + i) % 2**32
             state.assign(np.array([start, epoch * 2**20 % 2**32], dtype="uint32"))
@@ -130,6 +129,11 @@ class ReseedDropout(keras.callbacks.Callback):
             import torch
 
             torch.manual_seed((self.seed * 10_007 + epoch) % 2**32)
+
+
+def generator_states(model):
+    """Returns the variables that are the states of a model's random numbers."""
+    return [v for v in model.variables if v.name == "seed_generator_state"]
 
 
 def private_generator():

@@ -1,17 +1,26 @@
-"""Checkpoints of a run: one file each, renamed into place."""
+"""Checkpoints of a run, at the end of an epoch or within it: one file each, renamed into place."""
 
 import math
 import shutil
+import time
 from pathlib import Path
 
+import h5py
 import keras
+import numpy as np
 
+from keras_gmlp.training.callbacks import generator_states
 from keras_gmlp.training.devices import single_device
-from keras_gmlp.training.run_directory import CHECKPOINTS
+from keras_gmlp.training.processes import process_count, run_once
+from keras_gmlp.training.run_directory import CHECKPOINTS, RESTORE
 from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import atomic_write, remove_leftovers, require_space
 
 HEADER = 2048  # most bytes that HDF5 adds to a variable, groups included
+
+GROUP = "epoch"  # of a checkpoint's file, for the state within an epoch
+
+AGREED = 20  # steps after which several processes agree whether to save; that makes them wait
 
 
 class RunCheckpoint(keras.callbacks.Callback):
@@ -22,21 +31,40 @@ class RunCheckpoint(keras.callbacks.Callback):
 
     Args:
         directory: Folder of the checkpoints; created if missing.
+
+    Attributes:
+        step: Steps of the next epoch that the restored checkpoint includes.
+        state: The restored state within that epoch, a dict of arrays; `None` if `step` is 0.
     """
 
     def __init__(self, directory):
         super().__init__()
         self.directory = Path(directory)
+        self.step, self.state = 0, None
 
     def on_train_begin(self, logs=None):
         self._require_space()  # fail before the first epoch, not after it
 
     def on_epoch_end(self, epoch, logs=None):
+        self.save(epoch + 1)
+
+    def save(self, epochs, step=0, state=None):
+        """Saves a checkpoint in place of the older ones.
+
+        Args:
+            epochs: Number of epochs done.
+            step: Steps of the next epoch that are done too.
+            state: State within that epoch, a dict of arrays; see `SaveWithinEpoch`.
+        """
         older = self._files()
         self._require_space()
-        path = self.directory / f"{epoch + 1:06d}.weights.h5"
+        name = f"{epochs:06d}_{step:06d}" if step else f"{epochs:06d}"
+        path = self.directory / f"{name}.weights.h5"
         with single_device(), atomic_write(path) as temporary:  # one process may write alone
             self.model.save_weights(temporary)
+            if step:
+                with h5py.File(temporary, "a") as file:
+                    file.create_group(GROUP).update(state)
         for path in older:
             path.unlink(missing_ok=True)
 
@@ -44,12 +72,17 @@ class RunCheckpoint(keras.callbacks.Callback):
         """Loads the newest checkpoint, if any, and returns the number of epochs done."""
         # Without its variables TensorFlow would trace the step twice: the first call creates them.
         model.optimizer.build(model.trainable_variables)
-        remove_leftovers(self.directory, r"\d{6}\.weights\.h5")
+        remove_leftovers(self.directory, r"\d{6}(_\d{6})?\.weights\.h5")
         files = self._files()
         if not files:
             return 0
+        epochs, _, step = files[-1].name.split(".")[0].partition("_")
+        self.step, self.state = int(step or 0), None
         try:
             model.load_weights(files[-1])
+            if self.step:
+                with h5py.File(files[-1]) as file:
+                    self.state = {name: value[()] for name, value in file[GROUP].items()}
         except Exception as error:  # h5py and Keras raise many types for a damaged file
             if isinstance(error, MemoryError) or getattr(error, "errno", None):
                 raise  # an error of the system; its message says what to do
@@ -57,7 +90,7 @@ class RunCheckpoint(keras.callbacks.Callback):
                 f"{files[-1]}: cannot be loaded ({first_line(error)}). If the file is damaged, "
                 "start the run again with --restart (restart=True)."
             ) from None
-        return int(files[-1].name.split(".")[0])
+        return int(epochs)
 
     def remove(self):
         """Deletes the checkpoints."""
@@ -71,3 +104,119 @@ class RunCheckpoint(keras.callbacks.Callback):
 
     def _files(self):
         return sorted(self.directory.glob(CHECKPOINTS))
+
+
+class SaveWithinEpoch(keras.callbacks.Callback):
+    """Saves a checkpoint within an epoch when the last one is some minutes old.
+
+    Besides weights and optimizer it holds the metrics so far, the random states, and the seconds
+    of the epoch's training. All processes need this callback; the first one decides and writes.
+
+    Args:
+        checkpoint: `RunCheckpoint`, among the callbacks of the first process.
+        minutes: Minutes from one checkpoint to the next; a step may end in between.
+        clock: `Clock` of the same training.
+        first_step: Steps of the first epoch that were done before.
+        steps: Steps in what Keras takes for one, the chunk of a `DeviceBatches`.
+    """
+
+    def __init__(self, checkpoint, minutes, clock, first_step=0, steps=1):
+        super().__init__()
+        self.checkpoint, self.seconds, self.clock = checkpoint, 60 * minutes, clock
+        self.first_step, self.steps = first_step, steps
+        self.every = AGREED if process_count() > 1 else 1
+
+    def on_train_begin(self, logs=None):
+        self.saved = time.monotonic()
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epoch = epoch
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.saved = time.monotonic()
+        self.first_step = 0
+
+    # Not at the end of a step, which would turn off Keras' asynchronous dispatch.
+    def on_train_batch_begin(self, batch, logs=None):
+        if batch == 0 or batch % self.every:
+            return
+        if not run_once(lambda: int(time.monotonic() - self.saved >= self.seconds)):
+            return
+        if keras.backend.backend() == "jax":
+            self.model.jax_state_sync()  # during an epoch Keras keeps the values elsewhere
+        run_once(lambda: self._save(self.first_step + batch * self.steps))
+        self.saved = time.monotonic()
+
+    def _save(self, step):
+        state = read_state(self.model)
+        if not all(np.isfinite(value).all() for value in state.values()):
+            return  # another callback ends the run
+        if self.checkpoint.directory.exists():  # or the run was deleted
+            state["seconds"] = time.perf_counter() - self.clock.began
+            self.checkpoint.save(self.epoch, step, state)
+
+
+class ContinueEpoch(keras.callbacks.Callback):
+    """Continues an epoch that was stopped, and ends `fit` after it.
+
+    Args:
+        state: State within the epoch, of a `RunCheckpoint`.
+        clock: `Clock` of the same training.
+    """
+
+    def __init__(self, state, clock):
+        super().__init__()
+        self.state, self.clock = state, clock
+
+    # Not when the epoch begins: PyTorch's data loader then draws a random number.
+    def on_train_batch_begin(self, batch, logs=None):
+        if batch == 0:
+            write_state(self.model, self.state)
+            self.clock.began -= float(self.state["seconds"])
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.stop_training = True
+
+
+def read_state(model):
+    """Returns the metrics so far and the random states of a model in training, a dict of arrays."""
+    state = {
+        f"variable_{number:04d}": keras.ops.convert_to_numpy(variable)
+        for number, variable in enumerate(_epoch_variables(model))
+    }
+    generators = _generators().items()
+    return state | {name: generator.get_rng_state().numpy() for name, generator in generators}
+
+
+def write_state(model, state):
+    """Sets what `read_state` returned.
+
+    Raises:
+        ValueError: If the model has other metrics or generators. One line.
+    """
+    variables = _epoch_variables(model)
+    values = [state[name] for name in sorted(state) if name.startswith("variable_")]
+    if [tuple(v.shape) for v in variables] != [value.shape for value in values]:
+        raise ValueError(
+            f"the checkpoint within an epoch fits another model or other metrics. {RESTORE}"
+        )
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
+    for name, generator in _generators().items():
+        if name in state:  # not if the run began without a GPU
+            import torch
+
+            generator.set_rng_state(torch.from_numpy(state[name]))
+
+
+def _epoch_variables(model):
+    return [*model.metrics_variables, *generator_states(model)]
+
+
+def _generators():
+    """Returns the generators of PyTorch itself, by name."""
+    if keras.backend.backend() != "torch":
+        return {}
+    import torch
+
+    return {"torch": torch, **({"cuda": torch.cuda} if torch.cuda.is_available() else {})}

@@ -49,9 +49,11 @@ class SpanAnswering(Task):
     def size(self, data):
         return len(self._features(data, "train"))
 
-    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE):
+    def training_batches(
+        self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE, initial_step=0
+    ):
         features = self._features(data, "train")
-        start = initial_epoch * (len(features) // batch_size)
+        start = initial_epoch * (len(features) // batch_size) + initial_step
         batches = TextBatches(features.token_ids, features.targets, batch_size, seed, start)
         return take_share(batches, share)
 

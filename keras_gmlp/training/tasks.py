@@ -69,12 +69,15 @@ class Task:
         """Returns the number of training samples."""
         raise NotImplementedError
 
-    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE):
+    def training_batches(
+        self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE, initial_step=0
+    ):
         """Returns the training batches; one iteration is one epoch.
 
         The same seed gives the same batches, epoch for epoch; `initial_epoch` of the `epochs` are
         skipped. If several processes train, `share` describes the rows of each batch that these
-        then are.
+        then are. If a run resumes within an epoch, the batches are the rest of that epoch, from
+        `initial_step` on.
         """
         raise NotImplementedError
 
@@ -222,8 +225,10 @@ class ImageClassification(Task):
     def size(self, data):
         return len(data.train)
 
-    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE):
-        order = seed, initial_epoch, epochs, share
+    def training_batches(
+        self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE, initial_step=0
+    ):
+        order = seed, initial_epoch, epochs, share, initial_step
         return training_batches(data, batch_size, self.augmentation, *order)
 
     def training_class(self, model):

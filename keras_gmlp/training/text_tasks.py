@@ -79,8 +79,10 @@ class MaskedLM(Task):
     def size(self, data):
         return max(1, self.epoch_tokens // self.length)
 
-    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE):
-        start = initial_epoch * (self.size(data) // batch_size)
+    def training_batches(
+        self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE, initial_step=0
+    ):
+        start = initial_epoch * (self.size(data) // batch_size) + initial_step
         windows = (batch_size, self.length, self.mask_rate)
         batches = MaskedBatches(data.train, *windows, seed, start, self.cut)
         return take_share(batches, share)
@@ -169,9 +171,11 @@ class TextClassification(Task):
     def size(self, data):
         return len(data.train)
 
-    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE):
+    def training_batches(
+        self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE, initial_step=0
+    ):
         ids, labels = data.encode("train", self.length)
-        start = initial_epoch * (len(ids) // batch_size)
+        start = initial_epoch * (len(ids) // batch_size) + initial_step
         # Keras on TensorFlow requires batches of one shape.
         lengths = None if keras.backend.backend() == "tensorflow" else SHORT
         return take_share(TextBatches(ids, labels, batch_size, seed, start, lengths), share)

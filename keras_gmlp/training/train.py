@@ -9,8 +9,6 @@ from pathlib import Path
 
 import keras
 
-from keras_gmlp.data.batch_share import Share
-from keras_gmlp.data.device_batches import DeviceBatches
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.training.callbacks import (
     Clock,
@@ -20,15 +18,14 @@ from keras_gmlp.training.callbacks import (
     StopWhenDeleted,
     StopWhenDiverged,
     TimeLimit,
-    private_generator,
 )
-from keras_gmlp.training.checkpoints import RunCheckpoint
+from keras_gmlp.training.checkpoints import ContinueEpoch, RunCheckpoint, SaveWithinEpoch
 from keras_gmlp.training.curves import draw_curves
 from keras_gmlp.training.device_loop import EpochOrder
 from keras_gmlp.training.devices import single_device
 from keras_gmlp.training.model_card import write_model_card
-from keras_gmlp.training.pipeline import choose_pipeline, prepare_fit
-from keras_gmlp.training.processes import check_agreement, process_count, process_number, run_once
+from keras_gmlp.training.pipeline import choose_pipeline, fit_context, make_batches, prepare_fit
+from keras_gmlp.training.processes import check_agreement, process_number, run_once
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.run_directory import (
     LOCK_TIMEOUT,
@@ -41,7 +38,7 @@ from keras_gmlp.training.run_directory import (
     trim_history,
 )
 from keras_gmlp.training.saving import load_model
-from keras_gmlp.utils.errors import first_line, one_line_errors
+from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import (
     atomic_write,
     directory_lock,
@@ -61,12 +58,13 @@ def train(
     tensorboard=False,
     verbose="auto",
     time_limit=None,
+    checkpoint_minutes=None,
     extra=None,
 ):
     """Trains a model and saves everything about the run in a directory.
 
-    A run that was stopped resumes after its last complete epoch when it is called again with the
-    same arguments, and ends with the same result. A complete run is loaded. If several processes
+    A run that was stopped resumes after its last checkpoint when it is called again with the same
+    arguments, and ends with the same result. A complete run is loaded. If several processes
     train (`keras_gmlp.join_processes`), all of them call `train` inside `keras_gmlp.use_devices`
     and read the directory; the first one writes it.
 
@@ -85,6 +83,8 @@ def train(
         verbose: As in `model.fit`.
         time_limit: Seconds after which the run stops, at the end of the last epoch that fits;
             `None` for no limit.
+        checkpoint_minutes: Minutes after which the run saves a checkpoint within an epoch; `None`
+            to save at the end of each epoch only.
         extra: Further entries for `recipe.json`, a dict; for example `preset`. The entry
             `arguments`, the keyword arguments with which `keras_gmlp.build(preset, **arguments)`
             rebuilds the model, goes into the card of `model.keras` with `preset` instead.
@@ -96,7 +96,7 @@ def train(
 
     Raises:
         ValueError: If the model does not fit the data, the directory holds a run with other
-            settings, or another process uses the directory.
+            settings, another process uses the directory, or `checkpoint_minutes` is not positive.
         DivergedError: If the loss becomes NaN or infinite.
         DisagreementError: If several processes train with different settings or data.
         RuntimeError: If the directory is deleted while the run trains, or process 0 failed.
@@ -104,10 +104,13 @@ def train(
     """
     import matplotlib.figure  # noqa: F401 (if it is missing, fail now and not after the last epoch)
 
+    if checkpoint_minutes is not None and not checkpoint_minutes > 0:
+        raise ValueError(f"checkpoint_minutes must be positive; received {checkpoint_minutes}.")
     recipe.task.check_fit(model, data)
     pipeline = choose_pipeline(recipe, data, None if restart else directory)
     recipe = dataclasses.replace(recipe, pipeline=pipeline)
-    check_agreement({**recipe.settings(), **recipe.task.describe_data(data), "model": model.name})
+    own = {"model": model.name, "checkpoint_minutes": checkpoint_minutes}
+    check_agreement({**recipe.settings(), **recipe.task.describe_data(data), **own})
     run = _Run(model, data, recipe, Path(directory), dict(extra or {}))
     with contextlib.ExitStack() as stack:
 
@@ -118,7 +121,9 @@ def train(
             return run.begin()
 
         complete = run_once(begin)
-        return run.load() if complete else run.train(tensorboard, verbose, time_limit)
+        if complete:
+            return run.load()
+        return run.train(tensorboard, verbose, time_limit, checkpoint_minutes)
 
 
 @dataclasses.dataclass
@@ -156,23 +161,25 @@ class _Run:
             raise ValueError(f"{first_line(error)} {RESTORE}") from None
         return metrics
 
-    def train(self, tensorboard, verbose, time_limit=None):
+    def train(self, tensorboard, verbose, time_limit=None, checkpoint_minutes=None):
         recipe, task, first = self.recipe, self.recipe.task, process_number() == 0
         batch_size = min(recipe.batch_size, task.size(self.data))
         steps = task.size(self.data) // batch_size
         model, batches = prepare_fit(self.model, self.data, recipe, batch_size)
         checkpoint = RunCheckpoint(self.directory / "checkpoint")
-        initial_epoch = checkpoint.restore(model)
-        if run_once(lambda: self._write_start(initial_epoch)) != initial_epoch:
+        initial_epoch, step = checkpoint.restore(model), checkpoint.step
+        done = initial_epoch * steps + step
+        if run_once(lambda: self._write_start(initial_epoch, done)) != done:
             raise ValueError(
                 f"{self.directory}: this process finds another checkpoint than process 0; put the "
                 "folder on a disk that all processes share."
             )
         written = self._written(checkpoint, tensorboard) if first else contextlib.nullcontext([])
-        with written as writers, StopOnInterrupt() as interrupt, _fit_context():
+        with written as writers, StopOnInterrupt() as interrupt, fit_context():
             callbacks = [
+                *([] if batches is None else [EpochOrder(batches)]),
                 interrupt,
-                Clock(),
+                clock := Clock(),
                 *([keras.callbacks.SwapEMAWeights()] if recipe.ema else []),
                 ReseedDropout(recipe.seed),
                 StopWhenDiverged(),
@@ -180,30 +187,38 @@ class _Run:
             ]
             if time_limit is not None:
                 callbacks.append(TimeLimit(time_limit, recipe.epochs))
-            endless = batches is None and task.endless
-            if batches is None:
-                order = recipe.seed, initial_epoch, recipe.epochs
-                share = {}
-                if process_count() > 1:  # a task may know whole batches alone
-                    share = {"share": Share(process_number(), process_count())}
-                batches = task.training_batches(self.data, batch_size, *order, **share)
-            else:
-                callbacks.insert(0, EpochOrder(batches))
+            if checkpoint_minutes is not None:
+                chunk = 1 if batches is None else batches.chunk
+                callbacks.append(
+                    SaveWithinEpoch(checkpoint, checkpoint_minutes, clock, step, chunk)
+                )
+
             validation = task.validation_batches(self.data)
-            if not isinstance(batches, DeviceBatches):
+            if batches is None:
                 # Creates the variables of the metrics. On JAX and PyTorch `fit` would read a batch
                 # for that, which the training batches count as an epoch.
                 model.evaluate(validation, steps=1, verbose=0)
-            model.fit(
-                batches,
-                steps_per_epoch=steps if endless else None,
-                epochs=recipe.epochs,
-                initial_epoch=initial_epoch,
-                validation_data=validation,
-                callbacks=callbacks,
-                shuffle=False,  # the batches are shuffled already
-                verbose=verbose if first else 0,
-            )
+
+            def fit(callbacks, initial_epoch, step=0):
+                order = initial_epoch, step
+                made, length = make_batches(batches, self.data, recipe, batch_size, *order)
+                model.fit(
+                    made,
+                    steps_per_epoch=length,
+                    epochs=recipe.epochs,
+                    initial_epoch=initial_epoch,
+                    validation_data=validation,
+                    callbacks=callbacks,
+                    shuffle=False,  # the batches are shuffled already
+                    verbose=verbose if first else 0,
+                )
+
+            if step:
+                fit([*callbacks, ContinueEpoch(checkpoint.state, clock)], initial_epoch, step)
+                run_once(lambda: None)  # process 0 has saved the epoch
+                # The end of `fit` has replaced the weights by their averages.
+                initial_epoch = checkpoint.restore(model)
+            fit(callbacks, initial_epoch)
 
         def finish():
             with single_device():
@@ -216,11 +231,11 @@ class _Run:
         run_once(finish)
         return read_json(self.directory / "metrics.json")
 
-    def _write_start(self, initial_epoch):
-        """Writes what a run has before its first epoch; returns the number of epochs done."""
+    def _write_start(self, initial_epoch, done):
+        """Writes what a run has before its first epoch; returns the number of steps done."""
         self.recipe.task.write_files(self.data, self.directory)
         trim_history(self.directory / "history.csv", initial_epoch, self._columns())
-        return initial_epoch
+        return done
 
     def _columns(self):
         """Returns the columns of `history.csv` that the run reads itself."""
@@ -271,20 +286,3 @@ class _Run:
         # floor is the resolution of history.csv.
         speed = units / max(statistics.median(seconds), 0.01)
         return {**metrics, f"{task.unit}_per_second": round(speed, 1)}
-
-
-@contextlib.contextmanager
-def _fit_context():
-    with one_line_errors(), private_generator(), _unfused_attention():
-        yield
-
-
-def _unfused_attention():
-    """Returns a context for PyTorch on a CPU, where fused attention slows a ViT 1.3 to 2 times."""
-    if keras.backend.backend() == "torch":
-        import torch
-        from torch.nn.attention import SDPBackend, sdpa_kernel
-
-        if not torch.cuda.is_available():
-            return sdpa_kernel(SDPBackend.MATH)
-    return contextlib.nullcontext()

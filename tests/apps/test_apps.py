@@ -81,6 +81,7 @@ def test_train_with_other_settings_fails_in_one_line(run, capsys):
         (["--weights", "runs/a/model.keras", "--out", "runs/a"], "is where the weights are"),
         (["--epochs", "many"], "invalid int"),
         (["--devices", "two"], "expected a number or all; received 'two'"),
+        (["--checkpoint-minutes", "0"], "expected a number above 0; received '0'"),
         (["--devices", "2"], "several devices require the JAX backend"),
         (["--model-parallel", "2"], "--backend jax"),
     ],
@@ -270,7 +271,7 @@ def test_ctrl_c_before_the_first_epoch_promises_nothing(tmp_path, monkeypatch, c
     assert "no epoch was finished." in capsys.readouterr().err
     (tmp_path / "run" / "checkpoint" / "000001.weights.h5").touch()
     assert load_app("train").main(arguments) == 130
-    assert "keeps the finished epochs. The same command resumes the run" in capsys.readouterr().err
+    assert "keeps the last checkpoint. The same command resumes the run" in capsys.readouterr().err
     monkeypatch.setattr("keras_gmlp.data.load", interrupted)
     assert load_app("train").main([*arguments, "--restart"]) == 130
     assert f"{tmp_path / 'run'} is unchanged." in capsys.readouterr().err

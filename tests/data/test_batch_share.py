@@ -58,6 +58,25 @@ def test_shares_are_the_batch(files, monkeypatch, name, memory):
         assert len(set(all_read)) == 24
 
 
+@pytest.mark.parametrize(("resized_crop", "memory"), [(0, 2**30), ((0.1, 1), 0), (0, 0)])
+def test_batches_from_a_step_on_are_those_of_the_epoch(files, monkeypatch, resized_crop, memory):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    data, read = files
+    augmentation = Augmentation(resized_crop=resized_crop, mixup=0.5)
+
+    def make(step):
+        read.clear()
+        order = {"seed": 3, "initial_epoch": 1, "initial_step": step}
+        return list(training_batches(data, 8, augmentation, **order).as_numpy_iterator())
+
+    whole, rest = make(0), make(2)
+    assert len(rest) == 1
+    for ours, theirs in zip(rest[0], whole[2], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    if memory == 0:
+        assert len(read) == 8  # none of the skipped samples
+
+
 def test_share_of_arrays():
     images = np.arange(12).reshape(6, 2)
     made = take_share(ArrayBatches({"a": images}, np.arange(6), batch_size=4), Share(1, 2))

@@ -16,7 +16,7 @@ from keras_gmlp.training.callbacks import (
     StopWhenDiverged,
     private_generator,
 )
-from keras_gmlp.training.checkpoints import RunCheckpoint
+from keras_gmlp.training.checkpoints import ContinueEpoch, RunCheckpoint, SaveWithinEpoch
 
 STEPS = 4
 
@@ -84,12 +84,14 @@ def test_good_run_is_not_stopped():
 
 def test_callbacks_leave_keras_dispatch_asynchronous(tmp_path):
     callbacks = [  # those of a run
-        Clock(),
+        clock := Clock(),
         keras.callbacks.SwapEMAWeights(),
         ReseedDropout(0),
         StopWhenDiverged(),
         keras.callbacks.CSVLogger(tmp_path / "history.csv"),
-        RunCheckpoint(tmp_path),
+        checkpoint := RunCheckpoint(tmp_path),
+        SaveWithinEpoch(checkpoint, 10, clock),
+        ContinueEpoch({}, clock),
     ]
     asynchronous = keras.callbacks.CallbackList(callbacks)._async_train
     assert asynchronous is (keras.backend.backend() != "tensorflow")

@@ -67,6 +67,9 @@ def test_resumed_batches_are_those_of_an_unbroken_run(prepared):
     for i in range(3):
         for a, b in zip(resumed[i][1:], whole[2 * steps + i][1:], strict=True):
             np.testing.assert_array_equal(a, b)
+    within = TASK.training_batches(prepared, 8, seed=3, initial_epoch=2, initial_step=2)
+    for a, b in zip(within[0][1:], whole[2 * steps + 2][1:], strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_model_and_text_must_fit(prepared):

@@ -1,0 +1,219 @@
+"""Checkpoints within an epoch: a run resumes at that step, to the same end."""
+
+import csv
+import dataclasses
+import time
+from types import SimpleNamespace
+
+import h5py
+import keras
+import numpy as np
+import pytest
+
+import keras_gmlp
+from keras_gmlp.data import ArraySplit, Augmentation, ImageData
+from keras_gmlp.data.device_batches import DeviceBatches
+from keras_gmlp.training import checkpoints
+from keras_gmlp.training.callbacks import Clock
+from keras_gmlp.training.checkpoints import ContinueEpoch, RunCheckpoint, SaveWithinEpoch
+from keras_gmlp.training.recipes import Recipe
+from keras_gmlp.training.tasks import ImageClassification
+from keras_gmlp.training.train import train
+
+PIPELINES = [("host", 1), *[("device", 2)] * (keras.backend.backend() == "jax")]
+
+RECIPE = Recipe(
+    epochs=2,
+    batch_size=4,
+    learning_rate=0.01,
+    ema=0.3,
+    task=ImageClassification(augmentation=Augmentation(mixup=0.5)),
+)
+
+
+class Kill(BaseException):
+    """Neither an Exception nor caught by anything: as near to SIGKILL as a process survives."""
+
+
+def make_data():
+    """Returns 24 training images, six batches, and 8 test images."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(32) % 2
+    images = rng.integers(0, 60, (32, 8, 8, 3)) + 190 * labels[:, None, None, None]
+    images = images.astype("uint8")
+    train, test = ArraySplit(images[:24], labels[:24]), ArraySplit(images[24:], labels[24:])
+    return ImageData("shades", ("dark", "bright"), (8, 8, 3), train, test)
+
+
+def train_tiny(directory, pipeline="host", **options):
+    """Returns the weights after training, with random numbers that must resume too."""
+    keras.utils.set_random_seed(0)
+    sizes = {"dim": 8, "depth": 2, "hidden_dim": 16, "patch_size": 4, "classes": 2}
+    random = {"stochastic_depth": 0.3, "dropout": 0.1}
+    model = keras_gmlp.gMLP(input_shape=(8, 8, 3), **sizes, **random)
+    recipe = dataclasses.replace(RECIPE, pipeline=pipeline)
+    train(model, make_data(), recipe, directory, verbose=0, **options)
+    return model.get_weights()
+
+
+def read_rows(directory):
+    with open(directory / "history.csv", newline="") as file:
+        return [
+            [float(v) for k, v in row.items() if k != "seconds"] for row in csv.DictReader(file)
+        ]
+
+
+def train_killed(monkeypatch, directory, epoch, save, pipeline="host"):
+    """Saves before the batch `save` of an epoch, and dies before the next one."""
+
+    def save_or_die(self, batch, logs=None, original=SaveWithinEpoch.on_train_batch_begin):
+        if (self.epoch, batch) == (epoch, save):
+            original(self, batch, logs)
+        if (self.epoch, batch) == (epoch, save + 1):
+            raise Kill
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SaveWithinEpoch, "on_train_batch_begin", save_or_die)
+        with pytest.raises(Kill):
+            train_tiny(directory, pipeline, checkpoint_minutes=1e-9)
+    return [path.name for path in (directory / "checkpoint").iterdir()]
+
+
+@pytest.mark.parametrize(("pipeline", "chunk"), PIPELINES)
+def test_killed_run_goes_on_at_its_step_to_the_same_end(tmp_path, monkeypatch, pipeline, chunk):
+    # Keras counts the steps of a chunk as one.
+    monkeypatch.setattr("keras_gmlp.data.device_batches.chunk_length", lambda steps: chunk)
+    whole = train_tiny(tmp_path / "whole", pipeline)
+    killed = tmp_path / "killed"
+    for epoch in (0, 1):
+        found = train_killed(monkeypatch, killed, epoch, 1, pipeline)
+        assert found == [f"{epoch:06d}_{chunk:06d}.weights.h5"]
+    resumed = train_tiny(killed, pipeline)
+    for ours, theirs in zip(resumed, whole, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+    # Each epoch once, with the metrics of the whole epoch.
+    np.testing.assert_allclose(read_rows(killed), read_rows(tmp_path / "whole"), rtol=1e-5)
+
+
+def test_older_steps_are_deleted_and_an_epoch_replaces_them(tmp_path):
+    checkpoint, model = RunCheckpoint(tmp_path), compiled()
+    checkpoint.set_model(model)
+    saved = []
+    for progress in [(0, 4), (0, 10), (1, 0), (1, 2)]:
+        checkpoint.save(*progress, {"seconds": 3.5})
+        saved.append([path.name for path in tmp_path.iterdir()])
+    assert saved == [
+        ["000000_000004.weights.h5"],
+        ["000000_000010.weights.h5"],
+        ["000001.weights.h5"],
+        ["000001_000002.weights.h5"],
+    ]
+    (tmp_path / ".7.000001_000004.weights.h5").touch()  # half written
+    assert (checkpoint.restore(model), checkpoint.step) == (1, 2)
+    assert checkpoint.state["seconds"] == 3.5
+    assert len(list(tmp_path.iterdir())) == 1
+    checkpoint.on_epoch_end(1)
+    assert (checkpoint.restore(model), checkpoint.step, checkpoint.state) == (2, 0, None)
+
+
+def compiled():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.evaluate(np.ones((1, 2)), np.ones((1, 1)), verbose=0)
+    model.optimizer.build(model.trainable_variables)
+    return model
+
+
+def make_saver(directory, minutes=1e-9, **options):
+    checkpoint, clock = RunCheckpoint(directory), Clock()
+    callback = SaveWithinEpoch(checkpoint, minutes, clock, **options)
+    for each in (checkpoint, clock, callback):
+        each.set_model(model := compiled())
+        each.on_train_begin()
+        each.on_epoch_begin(0)
+    return callback, model
+
+
+def list_steps(callback, batches):
+    """Returns the batches before which a checkpoint was written."""
+    steps = []
+    callback.checkpoint.save = lambda epochs, step, state: steps.append(step)
+    for batch in range(batches):
+        callback.on_train_batch_begin(batch)
+    return steps
+
+
+def test_checkpoint_waits_for_its_time(tmp_path, monkeypatch):
+    callback, _ = make_saver(tmp_path, minutes=2)
+    now = iter(callback.saved + 50 * np.arange(100))
+    times = SimpleNamespace(monotonic=lambda: next(now), perf_counter=time.perf_counter)
+    monkeypatch.setattr(checkpoints, "time", times)
+    # A step asks for the time, from the second on at 0 s, 50 s, ..., and a save asks once more.
+    assert list_steps(callback, 9) == [4, 7]
+
+
+def test_steps_of_a_resumed_epoch_count_from_its_start(tmp_path):
+    callback, _ = make_saver(tmp_path, first_step=40, steps=10)
+    assert list_steps(callback, 3) == [50, 60]
+    callback.on_epoch_end(0)
+    assert list_steps(callback, 3) == [10, 20]
+
+
+def test_several_processes_agree_every_twenty_steps(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "process_count", lambda: 2)
+    callback, _ = make_saver(tmp_path)
+    assert list_steps(callback, 50) == [20, 40]
+
+
+def test_broken_weights_and_deleted_runs_are_not_saved(tmp_path):
+    callback, model = make_saver(tmp_path / "checkpoint")
+    assert list_steps(callback, 2) == [1]
+    (tmp_path / "checkpoint").rmdir()
+    assert list_steps(callback, 2) == []
+    (tmp_path / "checkpoint").mkdir()
+    model.metrics_variables[0].assign(np.nan)
+    callback.set_model(model)
+    assert list_steps(callback, 2) == []
+
+
+def test_seconds_of_an_epoch_add_up():
+    clock, model = Clock(), compiled()
+    state = {**checkpoints.read_state(model), "seconds": np.float64(1000)}
+    logs = {}
+    for callback in (clock, ContinueEpoch(state, clock)):
+        callback.set_model(model)
+        callback.on_epoch_begin(3)
+        callback.on_train_batch_begin(0)
+    clock.on_epoch_end(3, logs)
+    assert 1000 <= logs["seconds"] < 1010
+
+
+def test_checkpoint_of_another_model_or_without_its_state_says_what_to_do(tmp_path):
+    model = compiled()
+    with pytest.raises(ValueError, match=r"fits another model or other metrics.*--restart"):
+        checkpoints.write_state(model, {"variable_0000": np.zeros(3)})
+    checkpoint = RunCheckpoint(tmp_path)
+    checkpoint.set_model(model)
+    checkpoint.save(1, 2, {"seconds": 1.0})
+    with h5py.File(tmp_path / "000001_000002.weights.h5", "a") as file:
+        del file[checkpoints.GROUP]
+    with pytest.raises(ValueError, match=r"000002\.weights\.h5: cannot be loaded .*--restart"):
+        checkpoint.restore(model)
+
+
+@pytest.mark.parametrize("minutes", [0, -1, float("nan")])
+def test_minutes_are_positive(tmp_path, minutes):
+    with pytest.raises(ValueError, match="checkpoint_minutes must be positive; received"):
+        train_tiny(tmp_path, checkpoint_minutes=minutes)
+
+
+@pytest.mark.parametrize("first", [2, 3])
+def test_device_batches_start_at_a_step(first):
+    pytest.importorskip("jax")
+    batches = DeviceBatches((np.arange(32),), 4, chunk=2)
+    whole = [batches[i] for i in range(len(batches))]
+    batches.first_step = first
+    rest = [batches[i] for i in range(len(batches))]
+    for name in ("indices", "positions"):
+        expected = np.concatenate([item[name] for item in whole])[first:]
+        np.testing.assert_array_equal(np.concatenate([item[name] for item in rest]), expected)
