@@ -59,6 +59,19 @@ def add_run_options(parser, measures_precision=False):
     parser.add_argument(
         "--fraction", type=float, default=1.0, help="of the training images; default: all, 1.0"
     )
+    parser.add_argument(
+        "--validation",
+        type=float,
+        metavar="SHARE",
+        help="hold a share of the training images out, such as 0.1, and test these after each "
+        "epoch; the test images are then read at the end alone. Folders may have val/ instead",
+    )
+    parser.add_argument(
+        "--groups",
+        metavar="REGEX",
+        help="images of a group, such as a burst, a patient or a video, stay on one side; finds "
+        r"the group in the path: 'patient(\d+)'",
+    )
     add_recipe_options(parser, measures_precision)
     add_backend(parser)
 
@@ -200,7 +213,14 @@ def read_settings(options):
     patches = {"patch_size": options.patch_size, "patch_window": options.patch_window}
     settings = RunSettings(
         model=ModelSettings(options.model, weights, **patches, overrides=read_overrides(options)),
-        data=DataSettings(options.data, options.image_size, options.fraction, options.data_dir),
+        data=DataSettings(
+            options.data,
+            options.image_size,
+            options.fraction,
+            options.data_dir,
+            options.validation,
+            options.groups,
+        ),
         recipe=options.recipe,
         changes=read_changes(options),
         directory=options.out,

@@ -135,11 +135,11 @@ def train(options, settings):
 def introduce(prepared):
     """Prints what will be trained on what."""
     settings, data = prepared.settings, prepared.data
-    train, test = len(data.train), len(data.test)
+    sizes = " + ".join(f"{len(split):,} {name}" for name, split in data.splits().items())
     print(f"model  {settings.model.preset}, {prepared.model.count_params():,} parameters")
     if prepared.transfer is not None:
         print(f"from   {settings.model.weights}: {prepared.transfer}")
-    print(f"data   {data.name}, {len(data.labels)} classes, {train:,} + {test:,} images")
+    print(f"data   {data.name}, {len(data.labels)} classes, {sizes} images")
     print(f"in     {prepared.recipe.precision}, {advise_backend()}")
     print(f"to     {settings.directory}")
 
@@ -184,7 +184,8 @@ def evaluate_before(prepared, quiet, verbose):
         return prepared.evaluate()
     print("before training: testing the weights ...", flush=True)
     before = prepared.evaluate(verbose)
-    print(f"before {100 * before['accuracy']:.2f} % of the test images right")
+    split = prepared.recipe.task.validation_split(prepared.data)
+    print(f"before {100 * before['accuracy']:.2f} % of the {split} images right")
     return before
 
 
@@ -195,6 +196,8 @@ def report(options, metrics, directory):
         return
     seconds = f", {metrics['seconds']:.0f} s" if "seconds" in metrics else ""
     accuracy = f"test accuracy {100 * metrics['test_accuracy']:.2f} %"
+    if "validation_accuracy" in metrics:
+        accuracy += f", validation accuracy {100 * metrics['validation_accuracy']:.2f} %"
     print(f"{accuracy} after {metrics['epochs']} epochs{seconds}")
     for name, export in metrics.get("exports", {}).items():
         if name != "keras":

@@ -125,7 +125,7 @@ def evaluation_batches(data, batch_size=250, split="test", samples=-1):
     Args:
         data: An `ImageData`.
         batch_size: Samples in a batch; the last may be smaller.
-        split: `"test"` or `"train"`.
+        split: `"test"`, `"train"` or `"validation"`.
         samples: Number of samples from the start; -1 for all.
 
     Returns:

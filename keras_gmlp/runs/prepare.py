@@ -53,9 +53,10 @@ class PreparedRun:
         return self.transfer is not None and not self.transfer.fresh
 
     def evaluate(self, verbose=0):
-        """Returns loss and metrics on the test split, a dict."""
+        """Returns loss and metrics on the validation images, or on the test images, a dict."""
+        split = self.recipe.task.validation_split(self.data)
         with whole_batches():
-            return self.recipe.task.evaluate(self.model, self.data, verbose=verbose)
+            return self.recipe.task.evaluate(self.model, self.data, split, verbose=verbose)
 
     def train(self, **options):
         """Trains the model, or resumes; returns the metrics. Options are those of `train`."""
@@ -137,9 +138,12 @@ def load_data(settings, image_shape=None):
     side = settings.data.image_size
     size = (side, side) if side else shape[:2]
     channels = image_shape[2] if image_shape else None
-    dataset = data.load(settings.data.name, size, settings.data.data_dir, channels)
-    if settings.data.fraction < 1:
-        dataset = data.take_fraction(dataset, settings.data.fraction)
+    chosen = settings.data
+    dataset = data.load(chosen.name, size, chosen.data_dir, channels, chosen.groups)
+    if chosen.fraction < 1:
+        dataset = data.take_fraction(dataset, chosen.fraction)
+    if chosen.validation:
+        dataset = data.hold_out(dataset, chosen.validation, chosen.groups)
     return dataset
 
 
@@ -180,8 +184,10 @@ def finish(run, metrics, before=None, export=True):
 
 def _finish(run, metrics, before, export):
     if before is not None:
-        headline = run.recipe.task.headline
-        metrics[f"{headline}_before"] = before[headline]
+        task = run.recipe.task
+        validated = task.validation_split(run.data) == "validation"
+        name = f"{'validation_' * validated}{task.headline}_before"
+        metrics[name] = before[task.headline]
         run.write_metrics(metrics)
     if export and "tflite" not in metrics.get("exports", {}):
         metrics["exports"] = run.export()

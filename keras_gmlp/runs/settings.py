@@ -66,14 +66,21 @@ class DataSettings:
         image_size: Side of the images in pixels; `None` for the model's.
         fraction: Share of the training samples, in (0, 1].
         data_dir: Folder of TensorFlow Datasets; `None` for its own.
+        validation: Share of these training samples that is held out for validation, in (0, 1);
+            `None` for none.
+        groups: Regular expression that finds the group of an image in its path; see `data.load`.
     """
 
     name: str = "digits"
     image_size: int | None = None
     fraction: float = 1.0
     data_dir: str | None = None
+    validation: float | None = None
+    groups: str | None = None
 
     def __post_init__(self):
+        if self.validation is not None and not 0 < self.validation < 1:
+            raise ValueError(f"validation must be between 0 and 1; received {self.validation}.")
         if self.image_size is not None and self.image_size < 1:
             raise ValueError(f"image_size must be at least 1; received {self.image_size}.")
         if not 0 < self.fraction <= 1:
@@ -138,8 +145,8 @@ class RunSettings:
     def record(self):
         """Returns the entries of `recipe.json` that come from these settings, a dict."""
         model = dataclasses.asdict(self.model)
-        preset, fraction = model.pop("preset"), self.data.fraction
-        return {"preset": preset, "recipe": self.recipe, "fraction": fraction, **model}
+        data = {name: getattr(self.data, name) for name in ("fraction", "validation", "groups")}
+        return {"preset": model.pop("preset"), "recipe": self.recipe, **data, **model}
 
     def to_json(self):
         """Returns the settings as a line of JSON."""

@@ -5,20 +5,21 @@ from keras_gmlp.utils import plotting
 CURVES = (("accuracy", "accuracy (%)", 100), ("loss", "cross-entropy (nats)", 1))
 
 
-def draw_curves(history, path, title="", averaged=True, curves=CURVES):
-    """Draws two metrics over epochs, for training and test, as a PNG file.
+def draw_curves(history, path, title="", averaged=True, curves=CURVES, split="test"):
+    """Draws two metrics over epochs, for training and another split, as a PNG file.
 
     Args:
         history: Rows of history.csv, dicts with `epoch` and, for each curve, its name and the name
             after `val_`.
         path: Path of the PNG file.
         title: Title of the figure.
-        averaged: Whether the test used averaged weights.
+        averaged: Whether the other split was tested with averaged weights.
         curves: Two tuples `(name, label, factor)`: column, label of the axis, factor of the values.
+        split: Name of the other split.
     """
     from matplotlib.ticker import MaxNLocator
 
-    test = "test (averaged weights)" if averaged else "test"
+    test = f"{split} (averaged weights)" if averaged else split
     epochs = [int(row["epoch"]) + 1 for row in history]
     figure, (both,) = plotting.figure((10, 4), columns=2)
     figure.suptitle(title)

@@ -146,6 +146,11 @@ def _accuracy(place, recipe, metrics, megabytes):
     if "train_accuracy" in metrics:
         share = percent(metrics["train_accuracy"])
         lines.append(f"On at most 10,000 training images the Keras model has {share}.")
+    if "validation_accuracy" in metrics:
+        share = percent(metrics["validation_accuracy"])
+        lines.append(
+            f"On validation images, which it did not train on either, the Keras model has {share}."
+        )
     if len(rows) > 1:
         lines.append("The latency is the median on one thread of the machine that exported.")
     command = shlex.join([".venv/bin/python", "apps/export.py", place])

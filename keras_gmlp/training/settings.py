@@ -11,6 +11,7 @@ OPTIONS = ("epochs", "batch_size", "learning_rate", "seed", "precision")
 # Values of the settings that the recipe.json of an older run does not name.
 UNNAMED = {**dict.fromkeys(PATCH_OPTIONS), "task": ImageClassification.name}
 UNNAMED |= {"overrides": {}, "pipeline": "host", "teacher": None}
+UNNAMED |= {"validation": None, "groups": None}
 
 AUTO = "auto"  # a run records what it chose
 

@@ -112,9 +112,13 @@ class Task:
         """Returns batches of a split in order, of its first `samples` or (-1) of all."""
         raise NotImplementedError
 
+    def validation_split(self, data):
+        """Returns the name of the split that is tested after each epoch."""
+        return "test" if getattr(data, "validation", None) is None else "validation"
+
     def validation_batches(self, data):
         """Returns the batches that are tested after each epoch."""
-        return self.evaluation_batches(data)
+        return self.evaluation_batches(data, self.validation_split(data))
 
     def compile(self, model, optimizer, training=True):
         """Compiles a model with the loss and the metrics of the task."""
@@ -145,7 +149,7 @@ class Task:
         Args:
             model: Compiled `keras.Model`.
             data: Data set that fits the task.
-            split: `"test"` or `"train"`.
+            split: `"test"`, `"train"` or `"validation"`.
             samples: Number of samples from the beginning of the split; -1 for all.
             verbose: As in `model.evaluate`.
 
@@ -158,14 +162,15 @@ class Task:
         return {name: round(float(value), 6) for name, value in values.items()}
 
     def measure(self, model, data):
-        """Returns the final metrics: the headline on test and training samples, the test loss."""
+        """Returns the final metrics: the headline on all splits, and the test loss."""
         test = self.evaluate(model, data)
-        train = self.evaluate(model, data, "train", EVALUATED_SAMPLES)
-        return {
-            f"test_{self.headline}": test[self.headline],
-            f"train_{self.headline}": train[self.headline],
-            "test_loss": test["loss"],
+        results = {"test": test, "train": self.evaluate(model, data, "train", EVALUATED_SAMPLES)}
+        if (split := self.validation_split(data)) not in results:
+            results[split] = self.evaluate(model, data, split)
+        found = {
+            f"{name}_{self.headline}": result[self.headline] for name, result in results.items()
         }
+        return {**found, "test_loss": test["loss"]}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -91,8 +91,9 @@ def train(
 
     Returns:
         The metrics, a dict. For images: `test_accuracy`, `train_accuracy` (on up to 10,000
-        training images without augmentation), `test_loss`, `parameters`, `epochs`, `seconds`,
-        `images_per_second`; without `seconds` if `history.csv` lost epochs.
+        training images without augmentation), `validation_accuracy` if the data have validation
+        images, `test_loss`, `parameters`, `epochs`, `seconds`, `images_per_second`; without
+        `seconds` if `history.csv` lost epochs.
 
     Raises:
         ValueError: If the model does not fit the data, the directory holds a run with other
@@ -278,7 +279,8 @@ class _Run:
         if not history:  # deleted
             return metrics
         path, averaged = self.directory / "curves.png", bool(self.recipe.ema)
-        draw_curves(history, path, self.directory.name, averaged, task.curves())
+        split = task.validation_split(self.data)
+        draw_curves(history, path, self.directory.name, averaged, task.curves(), split)
         seconds = [float(row["seconds"]) for row in history]
         if len(history) == self.recipe.epochs:
             metrics["seconds"] = round(sum(seconds), 1)

@@ -12,6 +12,9 @@ import keras_gmlp
 from keras_gmlp import runs
 from keras_gmlp.card import read_card
 from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
+from keras_gmlp.runs.prepare import load_data
+from keras_gmlp.training.command import training_command
+from keras_gmlp.training.settings import differences
 
 SMALL = {"epochs": 1, "precision": "float32"}
 
@@ -144,3 +147,16 @@ def test_run_of_a_sweep_that_fails_gives_the_reason(tmp_path):
         assert process.wait(timeout=300) == 1
         assert process.stderr.read().splitlines()[-1] == "./nowhere/: no such folder."
     assert list(tmp_path.iterdir()) == []
+
+
+def test_validation_images_belong_to_the_settings_of_a_run():
+    settings = RunSettings(data=DataSettings("digits", 8, validation=0.2))
+    dataset = load_data(settings)
+    assert (len(dataset.validation), len(dataset.test)) == (287, 360)
+    assert RunSettings.from_json(settings.to_json()) == settings
+    assert differences({"fraction": 1.0}, settings.record()) == ["validation None there, 0.2 here"]
+    command = training_command({**settings.record(), "data": "digits"})
+    assert "--validation 0.2" in command
+    assert "--groups" not in command
+    with pytest.raises(ValueError, match="validation must be between 0 and 1; received 1"):
+        DataSettings(validation=1)

@@ -10,8 +10,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from check_layer import to_numpy
 
 import keras_gmlp
+from keras_gmlp.data import ArraySplit, hold_out
 from keras_gmlp.data.augmentation import Augmentation
 from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.losses import CrossEntropy
@@ -105,6 +107,32 @@ def test_saved_model_is_the_average_that_was_tested(data, run):
     # Validation saw the averaged weights, smoothed labels aside: the same accuracy.
     assert float(history(directory)[-1]["val_accuracy"]) == pytest.approx(accuracy)
     assert loss == pytest.approx(metrics["test_loss"], abs=1e-5)
+
+
+class CountedSplit(ArraySplit):
+    """Counts how often its images are read."""
+
+    reads = 0
+
+    def arrays(self):
+        self.reads += 1
+        return super().arrays()
+
+
+def test_epochs_are_tested_on_validation_images_and_test_images_are_read_once(data, tmp_path):
+    test = CountedSplit(*(array[::-1] for array in data.test.arrays()))
+    held = hold_out(dataclasses.replace(data, test=test), share=0.25)
+    recipe = dataclasses.replace(RECIPE, epochs=2)
+    model = tiny_model()
+    metrics = train(model, held, recipe, tmp_path, verbose=0)
+    assert test.reads == 1
+    images, labels = held.validation.arrays()
+    assert len(labels) == 8
+    right = np.mean(to_numpy(model(images)).argmax(-1) == labels)
+    assert metrics["validation_accuracy"] == pytest.approx(right, abs=1e-6)
+    assert float(history(tmp_path)[-1]["val_accuracy"]) == pytest.approx(right, abs=1e-6)
+    card = (tmp_path / "README.md").read_text("utf-8")
+    assert f"the Keras model has {100 * right:.2f} %" in card
 
 
 class Kill(BaseException):
