@@ -1,8 +1,10 @@
 """The progress of long work, as a line of text that overwrites itself."""
 
+import os
 import shutil
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 PATIENCE = 3.0  # seconds of work before a bar appears
 
@@ -68,3 +70,21 @@ class ProgressBar:
 
     def __exit__(self, *error):
         self.line.clear()
+
+
+def map_in_threads(function, items, job):
+    """Yields the results of a function in the order of its items, computed on all cores.
+
+    Args:
+        function: A thread-safe function of one item.
+        items: A sequence.
+        job: What is done, for the bar.
+    """
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
+        with ProgressBar(job, len(items)) as progress:
+            for done, result in enumerate(pool.map(function, items), 1):
+                progress.show(done)
+                yield result
+    finally:
+        pool.shutdown(cancel_futures=True)

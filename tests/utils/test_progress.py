@@ -1,9 +1,12 @@
 """The line of long work, on a terminal and elsewhere."""
 
 import sys
+import time
+
+import pytest
 
 from keras_gmlp.utils import progress
-from keras_gmlp.utils.progress import ProgressBar, StatusLine
+from keras_gmlp.utils.progress import ProgressBar, StatusLine, map_in_threads
 
 
 def test_a_state_takes_the_place_of_the_last_one(monkeypatch, capsys):
@@ -42,3 +45,25 @@ def test_bar_of_short_work_is_never_shown(monkeypatch, capsys):
     with ProgressBar("reading", 2) as bar:
         bar.show(1)
     assert capsys.readouterr().err == ""
+
+
+def test_results_of_threads_come_in_order():
+    def double(item):
+        time.sleep(0.02 if item == 0 else 0)
+        return 2 * item
+
+    assert list(map_in_threads(double, range(5), "doubling")) == [0, 2, 4, 6, 8]
+    assert list(map_in_threads(double, [], "doubling")) == []
+
+
+def test_error_in_a_thread_ends_the_work():
+    begun = []
+
+    def fail(item):
+        begun.append(item)
+        time.sleep(0.01)
+        raise ValueError(item)
+
+    with pytest.raises(ValueError, match="0"):
+        list(map_in_threads(fail, range(1000), "failing"))
+    assert len(begun) < 500
