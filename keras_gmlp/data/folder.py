@@ -1,8 +1,10 @@
 """Image folders as data sets."""
 
+import dataclasses
 import os
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -11,14 +13,31 @@ from keras_gmlp.data.dividing import divide
 from keras_gmlp.data.encoded_splits import FileSplit
 from keras_gmlp.data.groups import check_apart, find_groups
 from keras_gmlp.data.image_data import ImageData
-from keras_gmlp.data.read_image import find_images, read_image
+from keras_gmlp.data.read_image import find_images, is_image_file, read_image
 from keras_gmlp.utils.errors import first_of, printable
+from keras_gmlp.utils.files import list_visible_files
 
 PATIENCE = 20.0  # seconds to search for more unreadable files after the first
 
 NAMED = 10  # unreadable files that an error lists
 
-HELD_OUT = ("test", "val", "valid", "validation")  # folders; the first one has the test images
+# Folders next to `train`; the first one has the test images.
+HELD_OUT = ("test", "val", "valid", "validation")
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """An image file in a folder of class folders.
+
+    Attributes:
+        path: Path of the file.
+        label: Name of its class.
+        split: `"train"`, or the name of the split that it is held out for.
+    """
+
+    path: Path
+    label: str
+    split: str
 
 
 class ImageFiles:
@@ -123,15 +142,13 @@ def list_images(root, split="all", groups=None):
 
 def _list_files(root, hold_out=True, groups=None):
     """Returns the class names and, by split, the (path, class index) pairs."""
-    folders = {name.lower(): root / name for name in _folders(root)}
-    held_out = [folders[name] for name in HELD_OUT if name in folders]
-    if held_out and "train" in folders:
-        return _list_splits(root, folders["train"], held_out, groups)
+    if folders := find_splits(root):
+        return _list_splits(root, *folders.values(), groups=groups)
     labels = _class_names(root)
     classes = _class_files(root, labels)
     if groups is None:
-        train = [pair for files in classes for i, pair in enumerate(files) if i % 5 != 4]
-        test = [pair for files in classes for pair in files[4::5]]
+        train = [p for files in classes for i, p in enumerate(files) if not _is_held_out(i)]
+        test = [p for files in classes for i, p in enumerate(files) if _is_held_out(i)]
         reason = "no class has 5 images, of which the fifth would be held out for testing"
     else:
         pairs = [pair for files in classes for pair in files]
@@ -147,12 +164,12 @@ def _list_files(root, hold_out=True, groups=None):
     return labels, {"train": train, "test": test}
 
 
-def _list_splits(root, train, held_out, groups):
+def _list_splits(root, train, test, *others, groups=None):
     """Returns what `_list_files` does, for a folder for each split."""
     labels = _class_names(train)
-    folders = {"train": train, "test": held_out[0]}
-    if held_out[0].name.lower() == "test" and held_out[1:]:
-        folders["validation"] = held_out[1]
+    folders = {"train": train, "test": test}
+    if test.name.lower() == "test" and others:
+        folders["validation"] = others[0]
     pairs = {}
     for split, folder in folders.items():
         pairs[split] = [pair for files in _class_files(folder, labels) for pair in files]
@@ -167,6 +184,42 @@ def _list_splits(root, train, held_out, groups):
             (train if name == "train" else others).extend(path for path, _ in part)
         check_apart(root, find_groups(train, groups), find_groups(others, groups))
     return labels, pairs
+
+
+def find_splits(root):
+    """Returns the folders of `train` and of held-out images by name; empty without both."""
+    splits = {name.lower(): root / name for name in _folders(root)}
+    found = {name: splits[name] for name in ("train", *HELD_OUT) if name in splits}
+    return found if "train" in found and len(found) > 1 else {}
+
+
+def list_pictures(root):
+    """Lists the pictures in a folder of class folders, however few they are; decodes none.
+
+    Args:
+        root: Path of the folder, with or without folders for `train` and held-out images.
+
+    Returns:
+        A list of `Picture`, and the class names, also of folders without pictures.
+
+    Raises:
+        ValueError: If a folder cannot be read, or if there are fewer than two classes.
+    """
+    splits = find_splits(root)
+    labels = _class_names(splits.get("train", root))
+    pictures = []
+    for split, folder in (splits or {"": root}).items():
+        for label in sorted({*labels, *_folders(folder)}):
+            files = list_visible_files(folder / label) if (folder / label).is_dir() else []
+            for i, path in enumerate(filter(is_image_file, files)):
+                held_out = "test" if _is_held_out(i) else "train"
+                pictures.append(Picture(path, label, split or held_out))
+    return pictures, tuple(sorted({*labels, *(picture.label for picture in pictures)}))
+
+
+def _is_held_out(place):
+    """Returns whether an image is for testing, by its place among the sorted files of its class."""
+    return place % 5 == 4
 
 
 def _folders(root):

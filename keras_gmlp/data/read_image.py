@@ -25,7 +25,7 @@ from PIL import (  # each plugin registers its format in Image.OPEN
 )
 
 from keras_gmlp.utils.errors import printable
-from keras_gmlp.utils.files import walk_readable
+from keras_gmlp.utils.files import list_visible_files
 
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
 
@@ -91,6 +91,15 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic", window=Non
     except MemoryError:
         raise MemoryError(f"{name}: not enough memory to decode and scale it.") from None
     return np.asarray(image).reshape(image_shape)
+
+
+def read_pixels(path):
+    """Returns all pixels of an image file, upright and in RGB, `(height, width, 3)`.
+
+    Raises:
+        ValueError: If it cannot be read, as in `read_image`.
+    """
+    return np.asarray(_decode(path, printable(path), "RGB", None))
 
 
 def _decode(path, name, mode, reduced):
@@ -187,19 +196,19 @@ def find_images(path):
         if not path.is_file():  # reading a pipe would block
             raise ValueError(f"{name}: neither a file nor a folder.")
         return [path]
-    images = []
-    for folder, folders, files in walk_readable(path):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        visible = [Path(folder, name) for name in files if not name.startswith(".")]
-        images += [p for p in visible if p.suffix.lower() in EXTENSIONS and _may_be_read(p)]
+    images = [file for file in list_visible_files(path) if is_image_file(file)]
     if not images:
         raise ValueError(f"{name}: no image in this folder ({', '.join(EXTENSIONS)}).")
-    return sorted(images)
+    return images
 
 
-def _may_be_read(path):
-    """Returns whether a path is a file, or a link that leads nowhere: reading it reports that."""
-    return os.path.isfile(path) or not os.path.exists(path)
+def is_image_file(path):
+    """Returns whether a path is an image by its suffix, and a file or a link that leads nowhere.
+
+    Reading reports such a link.
+    """
+    is_file = os.path.isfile(path) or not os.path.exists(path)
+    return is_file and path.suffix.lower() in EXTENSIONS
 
 
 def _cover(own, size, crop):

@@ -67,6 +67,19 @@ def walk_readable(root):
         yield folder, folders, files
 
 
+def list_visible_files(root):
+    """Lists the files in a folder and its subfolders without hidden ones, as sorted paths.
+
+    Raises:
+        ValueError: If a folder cannot be read.
+    """
+    paths = []
+    for folder, folders, files in walk_readable(root):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        paths += [Path(folder, name) for name in files if not name.startswith(".")]
+    return sorted(paths)
+
+
 def _refuse_folder(error):
     if isinstance(error, PermissionError):
         raise ValueError(
