@@ -47,10 +47,13 @@ def parse(arguments):
     )
     parser.add_argument(
         "--split",
-        choices=("test", "train", "all"),
+        choices=("test", "train", "validation", "all"),
         default="test",
         help="the images that apps/train.py holds out (the folder test/, else every fifth image "
-        "of a class), those it trains on, or both; default: test",
+        "of a class), those it trains on, those in the folder val/, or all; default: test",
+    )
+    parser.add_argument(
+        "--groups", metavar="REGEX", help="the groups by which apps/train.py held images out"
     )
     parser.add_argument("--out", metavar="DIR", help="folder for the report and the pictures")
     parser.add_argument("--csv", metavar="FILE", help="file for the first model's predictions")
@@ -73,7 +76,9 @@ def run(options):
 
     if options.csv and Path(options.csv).is_dir():
         raise ValueError(f"--csv {options.csv}: a folder; expected a file to write.")
-    images = evaluation.LabelledImages(options.data, options.split, options.data_dir)
+    images = evaluation.LabelledImages(
+        options.data, options.split, options.data_dir, options.groups
+    )
     classifiers = [load_classifier(model) for model in options.models]
     if options.out:  # here, so that a useless path fails before the work
         Path(options.out).mkdir(parents=True, exist_ok=True)

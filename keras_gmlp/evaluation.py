@@ -23,7 +23,7 @@ from keras_gmlp.utils.files import atomic_write, write_json
 from keras_gmlp.utils.optional import require
 from keras_gmlp.utils.progress import ProgressBar
 
-SPLITS = ("test", "train", "all")
+SPLITS = ("test", "train", "validation", "all")
 
 BATCH = 64  # images that are in memory at a time
 
@@ -37,33 +37,38 @@ class LabelledImages:
 
     Args:
         name: A folder of class folders, or a data set by name; see `data.load`.
-        split: `"test"`, `"train"`, or `"all"` for both.
+        split: `"test"`, `"train"`, `"validation"`, or `"all"` for all of these.
         data_dir: The folder of TFDS; see `data.load`.
+        groups: Regular expression that divided the images of a folder; see `data.load`.
 
     Attributes:
         name, split: The arguments.
         labels: Class names.
         names: File of each image, or its place in the data set, such as `"test/17"`.
-        total: Number of images in both splits.
+        total: Number of images in all splits.
 
     Raises:
         ValueError: If the data do not exist or have no images or classes. One line.
     """
 
-    def __init__(self, name, split="test", data_dir=None):
+    def __init__(self, name, split="test", data_dir=None, groups=None):
         if split not in SPLITS:
             raise ValueError(f"split must be one of {', '.join(SPLITS)}; received {split!r}.")
         self.name, self.split, self._data_dir = canonical_name(name), split, data_dir
         self._pairs = None
         folder = Path(self.name)
         if self.name != "digits" and folder.is_dir() and not is_packed(folder):
-            self.labels, self._pairs, self.total = list_images(folder, split)
+            self.labels, self._pairs, self.total = list_images(folder, split, groups)
             self.names = tuple(os.fsdecode(path) for path, _ in self._pairs)
             return
-        data = load(self.name, data_dir=data_dir)
-        splits = {"train": data.train, "test": data.test}
+        data = load(self.name, data_dir=data_dir, groups=groups)
+        splits = data.splits()
+        if split not in (*splits, "all"):
+            raise ValueError(f"{printable(self.name)}: has no validation images.")
         self.labels, self.total = data.labels, sum(map(len, splits.values()))
-        self.names = tuple(f"{n}/{i}" for n in self._names() for i in range(len(splits[n])))
+        chosen = SPLITS if split == "all" else (split,)
+        self._names = tuple(name for name in chosen if name in splits)
+        self.names = tuple(f"{n}/{i}" for n in self._names for i in range(len(splits[n])))
 
     def __len__(self):
         return len(self.names)
@@ -90,10 +95,7 @@ class LabelledImages:
                 f"files; received {printable(self.name)}. Give a folder of class folders."
             )
         data = load(self.name, shape[:2], self._data_dir, shape[2])
-        return [getattr(data, name) for name in self._names()]
-
-    def _names(self):
-        return SPLITS[:2] if self.split == "all" else (self.split,)
+        return [getattr(data, name) for name in self._names]
 
 
 def evaluate(classifiers, images):

@@ -148,7 +148,7 @@ def test_folders_of_both_parts(tmp_path):
                 save(tmp_path / part / colour / f"{i}.png", colour)
     found = {part: len(LabelledImages(tmp_path, part)) for part in ("test", "train", "all")}
     assert found == {"test": 4, "train": 6, "all": 10}
-    with pytest.raises(ValueError, match="split must be one of test, train, all; received 'val'"):
+    with pytest.raises(ValueError, match="one of test, train, validation, all; received 'val'"):
         LabelledImages(tmp_path, "val")
 
 

@@ -119,7 +119,7 @@ def list_images(root, split="all", groups=None):
 
     Args:
         root: The folder, laid out as for `datasets.load`.
-        split: `"train"`, `"test"` or, for all images, `"all"`.
+        split: `"train"`, `"test"`, `"validation"` or, for all images, `"all"`.
         groups: As for `datasets.load`.
 
     Returns:
@@ -127,8 +127,8 @@ def list_images(root, split="all", groups=None):
         the number of images in all splits.
 
     Raises:
-        ValueError: If the folder has fewer than two classes or a class without an image, or if the
-            split is `"test"` and there are no test images. One line.
+        ValueError: If the folder has fewer than two classes, a class without an image, or no
+            images of the split. One line.
     """
     labels, pairs = _list_files(root, hold_out=False, groups=groups)
     everything = sorted(pair for part in pairs.values() for pair in part)
@@ -136,6 +136,11 @@ def list_images(root, split="all", groups=None):
         raise ValueError(
             f"{root}: no class has 5 images, of which the fifth is a test image. Evaluate all "
             "images (--split all)."
+        )
+    if split == "validation" and split not in pairs:
+        raise ValueError(
+            f"{root}: has no folder val/ of validation images next to train/ and test/. Choose "
+            "another split (--split)."
         )
     return labels, everything if split == "all" else pairs[split], len(everything)
 

@@ -8,6 +8,7 @@ from PIL import Image
 
 from keras_gmlp import data
 from keras_gmlp.data import ArraySplit, ImageData, hold_out
+from keras_gmlp.evaluation import SPLITS, LabelledImages
 
 
 def write_images(folder, names):
@@ -64,6 +65,8 @@ def test_a_group_is_on_one_side(photos):
     assert sum(map(len, splits)) == 40
     sides = [patients(split) for split in splits]
     assert sorted(name for side in sides for name in side) == sorted(set().union(*sides))
+    evaluated = LabelledImages(photos, "test", groups=groups)
+    assert {os.path.basename(name) for name in evaluated.names} == set(names(held.test))
     for side in sides:
         assert {name[0] for name in side} == {"a", "b", "c"}
 
@@ -84,6 +87,8 @@ def test_folders_for_each_split(tmp_path):
     assert list(found.splits()) == ["train", "test", "validation"]
     with pytest.raises(ValueError, match="has validation images already"):
         hold_out(found)
+    sizes = {split: len(LabelledImages(tmp_path, split)) for split in SPLITS}
+    assert sizes == {"train": 6, "validation": 4, "test": 2, "all": 12}
 
 
 def test_validation_images_change_their_channels_and_are_packed(tmp_path, photos):
@@ -117,6 +122,9 @@ def test_a_group_in_training_and_test_is_named(tmp_path):
 
 
 def test_mistakes(photos):
+    for name in (photos, "digits"):
+        with pytest.raises(ValueError, match=r"has no (folder val/ of )?validation images"):
+            LabelledImages(name, "validation")
     with pytest.raises(ValueError, match="groups require a folder of image files; received digits"):
         data.load("digits", groups="x")
     with pytest.raises(ValueError, match="groups require images in files; digits has none"):
