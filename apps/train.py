@@ -6,6 +6,7 @@ import dataclasses
 import json
 import sys
 
+from callback_options import add_callback_option, make_callbacks
 from cli import choose_backend, import_tensorflow
 from processes import check_process_options, run_processes
 from run_options import (
@@ -44,6 +45,7 @@ def parse(arguments):
     add_run_options(parser, measures_precision=True)
     add_device_options(parser)
     add_checkpoint_option(parser)
+    add_callback_option(parser)
     parser.add_argument("--restart", action="store_true", help="delete the run in OUT and start")
     parser.add_argument("--no-export", action="store_true", help="do not write model.tflite")
     parser.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard")
@@ -71,6 +73,7 @@ def run(parser, options):
     try:
         settings = read_settings(options)
         check_device_options(options, settings)
+        options.callbacks = make_callbacks(options)
         if "precision" not in settings.changes:
             settings = measure_precision(settings, options.restart)
     except ValueError as error:
@@ -125,6 +128,7 @@ def train(options, settings):
         restart=options.restart,
         tensorboard=options.tensorboard,
         checkpoint_minutes=options.checkpoint_minutes,
+        callbacks=options.callbacks,
         verbose=0 if options.json else 1 if interactive else 2,
     )
     if complete and not options.json:

@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+from callback_options import add_callback_option, make_callbacks
 from cli import add_backend, add_data_dir, choose_backend
 from processes import check_process_options, run_processes
 from run_options import (
@@ -94,6 +95,7 @@ def parse(arguments):
     add_backend(parser)
     add_device_options(parser)
     add_checkpoint_option(parser)
+    add_callback_option(parser)
     parser.add_argument("--restart", action="store_true", help="delete the run in OUT and start")
     parser.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard")
     parser.add_argument(
@@ -145,6 +147,7 @@ def run(parser, options):
             settings = measure_precision(settings, options.restart)
         settings.check()
         check_device_options(options, settings)
+        options.callbacks = make_callbacks(options)
         if options.task is not None:
             model_path(settings.weights)
     except ValueError as error:
@@ -199,6 +202,7 @@ def train(options, settings):
         restart=options.restart,
         tensorboard=options.tensorboard,
         checkpoint_minutes=options.checkpoint_minutes,
+        callbacks=options.callbacks,
         verbose=0 if options.json else 1 if interactive else 2,
     )
     if complete and not options.json:

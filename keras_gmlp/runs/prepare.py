@@ -153,8 +153,8 @@ def train_run(settings, export=True, **options):
     Args:
         settings: `RunSettings`.
         export: Whether to write and check `model.tflite` as well.
-        **options: `restart`, `tensorboard`, `verbose`, `time_limit` and `checkpoint_minutes` of
-            `keras_gmlp.train`.
+        **options: `restart`, `tensorboard`, `verbose`, `time_limit`, `checkpoint_minutes` and
+            `callbacks` of `keras_gmlp.train`.
 
     Returns:
         The metrics, a dict; see `keras_gmlp.train`. With weights that know the classes they

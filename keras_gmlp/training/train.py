@@ -59,6 +59,7 @@ def train(
     verbose="auto",
     time_limit=None,
     checkpoint_minutes=None,
+    callbacks=(),
     extra=None,
 ):
     """Trains a model and saves everything about the run in a directory.
@@ -85,6 +86,8 @@ def train(
             `None` for no limit.
         checkpoint_minutes: Minutes after which the run saves a checkpoint within an epoch; `None`
             to save at the end of each epoch only.
+        callbacks: Further `keras.callbacks.Callback`s, such as a logger or `EarlyStopping`; called
+            after those of the run. A run that resumes begins with new ones.
         extra: Further entries for `recipe.json`, a dict; for example `preset`. The entry
             `arguments`, the keyword arguments with which `keras_gmlp.build(preset, **arguments)`
             rebuilds the model, goes into the card of `model.keras` with `preset` instead.
@@ -124,7 +127,7 @@ def train(
         complete = run_once(begin)
         if complete:
             return run.load()
-        return run.train(tensorboard, verbose, time_limit, checkpoint_minutes)
+        return run.train(tensorboard, verbose, time_limit, checkpoint_minutes, callbacks)
 
 
 @dataclasses.dataclass
@@ -162,7 +165,7 @@ class _Run:
             raise ValueError(f"{first_line(error)} {RESTORE}") from None
         return metrics
 
-    def train(self, tensorboard, verbose, time_limit=None, checkpoint_minutes=None):
+    def train(self, tensorboard, verbose, time_limit, checkpoint_minutes, further):
         recipe, task, first = self.recipe, self.recipe.task, process_number() == 0
         batch_size = min(recipe.batch_size, task.size(self.data))
         steps = task.size(self.data) // batch_size
@@ -185,6 +188,7 @@ class _Run:
                 ReseedDropout(recipe.seed),
                 StopWhenDiverged(),
                 *writers,
+                *further,
             ]
             if time_limit is not None:
                 callbacks.append(TimeLimit(time_limit, recipe.epochs))
@@ -203,7 +207,7 @@ class _Run:
             def fit(callbacks, initial_epoch, step=0):
                 order = initial_epoch, step
                 made, length = make_batches(batches, self.data, recipe, batch_size, *order)
-                model.fit(
+                record = model.fit(
                     made,
                     steps_per_epoch=length,
                     epochs=recipe.epochs,
@@ -213,17 +217,18 @@ class _Run:
                     shuffle=False,  # the batches are shuffled already
                     verbose=verbose if first else 0,
                 )
+                return record.epoch[-1] + 1 if record.epoch else initial_epoch
 
             if step:
                 fit([*callbacks, ContinueEpoch(checkpoint.state, clock)], initial_epoch, step)
                 run_once(lambda: None)  # process 0 has saved the epoch
                 # The end of `fit` has replaced the weights by their averages.
                 initial_epoch = checkpoint.restore(model)
-            fit(callbacks, initial_epoch)
+            epochs = fit(callbacks, initial_epoch)
 
         def finish():
             with single_device():
-                metrics = self._finish(steps * batch_size * task.unit_size)
+                metrics = self._finish(steps * batch_size * task.unit_size, epochs)
             if task.model_card:
                 write_model_card(self.directory, metrics)
             write_json(self.directory / "metrics.json", metrics)  # last: it marks a complete run
@@ -256,11 +261,12 @@ class _Run:
             if history.csv_file:  # Keras closes it only if training succeeds
                 history.csv_file.close()
 
-    def _finish(self, units):
+    def _finish(self, units, epochs):
         """Saves the averaged weights in float32, measures that model and draws the curves.
 
         Args:
             units: What an epoch trains on, such as images; see `Task.unit`.
+            epochs: Number of epochs done.
         """
         task = self.recipe.task
         final = in_float32(self.model)
@@ -274,7 +280,7 @@ class _Run:
             raise DivergedError(
                 "the averaged weights give no finite loss. Lower the learning rate."
             )
-        metrics |= {"parameters": self.model.count_params(), "epochs": self.recipe.epochs}
+        metrics |= {"parameters": self.model.count_params(), "epochs": epochs}
         history = read_history(self.directory / "history.csv", self._columns())
         if not history:  # deleted
             return metrics
@@ -282,7 +288,7 @@ class _Run:
         split = task.validation_split(self.data)
         draw_curves(history, path, self.directory.name, averaged, task.curves(), split)
         seconds = [float(row["seconds"]) for row in history]
-        if len(history) == self.recipe.epochs:
+        if len(history) == epochs:
             metrics["seconds"] = round(sum(seconds), 1)
         # The median excludes the first epoch, which compiles, and epochs of a busy machine. The
         # floor is the resolution of history.csv.

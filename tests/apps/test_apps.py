@@ -317,3 +317,34 @@ def test_run_survives_sigkill(tmp_path):
     subprocess.run(command, check=True, capture_output=True)
     assert rows() == ["0", "1"]
     assert json.loads((tmp_path / "metrics.json").read_text())["epochs"] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("own", "expected MODULE:CLASS"),
+        ("nowhere:Own", "no module nowhere, neither in this folder nor installed"),
+        ("own:Other", "the module has no Other"),
+        ("own:number", "expected a subclass of keras.callbacks.Callback"),
+    ],
+)
+def test_callback_that_cannot_be(name, reason, tmp_path, monkeypatch, capsys):
+    (tmp_path / "own.py").write_text("number = 1\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "own", raising=False)
+    with pytest.raises(SystemExit) as stopped:
+        load_app("train").main(["--callback", name, "--out", str(tmp_path / "run")])
+    assert stopped.value.code == 2
+    assert reason in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_callbacks_of_the_user_are_found_in_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "own_logger.py").write_text(
+        "import keras\n\n\nclass Logger(keras.callbacks.Callback):\n    pass\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    options = load_app("train").parse(["--callback", "own_logger:Logger"])[1]
+    (callback,) = load_app("callback_options").make_callbacks(options)
+    assert type(callback).__name__ == "Logger"
+    assert str(tmp_path) not in sys.path

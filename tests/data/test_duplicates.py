@@ -61,8 +61,8 @@ def test_training_warns_in_one_line(photos, monkeypatch, capsys):
         )
         monkeypatch.setattr(runs, "prepare", lambda settings: prepared)
         monkeypatch.setattr(runs, "finish", lambda prepared, metrics, *_, **__: metrics)
-        options = SimpleNamespace(restart=False, json=True, tensorboard=False, no_export=True)
-        load_app("train").train(options, None)
+        app = load_app("train")
+        app.train(app.parse(["--json", "--no-export"])[1], None)
         return capsys.readouterr().err
 
     error = train()

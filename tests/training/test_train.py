@@ -135,6 +135,20 @@ def test_epochs_are_tested_on_validation_images_and_test_images_are_read_once(da
     assert f"the Keras model has {100 * right:.2f} %" in card
 
 
+class StopAfterTwo(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        assert logs["seconds"] >= 0  # called after the run's own callbacks
+        self.model.stop_training = epoch == 1
+
+
+def test_a_callback_of_the_user_may_end_the_run(data, tmp_path):
+    metrics = train(tiny_model(), data, RECIPE, tmp_path, verbose=0, callbacks=[StopAfterTwo()])
+    assert metrics["epochs"] == len(history(tmp_path)) == 2
+    assert "seconds" in metrics
+    again = train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
+    assert again == metrics  # complete
+
+
 class Kill(BaseException):
     """Neither an Exception nor caught by anything: as near to SIGKILL as a process survives."""
 
