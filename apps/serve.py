@@ -163,13 +163,16 @@ def read_metadata(path):
     """Returns the card without its labels; {} if it is damaged, which the page reports later.
 
     Raises:
-        ValueError: If a test result is not a finite number, which the page could not sort or show.
+        ValueError: If a test result is not a finite number, which the page could not sort or show,
+            or the model computes probabilities, which the page would take for logits.
     """
     from keras_gmlp.card import read_card
 
     card = {}
     with contextlib.suppress(ValueError):
         card = {key: value for key, value in read_card(path).items() if key != "labels"}
+    if card.get("output") == "probabilities":
+        raise ValueError("it is for MediaPipe; the page requires logits, as in the format tflite.")
     for key, value in card.items():
         number = type(value) in (int, float) and abs(value) < math.inf
         if key.startswith("test_") and value is not None and not number:

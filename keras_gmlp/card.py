@@ -119,7 +119,8 @@ def write_card(path, model, labels=None, metadata=None):
         metadata: Further entries, a dict that JSON can hold. `"crop"` and `"interpolation"` are
             arguments of `data.read_image.read_image`. With `"preset"` and `"arguments"`,
             `keras_gmlp.build(preset, **arguments)` rebuilds the model, before
-            folding for a folded one.
+            folding for a folded one. With `"output": "probabilities"`, a `.tflite` file computes
+            these instead of logits.
 
     Raises:
         ValueError: If labels.txt cannot hold a class name. One line.

@@ -44,7 +44,8 @@ class Classifier:
 
     Attributes:
         logits: Function from images `(batch, height, width, channels)` with values in [0, 255] to
-            float32 logits `(batch, classes)`.
+            float32 logits `(batch, classes)`. Of a file that computes probabilities, their
+            logarithms.
         image_shape: `(height, width, channels)` of its images.
         labels: Class names in the order of the logits; `"0"`, `"1"`, ... if the source has none.
         path: The file or folder.
@@ -167,6 +168,8 @@ def _tflite(path, threads):
             f"apps/export.py writes them; received {image['quantization']}."
         )
     batch, *shape = (int(n) for n in image["shape"])
+    card = read_card(path)
+    normalized = card.get("output") == "probabilities"
 
     def logits(images):
         rows = []
@@ -180,9 +183,11 @@ def _tflite(path, threads):
             interpreter.set_tensor(image["index"], full)
             interpreter.invoke()
             rows.append(interpreter.get_tensor(outputs[0]["index"])[: len(chunk)])
-        return np.concatenate(rows)
+        values = np.concatenate(rows)
+        # They are logits up to a constant. The least float stands for 0, which has no logarithm.
+        return np.log(np.maximum(values, np.finfo(values.dtype).tiny)) if normalized else values
 
-    return _classifier(logits, shape, int(outputs[0]["shape"][-1]), path, read_card(path))
+    return _classifier(logits, shape, int(outputs[0]["shape"][-1]), path, card)
 
 
 def _onnx(path, threads):

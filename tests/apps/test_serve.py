@@ -195,6 +195,7 @@ def write_model(path, **metadata):
         {"test_accuracy": float("nan")},
         {"test_f1": "high"},
         {"crop": float("inf")},
+        {"output": "probabilities"},
     ],
 )
 def test_odd_card_is_left_out(odd, tmp_path, capsys):
