@@ -124,7 +124,7 @@ def check(options):
 
     from keras_gmlp.benchmark import files
     from keras_gmlp.benchmark.candidates import candidate_names, required_formats
-    from keras_gmlp.export.formats import FORMATS
+    from keras_gmlp.export.formats import DEFAULT_FORMATS
 
     options.models = list(dict.fromkeys(options.models))
     for source in options.models:
@@ -132,13 +132,13 @@ def check(options):
     stems = [Path(source).resolve().name for source in options.models]
     if len(set(stems)) < len(stems):
         raise ValueError(f"expected models with different names; received {', '.join(stems)}")
-    known = candidate_names(FORMATS)
+    known = candidate_names(DEFAULT_FORMATS)
     unknown = [name for name in options.only or () if name not in known]
     if unknown:
         raise ValueError(
             f"unknown candidates: {', '.join(unknown)}; expected some of {', '.join(known)}."
         )
-    options.formats = required_formats(FORMATS, options.only)
+    options.formats = required_formats(DEFAULT_FORMATS, options.only)
 
 
 def run(source, options, scratch, progress):

@@ -9,13 +9,23 @@ from pathlib import Path
 
 from cli import add_data_dir, guarded, import_tensorflow
 
-FORMATS = ("tflite", "tflite_float16", "tflite_float32", "tflite_int8", "saved_model", "onnx")
+FORMATS = (
+    "tflite",
+    "tflite_float16",
+    "tflite_float32",
+    "tflite_int8",
+    "mediapipe",
+    "saved_model",
+    "onnx",
+)
 EPILOG = """\
 formats:
   tflite           8-bit weights, float activations: smallest, usually fastest (model.tflite)
   tflite_float16   half the size of float32, same speed (model_float16.tflite)
   tflite_float32   32-bit weights and activations (model_float32.tflite)
   tflite_int8      integers everywhere, uint8 pixels, for devices without floats (model_int8.tflite)
+  mediapipe        for MediaPipe Tasks and ML Kit: tflite with TFLite Metadata, from an RGB image
+                   to probabilities; not written by default (model_mediapipe.tflite)
   saved_model      for TensorFlow Serving: float or uint8 pixels, JPEG or PNG files (saved_model/)
   onnx             for ONNX Runtime, any batch size; requires pip install -e '.[onnx]' (model.onnx)
 a text model has the formats tflite, tflite_float16 and tflite_float32, with its tokenizer
@@ -23,6 +33,7 @@ a text model has the formats tflite, tflite_float16 and tflite_float32, with its
 examples:
   apps/export.py saved_models/gmlp_n4_32-cifar10
   apps/export.py runs/gmlp_n4_32-digits --formats tflite saved_model
+  apps/export.py runs/gmlp_n4_32-cifar10 --formats mediapipe
   apps/export.py runs/gmlp_nano-sst2                        a text classifier
   apps/export.py runs/gmlp_nano-text --data held_out.txt    a language model
 
@@ -40,7 +51,7 @@ def parse(arguments):
         nargs="+",
         choices=FORMATS,
         metavar="FORMAT",
-        help="default: all whose requirements are installed",
+        help="default: all whose requirements are installed, without mediapipe",
     )
     parser.add_argument(
         "--data",
@@ -57,7 +68,8 @@ def parse(arguments):
         type=int,
         default=1,
         metavar="N",
-        help="images per call of a TFLite file; part of its name above one; default: 1",
+        help="images per call of a TFLite file; part of its name above one; mediapipe takes one; "
+        "default: 1",
     )
     parser.add_argument(
         "--no-check",

@@ -28,7 +28,8 @@ def run(tmp_path_factory):
     tints = np.random.default_rng(0).integers(0, 256, (50, 1, 1, 3), "uint8")
     tints = np.concatenate([tints, 255 * np.eye(3, dtype="uint8").reshape(3, 1, 1, 3)])
     calibration = np.broadcast_to(tints, (53, 8, 8, 3))
-    export(model, directory, labels=LABELS, card={"preset": "colours"}, calibration=calibration)
+    card = {"preset": "colours"}
+    export(model, directory, list(FORMATS), LABELS, card, calibration)
     return directory
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from keras_gmlp import inference
 from keras_gmlp.card import read_card
 from keras_gmlp.comparison.flops import count_flops, random_model
-from keras_gmlp.export.formats import FORMATS, export
+from keras_gmlp.export.formats import DEFAULT_FORMATS, FORMATS, export
 from keras_gmlp.models import presets
 from keras_gmlp.models.families import MLPMixer, ResMLP, ViT, gMLP
 from keras_gmlp.models.precision import in_float32
@@ -68,7 +68,7 @@ def check_source(source):
         raise ValueError(f"{source}: no such folder. {error}") from None
 
 
-def prepare(source, scratch, formats=tuple(FORMATS)):
+def prepare(source, scratch, formats=DEFAULT_FORMATS):
     """Prepares a model and its exports.
 
     Args:

@@ -25,9 +25,13 @@ FORMATS = {
     "tflite_float16": "model_float16.tflite",
     "tflite_float32": "model_float32.tflite",
     "tflite_int8": "model_int8.tflite",  # integers throughout, from uint8 pixels
+    "mediapipe": "model_mediapipe.tflite",  # as "tflite", to probabilities
     "saved_model": "saved_model",
     "onnx": "model.onnx",
 }
+
+# "mediapipe" requires RGB images, and computes what "tflite" computes.
+DEFAULT_FORMATS = tuple(name for name in FORMATS if name != "mediapipe")
 
 # The packages that write each format, and the extra that installs them.
 NEEDS = dict.fromkeys(FORMATS, (("tensorflow",), "train"))
@@ -44,23 +48,24 @@ def export(
         model: A float32 `keras.Model` from images in [0, 255] to logits; convert a model in mixed
             precision with `models.in_float32`.
         directory: Folder for the files, created if missing.
-        formats: Keys of `FORMATS`. Defaults to all whose requirements are met.
+        formats: Keys of `FORMATS`. Defaults to those of `DEFAULT_FORMATS` whose requirements are
+            met.
         labels: Class names. The card in each file holds them; see `card.write_card`.
         card: Further metadata for the card, a dict that JSON can hold.
         calibration: Images for `"tflite_int8"`; see `export.tflite.convert`.
         tflite_batch: Images per call of a TFLite file; see `export.tflite.convert`. A number above
-            one is part of the file name, as in `model_batch64.tflite`.
+            one is part of the file name, as in `model_batch64.tflite`. `"mediapipe"` takes one.
 
     Returns:
         The paths of the files, a dict with the formats as keys.
 
     Raises:
-        ValueError: If a format is unknown, its requirements are not met, or the model is in mixed
-            precision.
+        ValueError: If a format is unknown, its requirements are not met, the model is in mixed
+            precision, or `"mediapipe"` is given a model of other images than RGB.
         RuntimeError: If a conversion fails.
     """
     if formats is None:
-        formats = [name for name in FORMATS if not missing_requirement(name, calibration)]
+        formats = [name for name in DEFAULT_FORMATS if not missing_requirement(name, calibration)]
     require_exportable(model, formats, labels, calibration)
     model = to_dense(model)
     directory = Path(directory)
@@ -94,6 +99,11 @@ def require_exportable(model, formats, labels=None, calibration=None):
     for name in formats:
         if missing := missing_requirement(name, calibration):
             raise ValueError(f"{name} requires {missing}.")
+    if "mediapipe" in formats and model.input_shape[-1] != 3:
+        raise ValueError(
+            f"mediapipe requires a model of RGB images (3 channels); received {model.name} with "
+            f"{model.input_shape[-1]}. Train on RGB images, or choose the format tflite."
+        )
     if labels and len(labels) != model.output_shape[-1]:
         raise ValueError(f"Received {len(labels)} labels for {model.output_shape[-1]} classes.")
     check_labels(labels or (), "labels")
@@ -113,7 +123,7 @@ def require_exportable(model, formats, labels=None, calibration=None):
 def file_name(name, tflite_batch=1):
     """Returns the name of a format's file or folder."""
     path = Path(FORMATS[name])
-    if tflite_batch == 1 or path.suffix != ".tflite":
+    if tflite_batch == 1 or not name.startswith("tflite"):
         return path.name
     return f"{path.stem}_batch{tflite_batch}.tflite"
 
@@ -128,6 +138,10 @@ def _write(name, model, directory, labels, card, calibration, tflite_batch):
         from keras_gmlp.export.onnx import write_onnx
 
         write_onnx(model, path, labels, card)
+    elif name == "mediapipe":
+        from keras_gmlp.export.mediapipe import write_mediapipe
+
+        write_mediapipe(model, path, labels, card)
     else:
         from keras_gmlp.export.tflite import convert
 

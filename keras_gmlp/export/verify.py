@@ -6,11 +6,13 @@ import time
 from pathlib import Path
 
 import numpy as np
+from keras import ops
 
 from keras_gmlp import inference
 from keras_gmlp.card import read_card
 from keras_gmlp.data.batches import arrays
 from keras_gmlp.export.formats import (
+    DEFAULT_FORMATS,
     FORMATS,
     export,
     file_name,
@@ -32,13 +34,14 @@ def export_run(
 
     Args:
         directory: Folder of the run, as `training.train` writes it.
-        formats: Keys of `FORMATS`. Defaults to all whose requirements are met.
+        formats: Keys of `FORMATS`. Defaults to those of `DEFAULT_FORMATS` whose requirements are
+            met.
         data: The `ImageData` whose test split checks the files and whose training split
             calibrates the integers. `None` skips the checks and `"tflite_int8"`.
         report: Function that receives a line of text on each step.
         folded: Whether to export `fold(model)` of a ResMLP. Logits and latency are compared with
             those of the original model.
-        tflite_batch: Images per call of a TFLite file.
+        tflite_batch: Images per call of a TFLite file; `"mediapipe"` takes one.
 
     Returns:
         A dict by format of what `check_export` returns, and under `"keras"` the accuracy of the
@@ -125,7 +128,7 @@ def _export_run(directory, source, formats, data, report, folded, tflite_batch):
 
 def _possible(calibration, report):
     """Returns the formats whose requirements are met; reports what the others require."""
-    missing = {name: missing_requirement(name, calibration) for name in FORMATS}
+    missing = {name: missing_requirement(name, calibration) for name in DEFAULT_FORMATS}
     for name, requirement in missing.items():
         if requirement:
             report(f"skipping {name}, which requires {requirement}")
@@ -143,15 +146,16 @@ def check_export(path, images, expected, labels, batch=1):
         batch: Images per call when the latency is measured.
 
     Returns:
-        A dict: `max_logit_difference`, `top1_agreement` and `accuracy` (shares of the samples in
-        [0, 1]), `megabytes`, and `latency_ms` (per image on one thread, median). A SavedModel has
-        no latency: TensorFlow uses all cores, and their number is fixed once it runs.
+        A dict: `max_logit_difference`, or `max_probability_difference` for a file that computes
+        probabilities; `top1_agreement` and `accuracy` (shares of the samples in [0, 1]),
+        `megabytes`, and `latency_ms` (per image on one thread, median). A SavedModel has no
+        latency: TensorFlow uses all cores, and their number is fixed once it runs.
     """
     classifier = inference.load(path, threads=1)
     logits = np.concatenate([classifier.logits(chunk) for chunk in _chunks(images)])
     answer = logits.argmax(-1)
     result = {
-        "max_logit_difference": float(f"{np.abs(logits - expected).max():.3g}"),
+        **_compare(logits, expected, read_card(path).get("output")),
         "top1_agreement": round(float(np.mean(answer == expected.argmax(-1))), 6),
         "accuracy": round(float(np.mean(answer == labels)), 6),
         "megabytes": _megabytes(path),
@@ -159,6 +163,15 @@ def check_export(path, images, expected, labels, batch=1):
     if Path(path).is_file():
         result["latency_ms"] = round(1000 * measure_latencies({0: classifier}, batch)[0] / batch, 3)
     return result
+
+
+def _compare(logits, expected, output):
+    """Returns the largest difference, by its name, a dict."""
+    name = "max_logit_difference"
+    if output == "probabilities":  # the logits are their logarithms
+        name, logits = "max_probability_difference", np.exp(logits)
+        expected = ops.convert_to_numpy(ops.softmax(expected))
+    return {name: float(f"{np.abs(logits - expected).max():.3g}")}
 
 
 def measure_latencies(classifiers, batch=1, repeats=50):

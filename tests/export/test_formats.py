@@ -8,7 +8,7 @@ from other_backend import run_under
 from random_models import MODELS, random_model
 
 from keras_gmlp import inference
-from keras_gmlp.export.formats import FORMATS, NEEDS, export, missing_requirement
+from keras_gmlp.export.formats import DEFAULT_FORMATS, FORMATS, NEEDS, export, missing_requirement
 from keras_gmlp.export.verify import check_export
 from keras_gmlp.losses import CrossEntropy
 from keras_gmlp.models.precision import in_float32
@@ -38,7 +38,7 @@ ON_TORCH = keras.backend.backend() == "torch"
 @pytest.fixture(scope="module", params=HANDED_OVER if ON_TORCH else MODELS)
 def exported(request, tmp_path_factory):
     model = random_model(request.param)
-    formats = list(FORMATS)
+    formats = list(DEFAULT_FORMATS)
     if request.param in HANDED_OVER:  # with an optimizer of this package and its state
         model.compile(MatrixMuon(1e-6), CrossEntropy())
         model.fit(np.zeros((2, 16, 16, 3), "uint8"), np.zeros(2, "int32"), verbose=0)
@@ -161,8 +161,8 @@ def test_all_formats_from_jax(tmp_path, images):
     np.save(tmp_path / "images.npy", images)
     run_under("jax", FROM_JAX, tmp_path)
     expected = model.predict(images, verbose=0)
-    for name, file in FORMATS.items():
-        found = check_export(tmp_path / file, images, expected, expected.argmax(-1))
+    for name in DEFAULT_FORMATS:
+        found = check_export(tmp_path / FORMATS[name], images, expected, expected.argmax(-1))
         assert found["max_logit_difference"] <= TOLERANCE[name], name
 
 

@@ -1,0 +1,173 @@
+"""Writes a model as a TFLite file for MediaPipe Tasks and ML Kit, from pixels to probabilities.
+
+Both read TFLite Metadata: a flatbuffer inside the model's, which describes its tensors. The class
+names are in a zip archive after the model, which the card has already. Requires Keras on
+TensorFlow.
+"""
+
+import keras
+import numpy as np
+
+from keras_gmlp.card import LABELS, write_card
+from keras_gmlp.export.tflite import convert_function
+from keras_gmlp.utils.files import atomic_write
+
+ENTRY = b"TFLITE_METADATA"  # the name of the metadata in the model
+
+IDENTIFIER = b"M001"  # of a flatbuffer of metadata
+
+# The place of each field in its table, from the schema of the metadata.
+SLOTS = {
+    "name": 0,
+    "color_space": 0,
+    "content_properties_type": 0,
+    "max": 0,
+    "mean": 0,
+    "options_type": 0,
+    "content_properties": 1,
+    "description": 1,
+    "min": 1,
+    "options": 1,
+    "std": 1,
+    "input_tensor_metadata": 2,
+    "type": 2,
+    "content": 3,
+    "output_tensor_metadata": 3,
+    "subgraph_metadata": 3,
+    "process_units": 4,
+    "stats": 5,
+    "associated_files": 6,
+    "min_parser_version": 7,
+}
+
+# Values of its enumerations and unions.
+FEATURE_PROPERTIES, IMAGE_PROPERTIES, NORMALIZATION, RGB, TENSOR_AXIS_LABELS = 1, 2, 1, 1, 2
+
+
+def write_mediapipe(model, path, labels=None, card=None):
+    """Writes a file from `image`, float32 `(1, height, width, 3)`, to `probabilities`.
+
+    The weights have 8 bits, as in the format `"tflite"`. Both readers accept uint8 pixels too, but
+    the model computes with floats, so that the file would only begin with a cast.
+
+    Args:
+        model: A float32 `keras.Model` from RGB images in [0, 255] to logits.
+        path: Path of the file.
+        labels: Class names. Defaults to `"0"`, `"1"`, ...
+        card: Further metadata for the card; see `card.write_card`. Its entry `"output"` says that
+            the file returns probabilities.
+
+    Raises:
+        RuntimeError: If the conversion fails.
+    """
+    import tensorflow as tf
+
+    flatbuffer = convert_function(
+        model,
+        lambda image: {"probabilities": keras.ops.softmax(model(image, training=False))},
+        [tf.TensorSpec((1, *model.input_shape[1:]), tf.float32, name="image")],
+        "dynamic",
+    )
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(add_metadata(flatbuffer, make_metadata(model.name)))
+        write_card(temporary, model, labels, {**(card or {}), "output": "probabilities"})
+
+
+def make_metadata(name):
+    """Returns the metadata of an image classifier, a flatbuffer.
+
+    Args:
+        name: Name of the model.
+    """
+    image = {
+        "name": "image",
+        "description": "RGB image, values from 0 to 255",
+        "content": {
+            "content_properties_type": IMAGE_PROPERTIES,
+            "content_properties": {"color_space": RGB},
+        },
+        # The model scales its pixels itself; readers of float32 images require the entry.
+        "process_units": [
+            {
+                "options_type": NORMALIZATION,
+                "options": {"mean": np.float32([0]), "std": np.float32([1])},
+            }
+        ],
+        "stats": {"max": np.float32([255]), "min": np.float32([0])},
+    }
+    probabilities = {
+        "name": "probabilities",
+        "description": "Probability of each class",
+        "content": {"content_properties_type": FEATURE_PROPERTIES, "content_properties": {}},
+        "stats": {"max": np.float32([1]), "min": np.float32([0])},
+        "associated_files": [
+            {
+                "name": LABELS,
+                "description": "Class names, one on each line",
+                "type": TENSOR_AXIS_LABELS,
+            }
+        ],
+    }
+    return pack(
+        {
+            "name": name,
+            "description": "Image classifier",
+            "subgraph_metadata": [
+                {
+                    "input_tensor_metadata": [image],
+                    "output_tensor_metadata": [probabilities],
+                }
+            ],
+            "min_parser_version": "1.0.0",  # the first has all of these fields
+        }
+    )
+
+
+def pack(table):
+    """Returns a table as a flatbuffer.
+
+    Args:
+        table: A dict with keys of `SLOTS`. A value is an integer of 8 bits, a text, an array of
+            numbers, a table, or a list of tables.
+    """
+    import flatbuffers
+
+    builder = flatbuffers.Builder()
+    builder.Finish(_write_value(builder, table), IDENTIFIER)
+    return bytes(builder.Output())
+
+
+def _write_value(builder, value):
+    """Writes a value and what it refers to; returns its offset."""
+    if isinstance(value, str):
+        return builder.CreateString(value)
+    if isinstance(value, np.ndarray):
+        return builder.CreateNumpyVector(value)
+    if isinstance(value, list):
+        offsets = [_write_value(builder, item) for item in value]
+        builder.StartVector(4, len(offsets), 4)
+        for offset in reversed(offsets):  # a builder writes from the end
+            builder.PrependUOffsetTRelative(offset)
+        return builder.EndVector()
+    integers = {name: item for name, item in value.items() if isinstance(item, int)}
+    offsets = {n: _write_value(builder, item) for n, item in value.items() if n not in integers}
+    builder.StartObject(1 + max(SLOTS.values()))
+    for name, item in integers.items():
+        builder.PrependUint8Slot(SLOTS[name], item, 0)
+    for name, offset in offsets.items():
+        builder.PrependUOffsetTRelativeSlot(SLOTS[name], offset, 0)
+    return builder.EndObject()
+
+
+def add_metadata(flatbuffer, metadata):
+    """Returns the flatbuffer of a TFLite model with its metadata, bytes."""
+    from tensorflow.lite.python.schema_py_generated import BufferT, MetadataT
+    from tensorflow.lite.tools import flatbuffer_utils
+
+    model = flatbuffer_utils.convert_bytearray_to_object(flatbuffer)
+    buffer, entry = BufferT(), MetadataT()
+    buffer.data = np.frombuffer(metadata, "uint8")
+    entry.name, entry.buffer = ENTRY, len(model.buffers)
+    model.buffers.append(buffer)
+    model.metadata.append(entry)
+    return flatbuffer_utils.convert_object_to_bytearray(model)
