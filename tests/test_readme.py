@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import keras_gmlp
-from keras_gmlp import data
+from keras_gmlp import data, inference
 from keras_gmlp.analysis.tokens import spatial_filters
+from keras_gmlp.export.formats import export
 from keras_gmlp.weights import pretrained
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -84,6 +85,16 @@ def test_classifying_example(workspace, capsys):
     assert 100 * probability == pytest.approx(float(claimed), abs=2)  # processors round differently
 
 
+@pytest.mark.slow
+def test_mediapipe_example(workspace, capsys):
+    pytest.importorskip("mediapipe", exc_type=ImportError)
+    name = "gmlp_n4_32-cifar10"
+    classifier = inference.load(ROOT / "saved_models" / name / "model.keras")
+    export(classifier.model, workspace / "runs" / name, ["mediapipe"], classifier.labels)
+    run("docs/guides/deploy.md", 1)
+    assert capsys.readouterr().out.startswith("cat 0.8")
+
+
 def test_family_example():
     model = run("docs/design.md")["model"]
     assert model.output_shape == (None, 10)
@@ -95,6 +106,7 @@ def test_every_python_block_has_a_test_above():
         ("README.md", 0),
         ("docs/design.md", 0),
         ("docs/guides/deploy.md", 0),
+        ("docs/guides/deploy.md", 1),
         ("docs/guides/pretrained-weights.md", 0),
         ("docs/guides/your-images.md", 0),
     }
