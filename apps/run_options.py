@@ -94,7 +94,8 @@ def _add_patch_options(parser):
 
 
 SETTINGS = (
-    "weight_decay=0.05, optimizer=adamw, flip=0 (for letters and signs), mixup=0.3, cutmix=0.3, "
+    "weight_decay=0.05, optimizer=adamw, flip=0 (for letters and signs), balance=0.5 (for rare "
+    "classes, which then count more), mixup=0.3, cutmix=0.3, "
     "resized_crop=[0.08,1], rand_augment=0.4, cutout=0.4, ema=0.05, stochastic_depth=0.1, "
     "layer_decay=0.75, mix_until=0.8 (no MixUp and CutMix after 80 %% of the epochs), ..."
 )

@@ -36,6 +36,8 @@ class CrossEntropy(keras.losses.Loss):
 
     Args:
         label_smoothing: Probability, in [0, 1), that is spread evenly over all classes.
+        class_weights: Factor of each class, `(classes,)`: the part of the loss that a row of
+            probabilities gives to a class is multiplied by it. `None` for equal ones.
 
     Call arguments:
         y_true: Integers of shape `(batch,)` or `(batch, 1)`, or rows `(batch, classes)`.
@@ -48,16 +50,22 @@ class CrossEntropy(keras.losses.Loss):
         1.3863
     """
 
-    def __init__(self, label_smoothing=0.0, name="cross_entropy", **kwargs):
+    def __init__(self, label_smoothing=0.0, name="cross_entropy", class_weights=None, **kwargs):
         super().__init__(name=name, **kwargs)
         self.label_smoothing = label_smoothing
+        self.class_weights = None if class_weights is None else [float(w) for w in class_weights]
 
     def call(self, y_true, y_pred):
         rows = as_rows(y_true, y_pred, self.label_smoothing)
-        return ops.categorical_crossentropy(rows, y_pred, from_logits=True)
+        if self.class_weights is None:
+            return ops.categorical_crossentropy(rows, y_pred, from_logits=True)
+        rows = rows * ops.convert_to_tensor(self.class_weights, rows.dtype)
+        # The operator of TensorFlow has the gradient of rows that sum to 1.
+        return -ops.sum(rows * ops.log_softmax(y_pred), axis=-1)
 
     def get_config(self):
-        return {**super().get_config(), "label_smoothing": self.label_smoothing}
+        own = {"label_smoothing": self.label_smoothing, "class_weights": self.class_weights}
+        return {**super().get_config(), **own}
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")

@@ -39,6 +39,30 @@ def test_cross_entropy_of_mixed_rows():
     np.testing.assert_allclose(to_numpy(loss), [first, second], rtol=1e-6)
 
 
+def test_cross_entropy_weighs_classes():
+    mixed = np.array([[0.25, 0.75, 0.0], [0.0, 0.0, 1.0]], "float32")
+    first = 0.25 * 2.0 * np.log(2) + 0.75 * 0.5 * np.log(4)
+    second = 3.0 * np.log(4 / 3)
+    weighted = CrossEntropy(class_weights=[2.0, 0.5, 3.0], reduction=None)
+    np.testing.assert_allclose(to_numpy(weighted(mixed, LOGITS)), [first, second], rtol=1e-6)
+    restored = keras.losses.deserialize(keras.losses.serialize(weighted))
+    np.testing.assert_allclose(to_numpy(restored(mixed, LOGITS)), [first, second], rtol=1e-6)
+    equal = CrossEntropy(0.3, class_weights=[1, 1, 1])(mixed, LOGITS)
+    assert to_numpy(equal) == pytest.approx(to_numpy(CrossEntropy(0.3)(mixed, LOGITS)), rel=1e-6)
+
+
+def test_gradient_of_weighed_classes():
+    # One step of plain gradient descent on the logits themselves, the bias of a layer.
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(3)])
+    model.layers[0].set_weights([np.zeros((1, 3)), LOGITS[0]])
+    model.compile(keras.optimizers.SGD(1.0), loss=CrossEntropy(class_weights=[2.0, 0.5, 3.0]))
+    model.fit(np.zeros((1, 1)), np.array([[0.25, 0.75, 0.0]]), verbose=0)
+    weighted = np.array([0.5, 0.375, 0.0])
+    expected = weighted.sum() * np.array([0.5, 0.25, 0.25]) - weighted
+    moved = LOGITS[0] - to_numpy(model.layers[0].bias)
+    np.testing.assert_allclose(moved, expected, rtol=1e-5)
+
+
 def test_cross_entropy_weighs_samples():
     loss = CrossEntropy(reduction="sum")(LABELS["indices"], LOGITS, sample_weight=[2.0, 0.0])
     assert to_numpy(loss) == pytest.approx(2 * np.log(4), rel=1e-6)

@@ -93,7 +93,7 @@ def prepare_fit(model, data, recipe, batch_size):
     if recipe.freeze:
         freeze_backbone(trained)
     total_steps = task.size(data) // batch_size * recipe.epochs
-    task.compile(trained, scaled(make_optimizer(recipe, total_steps), recipe))
+    task.compile(trained, scaled(make_optimizer(recipe, total_steps), recipe), data)
     if batches is not None:
         trained.arrays = batches.arrays
         build_for_training(trained, *task.device_sample(data, batches.arrays))

@@ -57,6 +57,10 @@ class Task:
         """Returns a `keras.losses.Loss`: for training, or (`False`) for the final test."""
         raise NotImplementedError
 
+    def training_loss(self, data):
+        """Returns the loss for training on a data set."""
+        return self.loss()
+
     def metrics(self):
         """Returns fresh metrics, a list of `keras.metrics.Metric`; one is named `headline`."""
         raise NotImplementedError
@@ -120,10 +124,14 @@ class Task:
         """Returns the batches that are tested after each epoch."""
         return self.evaluation_batches(data, self.validation_split(data))
 
-    def compile(self, model, optimizer, training=True):
-        """Compiles a model with the loss and the metrics of the task."""
+    def compile(self, model, optimizer, data=None):
+        """Compiles a model with the metrics of the task and its loss.
+
+        `data` is the data set to train on; `None` for the final test.
+        """
+        loss = self.loss(training=False) if data is None else self.training_loss(data)
         metrics = {"weighted_metrics" if self.weighted else "metrics": self.metrics()}
-        model.compile(optimizer, loss=self.loss(training), **metrics)
+        model.compile(optimizer, loss=loss, **metrics)
 
     def describe_data(self, data):
         """Returns what `recipe.json` says about the data, a dict."""
@@ -180,6 +188,9 @@ class ImageClassification(Task):
     Attributes:
         label_smoothing: Share of probability spread over all classes, in [0, 1); see
             `CrossEntropy`.
+        balance: Weight of rare classes in the loss, in [0, 1]: a class counts by this power of its
+            inverse number of training images. 0 counts images equally, 1 classes; the mean weight
+            of the images is 1.
         augmentation: Changes to the training images; see `Augmentation`.
         teacher: Folder of a run, or a `.keras` file, whose answers become part of the labels
             (distillation); `None` for none.
@@ -188,6 +199,7 @@ class ImageClassification(Task):
     """
 
     label_smoothing: float = 0.1
+    balance: float = 0.0
     augmentation: Augmentation = dataclasses.field(default_factory=Augmentation)
     teacher: str | None = None
     teacher_share: float = 0.5
@@ -201,6 +213,8 @@ class ImageClassification(Task):
     def __post_init__(self):
         if not 0 <= self.label_smoothing < 1:
             raise ValueError(f"label_smoothing must be in [0, 1); received {self.label_smoothing}.")
+        if not 0 <= self.balance <= 1:
+            raise ValueError(f"balance must be in [0, 1]; received {self.balance}.")
         if not 0 <= self.teacher_share <= 1:
             raise ValueError(f"teacher_share must be in [0, 1]; received {self.teacher_share}.")
         if self.teaching not in TEACHINGS:
@@ -210,6 +224,15 @@ class ImageClassification(Task):
 
     def loss(self, training=True):
         return CrossEntropy(self.label_smoothing if training else 0.0)
+
+    def training_loss(self, data):
+        if not self.balance:
+            return self.loss()
+        labels = data.train.read_labels()
+        counts = np.bincount(labels, minlength=len(data.labels))
+        weights = np.maximum(counts, 1.0) ** -self.balance  # a fraction may lack classes
+        weights *= len(labels) / np.sum(counts * weights)
+        return CrossEntropy(self.label_smoothing, class_weights=weights)
 
     def metrics(self):
         return [Accuracy()]

@@ -21,7 +21,7 @@ KEYS = (
     *("weight_decay", "clip_norm", "label_smoothing", "layer_decay", "freeze", "ema"),
     *("precision", "stochastic_depth", "augmentation", "seed"),
 )
-NEW_KEYS = ("pipeline", "teacher", "teacher_share", "teaching")
+NEW_KEYS = ("balance", "pipeline", "teacher", "teacher_share", "teaching")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import keras_gmlp
 from keras_gmlp.card import read_card
 from keras_gmlp.data.augmentation import Augmentation
 from keras_gmlp.data.image_data import ImageData
+from keras_gmlp.data.splits import ArraySplit
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.tasks import ImageClassification, Task
 from keras_gmlp.training.train import train
@@ -125,3 +126,40 @@ def test_training_loop_knows_no_images(tmp_path):
     assert read_card(tmp_path / "model.keras") == {}
     assert (tmp_path / "curves.png").exists()
     assert not (tmp_path / "README.md").exists()
+
+
+def long_tailed():
+    """Two classes that overlap in brightness; the bright one has a sixteenth of the images."""
+    random = np.random.default_rng(0)
+    labels = np.r_[np.zeros(240), np.ones(16)].astype("int64")
+    means = np.where(labels, 150, 110) + random.normal(0, 25, 256)
+    images = np.clip(means, 0, 255)[:, None, None, None] * np.ones((1, 4, 4, 1))
+    rare = ArraySplit(images.astype("uint8"), labels)
+    return ImageData("long tail", ("common", "rare"), (4, 4, 1), rare, rare)
+
+
+def test_balance_weighs_the_classes():
+    data = long_tailed()
+    weights = {b: ImageClassification(balance=b).training_loss(data).class_weights for b in (0, 1)}
+    assert weights == {0: None, 1: pytest.approx([256 / 480, 256 / 32])}
+    half = ImageClassification(balance=0.5).training_loss(data).class_weights
+    assert half[1] / half[0] == pytest.approx(np.sqrt(240 / 16))
+    assert (240 * half[0] + 16 * half[1]) / 256 == pytest.approx(1)
+    assert ImageClassification(balance=1).loss(training=False).class_weights is None
+    with pytest.raises(ValueError, match=r"balance must be in \[0, 1\]; received 2"):
+        ImageClassification(balance=2)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "torch", reason="one backend is enough")
+def test_balance_raises_the_recall_of_the_rare_class(tmp_path):
+    data, recalls = long_tailed(), {}
+    for balance in (0.0, 1.0):
+        augmentation = Augmentation(crop=0, flip=False, mixup=0.2)
+        task = ImageClassification(balance=balance, augmentation=augmentation)
+        recipe = Recipe(epochs=8, batch_size=32, learning_rate=0.02, task=task)
+        keras.utils.set_random_seed(0)
+        model = keras_gmlp.gMLP(4, 1, 8, patch_size=4, classes=2, input_shape=(4, 4, 1))
+        train(model, data, recipe, tmp_path / str(balance), verbose=0)
+        predicted = keras.ops.convert_to_numpy(model(data.test.arrays()[0])).argmax(-1)
+        recalls[balance] = predicted[240:].mean()
+    assert recalls[1.0] > recalls[0.0] + 0.3
