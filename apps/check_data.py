@@ -56,10 +56,12 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     if options.min_images < 0:
         parser.error(f"--min-images must be at least 0; received {options.min_images}")
+    if not options.data:  # an unset variable of a shell
+        parser.error("DIR is empty; expected a folder of class folders")
     root = Path(options.data).expanduser().resolve()
     options.out = Path(options.out or Path("runs", f"check-{root.name}"))
     if options.out.resolve().is_relative_to(root):
-        parser.error(f"--out must be outside {options.data}; received {options.out}")
+        parser.error(f"{options.out} is in {options.data}; give --out a folder outside of it")
     choose_backend(options)
     return options
 

@@ -53,7 +53,9 @@ def parse(arguments):
         "of a class), those it trains on, those in the folder val/, or all; default: test",
     )
     parser.add_argument(
-        "--groups", metavar="REGEX", help="the groups by which apps/train.py held images out"
+        "--groups",
+        metavar="REGEX",
+        help="the groups by which apps/train.py held images out; default: those of the run",
     )
     parser.add_argument("--out", metavar="DIR", help="folder for the report and the pictures")
     parser.add_argument("--csv", metavar="FILE", help="file for the first model's predictions")
@@ -73,9 +75,15 @@ def main(arguments=None):
 def run(options):
     # Imported here, so that --help is fast.
     from keras_gmlp import evaluation
+    from keras_gmlp.data.datasets import canonical_name
+    from keras_gmlp.utils.files import read_json
 
     if options.csv and Path(options.csv).is_dir():
         raise ValueError(f"--csv {options.csv}: a folder; expected a file to write.")
+    recipe = read_json(Path(options.models[0], "recipe.json"), {})  # if it is a run
+    recipe = recipe if isinstance(recipe, dict) else {}
+    if options.groups is None and recipe.get("data") == canonical_name(options.data):
+        options.groups = recipe.get("groups")
     images = evaluation.LabelledImages(
         options.data, options.split, options.data_dir, options.groups
     )

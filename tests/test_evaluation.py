@@ -295,3 +295,23 @@ def test_tflite_file_requires_no_keras(tmp_path):
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["images"] == 4
+
+
+def test_a_run_is_evaluated_by_the_groups_of_its_training(
+    app, photos, tmp_path, monkeypatch, capsys
+):
+    run = tmp_path / "colours"
+    run.mkdir()
+    monkeypatch.setattr(app, "load_classifier", lambda model: classifier())
+    groups = r"/(?=[0-2]\.png)|$"  # two of nine images
+    (run / "recipe.json").write_text(json.dumps({"data": str(photos), "groups": groups}))
+    assert app.main([str(run), "--data", str(photos), "--json"]) == 0
+    held_out = LabelledImages(photos, "test", groups=groups)
+    assert (
+        json.loads(capsys.readouterr().out)["images"]
+        == len(held_out)
+        != len(LabelledImages(photos, "test"))
+    )
+    (run / "recipe.json").write_text(json.dumps({"data": "elsewhere", "groups": groups}))
+    assert app.main([str(run), "--data", str(photos), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["images"] == 3  # every fifth of a class

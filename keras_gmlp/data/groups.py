@@ -39,6 +39,20 @@ def find_groups(paths, pattern):
     return groups
 
 
+def find_strata(groups, labels):
+    """Returns a number for each image that groups of images of the same classes share.
+
+    Args:
+        groups: Group of each image.
+        labels: Class index of each image.
+    """
+    classes = {}
+    for group, label in zip(groups, labels, strict=True):
+        classes.setdefault(group, set()).add(int(label))
+    numbers = {}
+    return [numbers.setdefault(frozenset(classes[group]), len(numbers)) for group in groups]
+
+
 def check_apart(name, train, test):
     """Checks that no group has training and test images.
 
@@ -53,7 +67,7 @@ def check_apart(name, train, test):
     if shared:
         some = shared[0] if isinstance(shared[0], str) else "".join(filter(None, shared[0]))
         raise ValueError(
-            f"{printable(name)}: {len(shared):,} groups, such as {printable(some)}, have training "
-            "and test images, so the test accuracy would be too high. Move each group to one side, "
-            "in train/<class name>/ or in test/<class name>/."
+            f"{printable(name)}: {len(shared):,} of the groups, such as {printable(some)!r}, have "
+            "training and test images, so the test accuracy would be too high. Move each group to "
+            "one side, in train/<class name>/ or in test/<class name>/."
         )

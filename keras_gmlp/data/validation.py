@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from keras_gmlp.data.dividing import check_share, divide
-from keras_gmlp.data.groups import check_apart, find_groups
+from keras_gmlp.data.groups import check_apart, find_groups, find_strata
 from keras_gmlp.data.sample_readers import require_tensorflow
 from keras_gmlp.data.splits import TOGETHER, Split
 from keras_gmlp.utils.errors import printable
@@ -109,14 +109,15 @@ def hold_out(data, share=0.1, groups=None, seed=0):
         raise ValueError(
             f"{printable(data.name)}: has validation images already; give no share to hold out."
         )
-    members = range(len(data.train))
+    labels = data.train.read_labels()
+    members, strata = range(len(labels)), labels
     if groups is not None:
         if len(getattr(data.train, "paths", ())) != len(data.train):
             raise ValueError(f"groups require images in files; {printable(data.name)} has none.")
         members = find_groups(data.train.paths, groups)
         check_apart(data.name, members, find_groups(data.test.paths, groups))
-    labels = data.train.read_labels()
-    kept, cut = divide(members, labels, share, seed)
+        strata = find_strata(members, labels)
+    kept, cut = divide(members, strata, share, seed)
     lost = np.setdiff1d(labels, labels[kept])
     if lost.size or not cut:
         which = f"class {printable(data.labels[lost[0]])}" if lost.size else "every class"

@@ -4,6 +4,7 @@ import dataclasses
 import json
 from pathlib import Path
 
+from keras_gmlp.data.groups import find_groups
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.training.recipes import find_recipe
 from keras_gmlp.training.settings import override
@@ -81,6 +82,8 @@ class DataSettings:
     def __post_init__(self):
         if self.validation is not None and not 0 < self.validation < 1:
             raise ValueError(f"validation must be between 0 and 1; received {self.validation}.")
+        if self.groups is not None:
+            find_groups((), self.groups)
         if self.image_size is not None and self.image_size < 1:
             raise ValueError(f"image_size must be at least 1; received {self.image_size}.")
         if not 0 < self.fraction <= 1:

@@ -31,6 +31,9 @@ def training_command(recipe, weights=None, out=None):
     options |= {"--recipe": name, **_size_options(recipe, PRESETS[preset][1]["input_shape"])}
     parts = [_option(option, value) for option, value in options.items() if value is not None]
     parts += _setting_options(recipe, dataclasses.asdict(RECIPES[name]))
+    for argument, value in (recipe.get("overrides") or {}).items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        parts.append(_option("--set-model", f"{argument}={text}"))
     return _finish("apps/train.py", parts, recipe, out)
 
 

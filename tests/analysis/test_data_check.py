@@ -157,7 +157,7 @@ def test_program_says_why_labels_are_not_judged():
     ("arguments", "code", "error"),
     [
         (["--min-images", "-1"], 2, "--min-images must be at least 0; received -1"),
-        (["--out", "{0}/out"], 2, "--out must be outside"),
+        (["--out", "{0}/out"], 2, "give --out a folder outside of it"),
         (["--model", "nowhere"], 1, "nowhere: no such folder"),
     ],
 )

@@ -79,6 +79,16 @@ def test_the_group_is_what_the_parentheses_match(photos):
     assert {name[0] for name in tens} == {"a"}  # b and c have one group each
 
 
+def test_groups_of_several_classes_are_held_out(tmp_path):
+    files = [f"{c}/view{i % 4}_{i}.png" for c in "ab" for i in range(12)]
+    views = r"view\d"
+    whole = data.load(write_images(tmp_path, files), (4, 4), groups=views)
+    held = hold_out(whole, 0.1, groups=views)
+    sizes = [len(held.train), len(held.validation), len(held.test)]
+    assert sizes == [12, 6, 6]  # of four views at least one, and never a part
+    assert set(patients(held.train)).isdisjoint(patients(held.validation) | patients(held.test))
+
+
 def test_folders_for_each_split(tmp_path):
     parts = {"train": 3, "valid": 2, "test": 1}
     files = [f"{part}/{c}/{i}.png" for part, n in parts.items() for c in "ab" for i in range(n)]
@@ -105,7 +115,7 @@ def test_validation_images_change_their_channels_and_are_packed(tmp_path, photos
     [
         ("(", "not a regular expression .*; expected one such as"),
         ("nobody", r"a0_0.png: groups 'nobody' finds nothing in this path; expected"),
-        ("photos", "groups 'photos' finds one group in each class, so none can be held out"),
+        ("photos", "groups 'photos' finds too few groups in the paths to hold one out"),
     ],
 )
 def test_groups_that_cannot_be(photos, groups, reason):
@@ -117,7 +127,7 @@ def test_groups_that_cannot_be(photos, groups, reason):
 def test_a_group_in_training_and_test_is_named(tmp_path):
     files = [f"train/{c}/p{i}.png" for c in "ab" for i in range(3)]
     root = write_images(tmp_path, [*files, "test/a/p2.png"])
-    with pytest.raises(ValueError, match="1 groups, such as p2, have training and test images"):
+    with pytest.raises(ValueError, match="1 of the groups, such as 'p2', have training and test"):
         data.load(root, (4, 4), groups=r"p\d")
 
 

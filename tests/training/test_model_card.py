@@ -338,6 +338,10 @@ def test_command_reads_nested_and_flat_settings():
 
 @pytest.mark.usefixtures("environment")
 def test_command_names_the_patches():
+    overrides = {"depth": 1, "stem": "convolutions"}
+    command = training_command({**RECIPE, "overrides": overrides})
+    assert "--set-model depth=1" in command
+    assert "--set-model stem=convolutions" in command
     command = training_command({**RECIPE, "patch_size": 2, "patch_window": 6}, out="a folder")
     options = parse(load_app("train"), command)
     assert (options.patch_size, options.patch_window, options.out) == (2, 6, "a folder")
