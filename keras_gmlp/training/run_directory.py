@@ -33,6 +33,7 @@ WRITTEN = (
     "model_float16.tflite",
     "model_float32.tflite",
     "model_int8.tflite",
+    "model_mediapipe.tflite",
     "model.onnx",
     "labels.txt",
     "tokenizer.json",

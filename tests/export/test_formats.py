@@ -13,6 +13,7 @@ from keras_gmlp.export.verify import check_export
 from keras_gmlp.losses import CrossEntropy
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.training.optimizers import MatrixMuon
+from keras_gmlp.training.run_directory import WRITTEN
 
 # Largest logit difference; the logits' own spread is about 3.
 TOLERANCE = {
@@ -146,6 +147,7 @@ FROM_JAX = """
 import sys, keras, keras_gmlp, numpy as np
 from keras_gmlp.export import export
 from keras_gmlp.training.optimizers import MatrixMuon
+from keras_gmlp.training.run_directory import WRITTEN
 model = keras_gmlp.load_model(sys.argv[1] + "/model.keras")
 assert keras.backend.backend() == "jax"
 model.compile(MatrixMuon(1e-3), "mse")
@@ -182,6 +184,10 @@ def test_label_that_a_card_cannot_hold_is_refused_before_the_conversion(tmp_path
     with pytest.raises(ValueError, match=r"cannot hold the class name 'd\\nD'"):
         export(random_model("gmlp"), tmp_path, ["tflite"], ["a", "b", "c", "d\nD", "e"])
     assert not list(tmp_path.iterdir())
+
+
+def test_a_restart_deletes_the_files_of_all_formats():
+    assert {*FORMATS.values()} - {"saved_model"} <= {*WRITTEN}
 
 
 def test_unknown_format(tmp_path):
