@@ -102,7 +102,7 @@ def hold_out(data, share=0.1, groups=None, seed=0):
         >>> import keras_gmlp
         >>> digits = hold_out(keras_gmlp.data.load("digits"), share=0.1)
         >>> len(digits.train), len(digits.validation), len(digits.test)
-        (1293, 144, 360)
+        (1294, 143, 360)
     """
     check_share(share)
     if data.validation is not None:
