@@ -140,7 +140,7 @@ def test_lost_process_ends_the_other_and_the_run_resumes(tmp_path, packed):
     codes, outputs = finish(start_apps(tmp_path, packed))
     assert codes == [0, 0], outputs
     assert read_epochs(run) == [0, 1, 2]
-    assert "400 + 100 images" in outputs[0]
+    assert "400 train + 100 test images" in outputs[0]
     exported = read_json(run / "metrics.json")["exports"]["tflite"]
     assert exported["accuracy"] >= 0
     assert (run / "model.tflite").stat().st_size == pytest.approx(
