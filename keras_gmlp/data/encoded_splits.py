@@ -172,5 +172,10 @@ class FileSplit(EncodedSplit):
             return self._read(path, window)
         return read_image(os.fsdecode(path), self.shape, window=window)
 
+    def choose(self, places):
+        """Returns the split of the samples at some places, a list."""
+        paths = [self.paths[place] for place in places]
+        return FileSplit(paths, self.labels[places], self.shape, self._read)
+
     def _first(self, samples):
-        return FileSplit(self.paths[:samples], self.labels[:samples], self.shape, self._read)
+        return self.choose(list(range(samples)))

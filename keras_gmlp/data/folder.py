@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.card import is_label
-from keras_gmlp.data.dividing import divide
 from keras_gmlp.data.encoded_splits import FileSplit
-from keras_gmlp.data.groups import check_apart, find_groups, find_strata
+from keras_gmlp.data.groups import check_apart, divide_groups, find_groups
 from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.data.read_image import find_images, is_image_file, read_image
 from keras_gmlp.utils.errors import first_of, printable
@@ -158,8 +157,7 @@ def _list_files(root, hold_out=True, groups=None):
     else:
         pairs = [pair for files in classes for pair in files]
         paths, indices = zip(*pairs, strict=True)
-        found = find_groups(paths, groups)
-        parts = divide(found, find_strata(found, indices), 1 / 5, seed=0)
+        parts = divide_groups(find_groups(paths, groups), indices, 1 / 5)
         train, test = ([pairs[place] for place in part] for part in parts)
         reason = f"groups {groups!r} finds too few groups in the paths to hold one out"
     if hold_out and not test:

@@ -3,6 +3,7 @@
 import os
 import re
 
+from keras_gmlp.data.dividing import divide
 from keras_gmlp.utils.errors import printable
 
 
@@ -39,18 +40,17 @@ def find_groups(paths, pattern):
     return groups
 
 
-def find_strata(groups, labels):
-    """Returns a number for each image that groups of images of the same classes share.
+def divide_groups(groups, labels, share, seed=0):
+    """Holds out a share of the groups; those of images of the same classes give their share.
 
-    Args:
-        groups: Group of each image.
-        labels: Class index of each image.
+    Arguments and results are those of `dividing.divide`.
     """
     classes = {}
     for group, label in zip(groups, labels, strict=True):
         classes.setdefault(group, set()).add(int(label))
     numbers = {}
-    return [numbers.setdefault(frozenset(classes[group]), len(numbers)) for group in groups]
+    strata = [numbers.setdefault(frozenset(classes[group]), len(numbers)) for group in groups]
+    return divide(groups, strata, share, seed)
 
 
 def check_apart(name, train, test):

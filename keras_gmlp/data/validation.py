@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 
 from keras_gmlp.data.dividing import check_share, divide
-from keras_gmlp.data.groups import check_apart, find_groups, find_strata
+from keras_gmlp.data.encoded_splits import FileSplit
+from keras_gmlp.data.groups import check_apart, divide_groups, find_groups
 from keras_gmlp.data.sample_readers import require_tensorflow
 from keras_gmlp.data.splits import TOGETHER, Split
 from keras_gmlp.utils.errors import printable
@@ -110,14 +111,14 @@ def hold_out(data, share=0.1, groups=None, seed=0):
             f"{printable(data.name)}: has validation images already; give no share to hold out."
         )
     labels = data.train.read_labels()
-    members, strata = range(len(labels)), labels
-    if groups is not None:
+    if groups is None:
+        kept, cut = divide(range(len(labels)), labels, share, seed)
+    else:
         if len(getattr(data.train, "paths", ())) != len(data.train):
             raise ValueError(f"groups require images in files; {printable(data.name)} has none.")
         members = find_groups(data.train.paths, groups)
         check_apart(data.name, members, find_groups(data.test.paths, groups))
-        strata = find_strata(members, labels)
-    kept, cut = divide(members, strata, share, seed)
+        kept, cut = divide_groups(members, labels, share, seed)
     lost = np.setdiff1d(labels, labels[kept])
     if lost.size or not cut:
         which = f"class {printable(data.labels[lost[0]])}" if lost.size else "every class"
@@ -125,5 +126,10 @@ def hold_out(data, share=0.1, groups=None, seed=0):
             f"{printable(data.name)}: {which} has too few images, or groups, for training and "
             "validation. Add images, or choose smaller groups."
         )
-    train, validation = (ChosenSplit(data.train, places) for places in (kept, cut))
+    train, validation = (_choose(data.train, places) for places in (kept, cut))
     return dataclasses.replace(data, train=train, validation=validation)
+
+
+def _choose(split, places):
+    # A ChosenSplit also decodes the samples that it drops.
+    return split.choose(places) if isinstance(split, FileSplit) else ChosenSplit(split, places)

@@ -79,6 +79,15 @@ def test_the_group_is_what_the_parentheses_match(photos):
     assert {name[0] for name in tens} == {"a"}  # b and c have one group each
 
 
+def test_the_files_of_the_other_split_are_not_read(photos):
+    held = hold_out(data.load(photos, (4, 4)), 0.25)
+    for path in held.train.paths:
+        with open(path, "wb"):  # empty, which no reader accepts
+            pass
+    images, _ = held.validation.arrays()
+    assert len(images) == len(held.validation)
+
+
 def test_groups_of_several_classes_are_held_out(tmp_path):
     files = [f"{c}/view{i % 4}_{i}.png" for c in "ab" for i in range(12)]
     views = r"view\d"
