@@ -138,7 +138,7 @@ def compare(parser, options):
 
 def compare_texts(parser, options):
     """Trains language models, fine-tunes them and reports; returns the exit code."""
-    from keras_gmlp.comparison import texts
+    from keras_gmlp.comparison import text_results, texts
     from keras_gmlp.training.precision import choose_precision
     from keras_gmlp.utils.files import directory_lock
 
@@ -153,6 +153,7 @@ def compare_texts(parser, options):
             recipe=options.recipe,
             changes={"precision": precision},
             epochs=options.epochs,
+            data_dir=options.data_dir,
         )
     except ValueError as error:
         parser.error(str(error))
@@ -165,7 +166,7 @@ def compare_texts(parser, options):
             failed = sweep.work(warn, verbose=0 if options.json else 2)
     rows = sweep.rows()
     floors = find_floors(sweep.tasks, options.data_dir)
-    paths = texts.write_results(rows, options.out, options.command, floors)
+    paths = text_results.write_results(rows, options.out, options.command, floors)
     if options.json:
         print(json.dumps(rows))
     else:
@@ -180,7 +181,8 @@ def compare_texts(parser, options):
 
 def find_floors(tasks, data_dir):
     """Returns what classifiers without a network reach, for the tasks that have any."""
-    from keras_gmlp.comparison.texts import best_floor, measure_of
+    from keras_gmlp.comparison.text_results import best_floor
+    from keras_gmlp.comparison.texts import measure_of
     from keras_gmlp.data.text.floors import compute_floors
     from keras_gmlp.data.text.sentences import load_text
 

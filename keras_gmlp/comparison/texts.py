@@ -1,9 +1,7 @@
-"""A comparison of language models: pre-trains each, fine-tunes it on tasks, and tabulates."""
+"""A comparison of language models: pre-trains each and fine-tunes it on tasks."""
 
-import csv
 import dataclasses
 import math
-import statistics
 from pathlib import Path
 
 from keras_gmlp.models.presets import find
@@ -12,8 +10,7 @@ from keras_gmlp.runs.queue import work
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 from keras_gmlp.training.run_directory import has_progress
 from keras_gmlp.training.settings import differences
-from keras_gmlp.utils import plotting
-from keras_gmlp.utils.files import atomic_write, read_json
+from keras_gmlp.utils.files import read_json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +64,7 @@ class TextSweep:
         changes: Settings that differ from those of the recipes of all runs, a dict, such as
             `{"precision": "float32"}`.
         epochs: Epochs of the pre-training; `None` for the recipe's.
+        data_dir: Folder of TensorFlow Datasets; `None` for its own.
 
     Raises:
         ValueError: If the settings cannot work. One line.
@@ -83,9 +81,10 @@ class TextSweep:
         recipe="quick",
         changes=None,
         epochs=None,
+        data_dir=None,
     ):
         self.presets, self.tasks = list(dict.fromkeys(presets)), list(dict.fromkeys(tasks))
-        self.seeds = list(dict.fromkeys(seeds))
+        self.seeds, self.data_dir = list(dict.fromkeys(seeds)), data_dir
         directory, changes = Path(directory), dict(changes or {})
         longer = {} if epochs is None else {"epochs": epochs}
         self.models, self.tuned = {}, {}
@@ -134,7 +133,7 @@ class TextSweep:
     def work(self, say=print, verbose=2):
         """Trains all runs that are not complete; returns a reason for each that failed."""
         left = [settings for settings in self.runs if not is_complete(settings)]
-        results = work(left, math.inf, verbose=verbose, say=say)
+        results = work(left, math.inf, verbose=verbose, say=say, data_dir=self.data_dir)
         return {
             place: found["state"]
             for place, found in results.items()
@@ -186,122 +185,3 @@ def _short(task):
 
 def _metrics(settings):
     return read_json(Path(settings.directory) / "metrics.json") or {}
-
-
-def best_floor(task, floors):
-    """Returns the name and the score of the best simple classifier.
-
-    Args:
-        task: Name of the task.
-        floors: What `data.text.floors.compute_floors` returns.
-    """
-    measure = measure_of(task)
-    name = max(floors, key=lambda classifier: floors[classifier][measure.floor])
-    return name, measure.factor * floors[name][measure.floor]
-
-
-def write_results(rows, directory, command, floors=None):
-    """Writes results.csv, one row per score, results.md and tasks.png; returns their paths.
-
-    Args:
-        rows: What `TextSweep.rows` returns.
-        directory: Folder for the files.
-        command: Command that made them.
-        floors: Dict from a task to what `best_floor` returns.
-    """
-    directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
-    paths = [directory / "results.csv", directory / "results.md"]
-    with atomic_write(paths[0]) as temporary, open(temporary, "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["preset", "parameters", "perplexity", "task", "measure", "seed", "score"])
-        for row in rows:
-            start = [row["preset"], row["parameters"], row["perplexity"]]
-            for task, scores in row["scores"].items():
-                for seed, score in scores.items():
-                    writer.writerow([*start, task, measure_of(task).name, seed, round(score, 4)])
-    with atomic_write(paths[1]) as temporary:
-        temporary.write_text(to_markdown(rows, command, floors or {}), "utf-8")
-    if any(row["perplexity"] and any(row["scores"].values()) for row in rows):
-        paths.append(draw_tasks(rows, directory / "tasks.png", floors))
-    return paths
-
-
-def to_markdown(rows, command, floors):
-    """Returns the tables: scores with what they must beat, and differences to the first model."""
-    tasks = list(rows[0]["scores"])
-    header = ["model", "parameters", "perplexity"]
-    header += [f"{task}, {measure_of(task).name}" for task in tasks]
-    lines = [header, ["---"] * len(header)]
-    if floors:
-        shown = [f"{floors[t][1]:.1f} ({floors[t][0]})" if t in floors else "" for t in tasks]
-        lines.append(["without a network", "", "", *shown])
-    for row in rows:
-        size = "" if row["parameters"] is None else f"{row['parameters']:,}"
-        perplexity = "" if row["perplexity"] is None else f"{row['perplexity']:.2f}"
-        lines.append([row["preset"], size, perplexity, *map(_mean, row["scores"].values())])
-    text = ["# Language models", "\n".join("| " + " | ".join(line) + " |" for line in lines)]
-    text.append("Mean and standard deviation over the seeds; their number in brackets.")
-    if differences := _differences(rows):
-        text += ["## Differences", differences]
-        text.append(
-            f"To {rows[0]['preset']}, seed by seed: mean and standard error. A difference within "
-            "two standard errors says little. Each model was pre-trained once, with one seed: the "
-            "errors leave out what another pre-training would change."
-        )
-    text.append(f"```\n{command}\n```")
-    return "\n\n".join(text) + "\n"
-
-
-def _mean(scores):
-    values = list(scores.values())
-    if not values:
-        return ""
-    if len(values) == 1:
-        return f"{values[0]:.1f} (1)"
-    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f} ({len(values)})"
-
-
-def _differences(rows):
-    """Returns a table of the differences to the first model; empty without two seeds of two."""
-    first, lines = rows[0], []
-    for row in rows[1:]:
-        cells = [
-            _difference(row["scores"][task], first["scores"][task]) for task in first["scores"]
-        ]
-        if any(cells):
-            lines.append([row["preset"], *cells])
-    if not lines:
-        return ""
-    header = ["model", *first["scores"]]
-    lines = [header, ["---"] * len(header), *lines]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _difference(scores, base):
-    shared = [scores[seed] - base[seed] for seed in scores if seed in base]
-    if len(shared) < 2:
-        return ""
-    error = statistics.stdev(shared) / math.sqrt(len(shared))
-    return f"{statistics.mean(shared):+.1f} ± {error:.1f}"
-
-
-def draw_tasks(rows, path, floors=None):
-    """Draws each task's score over the perplexity (gMLP, figure 7); returns the path."""
-    tasks = [task for task in rows[0]["scores"] if any(row["scores"][task] for row in rows)]
-    figure, (cells,) = plotting.figure((4.2 * len(tasks), 3.8), columns=len(tasks))
-    for axes, task in zip(cells, tasks, strict=True):
-        for row in rows:
-            if row["perplexity"] and (scores := list(row["scores"][task].values())):
-                mean = statistics.mean(scores)
-                spread = statistics.stdev(scores) if len(scores) > 1 else 0
-                axes.errorbar(row["perplexity"], mean, spread, fmt="o", capsize=3)
-                axes.annotate(row["preset"], (row["perplexity"], mean), fontsize=8)
-        if task in (floors or {}):
-            axes.axhline(floors[task][1], color="0.6", linestyle=":", label="without a network")
-            axes.legend(fontsize=8)
-        axes.margins(0.2)
-        axes.set(xlabel="perplexity", ylabel=measure_of(task).name, title=task)
-        axes.grid(alpha=0.3)
-    plotting.save(figure, path)
-    return path

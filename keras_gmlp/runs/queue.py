@@ -80,18 +80,25 @@ def _read_entry(entry):
     return RunSettings(**values)
 
 
-def train_entry(settings, **options):
-    """Trains or resumes the run of an entry; returns its metrics. Options are those of `train`."""
+def train_entry(settings, data_dir=None, **options):
+    """Trains or resumes the run of an entry; returns its metrics.
+
+    Args:
+        settings: An entry of `read_plan`.
+        data_dir: Folder of TensorFlow Datasets for fine-tuning; `None` for its own. Settings of
+            images hold theirs.
+        **options: Those of `train`.
+    """
     if isinstance(settings, LanguageRunSettings):
         return prepare_language_run(settings).train(**options)
     if isinstance(settings, FineTuningSettings):
-        return prepare_fine_tuning(settings).train(**options)
+        return prepare_fine_tuning(settings, data_dir).train(**options)
     from keras_gmlp.runs.prepare import train_run
 
     return train_run(settings, export=False, **options)
 
 
-def work(runs, seconds, report=None, verbose=2, say=print):
+def work(runs, seconds, report=None, verbose=2, say=print, data_dir=None):
     """Trains the runs until all are complete or the time is over.
 
     Args:
@@ -100,6 +107,7 @@ def work(runs, seconds, report=None, verbose=2, say=print):
         report: Path of a JSON file that is rewritten after each run, or `None`.
         verbose: As in `model.fit`.
         say: Function that receives a line of text before and after each run.
+        data_dir: See `train_entry`.
 
     Returns:
         A dict from each run's directory to its metrics, or to `{"state": reason}`.
@@ -116,7 +124,7 @@ def work(runs, seconds, report=None, verbose=2, say=print):
             break
         say(f"{run.directory}: begins" + ("" if left > YEAR else f", {max(left, 0):.0f} s left"))
         try:
-            metrics = train_entry(run, verbose=verbose, time_limit=left)
+            metrics = train_entry(run, data_dir, verbose=verbose, time_limit=left)
             results[run.directory] = {"state": "complete", **metrics}
         except TimeLimitError as error:
             results[run.directory] = {"state": str(error)}

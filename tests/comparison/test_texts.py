@@ -8,8 +8,10 @@ import pytest
 from load_app import load_app
 
 from keras_gmlp.comparison import texts
-from keras_gmlp.comparison.texts import TextSweep, best_floor, measure_of, to_markdown
+from keras_gmlp.comparison.text_results import best_floor, to_markdown
+from keras_gmlp.comparison.texts import TextSweep, measure_of
 from keras_gmlp.data.text import prepare_corpus
+from keras_gmlp.runs import queue
 
 ROWS = [
     {
@@ -78,6 +80,24 @@ def test_runs_of_a_sweep(tmp_path):
     same = [str(tmp_path / folder / "mine.csv") for folder in "ab"]
     with pytest.raises(ValueError, match="give the files of the tasks different names"):
         TextSweep(["gmlp_nano"], "runs/text", same, tmp_path)
+
+
+def test_fine_tuning_reads_the_folder_of_the_sweep(tmp_path, monkeypatch):
+    seen = []
+
+    class Prepared:
+        def train(self, **options):
+            return {"test_accuracy": 0.5}
+
+    def prepare(settings, data_dir):
+        seen.append(data_dir)
+        return Prepared()
+
+    monkeypatch.setattr(queue, "prepare_language_run", lambda settings: Prepared())
+    monkeypatch.setattr(queue, "prepare_fine_tuning", prepare)
+    sweep = TextSweep(["gmlp_nano"], "runs/text", ["mrpc", "cola"], tmp_path, data_dir="sets")
+    assert sweep.work(say=lambda line: None) == {}
+    assert seen == ["sets", "sets"]
 
 
 @pytest.mark.slow
