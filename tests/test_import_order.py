@@ -1,6 +1,7 @@
 """Imports follow the order in docs/design.md, without a circle."""
 
 import ast
+import functools
 import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -33,7 +34,7 @@ def part_of(module):
 
 def imported_modules(module, source, known):
     """Yields the project's modules that the source imports, inside functions too."""
-    for node in ast.walk(ast.parse(source)):
+    for node in find_imports(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom):
@@ -44,6 +45,13 @@ def imported_modules(module, source, known):
                     name = ROOT_NAMES.get(alias.name, name)
                 # `from package import module` means the module, `import name` its module.
                 yield from [n for n in (name, base) if n in known][:1]
+
+
+@functools.cache
+def find_imports(source):
+    """Returns the import statements of a source, as syntax trees."""
+    nodes = ast.walk(ast.parse(source))
+    return [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
 
 
 def resolve_base(module, node):
