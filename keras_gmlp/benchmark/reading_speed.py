@@ -93,7 +93,7 @@ def read_buffered(folder):
 
     from keras_gmlp import data
     from keras_gmlp.data.augmentation import make_augmenter
-    from keras_gmlp.data.batches import without_autotune
+    from keras_gmlp.data.batches import without_tuning
 
     found = data.load(folder, (SIZE, SIZE))
     augment = make_augmenter(data.Augmentation(), found)
@@ -101,7 +101,7 @@ def read_buffered(folder):
     augmented = samples.enumerate().map(
         lambda number, batch: augment(tf.stack([number, 0]), *batch), tf.data.AUTOTUNE
     )
-    return without_autotune(augmented.prefetch(4))
+    return without_tuning(augmented.prefetch(4))
 
 
 def read_with_torch(folder):

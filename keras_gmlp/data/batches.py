@@ -104,7 +104,7 @@ def training_batches(
     batches = batches.apply(
         tf.data.experimental.assert_cardinality(size // batch_size - initial_step)
     )
-    return without_autotune(batches.prefetch(min(PREFETCHED, held)))
+    return without_tuning(batches.prefetch(min(PREFETCHED, held)))
 
 
 def _check_share(share, batch_size, augmentation):
@@ -144,7 +144,7 @@ def evaluation_batches(data, batch_size=250, split="test", samples=-1):
         batches = ArraySplit(*chosen.arrays()).dataset().batch(batch_size)
     else:
         batches = chosen.dataset().batch(batch_size).prefetch(PREFETCHED)
-    return without_autotune(batches)
+    return without_tuning(batches)
 
 
 def arrays(data, split="test", samples=-1):
@@ -164,16 +164,19 @@ def arrays(data, split="test", samples=-1):
     return getattr(data, split).take(samples).arrays()
 
 
-def without_autotune(batches):
-    """Turns off tf.data's autotuner, whose thread sleeps up to a minute at a time.
+def without_tuning(batches):
+    """Turns off tf.data's autotuner and its rewriting of the pipeline.
 
-    At the end of an epoch the iterator waits for that thread (seen in TensorFlow 2.21), so that
-    epochs of 82 s or more take up to 60 s longer. Maps with AUTOTUNE still use all cores.
+    The autotuner's thread sleeps up to a minute at a time. At the end of an epoch the iterator
+    waits for that thread (seen in TensorFlow 2.21), so that epochs of 82 s or more take up to 60 s
+    longer. Maps with AUTOTUNE still use all cores. Rewriting copies all tensors that the pipeline
+    reads from, such as the images of a data set, when an epoch begins.
     """
     import tensorflow as tf
 
     options = tf.data.Options()
     options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
     return batches.with_options(options)
 
 

@@ -1,6 +1,6 @@
 """Functions that read one sample by its number, for `tf.data.Dataset.map`."""
 
-import os
+import ctypes
 
 import numpy as np
 
@@ -22,15 +22,26 @@ def mapped_reader(path, start, shape, labels):
     size = int(np.prod(shape))
     with tf.device("CPU"):
         labels = tf.constant(labels)
-        pixels = tf.raw_ops.ImmutableConst(
-            dtype=tf.uint8, shape=[start + len(labels) * size], memory_region_name=os.fspath(path)
-        )
+    pixels = tf.experimental.dlpack.from_dlpack(_map_file(path).__dlpack__())
 
     def read(index):
         image = tf.slice(pixels, [start + index * size], [size])
         return tf.reshape(image, shape), tf.gather(labels, index)
 
     return read
+
+
+def _map_file(path):
+    """Returns the bytes of a file, mapped into memory; nobody may write to the array.
+
+    NumPy exports writable arrays alone to TensorFlow, and a writable mapping would require either
+    the right to write to the file or as much free memory as the file has bytes.
+    (`tf.raw_ops.ImmutableConst` maps, too, but copies the whole file first, twice.)
+    """
+    mapped = np.memmap(path, "uint8", "r")
+    values = (ctypes.c_uint8 * len(mapped)).from_address(mapped.ctypes.data)
+    values.mapped = mapped  # as long as the tensor exists
+    return np.ctypeslib.as_array(values)
 
 
 def with_windows(read, scale, shape):

@@ -11,6 +11,7 @@ from keras_gmlp import data
 from keras_gmlp.data import batches
 from keras_gmlp.data.image_data import resize_to_cover
 from keras_gmlp.data.packed import load_packed, pack
+from keras_gmlp.data.sample_readers import mapped_reader
 from keras_gmlp.utils.files import directory_lock
 
 
@@ -141,3 +142,19 @@ def test_second_process_that_packs_to_the_same_folder_is_refused(tmp_path, photo
         pytest.raises(ValueError, match="another process uses"),
     ):
         pack(data.load(photos, (4, 4)), tmp_path / "packed")
+
+
+def test_file_larger_than_memory_is_read(tmp_path):
+    tf = pytest.importorskip("tensorflow")
+    images, shape, start = 100_000, (512, 512, 3), 128
+    path = tmp_path / "images"
+    with open(path, "wb") as file:
+        file.truncate(start + images * np.prod(shape))  # 79 GB of zeros, which take no space
+        file.seek(-1, 2)
+        file.write(b"\x07")
+    read = mapped_reader(path, start, shape, np.arange(images))
+    path.unlink()
+    indices = tf.data.Dataset.from_tensors(tf.constant(images - 1, tf.int64))
+    ((image, label),) = batches.without_tuning(indices.map(read))
+    assert label == images - 1
+    assert image.numpy().sum() == image[-1, -1, -1] == 7
