@@ -72,6 +72,13 @@ def add_run_options(parser, measures_precision=False):
         help="images of a group, such as a burst, a patient or a video, stay on one side; finds "
         r"the group in the path: 'patient(\d+)'",
     )
+    parser.add_argument(
+        "--patience",
+        type=int,
+        metavar="EPOCHS",
+        help="end after so many epochs without a better validation accuracy, and save the best "
+        "epoch; requires validation images; default: train all epochs and save the last",
+    )
     add_recipe_options(parser, measures_precision)
     add_backend(parser)
 
@@ -248,7 +255,7 @@ def read_changes(options):
     """Returns the settings of the recipe that the options change, a dict."""
     from keras_gmlp.training.settings import OPTIONS
 
-    changes = {name: getattr(options, name) for name in OPTIONS}
+    changes = {name: getattr(options, name, None) for name in OPTIONS}
     changes = {name: value for name, value in changes.items() if value not in (None, "auto")}
     if getattr(options, "freeze", False):
         changes["freeze"] = True

@@ -202,7 +202,8 @@ def report(options, metrics, directory):
     accuracy = f"test accuracy {100 * metrics['test_accuracy']:.2f} %"
     if "validation_accuracy" in metrics:
         accuracy += f", validation accuracy {100 * metrics['validation_accuracy']:.2f} %"
-    print(f"{accuracy} after {metrics['epochs']} epochs{seconds}")
+    best = f", epoch {metrics['best_epoch']} is saved" if "best_epoch" in metrics else ""
+    print(f"{accuracy} after {metrics['epochs']} epochs{best}{seconds}")
     for name, export in metrics.get("exports", {}).items():
         if name != "keras":
             print(

@@ -15,6 +15,7 @@ from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training import run_directory
 from keras_gmlp.training import train as training
 from keras_gmlp.training.devices import single_device, whole_batches
+from keras_gmlp.training.patience import require_validation
 from keras_gmlp.training.processes import run_once
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.utils.files import directory_lock, write_json
@@ -98,6 +99,7 @@ def prepare(settings, seed_process=True):
         named = dataclasses.replace(settings.model, preset=source.preset)
         settings = dataclasses.replace(settings, model=named)
     dataset = load_data(settings, source.model.input_shape[1:] if source else None)
+    require_validation(settings.make_recipe(), dataset)
     if seed_process:
         keras.utils.set_random_seed(settings.make_recipe().seed)
     return _build(settings, source, dataset)

@@ -166,6 +166,26 @@ class StopWhenDeleted(keras.callbacks.Callback):
             )
 
 
+@contextlib.contextmanager
+def writing_callbacks(directory, checkpoint, tensorboard=False):
+    """Yields the callbacks that write the files of a run, a list, and closes the files.
+
+    Args:
+        directory: Folder of the run.
+        checkpoint: `RunCheckpoint`.
+        tensorboard: Whether to write logs for TensorBoard.
+    """
+    history = keras.callbacks.CSVLogger(directory / "history.csv", append=True)
+    callbacks = [StopWhenDeleted(directory / "recipe.json"), history, checkpoint]
+    if tensorboard:
+        callbacks.append(keras.callbacks.TensorBoard(directory / "tensorboard"))
+    try:
+        yield callbacks
+    finally:
+        if history.csv_file:  # Keras closes it only if training succeeds
+            history.csv_file.close()
+
+
 class StopWhenDiverged(keras.callbacks.Callback):
     """Ends training with a `DivergedError` when the loss is NaN or infinite.
 

@@ -1,5 +1,6 @@
 """Checkpoints of a run, at the end of an epoch or within it: one file each, renamed into place."""
 
+import contextlib
 import math
 import shutil
 import time
@@ -35,12 +36,13 @@ class RunCheckpoint(keras.callbacks.Callback):
     Attributes:
         step: Steps of the next epoch that the restored checkpoint includes.
         state: The restored state within that epoch, a dict of arrays; `None` if `step` is 0.
+        best: Number of the epoch whose checkpoint is kept next to the newest; `None` for none.
     """
 
     def __init__(self, directory):
         super().__init__()
         self.directory = Path(directory)
-        self.step, self.state = 0, None
+        self.step, self.state, self.best = 0, None, None
 
     def on_train_begin(self, logs=None):
         self._require_space()  # fail before the first epoch, not after it
@@ -58,15 +60,15 @@ class RunCheckpoint(keras.callbacks.Callback):
         """
         older = self._files()
         self._require_space()
-        name = f"{epochs:06d}_{step:06d}" if step else f"{epochs:06d}"
-        path = self.directory / f"{name}.weights.h5"
+        path = self._path(epochs, step)
         with single_device(), atomic_write(path) as temporary:  # one process may write alone
             self.model.save_weights(temporary)
             if step:
                 with h5py.File(temporary, "a") as file:
                     file.create_group(GROUP).update(state)
         for path in older:
-            path.unlink(missing_ok=True)
+            if self.best is None or path != self._path(self.best):
+                path.unlink(missing_ok=True)
 
     def restore(self, model):
         """Loads the newest checkpoint, if any, and returns the number of epochs done."""
@@ -78,19 +80,18 @@ class RunCheckpoint(keras.callbacks.Callback):
             return 0
         epochs, _, step = files[-1].name.split(".")[0].partition("_")
         self.step, self.state = int(step or 0), None
-        try:
+        with _readable(files[-1]):
             model.load_weights(files[-1])
             if self.step:
                 with h5py.File(files[-1]) as file:
                     self.state = {name: value[()] for name, value in file[GROUP].items()}
-        except Exception as error:  # h5py and Keras raise many types for a damaged file
-            if isinstance(error, MemoryError) or getattr(error, "errno", None):
-                raise  # an error of the system; its message says what to do
-            raise ValueError(
-                f"{files[-1]}: cannot be loaded ({first_line(error)}). If the file is damaged, "
-                "start the run again with --restart (restart=True)."
-            ) from None
         return int(epochs)
+
+    def restore_best(self, model):
+        """Loads the checkpoint of the epoch `best`."""
+        path = self._path(self.best)
+        with _readable(path):
+            model.load_weights(path)
 
     def remove(self):
         """Deletes the checkpoints."""
@@ -102,8 +103,26 @@ class RunCheckpoint(keras.callbacks.Callback):
         size = sum(4 * math.prod(v.shape) + HEADER for v in variables)
         require_space(self.directory, size)
 
+    def _path(self, epochs, step=0):
+        name = f"{epochs:06d}_{step:06d}" if step else f"{epochs:06d}"
+        return self.directory / f"{name}.weights.h5"
+
     def _files(self):
         return sorted(self.directory.glob(CHECKPOINTS))
+
+
+@contextlib.contextmanager
+def _readable(path):
+    """Turns the errors of a damaged checkpoint into a `ValueError` of one line."""
+    try:
+        yield
+    except Exception as error:  # h5py and Keras raise many types for a damaged file
+        if isinstance(error, MemoryError) or getattr(error, "errno", None):
+            raise  # an error of the system; its message says what to do
+        raise ValueError(
+            f"{path}: cannot be loaded ({first_line(error)}). If the file is damaged, start the "
+            "run again with --restart (restart=True)."
+        ) from None
 
 
 class SaveWithinEpoch(keras.callbacks.Callback):

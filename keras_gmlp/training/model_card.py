@@ -151,6 +151,11 @@ def _accuracy(place, recipe, metrics, megabytes):
         lines.append(
             f"On validation images, which it did not train on either, the Keras model has {share}."
         )
+    if "best_epoch" in metrics:
+        lines.append(
+            f"Of {metrics['epochs']} epochs, epoch {metrics['best_epoch']} was the best on the "
+            "validation images; the model has its weights."
+        )
     if len(rows) > 1:
         lines.append("The latency is the median on one thread of the machine that exported.")
     command = shlex.join([".venv/bin/python", "apps/export.py", place])

@@ -36,6 +36,9 @@ class Recipe:
         ema: Length of the exponential moving average of the weights, as a share of the run's
             steps, in [0, 1). The averaged weights are tested and saved. 0 for none. Batch
             statistics of a ResNet are not averaged.
+        patience: Epochs without a better validation metric after which the run ends; the weights of
+            the best epoch are saved. Requires validation images. `None` to train all epochs and
+            save the last.
         precision: Dtype policy of the model while it trains. The saved model is float32.
         stochastic_depth: See `image_classifier`; `None` for the preset's.
         pipeline: Where the training data stay and change: `"device"`, on the accelerator, with all
@@ -59,6 +62,7 @@ class Recipe:
     layer_decay: float = 1.0
     freeze: bool = False
     ema: float = 0.05
+    patience: int | None = None
     precision: str = "float32"
     stochastic_depth: float | None = None
     pipeline: str = "auto"
@@ -85,11 +89,12 @@ class Recipe:
 
 
 def _check_whole_numbers(recipe):
-    for name in ("epochs", "batch_size", "seed"):
-        if type(getattr(recipe, name)) is not int:
-            raise ValueError(f"{name} must be a whole number; received {getattr(recipe, name)!r}.")
-    for name in ("epochs", "batch_size"):
-        if getattr(recipe, name) < 1:
+    given = {n: getattr(recipe, n) for n in ("epochs", "batch_size", "seed", "patience")}
+    for name, value in given.items():
+        if type(value) is not int and (name, value) != ("patience", None):
+            raise ValueError(f"{name} must be a whole number; received {value!r}.")
+    for name in ("epochs", "batch_size", "patience"):
+        if given[name] is not None and given[name] < 1:
             raise ValueError(f"{name} must be at least 1; received {getattr(recipe, name)}.")
     if not 0 <= recipe.seed < 2**32:
         raise ValueError(f"seed must be in [0, 2**32); received {recipe.seed}.")

@@ -3,6 +3,7 @@
 import csv
 import io
 import shutil
+import statistics
 from pathlib import Path
 
 from keras_gmlp.training import model_card
@@ -113,6 +114,16 @@ def read_history(path, columns=("epoch", "seconds")):
             "epochs, or start again with --restart (restart=True)."
         ) from None
     return rows
+
+
+def read_seconds(history):
+    """Returns the seconds of all epochs, and the median of an epoch.
+
+    The median excludes the first epoch, which compiles, and epochs of a busy machine. It is at
+    least 0.01, the resolution of `history.csv`.
+    """
+    seconds = [float(row["seconds"]) for row in history]
+    return round(sum(seconds), 1), max(statistics.median(seconds), 0.01)
 
 
 def trim_history(path, epochs, columns=("epoch", "seconds")):

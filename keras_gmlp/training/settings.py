@@ -6,11 +6,11 @@ from keras_gmlp.training.recipes import PATCH_OPTIONS, RECIPES_BY_TASK
 from keras_gmlp.training.tasks import ImageClassification
 
 # Settings with an option of their own in apps/train.py; the others require --set.
-OPTIONS = ("epochs", "batch_size", "learning_rate", "seed", "precision")
+OPTIONS = ("epochs", "batch_size", "learning_rate", "seed", "precision", "patience")
 
 # Values of the settings that the recipe.json of an older run does not name.
 UNNAMED = {**dict.fromkeys(PATCH_OPTIONS), "task": ImageClassification.name}
-UNNAMED |= {"overrides": {}, "pipeline": "host", "teacher": None}
+UNNAMED |= {"overrides": {}, "pipeline": "host", "teacher": None, "patience": None}
 UNNAMED |= {"validation": None, "groups": None, "balance": 0.0}
 
 AUTO = "auto"  # a run records what it chose

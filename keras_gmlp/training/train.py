@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import math
 import re
-import statistics
 from pathlib import Path
 
 import keras
@@ -15,15 +14,16 @@ from keras_gmlp.training.callbacks import (
     DivergedError,
     ReseedDropout,
     StopOnInterrupt,
-    StopWhenDeleted,
     StopWhenDiverged,
     TimeLimit,
+    writing_callbacks,
 )
 from keras_gmlp.training.checkpoints import ContinueEpoch, RunCheckpoint, SaveWithinEpoch
 from keras_gmlp.training.curves import draw_curves
 from keras_gmlp.training.device_loop import EpochOrder
 from keras_gmlp.training.devices import single_device
 from keras_gmlp.training.model_card import write_model_card
+from keras_gmlp.training.patience import KeepBest, require_validation
 from keras_gmlp.training.pipeline import choose_pipeline, fit_context, make_batches, prepare_fit
 from keras_gmlp.training.processes import check_agreement, process_number, run_once
 from keras_gmlp.training.recipes import Recipe
@@ -35,6 +35,7 @@ from keras_gmlp.training.run_directory import (
     clear,
     read_history,
     read_metrics,
+    read_seconds,
     trim_history,
 )
 from keras_gmlp.training.saving import load_model
@@ -95,12 +96,14 @@ def train(
     Returns:
         The metrics, a dict. For images: `test_accuracy`, `train_accuracy` (on up to 10,000
         training images without augmentation), `validation_accuracy` if the data have validation
-        images, `test_loss`, `parameters`, `epochs`, `seconds`, `images_per_second`; without
-        `seconds` if `history.csv` lost epochs.
+        images, `test_loss`, `parameters`, `epochs`, `seconds`, `images_per_second`; with a
+        patience `best_epoch`, whose weights these are; without `seconds` if `history.csv` lost
+        epochs.
 
     Raises:
-        ValueError: If the model does not fit the data, the directory holds a run with other
-            settings, another process uses the directory, or `checkpoint_minutes` is not positive.
+        ValueError: If the model does not fit the data, a patience lacks validation images, the
+            directory holds a run with other settings, another process uses the directory, or
+            `checkpoint_minutes` is not positive.
         DivergedError: If the loss becomes NaN or infinite.
         DisagreementError: If several processes train with different settings or data.
         RuntimeError: If the directory is deleted while the run trains, or process 0 failed.
@@ -111,6 +114,7 @@ def train(
     if checkpoint_minutes is not None and not checkpoint_minutes > 0:
         raise ValueError(f"checkpoint_minutes must be positive; received {checkpoint_minutes}.")
     recipe.task.check_fit(model, data)
+    require_validation(recipe, data)
     pipeline = choose_pipeline(recipe, data, None if restart else directory)
     recipe = dataclasses.replace(recipe, pipeline=pipeline)
     own = {"model": model.name, "checkpoint_minutes": checkpoint_minutes}
@@ -178,7 +182,12 @@ class _Run:
                 f"{self.directory}: this process finds another checkpoint than process 0; put the "
                 "folder on a disk that all processes share."
             )
-        written = self._written(checkpoint, tensorboard) if first else contextlib.nullcontext([])
+        keep = None
+        if recipe.patience is not None:
+            history = read_history(self.directory / "history.csv", self._columns())
+            keep = KeepBest(checkpoint, f"val_{task.headline}", recipe.patience, history)
+        files = self.directory, checkpoint, tensorboard
+        written = writing_callbacks(*files) if first else contextlib.nullcontext([])
         with written as writers, StopOnInterrupt() as interrupt, fit_context():
             callbacks = [
                 *([] if batches is None else [EpochOrder(batches)]),
@@ -187,6 +196,7 @@ class _Run:
                 *([keras.callbacks.SwapEMAWeights()] if recipe.ema else []),
                 ReseedDropout(recipe.seed),
                 StopWhenDiverged(),
+                *([] if keep is None else [keep]),
                 *writers,
                 *further,
             ]
@@ -224,11 +234,16 @@ class _Run:
                 run_once(lambda: None)  # process 0 has saved the epoch
                 # The end of `fit` has replaced the weights by their averages.
                 initial_epoch = checkpoint.restore(model)
-            epochs = fit(callbacks, initial_epoch)
+            over = keep is not None and keep.ended(initial_epoch)
+            epochs = initial_epoch if over else fit(callbacks, initial_epoch)
+        if keep is not None:
+            keep.restore(model)
 
         def finish():
             with single_device():
                 metrics = self._finish(steps * batch_size * task.unit_size, epochs)
+            if keep is not None:
+                metrics["best_epoch"] = keep.best or epochs  # history.csv was deleted
             if task.model_card:
                 write_model_card(self.directory, metrics)
             write_json(self.directory / "metrics.json", metrics)  # last: it marks a complete run
@@ -247,19 +262,6 @@ class _Run:
         """Returns the columns of `history.csv` that the run reads itself."""
         curves = [name for name, *_ in self.recipe.task.curves()]
         return ("epoch", "seconds", *curves, *(f"val_{name}" for name in curves))
-
-    @contextlib.contextmanager
-    def _written(self, checkpoint, tensorboard):
-        """Yields the callbacks that write files: history, checkpoint, TensorBoard."""
-        history = keras.callbacks.CSVLogger(self.directory / "history.csv", append=True)
-        callbacks = [StopWhenDeleted(self.directory / "recipe.json"), history, checkpoint]
-        if tensorboard:
-            callbacks.append(keras.callbacks.TensorBoard(self.directory / "tensorboard"))
-        try:
-            yield callbacks
-        finally:
-            if history.csv_file:  # Keras closes it only if training succeeds
-                history.csv_file.close()
 
     def _finish(self, units, epochs):
         """Saves the averaged weights in float32, measures that model and draws the curves.
@@ -287,10 +289,7 @@ class _Run:
         path, averaged = self.directory / "curves.png", bool(self.recipe.ema)
         split = task.validation_split(self.data)
         draw_curves(history, path, self.directory.name, averaged, task.curves(), split)
-        seconds = [float(row["seconds"]) for row in history]
+        seconds, median = read_seconds(history)
         if len(history) == epochs:
-            metrics["seconds"] = round(sum(seconds), 1)
-        # The median excludes the first epoch, which compiles, and epochs of a busy machine. The
-        # floor is the resolution of history.csv.
-        speed = units / max(statistics.median(seconds), 0.01)
-        return {**metrics, f"{task.unit}_per_second": round(speed, 1)}
+            metrics["seconds"] = seconds
+        return {**metrics, f"{task.unit}_per_second": round(units / median, 1)}

@@ -66,6 +66,11 @@ def test_recipe_is_the_named_one_with_the_changes():
         (lambda: RunSettings(recipe="fast").check(), "Unknown recipe 'fast'"),
         (lambda: RunSettings(changes={"mixpu": 1}).check(), "mixpu: no such setting"),
         (lambda: RunSettings(changes={"freeze": True}).check(), "give --weights"),
+        (lambda: RunSettings(changes={"patience": 0}).check(), "patience must be at least 1"),
+        (
+            lambda: runs.prepare(RunSettings(changes={"patience": 5})),
+            "patience=5 requires validation images, and digits has none; .* --validation 0.1",
+        ),
         (lambda: DataSettings(fraction=0.0), r"fraction must be in \(0, 1\]; received 0.0"),
         (lambda: DataSettings(image_size=0), "image_size must be at least 1; received 0"),
         (lambda: ModelSettings(patch_size=0), "patch_size must be at least 1; received 0"),
@@ -155,8 +160,9 @@ def test_validation_images_belong_to_the_settings_of_a_run():
     assert (len(dataset.validation), len(dataset.test)) == (289, 360)  # rounded in each class
     assert RunSettings.from_json(settings.to_json()) == settings
     assert differences({"fraction": 1.0}, settings.record()) == ["validation None there, 0.2 here"]
-    command = training_command({**settings.record(), "data": "digits"})
+    command = training_command({**settings.record(), "data": "digits", "patience": 5})
     assert "--validation 0.2" in command
+    assert "--patience 5" in command
     assert "--groups" not in command
     with pytest.raises(ValueError, match="validation must be between 0 and 1; received 1"):
         DataSettings(validation=1)

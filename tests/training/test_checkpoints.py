@@ -1,7 +1,5 @@
 """Checkpoints within an epoch: a run resumes at that step, to the same end."""
 
-import csv
-import dataclasses
 import time
 from types import SimpleNamespace
 
@@ -9,74 +7,12 @@ import h5py
 import keras
 import numpy as np
 import pytest
+from tiny_run import PIPELINES, read_rows, train_killed, train_tiny
 
-import keras_gmlp
-from keras_gmlp.data import ArraySplit, Augmentation, ImageData
 from keras_gmlp.data.device_batches import DeviceBatches
 from keras_gmlp.training import checkpoints
 from keras_gmlp.training.callbacks import Clock
 from keras_gmlp.training.checkpoints import ContinueEpoch, RunCheckpoint, SaveWithinEpoch
-from keras_gmlp.training.recipes import Recipe
-from keras_gmlp.training.tasks import ImageClassification
-from keras_gmlp.training.train import train
-
-PIPELINES = [("host", 1), *[("device", 2)] * (keras.backend.backend() == "jax")]
-
-RECIPE = Recipe(
-    epochs=2,
-    batch_size=4,
-    learning_rate=0.01,
-    ema=0.3,
-    task=ImageClassification(augmentation=Augmentation(mixup=0.5)),
-)
-
-
-class Kill(BaseException):
-    """Neither an Exception nor caught by anything: as near to SIGKILL as a process survives."""
-
-
-def make_data():
-    """Returns 24 training images, six batches, and 8 test images."""
-    rng = np.random.default_rng(0)
-    labels = np.arange(32) % 2
-    images = rng.integers(0, 60, (32, 8, 8, 3)) + 190 * labels[:, None, None, None]
-    images = images.astype("uint8")
-    train, test = ArraySplit(images[:24], labels[:24]), ArraySplit(images[24:], labels[24:])
-    return ImageData("shades", ("dark", "bright"), (8, 8, 3), train, test)
-
-
-def train_tiny(directory, pipeline="host", **options):
-    """Returns the weights after training, with random numbers that must resume too."""
-    keras.utils.set_random_seed(0)
-    sizes = {"dim": 8, "depth": 2, "hidden_dim": 16, "patch_size": 4, "classes": 2}
-    random = {"stochastic_depth": 0.3, "dropout": 0.1}
-    model = keras_gmlp.gMLP(input_shape=(8, 8, 3), **sizes, **random)
-    recipe = dataclasses.replace(RECIPE, pipeline=pipeline)
-    train(model, make_data(), recipe, directory, verbose=0, **options)
-    return model.get_weights()
-
-
-def read_rows(directory):
-    with open(directory / "history.csv", newline="") as file:
-        return [
-            [float(v) for k, v in row.items() if k != "seconds"] for row in csv.DictReader(file)
-        ]
-
-
-def train_killed(monkeypatch, directory, epoch, save, pipeline="host"):
-    """Saves before the batch `save` of an epoch, and dies before the next one."""
-
-    def save_or_die(self, batch, logs=None, original=SaveWithinEpoch.on_train_batch_begin):
-        if (self.epoch, batch) == (epoch, save):
-            original(self, batch, logs)
-        if (self.epoch, batch) == (epoch, save + 1):
-            raise Kill
-
-    with monkeypatch.context() as patch:
-        patch.setattr(SaveWithinEpoch, "on_train_batch_begin", save_or_die)
-        with pytest.raises(Kill):
-            train_tiny(directory, pipeline, checkpoint_minutes=1e-9)
-    return [path.name for path in (directory / "checkpoint").iterdir()]
 
 
 @pytest.mark.parametrize(("pipeline", "chunk"), PIPELINES)

@@ -1,0 +1,107 @@
+"""Patience: the best epoch on validation images is saved, and the run ends some epochs later."""
+
+import csv
+import dataclasses
+import json
+
+import pytest
+from tiny_run import PIPELINES, RECIPE, Kill, make_data, train_killed, train_tiny
+
+import keras_gmlp
+from keras_gmlp.data import ArraySplit, hold_out
+from keras_gmlp.training.callbacks import StopWhenDiverged
+from keras_gmlp.training.checkpoints import RunCheckpoint
+from keras_gmlp.training.patience import KeepBest
+from keras_gmlp.training.recipes import Recipe
+from keras_gmlp.training.tasks import ImageClassification
+
+PLANTED = (0.3, 0.8, 0.2, 0.8, 0.7)  # the second is best, and the first of two equal ones
+PATIENT = dataclasses.replace(RECIPE, epochs=5, patience=2, task=ImageClassification(0.0))
+KEPT = "000002.weights.h5"
+
+
+class CountedSplit(ArraySplit):
+    """Counts how often its images are read."""
+
+    reads = 0
+
+    def arrays(self):
+        self.reads += 1
+        return super().arrays()
+
+
+def split_data():
+    data = make_data()
+    held = hold_out(data, 1 / 3)
+    return dataclasses.replace(held, test=CountedSplit(*data.test.arrays()))
+
+
+@pytest.fixture
+def losses(monkeypatch):
+    """Plants the validation accuracy of each epoch; the losses on validation images by epoch."""
+    found = {}
+
+    def plant(self, epoch, logs=None):
+        found[epoch + 1] = logs["val_loss"]
+        logs["val_accuracy"] = PLANTED[epoch]
+
+    monkeypatch.setattr(StopWhenDiverged, "on_epoch_end", plant)
+    return found
+
+
+@pytest.mark.parametrize("pipeline", [name for name, _ in PIPELINES])
+def test_the_planted_best_epoch_is_saved_also_after_kills(tmp_path, monkeypatch, losses, pipeline):
+    monkeypatch.setattr("keras_gmlp.data.device_batches.chunk_length", lambda steps: 1)
+    data = split_data()
+    run = {"pipeline": pipeline, "data": data, "recipe": PATIENT}
+    # In the epoch that ends the patience, and then before the end of the run.
+    found = train_killed(monkeypatch, tmp_path, 3, 1, **run)
+    assert found == [KEPT, "000003_000001.weights.h5"]
+    with monkeypatch.context() as patch:
+        patch.setattr(KeepBest, "restore", die)
+        with pytest.raises(Kill):
+            train_tiny(tmp_path, **run)
+    assert sorted(p.name for p in (tmp_path / "checkpoint").iterdir()) == [
+        KEPT,
+        "000004.weights.h5",
+    ]
+    seen = dict(losses)
+    losses.clear()
+    train_tiny(tmp_path, **run)
+    assert not losses  # no further epoch
+    assert not (tmp_path / "checkpoint").exists()
+    assert data.test.reads == 1
+
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert (metrics["best_epoch"], metrics["epochs"]) == (2, 4)
+    with open(tmp_path / "history.csv", newline="") as file:
+        assert [row["best_epoch"] for row in csv.DictReader(file)] == ["1", "2", "2", "2"]
+    card = (tmp_path / "README.md").read_text("utf-8")
+    assert "Of 4 epochs, epoch 2 was the best on the validation images" in card
+    # The averaged weights, as validation saw them.
+    model = keras_gmlp.load_model(tmp_path / "model.keras", compile=False)
+    PATIENT.task.compile(model, "sgd")
+    loss = PATIENT.task.evaluate(model, data, "validation")["loss"]
+    assert loss == pytest.approx(seen[2], abs=1e-5)
+    assert min(abs(loss - seen[epoch]) for epoch in (1, 3, 4)) > 1e-3
+
+
+def die(*_):
+    raise Kill
+
+
+def test_a_patience_that_never_ends_saves_the_best_epoch(tmp_path):
+    keep = KeepBest(RunCheckpoint(tmp_path), "val_accuracy", 9)
+    for epoch, value in enumerate(PLANTED):
+        keep.on_epoch_end(epoch, {"val_accuracy": value})
+    assert (keep.best, keep.checkpoint.best, keep.ended(10), keep.ended(11)) == (2, 2, False, True)
+
+
+def test_mistakes(tmp_path):
+    for patience in (0, 1.5, True):
+        with pytest.raises(ValueError, match=r"patience must be (a whole number|at least 1)"):
+            Recipe(patience=patience)
+    reason = "patience=2 requires validation images, and shades has none; test images choose no"
+    with pytest.raises(ValueError, match=reason):
+        train_tiny(tmp_path / "run", recipe=PATIENT)
+    assert not (tmp_path / "run").exists()
