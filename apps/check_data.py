@@ -14,6 +14,7 @@ findings:
   unreadable        files that training would stop at, with the reason
   exact duplicate   the same pixels, in files of any format
   near duplicate    a scaled, compressed, brightened or slightly cropped copy
+  empty class       class folders without an image file, at which training would stop
   few pictures      classes with fewer than --min-images pictures
   imbalance         the largest class has more than ten times the pictures of the smallest
   label             labels that classifiers contradict which did not see the picture
@@ -74,10 +75,12 @@ def main(arguments=None):
 def run(options):
     from keras_gmlp.analysis.data_check import check_folder, write_findings
     from keras_gmlp.analysis.data_plots import draw_findings
-    from keras_gmlp.data.datasets import canonical_name, check_path
+    from keras_gmlp.data.datasets import canonical_name
 
     folder = Path(canonical_name(options.data))
-    check_path(f"{folder}/")
+    if not folder.is_dir():
+        state = "a file" if folder.exists() else "no such folder"
+        raise ValueError(f"{folder}: {state}; expected a folder of class folders.")
     embed = make_features(options.model) if options.model else None
     report = check_folder(folder, options.min_images, embed)
     files = [options.out / "findings.csv", options.out / "findings.png"]
@@ -133,6 +136,7 @@ def describe(found):
     text = {
         "few pictures": f"{found.label}: {found.score}",
         "imbalance": found.note,
+        "empty class": found.path,
         "label": f"{found.path}: {found.label}, more likely {found.other}",
         "unreadable": f"{found.path}: {found.note}",
     }.get(found.finding, f"{found.path} is {found.other}{note}")

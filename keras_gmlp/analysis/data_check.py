@@ -14,7 +14,7 @@ from keras_gmlp.analysis.label_errors import (
     predict_out_of_fold,
     thumbnail_features,
 )
-from keras_gmlp.data.folder import list_pictures
+from keras_gmlp.data.folder import list_empty_classes, list_pictures
 from keras_gmlp.data.near_duplicates import find_equal_pixels, find_near_duplicates
 from keras_gmlp.data.read_image import read_image
 from keras_gmlp.utils.errors import printable
@@ -25,7 +25,15 @@ SIDE = 32  # of the thumbnails, in pixels
 
 IMBALANCE = 10  # largest ratio of two classes' pictures
 
-KINDS = ("unreadable", "exact duplicate", "near duplicate", "few pictures", "imbalance", "label")
+KINDS = (
+    "unreadable",
+    "exact duplicate",
+    "near duplicate",
+    "empty class",
+    "few pictures",
+    "imbalance",
+    "label",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +125,12 @@ def check_folder(root, min_images=10, embed=None):
     kept.sort(key=lambda i: listed[i].split != "train")
     pictures, thumbnails = [listed[i] for i in kept], thumbnails[kept]
     findings += _find_copies(pictures, thumbnails)
-    findings += _find_small_classes(root, pictures, labels, min_images)
+    findings += [
+        Finding(folder, folder.name, "empty class", note="training would stop at this folder")
+        for folder in list_empty_classes(root, listed)
+    ]
+    present = {picture.label for picture in listed}
+    findings += _find_small_classes(root, pictures, sorted(present), min_images)
     suspects, accuracy, judged = _find_suspects(pictures, thumbnails, embed)
     return Report(len(listed), len(labels), ignored, findings + suspects, accuracy, judged)
 

@@ -221,6 +221,20 @@ def list_pictures(root):
     return pictures, tuple(sorted({*labels, *(picture.label for picture in pictures)}))
 
 
+def list_empty_classes(root, pictures):
+    """Returns the class folders without pictures, at which `load_folder` stops, a list of paths.
+
+    Args:
+        root: Path of the folder.
+        pictures: List of `Picture` in it.
+    """
+    folders = [
+        split / label for split in find_splits(root).values() or [root] for label in _folders(split)
+    ]
+    used = {parent for picture in pictures for parent in picture.path.parents}
+    return [folder for folder in folders if folder not in used]
+
+
 def _is_held_out(place):
     """Returns whether an image is for testing, by its place among the sorted files of its class."""
     return place % 5 == 4

@@ -54,7 +54,8 @@ def test_each_kind_is_found_once(photos):
     (near,) = found["near duplicate"]
     assert {near.path.name, near.other.split("/")[-1]} == {"1.png", "moved.png"}
     assert near.note == "different classes"
-    assert [(f.label, f.score) for f in found["few pictures"]] == [("few", 1), ("none", 0)]
+    assert [(f.label, f.score) for f in found["few pictures"]] == [("few", 1)]
+    assert [f.path for f in found["empty class"]] == [photos / "train/none"]
     (imbalance,) = found["imbalance"]
     assert imbalance.score == 20
     assert imbalance.note == "dark has 20 pictures, few has 1"
@@ -173,7 +174,13 @@ def test_wrong_use_is_one_line(arguments, code, error, photos, capsys):
 
 def test_wrong_folder_is_one_line(tmp_path, capsys):
     (tmp_path / "empty").mkdir()
-    for name, error in (("empty", "two or more classes; found none"), ("gone", "no such folder")):
+    (tmp_path / "a.png").touch()
+    errors = {
+        "empty": "two or more classes; found none",
+        "gone": "gone: no such folder; expected a folder of class folders.",
+        "a.png": "a.png: a file; expected a folder of class folders.",
+    }
+    for name, error in errors.items():
         out = ["--out", str(tmp_path / "out")]
         assert load_app("check_data").main([str(tmp_path / name), *out]) == 1
         text = capsys.readouterr().err
