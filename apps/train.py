@@ -23,6 +23,7 @@ examples:
   apps/train.py --data cifar10 --recipe standard       CIFAR-10, about three hours on one core
   apps/train.py --data my_photos/ --image-size 64      a folder with one folder for each class
   apps/train.py --recipe long --set mixup=0.2          a recipe with one setting changed
+  apps/train.py --data my_photos/ --folds 5            cross-validation: mean and deviation
   apps/train.py --weights saved_models/gmlp_n4_32-cifar10 --data my_photos/
                                                        start from a trained model
   apps/train.py --backend jax --devices all            all GPUs of the machine
@@ -46,6 +47,13 @@ def parse(arguments):
     add_device_options(parser)
     add_checkpoint_option(parser)
     add_callback_option(parser)
+    parser.add_argument(
+        "--folds",
+        type=int,
+        metavar="K",
+        help="cross-validation: train K runs, in OUT/fold-1 and so on, each without one K-th of "
+        "the training images, which it tests; reads no test images and exports nothing",
+    )
     parser.add_argument("--restart", action="store_true", help="delete the run in OUT and start")
     parser.add_argument("--no-export", action="store_true", help="do not write model.tflite")
     parser.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard")
@@ -73,42 +81,54 @@ def run(parser, options):
     try:
         settings = read_settings(options)
         check_device_options(options, settings)
-        options.callbacks = make_callbacks(options)
+        runs = list_runs(options, settings)
+        callbacks = [make_callbacks(options) for _ in runs]
         if "precision" not in settings.changes:
-            settings = measure_precision(settings, options.restart)
+            precision = measure_precision(runs[0].directory, options.restart)
+            runs = [dataclasses.replace(r, changes={**r.changes, **precision}) for r in runs]
     except ValueError as error:
         parser.error(str(error))
     keep_freed_memory()
     try:
         with use_devices(options.devices, options.model_parallel):
-            metrics = train(options, settings)
+            results = [train(options, *each) for each in zip(runs, callbacks, strict=True)]
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(how_to_resume(options, settings.directory)) from None
-    report(options, metrics, settings.directory)
+        directories = [run.directory for run in runs]
+        raise KeyboardInterrupt(how_to_resume(options, settings.directory, directories)) from None
+    if options.folds is None:
+        report(options, results[0], settings.directory)
+    else:
+        report_folds(options, results, settings.directory)
     return 0
 
 
-def measure_precision(settings, restart):
-    """Returns the settings with the precision that is faster here, or that of a begun run."""
+def list_runs(options, settings):
+    """Returns the settings of each run: of the one, or of the run on each fold."""
+    from keras_gmlp.runs import fold_settings
+
+    return [settings] if options.folds is None else fold_settings(settings, options.folds)
+
+
+def measure_precision(directory, restart):
+    """Returns the precision that is faster here, or that of a begun run, as a change."""
     from keras_gmlp.training.precision import choose_precision
 
-    precision = choose_precision(None if restart else settings.directory)
-    return dataclasses.replace(settings, changes={**settings.changes, "precision": precision})
+    return {"precision": choose_precision(None if restart else directory)}
 
 
-def how_to_resume(options, directory):
-    """Returns what a stopped run has kept and what resumes it."""
+def how_to_resume(options, directory, directories):
+    """Returns what stopped runs have kept in their directories, and what resumes them."""
     from keras_gmlp.training.run_directory import has_progress
 
     if options.restart and not options.training:
         return f"stopped; {directory} is unchanged. The same command starts again."
-    if not has_progress(directory):
+    if not any(map(has_progress, directories)):
         return "stopped; no epoch was finished. The same command starts again."
     command = "The same command without --restart" if options.restart else "The same command"
     return f"stopped; {directory} keeps the last checkpoint. {command} resumes the run."
 
 
-def train(options, settings):
+def train(options, settings, callbacks):
     """Trains and exports; returns the metrics."""
     from keras_gmlp import runs
     from keras_gmlp.training.processes import process_number
@@ -128,12 +148,13 @@ def train(options, settings):
         restart=options.restart,
         tensorboard=options.tensorboard,
         checkpoint_minutes=options.checkpoint_minutes,
-        callbacks=options.callbacks,
+        callbacks=callbacks,
         verbose=0 if options.json else 1 if interactive else 2,
     )
     if complete and not options.json:
         print("this run is complete already; --restart trains it again.")
-    return runs.finish(prepared, metrics, before, export=not options.no_export)
+    export = not options.no_export and options.folds is None
+    return runs.finish(prepared, metrics, before, export=export)
 
 
 def introduce(prepared):
@@ -213,6 +234,22 @@ def report(options, metrics, directory):
     exported = f", {directory}/model.tflite" if "tflite" in metrics.get("exports", {}) else ""
     print(f"model   {directory}/model.keras{exported}")
     print(f"curves  {directory}/curves.png")
+
+
+def report_folds(options, results, directory):
+    """Writes and prints the summary of all folds."""
+    from keras_gmlp.runs import write_folds
+
+    summary = write_folds(directory, results)
+    if options.json:
+        print(json.dumps({"directory": str(directory), **summary}))
+        return
+    print("\nfold  accuracy  epochs")
+    for number, metrics in enumerate(results, 1):
+        print(f"{number:4}  {100 * metrics['test_accuracy']:6.2f} %  {metrics['epochs']:6}")
+    mean, deviation = (100 * summary[f"accuracy_{name}"] for name in ("mean", "deviation"))
+    print(f"mean  {mean:6.2f} %, standard deviation {deviation:.2f} %")
+    print(f"folds   {directory}/folds.json")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "packed": ["pack"],
         "records": ["RecordSplit"],
         "splits": ["ArraySplit", "DatasetSplit", "Split"],
-        "validation": ["hold_out"],
+        "validation": ["hold_out", "make_folds"],
     },
 )

@@ -1,4 +1,4 @@
-"""Validation images: training images that are held out, to choose settings and epochs on."""
+"""Training images that are held out: for validation, or in folds for cross-validation."""
 
 import dataclasses
 
@@ -10,6 +10,7 @@ from keras_gmlp.data.groups import check_apart, divide_groups, find_groups
 from keras_gmlp.data.sample_readers import require_tensorflow
 from keras_gmlp.data.splits import TOGETHER, Split
 from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.optional import require
 from keras_gmlp.utils.progress import ProgressBar
 
 
@@ -114,11 +115,7 @@ def hold_out(data, share=0.1, groups=None, seed=0):
     if groups is None:
         kept, cut = divide(range(len(labels)), labels, share, seed)
     else:
-        if len(getattr(data.train, "paths", ())) != len(data.train):
-            raise ValueError(f"groups require images in files; {printable(data.name)} has none.")
-        members = find_groups(data.train.paths, groups)
-        check_apart(data.name, members, find_groups(data.test.paths, groups))
-        kept, cut = divide_groups(members, labels, share, seed)
+        kept, cut = divide_groups(_find_members(data, groups), labels, share, seed)
     lost = np.setdiff1d(labels, labels[kept])
     if lost.size or not cut:
         which = f"class {printable(data.labels[lost[0]])}" if lost.size else "every class"
@@ -128,6 +125,76 @@ def hold_out(data, share=0.1, groups=None, seed=0):
         )
     train, validation = (_choose(data.train, places) for places in (kept, cut))
     return dataclasses.replace(data, train=train, validation=validation)
+
+
+def make_folds(data, count=5, groups=None, seed=0):
+    """Divides the training images into folds, for cross-validation.
+
+    Args:
+        data: An `ImageData`. Its test images are in no fold.
+        count: Number of folds, from 2 to the images, or groups, of the smallest class.
+        groups: As for `hold_out`. A group stays in one fold.
+        seed: Seed of the division.
+
+    Returns:
+        A list of `ImageData`. The test images of each are one fold, and its training images the
+        other folds; each class has its share of every fold.
+
+    Raises:
+        ValueError: If `count` is out of range, or for groups as in `hold_out`. One line.
+        ImportError: If scikit-learn is not installed.
+
+    Example:
+        >>> import keras_gmlp
+        >>> folds = make_folds(keras_gmlp.data.load("digits"), count=5)
+        >>> len(folds[0].train), len(folds[0].test)
+        (1149, 288)
+    """
+    check_folds(count)
+    require("sklearn", "Cross-validation", "demo")
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    labels, members, unit = data.train.read_labels(), None, "images"
+    if groups is not None:
+        members = np.unique(list(map(str, _find_members(data, groups))), return_inverse=True)[1]
+        unit = "groups"
+    units = np.arange(len(labels)) if members is None else members
+    for label in np.unique(labels):
+        found = len(np.unique(units[labels == label]))
+        if found < count:
+            raise ValueError(
+                f"{printable(data.name)}: class {printable(data.labels[label])} has {found} {unit} "
+                f"for training, fewer than {count} folds. Choose at most {found} folds, or add "
+                "images."
+            )
+    kind = StratifiedKFold if members is None else StratifiedGroupKFold
+    division = kind(count, shuffle=True, random_state=seed).split(labels, labels, members)
+    folds = []
+    for kept, cut in division:
+        lost = np.setdiff1d(labels, labels[kept])
+        if lost.size or not len(cut):  # groups of very different sizes
+            raise ValueError(
+                f"{printable(data.name)}: the groups are too large for {count} folds. Choose "
+                "fewer folds, or smaller groups."
+            )
+        train, test = (_choose(data.train, places.tolist()) for places in (kept, cut))
+        folds.append(dataclasses.replace(data, train=train, test=test))
+    return folds
+
+
+def check_folds(count):
+    """Raises a `ValueError` if there are fewer than two folds."""
+    if count < 2:
+        raise ValueError(f"folds must be at least 2; received {count}.")
+
+
+def _find_members(data, groups):
+    """Returns the group of each training image, checked against the test images."""
+    if len(getattr(data.train, "paths", ())) != len(data.train):
+        raise ValueError(f"groups require images in files; {printable(data.name)} has none.")
+    members = find_groups(data.train.paths, groups)
+    check_apart(data.name, members, find_groups(data.test.paths, groups))
+    return members
 
 
 def _choose(split, places):

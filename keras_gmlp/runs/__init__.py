@@ -6,6 +6,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "folds": ["fold_settings", "train_folds", "write_folds"],
         "prepare": ["PreparedRun", "finish", "prepare", "train_run"],
         "settings": ["DataSettings", "ModelSettings", "RunSettings"],
     },

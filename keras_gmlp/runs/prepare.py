@@ -144,6 +144,8 @@ def load_data(settings, image_shape=None):
     dataset = data.load(chosen.name, size, chosen.data_dir, channels, chosen.groups)
     if chosen.fraction < 1:
         dataset = data.take_fraction(dataset, chosen.fraction)
+    if chosen.folds:
+        dataset = data.make_folds(dataset, chosen.folds, chosen.groups)[chosen.fold - 1]
     if chosen.validation:
         dataset = data.hold_out(dataset, chosen.validation, chosen.groups)
     return dataset

@@ -22,6 +22,9 @@ TAKEN_BY = {
 }
 TAKEN = set(TAKEN_BY)
 
+# Settings that divide the data, which recipe.json records.
+PARTS = ("fraction", "validation", "groups", "folds", "fold")
+
 
 @dataclasses.dataclass(frozen=True)
 class ModelSettings:
@@ -70,6 +73,8 @@ class DataSettings:
         validation: Share of these training samples that is held out for validation, in (0, 1);
             `None` for none.
         groups: Regular expression that finds the group of an image in its path; see `data.load`.
+        folds: Number of folds of these training samples, for cross-validation; `None` for none.
+        fold: Number of the fold, from 1, that is tested in place of the test samples.
     """
 
     name: str = "digits"
@@ -78,10 +83,17 @@ class DataSettings:
     data_dir: str | None = None
     validation: float | None = None
     groups: str | None = None
+    folds: int | None = None
+    fold: int | None = None
 
     def __post_init__(self):
         if self.validation is not None and not 0 < self.validation < 1:
             raise ValueError(f"validation must be between 0 and 1; received {self.validation}.")
+        given = (self.folds, self.fold) != (None, None)
+        if given and not 1 <= (self.fold or 0) <= (self.folds or 0):
+            raise ValueError(
+                f"fold must be from 1 to folds; received fold {self.fold} of folds {self.folds}."
+            )
         if self.groups is not None:
             find_groups((), self.groups)
         if self.image_size is not None and self.image_size < 1:
@@ -148,7 +160,7 @@ class RunSettings:
     def record(self):
         """Returns the entries of `recipe.json` that come from these settings, a dict."""
         model = dataclasses.asdict(self.model)
-        data = {name: getattr(self.data, name) for name in ("fraction", "validation", "groups")}
+        data = {name: getattr(self.data, name) for name in PARTS}
         return {"preset": model.pop("preset"), "recipe": self.recipe, **data, **model}
 
     def to_json(self):

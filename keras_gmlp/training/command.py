@@ -82,7 +82,7 @@ def _size_options(recipe, usual_shape):
         options[f"--{name.replace('_', '-')}"] = recipe.get(name)
     if recipe.get("fraction", 1) != 1:
         options["--fraction"] = recipe["fraction"]
-    options |= {f"--{name}": recipe.get(name) for name in ("validation", "groups")}
+    options |= {f"--{name}": recipe.get(name) for name in ("validation", "groups", "folds")}
     return options
 
 

@@ -140,7 +140,7 @@ def _accuracy(place, recipe, metrics, megabytes):
     rows += [export_row(name, entry) for name, entry in exports.items() if name != "keras"]
     lines = [
         "## Accuracy",
-        f"On the test images of `{recipe.get('data')}`:",
+        f"On {_tested(recipe)} of `{recipe.get('data')}`:",
         grid(["file", "format", "accuracy", "same class as Keras", "MB", "ms per image"], rows),
     ]
     if "train_accuracy" in metrics:
@@ -161,6 +161,13 @@ def _accuracy(place, recipe, metrics, megabytes):
     command = shlex.join([".venv/bin/python", "apps/export.py", place])
     lines.append(f"This command writes and checks all formats:\n\n```\n{command}\n```")
     return "\n\n".join(lines)
+
+
+def _tested(recipe):
+    """Returns which images the accuracy is for."""
+    if not recipe.get("folds"):
+        return "the test images"
+    return f"fold {recipe.get('fold')} of {recipe['folds']}, left out from the training images"
 
 
 def _limits(recipe):

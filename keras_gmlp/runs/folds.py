@@ -1,0 +1,79 @@
+"""Cross-validation: a run for each fold of the training images, and one summary."""
+
+import dataclasses
+import statistics
+from pathlib import Path
+
+from keras_gmlp.data.validation import check_folds
+from keras_gmlp.runs.prepare import train_run
+from keras_gmlp.training.processes import run_once
+from keras_gmlp.utils.files import write_json
+
+FILE = "folds.json"
+
+
+def fold_settings(settings, count):
+    """Returns the settings of the run on each fold.
+
+    Args:
+        settings: `RunSettings`.
+        count: Number of folds.
+
+    Returns:
+        A list of `RunSettings`, whose directories are `fold-1` and so on in that of the settings.
+
+    Raises:
+        ValueError: If there are fewer than two folds.
+    """
+    check_folds(count)
+    return [
+        dataclasses.replace(
+            settings,
+            data=dataclasses.replace(settings.data, folds=count, fold=fold),
+            directory=str(Path(settings.directory, f"fold-{fold}")),
+        )
+        for fold in range(1, count + 1)
+    ]
+
+
+def train_folds(settings, count=5, **options):
+    """Trains a run on each fold, or resumes; complete runs are loaded.
+
+    Each run tests the fold that it does not train on. Nothing reads the test images.
+
+    Args:
+        settings: `RunSettings`.
+        count: Number of folds.
+        **options: As for `train_run`.
+
+    Returns:
+        The summary; see `write_folds`.
+
+    Raises:
+        ValueError: As `data.make_folds` and `prepare`.
+    """
+    folds = fold_settings(settings, count)
+    results = [train_run(fold, export=False, **options) for fold in folds]
+    return write_folds(settings.directory, results)
+
+
+def write_folds(directory, results):
+    """Writes the summary of all folds to `folds.json`.
+
+    Args:
+        directory: Folder of the file.
+        results: Metrics of the run on each fold, dicts.
+
+    Returns:
+        The summary, a dict: `folds`, their number; `accuracy_mean`; `accuracy_deviation`, the
+        standard deviation, as of a sample; and `accuracies`, a list.
+    """
+    accuracies = [metrics["test_accuracy"] for metrics in results]
+    summary = {
+        "folds": len(accuracies),
+        "accuracy_mean": round(statistics.mean(accuracies), 6),
+        "accuracy_deviation": round(statistics.stdev(accuracies), 6),
+        "accuracies": accuracies,
+    }
+    run_once(lambda: write_json(Path(directory) / FILE, summary))
+    return summary
