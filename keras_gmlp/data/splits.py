@@ -249,33 +249,33 @@ class ChannelSplit(Split):
     """
 
     def __init__(self, split, channels):
-        self._split, self._channels = split, channels
+        self.split, self.channels = split, channels
         self.paths = getattr(split, "paths", ())
 
     def __len__(self):
-        return len(self._split)
+        return len(self.split)
 
     def arrays(self):
-        images, labels = self._split.arrays()
+        images, labels = self.split.arrays()
         return self._convert(images), labels
 
     def read_labels(self):
-        return self._split.read_labels()
+        return self.split.read_labels()
 
     def batches(self, size):
-        for images, labels in self._split.batches(size):
+        for images, labels in self.split.batches(size):
             yield self._convert(images), labels
 
     def dataset(self):
         tf = require_tensorflow()
-        return self._split.dataset().map(self._change, tf.data.AUTOTUNE)
+        return self.split.dataset().map(self._change, tf.data.AUTOTUNE)
 
     def reader(self, scale=None):
-        read = self._split.reader(scale)
+        read = self.split.reader(scale)
         return lambda *index: self._change(*read(*index))
 
     def _convert(self, images):
-        if self._channels == 3:
+        if self.channels == 3:
             return images.repeat(3, axis=-1)
         result = np.empty((*images.shape[:-1], 1), "uint8")
         # One by one, because integers are four times as large.
@@ -286,13 +286,13 @@ class ChannelSplit(Split):
     def _change(self, image, label):
         import tensorflow as tf  # not by require, which AutoGraph cannot trace
 
-        if self._channels == 3:
+        if self.channels == 3:
             return tf.image.grayscale_to_rgb(image), label
         total = tf.reduce_sum(tf.cast(image, tf.int32) * GREY, -1, keepdims=True)
         return tf.cast((total + 2**15) // 2**16, tf.uint8), label
 
     def _first(self, samples):
-        return ChannelSplit(self._split.take(samples), self._channels)
+        return ChannelSplit(self.split.take(samples), self.channels)
 
 
 def as_split(samples):

@@ -4,81 +4,11 @@ import dataclasses
 
 import numpy as np
 
+from keras_gmlp.data.chosen_splits import choose_samples
 from keras_gmlp.data.dividing import check_share, divide
-from keras_gmlp.data.encoded_splits import FileSplit
 from keras_gmlp.data.groups import check_apart, divide_groups, find_groups
-from keras_gmlp.data.sample_readers import require_tensorflow
-from keras_gmlp.data.splits import TOGETHER, Split
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.optional import require
-from keras_gmlp.utils.progress import ProgressBar
-
-
-class ChosenSplit(Split):
-    """Some samples of another split.
-
-    Args:
-        split: A `Split`.
-        places: Their places in it, ascending.
-    """
-
-    def __init__(self, split, places):
-        self._split, self._places = split, np.asarray(places, "int64")
-
-    def __len__(self):
-        return len(self._places)
-
-    @property
-    def paths(self):
-        """Paths of the files as bytes; empty if the split has none."""
-        paths = getattr(self._split, "paths", ())
-        return [paths[place] for place in self._places] if len(paths) else ()
-
-    def arrays(self):
-        batches = self.batches(TOGETHER)
-        first, _ = next(batches)
-        images = np.empty((len(self), *first.shape[1:]), "uint8")
-        return images, self.read_into(images)
-
-    def read_into(self, images):
-        done = 0
-        with ProgressBar("reading images", len(self)) as progress:
-            for part, _ in self.batches(TOGETHER):
-                images[done : done + len(part)] = part
-                done += len(part)
-                progress.show(done)
-        return self.read_labels()
-
-    def read_labels(self):
-        return self._split.read_labels()[self._places]
-
-    def batches(self, size):
-        start, chosen = 0, np.zeros(len(self._split), bool)
-        chosen[self._places] = True
-        waiting, count = [], 0
-        for images, labels in self._split.batches(size):
-            part = chosen[start : start + len(labels)]
-            start += len(labels)
-            waiting.append((images[part], labels[part]))
-            count += np.count_nonzero(part)
-            while count >= size or (count and start == len(self._split)):
-                images, labels = map(np.concatenate, zip(*waiting, strict=True))
-                yield images[:size], labels[:size]
-                waiting, count = [(images[size:], labels[size:])], max(0, count - size)
-
-    def dataset(self):
-        tf = require_tensorflow()
-        return tf.data.Dataset.range(len(self)).map(self.reader(), tf.data.AUTOTUNE)
-
-    def reader(self, scale=None):
-        tf = require_tensorflow()
-        read = self._split.reader(scale)
-        with tf.device("CPU"):
-            places = tf.constant(self._places)
-        return lambda index, *draws: read(tf.gather(places, index), *draws)
-
-    def _first(self, samples):
-        return ChosenSplit(self._split, self._places[:samples])
 
 
 def hold_out(data, share=0.1, groups=None, seed=0):
@@ -123,7 +53,7 @@ def hold_out(data, share=0.1, groups=None, seed=0):
             f"{printable(data.name)}: {which} has too few images, or groups, for training and "
             "validation. Add images, or choose smaller groups."
         )
-    train, validation = (_choose(data.train, places) for places in (kept, cut))
+    train, validation = (choose_samples(data.train, places) for places in (kept, cut))
     return dataclasses.replace(data, train=train, validation=validation)
 
 
@@ -177,7 +107,7 @@ def make_folds(data, count=5, groups=None, seed=0):
                 f"{printable(data.name)}: the groups are too large for {count} folds. Choose "
                 "fewer folds, or smaller groups."
             )
-        train, test = (_choose(data.train, places.tolist()) for places in (kept, cut))
+        train, test = (choose_samples(data.train, places) for places in (kept, cut))
         folds.append(dataclasses.replace(data, train=train, test=test))
     return folds
 
@@ -195,8 +125,3 @@ def _find_members(data, groups):
     members = find_groups(data.train.paths, groups)
     check_apart(data.name, members, find_groups(data.test.paths, groups))
     return members
-
-
-def _choose(split, places):
-    # A ChosenSplit also decodes the samples that it drops.
-    return split.choose(places) if isinstance(split, FileSplit) else ChosenSplit(split, places)

@@ -13,11 +13,11 @@ from tfrecord_files import write_set
 from keras_gmlp import data
 from keras_gmlp.data import batches
 from keras_gmlp.data.batches import evaluation_batches, training_batches
+from keras_gmlp.data.chosen_splits import ChosenSplit, choose_samples
 from keras_gmlp.data.encoded_splits import FileSplit
 from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.data.records import load_records
 from keras_gmlp.data.splits import ArraySplit, ChannelSplit, DatasetSplit, Split
-from keras_gmlp.data.validation import ChosenSplit
 from keras_gmlp.utils import progress
 from keras_gmlp.utils.errors import one_line_errors
 
@@ -49,8 +49,10 @@ def records(tmp_path_factory, files, arrays):
     return folder
 
 
-@pytest.fixture(params=["arrays", "files", "records", "dataset", "colour", "chosen"])
-def split(request, arrays, files, records):
+@pytest.fixture(
+    params=["arrays", "files", "records", "dataset", "colour", "chosen", "chosen records"]
+)
+def split(request, arrays, files, records, tmp_path):
     if request.param == "files":
         return FileSplit(files, arrays[1], (5, 4, 3))
     if request.param == "records":
@@ -64,6 +66,12 @@ def split(request, arrays, files, records):
         mixed = [path for pair in zip(files[::-1], files, strict=True) for path in pair]
         labels = np.stack([arrays[1][::-1], arrays[1]], axis=1).ravel()
         return ChosenSplit(FileSplit(mixed, labels, (5, 4, 3)), np.arange(1, 2 * COUNT, 2))
+    if request.param == "chosen records":  # the others are no images
+        samples = list(zip([path.read_bytes() for path in files], arrays[1].tolist(), strict=True))
+        mixed = [sample for pair in samples for sample in ((b"no image", 0), pair)]
+        write_set(tmp_path, {"train": [mixed], "test": [samples[:5]]}, (5, 4, 3), "abc")
+        whole = load_records("planted", data_dir=tmp_path).train
+        return choose_samples(whole, np.arange(1, 2 * COUNT, 2))
     return ArraySplit(*arrays)
 
 

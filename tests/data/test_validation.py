@@ -79,8 +79,9 @@ def test_the_group_is_what_the_parentheses_match(photos):
     assert {name[0] for name in tens} == {"a"}  # b and c have one group each
 
 
-def test_the_files_of_the_other_split_are_not_read(photos):
-    held = hold_out(data.load(photos, (4, 4)), 0.25)
+@pytest.mark.parametrize("channels", [3, 1])
+def test_the_files_of_the_other_split_are_not_read(photos, channels):
+    held = hold_out(data.load(photos, (4, 4), channels=channels), 0.25)
     for path in held.train.paths:
         with open(path, "wb"):  # empty, which no reader accepts
             pass
