@@ -50,7 +50,8 @@ def parse(arguments):
         choices=("test", "train", "validation", "all"),
         default="test",
         help="the images that apps/train.py holds out (the folder test/, else every fifth image "
-        "of a class), those it trains on, those in the folder val/, or all; default: test",
+        "of a class), those it trains on, those for validation (in the folder val/, or held out by "
+        "the first model's run), or all; default: test",
     )
     parser.add_argument(
         "--groups",
@@ -76,16 +77,19 @@ def run(options):
     # Imported here, so that --help is fast.
     from keras_gmlp import evaluation
     from keras_gmlp.data.datasets import canonical_name
+    from keras_gmlp.data.validation import PARTS
     from keras_gmlp.utils.files import read_json
 
     if options.csv and Path(options.csv).is_dir():
         raise ValueError(f"--csv {options.csv}: a folder; expected a file to write.")
     recipe = read_json(Path(options.models[0], "recipe.json"), {})  # if it is a run
     recipe = recipe if isinstance(recipe, dict) else {}
+    parts = {}
     if options.groups is None and recipe.get("data") == canonical_name(options.data):
         options.groups = recipe.get("groups")
+        parts = {name: recipe[name] for name in PARTS if recipe.get(name) not in (None, 1)}
     images = evaluation.LabelledImages(
-        options.data, options.split, options.data_dir, options.groups
+        options.data, options.split, options.data_dir, options.groups, parts
     )
     classifiers = [load_classifier(model) for model in options.models]
     if options.out:  # here, so that a useless path fails before the work

@@ -17,6 +17,7 @@ from keras_gmlp.data.datasets import canonical_name, load
 from keras_gmlp.data.encoded_splits import FileSplit
 from keras_gmlp.data.folder import ImageFiles, list_images
 from keras_gmlp.data.packed import is_packed
+from keras_gmlp.data.validation import divide_training
 from keras_gmlp.training.saving import require_numbers
 from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.files import atomic_write, write_json
@@ -40,35 +41,39 @@ class LabelledImages:
         split: `"test"`, `"train"`, `"validation"`, or `"all"` for all of these.
         data_dir: The folder of TFDS; see `data.load`.
         groups: Regular expression that divided the images of a folder; see `data.load`.
+        parts: How a run divided the training images, arguments of `divide_training`; `None` or
+            empty for all of them. The test images stay those of the data.
 
     Attributes:
         name, split: The arguments.
         labels: Class names.
-        names: File of each image, or its place in the data set, such as `"test/17"`.
+        names: File of each image, or its place in its split, such as `"test/17"`.
         total: Number of images in all splits.
 
     Raises:
         ValueError: If the data do not exist or have no images or classes. One line.
     """
 
-    def __init__(self, name, split="test", data_dir=None, groups=None):
+    def __init__(self, name, split="test", data_dir=None, groups=None, parts=None):
         if split not in SPLITS:
             raise ValueError(f"split must be one of {', '.join(SPLITS)}; received {split!r}.")
         self.name, self.split, self._data_dir = canonical_name(name), split, data_dir
-        self._pairs = None
+        self._groups, self._pairs = groups, None
+        self._parts = parts if split in ("train", "validation") else None
         folder = Path(self.name)
         if self.name != "digits" and folder.is_dir() and not is_packed(folder):
-            self.labels, self._pairs, self.total = list_images(folder, split, groups)
+            listed = "all" if self._parts else split
+            self.labels, self._pairs, self.total = list_images(folder, listed, groups)
+            if self._parts:
+                chosen = self._choose(load(folder, groups=groups))[0]
+                self._pairs = sorted(zip(chosen.paths, chosen.read_labels(), strict=True))
             self.names = tuple(os.fsdecode(path) for path, _ in self._pairs)
             return
         data = load(self.name, data_dir=data_dir, groups=groups)
-        splits = data.splits()
-        if split not in (*splits, "all"):
-            raise ValueError(f"{printable(self.name)}: has no validation images.")
-        self.labels, self.total = data.labels, sum(map(len, splits.values()))
-        chosen = SPLITS if split == "all" else (split,)
-        self._names = tuple(name for name in chosen if name in splits)
-        self.names = tuple(f"{n}/{i}" for n in self._names for i in range(len(splits[n])))
+        self.labels, self.total = data.labels, sum(map(len, data.splits().values()))
+        names = [n for n in SPLITS if n in data.splits()] if split == "all" else [split]
+        sizes = zip(names, map(len, self._choose(data)), strict=True)
+        self.names = tuple(f"{name}/{i}" for name, size in sizes for i in range(size))
 
     def __len__(self):
         return len(self.names)
@@ -94,8 +99,18 @@ class LabelledImages:
                 f"{printable(classifier.path)}: reads images with {cut}, which requires image "
                 f"files; received {printable(self.name)}. Give a folder of class folders."
             )
-        data = load(self.name, shape[:2], self._data_dir, shape[2])
-        return [getattr(data, name) for name in self._names]
+        return self._choose(load(self.name, shape[:2], self._data_dir, shape[2]))
+
+    def _choose(self, data):
+        """Returns the splits that these images are, a list."""
+        if self._parts:
+            data = divide_training(data, **self._parts, groups=self._groups)
+        splits = data.splits()
+        if self.split == "all":
+            return [splits[name] for name in SPLITS if name in splits]
+        if self.split not in splits:
+            raise ValueError(f"{printable(self.name)}: has no validation images.")
+        return [splits[self.split]]
 
 
 def evaluate(classifiers, images):

@@ -315,3 +315,30 @@ def test_a_run_is_evaluated_by_the_groups_of_its_training(
     (run / "recipe.json").write_text(json.dumps({"data": "elsewhere", "groups": groups}))
     assert app.main([str(run), "--data", str(photos), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["images"] == 3  # every fifth of a class
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_a_run_is_evaluated_on_the_images_that_it_trained_on(
+    app, photos, tmp_path, monkeypatch, capsys, folder
+):
+    name, labels, shape = (
+        (photos, LABELS, (8, 8, 3)) if folder else ("digits", "0123456789", (8, 8, 1))
+    )
+    run = tmp_path / "run"
+    run.mkdir()
+    monkeypatch.setattr(app, "load_classifier", lambda model: classifier(tuple(labels), shape))
+    parts = {"fraction": 0.9, "validation": 0.4}
+    (run / "recipe.json").write_text(json.dumps({"data": str(name), "folds": None, **parts}))
+    held = data.hold_out(data.take_fraction(data.load(name, (8, 8)), 0.9), 0.4)
+    for split, images in held.splits().items():
+        table = tmp_path / f"{split}.csv"
+        arguments = [str(run), "--data", str(name), "--split", split, "--csv", str(table)]
+        assert app.main(arguments) == 0
+        with open(table, newline="") as file:
+            found = list(csv.DictReader(file))
+        assert len(found) == len(images)
+        if folder:
+            assert sorted(row["path"] for row in found) == sorted(map(os.fsdecode, images.paths))
+        else:
+            expected = [labels[i] for i in images.read_labels()]
+            assert [row["label"] for row in found] == expected

@@ -7,8 +7,36 @@ import numpy as np
 from keras_gmlp.data.chosen_splits import choose_samples
 from keras_gmlp.data.dividing import check_share, divide
 from keras_gmlp.data.groups import check_apart, divide_groups, find_groups
+from keras_gmlp.data.image_data import take_fraction
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.optional import require
+
+# Settings of a run that divide its training images: arguments of `divide_training`.
+PARTS = ("fraction", "folds", "fold", "validation")
+
+
+def divide_training(data, fraction=1.0, folds=None, fold=None, validation=None, groups=None):
+    """Divides the training images as a run does.
+
+    Args:
+        data: An `ImageData`.
+        fraction: Share of the training images, in (0, 1]; see `take_fraction`.
+        folds: Number of folds of these; `None` for none. See `make_folds`.
+        fold: Number of the fold, from 1, that replaces the test images.
+        validation: Share of the remaining images for validation; `None` for none. See `hold_out`.
+        groups: As for `hold_out`.
+
+    Returns:
+        An `ImageData`.
+
+    Raises:
+        ValueError: As the functions named above.
+    """
+    if fraction < 1:
+        data = take_fraction(data, fraction)
+    if folds:
+        data = make_folds(data, folds, groups)[fold - 1]
+    return hold_out(data, validation, groups) if validation else data
 
 
 def hold_out(data, share=0.1, groups=None, seed=0):

@@ -9,6 +9,7 @@ import keras
 
 from keras_gmlp import data
 from keras_gmlp.data.datasets import check_path
+from keras_gmlp.data.validation import PARTS, divide_training
 from keras_gmlp.export.verify import export_run
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.runs.settings import RunSettings
@@ -142,13 +143,8 @@ def load_data(settings, image_shape=None):
     channels = image_shape[2] if image_shape else None
     chosen = settings.data
     dataset = data.load(chosen.name, size, chosen.data_dir, channels, chosen.groups)
-    if chosen.fraction < 1:
-        dataset = data.take_fraction(dataset, chosen.fraction)
-    if chosen.folds:
-        dataset = data.make_folds(dataset, chosen.folds, chosen.groups)[chosen.fold - 1]
-    if chosen.validation:
-        dataset = data.hold_out(dataset, chosen.validation, chosen.groups)
-    return dataset
+    parts = {name: getattr(chosen, name) for name in PARTS}
+    return divide_training(dataset, **parts, groups=chosen.groups)
 
 
 def train_run(settings, export=True, **options):

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from keras_gmlp.data.groups import find_groups
+from keras_gmlp.data.validation import PARTS
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.training.recipes import find_recipe
 from keras_gmlp.training.settings import override
@@ -21,9 +22,6 @@ TAKEN_BY = {
     "name": "the preset",
 }
 TAKEN = set(TAKEN_BY)
-
-# Settings that divide the data, which recipe.json records.
-PARTS = ("fraction", "validation", "groups", "folds", "fold")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,7 +158,7 @@ class RunSettings:
     def record(self):
         """Returns the entries of `recipe.json` that come from these settings, a dict."""
         model = dataclasses.asdict(self.model)
-        data = {name: getattr(self.data, name) for name in PARTS}
+        data = {name: getattr(self.data, name) for name in (*PARTS, "groups")}
         return {"preset": model.pop("preset"), "recipe": self.recipe, **data, **model}
 
     def to_json(self):
