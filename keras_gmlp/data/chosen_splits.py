@@ -34,12 +34,6 @@ class ChosenSplit(Split):
     def __len__(self):
         return len(self._places)
 
-    @property
-    def paths(self):
-        """Paths of the files as bytes; empty if the split has none."""
-        paths = getattr(self._split, "paths", ())
-        return [paths[place] for place in self._places] if len(paths) else ()
-
     def arrays(self):
         batches = self.batches(TOGETHER)
         first, _ = next(batches)

@@ -49,6 +49,7 @@ class KeepBest(keras.callbacks.Callback):
         self.checkpoint.restore_best(model)
         # The averaged weights, which the end of `fit` would set.
         model.optimizer.finalize_variable_values(model.trainable_variables)
+        run_once(lambda: None)  # all have read it, before process 0 deletes it
 
     def _choose(self):
         self.best = run_once(lambda: max(self.values, key=self.values.get))
