@@ -117,14 +117,12 @@ def make_folds(data, count=5, groups=None, seed=0):
         members = np.unique(list(map(str, _find_members(data, groups))), return_inverse=True)[1]
         unit = "groups"
     units = np.arange(len(labels)) if members is None else members
-    for label in np.unique(labels):
-        found = len(np.unique(units[labels == label]))
-        if found < count:
-            raise ValueError(
-                f"{printable(data.name)}: class {printable(data.labels[label])} has {found} {unit} "
-                f"for training, fewer than {count} folds. Choose at most {found} folds, or add "
-                "images."
-            )
+    found, label = min((len(np.unique(units[labels == i])), i) for i in np.unique(labels))
+    if found < count:
+        raise ValueError(
+            f"{printable(data.name)}: class {printable(data.labels[label])} has {found} {unit} for "
+            f"training, fewer than {count} folds. Choose fewer folds, or add images."
+        )
     kind = StratifiedKFold if members is None else StratifiedGroupKFold
     division = kind(count, shuffle=True, random_state=seed).split(labels, labels, members)
     folds = []
