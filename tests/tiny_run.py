@@ -29,6 +29,16 @@ class Kill(BaseException):
     """Neither an Exception nor caught by anything: as near to SIGKILL as a process survives."""
 
 
+class CountedSplit(ArraySplit):
+    """Counts how often its images are read."""
+
+    reads = 0
+
+    def arrays(self):
+        self.reads += 1
+        return super().arrays()
+
+
 def make_data():
     """Returns 24 training images, six batches, and 8 test images."""
     rng = np.random.default_rng(0)

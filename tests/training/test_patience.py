@@ -5,10 +5,10 @@ import dataclasses
 import json
 
 import pytest
-from tiny_run import PIPELINES, RECIPE, Kill, make_data, train_killed, train_tiny
+from tiny_run import PIPELINES, RECIPE, CountedSplit, Kill, make_data, train_killed, train_tiny
 
 import keras_gmlp
-from keras_gmlp.data import ArraySplit, hold_out
+from keras_gmlp.data import hold_out
 from keras_gmlp.training.callbacks import StopWhenDiverged
 from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.training.patience import KeepBest
@@ -18,16 +18,6 @@ from keras_gmlp.training.tasks import ImageClassification
 PLANTED = (0.3, 0.8, 0.2, 0.8, 0.7)  # the second is best, and the first of two equal ones
 PATIENT = dataclasses.replace(RECIPE, epochs=5, patience=2, task=ImageClassification(0.0))
 KEPT = "000002.weights.h5"
-
-
-class CountedSplit(ArraySplit):
-    """Counts how often its images are read."""
-
-    reads = 0
-
-    def arrays(self):
-        self.reads += 1
-        return super().arrays()
 
 
 def split_data():

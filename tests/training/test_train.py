@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from check_layer import to_numpy
+from tiny_run import CountedSplit, Kill
 
 import keras_gmlp
-from keras_gmlp.data import ArraySplit, hold_out
+from keras_gmlp.data import hold_out
 from keras_gmlp.data.augmentation import Augmentation
 from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.losses import CrossEntropy
@@ -109,16 +110,6 @@ def test_saved_model_is_the_average_that_was_tested(data, run):
     assert loss == pytest.approx(metrics["test_loss"], abs=1e-5)
 
 
-class CountedSplit(ArraySplit):
-    """Counts how often its images are read."""
-
-    reads = 0
-
-    def arrays(self):
-        self.reads += 1
-        return super().arrays()
-
-
 def test_epochs_are_tested_on_validation_images_and_test_images_are_read_once(data, tmp_path):
     test = CountedSplit(*(array[::-1] for array in data.test.arrays()))
     held = hold_out(dataclasses.replace(data, test=test), share=0.25)
@@ -147,10 +138,6 @@ def test_a_callback_of_the_user_may_end_the_run(data, tmp_path):
     assert "seconds" in metrics
     again = train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
     assert again == metrics  # complete
-
-
-class Kill(BaseException):
-    """Neither an Exception nor caught by anything: as near to SIGKILL as a process survives."""
 
 
 @pytest.fixture
