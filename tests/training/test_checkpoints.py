@@ -14,6 +14,8 @@ from keras_gmlp.training import checkpoints
 from keras_gmlp.training.callbacks import Clock
 from keras_gmlp.training.checkpoints import ContinueEpoch, RunCheckpoint, SaveWithinEpoch
 
+pytestmark = pytest.mark.eager
+
 
 @pytest.mark.parametrize(("pipeline", "chunk"), PIPELINES)
 def test_killed_run_goes_on_at_its_step_to_the_same_end(tmp_path, monkeypatch, pipeline, chunk):

@@ -15,6 +15,8 @@ from keras_gmlp.training.patience import KeepBest
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.tasks import ImageClassification
 
+pytestmark = pytest.mark.eager
+
 PLANTED = (0.3, 0.8, 0.2, 0.8, 0.7)  # the second is best, and the first of two equal ones
 PATIENT = dataclasses.replace(RECIPE, epochs=5, patience=2, task=ImageClassification(0.0))
 KEPT = "000002.weights.h5"

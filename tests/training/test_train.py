@@ -38,6 +38,8 @@ RECIPE = Recipe(
     task=ImageClassification(augmentation=Augmentation(mixup=0.5)),
 )
 
+pytestmark = pytest.mark.eager
+
 
 @pytest.fixture(scope="module")
 def data():
