@@ -33,6 +33,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "models.image_classifier": ["image_classifier"],
         "models.presets": ["PRESETS"],
         "models.resnet": ["ResNet"],
+        "models.structure": ["features"],
         "training.devices": ["use_devices"],
         "training.processes": ["join_processes"],
         "training.recipes": ["RECIPES", "Recipe"],

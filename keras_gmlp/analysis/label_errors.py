@@ -1,17 +1,17 @@
 """Pictures whose label is likely wrong, found without training a network."""
 
+from functools import partial
+
 import numpy as np
 
+from keras_gmlp.analysis.embeddings import TOGETHER, embed_files
 from keras_gmlp.utils.optional import require
-from keras_gmlp.utils.progress import map_in_threads
 
 FOLDS = 5  # parts of the pictures; a class in fewer pictures is not judged
 
 DIMENSIONS = 128  # of the features that the classifier sees
 
 DOUBT = 0.15  # largest probability of a suspect label, relative to the suggested class
-
-TOGETHER = 64  # pictures that a model takes at a time
 
 CELLS = 8  # cells of a thumbnail's side
 
@@ -134,23 +134,7 @@ def make_embedder(model, read):
     Raises:
         ValueError: If the model has no layer `head`.
     """
-    import keras
+    from keras_gmlp.models.structure import features
 
-    try:
-        head = model.get_layer("head")
-    except ValueError:
-        raise ValueError(
-            f"{model.name}: no layer named head; expected an image classifier of keras_gmlp."
-        ) from None
-    body = keras.Model(model.inputs, head.input)
-
-    def embed(paths):
-        rows, chunk = [], []
-        for number, image in enumerate(map_in_threads(read, paths, "reading features"), 1):
-            chunk.append(image)
-            if len(chunk) == TOGETHER or number == len(paths):
-                rows.append(body.predict(np.array(chunk), batch_size=TOGETHER, verbose=0))
-                chunk = []
-        return np.concatenate(rows)
-
-    return embed
+    body = features(model)
+    return partial(embed_files, partial(body.predict, batch_size=TOGETHER, verbose=0), read)

@@ -12,6 +12,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "precision": ["in_float32"],
         "presets": ["PRESETS"],
         "resnet": ["ResNet"],
-        "structure": ["class_tokens", "find_stem", "token_grid"],
+        "structure": ["class_tokens", "features", "find_stem", "token_grid"],
     },
 )

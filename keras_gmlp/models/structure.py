@@ -1,6 +1,7 @@
 """Finds the parts of a model: stem, class tokens, token grid, weights."""
 
 import keras
+from keras import layers
 
 from keras_gmlp.layers import ClassToken, ConvolutionalStem, PatchEmbedding
 
@@ -65,6 +66,42 @@ def token_grid(model):
         raise NotApplicableError(f"{model.name} has no tokens: it has no stem that computes them.")
     height, width = model.input_shape[1:3]
     return height // stem.patch_size, width // stem.patch_size
+
+
+def features(model):
+    """Builds the model from images to the vectors that the head of a classifier takes.
+
+    Vectors of similar images are similar: compare them by the cosine, or train a small classifier
+    on them. The weights are those of the classifier, not copies.
+
+    Args:
+        model: An image classifier of this package, with its head.
+
+    Returns:
+        A `keras.Model` from images `(batch, height, width, channels)` with values in [0, 255] to
+        float32 vectors `(batch, features)`. `features` is `dim`; four times the `width` of a
+        ResNet; twice `dim` with a distillation token, whose vector follows that of the class token.
+
+    Raises:
+        ValueError: If the model has no layer `head`.
+
+    Example:
+        >>> model = keras_gmlp.gMLP(dim=128, depth=2, hidden_dim=256)
+        >>> keras_gmlp.features(model).output_shape
+        (None, 128)
+    """
+    heads = [layer for layer in model.layers if layer.name in ("head", "head_distillation")]
+    if not heads:
+        raise ValueError(
+            f"{model.name}: no layer named head; expected an image classifier of keras_gmlp."
+        )
+    # In the order of the heads' tokens; under mixed precision a token is no float32 yet.
+    vectors = [
+        layers.Identity(dtype="float32")(head.input)
+        for head in sorted(heads, key=lambda head: head.name)
+    ]
+    joined = layers.Concatenate(name="features")(vectors) if len(vectors) > 1 else vectors[0]
+    return keras.Model(model.input, joined, name="features")
 
 
 def sublayers(layer):

@@ -1,0 +1,60 @@
+"""The vectors before the head of a classifier."""
+
+import keras
+import numpy as np
+import pytest
+from check_layer import to_numpy
+from random_models import random_model
+
+from keras_gmlp import features
+
+IMAGES = np.random.default_rng(1).integers(0, 256, (3, 16, 16, 3), "uint8")
+
+
+def logits_from(vectors, model):
+    """Returns the mean of the logits that each head computes from its part of the vectors."""
+    heads = [layer for layer in model.layers if layer.name.startswith("head")]
+    parts = np.split(vectors, len(heads), axis=1)
+    logits = [to_numpy(head(part)) for head, part in zip(heads, parts, strict=True)]
+    return np.mean(logits, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("family", "overrides", "size"),
+    [
+        ("gmlp", {}, 32),
+        ("gmlp", {"pooling": "attention"}, 32),
+        ("vit", {}, 32),
+        ("deit", {}, 64),
+        ("resnet", {"depth": 8}, 32),
+    ],
+)
+def test_logits_are_a_linear_function_of_the_features(family, overrides, size):
+    model = random_model(family, **overrides)
+    body = features(model)
+    vectors = to_numpy(body(IMAGES))
+    assert vectors.shape == (3, size) == (3, body.output_shape[1])
+    expected = to_numpy(model(IMAGES))
+    assert np.ptp(expected, axis=0).min() > 1e-3
+    np.testing.assert_allclose(logits_from(vectors, model), expected, atol=1e-4)
+
+
+def test_features_follow_the_weights_of_the_classifier():
+    model = random_model("gmlp")
+    body = features(model)
+    model.get_layer("norm").gamma.assign(2 * to_numpy(model.get_layer("norm").gamma))
+    np.testing.assert_allclose(
+        logits_from(to_numpy(body(IMAGES)), model), to_numpy(model(IMAGES)), atol=1e-4
+    )
+
+
+def test_features_of_a_model_in_mixed_precision_are_float32():
+    model = random_model("deit", dtype="mixed_bfloat16")
+    vectors = features(model)(IMAGES)
+    assert keras.backend.standardize_dtype(vectors.dtype) == "float32"
+    assert vectors.shape == (3, 64)
+
+
+def test_model_without_a_head():
+    with pytest.raises(ValueError, match="no layer named head; expected an image classifier"):
+        features(random_model("gmlp", include_top=False))
