@@ -14,6 +14,7 @@ FORMATS = (
     "tflite_float16",
     "tflite_float32",
     "tflite_int8",
+    "features",
     "mediapipe",
     "saved_model",
     "onnx",
@@ -24,6 +25,8 @@ formats:
   tflite_float16   half the size of float32, same speed (model_float16.tflite)
   tflite_float32   32-bit weights and activations (model_float32.tflite)
   tflite_int8      integers everywhere, uint8 pixels, for devices without floats (model_int8.tflite)
+  features         tflite with a second signature, from the image to the vector before the head, for
+                   apps/similar.py; not written by default (model_features.tflite)
   mediapipe        for MediaPipe Tasks and ML Kit: tflite with TFLite Metadata, from an RGB image
                    to probabilities; not written by default (model_mediapipe.tflite)
   saved_model      for TensorFlow Serving: float or uint8 pixels, JPEG or PNG files (saved_model/)
@@ -51,7 +54,7 @@ def parse(arguments):
         nargs="+",
         choices=FORMATS,
         metavar="FORMAT",
-        help="default: all whose requirements are installed, without mediapipe",
+        help="default: all whose requirements are installed, without features and mediapipe",
     )
     parser.add_argument(
         "--data",
@@ -68,8 +71,8 @@ def parse(arguments):
         type=int,
         default=1,
         metavar="N",
-        help="images per call of a TFLite file; part of its name above one; mediapipe takes one; "
-        "default: 1",
+        help="images per call of a TFLite file; part of its name above one; features and "
+        "mediapipe take one; default: 1",
     )
     parser.add_argument(
         "--no-check",

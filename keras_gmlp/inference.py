@@ -52,6 +52,7 @@ class Classifier:
         preparation: How images are cut to size, arguments of `data.read_image.read_image`.
         model: The `keras.Model` of a `.keras` file or of published weights, else `None`.
         named: Whether the source has class names.
+        interpreter: The LiteRT interpreter of a `.tflite` file, else `None`.
     """
 
     logits: Callable[[np.ndarray], np.ndarray]
@@ -61,6 +62,7 @@ class Classifier:
     preparation: dict = dataclasses.field(default_factory=dict)
     model: object = None
     named: bool = True
+    interpreter: object = None
 
     def read(self, path):
         """Reads an image file to the model's pixels; see `data.read_image.read_image`."""
@@ -187,7 +189,8 @@ def _tflite(path, threads):
         # They are logits up to a constant. The least float stands for 0, which has no logarithm.
         return np.log(np.maximum(values, np.finfo(values.dtype).tiny)) if normalized else values
 
-    return _classifier(logits, shape, int(outputs[0]["shape"][-1]), path, card)
+    classifier = _classifier(logits, shape, int(outputs[0]["shape"][-1]), path, card)
+    return dataclasses.replace(classifier, interpreter=interpreter)
 
 
 def _onnx(path, threads):

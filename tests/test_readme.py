@@ -91,8 +91,16 @@ def test_mediapipe_example(workspace, capsys):
     name = "gmlp_n4_32-cifar10"
     classifier = inference.load(ROOT / "saved_models" / name / "model.keras")
     export(classifier.model, workspace / "runs" / name, ["mediapipe"], classifier.labels)
-    run("docs/guides/deploy.md", 1)
+    run("docs/guides/deploy.md", 2)
     assert capsys.readouterr().out.startswith("cat 0.8")
+
+
+def test_features_example(workspace, capsys):
+    name = "gmlp_n4_32-cifar10"
+    classifier = inference.load(ROOT / "saved_models" / name / "model.keras")
+    export(classifier.model, workspace / "runs" / name, ["features"], classifier.labels)
+    run("docs/guides/deploy.md", 1)
+    assert capsys.readouterr().out == "(1, 192)\n"
 
 
 def test_family_example():
@@ -107,6 +115,7 @@ def test_every_python_block_has_a_test_above():
         ("docs/design.md", 0),
         ("docs/guides/deploy.md", 0),
         ("docs/guides/deploy.md", 1),
+        ("docs/guides/deploy.md", 2),
         ("docs/guides/pretrained-weights.md", 0),
         ("docs/guides/your-images.md", 0),
     }

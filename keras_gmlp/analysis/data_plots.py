@@ -40,15 +40,37 @@ def draw_findings(findings, path):
     cells += [(found.path, f"{_title(found.label)}\n→ {_title(found.other)}") for found in suspects]
     if not cells:
         return None
-    rows = -(-len(cells) // COLUMNS)
-    figure, grid = plotting.figure((1.7 * COLUMNS, 1.9 * rows + 0.4), rows, COLUMNS)
-    figure.suptitle("duplicates in pairs, labels with the suggested class", fontsize=10)
+    return _draw_cells(cells, path, "duplicates in pairs, labels with the suggested class")
+
+
+def draw_similar(query, pairs, path):
+    """Draws an image and those that are similar to it, with their similarity.
+
+    Args:
+        query: An image file.
+        pairs: Pairs `(path, similarity)`; see `similarity.find_similar`.
+        path: Path of the PNG file.
+
+    Returns:
+        The path.
+    """
+    cells = [(query, f"{_title(Path(query).name)}\nthe query")]
+    cells += [(file, f"{_title(file.name)}\n{similarity:.3f}") for file, similarity in pairs]
+    return _draw_cells(cells, path, "images by similarity")
+
+
+def _draw_cells(cells, path, title):
+    """Draws image files with their titles, in rows; without a file a cell stays empty."""
+    columns = min(COLUMNS, len(cells))
+    rows = -(-len(cells) // columns)
+    figure, grid = plotting.figure((1.7 * columns, 1.9 * rows + 0.4), rows, columns)
+    figure.suptitle(title, fontsize=10)
     for ax in grid.flat:
         ax.set_axis_off()
-    for ax, (file, title) in zip(grid.flat, cells, strict=False):
+    for ax, (file, text) in zip(grid.flat, cells, strict=False):
         if file is not None:
             ax.imshow(read_image(file, (SIDE, SIDE, 3)))
-            ax.set_title(title, fontsize=7, parse_math=False)
+            ax.set_title(text, fontsize=7, parse_math=False)
     return plotting.save(figure, path)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from keras_gmlp.card import check_labels, write_card
 from keras_gmlp.models.folding import to_dense
-from keras_gmlp.models.structure import sublayers
+from keras_gmlp.models.structure import features, sublayers
 from keras_gmlp.training.saving import load_model
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.subprocesses import run_on
@@ -25,13 +25,14 @@ FORMATS = {
     "tflite_float16": "model_float16.tflite",
     "tflite_float32": "model_float32.tflite",
     "tflite_int8": "model_int8.tflite",  # integers throughout, from uint8 pixels
+    "features": "model_features.tflite",  # as "tflite", with a second signature
     "mediapipe": "model_mediapipe.tflite",  # as "tflite", to probabilities
     "saved_model": "saved_model",
     "onnx": "model.onnx",
 }
 
-# "mediapipe" requires RGB images, and computes what "tflite" computes.
-DEFAULT_FORMATS = tuple(name for name in FORMATS if name != "mediapipe")
+# "features" and "mediapipe" compute what "tflite" computes, and serve special purposes.
+DEFAULT_FORMATS = tuple(name for name in FORMATS if name not in ("features", "mediapipe"))
 
 # The packages that write each format, and the extra that installs them.
 NEEDS = dict.fromkeys(FORMATS, (("tensorflow",), "train"))
@@ -54,14 +55,16 @@ def export(
         card: Further metadata for the card, a dict that JSON can hold.
         calibration: Images for `"tflite_int8"`; see `export.tflite.convert`.
         tflite_batch: Images per call of a TFLite file; see `export.tflite.convert`. A number above
-            one is part of the file name, as in `model_batch64.tflite`. `"mediapipe"` takes one.
+            one is part of the file name, as in `model_batch64.tflite`. `"features"` and
+            `"mediapipe"` take one.
 
     Returns:
         The paths of the files, a dict with the formats as keys.
 
     Raises:
         ValueError: If a format is unknown, its requirements are not met, the model is in mixed
-            precision, or `"mediapipe"` is given a model of other images than RGB.
+            precision, `"mediapipe"` is given a model of other images than RGB, or `"features"` one
+            without a head.
         RuntimeError: If a conversion fails.
     """
     if formats is None:
@@ -104,6 +107,8 @@ def require_exportable(model, formats, labels=None, calibration=None):
             f"mediapipe requires a model of RGB images (3 channels); received {model.name} with "
             f"{model.input_shape[-1]}. Train on RGB images, or choose the format tflite."
         )
+    if "features" in formats:
+        features(model)  # raises the error of a model without a head
     if labels and len(labels) != model.output_shape[-1]:
         raise ValueError(f"Received {len(labels)} labels for {model.output_shape[-1]} classes.")
     check_labels(labels or (), "labels")
@@ -145,8 +150,11 @@ def _write(name, model, directory, labels, card, calibration, tflite_batch):
     else:
         from keras_gmlp.export.tflite import convert
 
-        precision = name.removeprefix("tflite").removeprefix("_") or "dynamic"
-        flatbuffer = convert(model, precision, calibration, tflite_batch)
+        if name == "features":
+            flatbuffer = convert(model, "dynamic", with_features=True)
+        else:
+            precision = name.removeprefix("tflite").removeprefix("_") or "dynamic"
+            flatbuffer = convert(model, precision, calibration, tflite_batch)
         with atomic_write(path) as temporary:
             temporary.write_bytes(flatbuffer)
             write_card(temporary, model, labels, card)

@@ -9,13 +9,15 @@ import warnings
 import numpy as np
 
 from keras_gmlp.export.quantization import prepare_for_int8
+from keras_gmlp.models.structure import features
+from keras_gmlp.training.saving import FEATURES_SIGNATURE
 from keras_gmlp.utils.errors import first_line
 
 PRECISIONS = ("float32", "float16", "dynamic", "int8")
 
 
-def convert(model, precision, calibration=None, batch=1):
-    """Converts a model to a flatbuffer with one signature, from `image` to `logits`.
+def convert(model, precision, calibration=None, batch=1, with_features=False):
+    """Converts a model to a flatbuffer with a signature from `image` to `logits`.
 
     Args:
         model: A float32 `keras.Model` from images in [0, 255] to logits.
@@ -24,14 +26,16 @@ def convert(model, precision, calibration=None, batch=1):
         calibration: For `"int8"`, uint8 images `(samples, height, width, channels)`, typical
             inputs that determine the range of each activation. A few hundred are enough.
         batch: Images per call. It is fixed, since runtimes in browsers reject an open batch.
+        with_features: Whether to add the signature `serving_features`, from `image` to `features`,
+            see `models.features`. Both share the weights. Not for `"int8"`.
 
     Returns:
         The flatbuffer, bytes.
 
     Raises:
         ValueError: If the precision is unknown, if the calibration images are missing or have
-            another shape, or, for `"int8"`, if a layer norm has no scale or shift or normalizes
-            another axis than the last.
+            another shape, if features are asked for and the model has no head, or, for `"int8"`, if
+            a layer norm has no scale or shift or normalizes another axis than the last.
         RuntimeError: If the conversion fails.
     """
     import tensorflow as tf
@@ -42,16 +46,21 @@ def convert(model, precision, calibration=None, batch=1):
         _check_calibration(calibration, shape)
         model = prepare_for_int8(model, calibration)
     spec = tf.TensorSpec((batch, *shape), tf.float32, name="image")
+    more = {}
+    if with_features:
+        body = features(model)
+        more[FEATURES_SIGNATURE] = lambda image: {"features": body(image, training=False)}
     return convert_function(
         model,
         lambda image: {"logits": model(image, training=False)},
         [spec],
         precision,
         lambda: _samples(calibration, batch),
+        more,
     )
 
 
-def convert_function(model, function, specs, precision, samples=None):
+def convert_function(model, function, specs, precision, samples=None, more=None):
     """Converts a function of a model to a flatbuffer.
 
     Args:
@@ -61,6 +70,7 @@ def convert_function(model, function, specs, precision, samples=None):
         specs: A `tf.TensorSpec` for each argument.
         precision: One of `PRECISIONS`.
         samples: For `"int8"`, a function that yields dicts of inputs for the calibration.
+        more: Further functions with the same arguments, a dict by the names of their signatures.
 
     Returns:
         The flatbuffer, bytes.
@@ -71,10 +81,15 @@ def convert_function(model, function, specs, precision, samples=None):
     import tensorflow as tf
 
     module = own_weights(model)
-    module.serve = tf.function(function, input_signature=specs)
+    # The converter sorts them by name, and runtimes run the first if they are given no name. With
+    # an attribute `serve` of the module it would drop all but the default.
+    signatures = {
+        name: tf.function(each, input_signature=specs)
+        for name, each in {"serving_default": function, **(more or {})}.items()
+    }
     with tempfile.TemporaryDirectory() as scratch:
         # Converted directly from a function, the file is small and returns NaN.
-        tf.saved_model.save(module, scratch, signatures={"serving_default": module.serve})
+        tf.saved_model.save(module, scratch, signatures=signatures)
         converter = tf.lite.TFLiteConverter.from_saved_model(scratch)
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
         if precision != "float32":

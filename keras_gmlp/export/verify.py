@@ -41,7 +41,7 @@ def export_run(
         report: Function that receives a line of text on each step.
         folded: Whether to export `fold(model)` of a ResMLP. Logits and latency are compared with
             those of the original model.
-        tflite_batch: Images per call of a TFLite file; `"mediapipe"` takes one.
+        tflite_batch: Images per call of a TFLite file; `"features"` and `"mediapipe"` take one.
 
     Returns:
         A dict by format of what `check_export` returns, and under `"keras"` the accuracy of the

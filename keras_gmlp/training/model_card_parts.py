@@ -11,6 +11,7 @@ EXPORTS = {
     "tflite_float16": ("model_float16.tflite", "TFLite, float16 weights"),
     "tflite_float32": ("model_float32.tflite", "TFLite, float32"),
     "tflite_int8": ("model_int8.tflite", "TFLite, full integer"),
+    "features": ("model_features.tflite", "TFLite with features, 8-bit weights"),
     "mediapipe": ("model_mediapipe.tflite", "TFLite for MediaPipe, 8-bit weights"),
     "saved_model": ("saved_model/", "SavedModel"),
     "onnx": ("model.onnx", "ONNX"),

@@ -34,6 +34,7 @@ WRITTEN = (
     "model_float16.tflite",
     "model_float32.tflite",
     "model_int8.tflite",
+    "model_features.tflite",
     "model_mediapipe.tflite",
     "model.onnx",
     "labels.txt",

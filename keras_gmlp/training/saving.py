@@ -15,6 +15,9 @@ from keras_gmlp.utils.errors import is_out_of_memory, why_ended
 
 WEIGHTS = "model.weights.h5"  # a member of a .keras file
 
+# Of a .tflite file, from an image to the vector before the head.
+FEATURES_SIGNATURE = "serving_features"
+
 
 def register():
     """Registers the layers, the loss, the metric and the optimizers of this package with Keras.

@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 from random_models import random_model
 
-from keras_gmlp import inference
+from keras_gmlp import features, inference
+from keras_gmlp.analysis.embeddings import find_nearest
 from keras_gmlp.export.formats import export
 from keras_gmlp.export.tflite import PRECISIONS, convert
+from keras_gmlp.similarity import make_embedder
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="the converter is TensorFlow's"
@@ -66,3 +68,31 @@ def test_batches(tmp_path):
 def test_calibration_is_checked(tmp_path, calibration, message):
     with pytest.raises(ValueError, match=message):
         export(random_model("gmlp"), tmp_path, ["tflite_int8"], calibration=calibration)
+
+
+@pytest.mark.parametrize(("family", "dim"), [("gmlp", 512), ("deit", 256)])
+def test_features_are_a_second_signature(tmp_path, family, dim):
+    model = random_model(family, dim=dim)
+    plain, both = export(model, tmp_path, ["tflite", "features"], tflite_batch=2).values()
+    assert both.name == "model_features.tflite"  # one image, whatever tflite_batch is
+    assert both.stat().st_size < 1.5 * plain.stat().st_size  # the signatures share the weights
+    classifier = inference.load(both)
+    assert classifier.interpreter.get_signature_list() == {
+        "serving_default": {"inputs": ["image"], "outputs": ["logits"]},
+        "serving_features": {"inputs": ["image"], "outputs": ["features"]},
+    }
+    # A reader without signatures sees the file of one signature, bit for bit.
+    logits = inference.load(plain).logits(CALIBRATION)
+    np.testing.assert_array_equal(classifier.logits(CALIBRATION), logits)
+    vectors = make_embedder(classifier)(CALIBRATION)
+    expected = features(model).predict(CALIBRATION, verbose=0)
+    assert vectors.shape == expected.shape
+    cosines = [find_nearest(a, b[None], 1)[0] for a, b in zip(vectors, expected, strict=True)]
+    assert min(cosines) > 0.99
+
+
+def test_features_require_a_head(tmp_path):
+    model = random_model("gmlp", include_top=False)
+    with pytest.raises(ValueError, match="no layer named head"):
+        export(model, tmp_path, ["features"])
+    assert not list(tmp_path.iterdir())

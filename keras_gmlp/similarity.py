@@ -1,0 +1,97 @@
+"""Finds similar images by the vectors before a classifier's head.
+
+A `.tflite` model requires neither Keras nor TensorFlow.
+"""
+
+import os
+from functools import partial
+
+import numpy as np
+
+from keras_gmlp.analysis.embeddings import TOGETHER, embed_files, find_nearest
+from keras_gmlp.training.saving import FEATURES_SIGNATURE
+from keras_gmlp.utils.errors import printable
+
+
+def make_embedder(classifier):
+    """Returns the function from images to the vectors before a classifier's head.
+
+    Args:
+        classifier: An `inference.Classifier` of a `.keras` file, of published weights, or of a
+            `.tflite` file with features, see `export.export`.
+
+    Returns:
+        A function from images `(batch, height, width, channels)` with values in [0, 255] to float32
+        vectors `(batch, features)`; see `models.features`.
+
+    Raises:
+        ValueError: If the classifier has no features.
+    """
+    if classifier.model is not None:
+        from keras_gmlp.models.structure import features
+
+        return partial(features(classifier.model).predict, batch_size=TOGETHER, verbose=0)
+    interpreter = classifier.interpreter
+    if interpreter is None or FEATURES_SIGNATURE not in interpreter.get_signature_list():
+        raise ValueError(
+            f"{classifier.path}: has no features; expected a .keras file, or a .tflite file that "
+            "apps/export.py RUN --formats features writes."
+        )
+    run = interpreter.get_signature_runner(FEATURES_SIGNATURE)
+
+    def embed(images):
+        images = np.asarray(images, "float32")[:, None]  # the file takes one at a time
+        return np.concatenate([run(image=image)["features"] for image in images])
+
+    return embed
+
+
+def find_similar(classifier, query, paths, top=15, report=lambda error: None):
+    """Finds the images that are most similar to another, by the cosine between their features.
+
+    Args:
+        classifier: An `inference.Classifier` with features; see `make_embedder`.
+        query: An image file. It is left out of the results.
+        paths: Image files to compare.
+        top: Number of images to find.
+        report: Function that receives the error of each file that cannot be read.
+
+    Returns:
+        Pairs `(path, similarity)`, the most similar first. The similarity is in [-1, 1].
+
+    Raises:
+        ValueError: If the query cannot be read, there is no other image, or the classifier has no
+            features or returns NaN.
+
+    Example:
+        >>> from keras_gmlp import inference
+        >>> classifier = inference.load("saved_models/gmlp_n4_32-cifar10/model.keras")
+        >>> find_similar(classifier, "docs/cat.jpg", ["docs/seven.png"])[0][0]
+        'docs/seven.png'
+    """
+    embed = make_embedder(classifier)
+    classifier.read(query)
+    own, errors = os.path.realpath(query), {}
+    paths = [path for path in paths if os.path.realpath(path) != own]
+    if not paths:
+        raise ValueError(f"{printable(query)}: no other image to compare it with.")
+
+    def read(path):
+        try:
+            return classifier.read(path)
+        except (ValueError, MemoryError) as error:
+            errors[path] = error
+            return np.zeros(classifier.image_shape, "uint8")
+
+    query_vector, *vectors = embed_files(embed, read, [query, *paths])
+    if not np.isfinite([query_vector, *vectors]).all():
+        raise ValueError(
+            f"{classifier.path}: its features are NaN or infinite; the file is damaged or its "
+            "training diverged. Copy or train the model again."
+        )
+    readable = [i for i, path in enumerate(paths) if path not in errors]
+    for path in paths:
+        if path in errors:
+            report(errors[path])
+    nearest = find_nearest(query_vector, np.array(vectors)[readable], top)
+    return [(paths[readable[i]], similarity) for i, similarity in nearest.items()]
