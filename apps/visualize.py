@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws what a trained model has learned: filters, attention, confusion, mistakes."""
+"""Draws what a trained model has learned: filters, attention, class maps, confusion, mistakes."""
 
 import argparse
 import json
@@ -8,13 +8,14 @@ from pathlib import Path
 
 from cli import add_data_dir, guarded, import_tensorflow, one_line
 
-PICTURES = ("filters", "attention", "confusion", "mistakes")
+PICTURES = ("filters", "attention", "explain", "confusion", "mistakes")
 TEXT_PICTURES = ("filters", "attention")
 SENTENCE = "The cat that the dogs chased was found in the old house by the river."
 EPILOG = """\
 pictures:
   filters     the spatial weights of each block (gMLP, Mixer, ResMLP, ...)
   attention   where the blocks of an aMLP or a ViT look in an image
+  explain     which parts of an image speak for the predicted class, and which against it
   confusion   which classes the model confuses, over the test images
   mistakes    the misclassified test images with the highest confidence
 of a text model:
@@ -24,6 +25,7 @@ of a text model:
 examples:
   apps/visualize.py saved_models/gmlp_n4_32-cifar10
   apps/visualize.py runs/vit_n4_32-digits --only attention --image docs/seven.png
+  apps/visualize.py saved_models/gmlp_n4_32-cifar10 --only explain --image docs/cat.jpg --top 3
   apps/visualize.py runs/amlp_nano-text --text "Paris is the capital of France."
 
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
@@ -50,12 +52,26 @@ def parse(arguments):
         metavar="N",
         help="indices of filters; default: eight",
     )
-    parser.add_argument("--image", metavar="FILE", help="for attention; default: a test image")
+    parser.add_argument(
+        "--image", metavar="FILE", help="for attention and explain; default: a test image"
+    )
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--class", dest="label", metavar="NAME", help="the class to explain")
+    chosen.add_argument(
+        "--top",
+        type=int,
+        default=1,
+        metavar="N",
+        help="explain the N most probable classes; default: 1",
+    )
     parser.add_argument("--text", help="for attention of a text model; default: a sentence")
     parser.add_argument("--data", metavar="NAME|FOLDER", help="test data; default: from the run")
     add_data_dir(parser)
     parser.add_argument("--json", action="store_true", help="print the pictures' paths as JSON")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.top < 1:
+        parser.error(f"--top must be at least 1; received {options.top}")
+    return options
 
 
 def main(arguments=None):
@@ -98,19 +114,30 @@ def draw(options):
             "filters",
         )
     needs_data = {"confusion", "mistakes"} & set(wanted)
-    if "attention" in wanted and not options.image:
-        needs_data.add("attention")
+    if not options.image:
+        needs_data |= {"attention", "explain"} & set(wanted)
     images = labels = None
     if needs_data:
         images, labels, names = test_images(options, directory, classifier)
-    if "attention" in wanted:
+    if {"attention", "explain"} & set(wanted):
         image = classifier.read(options.image) if options.image else images[0]
         title = Path(options.image).name if options.image else f"test image: {names[labels[0]]}"
+    if "attention" in wanted:
         yield from attempt(
             options,
             lambda path: plots.draw_attention(model, image, path, title),
             out,
             "attention",
+        )
+    if "explain" in wanted:
+        classes = choose_classes(options, classifier, image)
+        yield from attempt(
+            options,
+            lambda path: plots.draw_class_maps(
+                model, image, classes, classifier.labels, path, title
+            ),
+            out,
+            "explain",
         )
     if not {"confusion", "mistakes"} & set(wanted):
         return
@@ -121,6 +148,21 @@ def draw(options):
     if "mistakes" in wanted:
         plots.draw_mistakes(images, labels, logits, names, out / "mistakes.png")
         yield out / "mistakes.png"
+
+
+def choose_classes(options, classifier, image):
+    """Returns the indices of the classes to explain."""
+    from keras_gmlp.utils.errors import first_of
+
+    if options.label is None:
+        logits = classifier.logits(image[None])[0]
+        return (-logits).argsort(kind="stable")[: options.top].tolist()
+    if options.label not in classifier.labels:
+        raise ValueError(
+            f"--class {options.label!r}: no class of this model; expected one of "
+            f"{first_of(classifier.labels, 10, 'or')}."
+        )
+    return [classifier.labels.index(options.label)]
 
 
 def draw_text(options, directory, out):

@@ -6,8 +6,10 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "explanation": ["class_maps"],
         "plots": [
             "draw_attention",
+            "draw_class_maps",
             "draw_confusion",
             "draw_gallery",
             "draw_mistakes",

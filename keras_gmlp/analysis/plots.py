@@ -1,7 +1,9 @@
-"""Plots of a trained model: spatial filters, attention, confusion, mistakes, reliability."""
+"""Plots of a model: filters, attention, class maps, confusion, mistakes, reliability."""
 
 import numpy as np
+from keras import ops
 
+from keras_gmlp.analysis.explanation import class_maps, has_exact_maps
 from keras_gmlp.analysis.scores import bin_probabilities, calibration_error
 from keras_gmlp.analysis.tokens import (
     attention_maps,
@@ -69,23 +71,56 @@ def draw_attention(model, image, path, title=""):
     rows = -(-(1 + len(maps)) // columns)
     figure, grid = _figure(rows, columns, title, size=2.4)
     cells = list(grid.flat)
-    height, width = image.shape[:2]
-    cells[0].imshow(image.squeeze(), cmap="gray" if image.shape[-1] == 1 else None)
-    cells[0].set_title("the image", fontsize=9)
+    _draw_image(cells[0], image)
     for ax, (name, attention) in zip(cells[1:], maps.items(), strict=False):
-        ax.imshow(image.mean(axis=-1), cmap="gray", vmin=0, vmax=255)
-        shown = ax.imshow(
-            attention * attention.size,
-            cmap="inferno",
-            alpha=0.6,
-            extent=(-0.5, width - 0.5, height - 0.5, -0.5),
-            vmin=0,
-        )
+        shown = _lay_over(ax, image, attention * attention.size, cmap="inferno", vmin=0)
         ax.set_title(name, fontsize=9)
         figure.colorbar(shown, ax=ax, shrink=0.8, label="attention relative to uniform")
     for ax in cells[1 + len(maps) :]:
         ax.set_axis_off()
     plotting.save(figure, path)
+
+
+def draw_class_maps(model, image, classes, names, path, title=""):
+    """Draws an image and, laid over it, the parts that speak for classes, in blue, or against them.
+
+    Args:
+        model: An image classifier; see `explanation.class_maps`.
+        image: uint8 array `(height, width, channels)` of the model's input size.
+        classes: Indices of the classes to draw, each with its probability.
+        names: Names of all classes.
+        path: Path of the PNG file.
+        title: Title of the figure.
+
+    Raises:
+        NotApplicableError: If the model has no head.
+    """
+    maps = class_maps(model, image, classes)
+    probabilities = ops.convert_to_numpy(ops.softmax(model(image[None], training=False)))[0]
+    limit = np.abs(maps).max() or 1.0
+    figure, grid = _figure(1, 1 + len(maps), title, size=2.4)
+    first, *others = grid.flat
+    _draw_image(first, image)
+    for ax, index, values in zip(others, classes, maps, strict=True):
+        shown = _lay_over(ax, image, values, cmap="RdBu", vmin=-limit, vmax=limit)
+        text = f"{names[index]} {100 * probabilities[index]:.0f} %"
+        ax.set_title(text, fontsize=9, parse_math=False)
+    kind = "exact" if has_exact_maps(model) else "by the gradient"
+    figure.colorbar(shown, ax=others, shrink=0.8, label=f"part of the logit, {kind}")
+    plotting.save(figure, path)
+
+
+def _draw_image(ax, image):
+    ax.imshow(image.squeeze(), cmap="gray" if image.shape[-1] == 1 else None)
+    ax.set_title("the image", fontsize=9)
+
+
+def _lay_over(ax, image, values, **colours):
+    """Draws values on a grid over the image in grey; returns what a colour bar takes."""
+    height, width = image.shape[:2]
+    ax.imshow(image.mean(axis=-1), cmap="gray", vmin=0, vmax=255)
+    extent = (-0.5, width - 0.5, height - 0.5, -0.5)
+    return ax.imshow(values, alpha=0.6, extent=extent, **colours)
 
 
 def draw_confusion(labels, predictions, names, path):

@@ -191,7 +191,8 @@ def test_app_draws_what_applies(run, capsys):
     assert load_app("visualize").main([str(run)]) == 0
     out, error = capsys.readouterr()
     assert out.split() == [
-        str(run / "pictures" / f"{name}.png") for name in ("attention", "confusion", "mistakes")
+        str(run / "pictures" / f"{name}.png")
+        for name in ("attention", "explain", "confusion", "mistakes")
     ]
     assert "skipped filters" in error
 

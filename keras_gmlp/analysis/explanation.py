@@ -1,0 +1,101 @@
+"""The parts of an image that speak for a class, as arrays."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_gmlp.layers import AttentionPooling
+from keras_gmlp.models.structure import NotApplicableError, class_tokens, token_grid
+
+
+def class_maps(model, image, classes):
+    """Returns how much each part of an image adds to the logits of classes.
+
+    A head over pooled tokens is linear, so the map is exact: the logit of each token alone, times
+    its weight in an attention pooling. The mean of the map plus the head's bias is the logit (class
+    activation mapping, Zhou et al., 2016, arxiv.org/abs/1512.04150).
+
+    A class token sees the image through the blocks, so its map is an estimate. At the tokens that
+    enter the middle block, the gradient of the logit is multiplied by the difference of each token
+    from their mean: the tokens themselves would be invisible to a gradient through a layer norm,
+    which ignores their scale.
+
+    Args:
+        model: An image classifier, a `keras.Model`.
+        image: `(height, width, channels)`, values in [0, 255].
+        classes: Class indices.
+
+    Returns:
+        A float64 array `(classes, rows, columns)`. Positive values speak for the class, negative
+        ones against it.
+
+    Raises:
+        NotApplicableError: If the model has no head.
+
+    Example:
+        >>> model = keras_gmlp.gMLP(dim=128, depth=2, hidden_dim=256)
+        >>> class_maps(model, np.zeros((224, 224, 3)), [5, 7]).shape
+        (2, 14, 14)
+    """
+    if all(layer.name != "head" for layer in model.layers):
+        raise NotApplicableError(f"{model.name} has no head; expected an image classifier.")
+    if has_exact_maps(model):
+        return _exact_maps(model, image, classes)
+    return _gradient_maps(model, image, classes)
+
+
+def has_exact_maps(model):
+    """Returns whether the head of a model takes pooled tokens, so that its maps are exact."""
+    return any(layer.name == "pool" for layer in model.layers)
+
+
+def _exact_maps(model, image, classes):
+    pool, head = model.get_layer("pool"), model.get_layer("head")
+    tokens = keras.Model(model.input, pool.input)(image[None], training=False)
+    grid = tokens.shape[1:3] if len(tokens.shape) == 4 else token_grid(model)
+    logits = _to_float64(tokens)[0] @ _to_float64(head.kernel)[:, classes]
+    if isinstance(pool, AttentionPooling):
+        weights = ops.softmax(pool.score(tokens), axis=1)
+        logits *= len(logits) * _to_float64(weights)[0]
+    return np.moveaxis(logits.reshape(*grid, len(classes)), -1, 0)
+
+
+def _gradient_maps(model, image, classes):
+    blocks = [layer for layer in model.layers if layer.name.startswith("block_")]
+    entering = blocks[len(blocks) // 2].input
+    tokens = keras.Model(model.input, entering)(image[None], training=False)
+    tail = keras.Model(entering, model.output)
+    leading = len(class_tokens(model))
+    differences = _to_float64(tokens)[0, leading:]
+    differences -= differences.mean(axis=0)
+    maps = []
+    for index in classes:
+        gradient = _gradient(lambda x, i=index: tail(x, training=False)[0, i], tokens)
+        shares = (_to_float64(gradient)[0, leading:] * differences).sum(axis=-1)
+        maps.append(len(shares) * shares.reshape(token_grid(model)))
+    return np.stack(maps)
+
+
+def _gradient(function, x):
+    """Returns the gradient of a function from a tensor to a number."""
+    backend = keras.backend.backend()
+    if backend == "jax":
+        import jax
+
+        return jax.grad(function)(x)
+    if backend == "torch":
+        import torch
+
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            return torch.autograd.grad(function(x), x)[0]
+    import tensorflow as tf
+
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = function(x)
+    return tape.gradient(value, x)
+
+
+def _to_float64(tensor):
+    return ops.convert_to_numpy(tensor).astype("float64")

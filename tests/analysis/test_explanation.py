@@ -1,0 +1,125 @@
+"""Class maps, exact and by the gradient."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+from check_layer import redraw_weights, to_numpy
+from load_app import load_app
+from PIL import Image
+
+from keras_gmlp import MLPMixer, ResMLP, ResNet, ViT, gMLP
+from keras_gmlp.analysis.explanation import class_maps, has_exact_maps
+from keras_gmlp.models.structure import NotApplicableError
+
+TINY = {"dim": 8, "depth": 2, "input_shape": (8, 12, 3), "patch_size": 4, "classes": 3}
+CLASSES = [2, 0, 1]
+
+
+def image(shape=(8, 12, 3)):
+    return np.random.default_rng(2).integers(0, 256, shape, dtype="uint8")
+
+
+@pytest.mark.parametrize(
+    ("build", "grid"),
+    [
+        (lambda: gMLP(hidden_dim=12, **TINY), (2, 3)),
+        (lambda: MLPMixer(stem="convolutions", **TINY), (2, 3)),
+        (lambda: ResMLP(**TINY), (2, 3)),  # its last norm is an Affine
+        (lambda: gMLP(hidden_dim=12, pooling="attention", **TINY), (2, 3)),
+        (lambda: ResNet(8, 4, input_shape=(8, 12, 3), classes=3), (2, 3)),
+    ],
+)
+def test_map_plus_bias_is_the_logit(build, grid):
+    model = build()
+    redraw_weights(model)
+    maps = class_maps(model, image(), CLASSES)
+    assert has_exact_maps(model)
+    assert maps.shape == (3, *grid)
+    assert maps.std(axis=(1, 2)).min() > 1e-3  # the tokens differ
+    logits = to_numpy(model(image()[None]))[0]
+    found = maps.mean(axis=(1, 2)) + to_numpy(model.get_layer("head").bias)[CLASSES]
+    np.testing.assert_allclose(found, logits[CLASSES], atol=1e-5)
+
+
+def test_values_are_at_the_places_of_their_tokens():
+    model = MLPMixer(**TINY)
+    redraw_weights(model)
+    for i in range(2):  # blocks that mix no tokens
+        shrink = model.get_layer(f"block_{i}").token_mlp.shrink
+        shrink.kernel.assign(0 * to_numpy(shrink.kernel))
+    changed = image()
+    changed[4:, :4] = 255 - changed[4:, :4]
+    before, after = (class_maps(model, x, [1])[0] for x in (image(), changed))
+    np.testing.assert_array_equal(np.argwhere(np.abs(after - before) > 1e-4), [[1, 0]])
+
+
+def test_gradient_is_the_difference_quotient():
+    model = ViT(num_heads=2, distillation_token=True, **TINY)
+    redraw_weights(model)
+    assert not has_exact_maps(model)
+    found = class_maps(model, image(), CLASSES)
+    assert found.shape == (3, 2, 3)
+    block, leading, step = model.get_layer("block_1"), 2, 1e-2
+    tokens = to_numpy(keras.Model(model.input, block.input)(image()[None]))
+    moved = np.repeat(tokens, 12, axis=0)
+    for token in range(6):
+        away = tokens[0, leading + token] - tokens[0, leading:].mean(axis=0)
+        moved[token, leading + token] += step * away
+        moved[6 + token, leading + token] -= step * away
+    logits = to_numpy(keras.Model(block.input, model.output)(moved)).astype("float64")
+    expected = 6 * (logits[:6] - logits[6:]) / (2 * step)
+    expected = expected.T[CLASSES].reshape(3, 2, 3)
+    assert expected.std() > 0.01
+    np.testing.assert_allclose(found, expected, rtol=0.01, atol=0.01 * expected.std())
+
+
+def test_model_without_a_head():
+    with pytest.raises(NotApplicableError, match="no head; expected an image classifier"):
+        class_maps(gMLP(hidden_dim=12, include_top=False, **TINY), image(), [0])
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run directory with an untrained gMLP, and an image."""
+    model = gMLP(hidden_dim=12, **TINY)
+    redraw_weights(model)
+    model.save(tmp_path / "model.keras")
+    (tmp_path / "labels.txt").write_text("cat\ndog\nowl\n")
+    Image.fromarray(image((40, 60, 3))).save(tmp_path / "image.png")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "drawn"), [([], 1), (["--top", "9"], 3), (["--class", "owl"], 1)]
+)
+def test_app_draws_the_chosen_classes(run, capsys, saved_figures, arguments, drawn):
+    given = [str(run), "--only", "explain", "--image", str(run / "image.png"), "--json"]
+    assert load_app("visualize").main([*given, *arguments]) == 0
+    path = run / "pictures" / "explain.png"
+    assert json.loads(capsys.readouterr().out) == {"pictures": [str(path)]}
+    titles = [axes.get_title() for axes in saved_figures[-1].axes if axes.get_title()]
+    assert len(titles) == 1 + drawn
+    percents = [int(title.split()[1]) for title in titles[1:]]
+    assert percents == sorted(percents, reverse=True)
+    if "--class" in arguments:
+        assert titles[1].startswith("owl ")
+    with Image.open(path) as picture:
+        assert np.asarray(picture.convert("L")).std() > 3  # not blank
+
+
+def test_app_reports_an_unknown_class(run, capsys):
+    given = [str(run), "--only", "explain", "--image", str(run / "image.png"), "--class", "cow"]
+    assert load_app("visualize").main(given) == 1
+    error = capsys.readouterr().err
+    assert "--class 'cow': no class of this model; expected one of cat, dog, owl." in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["--top", "0"], ["--top", "2", "--class", "cat"]])
+def test_app_refuses_useless_choices(capsys, arguments):
+    with pytest.raises(SystemExit) as caught:
+        load_app("visualize").main(["run", *arguments])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err
