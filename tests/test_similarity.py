@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from blobs import compress, scene
 from load_app import load_app
+from other_backend import run_under
 from PIL import Image
 from random_models import random_model
 
 from keras_gmlp import inference
 from keras_gmlp.analysis.embeddings import find_nearest
+from keras_gmlp.export.formats import export
 from keras_gmlp.similarity import find_similar, make_embedder
 
 
@@ -73,6 +75,20 @@ def test_json_of_a_run_leaves_out_the_query(pictures, model, capsys, tmp_path):
     values = [row["similarity"] for row in found["similar"]]
     assert values == sorted(values, reverse=True)
     assert all(-1 <= value <= 1 for value in values)
+
+
+def test_tflite_file_imports_no_keras(pictures, tmp_path):
+    path = export(random_model("gmlp"), tmp_path, ["features"])["features"]
+    program = (
+        "import sys\n"
+        "from keras_gmlp import inference, similarity\n"
+        "_, model, query, *paths = sys.argv\n"
+        "print(similarity.find_similar(inference.load(model), query, paths)[0][0])\n"
+        "print([m for m in ('keras', 'tensorflow') if m in sys.modules])"
+    )
+    query, copy = pictures / "query.png", pictures / "more" / "copy.jpg"
+    out = run_under("tensorflow", program, path, query, pictures / "00.png", copy)
+    assert out.split() == [str(copy), "[]"]
 
 
 def test_features_that_are_no_numbers(pictures, tmp_path):

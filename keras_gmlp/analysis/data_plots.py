@@ -55,7 +55,7 @@ def draw_similar(query, pairs, path):
         The path.
     """
     cells = [(query, f"{_title(Path(query).name)}\nthe query")]
-    cells += [(file, f"{_title(file.name)}\n{similarity:.3f}") for file, similarity in pairs]
+    cells += [(file, f"{_title(Path(file).name)}\n{similarity:.3f}") for file, similarity in pairs]
     return _draw_cells(cells, path, "images by similarity")
 
 

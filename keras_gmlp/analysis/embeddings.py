@@ -42,5 +42,6 @@ def find_nearest(query, vectors, top):
     """
     lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
     similarities = vectors @ query / np.maximum(lengths, np.finfo("float32").tiny)
+    similarities = similarities.clip(-1, 1)  # rounding leaves the interval
     order = np.argsort(-similarities, kind="stable")[:top]
     return {int(index): float(similarities[index]) for index in order}
