@@ -1,0 +1,142 @@
+"""How far to trust a classifier: a temperature for its probabilities, a bound on its energy.
+
+A temperature divides the logits, so that probabilities are as high as predictions are often right
+(Guo et al., 2017, https://arxiv.org/abs/1706.04599). The energy of an image, -logsumexp of these
+logits, is high for pictures of other classes (Liu et al., 2020, https://arxiv.org/abs/2010.03759).
+Neither changes the predicted class. Fitting requires SciPy, the rest NumPy only.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+TEMPERATURE, THRESHOLD = "temperature", "energy_threshold"  # entries of a card
+
+BOUNDS = (0.01, 100)  # of a fitted temperature
+
+
+def fit_temperature(logits, labels):
+    """Returns the temperature with the highest likelihood of the labels.
+
+    The true class counts as (n + 1) / (n + 2) and the other classes share the rest, as in Platt's
+    scaling. Without it, no temperature would be low enough for labels that are all predicted right.
+
+    Args:
+        logits: `(samples, classes)`, with at least two classes.
+        labels: Indices of the true classes, `(samples,)`.
+
+    Returns:
+        A float in `BOUNDS`.
+    """
+    from scipy.optimize import minimize_scalar
+
+    logits = np.asarray(logits, "float64")
+    samples, classes = logits.shape
+    true = np.take_along_axis(logits, np.asarray(labels)[:, None], axis=-1)[:, 0]
+    others = (logits.sum(axis=-1) - true) / (classes - 1)
+    expected = np.mean(((samples + 1) * true + others) / (samples + 2))
+
+    def loss(log_temperature):
+        temperature = math.exp(log_temperature)
+        return np.mean(-energies(logits, temperature)) - expected / temperature
+
+    found = minimize_scalar(loss, bounds=np.log(BOUNDS), method="bounded")
+    return math.exp(found.x)
+
+
+def fit_threshold(logits, temperature, reject):
+    """Returns the energy above which at most a share of the images lies.
+
+    Args:
+        logits: `(samples, classes)`, of images of known classes.
+        temperature: What the logits are divided by.
+        reject: Share of the images in [0, 1) that may be rejected.
+    """
+    return float(np.quantile(energies(logits, temperature), 1 - reject, method="inverted_cdf"))
+
+
+def energies(logits, temperature=1.0):
+    """Returns -logsumexp(logits / temperature) of each row: `(..., classes)` to float64 `(...)`.
+
+    That is the energy of the paper divided by the temperature, so it has the same order.
+
+    Example:
+        >>> float(energies([[0.0, 0.0, 0.0, 0.0]]).round(4)[0])
+        -1.3863
+    """
+    highest, exponentials = _exponentials(logits, temperature)
+    return -highest[..., 0] - np.log(exponentials.sum(axis=-1))
+
+
+def _exponentials(logits, temperature):
+    """Returns the highest scaled logit of each row, and exp of the differences from it."""
+    logits = np.asarray(logits, "float64") / temperature
+    highest = logits.max(axis=-1, keepdims=True)
+    return highest, np.exp(logits - highest)
+
+
+@dataclasses.dataclass(frozen=True)
+class Confidence:
+    """How a model makes probabilities from logits, and which images it rejects.
+
+    Attributes:
+        temperature: What the logits are divided by.
+        energy_threshold: Highest energy of an image that is taken for one of the classes; `None`
+            if the model is not calibrated.
+    """
+
+    temperature: float = 1.0
+    energy_threshold: float | None = None
+
+    def probabilities(self, logits):
+        """Returns probabilities, float64 `(..., classes)`, of logits of the same shape."""
+        _, exponentials = _exponentials(logits, self.temperature)
+        return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+    def is_known(self, logits):
+        """Returns whether each image shows one of the classes, or `None` if not calibrated.
+
+        Args:
+            logits: `(..., classes)`.
+        """
+        if self.energy_threshold is None:
+            return None
+        return energies(logits, self.temperature) <= self.energy_threshold
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What a model answers for an image.
+
+    Attributes:
+        predictions: Pairs `(label, probability)`, the most probable first.
+        known: Whether the image shows one of the classes, by its energy; `None` if the model is
+            not calibrated.
+    """
+
+    predictions: list[tuple[str, float]]
+    known: bool | None = None
+
+
+def read_confidence(card):
+    """Returns the `Confidence` in a card.
+
+    A file that computes probabilities has the temperature inside, and shows no energy.
+
+    Raises:
+        ValueError: If an entry is not a finite number, or the temperature is not positive. One
+            line.
+    """
+    if card.get("output") == "probabilities":
+        return Confidence()
+    entries = {name: card[name] for name in (TEMPERATURE, THRESHOLD) if card.get(name) is not None}
+    for name, value in entries.items():
+        number = type(value) in (int, float) and math.isfinite(value)
+        if not number or (name == TEMPERATURE and value <= 0):
+            expected = "a positive" if name == TEMPERATURE else "a finite"
+            raise ValueError(
+                f"its {name} is {str(value)[:40]!r}; expected {expected} number. Export the model "
+                "again, or calibrate it."
+            )
+    return Confidence(**entries)
