@@ -20,6 +20,8 @@ PATIENCE = 20.0  # seconds to search for more unreadable files after the first
 
 NAMED = 10  # unreadable files that an error lists
 
+OTHER = "_other"  # the folder of pictures that belong to no class, next to the class folders
+
 # Folders next to `train`; the first one has the test images.
 HELD_OUT = ("test", "val", "valid", "validation")
 
@@ -242,9 +244,31 @@ def _is_held_out(place):
 
 def _folders(root):
     try:
-        return sorted(p.name for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
+        names = [p.name for p in root.iterdir() if p.is_dir()]
     except PermissionError:
         raise ValueError(f"{printable(root)}: no permission to read this folder.") from None
+    return sorted(name for name in names if not name.startswith(".") and name != OTHER)
+
+
+def open_other(root, shape, **preparation):
+    """Opens the pictures that belong to no class, in the folder `OTHER` next to the class folders.
+
+    Args:
+        root: Folder of class folders, or of `train` and held-out images.
+        shape: `(height, width, channels)` of the images.
+        **preparation: How images are cut to size, arguments of `read_image`.
+
+    Returns:
+        A `FileSplit` whose class indices have no meaning, or `None` without such a folder.
+
+    Raises:
+        ValueError: If the folder holds no image.
+    """
+    folder = Path(root) / OTHER
+    if not folder.is_dir():
+        return None
+    paths = [os.fsencode(path) for path in find_images(folder)]
+    return FileSplit(paths, [0] * len(paths), shape, ImageFiles(paths, shape, **preparation).read)
 
 
 def _class_names(root):
