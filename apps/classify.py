@@ -11,7 +11,10 @@ from cli import guarded, load_classifier, one_line
 
 MODELS = Path(__file__).resolve().parent.parent / "saved_models"
 DEFAULT = MODELS / "gmlp_n4_32-cifar10"
+UNKNOWN = "not one of the classes I know"
 EPILOG = """\
+A model that apps/calibrate.py calibrated rejects pictures of other classes.
+
 examples:
   apps/classify.py cat.jpg                        with the included CIFAR-10 model
   apps/classify.py photos/ --top 1                all images in a folder
@@ -72,22 +75,26 @@ def classify(options):
                 continue
             for path in paths:
                 try:
-                    predictions = classifier.classify(path, options.top)
+                    answer = classifier.answer(path, options.top)
                 except (ValueError, MemoryError) as error:
                     code = _fail(error)
                 else:
-                    show(path, predictions, options.json)
+                    show(path, answer.predictions, options.json, answer.known)
     return code
 
 
-def show(path, predictions, as_json):
+def show(path, predictions, as_json, known=None):
     if as_json:
         rows = [{"label": label, "probability": round(p, 6)} for label, p in predictions]
-        print(json.dumps({"file": str(path), "predictions": rows}), flush=True)
+        calibrated = {} if known is None else {"known": known}
+        print(json.dumps({"file": str(path), "predictions": rows, **calibrated}), flush=True)
         return
     from keras_gmlp.utils.errors import printable
 
     print(printable(path))
+    if known is False:
+        print(f"  {UNKNOWN}")
+        return
     predictions = [(printable(label), probability) for label, probability in predictions]
     width = max(len(label) for label, _ in predictions)
     for label, probability in predictions:

@@ -10,7 +10,13 @@ from cli import add_backend, add_data_dir, choose_backend, guarded, load_classif
 
 SHOWN = 50  # classes
 SCORES = ("precision", "recall", "f1")
-COMPARED = ("accuracy", "balanced_accuracy", "calibration_error", "agreement")
+COMPARED = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced",
+    "calibration_error": "calibration error",
+    "rejected": "rejected",
+    "agreement": "agreement",
+}
 EPILOG = """\
 The first model gets the full report, the others a row in a table. Classes are matched by name;
 images of a class that a model does not know are left out.
@@ -123,7 +129,7 @@ def show(report, total):
     for key, note in (("unknown_classes", "images left out"), ("missing_classes", "no images")):
         if report[key]:
             print(f"{spaced(key)}{first_of([*map(printable, report[key])], 10)} ({note})")
-    for key in ("accuracy", "top5_accuracy", "balanced_accuracy", "calibration_error"):
+    for key in ("accuracy", "top5_accuracy", "balanced_accuracy", "calibration_error", "rejected"):
         if key in first:
             print(f"{spaced(key)}{percent(first[key])}")
     print(f"{spaced('log_likelihood')}{first['log_likelihood']:8.4f}")
@@ -134,9 +140,10 @@ def show(report, total):
     head = (title, "precision", "recall", "F1", "images")
     show_table(head, [(*cells(row, "label", SCORES), f"{row['images']:,}") for row in classes])
     if others:
-        head = ("model", "accuracy", "balanced", "calibration error", "agreement", "ms per image")
         rows = first, *others
-        show_table(head, [(*cells(r, "model", COMPARED), f"{r['latency_ms']:.3f}") for r in rows])
+        compared = [key for key in COMPARED if any(key in row for row in rows)]
+        head = ("model", *map(COMPARED.get, compared), "ms per image")
+        show_table(head, [(*cells(r, "model", compared), f"{r['latency_ms']:.3f}") for r in rows])
 
 
 def show_table(head, rows):
@@ -151,7 +158,7 @@ def show_table(head, rows):
 def cells(row, name, shares):
     from keras_gmlp.utils.errors import printable
 
-    return printable(row[name]), *(percent(row[key]) for key in shares)
+    return printable(row[name]), *(percent(row[key]) if key in row else "" for key in shares)
 
 
 def spaced(key):

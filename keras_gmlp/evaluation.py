@@ -177,19 +177,24 @@ def report(models, results, images):
 
 
 def write_predictions(path, result):
-    """Writes predictions as a CSV file: path, label, prediction, probability, correct (1 or 0)."""
+    """Writes predictions as a CSV file: path, label, prediction, probability, correct (1 or 0).
+
+    Predictions of a calibrated model have `known` as well: 0 for an image that it rejects.
+    """
+    known = [] if result.known is None else [result.known]
     with (
         atomic_write(path) as temporary,
         # File names that are no UTF-8 keep their bytes.
         open(temporary, "w", encoding="utf-8", errors="surrogateescape", newline="") as file,
     ):
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("path", "label", "prediction", "probability", "correct"))
-        for name, label, prediction, probability in zip(
-            result.names, result.labels, result.predictions, result.probabilities, strict=True
-        ):
+        head = ("path", "label", "prediction", "probability", "correct", "known")
+        writer.writerow(head[: 5 + len(known)])
+        columns = result.names, result.labels, result.predictions, result.probabilities, *known
+        for name, label, prediction, probability, *rest in zip(*columns, strict=True):
             names = result.classes[label], result.classes[prediction]
-            writer.writerow((name, *names, f"{probability:.6f}", int(label == prediction)))
+            flags = map(int, (label == prediction, *rest))
+            writer.writerow((name, *names, f"{probability:.6f}", *flags))
 
 
 def write_report(directory, scores, result, errors):
@@ -236,7 +241,7 @@ def _evaluate(classifier, images, known):
             done += len(pixels)
             if len(places):
                 logits = require_numbers(classifier.logits(chosen), classifier.path)
-                part = _predict(logits.astype("float64"), labels, merged)
+                part = _predict(logits.astype("float64"), labels, merged, classifier.confidence)
                 parts.append((places, labels, *part))
                 worst = _worst(worst, kept, chosen, labels, *part[:2])
                 kept += len(places)
@@ -252,13 +257,16 @@ def _evaluate(classifier, images, known):
     return Predictions(names, tuple(classifier.labels), *arrays), errors
 
 
-def _predict(logits, labels, merged):
-    """Returns predictions, their probabilities, log-likelihoods and ranks of the labels."""
-    shifted = logits - logits.max(axis=-1, keepdims=True)
+def _predict(logits, labels, merged, confidence):
+    """Returns the arrays of `Predictions`, from the predictions on."""
+    shifted = (logits - logits.max(axis=-1, keepdims=True)) / confidence.temperature
     logs = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     of_labels = np.take_along_axis(logs, labels[:, None], axis=-1)
     ranks = np.count_nonzero(logs > of_labels, axis=-1)
-    return merged[logs.argmax(axis=-1)], np.exp(logs.max(axis=-1)), of_labels[:, 0], ranks
+    known = confidence.is_known(logits)
+    known = () if known is None else (known,)
+    predictions = merged[logits.argmax(axis=-1)]
+    return predictions, np.exp(logs.max(axis=-1)), of_labels[:, 0], ranks, *known
 
 
 def _worst(worst, start, images, labels, predictions, probabilities):

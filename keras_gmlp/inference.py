@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_gmlp.analysis.confidence import Answer, Confidence, read_confidence
 from keras_gmlp.card import from_members, read_card, read_labels
 from keras_gmlp.data.read_image import read_image
 from keras_gmlp.training.saving import (
@@ -53,6 +54,7 @@ class Classifier:
         model: The `keras.Model` of a `.keras` file or of published weights, else `None`.
         named: Whether the source has class names.
         interpreter: The LiteRT interpreter of a `.tflite` file, else `None`.
+        confidence: Temperature of its probabilities and which images it rejects, a `Confidence`.
     """
 
     logits: Callable[[np.ndarray], np.ndarray]
@@ -63,6 +65,7 @@ class Classifier:
     model: object = None
     named: bool = True
     interpreter: object = None
+    confidence: Confidence = dataclasses.field(default_factory=Confidence)
 
     def read(self, path):
         """Reads an image file to the model's pixels; see `data.read_image.read_image`."""
@@ -81,12 +84,20 @@ class Classifier:
         Raises:
             ValueError: If the file cannot be read as an image, or a logit is NaN.
         """
-        logits = self.logits(self.read(path)[None])[0].astype("float64")
+        return self.answer(path, top).predictions
+
+    def answer(self, path, top=5):
+        """Returns the `Answer` for an image file: its most probable classes, and if it is known.
+
+        Arguments and errors are those of `classify`.
+        """
+        logits = self.logits(self.read(path)[None])[0]
         require_numbers(logits, self.path)
-        exponentials = np.exp(logits - logits.max())
-        probabilities = exponentials / exponentials.sum()
-        order = np.argsort(-probabilities, kind="stable")[:top]
-        return [(self.labels[i], float(probabilities[i])) for i in order]
+        probabilities = self.confidence.probabilities(logits)
+        known = self.confidence.is_known(logits)
+        order = np.argsort(-logits, kind="stable")[:top]
+        predictions = [(self.labels[i], float(probabilities[i])) for i in order]
+        return Answer(predictions, None if known is None else bool(known))
 
 
 def load(path, threads=None):
@@ -304,7 +315,11 @@ def _classifier(logits, shape, classes, path, card, model=None):
     named = fitting and card.get("named", True)
     labels = tuple(labels) if fitting else tuple(map(str, range(classes)))
     preparation = {name: card[name] for name in ("crop", "interpolation") if card.get(name)}
-    return Classifier(logits, tuple(shape), labels, path, preparation, model, named)
+    try:
+        confidence = read_confidence(card)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    return Classifier(logits, tuple(shape), labels, path, preparation, model, named, confidence)
 
 
 def _check_tensors(path, inputs, outputs, pixels):

@@ -22,6 +22,8 @@ class Predictions:
         probabilities: Probabilities of the most probable classes, `(samples,)`.
         log_likelihoods: Logarithms of the probabilities of the true classes, `(samples,)`.
         ranks: Number of classes that are more probable than the true one, `(samples,)`.
+        known: Whether the model takes each image for one of its classes, `(samples,)`; `None` if
+            it is not calibrated.
     """
 
     names: tuple[str, ...]
@@ -31,6 +33,7 @@ class Predictions:
     probabilities: np.ndarray
     log_likelihoods: np.ndarray
     ranks: np.ndarray
+    known: np.ndarray | None = None
 
     @property
     def correct(self):
@@ -48,9 +51,11 @@ def score(result):
         A dict that JSON can hold: `images` (their number), `accuracy`, `top5_accuracy` (with more
         than five classes), `balanced_accuracy` (mean recall of the classes with images),
         `calibration_error` (see `calibration_error`), `log_likelihood` (mean over the images, in
-        nats), `classes` (`label`, `precision`, `recall`, `f1` and `images` of each class with
-        images) and `confusion` (`label`, `prediction` and number of `images` of each pair that
-        occurs). Shares are in [0, 1]; the precision of a class that is never predicted is 0.
+        nats), `rejected` (share of the images that a calibrated model takes for none of its
+        classes; the other scores count them like any image), `classes` (`label`, `precision`,
+        `recall`, `f1` and `images` of each class with images) and `confusion` (`label`,
+        `prediction` and number of `images` of each pair that occurs). Shares are in [0, 1]; the
+        precision of a class that is never predicted is 0.
     """
     from sklearn.metrics import precision_recall_fscore_support
 
@@ -66,6 +71,8 @@ def score(result):
         "calibration_error": _rounded(calibration_error(result.probabilities, result.correct)),
         "log_likelihood": _rounded(result.log_likelihoods.mean()),
     }
+    if result.known is not None:
+        scores["rejected"] = _rounded(np.mean(~result.known))
     scores["classes"] = [
         {
             "label": result.classes[index],
