@@ -8,6 +8,7 @@ TensorFlow.
 import keras
 import numpy as np
 
+from keras_gmlp.analysis.confidence import read_confidence
 from keras_gmlp.card import LABELS, write_card
 from keras_gmlp.export.tflite import convert_function
 from keras_gmlp.utils.files import atomic_write
@@ -55,16 +56,19 @@ def write_mediapipe(model, path, labels=None, card=None):
         path: Path of the file.
         labels: Class names. Defaults to `"0"`, `"1"`, ...
         card: Further metadata for the card; see `card.write_card`. Its entry `"output"` says that
-            the file returns probabilities.
+            the file returns probabilities; a temperature in it divides the logits.
 
     Raises:
         RuntimeError: If the conversion fails.
     """
     import tensorflow as tf
 
+    temperature = read_confidence(card or {}).temperature
     flatbuffer = convert_function(
         model,
-        lambda image: {"probabilities": keras.ops.softmax(model(image, training=False))},
+        lambda image: {
+            "probabilities": keras.ops.softmax(model(image, training=False) / temperature)
+        },
         [tf.TensorSpec((1, *model.input_shape[1:]), tf.float32, name="image")],
         "dynamic",
     )

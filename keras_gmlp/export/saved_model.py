@@ -6,6 +6,7 @@ Requires Keras on TensorFlow.
 import math
 from pathlib import Path
 
+from keras_gmlp.analysis.confidence import read_confidence
 from keras_gmlp.card import write_card
 from keras_gmlp.data.read_image import check_interpolation
 from keras_gmlp.export.tflite import own_weights
@@ -30,7 +31,7 @@ def write_saved_model(model, path, labels=None, card=None):
         path: Path of the folder, which is replaced once the new one is complete.
         labels: Class names. Defaults to `"0"`, `"1"`, ...
         card: Further metadata for the card; see `card.write_card`. `encoded` uses its `crop` and
-            `interpolation`.
+            `interpolation`, all signatures its temperature.
 
     Raises:
         ValueError: If the interpolation is not in `data.read_image.INTERPOLATIONS`.
@@ -41,12 +42,14 @@ def write_saved_model(model, path, labels=None, card=None):
     path = Path(path)
     shape = tuple(model.input_shape[1:])
     module = own_weights(model)
+    temperature = read_confidence(card or {}).temperature
     names = tf.constant(list(labels or map(str, range(model.output_shape[-1]))))
 
     def answer(pixels):
         logits = model(pixels, training=False)
         classes = tf.broadcast_to(names, tf.shape(logits))
-        return {"logits": logits, "probabilities": tf.nn.softmax(logits), "classes": classes}
+        probabilities = tf.nn.softmax(logits / temperature)
+        return {"logits": logits, "probabilities": probabilities, "classes": classes}
 
     def decode(files):
         spec = tf.TensorSpec(shape, tf.float32)

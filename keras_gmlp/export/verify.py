@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-from keras import ops
 
 from keras_gmlp import inference
+from keras_gmlp.analysis.confidence import TEMPERATURE, THRESHOLD, Confidence
 from keras_gmlp.card import read_card
 from keras_gmlp.data.batches import arrays
 from keras_gmlp.export.formats import (
@@ -89,6 +89,7 @@ def _export_run(directory, source, formats, data, report, folded, tflite_batch):
     card = {"preset": origin.get("preset"), "data": origin.get("data"), **source.preparation}
     card |= {"arguments": origin["arguments"]} if "arguments" in origin else {}
     card["test_accuracy"] = metrics.get("test_accuracy")
+    card |= {name: origin[name] for name in (TEMPERATURE, THRESHOLD) if name in origin}
     card |= {"folded": True} if folded else {}
     batches = {name: tflite_batch if name.startswith("tflite") else 1 for name in formats}
     entries = {n: n if batch == 1 else f"{n}_batch{batch}" for n, batch in batches.items()}
@@ -155,7 +156,7 @@ def check_export(path, images, expected, labels, batch=1):
     logits = np.concatenate([classifier.logits(chunk) for chunk in _chunks(images)])
     answer = logits.argmax(-1)
     result = {
-        **_compare(logits, expected, read_card(path).get("output")),
+        **_compare(logits, expected, read_card(path)),
         "top1_agreement": round(float(np.mean(answer == expected.argmax(-1))), 6),
         "accuracy": round(float(np.mean(answer == labels)), 6),
         "megabytes": _megabytes(path),
@@ -165,12 +166,12 @@ def check_export(path, images, expected, labels, batch=1):
     return result
 
 
-def _compare(logits, expected, output):
+def _compare(logits, expected, card):
     """Returns the largest difference, by its name, a dict."""
     name = "max_logit_difference"
-    if output == "probabilities":  # the logits are their logarithms
+    if card.get("output") == "probabilities":  # the logits are their logarithms
         name, logits = "max_probability_difference", np.exp(logits)
-        expected = ops.convert_to_numpy(ops.softmax(expected))
+        expected = Confidence(card.get(TEMPERATURE, 1.0)).probabilities(expected)
     return {name: float(f"{np.abs(logits - expected).max():.3g}")}
 
 
