@@ -77,8 +77,9 @@ def _image_sections(place, recipe, metrics, megabytes):
         _summary(place, recipe, metrics),
         _usage(place),
         _accuracy(place, recipe, metrics, megabytes),
+        *_confidence(metrics.get("calibration")),
         training_section(place, recipe),
-        _limits(recipe),
+        _limits(recipe, "calibration" in metrics),
     )
 
 
@@ -170,13 +171,40 @@ def _tested(recipe):
     return f"fold {recipe.get('fold')} of {recipe['folds']}, left out from the training images"
 
 
-def _limits(recipe):
+def _confidence(result):
+    """Returns the section on the calibration of a run, in a list; an empty one without it."""
+    if not result:
+        return []
+    rows = {
+        "temperature": f"{result['temperature']:.4f}",
+        "energy threshold": f"{result['energy_threshold']:.4f}",
+        "calibration error before": percent(result["calibration_error_before"]),
+        "calibration error": percent(result["calibration_error"]),
+        "rejected": percent(result["rejected"]),
+    }
+    if "auroc" in result:
+        rows[f"rejected of {result['other_images']:,} other pictures"] = percent(
+            result["other_rejected"]
+        )
+        rows["AUROC, known against other pictures"] = f"{result['auroc']:.4f}"
+    split = "" if result["split"] == "all" else f"{result['split']} "
+    return [
+        f"## Confidence\n\nOn {result['images']:,} {split}images of `{result['data']}`, to which "
+        f"both values were fitted:\n\n{table(rows)}"
+    ]
+
+
+def _limits(recipe, calibrated=False):
+    naming = (
+        "It rejects pictures that show\n  something else by their energy, but not all of them."
+        if calibrated
+        else "It names one of them for every picture, even if\n  the picture shows something else."
+    )
     height, width = recipe.get("image_shape", ("?", "?"))[:2]
     return f"""\
 ## Limits
 
-- The model knows the classes above and no other. It names one of them for every picture, even if
-  the picture shows something else.
+- The model knows the classes above and no other. {naming}
 - It reads {width} by {height} pixels. A picture is scaled until it covers them and then cut, so
   small details and margins are lost.
 - The accuracy is for test images from the same source as the training images. Expect less for

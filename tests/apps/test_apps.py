@@ -283,7 +283,7 @@ def test_mistake_leaves_no_empty_folders(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["train", "classify", "export"])
+@pytest.mark.parametrize("name", ["train", "classify", "export", "calibrate"])
 def test_help_teaches(name, capsys):
     with pytest.raises(SystemExit) as caught:
         load_app(name).main(["--help"])
