@@ -2,6 +2,7 @@
 
 import { loadAndCompile, loadLiteRt, Tensor } from "@litertjs/core";
 import { readCard } from "./card.js";
+import { readConfidence } from "./confidence.js";
 import { prepare } from "./prepare.js";
 
 const WASM = new URL("node_modules/@litertjs/core/wasm/", import.meta.url).pathname;
@@ -77,6 +78,7 @@ class Model {
     const classes = output.shape[1];
     const named = card.labels?.length === classes;
     Object.assign(this, { name, compiled, card, dtype: input.dtype });
+    this.confidence = readConfidence(card);
     this.inputShape = [...input.shape];
     this.labels = named ? card.labels : Array.from({ length: classes }, (_, i) => String(i));
   }
@@ -102,12 +104,13 @@ class Model {
 }
 
 // Returns the most probable classes as { label, probability }, highest first.
-export function rank(logits, labels, top) {
-  const probabilities = softmax(logits);
+export function rank(logits, labels, top, temperature = 1) {
+  const probabilities = softmax(Float64Array.from(logits, (logit) => logit / temperature));
   return labels
-    .map((label, i) => ({ label, probability: probabilities[i] }))
-    .sort((a, b) => b.probability - a.probability)
-    .slice(0, top);
+    .map((label, i) => ({ label, probability: probabilities[i], logit: logits[i] }))
+    .sort((a, b) => b.logit - a.logit) // no rounding of probabilities changes the class
+    .slice(0, top)
+    .map(({ label, probability }) => ({ label, probability }));
 }
 
 export function softmax(logits) {

@@ -1,6 +1,7 @@
 // The tab for pictures: classifies one from a file, a drop, a paste or the camera.
 
 import { Camera, cameraAvailable } from "./camera.js";
+import { isKnown } from "./confidence.js";
 import { decode } from "./decode.js";
 import { loadModel, oneLine, rank } from "./model.js";
 import * as view from "./view.js";
@@ -86,8 +87,9 @@ async function look(model, { image, time }) {
   const prepared = performance.now();
   const logits = await model.logits(input);
   const runTime = performance.now() - prepared;
-  const ranked = rank(logits, model.labels, TOP);
-  return { ranked, input, readTime: time + prepared - began, runTime };
+  const ranked = rank(logits, model.labels, TOP, model.confidence.temperature);
+  const known = isKnown(logits, model.confidence);
+  return { ranked, known, input, readTime: time + prepared - began, runTime };
 }
 
 async function openCamera() {

@@ -82,11 +82,13 @@ export function showProblem(text) {
   at("problem").textContent = text;
 }
 
-export function showResult({ ranked, input, readTime, runTime }) {
+export function showResult({ ranked, known, input, readTime, runTime }) {
   const [{ label, probability }] = ranked;
-  at("answer").textContent = `${label}, ${percent(probability)}`;
+  at("answer").textContent = known
+    ? `${label}, ${percent(probability)}`
+    : "Not one of the classes I know";
   at("answer").classList.add("found");
-  at("classes").replaceChildren(...ranked.map(row));
+  at("classes").replaceChildren(...(known ? ranked.map(row) : []));
   drawInput(input);
   at("size").textContent = `The model's input: ${pixels(input.width, input.height)}`;
   at("time").textContent = `${time(readTime)} to read and scale, ${time(runTime)} to classify`;

@@ -29,7 +29,9 @@ from web_samples import noisy_digits
 
 import keras_gmlp
 from keras_gmlp import data, inference
+from keras_gmlp.analysis.confidence import energies
 from keras_gmlp.export import formats
+from keras_gmlp.export.cards import update_card
 
 NAME = "gmlp_n4_32-cifar10"
 SAVED = APPS.parent / "saved_models" / NAME
@@ -46,6 +48,21 @@ LOGITS = f"""async ([name, files]) => {{
   return rows;
 }}"""
 
+CALIBRATED = f"""async ([name, file]) => {{
+  {BYTES}
+  const {{ decode }} = await import("./decode.js");
+  const {{ energy, isKnown }} = await import("./confidence.js");
+  const {{ loadModel, rank }} = await import("./model.js");
+  const model = await loadModel({{ name, url: `/models/${{name}}.tflite` }});
+  const logits = await model.logits(model.prepare(await decode(new Blob([bytes(file)]))));
+  const {{ temperature }} = model.confidence;
+  return {{
+    ranked: rank(logits, model.labels, 10, temperature),
+    energy: energy(logits, temperature),
+    known: isKnown(logits, model.confidence),
+  }};
+}}"""
+
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
@@ -59,6 +76,11 @@ def models(tmp_path_factory):
     names = ["tflite_float32", "tflite_int8"]
     formats.export(source.model, saved, names, source.labels, calibration=calibration)
     whole = (saved / "model.tflite").read_bytes()
+    for name, threshold in (("calibrated", 0.0), ("rejecting", -99.0), ("wrong_temperature", 0.0)):
+        shutil.copy(saved / "model_float32.tflite", folder / f"{name}.tflite")
+        entries = {"temperature": 0.7, "energy_threshold": threshold}
+        update_card(folder / f"{name}.tflite", entries)
+    update_card(folder / "wrong_temperature.tflite", {"temperature": -1})
     nameless = keras_gmlp.gMLP(8, 1, 16, input_shape=(8, 8, 3), patch_size=4, classes=3)
     formats.export(nameless, folder / "nameless", ["tflite"])
     (folder / "wrong_text.tflite").write_bytes(b"no model at all\n" * 99)
@@ -154,6 +176,29 @@ def test_answer_is_pythons(page, models, pictures, tmp_path):
     )
 
 
+def test_calibrated_answer_is_pythons(page, models, pictures, tmp_path):
+    (tmp_path / "picture.png").write_bytes(pictures[0])
+    classifier = inference.load(models / "calibrated.tflite")
+    image = classifier.read(tmp_path / "picture.png")[None]
+    expected = classifier.answer(tmp_path / "picture.png", top=10)
+    found = page.evaluate(CALIBRATED, ["calibrated", as_text(pictures[0])])
+    assert [row["label"] for row in found["ranked"]] == [label for label, _ in expected.predictions]
+    for row, (_, probability) in zip(found["ranked"], expected.predictions, strict=True):
+        assert row["probability"] == pytest.approx(probability, abs=1e-5)
+    (energy,) = energies(classifier.logits(image), 0.7)
+    assert found["energy"] == pytest.approx(energy, rel=1e-5)
+    assert found["known"] == expected.known
+
+
+def test_unknown_picture(page, pictures):
+    page.select_option("#model", "rejecting")
+    choose(page, pictures[0])
+    page.get_by_text("Not one of the classes I know").wait_for()
+    assert page.locator("#classes li").count() == 0
+    page.select_option("#model", "calibrated")
+    assert len(read_answer(page)) == 5
+
+
 def test_list_shows_preset_and_accuracy(page):
     options = page.locator("#model option").all_inner_texts()
     found = json.loads((SAVED / "metrics.json").read_text())["test_accuracy"]
@@ -240,6 +285,7 @@ WRONG = {
     "wrong_empty": "",
     "wrong_card": "its class names cannot be read",
     "wrong_bit": "its model differs from the digest in its card",
+    "wrong_temperature": "its temperature is -1; expected a positive number",
     "wrong_batch": "expected a batch of 1; it takes 2",
     "wrong_output": "expected one image as input and logits as output",
 }
