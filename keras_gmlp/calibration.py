@@ -73,6 +73,7 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
         raise ValueError(f"{directory}: a text model; calibration requires an image classifier.")
     with directory_lock(directory):
         cards = {path: read_any_card(path) for path in find_models(directory)}
+        metrics = read_json(directory / "metrics.json", {})
         classifier = inference.load(model_path(directory))
         images = _open_images(directory, classifier, data, split, data_dir)
         result = _measure(classifier, images, reject)
@@ -80,7 +81,7 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
         for path, card in cards.items():
             if card.get("output") != "probabilities":
                 update_card(path, entries)
-        if metrics := read_json(directory / "metrics.json", {}):
+        if metrics:
             write_json(directory / "metrics.json", {**metrics, "calibration": result})
             write_model_card(directory)
     return result
@@ -118,6 +119,7 @@ class _Images:
 
 def _open_images(directory, classifier, data, split, data_dir):
     recipe = read_json(directory / "recipe.json", {})
+    recipe = recipe if isinstance(recipe, dict) else {}
     own = data is None or canonical_name(data) == recipe.get("data")
     name = recipe.get("data") if own else canonical_name(data)
     if name is None:

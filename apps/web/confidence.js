@@ -1,15 +1,16 @@
 // How far to trust a classifier, as keras_gmlp.analysis.confidence has it.
 
 // Returns { temperature, threshold } from a card; without them 1 and undefined. Throws if one is not
-// a number.
+// a number in its range.
 export function readConfidence({ temperature, energy_threshold: threshold }) {
-  if (temperature != null && !(Number.isFinite(temperature) && temperature > 0)) {
-    throw new Error(`its temperature is ${temperature}; expected a positive number`);
-  }
-  if (threshold != null && !Number.isFinite(threshold)) {
-    throw new Error(`its energy_threshold is ${threshold}; expected a finite number`);
-  }
+  checkRange("temperature", temperature, 0.01, 100);
+  checkRange("energy_threshold", threshold, -1e30, 1e30);
   return { temperature: temperature ?? 1, threshold: threshold ?? undefined };
+}
+
+function checkRange(name, value, low, high) {
+  if (value == null || (typeof value === "number" && value >= low && value <= high)) return;
+  throw new Error(`its ${name} is ${value}; expected a number from ${low} to ${high}`);
 }
 
 // Returns whether a picture shows one of the classes, by its energy.

@@ -13,7 +13,7 @@ import numpy as np
 
 TEMPERATURE, THRESHOLD = "temperature", "energy_threshold"  # entries of a card
 
-BOUNDS = (0.01, 100)  # of a fitted temperature
+RANGES = {TEMPERATURE: (0.01, 100), THRESHOLD: (-1e30, 1e30)}  # in which no result overflows
 
 
 def fit_temperature(logits, labels):
@@ -27,7 +27,7 @@ def fit_temperature(logits, labels):
         labels: Indices of the true classes, `(samples,)`.
 
     Returns:
-        A float in `BOUNDS`.
+        A float in its range in `RANGES`.
     """
     from scipy.optimize import minimize_scalar
 
@@ -41,7 +41,7 @@ def fit_temperature(logits, labels):
         temperature = math.exp(log_temperature)
         return np.mean(-energies(logits, temperature)) - expected / temperature
 
-    found = minimize_scalar(loss, bounds=np.log(BOUNDS), method="bounded")
+    found = minimize_scalar(loss, bounds=np.log(RANGES[TEMPERATURE]), method="bounded")
     return math.exp(found.x)
 
 
@@ -125,18 +125,16 @@ def read_confidence(card):
     A file that computes probabilities has the temperature inside, and shows no energy.
 
     Raises:
-        ValueError: If an entry is not a finite number, or the temperature is not positive. One
-            line.
+        ValueError: If an entry is not a number in its range. One line.
     """
     if card.get("output") == "probabilities":
         return Confidence()
-    entries = {name: card[name] for name in (TEMPERATURE, THRESHOLD) if card.get(name) is not None}
+    entries = {name: card[name] for name in RANGES if card.get(name) is not None}
     for name, value in entries.items():
-        number = type(value) in (int, float) and math.isfinite(value)
-        if not number or (name == TEMPERATURE and value <= 0):
-            expected = "a positive" if name == TEMPERATURE else "a finite"
+        low, high = RANGES[name]
+        if type(value) not in (int, float) or not low <= value <= high:  # NaN is in no range
             raise ValueError(
-                f"its {name} is {str(value)[:40]!r}; expected {expected} number. Export the model "
-                "again, or calibrate it."
+                f"its {name} is {str(value)[:40]!r}; expected a number from {low:g} to {high:g}. "
+                "Export the model again, or calibrate it."
             )
     return Confidence(**entries)

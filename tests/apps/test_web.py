@@ -285,7 +285,7 @@ WRONG = {
     "wrong_empty": "",
     "wrong_card": "its class names cannot be read",
     "wrong_bit": "its model differs from the digest in its card",
-    "wrong_temperature": "its temperature is -1; expected a positive number",
+    "wrong_temperature": "its temperature is -1; expected a number from 0.01 to 100",
     "wrong_batch": "expected a batch of 1; it takes 2",
     "wrong_output": "expected one image as input and logits as output",
 }

@@ -35,6 +35,8 @@ METADATA = {
     "crop": 0.9,
     "interpolation": "bicubic",
     "test_accuracy": 0.9,
+    "temperature": 1.2,
+    "energy_threshold": -3.0,
     "named": True,
     "preset": "gmlp_n4_32",
     "arguments": {"classes": 10},
