@@ -19,8 +19,8 @@ RANGES = {TEMPERATURE: (0.01, 100), THRESHOLD: (-1e30, 1e30)}  # in which no res
 def fit_temperature(logits, labels):
     """Returns the temperature with the highest likelihood of the labels.
 
-    The true class counts as (n + 1) / (n + 2) and the other classes share the rest, as in Platt's
-    scaling. Without it, no temperature would be low enough for labels that are all predicted right.
+    If all labels are predicted right, no temperature would be low enough. The true class then
+    counts as (n + 1) / (n + 2) and the other classes share the rest, as in Platt's scaling.
 
     Args:
         logits: `(samples, classes)`, with at least two classes.
@@ -34,8 +34,10 @@ def fit_temperature(logits, labels):
     logits = np.asarray(logits, "float64")
     samples, classes = logits.shape
     true = np.take_along_axis(logits, np.asarray(labels)[:, None], axis=-1)[:, 0]
-    others = (logits.sum(axis=-1) - true) / (classes - 1)
-    expected = np.mean(((samples + 1) * true + others) / (samples + 2))
+    expected = true.mean()
+    if np.all(true == logits.max(axis=-1)):
+        others = (logits.sum(axis=-1) - true) / (classes - 1)
+        expected = np.mean(((samples + 1) * true + others) / (samples + 2))
 
     def loss(log_temperature):
         temperature = math.exp(log_temperature)
