@@ -319,7 +319,9 @@ def _classifier(logits, shape, classes, path, card, model=None):
         confidence = read_confidence(card)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    return Classifier(logits, tuple(shape), labels, path, preparation, model, named, confidence)
+    return Classifier(
+        logits, tuple(shape), labels, path, preparation, model, named, confidence=confidence
+    )
 
 
 def _check_tensors(path, inputs, outputs, pixels):
