@@ -1,12 +1,11 @@
 """Labelled texts in files: CSV, TSV, JSON lines, and folders of text files by class."""
 
-import csv
 import difflib
-import io
 import json
 from pathlib import Path
 
 from keras_gmlp.utils.files import walk_readable
+from keras_gmlp.utils.tables import TABLES, read_rows, read_text
 
 PAIRS = (
     ("sentence1", "sentence2"),
@@ -57,7 +56,6 @@ LABELS = (
     "y",
 )
 
-TABLES = {".csv": ",", ".tsv": "\t"}
 JSON_FILES = (".jsonl", ".ndjson", ".json")
 SUFFIXES = (*TABLES, *JSON_FILES)
 
@@ -80,12 +78,11 @@ def read_table(path, text=None, label=None):
         ValueError: If the file is not UTF-8, lacks a column, or a row has no text or no label.
             One line.
     """
-    content = read_text(path)
     suffix = path.suffix.lower()
     if suffix in TABLES:
-        names, rows = _read_rows(path, content, TABLES[suffix])
+        names, rows = read_rows(path)
     else:
-        names, rows = _read_objects(path, content, suffix)
+        names, rows = _read_objects(path, read_text(path), suffix)
     if not rows:
         raise ValueError(f"{path}: no rows; expected one for each text.")
     texts, label = choose_columns(names, text, label, path)
@@ -178,63 +175,6 @@ def class_folders(root):
         for path in root.iterdir()
         if path.is_dir() and not path.name.startswith(".") and path.name != UNLABELLED
     )
-
-
-def read_text(path):
-    """Returns the text of a UTF-8 file.
-
-    Raises:
-        ValueError: If it cannot be read or is not UTF-8. One line.
-    """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read ({error.strerror}).") from None
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"{path}: not UTF-8 in line {line} (byte 0x{content[error.start]:02x}); save it as "
-            "UTF-8."
-        ) from None
-
-
-def _read_rows(path, content, delimiter):
-    """Returns the names of the columns and (place, dictionary) for each row of a table."""
-    head = content.split("\n", 1)[0]
-    if delimiter == "," and head.count(";") > head.count(","):
-        delimiter = ";"  # as spreadsheets write it where the comma is the decimal sign
-    tab = delimiter == "\t"  # quotes in a TSV are part of the text, unless they enclose it
-    quoting = csv.QUOTE_NONE if tab else csv.QUOTE_MINIMAL
-    limit = csv.field_size_limit(2**31 - 1)
-    try:
-        reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, quoting=quoting)
-        names = next(filter(None, reader), [])
-        names = [name.strip().strip('"') for name in names]
-        rows = []
-        for values in reader:
-            if not values:
-                continue
-            if len(values) != len(names):
-                raise ValueError(
-                    f"{path}, line {reader.line_num}: expected {len(names)} columns "
-                    f"({', '.join(names)}); received {len(values)}. Quote texts that contain "
-                    "the separator."
-                )
-            values = map(_unquoted, values) if tab else values
-            rows.append((f"line {reader.line_num}", dict(zip(names, values, strict=True))))
-    except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: {error}.") from None
-    finally:
-        csv.field_size_limit(limit)
-    return names, rows
-
-
-def _unquoted(value):
-    inner = value[1:-1].replace('""', "")
-    enclosed = len(value) > 1 and value[0] == value[-1] == '"' and '"' not in inner
-    return value[1:-1].replace('""', '"') if enclosed else value
 
 
 def _read_objects(path, content, suffix):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.prepared import open_prepared, prepared_names, tfds_folder
-from keras_gmlp.data.text.labelled_files import read_text
+from keras_gmlp.utils.tables import read_text
 
 HELD_OUT = ("test", "dev", "valid")  # how the names of test files begin
 
