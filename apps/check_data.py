@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks a folder of pictures: unreadable files, duplicates, small classes, wrong labels."""
+"""Checks pictures in a folder or a table: unreadable files, duplicates, classes, wrong labels."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ Pairs across splits spoil the test accuracy. Without train/ and test/, every fif
 a class is in the test split, as in training.
 
 --out gets findings.csv with all findings, and findings.png with some of the duplicates and labels.
-DIR stays as it is.
+The pictures stay as they are.
 
 examples:
   apps/check_data.py photos/
@@ -38,7 +38,9 @@ def parse(arguments):
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("data", metavar="DIR", help="a folder of images, as for --data in training")
+    parser.add_argument(
+        "data", metavar="PATH", help="a folder or a table of images, as for --data in training"
+    )
     parser.add_argument("--out", metavar="DIR", help="output folder; default: runs/check-NAME")
     parser.add_argument(
         "--min-images",
@@ -55,12 +57,14 @@ def parse(arguments):
     add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
     options = parser.parse_args(arguments)
+    from keras_gmlp.data.table import name_folder  # here, so that --help is fast
+
     if options.min_images < 0:
         parser.error(f"--min-images must be at least 0; received {options.min_images}")
     if not options.data:  # an unset variable of a shell
-        parser.error("DIR is empty; expected a folder of class folders")
+        parser.error("PATH is empty; expected a folder of class folders, or a table")
     root = Path(options.data).expanduser().resolve()
-    options.out = Path(options.out or Path("runs", f"check-{root.name}"))
+    options.out = Path(options.out or Path("runs", f"check-{name_folder(root)}"))
     if options.out.resolve().is_relative_to(root):
         parser.error(f"{options.out} is in {options.data}; give --out a folder outside of it")
     choose_backend(options)
@@ -76,9 +80,10 @@ def run(options):
     from keras_gmlp.analysis.data_check import check_folder, write_findings
     from keras_gmlp.analysis.data_plots import draw_findings
     from keras_gmlp.data.datasets import canonical_name
+    from keras_gmlp.data.table import is_table
 
     folder = Path(canonical_name(options.data))
-    if not folder.is_dir():
+    if not folder.is_dir() and not is_table(folder):
         state = "a file" if folder.exists() else "no such folder"
         raise ValueError(f"{folder}: {state}; expected a folder of class folders.")
     embed = make_features(options.model) if options.model else None

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Evaluates models of any format on a folder of images or a data set."""
+"""Evaluates models of any format on a folder or table of images, or a data set."""
 
 import argparse
 import json
@@ -48,15 +48,16 @@ def parse(arguments):
     parser.add_argument(
         "--data",
         required=True,
-        metavar="DIR|NAME",
-        help="a folder with a folder of images for each class, or a data set by name",
+        metavar="PATH|NAME",
+        help="a folder with a folder of images for each class, a table (.csv, .tsv) with the "
+        "columns path and label, or a data set by name",
     )
     parser.add_argument(
         "--split",
         choices=("test", "train", "validation", "all"),
         default="test",
-        help="the images that apps/train.py holds out (the folder test/, else every fifth image "
-        "of a class), those it trains on, those for validation (in the folder val/, or held out by "
+        help="the images that apps/train.py holds out (the split test, else every fifth image of a "
+        "class), those it trains on, those for validation (the split validation, or held out by "
         "the first model's run), or all; default: test",
     )
     parser.add_argument(

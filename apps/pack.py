@@ -31,7 +31,9 @@ def parse(arguments):
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "source", metavar="SOURCE", help="a folder, or a TensorFlow Datasets name, as for --data"
+        "source",
+        metavar="SOURCE",
+        help="a folder, a table (.csv, .tsv) or a TensorFlow Datasets name, as for --data",
     )
     parser.add_argument(
         "--out", required=True, metavar="FOLDER", help="a new folder; existing ones are kept"

@@ -44,8 +44,9 @@ def add_run_options(parser, measures_precision=False):
     parser.add_argument(
         "--data",
         default="digits",
-        metavar="NAME|FOLDER",
-        help="digits (bundled), a TensorFlow Datasets name, or a folder; default: %(default)s",
+        metavar="NAME|PATH",
+        help="digits (bundled), a TensorFlow Datasets name, a folder, or a table (.csv, .tsv) with "
+        "the columns path, label and perhaps split; default: %(default)s",
     )
     add_data_dir(parser)
     parser.add_argument("--out", metavar="DIR", help="default: runs/PRESET-DATA")

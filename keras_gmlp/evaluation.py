@@ -13,10 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.analysis.scores import Predictions, score
-from keras_gmlp.data.datasets import canonical_name, load
+from keras_gmlp.data.datasets import canonical_name, holds_files, load
 from keras_gmlp.data.encoded_splits import FileSplit
 from keras_gmlp.data.folder import ImageFiles, list_images
-from keras_gmlp.data.packed import is_packed
 from keras_gmlp.data.validation import divide_training
 from keras_gmlp.training.saving import require_numbers
 from keras_gmlp.utils.errors import first_of, printable
@@ -37,7 +36,7 @@ class LabelledImages:
     """Labelled images, which each classifier reads in its own size.
 
     Args:
-        name: A folder of class folders, or a data set by name; see `data.load`.
+        name: A folder of class folders, a table, or a data set by name; see `data.load`.
         split: `"test"`, `"train"`, `"validation"`, or `"all"` for all of these.
         data_dir: The folder of TFDS; see `data.load`.
         groups: Regular expression that divided the images of a folder; see `data.load`.
@@ -60,8 +59,8 @@ class LabelledImages:
         self.name, self.split, self._data_dir = canonical_name(name), split, data_dir
         self._groups, self._pairs = groups, None
         self._parts = parts if split in ("train", "validation") else None
-        folder = Path(self.name)
-        if self.name != "digits" and folder.is_dir() and not is_packed(folder):
+        if holds_files(self.name):
+            folder = Path(self.name)
             listed = "all" if self._parts else split
             self.labels, self._pairs, self.total = list_images(folder, listed, groups)
             if self._parts:
@@ -97,7 +96,8 @@ class LabelledImages:
             cut = ", ".join(f"{name} {value}" for name, value in preparation.items())
             raise ValueError(
                 f"{printable(classifier.path)}: reads images with {cut}, which requires image "
-                f"files; received {printable(self.name)}. Give a folder of class folders."
+                f"files; received {printable(self.name)}. Give a folder of class folders or a "
+                "table."
             )
         return self._choose(load(self.name, shape[:2], self._data_dir, shape[2]))
 

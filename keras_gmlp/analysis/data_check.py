@@ -1,4 +1,4 @@
-"""What is wrong with a folder of pictures: files, copies, classes, labels."""
+"""What is wrong with a folder or a table of pictures: files, copies, classes, labels."""
 
 import collections
 import csv
@@ -17,6 +17,7 @@ from keras_gmlp.analysis.label_errors import (
 from keras_gmlp.data.folder import list_empty_classes, list_pictures
 from keras_gmlp.data.near_duplicates import find_equal_pixels, find_near_duplicates
 from keras_gmlp.data.read_image import read_image
+from keras_gmlp.data.table import is_table
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import atomic_write, list_visible_files
 from keras_gmlp.utils.progress import map_in_threads
@@ -100,7 +101,7 @@ def check_folder(root, min_images=10, embed=None):
     Reads each picture once, to 32 x 32 pixels, and keeps no more of it. Changes nothing.
 
     Args:
-        root: Path of a folder of class folders, as `data.load` takes it.
+        root: Path of a folder of class folders, or of a table, as `data.load` takes it.
         min_images: Smallest number of readable pictures of a class that is not reported.
         embed: Function from paths to features `(pictures, features)`, by which labels are judged;
             see `label_errors.make_embedder`. Defaults to colours and edges of the thumbnails.
@@ -109,12 +110,12 @@ def check_folder(root, min_images=10, embed=None):
         A `Report`.
 
     Raises:
-        ValueError: If a folder cannot be read, or if there are fewer than two classes.
+        ValueError: If a folder or the table cannot be read, or if there are fewer than two classes.
         ImportError: If scikit-learn is not installed.
     """
     root = Path(root)
     listed, labels = list_pictures(root)
-    ignored = len(list_visible_files(root)) - len(listed)
+    ignored = 0 if is_table(root) else len(list_visible_files(root)) - len(listed)
     thumbnails, reasons = _read_thumbnails(listed)
     findings = [
         Finding(listed[i].path, listed[i].label, "unreadable", note=reason)

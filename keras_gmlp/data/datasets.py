@@ -12,12 +12,13 @@ from keras_gmlp.data.packed import is_packed, load_packed
 from keras_gmlp.data.prepared import tfds_folder
 from keras_gmlp.data.records import load_records
 from keras_gmlp.data.splits import ArraySplit, ChannelSplit
+from keras_gmlp.data.table import is_table
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.optional import is_installed
 
 
 def canonical_name(name):
-    """Returns the `name` that `load(name)` gives its `ImageData`: folders lose a last slash.
+    """Returns the `name` that `load(name)` gives its `ImageData`: a folder loses its last slash.
 
     Raises:
         ValueError: If the name is empty.
@@ -25,19 +26,31 @@ def canonical_name(name):
     if not str(name):  # an unset shell variable, not the current folder
         raise ValueError("'': an empty name; expected a data set's, or a folder of class folders.")
     path = Path(os.path.expanduser(name))
-    return str(path) if path.is_dir() and name != "digits" else str(name)
+    return str(path) if name != "digits" and (path.is_dir() or is_table(path)) else str(name)
+
+
+def holds_files(name):
+    """Returns whether a data set is image files: a folder of class folders, or a table."""
+    path = Path(os.path.expanduser(name))
+    is_folder = name != "digits" and path.is_dir() and not is_packed(path)
+    return is_folder or is_table(path)
 
 
 def check_path(name):
     """Checks a name that can only be a path.
 
     Raises:
-        ValueError: If it is a file, or a folder that does not exist.
+        ValueError: If it is a file but no table, or a file or folder that does not exist.
     """
     path = Path(os.path.expanduser(name))
+    if is_table(path):
+        if not path.is_file():
+            raise ValueError(f"{printable(name)}: no such file; expected a table of images.")
+        return
     if path.is_file() and (path.suffix or path.parent != Path()):  # not a data set's name
         raise ValueError(
-            f"{name}: a file; expected a data set's name, or a folder of class folders."
+            f"{name}: a file; expected a data set's name, or a folder of class folders, or a table "
+            "(.csv, .tsv)."
         )
     is_path = str(name).startswith((".", "/", "~")) or str(name).endswith("/") or "\\" in str(name)
     if is_path and not path.is_dir():
@@ -48,11 +61,13 @@ def load(name, image_size=None, data_dir=None, channels=None, groups=None):
     r"""Opens a data set.
 
     Args:
-        name: `"digits"` (scikit-learn's handwritten digits, bundled), a folder, or the name of an
-            image-classification data set in TensorFlow Datasets, for example `"cifar10"`. A folder
-            holds one folder of images for each class, or `train` and `test` folders with one for
-            each class, and perhaps `val`. Without them, every fifth image of each class is test
-            data.
+        name: `"digits"` (scikit-learn's handwritten digits, bundled), a folder, a table, or the
+            name of an image-classification data set in TensorFlow Datasets, for example
+            `"cifar10"`. A folder holds one folder of images for each class, or `train` and `test`
+            folders with one for each class, and perhaps `val`. Without them, every fifth image of
+            each class is test data.
+            A table is a `.csv` or `.tsv` file with the columns `path`, relative to it, `label`
+            and perhaps `split` (`train`, `test`, `validation`).
             A folder that `pack` wrote is a packed set.
             A set of TFDS that is on the disk is read without TFDS and TensorFlow, in its newest
             version there; others are downloaded by TFDS.
@@ -60,11 +75,11 @@ def load(name, image_size=None, data_dir=None, channels=None, groups=None):
             cropped around the centre. Defaults to the data set's size, or 224 if sizes vary.
         data_dir: The folder of TFDS. Defaults to `$TFDS_DATA_DIR`, then to TFDS' own default.
         channels: 3 for colour or 1 for grey; images are converted. Defaults to the data set's
-            channels, and to 3 for folders.
-        groups: Regular expression that finds the group of each image in its path, for folders:
-            images of one burst, patient or video, such as `r"patient(\d+)"`. The group is what the
-            parentheses match, or all that it matches. A group has training or test images, not
-            both. `None` for no groups.
+            channels, and to 3 for folders and tables.
+        groups: Regular expression that finds the group of each image in its path, for folders and
+            tables: images of one burst, patient or video, such as `r"patient(\d+)"`. The group is
+            what the parentheses match, or all that it matches. A group has training or test
+            images, not both. `None` for no groups.
 
     Returns:
         An `ImageData`.
@@ -77,10 +92,13 @@ def load(name, image_size=None, data_dir=None, channels=None, groups=None):
 
 def _open(name, image_size, data_dir, groups):
     path = Path(os.path.expanduser(name))
-    if name != "digits" and path.is_dir() and not is_packed(path):
+    if holds_files(name):
         return load_folder(path, image_size or (224, 224), groups)
     if groups is not None:
-        raise ValueError(f"groups require a folder of image files; received {printable(name)}.")
+        raise ValueError(
+            f"groups require a folder of image files; received {printable(name)}. A table of them "
+            "works, too."
+        )
     if name == "digits":
         return _digits(image_size)
     if path.is_dir():

@@ -1,6 +1,7 @@
-"""Image folders as data sets."""
+"""Image folders, and tables of images, as data sets."""
 
 import dataclasses
+import itertools
 import os
 import threading
 import time
@@ -13,6 +14,7 @@ from keras_gmlp.data.encoded_splits import FileSplit
 from keras_gmlp.data.groups import check_apart, divide_groups, find_groups
 from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.data.read_image import find_images, is_image_file, read_image
+from keras_gmlp.data.table import is_table, list_table
 from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.files import list_visible_files
 
@@ -28,7 +30,7 @@ HELD_OUT = ("test", "val", "valid", "validation")
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """An image file in a folder of class folders.
+    """An image file in a folder of class folders, or in a table.
 
     Attributes:
         path: Path of the file.
@@ -98,7 +100,7 @@ class ImageFiles:
 
 
 def load_folder(root, image_size, groups=None):
-    """Opens a folder of class folders as an `ImageData` of `image_size` RGB images.
+    """Opens a folder of class folders, or a table, as an `ImageData` of `image_size` RGB images.
 
     Arguments and errors are those of `datasets.load`.
     """
@@ -116,10 +118,10 @@ def load_folder(root, image_size, groups=None):
 
 
 def list_images(root, split="all", groups=None):
-    """Lists the images in a folder of class folders.
+    """Lists the images in a folder of class folders, or in a table.
 
     Args:
-        root: The folder, laid out as for `datasets.load`.
+        root: The folder, laid out as for `datasets.load`, or the table.
         split: `"train"`, `"test"`, `"validation"` or, for all images, `"all"`.
         groups: As for `datasets.load`.
 
@@ -139,57 +141,69 @@ def list_images(root, split="all", groups=None):
             "images (--split all)."
         )
     if split == "validation" and split not in pairs:
-        raise ValueError(
-            f"{root}: has no folder val/ of validation images next to train/ and test/. Choose "
-            "another split (--split)."
-        )
+        missing = "folder val/ of validation images next to train/ and test/"
+        missing = "images of the split validation" if is_table(root) else missing
+        raise ValueError(f"{root}: has no {missing}. Choose another split (--split).")
     return labels, everything if split == "all" else pairs[split], len(everything)
 
 
 def _list_files(root, hold_out=True, groups=None):
     """Returns the class names and, by split, the (path, class index) pairs."""
-    if folders := find_splits(root):
-        return _list_splits(root, *folders.values(), groups=groups)
-    labels = _class_names(root)
-    classes = _class_files(root, labels)
+    labels, splits = _list_classes(root)
+    if "" not in splits:
+        pairs = {name: list(itertools.chain(*classes)) for name, classes in splits.items()}
+        if groups is not None:
+            train, *others = (find_groups(dict(part), groups) for part in pairs.values())
+            check_apart(root, train, itertools.chain(*others))
+        return labels, pairs
+    classes = splits[""]
     if groups is None:
-        train = [p for files in classes for i, p in enumerate(files) if not _is_held_out(i)]
-        test = [p for files in classes for i, p in enumerate(files) if _is_held_out(i)]
+        train, test = (
+            [p for files in classes for i, p in enumerate(files) if _choose_split(i) == split]
+            for split in ("train", "test")
+        )
         reason = "no class has 5 images, of which the fifth would be held out for testing"
     else:
-        pairs = [pair for files in classes for pair in files]
+        pairs = list(itertools.chain(*classes))
         paths, indices = zip(*pairs, strict=True)
         parts = divide_groups(find_groups(paths, groups), indices, 1 / 5)
         train, test = ([pairs[place] for place in part] for part in parts)
         reason = f"groups {groups!r} finds too few groups in the paths to hold one out"
     if hold_out and not test:
-        raise ValueError(
-            f"{root}: {reason}. Add images, or lay them out as train/<class name>/<image> and "
-            "test/<class name>/<image>."
-        )
+        layout = "lay them out as train/<class name>/<image> and test/<class name>/<image>"
+        layout = "add a column split with train and test" if is_table(root) else layout
+        raise ValueError(f"{root}: {reason}. Add images, or {layout}.")
     return labels, {"train": train, "test": test}
 
 
-def _list_splits(root, train, test, *others, groups=None):
-    """Returns what `_list_files` does, for a folder for each split."""
+def _list_classes(root):
+    """Returns the class names and, by split, the (path, class index) pairs of each class.
+
+    The only split is `""` if there are no folders of splits, or the table names none.
+    """
+    if is_table(root):
+        return list_table(root)
+    if folders := find_splits(root):
+        return _list_splits(*folders.values())
+    labels = _class_names(root)
+    return labels, {"": _class_files(root, labels)}
+
+
+def _list_splits(train, test, *others):
+    """Returns what `_list_classes` does, for a folder for each split."""
     labels = _class_names(train)
     folders = {"train": train, "test": test}
     if test.name.lower() == "test" and others:
         folders["validation"] = others[0]
-    pairs = {}
-    for split, folder in folders.items():
-        pairs[split] = [pair for files in _class_files(folder, labels) for pair in files]
-        if not pairs[split]:
+    splits = {split: _class_files(folder, labels) for split, folder in folders.items()}
+    for split, classes in splits.items():
+        if not any(classes):
+            folder = folders[split]
             raise ValueError(
                 f"{folder}: expected a folder of images for each class; found none. Lay the images "
                 f"out as {folder}/<class name>/<image>."
             )
-    if groups is not None:
-        train, others = [], []
-        for name, part in pairs.items():
-            (train if name == "train" else others).extend(path for path, _ in part)
-        check_apart(root, find_groups(train, groups), find_groups(others, groups))
-    return labels, pairs
+    return labels, splits
 
 
 def find_splits(root):
@@ -200,17 +214,25 @@ def find_splits(root):
 
 
 def list_pictures(root):
-    """Lists the pictures in a folder of class folders, however few they are; decodes none.
+    """Lists the pictures in a folder or a table, however few they are; decodes none.
 
     Args:
-        root: Path of the folder, with or without folders for `train` and held-out images.
+        root: Path of the folder, with or without folders for each split, or of the table.
 
     Returns:
         A list of `Picture`, and the class names, also of folders without pictures.
 
     Raises:
-        ValueError: If a folder cannot be read, or if there are fewer than two classes.
+        ValueError: If a folder or the table cannot be read, or if there are fewer than two classes.
     """
+    if is_table(root):
+        labels, splits = list_table(root)
+        return [
+            Picture(Path(os.fsdecode(path)), labels[index], split or _choose_split(i))
+            for split, classes in splits.items()
+            for files in classes
+            for i, (path, index) in enumerate(files)
+        ], labels
     splits = find_splits(root)
     labels = _class_names(splits.get("train", root))
     pictures = []
@@ -218,8 +240,7 @@ def list_pictures(root):
         for label in sorted({*labels, *_folders(folder)}):
             files = list_visible_files(folder / label) if (folder / label).is_dir() else []
             for i, path in enumerate(filter(is_image_file, files)):
-                held_out = "test" if _is_held_out(i) else "train"
-                pictures.append(Picture(path, label, split or held_out))
+                pictures.append(Picture(path, label, split or _choose_split(i)))
     return pictures, tuple(sorted({*labels, *(picture.label for picture in pictures)}))
 
 
@@ -227,9 +248,11 @@ def list_empty_classes(root, pictures):
     """Returns the class folders without pictures, at which `load_folder` stops, a list of paths.
 
     Args:
-        root: Path of the folder.
+        root: Path of the folder; a table has none.
         pictures: List of `Picture` in it.
     """
+    if is_table(root):
+        return []
     folders = [
         split / label for split in find_splits(root).values() or [root] for label in _folders(split)
     ]
@@ -237,9 +260,9 @@ def list_empty_classes(root, pictures):
     return [folder for folder in folders if folder not in used]
 
 
-def _is_held_out(place):
-    """Returns whether an image is for testing, by its place among the sorted files of its class."""
-    return place % 5 == 4
+def _choose_split(place):
+    """Returns the split of an image by its place among the sorted files of its class."""
+    return "test" if place % 5 == 4 else "train"
 
 
 def _folders(root):

@@ -69,5 +69,5 @@ def check_apart(name, train, test):
         raise ValueError(
             f"{printable(name)}: {len(shared):,} of the groups, such as {printable(some)!r}, have "
             "training and test images, so the test accuracy would be too high. Move each group to "
-            "one side, in train/<class name>/ or in test/<class name>/."
+            "one side, training or test."
         )

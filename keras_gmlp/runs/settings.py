@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from keras_gmlp.data.groups import find_groups
+from keras_gmlp.data.table import name_folder
 from keras_gmlp.data.validation import PARTS
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.training.recipes import find_recipe
@@ -128,7 +129,7 @@ class RunSettings:
         if self.directory is None:
             weights, preset = self.model.weights, self.model.preset
             model = short_name(weights) if weights else preset
-            object.__setattr__(self, "directory", f"runs/{model}-{Path(self.data.name).name}")
+            object.__setattr__(self, "directory", f"runs/{model}-{name_folder(self.data.name)}")
 
     def make_recipe(self):
         """Returns the `Recipe`: the named one with the changes.

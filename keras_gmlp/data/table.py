@@ -1,0 +1,171 @@
+"""Tables of labelled images: CSV and TSV files with the columns `path`, `label` and `split`."""
+
+import dataclasses
+import os
+from pathlib import Path
+
+from keras_gmlp.card import is_label
+from keras_gmlp.utils.errors import first_of, printable
+from keras_gmlp.utils.tables import TABLES, read_rows
+
+# The names of splits in a table.
+SPLITS = {name: name for name in ("", "train", "test", "validation")}
+SPLITS |= {"valid": "validation", "val": "validation"}
+
+SEVERAL = "|"  # between several labels
+
+NAMED = 10  # rows that an error lists
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A row of a table.
+
+    Attributes:
+        place: The table and the line, for errors.
+        line: Number of the line, as text.
+        path: Path of the image file.
+        label: Name of its class.
+        split: `"train"`, `"test"`, `"validation"`, or `""` for none.
+    """
+
+    place: str
+    line: str
+    path: Path
+    label: str
+    split: str
+
+
+def is_table(name):
+    """Returns whether a data set's name ends like a table's and is no folder's."""
+    path = Path(os.path.expanduser(name))
+    return path.suffix.lower() in TABLES and not path.is_dir()
+
+
+def name_folder(name):
+    """Returns a data set's name in that of a folder: its last part, of a table without suffix."""
+    path = Path(name)
+    return path.stem if is_table(path) else path.name
+
+
+def list_table(path):
+    """Lists the images in a table.
+
+    Args:
+        path: Path of a CSV or TSV file in UTF-8. The column `path` has the paths of image files,
+            relative to the table, `label` the class names. `split`, if there is one, has `train`,
+            `test` or `validation`; it may be empty in all rows. Other columns are ignored.
+
+    Returns:
+        The class names, a tuple; and by split a list of the `(path, class index)` pairs of each
+        class, sorted, with paths as bytes. The only split is `""` if the table has none.
+
+    Raises:
+        ValueError: If the table cannot be read or lacks a column, a row has no file, no label or
+            an unknown split, two rows of an image differ, or there are fewer than two classes. One
+            line.
+    """
+    rows = {}
+    for row in _read_rows(Path(path)):
+        first = rows.setdefault(os.path.normpath(row.path), row)
+        if (row.label, row.split) != (first.label, first.split):
+            now, before = (" in ".join(filter(None, (r.label, r.split))) for r in (row, first))
+            raise ValueError(
+                f"{row.place}: {printable(row.path)} is {printable(now)}; line {first.line} says "
+                f"{printable(before)}. Give each image one label and one split."
+            )
+    rows = sorted(rows.values(), key=lambda row: row.path)
+    _require_files(rows)
+    splits = _check_splits(path, rows)
+    labels = _class_names(path, rows)
+    indices = {label: index for index, label in enumerate(labels)}
+    pairs = {split: [[] for _ in labels] for split in splits.values()}
+    for row in rows:
+        index = indices[row.label]
+        pairs[splits[row.split]][index].append((os.fsencode(row.path), index))
+    return labels, pairs
+
+
+def _read_rows(path):
+    if not path.is_file():
+        raise ValueError(f"{printable(path)}: no such file; expected a table of images.")
+    names, rows = read_rows(path)
+    columns = {name.lower(): name for name in reversed(names)}
+    for name in ("path", "label"):
+        if name not in columns:
+            raise ValueError(
+                f"{printable(path)}: no column {name}; expected path, label and perhaps split, "
+                f"found {printable(', '.join(names)) or 'an empty file'}."
+            )
+    for number, values in rows:
+        place = f"{printable(path)}, {number}"
+        texts = {name: values[column].strip() for name, column in columns.items()}
+        for name in ("path", "label"):
+            if not texts[name]:
+                raise ValueError(f"{place}: {name} is empty; fill it or remove the row.")
+        label, split = texts["label"], texts.get("split", "")
+        if SEVERAL in label:
+            raise ValueError(
+                f"{place}: several labels, {printable(label)}; expected one. Give each image one "
+                f"class, with a name without {SEVERAL!r}."
+            )
+        if not is_label(label):
+            raise ValueError(
+                f"{place}: labels.txt cannot hold the class name {label!r}; expected one line of "
+                "text. Rename the class."
+            )
+        if split.lower() not in SPLITS:
+            raise ValueError(
+                f"{place}: split {printable(split)}; expected train, test or validation."
+            )
+        line = number.removeprefix("line ")
+        yield Row(place, line, path.parent / texts["path"], label, SPLITS[split.lower()])
+
+
+def _require_files(rows):
+    missing = [row for row in rows if not os.path.isfile(row.path)]
+    if missing:
+        first, *others = sorted(missing, key=lambda row: int(row.line))
+        lines = first_of([row.line for row in others], NAMED)
+        raise ValueError(
+            f"{first.place}: no such image file: {printable(first.path)}. Expected a path relative "
+            "to the table." + (f" Other lines without their file: {lines}." if lines else "")
+        )
+
+
+def _check_splits(path, rows):
+    """Returns the splits of a table, and for each the name of the split that it becomes."""
+    splits = {row.split for row in rows}
+    if splits <= {""}:
+        return {"": ""}
+    if "" in splits:
+        row = next(row for row in rows if not row.split)
+        raise ValueError(
+            f"{row.place}: split is empty, but other rows have one; expected train, test or "
+            "validation in all rows or in none."
+        )
+    if "train" not in splits or len(splits) < 2:
+        raise ValueError(
+            f"{printable(path)}: all images have the split {' or '.join(sorted(splits))}; expected "
+            "train, and test for some. Without the column split every fifth image is held out."
+        )
+    # As in a folder, validation images are the test images if there are no others.
+    held_out = {} if "test" in splits else {"validation": "test"}
+    return {split: held_out.get(split, split) for split in SPLITS if split in splits}
+
+
+def _class_names(path, rows):
+    """Returns the classes of the training images, sorted."""
+    labels = tuple(sorted({row.label for row in rows if row.split in ("", "train")}))
+    if len(labels) < 2:
+        found = f"{printable(labels[0])} alone" if labels else "none"
+        raise ValueError(
+            f"{printable(path)}: expected training images of two or more classes; found {found}."
+        )
+    known = set(labels)
+    for row in rows:
+        if row.label not in known:
+            raise ValueError(
+                f"{row.place}: there is no training image of class {printable(row.label)}."
+            )
+    return labels
