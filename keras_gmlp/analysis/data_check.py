@@ -14,8 +14,8 @@ from keras_gmlp.analysis.label_errors import (
     predict_out_of_fold,
     thumbnail_features,
 )
-from keras_gmlp.data.folder import list_empty_classes, list_pictures
 from keras_gmlp.data.near_duplicates import find_equal_pixels, find_near_duplicates
+from keras_gmlp.data.pictures import list_empty_classes, list_pictures
 from keras_gmlp.data.read_image import read_image
 from keras_gmlp.data.table import is_table
 from keras_gmlp.utils.errors import printable

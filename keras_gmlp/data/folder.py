@@ -1,11 +1,9 @@
 """Image folders, and tables of images, as data sets."""
 
-import dataclasses
 import itertools
 import os
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 
@@ -13,10 +11,9 @@ from keras_gmlp.card import is_label
 from keras_gmlp.data.encoded_splits import FileSplit
 from keras_gmlp.data.groups import check_apart, divide_groups, find_groups
 from keras_gmlp.data.image_data import ImageData
-from keras_gmlp.data.read_image import find_images, is_image_file, read_image
+from keras_gmlp.data.read_image import find_images, read_image
 from keras_gmlp.data.table import is_table, list_table
 from keras_gmlp.utils.errors import first_of, printable
-from keras_gmlp.utils.files import list_visible_files
 
 PATIENCE = 20.0  # seconds to search for more unreadable files after the first
 
@@ -26,21 +23,6 @@ OTHER = "_other"  # the folder of pictures that belong to no class, next to the 
 
 # Folders next to `train`; the first one has the test images.
 HELD_OUT = ("test", "val", "valid", "validation")
-
-
-@dataclasses.dataclass(frozen=True)
-class Picture:
-    """An image file in a folder of class folders, or in a table.
-
-    Attributes:
-        path: Path of the file.
-        label: Name of its class.
-        split: `"train"`, or the name of the split that it is held out for.
-    """
-
-    path: Path
-    label: str
-    split: str
 
 
 class ImageFiles:
@@ -159,7 +141,7 @@ def _list_files(root, hold_out=True, groups=None):
     classes = splits[""]
     if groups is None:
         train, test = (
-            [p for files in classes for i, p in enumerate(files) if _choose_split(i) == split]
+            [p for files in classes for i, p in enumerate(files) if choose_split(i) == split]
             for split in ("train", "test")
         )
         reason = "no class has 5 images, of which the fifth would be held out for testing"
@@ -185,13 +167,13 @@ def _list_classes(root):
         return list_table(root)
     if folders := find_splits(root):
         return _list_splits(*folders.values())
-    labels = _class_names(root)
+    labels = class_names(root)
     return labels, {"": _class_files(root, labels)}
 
 
 def _list_splits(train, test, *others):
     """Returns what `_list_classes` does, for a folder for each split."""
-    labels = _class_names(train)
+    labels = class_names(train)
     folders = {"train": train, "test": test}
     if test.name.lower() == "test" and others:
         folders["validation"] = others[0]
@@ -208,64 +190,18 @@ def _list_splits(train, test, *others):
 
 def find_splits(root):
     """Returns the folders of `train` and of held-out images by name; empty without both."""
-    splits = {name.lower(): root / name for name in _folders(root)}
+    splits = {name.lower(): root / name for name in list_folders(root)}
     found = {name: splits[name] for name in ("train", *HELD_OUT) if name in splits}
     return found if "train" in found and len(found) > 1 else {}
 
 
-def list_pictures(root):
-    """Lists the pictures in a folder or a table, however few they are; decodes none.
-
-    Args:
-        root: Path of the folder, with or without folders for each split, or of the table.
-
-    Returns:
-        A list of `Picture`, and the class names, also of folders without pictures.
-
-    Raises:
-        ValueError: If a folder or the table cannot be read, or if there are fewer than two classes.
-    """
-    if is_table(root):
-        labels, splits = list_table(root)
-        return [
-            Picture(Path(os.fsdecode(path)), labels[index], split or _choose_split(i))
-            for split, classes in splits.items()
-            for files in classes
-            for i, (path, index) in enumerate(files)
-        ], labels
-    splits = find_splits(root)
-    labels = _class_names(splits.get("train", root))
-    pictures = []
-    for split, folder in (splits or {"": root}).items():
-        for label in sorted({*labels, *_folders(folder)}):
-            files = list_visible_files(folder / label) if (folder / label).is_dir() else []
-            for i, path in enumerate(filter(is_image_file, files)):
-                pictures.append(Picture(path, label, split or _choose_split(i)))
-    return pictures, tuple(sorted({*labels, *(picture.label for picture in pictures)}))
-
-
-def list_empty_classes(root, pictures):
-    """Returns the class folders without pictures, at which `load_folder` stops, a list of paths.
-
-    Args:
-        root: Path of the folder; a table has none.
-        pictures: List of `Picture` in it.
-    """
-    if is_table(root):
-        return []
-    folders = [
-        split / label for split in find_splits(root).values() or [root] for label in _folders(split)
-    ]
-    used = {parent for picture in pictures for parent in picture.path.parents}
-    return [folder for folder in folders if folder not in used]
-
-
-def _choose_split(place):
+def choose_split(place):
     """Returns the split of an image by its place among the sorted files of its class."""
     return "test" if place % 5 == 4 else "train"
 
 
-def _folders(root):
+def list_folders(root):
+    """Returns the names of the visible folders in a folder, sorted."""
     try:
         names = [p.name for p in root.iterdir() if p.is_dir()]
     except PermissionError:
@@ -294,8 +230,9 @@ def open_other(root, shape, **preparation):
     return FileSplit(paths, [0] * len(paths), shape, ImageFiles(paths, shape, **preparation).read)
 
 
-def _class_names(root):
-    names = tuple(_folders(root))
+def class_names(root):
+    """Returns the class names in a folder of class folders, a tuple of two or more."""
+    names = tuple(list_folders(root))
     if len(names) < 2:
         found = f"{names[0]} alone" if names else "none"
         raise ValueError(
@@ -313,7 +250,7 @@ def _class_names(root):
 
 def _class_files(root, labels):
     """Returns the (path, class index) pairs of each class; a test split may lack classes."""
-    unknown = sorted(set(_folders(root)) - set(labels))
+    unknown = sorted(set(list_folders(root)) - set(labels))
     if unknown:
         raise ValueError(f"{root}: there is no training folder for {', '.join(unknown)}.")
     return [

@@ -12,7 +12,7 @@ from load_app import load_app
 from PIL import Image, ImageEnhance
 
 from keras_gmlp.analysis.data_check import Finding, check_folder, write_findings
-from keras_gmlp.data.folder import list_pictures
+from keras_gmlp.data.pictures import list_pictures
 from keras_gmlp.utils.files import hash_file
 
 
