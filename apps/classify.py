@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Classifies images: prints the most probable classes of each."""
+"""Classifies images: prints the most probable classes of each, or all labels that apply."""
 
 import argparse
 import contextlib
@@ -21,6 +21,9 @@ examples:
   apps/classify.py cat.jpg --json                 one line of JSON per image
   apps/classify.py 7.png --model runs/gmlp_n4_32-digits
   apps/classify.py cat.jpg --model hf-hub:timm/gmlp_s16_224.ra3_in1k
+
+A model that was trained on several labels per image prints those that reach their thresholds;
+--json prints the probability of each label and whether it applies. --top is for other models.
 
 exit codes: 0 all images classified, 1 an image or the model could not be read, 2 wrong usage,
 130 stopped with Ctrl-C
@@ -75,19 +78,31 @@ def classify(options):
                 continue
             for path in paths:
                 try:
-                    answer = classifier.answer(path, options.top)
+                    predictions, known = predict(classifier, path, options)
                 except (ValueError, MemoryError) as error:
                     code = _fail(error)
                 else:
-                    show(path, answer.predictions, options.json, answer.known)
+                    show(path, predictions, options.json, known)
     return code
+
+
+def predict(classifier, path, options):
+    """Returns the predictions for an image, a list of dicts for JSON, and if it is known."""
+    thresholds = classifier.thresholds
+    answer = classifier.answer(path, options.top if thresholds is None else len(thresholds))
+    pairs = answer.predictions
+    rows = [{"label": label, "probability": round(p, 6)} for label, p in pairs]
+    if thresholds is not None:
+        least = dict(zip(classifier.labels, thresholds, strict=True))
+        for row, (label, probability) in zip(rows, pairs, strict=True):
+            row["applies"] = probability >= least[label]
+    return rows, answer.known
 
 
 def show(path, predictions, as_json, known=None):
     if as_json:
-        rows = [{"label": label, "probability": round(p, 6)} for label, p in predictions]
         calibrated = {} if known is None else {"known": known}
-        print(json.dumps({"file": str(path), "predictions": rows, **calibrated}), flush=True)
+        print(json.dumps({"file": str(path), "predictions": predictions, **calibrated}), flush=True)
         return
     from keras_gmlp.utils.errors import printable
 
@@ -95,7 +110,14 @@ def show(path, predictions, as_json, known=None):
     if known is False:
         print(f"  {UNKNOWN}")
         return
-    predictions = [(printable(label), probability) for label, probability in predictions]
+    predictions = [
+        (printable(row["label"]), row["probability"])
+        for row in predictions
+        if row.get("applies", True)
+    ]
+    if not predictions:
+        print("  no label")
+        return
     width = max(len(label) for label, _ in predictions)
     for label, probability in predictions:
         print(f"  {label:{width}} {100 * probability:5.1f} % {'█' * round(30 * probability)}")

@@ -211,13 +211,14 @@ def make_sweep(options):
         ValueError: If an option is wrong.
     """
     from keras_gmlp.comparison import Sweep
-    from keras_gmlp.data.datasets import check_path
+    from keras_gmlp.data.datasets import check_path, require_one_label
     from keras_gmlp.models.presets import lookup
 
     for preset in options.presets:
         lookup(preset)
     if not options.no_train:
         check_path(options.data)
+        require_one_label(options.data)
     for word in options.passed:
         if word.split("=")[0] in OWN:
             raise ValueError(f"give what {word} says before --, as an argument of compare.py")

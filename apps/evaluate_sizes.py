@@ -70,6 +70,7 @@ def measure(options):
     """Yields a row of accuracies per size, and prints it."""
     import_tensorflow()
     from keras_gmlp import data
+    from keras_gmlp.data.datasets import require_one_label
     from keras_gmlp.utils.files import read_json
     from keras_gmlp.weights import pretrained
 
@@ -77,6 +78,7 @@ def measure(options):
     name = read_json(Path(options.run) / "recipe.json", {}).get("data")
     if name is None:
         raise ValueError(f"{options.run}: no data named in recipe.json; expected a run's folder.")
+    require_one_label(name)
     height, own, channels = source.model.input_shape[1:]
     if height != own:
         raise ValueError(

@@ -210,7 +210,11 @@ def evaluate_before(prepared, quiet, verbose):
     print("before training: testing the weights ...", flush=True)
     before = prepared.evaluate(verbose)
     split = prepared.recipe.task.validation_split(prepared.data)
-    print(f"before {100 * before['accuracy']:.2f} % of the {split} images right")
+    headline = prepared.recipe.task.headline
+    name = f"of the {split} images right"
+    if headline != "accuracy":
+        name = f"{headline.replace('_', ' ')} on the {split} images"
+    print(f"before {100 * before[headline]:.2f} % {name}")
     return before
 
 
@@ -220,15 +224,18 @@ def report(options, metrics, directory):
         print(json.dumps({"directory": str(directory), **metrics}))
         return
     seconds = f", {metrics['seconds']:.0f} s" if "seconds" in metrics else ""
-    accuracy = f"test accuracy {100 * metrics['test_accuracy']:.2f} %"
-    if "validation_accuracy" in metrics:
-        accuracy += f", validation accuracy {100 * metrics['validation_accuracy']:.2f} %"
+    # Images with several labels have no accuracy.
+    headline = "accuracy" if "test_accuracy" in metrics else "mean_average_precision"
+    score = headline.replace("_", " ")
+    accuracy = f"test {score} {100 * metrics[f'test_{headline}']:.2f} %"
+    if f"validation_{headline}" in metrics:
+        accuracy += f", validation {score} {100 * metrics[f'validation_{headline}']:.2f} %"
     best = f", epoch {metrics['best_epoch']} is saved" if "best_epoch" in metrics else ""
     print(f"{accuracy} after {metrics['epochs']} epochs{best}{seconds}")
     for name, export in metrics.get("exports", {}).items():
         if name != "keras":
             print(
-                f"{name}: accuracy {100 * export['accuracy']:.2f} %, {export['megabytes']} MB, "
+                f"{name}: {score} {100 * export[headline]:.2f} %, {export['megabytes']} MB, "
                 f"{export['latency_ms']} ms per image on one thread"
             )
     exported = f", {directory}/model.tflite" if "tflite" in metrics.get("exports", {}) else ""

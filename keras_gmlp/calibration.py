@@ -75,6 +75,11 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
         cards = {path: read_any_card(path) for path in find_models(directory)}
         metrics = read_json(directory / "metrics.json", {})
         classifier = inference.load(model_path(directory))
+        if classifier.thresholds is not None:
+            raise ValueError(
+                f"{directory}: gives any number of labels for an image, by thresholds; calibration "
+                "requires a model that gives one."
+            )
         images = _open_images(directory, classifier, data, split, data_dir)
         result = _measure(classifier, images, reject)
         entries = {name: result[name] for name in (TEMPERATURE, THRESHOLD)}

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.analysis.scores import Predictions, score
-from keras_gmlp.data.datasets import canonical_name, holds_files, load
+from keras_gmlp.data.datasets import canonical_name, holds_files, load, require_one_label
 from keras_gmlp.data.encoded_splits import FileSplit
 from keras_gmlp.data.folder import ImageFiles, list_images
 from keras_gmlp.data.validation import divide_training
@@ -68,6 +68,7 @@ class LabelledImages:
                 self._pairs = sorted(zip(chosen.paths, chosen.read_labels(), strict=True))
             self.names = tuple(os.fsdecode(path) for path, _ in self._pairs)
             return
+        require_one_label(self.name)
         data = load(self.name, data_dir=data_dir, groups=groups)
         self.labels, self.total = data.labels, sum(map(len, data.splits().values()))
         names = [n for n in SPLITS if n in data.splits()] if split == "all" else [split]
@@ -128,11 +129,13 @@ def evaluate(classifiers, images):
         most `WORST`.
 
     Raises:
-        ValueError: If no class is known to all models, an image cannot be read, or a logit is NaN.
-            One line.
+        ValueError: If no class is known to all models, one gives several labels, an image cannot be
+            read, or a logit is NaN. One line.
         ImportError: If scikit-learn is not installed. One line.
     """
     require("sklearn", "evaluation", "demo")  # which `report` imports, after the work
+    if several := [c.path for c in classifiers if c.thresholds is not None]:
+        raise ValueError(f"{several[0]}: gives several labels for an image; expected one label.")
     known = set(images.labels).intersection(*(classifier.labels for classifier in classifiers))
     if not known:
         raise ValueError(_no_common_class(classifiers, images))

@@ -55,6 +55,8 @@ class Classifier:
         named: Whether the source has class names.
         interpreter: The LiteRT interpreter of a `.tflite` file, else `None`.
         confidence: Temperature of its probabilities and which images it rejects, a `Confidence`.
+        thresholds: Of a model that gives any number of labels, the least probability of each that
+            applies; `None` of a model that gives one.
     """
 
     logits: Callable[[np.ndarray], np.ndarray]
@@ -66,6 +68,7 @@ class Classifier:
     named: bool = True
     interpreter: object = None
     confidence: Confidence = dataclasses.field(default_factory=Confidence)
+    thresholds: tuple[float, ...] | None = None
 
     def read(self, path):
         """Reads an image file to the model's pixels; see `data.read_image.read_image`."""
@@ -79,7 +82,8 @@ class Classifier:
             top: Number of classes to return.
 
         Returns:
-            Pairs `(label, probability)`, the most probable first.
+            Pairs `(label, probability)`, the most probable first. Of a model with `thresholds` each
+            label has its own probability, and they do not sum to 1.
 
         Raises:
             ValueError: If the file cannot be read as an image, or a logit is NaN.
@@ -93,11 +97,33 @@ class Classifier:
         """
         logits = self.logits(self.read(path)[None])[0]
         require_numbers(logits, self.path)
-        probabilities = self.confidence.probabilities(logits)
-        known = self.confidence.is_known(logits)
+        known = None
+        if self.thresholds is None:
+            probabilities = self.confidence.probabilities(logits)
+            known = self.confidence.is_known(logits)
+        else:
+            probabilities = 0.5 + 0.5 * np.tanh(logits.astype("float64") / 2)  # never overflows
         order = np.argsort(-logits, kind="stable")[:top]
         predictions = [(self.labels[i], float(probabilities[i])) for i in order]
         return Answer(predictions, None if known is None else bool(known))
+
+    def find_labels(self, path):
+        """Returns the labels of an image file: those that reach their thresholds.
+
+        Args:
+            path: An image file.
+
+        Returns:
+            Pairs `(label, probability)`, the most probable first; none if no label applies.
+
+        Raises:
+            ValueError: As for `classify`, or if the model gives one label.
+        """
+        if self.thresholds is None:
+            raise ValueError(f"{self.path}: gives one label for each image; use classify.")
+        least = dict(zip(self.labels, self.thresholds, strict=True))
+        pairs = self.classify(path, len(self.labels))
+        return [(label, probability) for label, probability in pairs if probability >= least[label]]
 
 
 def load(path, threads=None):
@@ -320,8 +346,30 @@ def _classifier(logits, shape, classes, path, card, model=None):
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     return Classifier(
-        logits, tuple(shape), labels, path, preparation, model, named, confidence=confidence
+        logits,
+        tuple(shape),
+        labels,
+        path,
+        preparation,
+        model,
+        named,
+        confidence=confidence,
+        thresholds=_read_thresholds(card, classes, path),
     )
+
+
+def _read_thresholds(card, classes, path):
+    """Returns the thresholds in a card, or `None`."""
+    thresholds = card.get("thresholds")
+    if thresholds is None:
+        return None
+    numbers = isinstance(thresholds, list) and all(type(t) in (int, float) for t in thresholds)
+    if not numbers or len(thresholds) != classes:
+        raise ValueError(
+            f"{path}: its card has no threshold for each of its {classes} labels. Copy or export "
+            "it again."
+        )
+    return tuple(map(float, thresholds))
 
 
 def _check_tensors(path, inputs, outputs, pixels):

@@ -1,9 +1,11 @@
-"""Metrics of classification that a mean over batches cannot give: Matthews correlation and F1.
+"""Metrics of classification that a mean over batches cannot give.
 
-Each adds up a confusion matrix, so that the result over a data set does not depend on its batches.
+Matthews correlation and F1 add up a confusion matrix, the mean average precision a histogram of the
+logits, so that the result over a data set does not depend on its batches.
 """
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_gmlp.losses import as_rows
@@ -118,3 +120,90 @@ class F1(ConfusionMetric):
 
     def get_config(self):
         return {**super().get_config(), "positive": self.positive}
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class MeanAveragePrecision(keras.metrics.Metric):
+    """Mean over the classes of their average precision, in [0, 1], for several labels per sample.
+
+    The average precision of a class is the sum over recall steps of the precision, as in
+    scikit-learn, with logits rounded to 1/256 and limited to -16 and 16. Classes without a sample
+    do not count. Samples with a share of a label, as in MixUp, count as that share of a sample.
+
+    Args:
+        classes: Number of classes.
+        name, dtype: See `keras.metrics.Metric`.
+
+    Call arguments of `update_state`:
+        y_true: Rows of 0 and 1, or of shares, `(batch, classes)`.
+        y_pred: Logits `(batch, classes)`.
+
+    Example:
+        >>> metric = MeanAveragePrecision(1)
+        >>> round(float(metric([[1], [0], [1]], [[3.0], [2.0], [1.0]])), 4)  # (1 + 2/3) / 2
+        0.8333
+    """
+
+    steps, limit = 256, 16
+
+    def __init__(self, classes, name="mean_average_precision", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+        self.classes, self.bins = classes, 2 * self.limit * self.steps + 1
+        self.found, self.total = (
+            self.add_variable((classes * self.bins,), initializer="zeros", name=name)
+            for name in ("found", "total")
+        )
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        y_true = ops.cast(ops.convert_to_tensor(y_true), self.dtype)
+        logits = ops.cast(ops.convert_to_tensor(y_pred), self.dtype)
+        logits = ops.clip(logits, -self.limit, self.limit)
+        # Higher logits first.
+        places = ops.cast(ops.round((self.limit - logits) * self.steps), "int32")
+        places = ops.reshape(places + self.bins * ops.arange(self.classes), (-1,))
+        for counts, values in ((self.found, y_true), (self.total, ops.ones_like(y_true))):
+            sums = ops.segment_sum(ops.reshape(values, (-1,)), places, self.classes * self.bins)
+            counts.assign_add(sums)
+
+    def result(self):
+        found, total = (
+            ops.reshape(ops.convert_to_tensor(counts), (self.classes, self.bins))
+            for counts in (self.found, self.total)
+        )
+        precision = ops.cumsum(found, axis=1) / ops.maximum(ops.cumsum(total, axis=1), 1.0)
+        positive = ops.sum(found, axis=1)
+        scores = ops.sum(found * precision, axis=1) / ops.where(positive > 0, positive, 1.0)
+        present = ops.cast(positive > 0, self.dtype)
+        return ops.sum(scores) / ops.maximum(ops.sum(present), 1.0)
+
+    def get_config(self):
+        return {"classes": self.classes, "name": self.name, "dtype": self.dtype}
+
+
+def choose_thresholds(rows, probabilities):
+    """Chooses the threshold of each class with the highest F1 score.
+
+    Args:
+        rows: Rows of 0 and 1 `(samples, classes)`.
+        probabilities: Probabilities `(samples, classes)`.
+
+    Returns:
+        A list of thresholds in [0, 1], with six digits: halfway between two probabilities. Labels
+        with at least that probability apply. Classes without a sample get 0.5.
+
+    Example:
+        >>> choose_thresholds([[1], [1], [0]], [[0.9], [0.4], [0.2]])
+        [0.3]
+    """
+    rows, probabilities = np.asarray(rows), np.asarray(probabilities, "float64")
+    thresholds = []
+    for truth, scores in zip(rows.T, probabilities.T, strict=True):
+        order = np.argsort(-scores, kind="stable")
+        scores = np.append(scores[order], 0.0)
+        found, chosen = np.cumsum(truth[order]), np.arange(1, len(truth) + 1)
+        f1 = 2 * found / np.maximum(chosen + truth.sum(), 1)
+        f1[scores[1:] == scores[:-1]] = -1  # no threshold is between equal ones
+        best = int(np.argmax(f1))
+        between = (scores[best] + scores[best + 1]) / 2
+        thresholds.append(round(float(between), 6) if truth.any() else 0.5)
+    return thresholds

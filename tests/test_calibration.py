@@ -18,7 +18,7 @@ from keras_gmlp import data, inference
 from keras_gmlp.analysis.confidence import Confidence, energies
 from keras_gmlp.calibration import calibrate_run
 from keras_gmlp.card import read_card, write_card
-from keras_gmlp.data.folder import list_pictures
+from keras_gmlp.data.pictures import list_pictures
 from keras_gmlp.export.cards import update_card
 from keras_gmlp.export.verify import check_export, export_run
 from keras_gmlp.losses import CrossEntropy

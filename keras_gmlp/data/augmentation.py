@@ -91,13 +91,16 @@ def make_augmenter(augmentation, data, share=WHOLE):
     """Returns a function that augments a batch, except for `resized_crop`.
 
     Its arguments are a key, uint8 images, class indices, and whether MixUp and CutMix are active,
-    a boolean tensor. Images and labels are the share of the batch that `share` describes.
+    a boolean tensor. Images and labels are the share of the batch that `share` describes. Sets of
+    labels become rows of 0 and 1.
     """
     import tensorflow as tf
 
     if augmentation.rand_augment:
         # If it is missing, fail here with its name: tf.data would bury it in its own traceback.
         import keras_cv  # noqa: F401
+
+    rows = data.label_rows()
 
     def augment(key, images, labels, mixing=True):
         keys = _split(key, 5)
@@ -106,6 +109,7 @@ def make_augmenter(augmentation, data, share=WHOLE):
         if crop or flip:
             images = _crop_and_flip(images, crop, flip, keys, share)
         images = tf.cast(images, tf.float32)
+        labels = labels if rows is None else tf.gather(rows, labels)
         if augmentation.rand_augment:
             images = rand_augment(images, keys[2], augmentation.rand_augment, share)
         if augmentation.cutout:
@@ -114,7 +118,7 @@ def make_augmenter(augmentation, data, share=WHOLE):
         if augmentation.erasing:
             images = _erase(images, augmentation.erasing, _fold_in(key, 5), share)
         if augmentation.mixup or augmentation.cutmix:
-            labels = tf.one_hot(labels, len(data.labels))
+            labels = tf.one_hot(labels, len(data.labels)) if rows is None else labels
             images, labels = _mix(images, labels, augmentation, keys[4], mixing, share)
         return images, labels
 

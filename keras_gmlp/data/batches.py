@@ -52,7 +52,7 @@ def training_batches(
 
     Returns:
         A `tf.data.Dataset` of (float32 images in [0, 255], labels). Labels are class indices, or
-        rows of probabilities with MixUp or CutMix.
+        rows of probabilities with MixUp or CutMix; of sets of labels rows of 0 and 1.
 
     Raises:
         ValueError: If `batch_size` is below 1 or does not split into shares, or an image cannot be
@@ -122,6 +122,8 @@ def _check_share(share, batch_size, augmentation):
 def evaluation_batches(data, batch_size=250, split="test", samples=-1):
     """Returns unchanged batches of a split, in order: (uint8 images, class indices).
 
+    Sets of labels become rows of 0 and 1, float32 `(batch, classes)`.
+
     Args:
         data: An `ImageData`.
         batch_size: Samples in a batch; the last may be smaller.
@@ -135,15 +137,20 @@ def evaluation_batches(data, batch_size=250, split="test", samples=-1):
     Raises:
         ValueError: If an image cannot be read. When samples stream, reading fails during iteration.
     """
-    chosen = getattr(data, split).take(samples)
+    chosen, rows = getattr(data, split).take(samples), data.label_rows()
     if not is_installed("tensorflow"):
         from keras_gmlp.data.array_batches import ArrayBatches
 
-        return ArrayBatches(*chosen.arrays(), batch_size=batch_size)
+        images, labels = chosen.arrays()
+        return ArrayBatches(images, labels if rows is None else rows[labels], batch_size=batch_size)
     if fits_in_memory(data, len(chosen)):
         batches = ArraySplit(*chosen.arrays()).dataset().batch(batch_size)
     else:
         batches = chosen.dataset().batch(batch_size).prefetch(PREFETCHED)
+    if rows is not None:
+        import tensorflow as tf
+
+        batches = batches.map(lambda images, labels: (images, tf.gather(rows, labels)))
     return without_tuning(batches)
 
 

@@ -12,7 +12,7 @@ from keras_gmlp.data.packed import is_packed, load_packed
 from keras_gmlp.data.prepared import tfds_folder
 from keras_gmlp.data.records import load_records
 from keras_gmlp.data.splits import ArraySplit, ChannelSplit
-from keras_gmlp.data.table import is_table
+from keras_gmlp.data.table import is_table, list_table, refuse_several
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.optional import is_installed
 
@@ -57,6 +57,16 @@ def check_path(name):
         raise ValueError(f"{name}: no such folder.")
 
 
+def require_one_label(name):
+    """Raises a `ValueError` of one line if the images of a table or packed set have several."""
+    path, label_sets = Path(os.path.expanduser(name)), None
+    if is_table(path):
+        label_sets = list_table(path)[-1]
+    elif is_packed(path):
+        label_sets = load_packed(path).label_sets
+    refuse_several(name, label_sets)
+
+
 def load(name, image_size=None, data_dir=None, channels=None, groups=None):
     r"""Opens a data set.
 
@@ -67,7 +77,8 @@ def load(name, image_size=None, data_dir=None, channels=None, groups=None):
             folders with one for each class, and perhaps `val`. Without them, every fifth image of
             each class is test data.
             A table is a `.csv` or `.tsv` file with the columns `path`, relative to it, `label`
-            and perhaps `split` (`train`, `test`, `validation`).
+            and perhaps `split` (`train`, `test`, `validation`). With several labels, as in
+            `cat|dog`, or with the column `labels` in place of `label`, images have any number.
             A folder that `pack` wrote is a packed set.
             A set of TFDS that is on the disk is read without TFDS and TensorFlow, in its newest
             version there; others are downloaded by TFDS.

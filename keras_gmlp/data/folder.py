@@ -4,6 +4,7 @@ import itertools
 import os
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from keras_gmlp.data.encoded_splits import FileSplit
 from keras_gmlp.data.groups import check_apart, divide_groups, find_groups
 from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.data.read_image import find_images, read_image
-from keras_gmlp.data.table import is_table, list_table
+from keras_gmlp.data.table import is_table, list_table, refuse_several
 from keras_gmlp.utils.errors import first_of, printable
 
 PATIENCE = 20.0  # seconds to search for more unreadable files after the first
@@ -86,7 +87,7 @@ def load_folder(root, image_size, groups=None):
 
     Arguments and errors are those of `datasets.load`.
     """
-    labels, pairs = _list_files(root, groups=groups)
+    labels, pairs, label_sets = _list_files(root, groups=groups)
     # Shuffled once, so that the first part of the samples has all classes.
     order = np.random.default_rng(0).permutation(len(pairs["train"]))
     pairs["train"] = [pairs["train"][i] for i in order]
@@ -96,7 +97,7 @@ def load_folder(root, image_size, groups=None):
         name: FileSplit(*zip(*split, strict=True), shape, files.read)
         for name, split in pairs.items()
     }
-    return ImageData(str(root), labels, shape, **splits)
+    return ImageData(str(root), labels, shape, **splits, label_sets=label_sets)
 
 
 def list_images(root, split="all", groups=None):
@@ -113,9 +114,10 @@ def list_images(root, split="all", groups=None):
 
     Raises:
         ValueError: If the folder has fewer than two classes, a class without an image, or no
-            images of the split. One line.
+            images of the split, or if images have several labels. One line.
     """
-    labels, pairs = _list_files(root, hold_out=False, groups=groups)
+    labels, pairs, label_sets = _list_files(root, hold_out=False, groups=groups)
+    refuse_several(root, label_sets)
     everything = sorted(pair for part in pairs.values() for pair in part)
     if split == "test" and not pairs["test"]:
         raise ValueError(
@@ -130,14 +132,14 @@ def list_images(root, split="all", groups=None):
 
 
 def _list_files(root, hold_out=True, groups=None):
-    """Returns the class names and, by split, the (path, class index) pairs."""
-    labels, splits = _list_classes(root)
+    """Returns the class names; by split, the (path, class index) pairs; and the sets of labels."""
+    labels, splits, label_sets = _list_classes(root)
     if "" not in splits:
         pairs = {name: list(itertools.chain(*classes)) for name, classes in splits.items()}
         if groups is not None:
             train, *others = (find_groups(dict(part), groups) for part in pairs.values())
             check_apart(root, train, itertools.chain(*others))
-        return labels, pairs
+        return labels, pairs, label_sets
     classes = splits[""]
     if groups is None:
         train, test = (
@@ -155,24 +157,21 @@ def _list_files(root, hold_out=True, groups=None):
         layout = "lay them out as train/<class name>/<image> and test/<class name>/<image>"
         layout = "add a column split with train and test" if is_table(root) else layout
         raise ValueError(f"{root}: {reason}. Add images, or {layout}.")
-    return labels, {"train": train, "test": test}
+    return labels, {"train": train, "test": test}, label_sets
 
 
 def _list_classes(root):
-    """Returns the class names and, by split, the (path, class index) pairs of each class.
-
-    The only split is `""` if there are no folders of splits, or the table names none.
-    """
+    """Returns what `list_table` does; of a folder without splits the only one is `""`."""
     if is_table(root):
         return list_table(root)
     if folders := find_splits(root):
-        return _list_splits(*folders.values())
+        return *_list_splits(*folders.values()), None
     labels = class_names(root)
-    return labels, {"": _class_files(root, labels)}
+    return labels, {"": _class_files(root, labels)}, None
 
 
 def _list_splits(train, test, *others):
-    """Returns what `_list_classes` does, for a folder for each split."""
+    """Returns the class names and, by split, the pairs of each class, for folders of splits."""
     labels = class_names(train)
     folders = {"train": train, "test": test}
     if test.name.lower() == "test" and others:

@@ -6,6 +6,7 @@ import functools
 import numpy as np
 
 from keras_gmlp.card import check_labels
+from keras_gmlp.data.label_sets import make_rows
 from keras_gmlp.data.splits import Split, as_split
 
 
@@ -22,6 +23,8 @@ class ImageData:
         mirror: Whether mirrored images keep their label.
         validation: `Split` that training tests after each epoch, in place of `test`; `None` for
             none.
+        label_sets: Where images have any number of labels, tuples of class indices. The splits
+            then hold the index of a set in place of a class. `None` where images have one label.
 
     Raises:
         ValueError: If a split is neither, or `labels.txt` cannot hold a class name.
@@ -34,6 +37,7 @@ class ImageData:
     test: Split
     mirror: bool = True
     validation: Split | None = None
+    label_sets: tuple[tuple[int, ...], ...] | None = None
 
     def __post_init__(self):
         check_labels(self.labels, self.name)
@@ -41,6 +45,12 @@ class ImageData:
             object.__setattr__(self, name, as_split(getattr(self, name)))
         if self.validation is not None:
             object.__setattr__(self, "validation", as_split(self.validation))
+
+    def label_rows(self):
+        """Returns a row of 0 and 1 for each set of labels, float32 `(sets, classes)`, or `None`."""
+        if self.label_sets is None:
+            return None
+        return make_rows(self.label_sets, len(self.labels))
 
     def splits(self):
         """Returns the splits by name, a dict; without `validation` if there is none."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.image_data import ImageData, resize_to_cover
+from keras_gmlp.data.label_sets import make_rows
 from keras_gmlp.data.sample_readers import mapped_reader, require_tensorflow, with_windows
 from keras_gmlp.data.splits import Split
 from keras_gmlp.utils.files import (
@@ -65,6 +66,7 @@ def pack(data, folder):
             "image_shape": list(data.image_shape),
             "mirror": data.mirror,
             "source": data.name,
+            "label_sets": data.label_sets,
         }
         write_json(temporary / DESCRIPTION, description)
     return size
@@ -104,7 +106,11 @@ def load_packed(folder, image_size=None):
         version, labels = description["version"], tuple(description["labels"])
         *size, channels = description["image_shape"]
         mirror = bool(description["mirror"])
-    except (KeyError, TypeError, ValueError):
+        label_sets = description.get("label_sets")
+        if label_sets is not None:
+            label_sets = tuple(tuple(map(int, members)) for members in label_sets)
+            make_rows(label_sets, len(labels))
+    except (KeyError, TypeError, ValueError, IndexError):
         raise ValueError(f"{Path(folder) / DESCRIPTION}: damaged; pack the set again.") from None
     if version != VERSION:
         raise ValueError(
@@ -115,7 +121,7 @@ def load_packed(folder, image_size=None):
     if (Path(folder) / "validation_images.npy").exists():
         names.append("validation")
     splits = {name: PackedSplit(folder, name, shape) for name in names}
-    return ImageData(str(folder), labels, shape, **splits, mirror=mirror)
+    return ImageData(str(folder), labels, shape, **splits, mirror=mirror, label_sets=label_sets)
 
 
 class PackedSplit(Split):

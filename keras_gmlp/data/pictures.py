@@ -6,7 +6,7 @@ from pathlib import Path
 
 from keras_gmlp.data.folder import choose_split, class_names, find_splits, list_folders
 from keras_gmlp.data.read_image import is_image_file
-from keras_gmlp.data.table import is_table, list_table
+from keras_gmlp.data.table import is_table, list_table, refuse_several
 from keras_gmlp.utils.files import list_visible_files
 
 
@@ -38,7 +38,8 @@ def list_pictures(root):
         ValueError: If a folder or the table cannot be read, or if there are fewer than two classes.
     """
     if is_table(root):
-        labels, splits = list_table(root)
+        labels, splits, label_sets = list_table(root)
+        refuse_several(root, label_sets)
         return [
             Picture(Path(os.fsdecode(path)), labels[index], split or choose_split(i))
             for split, classes in splits.items()

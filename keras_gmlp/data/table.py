@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from keras_gmlp.card import is_label
+from keras_gmlp.data.label_sets import find_rarest, make_rows
 from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.tables import TABLES, read_rows
 
@@ -25,14 +26,14 @@ class Row:
         place: The table and the line, for errors.
         line: Number of the line, as text.
         path: Path of the image file.
-        label: Name of its class.
+        labels: Names of its classes, sorted.
         split: `"train"`, `"test"`, `"validation"`, or `""` for none.
     """
 
     place: str
     line: str
     path: Path
-    label: str
+    labels: tuple[str, ...]
     split: str
 
 
@@ -48,78 +49,102 @@ def name_folder(name):
     return path.stem if is_table(path) else path.name
 
 
+def refuse_several(name, label_sets):
+    """Raises a `ValueError` of one line if images have several labels; see `list_table`."""
+    if label_sets is not None:
+        raise ValueError(
+            f"{printable(name)}: images have any number of labels; expected one each. Training, "
+            "export and classification take several."
+        )
+
+
 def list_table(path):
     """Lists the images in a table.
 
     Args:
         path: Path of a CSV or TSV file in UTF-8. The column `path` has the paths of image files,
             relative to the table, `label` the class names. `split`, if there is one, has `train`,
-            `test` or `validation`; it may be empty in all rows. Other columns are ignored.
+            `test` or `validation`; it may be empty in all rows. Other columns are ignored. If a
+            row has several labels, separated by `|`, or the column is named `labels`, images
+            have any number of labels.
 
     Returns:
-        The class names, a tuple; and by split a list of the `(path, class index)` pairs of each
-        class, sorted, with paths as bytes. The only split is `""` if the table has none.
+        The class names, a tuple; by split a list of the `(path, class index)` pairs of each
+        class, sorted, with paths as bytes; and `None`. The only split is `""` if the table has
+        none. With any number of labels the third result is a tuple of the sets of labels that
+        occur, tuples of class indices; indices of sets take the place of class indices, and the
+        class of an image is the rarest.
 
     Raises:
         ValueError: If the table cannot be read or lacks a column, a row has no file, no label or
             an unknown split, two rows of an image differ, or there are fewer than two classes. One
             line.
     """
-    rows = {}
-    for row in _read_rows(Path(path)):
+    rows, (read, several) = {}, _read_rows(Path(path))
+    for row in read:
+        if not (row.labels or several):
+            raise ValueError(f"{row.place}: label is empty; fill it or remove the row.")
         first = rows.setdefault(os.path.normpath(row.path), row)
-        if (row.label, row.split) != (first.label, first.split):
-            now, before = (" in ".join(filter(None, (r.label, r.split))) for r in (row, first))
+        if (row.labels, row.split) != (first.labels, first.split):
+            now, before = (
+                " in ".join(filter(None, (SEVERAL.join(r.labels) or "no class", r.split)))
+                for r in (row, first)
+            )
             raise ValueError(
                 f"{row.place}: {printable(row.path)} is {printable(now)}; line {first.line} says "
-                f"{printable(before)}. Give each image one label and one split."
+                f"{printable(before)}. Give each image one row."
             )
     rows = sorted(rows.values(), key=lambda row: row.path)
     _require_files(rows)
     splits = _check_splits(path, rows)
     labels = _class_names(path, rows)
     indices = {label: index for index, label in enumerate(labels)}
-    pairs = {split: [[] for _ in labels] for split in splits.values()}
-    for row in rows:
-        index = indices[row.label]
-        pairs[splits[row.split]][index].append((os.fsencode(row.path), index))
-    return labels, pairs
+    found = [tuple(sorted(indices[label] for label in row.labels)) for row in rows]
+    sets = tuple(sorted(set(found))) if several else tuple((index,) for index in indices.values())
+    numbers = {members: number for number, members in enumerate(sets)}
+    found = [numbers[members] for members in found]
+    pairs = {split: [[] for _ in range(len(labels) + 1)] for split in splits.values()}
+    rarest = find_rarest(found, make_rows(sets, len(labels))) if several else found
+    for row, index, place in zip(rows, found, rarest, strict=True):
+        pairs[splits[row.split]][place].append((os.fsencode(row.path), index))
+    return labels, pairs, sets if several else None
 
 
 def _read_rows(path):
+    """Returns the rows, a list, and whether images have any number of labels."""
     if not path.is_file():
         raise ValueError(f"{printable(path)}: no such file; expected a table of images.")
     names, rows = read_rows(path)
     columns = {name.lower(): name for name in reversed(names)}
+    several = "label" not in columns and "labels" in columns
+    columns |= {"label": columns["labels"]} if several else {}
     for name in ("path", "label"):
         if name not in columns:
             raise ValueError(
                 f"{printable(path)}: no column {name}; expected path, label and perhaps split, "
                 f"found {printable(', '.join(names)) or 'an empty file'}."
             )
-    for number, values in rows:
-        place = f"{printable(path)}, {number}"
-        texts = {name: values[column].strip() for name, column in columns.items()}
-        for name in ("path", "label"):
-            if not texts[name]:
-                raise ValueError(f"{place}: {name} is empty; fill it or remove the row.")
-        label, split = texts["label"], texts.get("split", "")
-        if SEVERAL in label:
-            raise ValueError(
-                f"{place}: several labels, {printable(label)}; expected one. Give each image one "
-                f"class, with a name without {SEVERAL!r}."
-            )
+    several |= any(SEVERAL in values[columns["label"]] for _, values in rows)
+    return [_read_row(path, columns, *row) for row in rows], several
+
+
+def _read_row(path, columns, number, values):
+    place = f"{printable(path)}, {number}"
+    texts = {name: values[column].strip() for name, column in columns.items()}
+    if not texts["path"]:
+        raise ValueError(f"{place}: path is empty; fill it or remove the row.")
+    split, label = texts.get("split", ""), texts["label"]
+    labels = tuple(sorted({label.strip() for label in label.split(SEVERAL)})) if label else ()
+    for label in labels:
         if not is_label(label):
             raise ValueError(
-                f"{place}: labels.txt cannot hold the class name {label!r}; expected one line of "
-                "text. Rename the class."
+                f"{place}: labels.txt cannot hold the class name {label!r}; expected one line "
+                "of text. Rename the class."
             )
-        if split.lower() not in SPLITS:
-            raise ValueError(
-                f"{place}: split {printable(split)}; expected train, test or validation."
-            )
-        line = number.removeprefix("line ")
-        yield Row(place, line, path.parent / texts["path"], label, SPLITS[split.lower()])
+    if split.lower() not in SPLITS:
+        raise ValueError(f"{place}: split {printable(split)}; expected train, test or validation.")
+    line = number.removeprefix("line ")
+    return Row(place, line, path.parent / texts["path"], labels, SPLITS[split.lower()])
 
 
 def _require_files(rows):
@@ -156,7 +181,8 @@ def _check_splits(path, rows):
 
 def _class_names(path, rows):
     """Returns the classes of the training images, sorted."""
-    labels = tuple(sorted({row.label for row in rows if row.split in ("", "train")}))
+    training = [row for row in rows if row.split in ("", "train")]
+    labels = tuple(sorted({label for row in training for label in row.labels}))
     if len(labels) < 2:
         found = f"{printable(labels[0])} alone" if labels else "none"
         raise ValueError(
@@ -164,8 +190,9 @@ def _class_names(path, rows):
         )
     known = set(labels)
     for row in rows:
-        if row.label not in known:
-            raise ValueError(
-                f"{row.place}: there is no training image of class {printable(row.label)}."
-            )
+        for label in row.labels:
+            if label not in known:
+                raise ValueError(
+                    f"{row.place}: there is no training image of class {printable(label)}."
+                )
     return labels

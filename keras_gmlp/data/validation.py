@@ -8,6 +8,8 @@ from keras_gmlp.data.chosen_splits import choose_samples
 from keras_gmlp.data.dividing import check_share, divide
 from keras_gmlp.data.groups import check_apart, divide_groups, find_groups
 from keras_gmlp.data.image_data import take_fraction
+from keras_gmlp.data.label_sets import find_rarest
+from keras_gmlp.data.table import refuse_several
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.optional import require
 
@@ -45,7 +47,7 @@ def hold_out(data, share=0.1, groups=None, seed=0):
     Args:
         data: An `ImageData` without validation images.
         share: Share of each class, in (0, 1). At least one image of a class is held out, and one
-            kept; of a single one none is held out.
+            kept; of a single one none is held out. Of several labels the rarest counts.
         groups: Regular expression that finds the group of an image in its path, such as
             `r"patient(\\d+)"`: what its parentheses match, or all that it matches. A group stays
             on one side. `None` for no groups.
@@ -69,14 +71,15 @@ def hold_out(data, share=0.1, groups=None, seed=0):
         raise ValueError(
             f"{printable(data.name)}: has validation images already; give no share to hold out."
         )
-    labels = data.train.read_labels()
+    labels = _read_classes(data)
     if groups is None:
         kept, cut = divide(range(len(labels)), labels, share, seed)
     else:
         kept, cut = divide_groups(_find_members(data, groups), labels, share, seed)
     lost = np.setdiff1d(labels, labels[kept])
     if lost.size or not cut:
-        which = f"class {printable(data.labels[lost[0]])}" if lost.size else "every class"
+        names = (*data.labels, "none")  # the last for images without a label
+        which = f"class {printable(names[lost[0]])}" if lost.size else "every class"
         raise ValueError(
             f"{printable(data.name)}: {which} has too few images, or groups, for training and "
             "validation. Add images, or choose smaller groups."
@@ -99,7 +102,8 @@ def make_folds(data, count=5, groups=None, seed=0):
         other folds; each class has its share of every fold.
 
     Raises:
-        ValueError: If `count` is out of range, or for groups as in `hold_out`. One line.
+        ValueError: If `count` is out of range, images have several labels, or for groups as in
+            `hold_out`. One line.
         ImportError: If scikit-learn is not installed.
 
     Example:
@@ -109,6 +113,7 @@ def make_folds(data, count=5, groups=None, seed=0):
         (1149, 288)
     """
     check_folds(count)
+    refuse_several(data.name, data.label_sets)
     require("sklearn", "Cross-validation", "demo")
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
@@ -142,6 +147,12 @@ def check_folds(count):
     """Raises a `ValueError` if there are fewer than two folds."""
     if count < 2:
         raise ValueError(f"folds must be at least 2; received {count}.")
+
+
+def _read_classes(data):
+    """Returns the class of each training image; of several the rarest, see `find_rarest`."""
+    labels, rows = data.train.read_labels(), data.label_rows()
+    return labels if rows is None else find_rarest(labels, rows)
 
 
 def _find_members(data, groups):

@@ -63,13 +63,13 @@ def export(
 
     Raises:
         ValueError: If a format is unknown, its requirements are not met, the model is in mixed
-            precision, `"mediapipe"` is given a model of other images than RGB, or `"features"` one
-            without a head.
+            precision, `"mediapipe"` is given a model of other images than RGB or one with
+            thresholds in its card, or `"features"` one without a head.
         RuntimeError: If a conversion fails.
     """
     if formats is None:
         formats = [name for name in DEFAULT_FORMATS if not missing_requirement(name, calibration)]
-    require_exportable(model, formats, labels, calibration)
+    require_exportable(model, formats, labels, calibration, card)
     model = to_dense(model)
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ def missing_requirement(name, calibration=None):
     return f"{', '.join(absent)} (pip install -e '.[{extra}]')" if absent else None
 
 
-def require_exportable(model, formats, labels=None, calibration=None):
+def require_exportable(model, formats, labels=None, calibration=None, card=None):
     """Raises the `ValueError`s of `export` before it writes anything."""
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
@@ -109,6 +109,11 @@ def require_exportable(model, formats, labels=None, calibration=None):
         )
     if "features" in formats:
         features(model)  # raises the error of a model without a head
+    if "mediapipe" in formats and (card or {}).get("thresholds"):
+        raise ValueError(
+            "mediapipe requires a model that gives one label for each image; received one that "
+            "gives several. Choose the format tflite."
+        )
     if labels and len(labels) != model.output_shape[-1]:
         raise ValueError(f"Received {len(labels)} labels for {model.output_shape[-1]} classes.")
     check_labels(labels or (), "labels")

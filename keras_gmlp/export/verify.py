@@ -19,6 +19,7 @@ from keras_gmlp.export.formats import (
     missing_requirement,
     require_exportable,
 )
+from keras_gmlp.metrics import MeanAveragePrecision
 from keras_gmlp.models.folding import fold
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.saving import model_path
@@ -70,7 +71,8 @@ def export_run(
 def _export_run(directory, source, formats, data, report, folded, tflite_batch):
     run = read_json(directory / "recipe.json", {})
     metrics = read_json(directory / "metrics.json", {})
-    if run and "test_accuracy" not in metrics:
+    headline = "accuracy" if source.thresholds is None else "mean_average_precision"
+    if run and f"test_{headline}" not in metrics:
         raise ValueError(f"{directory}: this run is not complete; finish it with apps/train.py.")
     if data is not None and tuple(data.labels) != tuple(source.labels):
         raise ValueError(
@@ -84,11 +86,12 @@ def _export_run(directory, source, formats, data, report, folded, tflite_batch):
         formats = _possible(calibration, report)
     model = fold(source.model) if folded else source.model
     labels = source.labels if source.named else None
-    require_exportable(model, formats, labels, calibration)
+    thresholds = {} if source.thresholds is None else {"thresholds": list(source.thresholds)}
+    require_exportable(model, formats, labels, calibration, thresholds)
     origin = {**read_card(directory / "model.keras"), **run}
     card = {"preset": origin.get("preset"), "data": origin.get("data"), **source.preparation}
     card |= {"arguments": origin["arguments"]} if "arguments" in origin else {}
-    card["test_accuracy"] = metrics.get("test_accuracy")
+    card |= {f"test_{headline}": metrics.get(f"test_{headline}"), **thresholds}
     card |= {name: origin[name] for name in (TEMPERATURE, THRESHOLD) if name in origin}
     card |= {"folded": True} if folded else {}
     batches = {name: tflite_batch if name.startswith("tflite") else 1 for name in formats}
@@ -97,9 +100,11 @@ def _export_run(directory, source, formats, data, report, folded, tflite_batch):
     results = {}
     if data is not None:
         images, truth = arrays(data)
+        rows = data.label_rows()
+        truth = truth if rows is None else rows[truth]
         report(f"running the Keras model on {len(images):,} test images")
         expected = np.concatenate([source.logits(chunk) for chunk in _chunks(images)])
-        results["keras"] = {"accuracy": round(float(np.mean(expected.argmax(-1) == truth)), 6)}
+        results["keras"] = _score(expected, truth)
     failures = []
     for name in formats:  # a failure does not stop the others
         report(f"exporting {name}")
@@ -143,27 +148,36 @@ def check_export(path, images, expected, labels, batch=1):
         path: Path of the file, or of the folder of a SavedModel.
         images: uint8 images `(samples, height, width, channels)`.
         expected: Logits of the model for the images, `(samples, classes)`.
-        labels: Class indices of the images, `(samples,)`.
+        labels: Class indices of the images, `(samples,)`, or rows of 0 and 1 `(samples, classes)`.
         batch: Images per call when the latency is measured.
 
     Returns:
         A dict: `max_logit_difference`, or `max_probability_difference` for a file that computes
-        probabilities; `top1_agreement` and `accuracy` (shares of the samples in [0, 1]),
-        `megabytes`, and `latency_ms` (per image on one thread, median). A SavedModel has no
-        latency: TensorFlow uses all cores, and their number is fixed once it runs.
+        probabilities; `top1_agreement` and `accuracy` (shares of the samples in [0, 1]), or for
+        rows `mean_average_precision`; `megabytes`, and `latency_ms` (per image on one thread,
+        median). A SavedModel has no latency: TensorFlow uses all cores, and their number is fixed
+        once it runs.
     """
     classifier = inference.load(path, threads=1)
     logits = np.concatenate([classifier.logits(chunk) for chunk in _chunks(images)])
-    answer = logits.argmax(-1)
+    same = logits.argmax(-1) == expected.argmax(-1)
     result = {
         **_compare(logits, expected, read_card(path)),
-        "top1_agreement": round(float(np.mean(answer == expected.argmax(-1))), 6),
-        "accuracy": round(float(np.mean(answer == labels)), 6),
+        **({"top1_agreement": round(float(np.mean(same)), 6)} if labels.ndim == 1 else {}),
+        **_score(logits, labels),
         "megabytes": _megabytes(path),
     }
     if Path(path).is_file():
         result["latency_ms"] = round(1000 * measure_latencies({0: classifier}, batch)[0] / batch, 3)
     return result
+
+
+def _score(logits, labels):
+    """Returns the accuracy, or for rows of 0 and 1 the mean average precision, a dict."""
+    if labels.ndim == 1:
+        return {"accuracy": round(float(np.mean(logits.argmax(-1) == labels)), 6)}
+    metric = MeanAveragePrecision(labels.shape[1])
+    return {metric.name: round(float(metric(labels, logits)), 6)}
 
 
 def _compare(logits, expected, card):

@@ -16,6 +16,7 @@ from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training import run_directory
 from keras_gmlp.training import train as training
 from keras_gmlp.training.devices import single_device, whole_batches
+from keras_gmlp.training.multi_label import match_labels
 from keras_gmlp.training.patience import require_validation
 from keras_gmlp.training.processes import run_once
 from keras_gmlp.training.recipes import Recipe
@@ -108,7 +109,7 @@ def prepare(settings, seed_process=True):
 
 def _build(settings, source, dataset):
     """Builds the preset's model, or adapts the one of the weights, for the data and the recipe."""
-    recipe = settings.make_recipe()
+    recipe = match_labels(settings.make_recipe(), dataset)
     chosen = {"input_shape": dataset.image_shape, **settings.model.patches()}
     chosen |= settings.model.overrides
     chosen |= recipe.model_arguments()

@@ -136,19 +136,22 @@ It prints up to three classes with their probabilities, the most probable first.
 def _accuracy(place, recipe, metrics, megabytes):
     exports = metrics.get("exports", {})
     size = "" if megabytes is None else f"{megabytes:.3f}"
-    keras = [percent(metrics.get("test_accuracy")), "", size, ""]
+    several = "test_mean_average_precision" in metrics
+    headline = "mean_average_precision" if several else "accuracy"
+    score = headline.replace("_", " ")
+    keras = [percent(metrics.get(f"test_{headline}")), "", size, ""]
     rows = [["`model.keras`", "Keras, float32", *keras]]
     rows += [export_row(name, entry) for name, entry in exports.items() if name != "keras"]
     lines = [
-        "## Accuracy",
+        f"## {score.capitalize()}",
         f"On {_tested(recipe)} of `{recipe.get('data')}`:",
-        grid(["file", "format", "accuracy", "same class as Keras", "MB", "ms per image"], rows),
+        grid(["file", "format", score, "same class as Keras", "MB", "ms per image"], rows),
     ]
-    if "train_accuracy" in metrics:
-        share = percent(metrics["train_accuracy"])
+    if f"train_{headline}" in metrics:
+        share = percent(metrics[f"train_{headline}"])
         lines.append(f"On at most 10,000 training images the Keras model has {share}.")
-    if "validation_accuracy" in metrics:
-        share = percent(metrics["validation_accuracy"])
+    if f"validation_{headline}" in metrics:
+        share = percent(metrics[f"validation_{headline}"])
         lines.append(
             f"On validation images, which it did not train on either, the Keras model has {share}."
         )

@@ -73,7 +73,7 @@ def export_row(entry_name, entry):
     return [
         f"`{file}`",
         form,
-        percent(entry.get("accuracy")),
+        percent(entry.get("accuracy", entry.get("mean_average_precision"))),
         percent(entry.get("top1_agreement")),
         _number(entry.get("megabytes")),
         _number(entry.get("latency_ms")),

@@ -3,6 +3,7 @@
 import dataclasses
 
 from keras_gmlp.data.augmentation import Augmentation
+from keras_gmlp.training.multi_label import MultiLabelClassification
 from keras_gmlp.training.span_answering import SpanAnswering
 from keras_gmlp.training.tasks import ImageClassification, Task
 from keras_gmlp.training.text_tasks import MaskedLM, TextClassification
@@ -271,6 +272,7 @@ ANSWERING_RECIPES = {
 # Each kind of task has recipes under the same names, so that "quick" means one thing to a user.
 RECIPES_BY_TASK = {
     ImageClassification.name: RECIPES,
+    MultiLabelClassification.name: RECIPES,
     MaskedLM.name: LANGUAGE_RECIPES,
     TextClassification.name: FINE_TUNING_RECIPES,
     SpanAnswering.name: ANSWERING_RECIPES,

@@ -23,6 +23,7 @@ from keras_gmlp.training.curves import draw_curves
 from keras_gmlp.training.device_loop import EpochOrder
 from keras_gmlp.training.devices import single_device
 from keras_gmlp.training.model_card import write_model_card
+from keras_gmlp.training.multi_label import match_labels
 from keras_gmlp.training.patience import KeepBest, require_validation
 from keras_gmlp.training.pipeline import choose_pipeline, fit_context, make_batches, prepare_fit
 from keras_gmlp.training.processes import check_agreement, process_number, run_once
@@ -113,6 +114,7 @@ def train(
 
     if checkpoint_minutes is not None and not checkpoint_minutes > 0:
         raise ValueError(f"checkpoint_minutes must be positive; received {checkpoint_minutes}.")
+    recipe = match_labels(recipe, data)
     recipe.task.check_fit(model, data)
     require_validation(recipe, data)
     pipeline = choose_pipeline(recipe, data, None if restart else directory)
