@@ -16,6 +16,7 @@ from keras_gmlp.training.model_card_parts import (
     table,
     training_section,
 )
+from keras_gmlp.training.multi_label import MultiLabelClassification
 from keras_gmlp.utils.errors import first_of
 from keras_gmlp.utils.files import atomic_write, read_json
 
@@ -73,13 +74,14 @@ def model_card(place, recipe, metrics, megabytes=None):
 
 
 def _image_sections(place, recipe, metrics, megabytes):
+    several = recipe.get("task") == MultiLabelClassification.name
     return (
         _summary(place, recipe, metrics),
-        _usage(place),
-        _accuracy(place, recipe, metrics, megabytes),
+        _usage(place, several),
+        _accuracy(place, recipe, metrics, megabytes, several),
         *_confidence(metrics.get("calibration")),
         training_section(place, recipe),
-        _limits(recipe, "calibration" in metrics),
+        _limits(recipe, several, "calibration" in metrics),
     )
 
 
@@ -119,7 +121,12 @@ def _family(preset):
     return {"family": ", ".join([f"`keras_gmlp.{family.__name__}`", *links])}
 
 
-def _usage(place):
+def _usage(place, several):
+    use, result = (
+        ('find_labels("docs/cat.jpg")', "the labels that apply, with their probabilities")
+        if several
+        else ('classify("docs/cat.jpg", top=3)', "up to three classes with their probabilities")
+    )
     return f"""\
 ## Use it
 
@@ -127,17 +134,16 @@ def _usage(place):
 from keras_gmlp import inference
 
 classifier = inference.load({json.dumps(place)})
-print(classifier.classify("docs/cat.jpg", top=3))
+print(classifier.{use})
 ```
 
-It prints up to three classes with their probabilities, the most probable first."""
+It prints {result}, the most probable first."""
 
 
-def _accuracy(place, recipe, metrics, megabytes):
+def _accuracy(place, recipe, metrics, megabytes, several):
     exports = metrics.get("exports", {})
     size = "" if megabytes is None else f"{megabytes:.3f}"
-    several = "test_mean_average_precision" in metrics
-    headline = "mean_average_precision" if several else "accuracy"
+    headline = MultiLabelClassification.headline if several else "accuracy"
     score = headline.replace("_", " ")
     keras = [percent(metrics.get(f"test_{headline}")), "", size, ""]
     rows = [["`model.keras`", "Keras, float32", *keras]]
@@ -197,17 +203,19 @@ def _confidence(result):
     ]
 
 
-def _limits(recipe, calibrated=False):
-    naming = (
-        "It rejects pictures that show\n  something else by their energy, but not all of them."
-        if calibrated
-        else "It names one of them for every picture, even if\n  the picture shows something else."
-    )
+def _limits(recipe, several, calibrated=False):
     height, width = recipe.get("image_shape", ("?", "?"))[:2]
+    answers = "It names one of them for every picture, even if\n  the picture shows something else."
+    if calibrated:
+        answers = (
+            "It rejects pictures that show\n  something else by their energy, but not all of them."
+        )
+    if several:
+        answers = "A label applies if its\n  probability reaches its threshold."
     return f"""\
 ## Limits
 
-- The model knows the classes above and no other. {naming}
+- The model knows the classes above and no other. {answers}
 - It reads {width} by {height} pixels. A picture is scaled until it covers them and then cut, so
   small details and margins are lost.
 - The accuracy is for test images from the same source as the training images. Expect less for

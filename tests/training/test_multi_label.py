@@ -11,7 +11,7 @@ from sklearn.metrics import average_precision_score, f1_score
 
 import keras_gmlp
 from keras_gmlp import data, inference
-from keras_gmlp.card import read_card
+from keras_gmlp.card import read_card, write_card
 from keras_gmlp.data.folder import list_images
 from keras_gmlp.data.pictures import list_pictures
 from keras_gmlp.metrics import MeanAveragePrecision, choose_thresholds
@@ -126,7 +126,9 @@ def test_run_learns_records_and_exports(run):
     rows = opened.label_rows()[opened.validation.read_labels()]
     probabilities = keras.ops.convert_to_numpy(keras.ops.sigmoid(logits))
     assert classifier.thresholds == tuple(choose_thresholds(rows, probabilities))
-    assert "Mean average precision" in (directory / "README.md").read_text()
+    card = (directory / "README.md").read_text()
+    for text in ("## Mean average precision", "classifier.find_labels(", "A label applies if its"):
+        assert text in card
 
 
 def test_exported_file_gives_the_labels_that_apply(run, capsys):
@@ -158,6 +160,16 @@ def test_exported_file_gives_the_labels_that_apply(run, capsys):
         export_run(directory, ["mediapipe"], opened)
     with pytest.raises(ValueError, match="it gives several labels for an image"):
         load_app("serve").read_metadata(directory / "model.tflite")
+
+
+@pytest.mark.parametrize("thresholds", [[0.5], "0.5", [0.5, 0.5, "1"]])
+def test_card_with_other_thresholds(tmp_path, thresholds):
+    pixels = keras.Input((4, 4, 3))
+    model = keras.Model(pixels, keras.layers.Dense(3)(keras.layers.Flatten()(pixels)))
+    model.save(tmp_path / "model.keras")
+    write_card(tmp_path / "model.keras", model, COLOURS, {"thresholds": thresholds})
+    with pytest.raises(ValueError, match="its card has no threshold for each of its 3 labels"):
+        inference.load(tmp_path)
 
 
 def test_what_several_labels_do_not_allow(table):
