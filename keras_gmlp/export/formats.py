@@ -157,6 +157,7 @@ def _write(name, model, directory, labels, card, calibration, tflite_batch):
 
         if name == "features":
             flatbuffer = convert(model, "dynamic", with_features=True)
+            card = {**(card or {}), "features": features(model).output_shape[-1]}
         else:
             precision = name.removeprefix("tflite").removeprefix("_") or "dynamic"
             flatbuffer = convert(model, precision, calibration, tflite_batch)

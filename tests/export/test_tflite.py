@@ -7,6 +7,7 @@ from random_models import random_model
 
 from keras_gmlp import features, inference
 from keras_gmlp.analysis.embeddings import find_nearest
+from keras_gmlp.card import read_card
 from keras_gmlp.export.formats import export
 from keras_gmlp.export.tflite import PRECISIONS, convert
 from keras_gmlp.similarity import make_embedder
@@ -87,6 +88,8 @@ def test_features_are_a_second_signature(tmp_path, family, dim):
     vectors = make_embedder(classifier)(CALIBRATION)
     expected = features(model).predict(CALIBRATION, verbose=0)
     assert vectors.shape == expected.shape
+    assert read_card(both)["features"] == expected.shape[1]
+    assert "features" not in read_card(plain)
     cosines = [find_nearest(a, b[None], 1)[0] for a, b in zip(vectors, expected, strict=True)]
     assert min(cosines) > 0.99
 
