@@ -21,6 +21,7 @@ examples:
   apps/classify.py cat.jpg --json                 one line of JSON per image
   apps/classify.py 7.png --model runs/gmlp_n4_32-digits
   apps/classify.py cat.jpg --model hf-hub:timm/gmlp_s16_224.ra3_in1k
+  apps/classify.py rose.jpg --model runs/NAME/model_features.tflite --head classifier.json
 
 A model that was trained on several labels per image prints those that reach their thresholds;
 --json prints the probability of each label and whether it applies. --top is for other models.
@@ -49,6 +50,12 @@ def parse(arguments):
         f"{DEFAULT.parent.name}/{DEFAULT.name}",
     )
     parser.add_argument(
+        "--head",
+        metavar="FILE",
+        help="a classifier that the tab Teach of the web page learned, classifier.json; --model is "
+        "the .tflite file that it learned with",
+    )
+    parser.add_argument(
         "--top", type=int, default=5, metavar="N", help="classes per image; default: 5"
     )
     parser.add_argument("--json", action="store_true", help="print one line of JSON per image")
@@ -68,6 +75,10 @@ def classify(options):
     from keras_gmlp.data.read_image import find_images
 
     classifier = load_classifier(options.model)
+    if options.head:
+        from keras_gmlp.heads import add_head
+
+        classifier = add_head(classifier, options.head)
     code = 0
     with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
         for given in options.images:

@@ -1,0 +1,93 @@
+"""Classifiers that the page learned, in Python."""
+
+import json
+
+import numpy as np
+import pytest
+from load_app import APPS, load_app
+
+from keras_gmlp import inference
+from keras_gmlp.card import read_card
+from keras_gmlp.heads import add_head
+from keras_gmlp.similarity import make_embedder
+
+MODEL = APPS.parent / "saved_models" / "resmlp_n4_32-cifar10" / "model_features.tflite"
+CAT = APPS.parent / "docs" / "cat.jpg"
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return inference.load(MODEL)
+
+
+@pytest.fixture
+def head():
+    """The contents of a file with two classes, of which the bias decides for the second."""
+    return {
+        "kind": "keras_gmlp.head",
+        "labels": ["dögs", "cats"],
+        "model": "small",
+        "model_sha256": read_card(MODEL)["model_sha256"],
+        "weights": np.random.default_rng(0).normal(0, 0.1, (2, 128)).tolist(),
+        "bias": [0, 50],
+    }
+
+
+def write(folder, head):
+    path = folder / "classifier.json"
+    path.write_text(json.dumps(head, ensure_ascii=False), "utf-8")
+    return path
+
+
+def test_logits_by_hand(classifier, head, tmp_path):
+    images = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), "uint8")
+    features = make_embedder(classifier)(images)
+    expected = features @ np.array(head["weights"]).T + head["bias"]
+    found = add_head(classifier, write(tmp_path, head)).logits(images)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_classify_with_a_head(head, tmp_path, capsys):
+    given = [str(CAT), "--head", str(write(tmp_path, head)), "--json", "--model"]
+    assert load_app("classify").main([*given, str(MODEL)]) == 0
+    best, other = json.loads(capsys.readouterr().out)["predictions"]
+    assert (best["label"], other["label"]) == ("cats", "dögs")
+    assert load_app("classify").main([*given, str(MODEL.parent)]) == 1  # its model.tflite
+    error = capsys.readouterr().err
+    assert "learned with small, whose hash is" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "other"},
+        {"labels": "ab"},
+        {"labels": ["a", "b\nc"]},
+        {"labels": ["a"]},
+        {"model_sha256": None},
+        {"weights": [[1], [2, 3]]},
+        {"weights": 10**400},
+        {"bias": [0, float("nan")]},
+        {"bias": [0]},
+        {"weights": [[1], [2]]},
+    ],
+)
+def test_damaged_file_is_one_line(classifier, head, tmp_path, change):
+    path = write(tmp_path, {**head, **change})
+    with pytest.raises(ValueError, match=r"Download .+ again\.$") as caught:
+        add_head(classifier, path)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b"\xff", b"[" * 100_000, b'"' + b"a" * 20_000_000])
+def test_other_files_are_one_line(classifier, tmp_path, text):
+    path = tmp_path / "other.json"
+    path.write_bytes(text)
+    with pytest.raises(ValueError, match="no classifier of the web page"):
+        add_head(classifier, path)
+
+
+def test_missing_file_is_one_line(classifier, tmp_path):
+    with pytest.raises(ValueError, match="cannot be read"):
+        add_head(classifier, tmp_path / "none.json")
