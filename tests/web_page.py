@@ -99,20 +99,20 @@ def read_answer(page):
     return [(label, float(share.split()[0])) for label, share in zip(labels, shares, strict=True)]
 
 
-def give(page, event, pictures):
-    """Simulates dropping or pasting files."""
-    script = f"""([event, files]) => {{
+def give(page, event, pictures, target="body", name="given.png"):
+    """Simulates dropping or pasting files on the first element of a selector."""
+    script = f"""([event, files, target, name]) => {{
       {BYTES}
       const transfer = new DataTransfer();
-      for (const file of files) transfer.items.add(new File([bytes(file)], "given.png"));
+      for (const file of files) transfer.items.add(new File([bytes(file)], name));
       const options = {{ bubbles: true, cancelable: true }};
-      document.body.dispatchEvent(
+      document.querySelector(target).dispatchEvent(
         event === "drop"
           ? new DragEvent(event, {{ ...options, dataTransfer: transfer }})
           : new ClipboardEvent(event, {{ ...options, clipboardData: transfer }}),
       );
     }}"""
-    page.evaluate(script, [event, [as_text(picture) for picture in pictures]])
+    page.evaluate(script, [event, [as_text(picture) for picture in pictures], target, name])
 
 
 def read_problem(page):

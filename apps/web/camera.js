@@ -42,11 +42,17 @@ export class Camera {
   }
 
   // Returns the current frame as a PNG file and closes the camera.
-  async take() {
+  take() {
+    const shot = this.shoot();
+    this.close();
+    return shot;
+  }
+
+  // Returns the current frame as a PNG file.
+  async shoot() {
     const { videoWidth, videoHeight } = this.video;
     const canvas = new OffscreenCanvas(videoWidth, videoHeight);
     canvas.getContext("2d").drawImage(this.video, 0, 0);
-    this.close();
     const blob = await canvas.convertToBlob({ type: "image/png" });
     return new File([blob], "camera.png", { type: blob.type });
   }

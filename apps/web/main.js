@@ -1,6 +1,7 @@
 // The page: lists the models, and shows the tabs that have any.
 
 import * as pictures from "./pictures.js";
+import * as teach from "./teach.js";
 import * as texts from "./texts.js";
 import { at } from "./view.js";
 
@@ -10,14 +11,23 @@ const TABS = {
   pictures: {
     title: "What is in the picture?",
     promise: "Classifies your picture on this device. The picture is never uploaded.",
+    takes: (model) => !isText(model),
   },
   texts: {
     title: "What does the text say?",
     promise: "Reads your text on this device. The text is never uploaded.",
+    takes: isText,
+  },
+  teach: {
+    title: "Teach your own classes",
+    promise: "Learns from your pictures on this device. The pictures are never uploaded.",
+    takes: (model) => !isText(model) && Boolean(model.card.features && model.card.model_sha256),
   },
 };
 
-const isText = ({ card }) => TEXT_TASKS.includes(card.task);
+function isText({ card }) {
+  return TEXT_TASKS.includes(card.task);
+}
 
 // Returns the server's models.
 async function listModels() {
@@ -33,7 +43,7 @@ function open(name) {
     const chosen = tab === name;
     at(tab).hidden = !chosen;
     at(`tab-${tab}`).setAttribute("aria-selected", chosen);
-    at(`tab-${tab}`).tabIndex = chosen ? 0 : -1; // the arrow keys reach the other one
+    at(`tab-${tab}`).tabIndex = chosen ? 0 : -1; // the arrow keys reach the others
     if (chosen) {
       at("title").textContent = title;
       at("promise").textContent = promise;
@@ -41,14 +51,15 @@ function open(name) {
   }
   if (name === "texts") texts.answer();
   if (name !== "pictures") pictures.leave();
+  if (name !== "teach") teach.leave();
 }
 
-let only = null; // the only tab that has models
+let names = Object.keys(TABS); // of the tabs that have models, all until the models are listed
 
 // The tab of the address, as in http://127.0.0.1:8000/#tab=texts; the first one by default.
 function addressed() {
-  if (only) return only;
-  return location.hash === "#tab=texts" ? "texts" : "pictures";
+  const name = location.hash.replace("#tab=", "");
+  return names.includes(name) ? name : names[0];
 }
 
 function openAddressed() {
@@ -67,8 +78,10 @@ function listen() {
     at(`tab-${tab}`).addEventListener("click", () => choose(tab));
   }
   at("tabs").addEventListener("keydown", ({ key }) => {
-    if (key !== "ArrowLeft" && key !== "ArrowRight") return;
-    const other = at("pictures").hidden ? "pictures" : "texts";
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[key];
+    if (!step) return;
+    const current = names.findIndex((name) => !at(name).hidden);
+    const other = names.at((current + step) % names.length);
     choose(other);
     at(`tab-${other}`).focus();
   });
@@ -76,14 +89,16 @@ function listen() {
 }
 
 const listed = listModels();
-texts.start(listed.then((models) => models.filter(isText)));
-pictures.start(listed.then((models) => models.filter((model) => !isText(model))));
+const modelsOf = (tab) => listed.then((models) => models.filter(TABS[tab].takes));
+texts.start(modelsOf("texts"));
+pictures.start(modelsOf("pictures"));
+teach.start(modelsOf("teach"));
 listen();
 open(addressed());
 listed.then((models) => {
-  const some = models.filter(isText).length;
-  at("tabs").hidden = !some || some === models.length;
-  if (!at("tabs").hidden) return;
-  only = some ? "texts" : "pictures";
+  const filled = names.filter((tab) => models.some(TABS[tab].takes));
+  names = filled.length ? filled : ["pictures"];
+  for (const tab of Object.keys(TABS)) at(`tab-${tab}`).hidden = !names.includes(tab);
+  at("tabs").hidden = names.length < 2;
   openAddressed();
 }, () => {}); // each tab reports the error

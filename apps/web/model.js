@@ -89,14 +89,23 @@ class Model {
   }
 
   // Maps pixels from 0 to 255 to logits; casts them to the model's float32 or uint8.
-  async logits({ data }) {
-    const values = this.dtype === "uint8" ? Uint8Array.from(data) : Float32Array.from(data);
-    const input = new Tensor(values, this.inputShape);
+  logits({ data }) {
+    return this.#run(data);
+  }
+
+  // Maps pixels to the vector before the head, of a file with features.
+  features({ data }) {
+    return this.#run(data, "serving_features");
+  }
+
+  async #run(data, ...signature) {
+    const pixels = this.dtype === "uint8" ? Uint8Array.from(data) : Float32Array.from(data);
+    const input = new Tensor(pixels, this.inputShape);
     try {
-      const [output] = await this.compiled.run(input);
-      const logits = await output.data();
+      const [output] = await this.compiled.run(...signature, input);
+      const values = await output.data();
       output.delete();
-      return logits;
+      return values;
     } finally {
       input.delete();
     }

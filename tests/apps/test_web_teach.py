@@ -1,0 +1,268 @@
+"""The page's tab that learns classes from a visitor's pictures."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from load_app import APPS
+from PIL import Image
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from web_page import BYTES, as_text, encoded, give, open_browser, open_page, serve_models
+
+from keras_gmlp import inference
+from keras_gmlp.heads import add_head
+
+SOURCE = APPS.parent / "saved_models" / "resmlp_n4_32-cifar10" / "model_features.tflite"
+DIGITS = (4, 7)  # the model was trained on CIFAR-10
+CLASSIFY = f"""async ([head, files]) => {{
+  {BYTES}
+  const {{ decode }} = await import("./decode.js");
+  const {{ headLogits }} = await import("./head.js");
+  const {{ loadModel }} = await import("./model.js");
+  const model = await loadModel({{ name: "model", url: "/models/small.tflite" }});
+  const rows = [];
+  for (const file of files) {{
+    const input = model.prepare(await decode(new Blob([bytes(file)])));
+    rows.push(headLogits(head, await model.features(input)));
+  }}
+  return rows;
+}}"""
+FIT = """async ([rows, targets, classes]) => {
+  const { fitHead, headLogits } = await import("./head.js");
+  const head = await fitHead(rows, targets, classes);
+  return rows.map((row) => headLogits(head, row));
+}"""
+
+
+def pictures_of(digit):
+    digits = load_digits()
+    images = digits.images[digits.target == digit] * 255 / 16
+    np.random.default_rng(0).shuffle(images)  # neighbours are of one writer
+    return [encoded(Image.fromarray(image.astype("uint8"))) for image in images]
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    """PNG files of two digits."""
+    return [pictures_of(digit) for digit in DIGITS]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with open_browser() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    shutil.copy(SOURCE, folder / "small.tflite")
+    with serve_models(folder) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def opened(browser, address):
+    with open_page(browser, address) as page:
+        page.click("#tab-teach")
+        yield page
+
+
+@pytest.fixture
+def page(opened):
+    """One page for most tests; each starts with two empty classes."""
+    opened.reload()
+    opened.locator("#teach-model option").first.wait_for(state="attached")
+    return opened
+
+
+def name_classes(page, *names):
+    for number, name in enumerate(names):
+        page.get_by_label("Name").nth(number).fill(name)
+
+
+def add(page, number, files, name="picture.png"):
+    """Adds files to a class, counted from 0."""
+    files = [{"name": name, "mimeType": "image/png", "buffer": file} for file in files]
+    page.locator(".files").nth(number).set_input_files(files)
+
+
+def teach(page, pictures, count=10):
+    """Teaches two classes by the first pictures of each."""
+    name_classes(page, "four", "seven")
+    for number, files in enumerate(pictures):
+        add(page, number, files[:count])
+    page.click("#learn")
+    page.get_by_text("Knows four, seven. Try a picture.").wait_for()
+
+
+def try_picture(page, file, name="picture.png"):
+    page.set_input_files("#try", {"name": name, "mimeType": "image/png", "buffer": file})
+
+
+def read_problem(page):
+    page.locator("#teach-problem:not(:empty)").wait_for()
+    line = page.inner_text("#teach-problem")
+    assert "\n" not in line
+    return line
+
+
+def download(page, path):
+    with page.expect_download() as downloading:
+        page.click("#download")
+    assert downloading.value.suggested_filename == "classifier.json"
+    downloading.value.save_as(path)
+    return json.loads(path.read_text())
+
+
+def test_learns_two_digits_that_the_model_never_saw(page, pictures, tmp_path):
+    teach(page, pictures)
+    head = download(page, tmp_path / "classifier.json")
+    assert head["labels"] == ["four", "seven"]
+    classifier = add_head(inference.load(SOURCE), tmp_path / "classifier.json")
+    others = [as_text(file) for files in pictures for file in files[10::2]]
+    targets = [number for number, files in enumerate(pictures) for _ in files[10::2]]
+    logits = np.array(page.evaluate(CLASSIFY, [head, others]))
+    assert (logits.argmax(-1) == targets).mean() >= 0.9
+    (tmp_path / "picture.png").write_bytes(pictures[0][10])
+    expected = classifier.logits(classifier.read(tmp_path / "picture.png")[None])[0]
+    np.testing.assert_allclose(logits[0], expected, atol=0.05)  # 8-bit runtimes round differently
+    for number, name in enumerate(head["labels"]):
+        try_picture(page, pictures[number][0], f"{name}.png")
+        page.get_by_alt_text(f"Your picture: {name}.png").wait_for()
+        assert page.inner_text("#teach-answer").startswith(f"{name}, ")
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_head_is_scikit_learns(page, classes):
+    random = np.random.default_rng(0)
+    targets = np.repeat(range(classes), (10, 7, 4)[:classes])
+    features = random.normal(3, 2, (len(targets), 8)) + targets[:, None]
+    features[:, 5] = 1  # the same in all pictures
+    given = [features.tolist(), targets.tolist(), classes]
+    logits = np.array(page.evaluate(FIT, given))
+    deviation = np.where(features.std(0), features.std(0), 1)
+    rows = (features - features.mean(0)) / deviation / np.sqrt(features.shape[1])
+    # Of two classes scikit-learn penalizes one vector, the difference of ours.
+    strength = 20 if classes == 2 else 10
+    expected = LogisticRegression(C=strength, tol=1e-8, max_iter=1000).fit(rows, targets)
+    found = np.exp(logits - logits.max(-1, keepdims=True))
+    found /= found.sum(-1, keepdims=True)
+    np.testing.assert_allclose(found, expected.predict_proba(rows), atol=1e-4)
+    np.testing.assert_array_equal(logits, page.evaluate(FIT, given))
+
+
+def test_downloaded_classifier_opens_again(page, pictures, tmp_path):
+    teach(page, pictures, 3)
+    saved = tmp_path / "classifier.json"
+    head = download(page, saved)
+    try_picture(page, pictures[0][9])
+    page.locator("#teach-answer.found").wait_for()
+    answer = page.inner_text("#teach-answer")
+    page.reload()
+    give(page, "drop", [saved.read_bytes()], name="mine.json")
+    page.get_by_text("Knows four, seven. Try a picture.").wait_for()
+    give(page, "drop", [pictures[0][9]])
+    page.locator("#teach-answer.found").wait_for()
+    assert page.inner_text("#teach-answer") == answer
+    wrong = {
+        "its model, small, is not on this server": {**head, "model_sha256": "0" * 64},
+        "2 weights in a row; its model has": {**head, "weights": [[1, 2], [3, 4]]},
+        "no classifier of this page": {**head, "bias": [0]},
+    }
+    for reason, changed in wrong.items():
+        give(page, "drop", [json.dumps(changed).encode()], name="mine.json")
+        page.get_by_text(reason).wait_for()
+        assert read_problem(page).startswith("mine.json: ")
+    give(page, "drop", [b"{"], name="mine.json")
+    page.get_by_text("mine.json: no classifier of this page, or damaged.").wait_for()
+
+
+def test_what_is_missing_is_one_line(page, pictures):
+    expected = iter(["Class 1 has no name", "Class 2 has no name", "Two classes are named a"])
+    for names in ([], ["a"], ["a", " a "]):
+        name_classes(page, *names)
+        page.click("#learn")
+        page.get_by_text(next(expected)).wait_for()
+    name_classes(page, "a\u2028", "b")
+    page.click("#learn")
+    page.get_by_text("a has no pictures. Add some").wait_for()
+    add(page, 0, pictures[0][:1])
+    page.click("#learn")
+    page.get_by_text("b has no pictures. Add some").wait_for()  # one class only
+    add(page, 1, [pictures[1][0], b"text"], "notes.txt")
+    assert read_problem(page).startswith("Left out: notes.txt: this browser cannot read it")
+    assert page.get_by_text("1 picture", exact=True).count() == 2
+    give(page, "drop", pictures[1][:1])
+    page.get_by_text("No classifier yet. Press Learn").wait_for()
+    page.click("#learn")
+    page.get_by_text("Knows a, b.").wait_for()
+    assert page.inner_text("#teach-problem") == ""
+    try_picture(page, b"", "empty.png")
+    page.get_by_text("empty.png: the file is empty").wait_for()
+
+
+def test_classes_and_pictures_come_and_go(page, pictures):
+    assert not page.locator(".remove").first.is_visible()  # at least two classes
+    for _ in range(8):
+        page.click("#add-class")
+    assert page.evaluate("document.activeElement.closest('fieldset').innerText.slice(0, 8)") == (
+        "Class 10"
+    )
+    assert not page.is_visible("#add-class")
+    for _ in range(8):
+        page.locator(".remove").first.click()
+    assert page.locator("legend").all_inner_texts() == ["Class 1", "Class 2"]
+    give(page, "drop", pictures[0][:3], ".class:last-child .name")
+    page.get_by_text("3 pictures").wait_for()
+    page.get_by_label("Remove given.png").nth(1).click()
+    page.get_by_text("2 pictures").wait_for()
+    assert page.evaluate("document.activeElement.ariaLabel") == "Remove given.png"
+    page.click("#tab-pictures")
+    assert page.inner_text("#title") == "What is in the picture?"
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#title") == "Teach your own classes"
+    assert page.locator(".thumbnails img").count() == 2
+    for width in (320, 1280):
+        page.set_viewport_size({"width": width, "height": 700})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_camera(page, pictures):
+    page.locator(".film").first.wait_for()
+    page.click("#add-class")
+    page.locator(".film").nth(2).click()
+    page.locator("#teach-viewfinder").wait_for()
+    page.locator(".remove").nth(2).click()
+    page.locator(".film").first.click()
+    page.locator("#teach-viewfinder").wait_for()
+    track = page.locator("#teach-viewfinder").evaluate_handle("v => v.srcObject.getTracks()[0]")
+    page.click("#teach-take")
+    page.click("#teach-take")
+    page.get_by_text("2 pictures").wait_for()
+    assert track.evaluate("track => track.readyState") == "live"
+    page.click("#tab-pictures")
+    assert track.evaluate("track => track.readyState") == "ended"
+    page.click("#tab-teach")
+    assert not page.is_visible("#teach-viewfinder")
+    name_classes(page, "screen", "digit")
+    add(page, 1, pictures[0][:2])
+    page.click("#learn")
+    page.locator("#try-camera").click()
+    page.click("#teach-take")
+    page.get_by_alt_text("Your picture: camera.png").wait_for()
+    assert page.inner_text("#teach-answer").startswith("screen, ")
+
+
+def test_refused_camera_is_one_line(browser, address):
+    script = """navigator.mediaDevices.getUserMedia = () =>
+      Promise.reject(new DOMException("", "NotAllowedError"));"""
+    with open_page(browser, address, script) as page:
+        page.click("#tab-teach")
+        page.locator(".film").first.click()
+        assert read_problem(page) == (
+            "This page has no permission to use the camera. Allow it, or choose a file."
+        )
+        assert not page.is_visible("#teach-camera")
