@@ -1,6 +1,7 @@
 """Shared parts of all programs: exit codes, one-line errors, quiet imports, common options."""
 
 import _thread
+import argparse
 import contextlib
 import ctypes
 import errno
@@ -238,6 +239,33 @@ def add_data_dir(parser):
         "--data-dir",
         metavar="DIR",
         help="folder of TensorFlow Datasets; default: $TFDS_DATA_DIR or ~/tensorflow_datasets",
+    )
+
+
+def image_size(text):
+    """Reads the size of images, for argparse: 64, or (96, 160) of the text 96x160."""
+    sides = text.split("x")
+    if len(sides) > 2 or not all(side.isascii() and side.isdigit() for side in sides):
+        raise argparse.ArgumentTypeError(
+            f"expected PIXELS or HEIGHTxWIDTH, such as 64 or 96x160; received {text!r}"
+        )
+    if not all(map(int, sides)):
+        raise argparse.ArgumentTypeError(f"must be at least 1; received {text}")
+    return tuple(map(int, sides)) if len(sides) == 2 else int(text)
+
+
+def both_sides(size):
+    """Returns `(height, width)` of a size that `image_size` read."""
+    return size if isinstance(size, tuple) else (size, size)
+
+
+def add_fit(parser):
+    parser.add_argument(
+        "--fit",
+        choices=["crop", "stretch", "pad"],
+        help="how pictures of another aspect ratio become the input: crop keeps their centre, "
+        "stretch scales height and width independently, pad adds black borders; default: crop, "
+        "or that of the weights or the packed set",
     )
 
 

@@ -5,15 +5,16 @@ import argparse
 import json
 import sys
 
-from cli import add_data_dir, guarded
+from cli import add_data_dir, add_fit, both_sides, guarded, image_size
 
 EPILOG = """\
-The folder holds the images as squares of plain pixels: nothing is decoded when they are read, and
+The folder holds the images in one size as plain pixels: nothing is decoded when they are read, and
 the system keeps in memory what fits. An image of 256 pixels takes 197 kB, ImageNet 262 GB. --data
 takes the folder wherever it takes a folder of images.
 
 Pack images a little larger than the model's when you train with random resized crops (256 for 224),
-and otherwise at the model's size. The sides of a picture that a square leaves out are lost.
+and otherwise at the model's size. The sides of a picture that the size leaves out are lost; --fit
+stretch and --fit pad keep them, and training then takes the fit of the folder.
 
 examples:
   apps/pack.py photos/ --out packed/photos
@@ -40,17 +41,15 @@ def parse(arguments):
     )
     parser.add_argument(
         "--size",
-        type=int,
+        type=image_size,
         default=256,
-        metavar="PIXELS",
-        help="side of the images, scaled to it and cropped around the centre; default: %(default)s",
+        metavar="PIXELS|HxW",
+        help="side of the images, or height and width; default: %(default)s",
     )
+    add_fit(parser)
     add_data_dir(parser)
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
-    options = parser.parse_args(arguments)
-    if options.size < 1:
-        parser.error(f"--size must be at least 1; received {options.size}")
-    return options
+    return parser.parse_args(arguments)
 
 
 def main(arguments=None):
@@ -62,7 +61,7 @@ def run(options):
     from keras_gmlp.data.datasets import load
     from keras_gmlp.data.packed import pack
 
-    data = load(options.source, (options.size, options.size), options.data_dir)
+    data = load(options.source, both_sides(options.size), options.data_dir, fit=options.fit)
     size = pack(data, options.out)
     summary = {
         "path": options.out,

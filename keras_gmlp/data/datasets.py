@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_gmlp.data.fits import require_fit
 from keras_gmlp.data.folder import load_folder
-from keras_gmlp.data.image_data import ImageData, resize_to_cover
+from keras_gmlp.data.image_data import ImageData, resize_images
 from keras_gmlp.data.packed import is_packed, load_packed
 from keras_gmlp.data.prepared import tfds_folder
 from keras_gmlp.data.records import load_records
@@ -67,7 +68,7 @@ def require_one_label(name):
     refuse_several(name, label_sets)
 
 
-def load(name, image_size=None, data_dir=None, channels=None, groups=None):
+def load(name, image_size=None, data_dir=None, channels=None, groups=None, fit=None):
     r"""Opens a data set.
 
     Args:
@@ -82,8 +83,8 @@ def load(name, image_size=None, data_dir=None, channels=None, groups=None):
             A folder that `pack` wrote is a packed set.
             A set of TFDS that is on the disk is read without TFDS and TensorFlow, in its newest
             version there; others are downloaded by TFDS.
-        image_size: `(height, width)` of the loaded images. Images are scaled to cover it and
-            cropped around the centre. Defaults to the data set's size, or 224 if sizes vary.
+        image_size: `(height, width)` of the loaded images. Defaults to the data set's size, or 224
+            if sizes vary.
         data_dir: The folder of TFDS. Defaults to `$TFDS_DATA_DIR`, then to TFDS' own default.
         channels: 3 for colour or 1 for grey; images are converted. Defaults to the data set's
             channels, and to 3 for folders and tables.
@@ -91,31 +92,39 @@ def load(name, image_size=None, data_dir=None, channels=None, groups=None):
             tables: images of one burst, patient or video, such as `r"patient(\d+)"`. The group is
             what the parentheses match, or all that it matches. A group has training or test
             images, not both. `None` for no groups.
+        fit: How images of another aspect ratio become this size: `"crop"` scales them to cover it
+            and crops around the centre, `"stretch"` scales height and width independently, `"pad"`
+            scales them to fit inside and fills the rest with black. Defaults to `"crop"`, and to
+            the fit of a packed set.
 
     Returns:
         An `ImageData`.
 
     Raises:
-        ValueError: If the data set or folder does not exist, or has no images or classes.
+        ValueError: If the data set or folder does not exist, or has no images or classes; if
+            the fit is unknown, or not that of a packed set.
     """
-    return _with_channels(_open(name, image_size, data_dir, groups), channels)
+    if fit is not None:
+        require_fit(fit)
+    return _with_channels(_open(name, image_size, data_dir, groups, fit), channels)
 
 
-def _open(name, image_size, data_dir, groups):
+def _open(name, image_size, data_dir, groups, fit):
     path = Path(os.path.expanduser(name))
     if holds_files(name):
-        return load_folder(path, image_size or (224, 224), groups)
+        return load_folder(path, image_size or (224, 224), groups, fit or "crop")
     if groups is not None:
         raise ValueError(
             f"groups require a folder of image files; received {printable(name)}. A table of them "
             "works, too."
         )
     if name == "digits":
-        return _digits(image_size)
+        return _digits(image_size, fit or "crop")
     if path.is_dir():
-        return load_packed(path, image_size)
+        return load_packed(path, image_size, fit)
+    fit = fit or "crop"
     check_path(name)
-    data = load_records(str(name), image_size, data_dir)
+    data = load_records(str(name), image_size, data_dir, fit)
     if data is not None:
         return data
     if not is_installed("tensorflow_datasets"):
@@ -126,8 +135,8 @@ def _open(name, image_size, data_dir, groups):
         )
     from keras_gmlp.data import tfds
 
-    prepared = tfds.load_tfds(str(name), image_size, data_dir)
-    return load_records(str(name), image_size, data_dir) or prepared
+    prepared = tfds.load_tfds(str(name), image_size, data_dir, fit)
+    return load_records(str(name), image_size, data_dir, fit) or prepared
 
 
 def _with_channels(data, channels):
@@ -140,16 +149,16 @@ def _with_channels(data, channels):
     return dataclasses.replace(data, image_shape=shape, **splits)
 
 
-def _digits(image_size):
+def _digits(image_size, fit):
     """Loads 1,797 handwritten digits of 8x8 pixels; a fixed split holds out 360 for testing."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()
     images = np.round(digits.images * 255 / 16)[..., None].astype("uint8")
     if image_size:
-        images = resize_to_cover(images, image_size)
+        images = resize_images(images, image_size, fit)
     order = np.random.default_rng(0).permutation(len(digits.target))
     parts = (order[360:], order[:360])
     train, test = (ArraySplit(images[part], digits.target[part]) for part in parts)
     labels = tuple(map(str, range(10)))
-    return ImageData("digits", labels, tuple(images.shape[1:]), train, test, mirror=False)
+    return ImageData("digits", labels, tuple(images.shape[1:]), train, test, mirror=False, fit=fit)

@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_gmlp.data.read_image import read_image
 from keras_gmlp.data.resized_crop import crop_jpeg, draw_window, is_upright_jpeg
-from keras_gmlp.data.sample_readers import require_tensorflow
+from keras_gmlp.data.sample_readers import require_tensorflow, with_windows
 from keras_gmlp.data.splits import Split
 from keras_gmlp.utils.errors import REPAIR
 from keras_gmlp.utils.progress import ProgressBar
@@ -28,9 +28,12 @@ class EncodedSplit(Split):
 
     Attributes:
         shape: `(height, width, channels)` of the images.
+        fit: How images of another aspect ratio become these, one of `data.fits.FITS`. Random
+            windows are parts of the image as it is read, with the fit `"crop"` of the whole file.
     """
 
     shape = None
+    fit = "crop"
 
     def _sources(self):
         """Yields the source of each image, a tuple of byte strings, and its class index."""
@@ -101,6 +104,8 @@ class EncodedSplit(Split):
         return samples.map(self.reader(), num_parallel_calls=READERS)
 
     def reader(self, scale=None):
+        if scale is not None and self.fit != "crop":
+            return with_windows(self.reader(), scale, self.shape)
         tf = require_tensorflow()
         find = self._finder()
 
@@ -142,12 +147,13 @@ class FileSplit(EncodedSplit):
         shape: `(height, width, channels)` of the images.
         read: Function from a path as bytes and a `window` to an image. Defaults to `read_image` at
             this shape.
+        fit: How images of another aspect ratio are read, one of `data.fits.FITS`.
     """
 
-    def __init__(self, paths, labels, shape, read=None):
+    def __init__(self, paths, labels, shape, read=None, fit="crop"):
         self.paths = [os.fsencode(path) for path in paths]
         self.labels = np.array(labels, "int64")
-        self.shape = tuple(shape)
+        self.shape, self.fit = tuple(shape), fit
         self._read = read
 
     def __len__(self):
@@ -170,12 +176,12 @@ class FileSplit(EncodedSplit):
     def _decode(self, path, window=None):
         if self._read is not None:
             return self._read(path, window)
-        return read_image(os.fsdecode(path), self.shape, window=window)
+        return read_image(os.fsdecode(path), self.shape, window=window, fit=self.fit)
 
     def choose(self, places):
         """Returns the split of the samples at some places, a list."""
         paths = [self.paths[place] for place in places]
-        return FileSplit(paths, self.labels[places], self.shape, self._read)
+        return FileSplit(paths, self.labels[places], self.shape, self._read, self.fit)
 
     def _first(self, samples):
         return self.choose(list(range(samples)))

@@ -82,7 +82,7 @@ class ImageFiles:
         return True
 
 
-def load_folder(root, image_size, groups=None):
+def load_folder(root, image_size, groups=None, fit="crop"):
     """Opens a folder of class folders, or a table, as an `ImageData` of `image_size` RGB images.
 
     Arguments and errors are those of `datasets.load`.
@@ -92,12 +92,12 @@ def load_folder(root, image_size, groups=None):
     order = np.random.default_rng(0).permutation(len(pairs["train"]))
     pairs["train"] = [pairs["train"][i] for i in order]
     shape = (*image_size, 3)
-    files = ImageFiles([path for split in pairs.values() for path, _ in split], shape)
+    files = ImageFiles([path for split in pairs.values() for path, _ in split], shape, fit=fit)
     splits = {
-        name: FileSplit(*zip(*split, strict=True), shape, files.read)
+        name: FileSplit(*zip(*split, strict=True), shape, files.read, fit)
         for name, split in pairs.items()
     }
-    return ImageData(str(root), labels, shape, **splits, label_sets=label_sets)
+    return ImageData(str(root), labels, shape, **splits, label_sets=label_sets, fit=fit)
 
 
 def list_images(root, split="all", groups=None):

@@ -6,6 +6,7 @@ import functools
 import numpy as np
 
 from keras_gmlp.card import check_labels
+from keras_gmlp.data.fits import find_inner_size, find_place, require_fit
 from keras_gmlp.data.label_sets import make_rows
 from keras_gmlp.data.splits import Split, as_split
 
@@ -25,9 +26,11 @@ class ImageData:
             none.
         label_sets: Where images have any number of labels, tuples of class indices. The splits
             then hold the index of a set in place of a class. `None` where images have one label.
+        fit: How images of another aspect ratio became these, one of `data.fits.FITS`.
 
     Raises:
-        ValueError: If a split is neither, or `labels.txt` cannot hold a class name.
+        ValueError: If a split is neither, `labels.txt` cannot hold a class name, or the fit is
+            unknown.
     """
 
     name: str
@@ -38,9 +41,11 @@ class ImageData:
     mirror: bool = True
     validation: Split | None = None
     label_sets: tuple[tuple[int, ...], ...] | None = None
+    fit: str = "crop"
 
     def __post_init__(self):
         check_labels(self.labels, self.name)
+        require_fit(self.fit)
         for name in ("train", "test"):
             object.__setattr__(self, name, as_split(getattr(self, name)))
         if self.validation is not None:
@@ -79,6 +84,30 @@ def take_fraction(data, fraction):
     return dataclasses.replace(data, train=data.train.take(samples))
 
 
+def resize_images(images, shape, fit="crop"):
+    """Scales uint8 images to a size, as `read_image` fits those of another aspect ratio.
+
+    The scaling is that of `resize_to_cover`.
+
+    Args:
+        images: `(..., height, width, channels)`.
+        shape: `(height, width, ...)` of the result.
+        fit: One of `data.fits.FITS`.
+
+    Returns:
+        uint8 images.
+    """
+    if fit == "crop":
+        return resize_to_cover(images, shape)
+    target = tuple(shape[:2])
+    inner = target if fit == "stretch" else find_inner_size(images.shape[-3:-1], target)
+    top, left = find_place(inner, target)
+    result = np.zeros((*images.shape[:-3], *target, images.shape[-1]), "uint8")
+    place = slice(top, top + inner[0]), slice(left, left + inner[1])
+    result[..., *place, :] = _to_bytes(_scale_both(images, inner))
+    return result
+
+
 def resize_to_cover(images, shape):
     """Scales uint8 images to cover a size, then crops around the centre.
 
@@ -94,13 +123,23 @@ def resize_to_cover(images, shape):
     size, target = images.shape[-3:-1], shape[:2]
     ratio = max(np.float32(new) / np.float32(old) for new, old in zip(target, size, strict=True))
     scaled = [int(np.ceil(np.float32(old) * ratio - np.float32(1e-3))) for old in size]
-    result = images.astype("float32")
-    if scaled != list(size):
-        for axis in (-3, -2):
-            result = _scale(result, axis, scaled[axis + 3])
+    result = _scale_both(images, scaled)
     top, left = ((have - want) // 2 for have, want in zip(scaled, target, strict=True))
     result = result[..., top : top + target[0], left : left + target[1], :]
-    return np.clip(np.round(result), 0, 255).astype("uint8")
+    return _to_bytes(result)
+
+
+def _to_bytes(images):
+    return np.clip(np.round(images), 0, 255).astype("uint8")
+
+
+def _scale_both(images, size):
+    """Returns images scaled to `(height, width)`, in float32."""
+    result = images.astype("float32")
+    if tuple(size) != images.shape[-3:-1]:
+        for axis in (-3, -2):
+            result = _scale(result, axis, size[axis + 3])
+    return result
 
 
 def _scale(images, axis, size):

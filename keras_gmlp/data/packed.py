@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.image_data import ImageData, resize_to_cover
+from keras_gmlp.data.fits import require_fit
+from keras_gmlp.data.image_data import ImageData, resize_images
 from keras_gmlp.data.label_sets import make_rows
 from keras_gmlp.data.sample_readers import mapped_reader, require_tensorflow, with_windows
 from keras_gmlp.data.splits import Split
@@ -67,6 +68,7 @@ def pack(data, folder):
             "mirror": data.mirror,
             "source": data.name,
             "label_sets": data.label_sets,
+            "fit": data.fit,
         }
         write_json(temporary / DESCRIPTION, description)
     return size
@@ -90,16 +92,18 @@ def is_packed(folder):
     return (Path(folder) / DESCRIPTION).is_file()
 
 
-def load_packed(folder, image_size=None):
+def load_packed(folder, image_size=None, fit=None):
     """Opens a packed set as an `ImageData`.
 
     Args:
         folder: Its folder.
-        image_size: `(height, width)` of the loaded images, which are scaled to cover it and
-            cropped around the centre. Defaults to the size at which they were packed.
+        image_size: `(height, width)` of the loaded images. Defaults to the size at which they were
+            packed.
+        fit: One of `data.fits.FITS`; defaults to the one with which they were packed.
 
     Raises:
-        ValueError: If a file is missing or damaged, or of another version. One line.
+        ValueError: If a file is missing or damaged, or of another version; if the images were
+            packed with another fit, or padded to another aspect ratio. One line.
     """
     description = read_json(Path(folder) / DESCRIPTION)
     try:
@@ -110,18 +114,32 @@ def load_packed(folder, image_size=None):
         if label_sets is not None:
             label_sets = tuple(tuple(map(int, members)) for members in label_sets)
             make_rows(label_sets, len(labels))
+        packed_fit = description.get("fit", "crop")
+        require_fit(packed_fit)
     except (KeyError, TypeError, ValueError, IndexError):
         raise ValueError(f"{Path(folder) / DESCRIPTION}: damaged; pack the set again.") from None
     if version != VERSION:
         raise ValueError(
             f"{folder}: packed in version {version}; expected {VERSION}. Pack the set again."
         )
-    shape = (*(image_size or size), channels)
+    if fit not in (None, packed_fit):
+        raise ValueError(
+            f"{folder}: packed with the fit {packed_fit}; received {fit}. Pack the set again with "
+            f"--fit {fit}, or choose the fit {packed_fit}."
+        )
+    height, width = image_size = image_size or size
+    if packed_fit == "pad" and height * size[1] != width * size[0]:
+        raise ValueError(
+            f"{folder}: padded to {size[0]}x{size[1]}; received {height}x{width}, of another "
+            f"aspect ratio. Pack the set again with --size {height}x{width}."
+        )
+    shape = (*image_size, channels)
     names = ["train", "test"]
     if (Path(folder) / "validation_images.npy").exists():
         names.append("validation")
-    splits = {name: PackedSplit(folder, name, shape) for name in names}
-    return ImageData(str(folder), labels, shape, **splits, mirror=mirror, label_sets=label_sets)
+    splits = {name: PackedSplit(folder, name, shape, fit=packed_fit) for name in names}
+    own = {"mirror": mirror, "label_sets": label_sets, "fit": packed_fit}
+    return ImageData(str(folder), labels, shape, **splits, **own)
 
 
 class PackedSplit(Split):
@@ -130,15 +148,17 @@ class PackedSplit(Split):
     Args:
         folder: The folder of the set.
         name: `"train"` or `"test"`.
-        shape: `(height, width, channels)`; stored images of another size are scaled and cropped.
+        shape: `(height, width, channels)`; stored images of another size are scaled.
         samples: Number of samples from the start. Defaults to all.
+        fit: How stored images of another aspect ratio are scaled, one of `data.fits.FITS`.
 
     Raises:
         ValueError: If a file is missing or damaged. One line.
     """
 
-    def __init__(self, folder, name, shape, samples=None):
-        self._again = functools.partial(PackedSplit, folder, name, shape)
+    def __init__(self, folder, name, shape, samples=None, fit="crop"):
+        self._again = functools.partial(PackedSplit, folder, name, shape, fit=fit)
+        self.fit = fit
         self.shape, self._path = tuple(shape), Path(folder) / f"{name}_images.npy"
         images = _open(self._path, mmap_mode="r")
         labels = _open(Path(folder) / f"{name}_labels.npy")
@@ -184,7 +204,9 @@ class PackedSplit(Split):
         return read_scaled
 
     def _fit(self, images):
-        return images if images.shape[-3:] == self.shape else resize_to_cover(images, self.shape)
+        if images.shape[-3:] == self.shape:
+            return images
+        return resize_images(images, self.shape, self.fit)
 
     def _first(self, samples):
         return self._again(samples=samples)

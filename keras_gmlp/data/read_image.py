@@ -4,7 +4,6 @@ Requires Pillow and NumPy only.
 """
 
 import contextlib
-import math
 import os
 import re
 import struct
@@ -24,6 +23,13 @@ from PIL import (  # each plugin registers its format in Image.OPEN
     WebPImagePlugin,  # noqa: F401
 )
 
+from keras_gmlp.data.fits import (
+    crop_picture,
+    find_cover_size,
+    pad_picture,
+    require_fit,
+    stretch_picture,
+)
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import list_visible_files
 
@@ -38,14 +44,14 @@ MAX_PIXELS = 100_000_000  # up to 0.9 GB of memory, as WebP 1.7; more are refuse
 TILE = 1024  # pixels
 
 
-def read_image(path, image_shape, crop=None, interpolation="bicubic", window=None):
+def read_image(path, image_shape, crop=None, interpolation="bicubic", window=None, fit="crop"):
     """Reads an image file of any common format, mode and size.
 
-    The image is rotated by its EXIF tag, blended with white where it is transparent, scaled to
-    cover the target and cropped around the centre. Animations give their first frame. A JPEG many
-    times larger than the target is decoded at a fraction of its size, which changes photos by one
-    or two levels and hard edges by up to twenty. White is 65535 in 16-bit grey images, and 1, 255
-    or 65535 in 32-bit TIFF images, depending on the largest value.
+    The image is rotated by its EXIF tag, blended with white where it is transparent, and scaled to
+    the target, by default to cover it and cropped around the centre. Animations give their first
+    frame. A JPEG many times larger than the target is decoded at a fraction of its size, which
+    changes photos by one or two levels and hard edges by up to twenty. White is 65535 in 16-bit
+    grey images, and 1, 255 or 65535 in 32-bit TIFF images, depending on the largest value.
 
     Args:
         path: Path of the file.
@@ -55,21 +61,25 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic", window=Non
             whole side, scaled to fractions of a pixel.
         interpolation: One of `INTERPOLATIONS`, antialiased except for `"nearest"`.
         window: Function from the height and the width of the image to the top, left, height and
-            width of the part that is scaled to the target, bilinearly. Defaults to the centre.
+            width of the part that is scaled to the target, bilinearly. Defaults to `fit`.
+        fit: How an image of another aspect ratio becomes the target, one of `data.fits.FITS`.
 
     Returns:
         A uint8 array of shape `image_shape`, values 0 to 255.
 
     Raises:
         ValueError: If the file is missing, unreadable, empty, damaged, not an image, or has more
-            than `MAX_PIXELS` pixels before or after scaling; if `crop` or `interpolation` is
-            invalid. The message is one line.
+            than `MAX_PIXELS` pixels before or after scaling; if `crop`, `interpolation` or `fit` is
+            invalid, or `crop` is given with another fit. The message is one line.
         MemoryError: If there is too little memory to decode the image. One line.
     """
     height, width, channels = image_shape
     check_interpolation(interpolation)
+    require_fit(fit)
     if crop is not None and not (isinstance(crop, int | float) and 0 < crop <= 1):
         raise ValueError(f"crop must be in (0, 1]; received {crop!r}.")
+    if crop is not None and fit != "crop":
+        raise ValueError(f"crop requires the fit crop; received crop {crop} with the fit {fit}.")
     resampling = Image.Resampling[interpolation.upper()]
     name = printable(path)
     # A crop and "nearest" must match published pixels exactly.
@@ -78,16 +88,19 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic", window=Non
         image = _decode(path, name, "L" if channels == 1 else "RGB", reduced)
         if window is not None:
             image = scale_window(image, window, (height, width))
+        elif fit != "crop":
+            change = stretch_picture if fit == "stretch" else pad_picture
+            image = change(image, (width, height), resampling)
         elif crop is None:
             image = ImageOps.fit(image, (width, height), resampling)
         else:
-            scaled = _cover(image.size, (width, height), crop)
+            scaled = find_cover_size(image.size, (width, height), crop)
             if scaled[0] * scaled[1] > MAX_PIXELS:
                 raise ValueError(
                     f"{name}: {image.width} by {image.height} is too thin: scaled it would have "
                     f"more than {MAX_PIXELS:,} pixels. Cut it first."
                 )
-            image = _scaled_and_cropped(image, scaled, (width, height), resampling)
+            image = crop_picture(image, scaled, (width, height), resampling)
     except MemoryError:
         raise MemoryError(f"{name}: not enough memory to decode and scale it.") from None
     return np.asarray(image).reshape(image_shape)
@@ -209,23 +222,6 @@ def is_image_file(path):
     """
     is_file = os.path.isfile(path) or not os.path.exists(path)
     return is_file and path.suffix.lower() in EXTENSIONS
-
-
-def _cover(own, size, crop):
-    """Returns the size at which an image covers `size / crop`, rounded as torchvision's Resize."""
-    least = [math.floor(side / crop) for side in size]
-    # The tight side gets its target exactly; the other is rounded down.
-    tight = 0 if least[0] * own[1] >= least[1] * own[0] else 1
-    scaled = [int(least[tight] * side / own[tight]) for side in own]
-    scaled[tight] = least[tight]
-    return scaled
-
-
-def _scaled_and_cropped(image, scaled, size, resampling):
-    """Gives the same pixels as torchvision's Resize and CenterCrop."""
-    image = image.resize(scaled, resampling)
-    left, top = (round((have - want) / 2) for have, want in zip(scaled, size, strict=True))
-    return image.crop((left, top, left + size[0], top + size[1]))
 
 
 def _reduce(image, side):

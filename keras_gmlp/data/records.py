@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from keras_gmlp.data.encoded_splits import READERS, EncodedSplit
-from keras_gmlp.data.image_data import ImageData, resize_to_cover
+from keras_gmlp.data.image_data import ImageData, resize_images
 from keras_gmlp.data.prepared import FILES_IN_TURN, SAMPLES_IN_TURN, open_prepared, take_turns
 from keras_gmlp.data.read_image import MAX_PIXELS, open_image, scale_window
 from keras_gmlp.data.sample_readers import require_tensorflow
@@ -31,13 +31,14 @@ MIRRORED_CHANGES_LABEL = (
 )
 
 
-def load_records(name, image_size=None, data_dir=None):
+def load_records(name, image_size=None, data_dir=None, fit="crop"):
     """Opens a data set from TFRecord files that TFDS prepared.
 
     Args:
         name: As in TFDS, for example `"cifar10"`, `"mnist_corrupted/fog"` or `"cifar10:3.0.2"`.
         image_size: `(height, width)` of the loaded images; see `datasets.load`.
         data_dir: The folder of TFDS.
+        fit: One of `data.fits.FITS`.
 
     Returns:
         An `ImageData`, or `None` if the set is not in the folder, has other files than TFRecord
@@ -56,7 +57,7 @@ def load_records(name, image_size=None, data_dir=None):
     shape = (*(image_size or (size[0] or 224, size[1] or 224)), size[2] or 3)
 
     def open_split(*part):
-        return RecordSplit(prepared.shards(*part), shape, prepared.cycle)
+        return RecordSplit(prepared.shards(*part), shape, prepared.cycle, fit=fit)
 
     held_out = next(
         (n for n in ("test", "validation") if n in splits and _labelled(open_split(n))), None
@@ -64,7 +65,7 @@ def load_records(name, image_size=None, data_dir=None):
     parts = [("train",), (held_out,)] if held_out else [("train", 0, 80), ("train", 80, 100)]
     train, test = (open_split(*part) for part in parts)
     mirror = prepared.name not in MIRRORED_CHANGES_LABEL
-    return ImageData(name, prepared.class_names(classes), shape, train, test, mirror)
+    return ImageData(name, prepared.class_names(classes), shape, train, test, mirror, fit=fit)
 
 
 class RecordSplit(EncodedSplit):
@@ -72,13 +73,15 @@ class RecordSplit(EncodedSplit):
 
     Args:
         shards: A list of `Shard`.
-        shape: `(height, width, channels)`; images of another size are scaled and cropped.
+        shape: `(height, width, channels)`; images of another size are scaled.
         cycle: Number of files that take turns.
         samples: Number of samples from the start. Defaults to all.
+        fit: How images of another aspect ratio are scaled, one of `data.fits.FITS`.
     """
 
-    def __init__(self, shards, shape, cycle=FILES_IN_TURN, samples=None):
+    def __init__(self, shards, shape, cycle=FILES_IN_TURN, samples=None, fit="crop"):
         self.shards, self.shape, self.cycle = list(shards), tuple(shape), cycle
+        self.fit = fit
         whole = sum(shard.take for shard in self.shards)
         self.samples = whole if samples is None else min(samples, whole)
 
@@ -86,7 +89,7 @@ class RecordSplit(EncodedSplit):
         return self.samples
 
     def _first(self, samples):
-        return RecordSplit(self.shards, self.shape, self.cycle, samples)
+        return RecordSplit(self.shards, self.shape, self.cycle, samples, self.fit)
 
     def _sources(self):
         order = take_turns(map(_read_shard, self.shards), self.cycle, SAMPLES_IN_TURN)
@@ -119,17 +122,18 @@ class RecordSplit(EncodedSplit):
         return encoded
 
     def _decode(self, encoded, place, window=None):
-        return decode_image(encoded, self.shape, os.fsdecode(place), window)
+        return decode_image(encoded, self.shape, os.fsdecode(place), window, self.fit)
 
 
-def decode_image(encoded, shape, place, window=None):
+def decode_image(encoded, shape, place, window=None, fit="crop"):
     """Decodes an image of a data set, to the pixels that TensorFlow gives.
 
     Args:
         encoded: Bytes of a JPEG, PNG or other image file.
-        shape: `(height, width, channels)`; an image of another size is scaled and cropped.
+        shape: `(height, width, channels)`; an image of another size is scaled.
         place: Where the bytes come from, the start of errors.
-        window: Part of the image, in place of the centre; see `read_image`.
+        window: Part of the image, in place of `fit`; see `read_image`.
+        fit: One of `data.fits.FITS`.
 
     Returns:
         A uint8 array of this shape.
@@ -157,7 +161,7 @@ def decode_image(encoded, shape, place, window=None):
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{place}: damaged image ({reason}).") from None
     pixels = pixels.reshape(*pixels.shape[:2], channels)
-    return pixels if pixels.shape == shape else resize_to_cover(pixels, shape)
+    return pixels if pixels.shape == shape else resize_images(pixels, shape, fit)
 
 
 def _read_shard(shard):

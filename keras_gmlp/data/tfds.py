@@ -11,7 +11,7 @@ from keras_gmlp.data.records import MIRRORED_CHANGES_LABEL, decode_image
 from keras_gmlp.utils.errors import first_line
 
 
-def load_tfds(name, image_size, data_dir):
+def load_tfds(name, image_size, data_dir, fit="crop"):
     """Opens a data set in TFDS as an `ImageData`; see `datasets.load`."""
     import tensorflow as tf
     import tensorflow_datasets as tfds
@@ -33,7 +33,7 @@ def load_tfds(name, image_size, data_dir):
 
     def decode(sample):
         image = tf.numpy_function(
-            lambda encoded: decode_image(encoded, shape, name), [sample["image"]], tf.uint8
+            lambda encoded: decode_image(encoded, shape, name, fit=fit), [sample["image"]], tf.uint8
         )
         return tf.ensure_shape(image, shape), sample["label"]
 
@@ -50,7 +50,7 @@ def load_tfds(name, image_size, data_dir):
     train, test = ("train", held_out) if held_out else ("train[:80%]", "train[80%:]")
     labels = tuple(known["label"].names)
     mirror = builder.name not in MIRRORED_CHANGES_LABEL
-    return ImageData(name, labels, shape, split(train), split(test), mirror)
+    return ImageData(name, labels, shape, split(train), split(test), mirror, fit=fit)
 
 
 def _builder(name, data_dir):

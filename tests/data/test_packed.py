@@ -58,6 +58,26 @@ def test_program_writes_what_load_takes(tmp_path, photos, capsys):
         load_app("pack").main([*given[:3], "--size", "0"])
 
 
+def test_fit_of_the_folder_is_kept(tmp_path, photos, packed, capsys):
+    folder = tmp_path / "padded"
+    given = [str(photos), "--out", str(folder), "--size", "12x16", "--fit", "pad"]
+    assert load_app("pack").main(given) == 0
+    found, expected = data.load(folder), data.load(photos, (12, 16), fit="pad")
+    assert (found.fit, found.image_shape) == ("pad", (12, 16, 3))
+    np.testing.assert_array_equal(data.arrays(found)[0], data.arrays(expected)[0])
+    assert data.load(folder, (6, 8), fit="pad").image_shape == (6, 8, 3)
+    with pytest.raises(ValueError, match="packed with the fit pad; received crop"):
+        data.load(folder, fit="crop")
+    with pytest.raises(ValueError, match="padded to 12x16; received 16x16"):
+        data.load(folder, (16, 16))
+    description = json.loads((packed / "packed.json").read_text())
+    del description["fit"]  # as of an older version
+    (packed / "packed.json").write_text(json.dumps(description))
+    assert data.load(packed).fit == "crop"
+    with pytest.raises(ValueError, match="packed with the fit crop; received stretch"):
+        data.load(packed, fit="stretch")
+
+
 @pytest.mark.parametrize("scale", [None, (0.2, 1.0)])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_streams_the_batches_of_its_arrays(monkeypatch, packed, scale, channels):

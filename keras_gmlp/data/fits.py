@@ -1,0 +1,71 @@
+"""Fits: how an image of another aspect ratio becomes the input of a model.
+
+`"crop"` scales the image to cover the input and leaves out what is beyond it on both sides.
+`"stretch"` scales height and width independently. `"pad"` scales the image to fit inside the input,
+around its centre, and fills the rest with black.
+"""
+
+import math
+
+from PIL import Image
+
+FITS = ("crop", "stretch", "pad")
+
+
+def require_fit(fit):
+    """Raises a `ValueError` if a name is not in `FITS`."""
+    if fit not in FITS:
+        raise ValueError(f"fit must be one of {', '.join(FITS)}; received {fit!r}.")
+
+
+def find_inner_size(size, target):
+    """Returns the size at which an image fits inside a target.
+
+    Args:
+        size: Two sides of the image, in pixels.
+        target: Two sides of the target, in the same order.
+
+    Returns:
+        Two integers. One side is that of the target; the other is rounded, halves up, and is at
+        least 1.
+    """
+    tight = 0 if target[0] * size[1] <= target[1] * size[0] else 1
+    # In integers, so that the page and TensorFlow compute the same.
+    return tuple(
+        max(1, (2 * target[tight] * side + size[tight]) // (2 * size[tight])) for side in size
+    )
+
+
+def find_place(inner, target):
+    """Returns the offset at which an inner size is around the centre of a target, two integers."""
+    return tuple((want - have) // 2 for have, want in zip(inner, target, strict=True))
+
+
+def stretch_picture(image, size, resampling):
+    """Returns a Pillow image scaled to `(width, height)`."""
+    return image.resize(size, resampling)
+
+
+def pad_picture(image, size, resampling):
+    """Returns a Pillow image scaled to fit inside `(width, height)`, on black."""
+    inner = find_inner_size(image.size, size)
+    result = Image.new(image.mode, size)
+    result.paste(image.resize(inner, resampling), find_place(inner, size))
+    return result
+
+
+def find_cover_size(own, size, crop):
+    """Returns the size at which an image covers `size / crop`, rounded as torchvision's Resize."""
+    least = [math.floor(side / crop) for side in size]
+    # The tight side gets its target exactly; the other is rounded down.
+    tight = 0 if least[0] * own[1] >= least[1] * own[0] else 1
+    scaled = [int(least[tight] * side / own[tight]) for side in own]
+    scaled[tight] = least[tight]
+    return scaled
+
+
+def crop_picture(image, scaled, size, resampling):
+    """Returns the pixels of torchvision's Resize to `scaled` and CenterCrop to `size`."""
+    image = image.resize(scaled, resampling)
+    left, top = (round((have - want) / 2) for have, want in zip(scaled, size, strict=True))
+    return image.crop((left, top, left + size[0], top + size[1]))
