@@ -90,7 +90,8 @@ def measure(options):
     if not options.json:
         print("pixels" + "".join(f"{kind:>11}" for kind in KINDS))
     for size in sizes:
-        dataset = data.load(name, (size, size), options.data_dir, channels)
+        fit = source.preparation.get("fit", "crop")
+        dataset = data.load(name, (size, size), options.data_dir, channels, fit=fit)
         row = measure_at(size, source, *adapted[size], dataset, options.images or -1)
         if not options.json:
             shown = (f"{100 * row[key]:.2f} %" if key in row else "-" for key in KINDS)

@@ -127,7 +127,8 @@ def export(options):
             raise ValueError(
                 f"{model}: the data set for the checks is unknown; give --data or --no-check."
             )
-        dataset = data.load(name, tuple(shape[:2]), options.data_dir, shape[2])
+        fit = read_card(model).get("fit", "crop")
+        dataset = data.load(name, tuple(shape[:2]), options.data_dir, shape[2], fit=fit)
     return export_run(
         directory,
         options.formats,

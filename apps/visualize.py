@@ -211,7 +211,8 @@ def test_images(options, directory, classifier):
         raise ValueError(f"{directory}: no data named in recipe.json; give --data.")
     shape = classifier.image_shape
     require_one_label(name)
-    dataset = data.load(name, shape[:2], options.data_dir, shape[2])
+    fit = classifier.preparation.get("fit", "crop")
+    dataset = data.load(name, shape[:2], options.data_dir, shape[2], fit=fit)
     if tuple(dataset.labels) != tuple(classifier.labels):
         raise ValueError(f"{directory}: the model's classes differ from those of {name}.")
     return *data.arrays(dataset), dataset.labels

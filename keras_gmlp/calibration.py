@@ -138,7 +138,8 @@ def _open_images(directory, classifier, data, split, data_dir):
     groups = recipe.get("groups") if own else None
     if own and split == "validation":
         share, fraction = recipe.get("validation"), recipe.get("fraction", 1.0)
-        settings = DataSettings(name, None, fraction, data_dir, share, groups)
+        fit = classifier.preparation.get("fit", "crop")
+        settings = DataSettings(name, None, fraction, data_dir, share, groups, fit=fit)
         found = load_data(RunSettings(data=settings), classifier.image_shape)
         held_out = found.validation
         if held_out is None:

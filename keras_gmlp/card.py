@@ -116,9 +116,9 @@ def write_card(path, model, labels=None, metadata=None):
         path: a `.keras` or `.tflite` file, or the folder of a SavedModel.
         model: the `keras.Model` in it.
         labels: class names in the order of the logits. Defaults to `"0"`, `"1"`, ...
-        metadata: Further entries, a dict that JSON can hold. `"crop"` and `"interpolation"` are
-            arguments of `data.read_image.read_image`. With `"preset"` and `"arguments"`,
-            `keras_gmlp.build(preset, **arguments)` rebuilds the model, before
+        metadata: Further entries, a dict that JSON can hold. `"crop"`, `"interpolation"` and
+            `"fit"` are arguments of `data.read_image.read_image`. With `"preset"` and
+            `"arguments"`, `keras_gmlp.build(preset, **arguments)` rebuilds the model, before
             folding for a folded one. With `"output": "probabilities"`, a `.tflite` file computes
             these instead of logits.
 

@@ -100,7 +100,8 @@ class LabelledImages:
                 f"files; received {printable(self.name)}. Give a folder of class folders or a "
                 "table."
             )
-        return self._choose(load(self.name, shape[:2], self._data_dir, shape[2]))
+        fit = preparation.get("fit", "crop")
+        return self._choose(load(self.name, shape[:2], self._data_dir, shape[2], fit=fit))
 
     def _choose(self, data):
         """Returns the splits that these images are, a list."""

@@ -32,6 +32,9 @@ EXPECTED = (
 
 TEXT = "Text models load with keras_gmlp.text_inference.load."
 
+# Entries of a card that are arguments of `read_image`.
+PREPARATION = ("crop", "interpolation", "fit")
+
 PREFERRED = (
     "model.tflite",
     "model.keras",
@@ -340,7 +343,7 @@ def _classifier(logits, shape, classes, path, card, model=None):
     fitting = labels is not None and len(labels) == classes
     named = fitting and card.get("named", True)
     labels = tuple(labels) if fitting else tuple(map(str, range(classes)))
-    preparation = {name: card[name] for name in ("crop", "interpolation") if card.get(name)}
+    preparation = {name: card[name] for name in PREPARATION if card.get(name)}
     try:
         confidence = read_confidence(card)
     except ValueError as error:

@@ -4,21 +4,57 @@ import { INTERPOLATIONS, resize } from "./resample.js";
 
 export const MAX_PIXELS = 100_000_000; // as in keras_gmlp.data.read_image
 
-// Scales the picture until it covers shape = [height, width, channels] and crops its centre.
-// crop is the share of the shorter side to keep, from 0 to 1, with which publishers test weights.
-export function prepare(image, [height, width, channels], { crop, interpolation = "bicubic" } = {}) {
+const FITS = { crop: cover, stretch, pad }; // as in keras_gmlp.data.fits
+
+// Scales the picture to shape = [height, width, channels]. fit says what becomes of another aspect
+// ratio. crop is the share of the shorter side to keep, from 0 to 1, with which publishers test
+// weights.
+export function prepare(
+  image,
+  [height, width, channels],
+  { crop, interpolation = "bicubic", fit = "crop" } = {},
+) {
   if (!INTERPOLATIONS.includes(interpolation)) {
     const known = INTERPOLATIONS.join(", ");
     throw new Error(`expected an interpolation of ${known}; its card has ${interpolation}`);
   }
+  if (!Object.hasOwn(FITS, fit)) {
+    throw new Error(`expected a fit of ${Object.keys(FITS).join(", ")}; its card has ${fit}`);
+  }
+  if (crop && fit !== "crop") {
+    throw new Error(`crop requires the fit crop; its card has crop ${crop} with the fit ${fit}`);
+  }
   if (channels === 1) image = toGrey(image);
   return crop
     ? scaleAndCrop(image, width, height, crop, interpolation)
-    : fit(image, width, height, interpolation);
+    : FITS[fit](image, width, height, interpolation);
+}
+
+function stretch(image, width, height, interpolation) {
+  return resize(image, width, height, [0, 0, image.width, image.height], interpolation);
+}
+
+// Scales the picture to fit inside the input, around its centre, on black.
+function pad(image, width, height, interpolation) {
+  const sides = [image.width, image.height];
+  const target = [width, height];
+  const tight = width * image.height <= height * image.width ? 0 : 1;
+  // Halves are rounded up.
+  const inner = sides.map((side) =>
+    Math.max(1, Math.floor((2 * target[tight] * side + sides[tight]) / (2 * sides[tight]))),
+  );
+  const [left, top] = target.map((side, i) => Math.floor((side - inner[i]) / 2));
+  const { channels, data } = stretch(image, ...inner, interpolation);
+  const out = new Uint8ClampedArray(width * height * channels);
+  const row = inner[0] * channels;
+  for (let y = 0; y < inner[1]; y++) {
+    out.set(data.subarray(y * row, (y + 1) * row), ((top + y) * width + left) * channels);
+  }
+  return { width, height, channels, data: out };
 }
 
 // Pillow's ImageOps.fit: crops to the target's aspect ratio, in fractions of a pixel, and scales.
-function fit(image, width, height, interpolation) {
+function cover(image, width, height, interpolation) {
   const have = image.width / image.height;
   const want = width / height;
   const cutWidth = have > want ? want * image.height : image.width;

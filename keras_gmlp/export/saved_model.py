@@ -8,6 +8,7 @@ from pathlib import Path
 
 from keras_gmlp.analysis.confidence import read_confidence
 from keras_gmlp.card import write_card
+from keras_gmlp.data.fits import require_fit
 from keras_gmlp.data.read_image import check_interpolation
 from keras_gmlp.export.tflite import own_weights
 from keras_gmlp.utils.files import atomic_folder
@@ -30,15 +31,17 @@ def write_saved_model(model, path, labels=None, card=None):
         model: A float32 `keras.Model` from images in [0, 255] to logits.
         path: Path of the folder, which is replaced once the new one is complete.
         labels: Class names. Defaults to `"0"`, `"1"`, ...
-        card: Further metadata for the card; see `card.write_card`. `encoded` uses its `crop` and
-            `interpolation`, all signatures its temperature.
+        card: Further metadata for the card; see `card.write_card`. `encoded` uses its `crop`,
+            `interpolation` and `fit`, all signatures its temperature.
 
     Raises:
-        ValueError: If the interpolation is not in `data.read_image.INTERPOLATIONS`.
+        ValueError: If the interpolation is not in `data.read_image.INTERPOLATIONS`, or the fit not
+            in `data.fits.FITS`.
     """
     import tensorflow as tf
 
     check_interpolation((card or {}).get("interpolation") or "bicubic")
+    require_fit((card or {}).get("fit") or "crop")
     path = Path(path)
     shape = tuple(model.input_shape[1:])
     module = own_weights(model)
@@ -72,14 +75,18 @@ def write_saved_model(model, path, labels=None, card=None):
 
 
 def read(file, shape, card):
-    """Decodes an image file, scales it to cover the model's pixels and crops its centre."""
+    """Decodes an image file and scales it to the model's pixels, by default to cover them."""
     import tensorflow as tf
 
     height, width, channels = shape
     pixels = _decode(file, channels)
     size = tf.shape(pixels)[:2]
     wanted = tf.constant([height, width])
-    if card.get("crop"):  # in whole pixels, as published weights were tested
+    fit, inner = card.get("fit") or "crop", wanted
+    if fit != "crop":
+        inner = _find_inner_size(size, wanted) if fit == "pad" else wanted
+        scaled, offset = inner, tf.zeros(2)
+    elif card.get("crop"):  # in whole pixels, as published weights were tested
         least = tf.constant([math.floor(side / card["crop"]) for side in (height, width)])
         tight = tf.argmax(least / size)  # the side that is smaller for its target
         scaled = least[tight] * size // size[tight]
@@ -96,23 +103,40 @@ def read(file, shape, card):
             top, left = tf.unstack(tf.cast(offset, tf.int32))
             pixels = pixels[top : top + height, left : left + width]
         else:
-            start, end = offset / scale, (offset + tf.cast(wanted, tf.float64)) / scale
-            pixels = _nearest(pixels, start, end, wanted)
-        return tf.ensure_shape(pixels, shape)
+            start, end = offset / scale, (offset + tf.cast(inner, tf.float64)) / scale
+            pixels = _nearest(pixels, start, end, inner)
+        return _pad(pixels, shape)
     scale, offset = tf.cast(scale, tf.float32), tf.cast(offset, tf.float32)
     pixels = pixels[None]
     for axis in (1, 0):  # one after the other, each rounded to whole levels, as in Pillow
         one = tf.one_hot(axis, 2)
         pixels = tf.raw_ops.ScaleAndTranslate(
             images=pixels,
-            size=[height if axis == 0 else tf.shape(pixels)[1], width],
+            size=[inner[0] if axis == 0 else tf.shape(pixels)[1], inner[1]],
             scale=1 + one * (scale - 1),
             translation=-offset * one,
             kernel_type=KERNELS[interpolation],
             antialias=True,
         )
         pixels = tf.clip_by_value(tf.round(pixels), 0, 255)
-    return tf.ensure_shape(pixels[0], shape)
+    return _pad(pixels[0], shape)
+
+
+def _find_inner_size(size, target):
+    """Returns what `data.fits.find_inner_size` does, a tensor."""
+    import tensorflow as tf
+
+    tight = tf.argmin(target / size)
+    inner = (2 * target[tight] * size + size[tight]) // (2 * size[tight])
+    return tf.maximum(inner, 1)
+
+
+def _pad(pixels, shape):
+    """Returns pixels around the centre of an image `(height, width, channels)`, on black."""
+    import tensorflow as tf
+
+    top, left = tf.unstack((shape[:2] - tf.shape(pixels)[:2]) // 2)
+    return tf.ensure_shape(tf.image.pad_to_bounding_box(pixels, top, left, *shape[:2]), shape)
 
 
 def _nearest(pixels, start, end, counts):

@@ -151,9 +151,15 @@ class Pretrained:
 
         Raises:
             ValueError: If no table of published names covers the model, if the model differs from
-                its preset, which a published file cannot express, or if it has no head.
+                its preset or reads images with another fit than `"crop"`, which a published file
+                cannot express, or if it has no head.
         """
         self._refuse_headless()
+        if (fit := self.preparation.get("fit", "crop")) != "crop":
+            raise ValueError(
+                f"{self.origin}: reads images with the fit {fit}; a published file holds only "
+                "models with the fit crop. Give a folder or a .keras file to write."
+            )
         height, width, channels = self.model.input_shape[1:]
         actual = read_arguments(self.model)
         if "patch_window" in actual:

@@ -6,6 +6,7 @@ from load_app import APPS
 from PIL import Image, ImageDraw
 from web_page import BYTES, as_text, encoded, open_browser, open_page, serve_models
 
+from keras_gmlp.data.fits import find_inner_size, find_place
 from keras_gmlp.data.read_image import INTERPOLATIONS, read_image
 
 RANDOM = np.random.default_rng(0)
@@ -166,6 +167,50 @@ def test_thin_picture_is_refused_before_scaling(page, tmp_path):
 @pytest.mark.parametrize("kind", ["GIF", "BMP", "WEBP"])
 def test_other_formats(page, tmp_path, kind):
     assert difference(page, tmp_path, encoded(photo(90, 70), kind)).max() <= 4
+
+
+@pytest.mark.parametrize("fit", ["stretch", "pad"])
+@pytest.mark.parametrize("shape", [(32, 32, 3), (24, 40, 1), (15, 8, 3)])
+@pytest.mark.parametrize("size", [(32, 32), (100, 50), (33, 31), (1, 1), (3, 500), (5000, 20)])
+def test_fit_of_any_size(page, tmp_path, size, shape, fit):
+    data = encoded(noise(*size))
+    for interpolation in INTERPOLATIONS:
+        options = {"fit": fit, "interpolation": interpolation}
+        assert difference(page, tmp_path, data, shape, **options).max() == 0
+
+
+def test_fit_for_many_sizes(page):
+    """The size inside the input, which is rounded, for many small pictures."""
+    sizes = [(width, height) for width in range(1, 40, 3) for height in range(1, 40, 3)]
+    script = """async ([sizes, target]) => {
+      const { prepare } = await import("./prepare.js");
+      return sizes.map(([width, height]) => {
+        const data = new Uint8ClampedArray(3 * width * height).fill(255);
+        const shape = [target[1], target[0], 3];
+        const found = prepare({ width, height, channels: 3, data }, shape, { fit: "pad" });
+        return Array.from(found.data).filter((_, i) => i % 3 === 0);
+      });
+    }"""
+    target = (13, 10)
+    for size, found in zip(sizes, page.evaluate(script, [sizes, target]), strict=True):
+        inner = find_inner_size(size, target)
+        left, top = find_place(inner, target)
+        expected = np.zeros(target[::-1], int)
+        expected[top : top + inner[1], left : left + inner[0]] = 255
+        np.testing.assert_array_equal(np.reshape(found, target[::-1]), expected)
+
+
+@pytest.mark.parametrize(
+    ("card", "match"),
+    [
+        ({"fit": "toString"}, "expected a fit of crop, stretch, pad; its card has toString"),
+        ({"fit": "pad", "crop": 0.9}, "its card has crop 0.9 with the fit pad"),
+    ],
+)
+def test_unknown_fit_is_refused(page, card, match):
+    arguments = [as_text(encoded(noise(8, 8))), (4, 4, 3), card]
+    with pytest.raises(Exception, match=match):
+        page.evaluate(READ, arguments)
 
 
 @pytest.mark.parametrize("crop", [0.875, 0.9, 1.0])

@@ -31,6 +31,7 @@ def photo(size, mode="RGB"):
     [
         *({}, {"crop": 0.875}, {"interpolation": "bilinear"}, {"interpolation": "lanczos"}),
         *({"interpolation": "nearest"}, {"interpolation": "nearest", "crop": 0.875}),
+        *({"fit": "stretch"}, {"fit": "pad"}, {"fit": "pad", "interpolation": "nearest"}),
     ],
 )
 @pytest.mark.parametrize("suffix", ["png", "jpg"])
