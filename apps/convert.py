@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from cli import guarded, import_tensorflow
+from cli import both_sides, guarded, image_size, import_tensorflow
 
 EPILOG = """\
 examples:
@@ -39,12 +39,14 @@ def parse(arguments):
         metavar="FOLDER|FILE",
         help="default: runs/NAME of the source; existing files are never overwritten",
     )
-    parser.add_argument("--image-size", type=int, metavar="PIXELS", help="default: the source's")
+    parser.add_argument(
+        "--image-size",
+        type=image_size,
+        metavar="PIXELS|HxW",
+        help="side, or height and width; default: the source's",
+    )
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
-    options = parser.parse_args(arguments)
-    if options.image_size is not None and options.image_size < 1:
-        parser.error(f"--image-size must be at least 1; received {options.image_size}")
-    return options
+    return parser.parse_args(arguments)
 
 
 def main(arguments=None):
@@ -71,7 +73,8 @@ def convert(options):
     from keras_gmlp.weights import pretrained
     from keras_gmlp.weights.files import short_name
 
-    at_size = f"_{options.image_size}px" if options.image_size else ""
+    size = options.image_size and both_sides(options.image_size)
+    at_size = f"_{'x'.join(map(str, dict.fromkeys(size)))}px" if size else ""
     path = Path(options.out or f"runs/{short_name(options.source)}{at_size}")
     if path.suffix in (".pth", ".pt", ".npz", ".bin", ".tflite", ".onnx"):
         raise ValueError(f"{path}: expected a folder, a .keras or a .safetensors file to write.")
@@ -84,8 +87,8 @@ def convert(options):
             raise ValueError(f"{path.parent}: holds a model already; give another --out.")
     source = pretrained.load(options.source, options.preset)
     weights = "all weights kept"
-    if options.image_size:
-        shape = (options.image_size, options.image_size, source.model.input_shape[-1])
+    if size:
+        shape = (*size, source.model.input_shape[-1])
         model, report = source.adapt(input_shape=shape)
         arguments = source.build_arguments(input_shape=shape)
         source = dataclasses.replace(source, model=model, arguments=arguments)

@@ -4,7 +4,7 @@ import argparse
 import contextlib
 import json
 
-from cli import add_backend, add_data_dir
+from cli import add_backend, add_data_dir, add_fit, image_size
 from processes import add_process_options
 
 # Settings of a recipe whose values are words.
@@ -55,7 +55,14 @@ def add_run_options(parser, measures_precision=False):
         help="quick, standard, long, finetune, resolution, imagenet; default: quick, or finetune "
         "with weights; resolution trains weights further on larger images of the same classes",
     )
-    parser.add_argument("--image-size", type=int, metavar="PIXELS", help="default: the model's")
+    parser.add_argument(
+        "--image-size",
+        type=image_size,
+        metavar="PIXELS|HxW",
+        help="side of the images, or height and width, such as 96x160, multiples of the patch "
+        "size; default: the model's",
+    )
+    add_fit(parser)
     _add_patch_options(parser)
     parser.add_argument(
         "--fraction", type=float, default=1.0, help="of the training images; default: all, 1.0"
@@ -229,6 +236,7 @@ def read_settings(options):
             options.data_dir,
             options.validation,
             options.groups,
+            fit=options.fit,
         ),
         recipe=options.recipe,
         changes=read_changes(options),

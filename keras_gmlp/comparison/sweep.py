@@ -10,6 +10,7 @@ import keras
 
 from keras_gmlp.comparison.results import plan_runs
 from keras_gmlp.data.datasets import canonical_name
+from keras_gmlp.data.packed import is_packed
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.utils.environment import visible_gpus
 from keras_gmlp.utils.errors import why_ended
@@ -123,9 +124,13 @@ class Sweep:
         recorded = {**settings.make_recipe().settings(), **settings.record()}
         recorded |= {"data": canonical_name(settings.data.name), "backend": self.backend}
         if settings.data.image_size:
-            recorded["image_size"] = [settings.data.image_size] * 2
+            recorded["image_size"] = list(settings.data.size)
         elif not settings.model.weights:
             recorded["image_size"] = list(lookup(settings.model.preset)[1]["input_shape"][:2])
+        if settings.data.fit:
+            recorded["fit"] = settings.data.fit
+        elif not settings.model.weights and not is_packed(recorded["data"]):
+            recorded["fit"] = "crop"
         return recorded
 
     def _start(self, run, place):

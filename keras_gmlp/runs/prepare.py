@@ -99,7 +99,9 @@ def prepare(settings, seed_process=True):
     if settings.model.weights:
         source = pretrained.load(settings.model.weights, settings.model.preset)
         named = dataclasses.replace(settings.model, preset=source.preset)
-        settings = dataclasses.replace(settings, model=named)
+        fit = settings.data.fit or source.preparation.get("fit")
+        chosen = dataclasses.replace(settings.data, fit=fit)
+        settings = dataclasses.replace(settings, model=named, data=chosen)
     dataset = load_data(settings, source.model.input_shape[1:] if source else None)
     require_validation(settings.make_recipe(), dataset)
     if seed_process:
@@ -139,11 +141,10 @@ def load_data(settings, image_shape=None):
         An `ImageData`.
     """
     shape = image_shape or lookup(settings.model.preset)[1]["input_shape"]
-    side = settings.data.image_size
-    size = (side, side) if side else shape[:2]
-    channels = image_shape[2] if image_shape else None
     chosen = settings.data
-    dataset = data.load(chosen.name, size, chosen.data_dir, channels, chosen.groups)
+    size = chosen.size or shape[:2]
+    channels = image_shape[2] if image_shape else None
+    dataset = data.load(chosen.name, size, chosen.data_dir, channels, chosen.groups, chosen.fit)
     parts = {name: getattr(chosen, name) for name in PARTS}
     return divide_training(dataset, **parts, groups=chosen.groups)
 

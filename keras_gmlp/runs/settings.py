@@ -4,6 +4,7 @@ import dataclasses
 import json
 from pathlib import Path
 
+from keras_gmlp.data.fits import require_fit
 from keras_gmlp.data.groups import find_groups
 from keras_gmlp.data.table import name_folder
 from keras_gmlp.data.validation import PARTS
@@ -66,7 +67,7 @@ class DataSettings:
 
     Attributes:
         name: As in `keras_gmlp.data.load`.
-        image_size: Side of the images in pixels; `None` for the model's.
+        image_size: Side of the images in pixels, or `(height, width)`; `None` for the model's.
         fraction: Share of the training samples, in (0, 1].
         data_dir: Folder of TensorFlow Datasets; `None` for its own.
         validation: Share of these training samples that is held out for validation, in (0, 1);
@@ -74,16 +75,19 @@ class DataSettings:
         groups: Regular expression that finds the group of an image in its path; see `data.load`.
         folds: Number of folds of these training samples, for cross-validation; `None` for none.
         fold: Number of the fold, from 1, that is tested in place of the test samples.
+        fit: How images of another aspect ratio become the model's, as in `data.load`; `None` for
+            that of the weights or of a packed set, else `"crop"`.
     """
 
     name: str = "digits"
-    image_size: int | None = None
+    image_size: int | tuple[int, int] | None = None
     fraction: float = 1.0
     data_dir: str | None = None
     validation: float | None = None
     groups: str | None = None
     folds: int | None = None
     fold: int | None = None
+    fit: str | None = None
 
     def __post_init__(self):
         if self.validation is not None and not 0 < self.validation < 1:
@@ -95,10 +99,24 @@ class DataSettings:
             )
         if self.groups is not None:
             find_groups((), self.groups)
-        if self.image_size is not None and self.image_size < 1:
-            raise ValueError(f"image_size must be at least 1; received {self.image_size}.")
+        if isinstance(self.image_size, list):  # from JSON
+            object.__setattr__(self, "image_size", tuple(self.image_size))
+        if self.image_size is not None and (len(self.size) != 2 or min(self.size) < 1):
+            raise ValueError(
+                "image_size must be at least 1, or a height and a width of at least 1; received "
+                f"{self.image_size}."
+            )
+        if self.fit is not None:
+            require_fit(self.fit)
         if not 0 < self.fraction <= 1:
             raise ValueError(f"fraction must be in (0, 1]; received {self.fraction}.")
+
+    @property
+    def size(self):
+        """`(height, width)` of `image_size`, or `None`."""
+        if self.image_size is None or isinstance(self.image_size, tuple):
+            return self.image_size
+        return self.image_size, self.image_size
 
 
 @dataclasses.dataclass(frozen=True)

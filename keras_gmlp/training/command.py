@@ -76,8 +76,11 @@ def _size_options(recipe, usual_shape):
     """The options that set the images' size, the model's patches and the part of the data."""
     options = {}
     shape = recipe.get("image_shape")
-    if shape and shape[0] == shape[1] and (recipe.get("weights") or shape[0] != usual_shape[0]):
-        options["--image-size"] = shape[0]
+    if shape and (recipe.get("weights") or tuple(shape[:2]) != tuple(usual_shape[:2])):
+        height, width = shape[:2]
+        options["--image-size"] = height if height == width else f"{height}x{width}"
+    if recipe.get("weights") or recipe.get("fit") != "crop":  # weights have a fit of their own
+        options["--fit"] = recipe.get("fit")
     for name in PATCH_OPTIONS:
         options[f"--{name.replace('_', '-')}"] = recipe.get(name)
     if recipe.get("fraction", 1) != 1:

@@ -11,7 +11,8 @@ OPTIONS = ("epochs", "batch_size", "learning_rate", "seed", "precision", "patien
 # Values of the settings that the recipe.json of an older run does not name.
 UNNAMED = {**dict.fromkeys(PATCH_OPTIONS), "task": ImageClassification.name}
 UNNAMED |= {"overrides": {}, "pipeline": "host", "teacher": None, "patience": None}
-UNNAMED |= dict.fromkeys(("validation", "groups", "folds", "fold")) | {"balance": 0.0}
+UNNAMED |= dict.fromkeys(("validation", "groups", "folds", "fold"))
+UNNAMED |= {"balance": 0.0, "fit": "crop"}
 
 AUTO = "auto"  # a run records what it chose
 

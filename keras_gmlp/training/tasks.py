@@ -282,13 +282,14 @@ class ImageClassification(Task):
 
     def describe_data(self, data):
         shape, labels = list(data.image_shape), list(data.labels)
-        return {"data": data.name, "image_shape": shape, "labels": labels}
+        return {"data": data.name, "image_shape": shape, "fit": data.fit, "labels": labels}
 
     def curves(self):
         return CURVES
 
     def write_card(self, path, model, data, metadata):
-        write_card(path, model, data.labels, metadata)
+        fit = {} if data.fit == "crop" else {"fit": data.fit}
+        write_card(path, model, data.labels, {**metadata, **fit})
 
     def write_files(self, data, directory):
         with atomic_write(directory / "labels.txt") as temporary:
