@@ -49,6 +49,7 @@ def add_head(classifier, path):
         interpreter=None,
         named=True,
         confidence=Confidence(),
+        thresholds=None,
     )
 
 

@@ -1,5 +1,6 @@
 """Classifiers that the page learned, in Python."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from load_app import APPS, load_app
 
 from keras_gmlp import inference
+from keras_gmlp.analysis.confidence import Confidence
 from keras_gmlp.card import read_card
 from keras_gmlp.heads import add_head
 from keras_gmlp.similarity import make_embedder
@@ -43,8 +45,13 @@ def test_logits_by_hand(classifier, head, tmp_path):
     images = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), "uint8")
     features = make_embedder(classifier)(images)
     expected = features @ np.array(head["weights"]).T + head["bias"]
-    found = add_head(classifier, write(tmp_path, head)).logits(images)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    other = dataclasses.replace(
+        classifier, confidence=Confidence(temperature=2.0), thresholds=(0.5,) * 10
+    )
+    found = add_head(other, write(tmp_path, head))
+    np.testing.assert_allclose(found.logits(images), expected, rtol=1e-5)
+    assert found.confidence == Confidence()  # that of the former classes
+    assert found.thresholds is None
 
 
 def test_classify_with_a_head(head, tmp_path, capsys):
