@@ -101,11 +101,12 @@ class DataSettings:
             find_groups((), self.groups)
         if isinstance(self.image_size, list):  # from JSON
             object.__setattr__(self, "image_size", tuple(self.image_size))
-        if self.image_size is not None and (len(self.size) != 2 or min(self.size) < 1):
+        if self.size is not None and len(self.size) != 2:
             raise ValueError(
-                "image_size must be at least 1, or a height and a width of at least 1; received "
-                f"{self.image_size}."
+                f"image_size must be a side, or a height and a width; received {self.image_size}."
             )
+        if self.size is not None and min(self.size) < 1:
+            raise ValueError(f"image_size must be at least 1; received {self.image_size}.")
         if self.fit is not None:
             require_fit(self.fit)
         if not 0 < self.fraction <= 1:

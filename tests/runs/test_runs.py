@@ -51,6 +51,8 @@ def test_settings_survive_json():
         "here",
     )
     assert RunSettings.from_json(settings.to_json()) == settings
+    wide = RunSettings(data=DataSettings("photos", image_size=(96, 160), fit="pad"))
+    assert RunSettings.from_json(wide.to_json()) == wide
 
 
 def test_recipe_is_the_named_one_with_the_changes():
@@ -73,6 +75,9 @@ def test_recipe_is_the_named_one_with_the_changes():
         ),
         (lambda: DataSettings(fraction=0.0), r"fraction must be in \(0, 1\]; received 0.0"),
         (lambda: DataSettings(image_size=0), "image_size must be at least 1; received 0"),
+        (lambda: DataSettings(image_size=(8, 0)), r"must be at least 1; received \(8, 0\)"),
+        (lambda: DataSettings(image_size=(8, 8, 3)), "must be a side, or a height and a width"),
+        (lambda: DataSettings(fit="fill"), "fit must be one of crop, stretch, pad; received"),
         (lambda: ModelSettings(patch_size=0), "patch_size must be at least 1; received 0"),
     ],
 )
@@ -93,6 +98,7 @@ def test_run_is_recorded(run):
     names = ("preset", "recipe", "fraction", "weights", "patch_size", "patch_window", "seed")
     assert [recorded[name] for name in names] == ["gmlp_n4_32", "quick", 0.1, None, None, None, 5]
     assert "arguments" not in recorded
+    assert recorded["fit"] == "crop"
     assert metrics["epochs"] == 1
 
 
@@ -100,6 +106,7 @@ def test_card_rebuilds_the_model(run):
     settings, _ = run
     path = f"{settings.directory}/model.keras"
     card = read_card(path)
+    assert "fit" not in card  # as in older files, which mean crop
     assert card["arguments"] == {"input_shape": [8, 8, 1], "classes": 10, "depth": 1}
     rebuilt = keras_gmlp.build(card["preset"], **card["arguments"])
     saved = keras_gmlp.load_model(path)

@@ -1,0 +1,150 @@
+"""Pictures of another aspect ratio than the model: trained, exported and read with one fit."""
+
+import json
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from load_app import load_app
+from PIL import Image
+from run_options import read_settings
+
+import keras_gmlp
+from keras_gmlp import data, inference, runs
+from keras_gmlp.card import read_card
+from keras_gmlp.data.read_image import find_images
+from keras_gmlp.evaluation import LabelledImages, evaluate
+from keras_gmlp.export.verify import export_run
+from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
+from keras_gmlp.runs.prepare import load_data
+from keras_gmlp.training.command import training_command
+
+SIZES = {"dim": 16, "depth": 1, "hidden_dim": 32}
+CHANGES = {"epochs": 12, "batch_size": 16, "learning_rate": 0.01, "precision": "float32", "crop": 0}
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """Grey noise, twice as wide as high, with a mark at the left or right edge in its colour."""
+    root, rng = tmp_path_factory.mktemp("photos"), np.random.default_rng(0)
+    for i in range(150):
+        label, side = i % 2, rng.integers(2)
+        pixels = rng.integers(0, 100, (24, 48, 1)).repeat(3, axis=-1)
+        pixels[:, slice(44, 48) if side else slice(0, 4), label] += 120
+        path = root / ("red", "green")[label] / f"{i:03}.png"
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(pixels.astype("uint8")).save(path)
+    return root
+
+
+def settings_of(photos, directory, size, fit):
+    model = ModelSettings("gmlp_n4_32", overrides=SIZES)
+    chosen = DataSettings(str(photos), image_size=size, fit=fit)
+    return RunSettings(model, chosen, changes=CHANGES, directory=str(directory))
+
+
+@pytest.fixture(scope="module")
+def trained(photos, tmp_path_factory):
+    """The folder and the metrics of a run on padded pictures."""
+    directory = tmp_path_factory.mktemp("run")
+    settings = settings_of(photos, directory, 16, "pad")
+    return directory, runs.train_run(settings, export=False, verbose=0)
+
+
+@pytest.mark.parametrize(
+    ("fit", "least", "most"), [("crop", 0.3, 0.7), ("stretch", 0.96, 1), ("pad", 0.96, 1)]
+)
+def test_mark_at_the_edge_decides(request, photos, fit, least, most):
+    if fit == "pad":
+        accuracy = request.getfixturevalue("trained")[1]["test_accuracy"]
+    else:
+        found = data.load(photos, (16, 16), fit=fit)
+        keras.utils.set_random_seed(0)
+        model = keras_gmlp.gMLP(input_shape=(16, 16, 3), patch_size=4, classes=2, **SIZES)
+        model.compile(keras.optimizers.Adam(0.01), model.loss)
+        model.fit(*data.arrays(found, "train"), 16, epochs=12, verbose=0)
+        images, labels = data.arrays(found)
+        accuracy = np.mean(model.predict(images, verbose=0).argmax(-1) == labels)
+    assert least <= accuracy <= most
+
+
+def test_card_recipe_and_command_keep_the_fit(trained):
+    directory, metrics = trained
+    assert read_card(directory / "model.keras")["fit"] == "pad"
+    recipe = json.loads((directory / "recipe.json").read_text())
+    assert recipe["fit"] == "pad"
+    assert "--fit pad" in training_command(recipe)
+    assert "--fit pad" in (directory / "README.md").read_text()
+    images = LabelledImages(recipe["data"])
+    ((result, _),) = evaluate([inference.load(directory / "model.keras")], images)
+    assert result.correct.mean() == pytest.approx(metrics["test_accuracy"])
+
+
+def test_formats_agree(trained, photos):
+    directory, _ = trained
+    export_run(directory, ["tflite_float32", "saved_model"])
+    path = find_images(photos / "red")[0]
+    expected = inference.load(directory / "model.keras")
+    image = expected.read(path)
+    assert not image[:4].any()  # black
+    assert image[4:12].any()
+    for name in ("model_float32.tflite", "saved_model"):
+        found = inference.load(directory / name)
+        assert found.preparation == {"fit": "pad"}
+        np.testing.assert_array_equal(found.read(path), image)
+        np.testing.assert_allclose(
+            found.logits(image[None]), expected.logits(image[None]), atol=1e-3
+        )
+    serve = tf.saved_model.load(str(directory / "saved_model")).signatures["encoded"]
+    logits = serve(image=tf.constant([path.read_bytes()]))["logits"]
+    np.testing.assert_allclose(logits, expected.logits(image[None]), atol=0.05)
+
+
+def test_further_training_takes_the_fit_of_the_weights(trained, photos, tmp_path):
+    source = ModelSettings(weights=str(trained[0]))
+    chosen = DataSettings(str(photos), image_size=(16, 24))
+    prepared = runs.prepare(RunSettings(source, chosen, directory=str(tmp_path / "run")))
+    assert prepared.data.fit == "pad"
+    assert prepared.model.input_shape == (None, 16, 24, 3)
+
+
+def test_run_of_another_fit_is_not_resumed(trained, photos):
+    directory, _ = trained
+    settings = settings_of(photos, directory, 16, "stretch")
+    with pytest.raises(ValueError, match="fit 'pad' there, 'stretch' here"):
+        runs.train_run(settings, export=False, verbose=0)
+
+
+def test_options_reach_the_data(photos):
+    options = ["--data", str(photos), "--image-size", "8x16", "--fit", "pad"]
+    settings = read_settings(load_app("train").parse(options)[1])
+    assert settings.data == DataSettings(str(photos), image_size=(8, 16), fit="pad")
+    found = load_data(settings)
+    assert (found.image_shape, found.fit) == ((8, 16, 3), "pad")
+    recipe = {"preset": "gmlp_n4_32", "recipe": "quick", "data": "photos", "fit": "pad"}
+    command = training_command({**recipe, "image_shape": [8, 16, 3]})
+    assert "--image-size 8x16 --fit pad" in command
+
+
+@pytest.mark.parametrize(
+    ("size", "code", "reason"),
+    [
+        ("9x16", 1, "cannot cut 9x16 pixels into patches of 4x4: expected sides that are"),
+        ("8x", 2, "--image-size: expected PIXELS or HEIGHTxWIDTH, such as 64 or 96x160; received"),
+        ("8x16x3", 2, "expected PIXELS or HEIGHTxWIDTH"),
+        ("0x16", 2, "--image-size: must be at least 1; received 0x16"),
+    ],
+)
+def test_bad_size_is_one_line(photos, tmp_path, capsys, size, code, reason):
+    arguments = ["--data", str(photos), "--image-size", size, "--out", str(tmp_path / "run")]
+    try:
+        found = load_app("train").main(arguments)
+    except SystemExit as ended:
+        found = ended.code
+    assert found == code
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("train: ") or "error: argument" in error
+    assert reason in error
+    assert not Path(tmp_path / "run").exists()
