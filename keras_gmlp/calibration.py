@@ -23,6 +23,7 @@ from keras_gmlp.analysis.scores import calibration_error
 from keras_gmlp.card import TEXT_TASKS, read_card
 from keras_gmlp.data.datasets import canonical_name
 from keras_gmlp.data.folder import OTHER, open_other
+from keras_gmlp.data.validation import PARTS
 from keras_gmlp.evaluation import BATCH, LabelledImages
 from keras_gmlp.export.cards import find_models, read_any_card, update_card
 from keras_gmlp.runs.prepare import load_data
@@ -137,9 +138,9 @@ def _open_images(directory, classifier, data, split, data_dir):
         )
     groups = recipe.get("groups") if own else None
     if own and split == "validation":
-        share, fraction = recipe.get("validation"), recipe.get("fraction", 1.0)
+        parts = {part: recipe[part] for part in PARTS if part in recipe}
         fit = classifier.preparation.get("fit", "crop")
-        settings = DataSettings(name, None, fraction, data_dir, share, groups, fit=fit)
+        settings = DataSettings(name, data_dir=data_dir, groups=groups, fit=fit, **parts)
         found = load_data(RunSettings(data=settings), classifier.image_shape)
         held_out = found.validation
         if held_out is None:

@@ -19,6 +19,7 @@ from keras_gmlp.analysis.confidence import Confidence, energies
 from keras_gmlp.calibration import calibrate_run
 from keras_gmlp.card import read_card, write_card
 from keras_gmlp.data.pictures import list_pictures
+from keras_gmlp.data.validation import divide_training
 from keras_gmlp.export.cards import update_card
 from keras_gmlp.export.verify import check_export, export_run
 from keras_gmlp.losses import CrossEntropy
@@ -216,6 +217,19 @@ def test_images_that_the_run_knows_are_refused(run, photos, capsys):
     assert "--data DIR --split all" in line
     assert "--validation 0.1" in line
     assert (run / "model.keras").read_bytes() == before
+
+
+def test_run_on_a_fold_has_its_own_validation_images(run, photos, capsys):
+    recipe = json.loads((run / "recipe.json").read_text())
+    parts = {"folds": 3, "fold": 2, "validation": 0.25}
+    (run / "recipe.json").write_text(json.dumps({**recipe, **parts}))
+    result, _ = calibrate(capsys, run, "--reject", "0")
+    held_out = divide_training(data.load(str(photos), (8, 8)), **parts).validation
+    images, labels = held_out.arrays()
+    logits = inference.load(run / "model.keras").logits(images)
+    assert result["images"] == len(labels) == 12
+    highest = energies(logits, result["temperature"]).max()
+    assert result["energy_threshold"] == pytest.approx(highest, abs=1e-6)
 
 
 def test_other_data(run, photos, tmp_path, capsys):
