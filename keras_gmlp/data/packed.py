@@ -108,7 +108,7 @@ def load_packed(folder, image_size=None, fit=None):
     description = read_json(Path(folder) / DESCRIPTION)
     try:
         version, labels = description["version"], tuple(description["labels"])
-        *size, channels = description["image_shape"]
+        rows, columns, channels = description["image_shape"]
         mirror = bool(description["mirror"])
         label_sets = description.get("label_sets")
         if label_sets is not None:
@@ -127,13 +127,13 @@ def load_packed(folder, image_size=None, fit=None):
             f"{folder}: packed with the fit {packed_fit}; received {fit}. Pack the set again with "
             f"--fit {fit}, or choose the fit {packed_fit}."
         )
-    height, width = image_size = image_size or size
-    if packed_fit == "pad" and height * size[1] != width * size[0]:
+    height, width = image_size or (rows, columns)
+    if packed_fit == "pad" and height * columns != width * rows:
         raise ValueError(
-            f"{folder}: padded to {size[0]}x{size[1]}; received {height}x{width}, of another "
-            f"aspect ratio. Pack the set again with --size {height}x{width}."
+            f"{folder}: padded to {rows}x{columns}; received {height}x{width}, of another aspect "
+            f"ratio. Pack the set again with --size {height}x{width}."
         )
-    shape = (*image_size, channels)
+    shape = (height, width, channels)
     names = ["train", "test"]
     if (Path(folder) / "validation_images.npy").exists():
         names.append("validation")

@@ -23,6 +23,13 @@ from keras_gmlp.utils.files import atomic_write, read_json
 FILE = "README.md"
 NOTES = "<!-- notes -->"  # the text after this line is written by hand and survives
 
+# What happens to a picture with each fit.
+PREPARED = {
+    "crop": "scaled until it covers them and then cut, so\n  small details and margins are lost.",
+    "stretch": "stretched to them, so small details and its\n  proportions are lost.",
+    "pad": "scaled to fit inside them, on black, so small\n  details are lost.",
+}
+
 
 def write_model_card(directory, metrics=None):
     """Writes the model card of a complete run and keeps the notes of an earlier one.
@@ -212,12 +219,12 @@ def _limits(recipe, several, calibrated=False):
         )
     if several:
         answers = "A label applies if its\n  probability reaches its threshold."
+    prepared = PREPARED.get(recipe.get("fit"), PREPARED["crop"])
     return f"""\
 ## Limits
 
 - The model knows the classes above and no other. {answers}
-- It reads {width} by {height} pixels. A picture is scaled until it covers them and then cut, so
-  small details and margins are lost.
+- It reads {width} by {height} pixels. A picture is {prepared}
 - The accuracy is for test images from the same source as the training images. Expect less for
   other pictures, such as your own photos.
 - It is one run with one seed. Another seed gives a different accuracy.

@@ -76,7 +76,9 @@ def test_card_recipe_and_command_keep_the_fit(trained):
     recipe = json.loads((directory / "recipe.json").read_text())
     assert recipe["fit"] == "pad"
     assert "--fit pad" in training_command(recipe)
-    assert "--fit pad" in (directory / "README.md").read_text()
+    card = (directory / "README.md").read_text()
+    assert "--fit pad" in card
+    assert "A picture is scaled to fit inside them, on black" in card
     images = LabelledImages(recipe["data"])
     ((result, _),) = evaluate([inference.load(directory / "model.keras")], images)
     assert result.correct.mean() == pytest.approx(metrics["test_accuracy"])
