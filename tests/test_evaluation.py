@@ -129,6 +129,14 @@ def test_card_decides_how_files_are_cut(tmp_path):
         evaluate([classifier("0123", (8, 8, 1), crop=0.25)], LabelledImages("digits"))
 
 
+def test_card_decides_how_data_sets_are_fitted():
+    padded = classifier(tuple("0123456789"), (8, 16, 1), fit="pad")
+    images, _ = next(LabelledImages("digits").batches(padded))
+    np.testing.assert_array_equal(
+        images, data.arrays(data.load("digits", (8, 16), fit="pad"))[0][: len(images)]
+    )
+
+
 @pytest.mark.parametrize("part", ["test", "train", "all"])
 def test_data_set_by_name(part):
     digits = data.load("digits")

@@ -352,6 +352,9 @@ def test_table_of_those_runs_that_are_there(tmp_path, monkeypatch, capsys):
     [
         ({"image_shape": [8, 8, 1]}, [], "image_size [8, 8] there, [32, 32] here"),
         ({"image_shape": [8, 8, 1]}, ["--", "--image-size", "16"], "[8, 8] there, [16, 16] here"),
+        ({"image_shape": [8, 8, 1]}, ["--", "--image-size", "8x16"], "there, [8, 16] here"),
+        ({"fit": "pad"}, [], "fit 'pad' there, 'crop' here"),
+        ({}, ["--", "--fit", "stretch"], "fit 'crop' there, 'stretch' here"),
         ({"patch_window": 6}, [], "patch_window 6 there, None here"),
         ({}, ["--", "--patch-size", "8"], "patch_size None there, 8 here"),
         ({"environment": {"backend": "torch"}}, ["--backend", "jax"], "'torch' there, 'jax' here"),

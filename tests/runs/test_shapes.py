@@ -12,11 +12,10 @@ from PIL import Image
 from run_options import read_settings
 
 import keras_gmlp
-from keras_gmlp import data, inference, runs
+from keras_gmlp import calibration, data, inference, runs
 from keras_gmlp.card import read_card
 from keras_gmlp.data.read_image import find_images
 from keras_gmlp.evaluation import LabelledImages, evaluate
-from keras_gmlp.export.verify import export_run
 from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
 from keras_gmlp.runs.prepare import load_data
 from keras_gmlp.training.command import training_command
@@ -41,7 +40,7 @@ def photos(tmp_path_factory):
 
 def settings_of(photos, directory, size, fit):
     model = ModelSettings("gmlp_n4_32", overrides=SIZES)
-    chosen = DataSettings(str(photos), image_size=size, fit=fit)
+    chosen = DataSettings(str(photos), image_size=size, fit=fit, validation=0.1)
     return RunSettings(model, chosen, changes=CHANGES, directory=str(directory))
 
 
@@ -84,9 +83,13 @@ def test_card_recipe_and_command_keep_the_fit(trained):
     assert result.correct.mean() == pytest.approx(metrics["test_accuracy"])
 
 
-def test_formats_agree(trained, photos):
-    directory, _ = trained
-    export_run(directory, ["tflite_float32", "saved_model"])
+def test_formats_agree(trained, photos, capsys):
+    directory, metrics = trained
+    formats = ["tflite_float32", "saved_model"]
+    assert load_app("export").main([str(directory), "--json", "--formats", *formats]) == 0
+    checked = json.loads(capsys.readouterr().out)
+    for name in ("keras", *formats):
+        assert checked[name]["accuracy"] == pytest.approx(metrics["test_accuracy"])
     path = find_images(photos / "red")[0]
     expected = inference.load(directory / "model.keras")
     image = expected.read(path)
@@ -102,6 +105,17 @@ def test_formats_agree(trained, photos):
     serve = tf.saved_model.load(str(directory / "saved_model")).signatures["encoded"]
     logits = serve(image=tf.constant([path.read_bytes()]))["logits"]
     np.testing.assert_allclose(logits, expected.logits(image[None]), atol=0.05)
+
+
+def test_programs_read_the_data_with_the_fit(trained, photos):
+    directory, _ = trained
+    classifier = inference.load(directory / "model.keras")
+    visualize = load_app("visualize")
+    shown, *_ = visualize.test_images(visualize.parse([str(directory)]), directory, classifier)
+    calibrated = calibration._open_images(directory, classifier, None, "validation", None)
+    for images in (shown, next(iter(calibrated.batches))[0]):
+        assert not images[:, :4].any()
+        assert images[:, 4:12].any(axis=(1, 2, 3)).all()
 
 
 def test_further_training_takes_the_fit_of_the_weights(trained, photos, tmp_path):
