@@ -400,6 +400,15 @@ def test_convert_there_and_back(ours, published, tmp_path, capsys):
     assert "18 resized" in capsys.readouterr().out
     assert inference.load(larger).image_shape == (64, 64, 3)
     assert read_card(larger)["arguments"]["input_shape"] == [64, 64, 3]
+    wide = tmp_path / "wide.keras"
+    assert convert([str(published), "--out", str(wide), "--image-size", "32x48"]) == 0
+    assert inference.load(wide).image_shape == (32, 48, 3)
+
+
+def test_published_file_holds_no_fit(ours, tmp_path):
+    padded = dataclasses.replace(ours, preparation={"fit": "pad"})
+    with pytest.raises(ValueError, match="with the fit pad; a published file holds only"):
+        padded.save_published(tmp_path / "model.safetensors")
 
 
 @pytest.mark.parametrize(
