@@ -38,6 +38,7 @@ def test_image_task_smooths_labels_in_training_alone():
 def test_image_task_describes_the_data(data, tmp_path):
     task = ImageClassification()
     described = {"data": "shades", "image_shape": [8, 8, 3], "labels": ["dark", "bright"]}
+    described["fit"] = "crop"
     assert json.loads(json.dumps(task.describe_data(data))) == described
     assert task.size(data) == 8
     task.write_files(data, tmp_path)
