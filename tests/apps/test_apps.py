@@ -126,7 +126,8 @@ def test_classify_prints_bars_and_json(run, picture, capsys):
 
 
 def test_classify_escapes_names_that_could_change_the_terminal(capsys):
-    predictions = [("cat\x1b[2J", 0.75), ("dog", 0.25)]
+    pairs = [("cat\x1b[2J", 0.75), ("dog", 0.25)]
+    predictions = [{"label": label, "probability": value} for label, value in pairs]
     load_app("classify").show("gpj.\u202etac\n", predictions, False)
     name, first, second = capsys.readouterr().out.splitlines()
     assert name == r"gpj.\u202etac\n"

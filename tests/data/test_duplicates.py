@@ -62,7 +62,7 @@ def test_training_warns_in_one_line(photos, monkeypatch, capsys):
         monkeypatch.setattr(runs, "prepare", lambda settings: prepared)
         monkeypatch.setattr(runs, "finish", lambda prepared, metrics, *_, **__: metrics)
         app = load_app("train")
-        app.train(app.parse(["--json", "--no-export"])[1], None)
+        app.train(app.parse(["--json", "--no-export"])[1], None, [])
         return capsys.readouterr().err
 
     error = train()
