@@ -94,7 +94,8 @@ def run(options):
     parts = {}
     if options.groups is None and recipe.get("data") == canonical_name(options.data):
         options.groups = recipe.get("groups")
-        parts = {name: recipe[name] for name in PARTS if recipe.get(name) not in (None, 1)}
+        parts = {name: recipe[name] for name in PARTS if recipe.get(name) is not None}
+        parts = {} if parts == {"fraction": 1} else parts
     images = evaluation.LabelledImages(
         options.data, options.split, options.data_dir, options.groups, parts
     )

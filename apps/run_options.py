@@ -84,7 +84,7 @@ def add_run_options(parser, measures_precision=False):
         "--patience",
         type=int,
         metavar="EPOCHS",
-        help="end after so many epochs without a better validation accuracy, and save the best "
+        help="end after so many epochs without a better validation score, and save the best "
         "epoch; requires validation images; default: train all epochs and save the last",
     )
     add_recipe_options(parser, measures_precision)

@@ -17,6 +17,7 @@ from PIL import Image
 from keras_gmlp import data, evaluation
 from keras_gmlp.analysis.scores import Predictions
 from keras_gmlp.card import write_card
+from keras_gmlp.data.validation import divide_training
 from keras_gmlp.evaluation import LabelledImages, evaluate, report
 from keras_gmlp.export.formats import export
 from keras_gmlp.inference import Classifier
@@ -350,3 +351,14 @@ def test_a_run_is_evaluated_on_the_images_that_it_trained_on(
         else:
             expected = [labels[i] for i in images.read_labels()]
             assert [row["label"] for row in found] == expected
+
+
+def test_first_fold_is_divided_as_its_run_did(app, tmp_path, monkeypatch, capsys):
+    (tmp_path / "run").mkdir()
+    monkeypatch.setattr(app, "load_classifier", lambda model: classifier("0123456789", (8, 8, 1)))
+    parts = {"fraction": 1.0, "folds": 3, "fold": 1, "validation": 0.4}
+    (tmp_path / "run" / "recipe.json").write_text(json.dumps({"data": "digits", **parts}))
+    held_out = divide_training(data.load("digits"), **parts).validation
+    arguments = [str(tmp_path / "run"), "--data", "digits", "--split", "validation", "--json"]
+    assert app.main(arguments) == 0
+    assert json.loads(capsys.readouterr().out)["images"] == len(held_out)

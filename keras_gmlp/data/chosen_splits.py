@@ -85,7 +85,8 @@ class ChosenEncodedSplit(EncodedSplit):
     """Some samples of an `EncodedSplit`; arguments are those of `ChosenSplit`."""
 
     def __init__(self, split, places):
-        self._split, self._places, self.shape = split, np.asarray(places, "int64"), split.shape
+        self._split, self._places = split, np.asarray(places, "int64")
+        self.shape, self.fit = split.shape, split.fit
 
     def __len__(self):
         return len(self._places)

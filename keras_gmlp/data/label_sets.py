@@ -26,8 +26,8 @@ def make_rows(label_sets, classes):
 def find_rarest(indices, rows):
     """Finds the class of each image that the fewest images have.
 
-    Images are divided by it: a class that is in one part of them is then in the other, too, unless
-    it has one image.
+    Images are divided by it, so that rare classes are in both parts; a frequent one may be absent
+    from one of two small parts.
 
     Args:
         indices: Index of each image's set, `(images,)`.

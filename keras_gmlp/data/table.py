@@ -135,6 +135,8 @@ def _read_row(path, columns, number, values):
         raise ValueError(f"{place}: path is empty; fill it or remove the row.")
     split, label = texts.get("split", ""), texts["label"]
     labels = tuple(sorted({label.strip() for label in label.split(SEVERAL)})) if label else ()
+    if "" in labels:
+        raise ValueError(f"{place}: an empty label in {printable(label)}; remove a {SEVERAL}.")
     for label in labels:
         if not is_label(label):
             raise ValueError(

@@ -85,6 +85,15 @@ def hold_out(data, share=0.1, groups=None, seed=0):
             "validation. Add images, or choose smaller groups."
         )
     train, validation = (choose_samples(data.train, places) for places in (kept, cut))
+    if data.label_sets is not None:
+        rows = data.label_rows()
+        present, left = (rows[s.read_labels()].any(axis=0) for s in (data.train, train))
+        if (present & ~left).any():
+            name = data.labels[np.argmax(present & ~left)]
+            raise ValueError(
+                f"{printable(data.name)}: all images with the label {printable(name)} would be for "
+                "validation. Add images, or choose a smaller share."
+            )
     return dataclasses.replace(data, train=train, validation=validation)
 
 

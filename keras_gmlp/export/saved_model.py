@@ -46,12 +46,14 @@ def write_saved_model(model, path, labels=None, card=None):
     shape = tuple(model.input_shape[1:])
     module = own_weights(model)
     temperature = read_confidence(card or {}).temperature
+    several = (card or {}).get("thresholds") is not None
     names = tf.constant(list(labels or map(str, range(model.output_shape[-1]))))
 
     def answer(pixels):
         logits = model(pixels, training=False)
         classes = tf.broadcast_to(names, tf.shape(logits))
-        probabilities = tf.nn.softmax(logits / temperature)
+        # With thresholds, any number of labels applies.
+        probabilities = tf.sigmoid(logits) if several else tf.nn.softmax(logits / temperature)
         return {"logits": logits, "probabilities": probabilities, "classes": classes}
 
     def decode(files):

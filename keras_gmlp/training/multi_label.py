@@ -4,7 +4,6 @@ import dataclasses
 
 import keras
 
-from keras_gmlp.card import write_card
 from keras_gmlp.metrics import MeanAveragePrecision, choose_thresholds
 from keras_gmlp.training.tasks import EVALUATED_SAMPLES, ImageClassification
 from keras_gmlp.utils.errors import one_line_errors, printable
@@ -59,7 +58,7 @@ class MultiLabelClassification(ImageClassification):
 
     def write_card(self, path, model, data, metadata):
         chosen = {"thresholds": self.find_thresholds(model, data)}
-        write_card(path, model, data.labels, {**metadata, **chosen})
+        super().write_card(path, model, data, {**metadata, **chosen})
 
     def find_thresholds(self, model, data):
         """Returns the threshold of each class, a list; see `choose_thresholds`.

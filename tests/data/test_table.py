@@ -127,7 +127,7 @@ FOUR = [A, A.replace("1_11", "0_12"), B, B.replace("0_00", "1_01")]
         ("path,label", FOUR, "no class has 5 images, .* or add a column split with train and"),
         ("path,label", [A, ",b"], "labels.csv, line 3: path is empty; fill it or"),
         ("path,label", [A, B, B[:-1]], "labels.csv, line 4: label is empty; fill it or"),
-        ("path,label", [A, B + "|"], r"line 3: labels.txt cannot hold the class name ''"),
+        ("path,label", [A, B + "|"], r"line 3: an empty label in b\|; remove a \|"),
         ("path,label", [A, B[:-1] + '"b\nc"'], r"labels.txt cannot hold the class name 'b\\nc'"),
         ("path,label", [A + ",a"], "labels.csv, line 2: expected 2 columns .* received 3"),
         ("path,label", [A, B, "./" + A[:-1] + "b"], "line 4: .*11.png is b; line 2 says a. Give"),

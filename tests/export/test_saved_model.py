@@ -77,6 +77,14 @@ def test_files_of_any_size_in_one_batch(exported, tmp_path):
     ] * len(SIZES)
 
 
+def test_several_labels_have_probabilities_of_their_own(tmp_path):
+    card = {"thresholds": [0.5] * 5}
+    path = export(random_model("gmlp"), tmp_path, ["saved_model"], list("abcde"), card)
+    serve = tf.saved_model.load(str(path["saved_model"])).signatures["serving_default"]
+    answer = serve(image=tf.random.uniform((2, 16, 16, 3), 0, 255, seed=0))
+    np.testing.assert_allclose(answer["probabilities"], tf.sigmoid(answer["logits"]), atol=1e-6)
+
+
 def test_crop_is_counted_in_whole_numbers_as_in_python(tmp_path):
     """In float32 the long side comes out a pixel short of 512 here."""
     path = tmp_path / "photo.png"

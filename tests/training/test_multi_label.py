@@ -1,5 +1,6 @@
 """Images with any number of labels: data, metric, thresholds, training, export and programs."""
 
+import dataclasses
 import json
 
 import keras
@@ -129,6 +130,25 @@ def test_run_learns_records_and_exports(run):
     card = (directory / "README.md").read_text()
     for text in ("## Mean average precision", "classifier.find_labels(", "A label applies if its"):
         assert text in card
+
+
+def test_card_holds_the_fit_and_the_thresholds(run, tmp_path):
+    directory, opened, _ = run
+    model = keras_gmlp.load_model(directory / "model.keras")
+    model.save(tmp_path / "model.keras")
+    padded = dataclasses.replace(opened, fit="pad")
+    MultiLabelClassification().write_card(tmp_path / "model.keras", model, padded, {})
+    card = read_card(tmp_path / "model.keras")
+    assert (card["fit"], len(card["thresholds"])) == ("pad", 3)
+    assert inference.load(tmp_path).preparation == {"fit": "pad"}
+
+
+def test_label_without_training_images_is_refused():
+    sets = ((0, 2), (0,), (1, 2), (1,))
+    split = data.ArraySplit(np.zeros((4, 4, 4, 3), "uint8"), np.arange(4))
+    opened = data.ImageData("few", ("a", "b", "c"), (4, 4, 3), split, split, label_sets=sets)
+    with pytest.raises(ValueError, match="few: all images with the label c would be for valid"):
+        data.hold_out(opened, 0.5)
 
 
 def test_exported_file_gives_the_labels_that_apply(run, capsys):
