@@ -20,9 +20,9 @@ ERASED_AREA = (0.02, 1 / 3)
 ERASED_ASPECT = (0.3, 1 / 0.3)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Augmentation:
-    """Settings of the augmentation; a field at 0 or False turns its part off.
+    """Settings of the augmentation, by name; a field at 0 or False turns its part off.
 
     Attributes:
         crop: Padding before a random crop back to size, as a share of the side (0.125: 4 of 32).

@@ -18,6 +18,8 @@ MEMORY_LIMIT = 4 * 2**30  # bytes of pixels kept in memory (twice while reading)
 
 PREFETCHED = 4  # batches prepared ahead of the training step
 
+REQUESTED = 64  # samples that are requested from the disk at a time
+
 PREPARED = 2**30  # bytes of batches that are augmented at a time, and of those prepared ahead
 
 
@@ -62,7 +64,7 @@ def training_batches(
     tf = require("tensorflow", "training_batches", "demo")
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1; received {batch_size}.")
-    augmentation = augmentation or Augmentation(0, False)
+    augmentation = augmentation or Augmentation(crop=0, flip=False)
     if augmentation.mix_until < 1 and epochs is None:
         raise ValueError("mix_until is a share of the epochs; give their number, epochs.")
     size = len(data.train)
@@ -75,7 +77,8 @@ def training_batches(
 
     rows = batch_size // share.processes
     scale, in_memory = augmentation.resized_crop, fits_in_memory(data, size)
-    read = (ArraySplit(*data.train.arrays()) if in_memory else data.train).reader(scale)
+    split = ArraySplit(*data.train.arrays()) if in_memory else data.train
+    read, request = split.reader(scale), split.requester()
 
     def batches_of(key):
         indices = tf.data.Dataset.range(initial_step * batch_size, size)
@@ -89,7 +92,10 @@ def training_batches(
             )
         elif in_memory:  # gathers a batch at once
             return indices.map(read)
-        return indices.unbatch().map(read, READERS).batch(rows, drop_remainder=True)
+        samples = indices.unbatch()
+        if request:
+            samples = _request_first(samples, request)
+        return samples.map(read, READERS).batch(rows, drop_remainder=True)
 
     def with_keys(number):
         # Every batch draws from its own key and depends on no earlier draw.
@@ -105,6 +111,23 @@ def training_batches(
         tf.data.experimental.assert_cardinality(size // batch_size - initial_step)
     )
     return without_tuning(batches.prefetch(min(PREFETCHED, held)))
+
+
+def _request_first(samples, request):
+    """Returns the same samples, indices first, which it requests before they are taken.
+
+    Args:
+        samples: A `tf.data.Dataset`.
+        request: As `Split.requester` returns it.
+    """
+    import tensorflow as tf
+
+    def request_indices(indices, *draws):
+        tf.numpy_function(request, [indices], [])
+        return (indices, *draws) if draws else indices
+
+    batches = samples.batch(REQUESTED).map(request_indices)
+    return batches.prefetch(PREFETCHED).unbatch()
 
 
 def _check_share(share, batch_size, augmentation):

@@ -77,6 +77,10 @@ class ChosenSplit(Split):
             places = tf.constant(self._places)
         return lambda index, *draws: read(tf.gather(places, index), *draws)
 
+    def requester(self):
+        request = self._split.requester()
+        return request and (lambda indices: request(self._places[indices]))
+
     def _first(self, samples):
         return ChosenSplit(self._split, self._places[:samples])
 

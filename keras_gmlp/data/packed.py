@@ -14,7 +14,12 @@ import numpy as np
 from keras_gmlp.data.fits import require_fit
 from keras_gmlp.data.image_data import ImageData, resize_images
 from keras_gmlp.data.label_sets import make_rows
-from keras_gmlp.data.sample_readers import mapped_reader, require_tensorflow, with_windows
+from keras_gmlp.data.sample_readers import (
+    mapped_reader,
+    mapped_requester,
+    require_tensorflow,
+    with_windows,
+)
 from keras_gmlp.data.splits import Split
 from keras_gmlp.utils.files import (
     atomic_folder,
@@ -202,6 +207,9 @@ class PackedSplit(Split):
             return tf.ensure_shape(image, self.shape), label
 
         return read_scaled
+
+    def requester(self):
+        return mapped_requester(self._path, self._images.offset, self._images.shape[1:])
 
     def _fit(self, images):
         if images.shape[-3:] == self.shape:

@@ -1,6 +1,7 @@
 """Functions that read one sample by its number, for `tf.data.Dataset.map`."""
 
 import ctypes
+import mmap
 
 import numpy as np
 
@@ -42,6 +43,33 @@ def _map_file(path):
     values = (ctypes.c_uint8 * len(mapped)).from_address(mapped.ctypes.data)
     values.mapped = mapped  # as long as the tensor exists
     return np.ctypeslib.as_array(values)
+
+
+def mapped_requester(path, start, shape):
+    """Returns a function as `Split.requester` does, for the file of a `mapped_reader`.
+
+    A mapping alone reads a page when a sample touches it, and many neighbours with it, which a
+    shuffled order does not want: from a set larger than the memory, a twentieth of the speed.
+
+    Args:
+        path, start, shape: As for `mapped_reader`.
+
+    Returns:
+        The function; `None` where the operating system takes no requests.
+    """
+    if not hasattr(mmap.mmap, "madvise"):
+        return None
+    with open(path, "rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    size = int(np.prod(shape))
+
+    def request(indices):
+        for index in indices.tolist():
+            place = start + index * size
+            page = place - place % mmap.PAGESIZE
+            mapped.madvise(mmap.MADV_WILLNEED, page, place + size - page)
+
+    return request
 
 
 def with_windows(read, scale, shape):

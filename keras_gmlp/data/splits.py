@@ -7,7 +7,12 @@ import tempfile
 
 import numpy as np
 
-from keras_gmlp.data.sample_readers import mapped_reader, require_tensorflow, with_windows
+from keras_gmlp.data.sample_readers import (
+    mapped_reader,
+    mapped_requester,
+    require_tensorflow,
+    with_windows,
+)
 from keras_gmlp.utils.errors import one_line_errors
 from keras_gmlp.utils.files import require_space
 from keras_gmlp.utils.progress import ProgressBar
@@ -108,6 +113,18 @@ class Split:
         """
         raise NotImplementedError
 
+    def requester(self):
+        """Returns a function that asks the operating system to read samples soon.
+
+        Training requests samples some time before it reads them, so that a disk works on many at a
+        time. Call this after `reader`.
+
+        Returns:
+            A function of int64 indices, a NumPy array, that returns at once; `None` if requests do
+            not make reading faster.
+        """
+        return
+
     def _first(self, samples):
         """Returns the split of fewer samples than this one has."""
         raise NotImplementedError
@@ -187,6 +204,7 @@ class DatasetSplit(Split):
                 f"index); received {type(dataset).__name__ if spec is None else spec}."
             )
         self._dataset, self._size = dataset, int(dataset.cardinality())
+        self._requester = None
         if self._size < 0:
             raise ValueError(
                 "expected a tf.data.Dataset of known, finite size; give it one with "
@@ -234,7 +252,11 @@ class DatasetSplit(Split):
             images = np.memmap(file.name, "uint8", "w+", shape=size)
             labels = self.read_into(images)
             images.flush()
+            self._requester = mapped_requester(file.name, 0, shape)
             return with_windows(mapped_reader(file.name, 0, shape, labels), scale, shape)
+
+    def requester(self):
+        return self._requester
 
     def _first(self, samples):
         return DatasetSplit(self._dataset.take(samples))
@@ -273,6 +295,9 @@ class ChannelSplit(Split):
     def reader(self, scale=None):
         read = self.split.reader(scale)
         return lambda *index: self._change(*read(*index))
+
+    def requester(self):
+        return self.split.requester()
 
     def _convert(self, images):
         if self.channels == 3:

@@ -1,6 +1,9 @@
 """Packed sets: written complete or not at all, read as the folder they were made from."""
 
+import dataclasses
 import json
+import mmap
+import types
 
 import numpy as np
 import pytest
@@ -8,10 +11,11 @@ from load_app import load_app
 from PIL import Image
 
 from keras_gmlp import data
-from keras_gmlp.data import batches
+from keras_gmlp.data import batches, sample_readers
 from keras_gmlp.data.image_data import resize_to_cover
 from keras_gmlp.data.packed import load_packed, pack
 from keras_gmlp.data.sample_readers import mapped_reader
+from keras_gmlp.data.splits import ChannelSplit, DatasetSplit
 from keras_gmlp.utils.files import directory_lock
 
 
@@ -178,3 +182,46 @@ def test_file_larger_than_memory_is_read(tmp_path):
     ((image, label),) = batches.without_tuning(indices.map(read))
     assert label == images - 1
     assert image.numpy().sum() == image[-1, -1, -1] == 7
+
+
+def record_requests(monkeypatch, size):
+    """Returns the list to which the numbers of requested images of `size` bytes are appended."""
+    found = []
+
+    class Recorder(mmap.mmap):
+        def madvise(self, advice, start, length):
+            assert (advice, start % mmap.PAGESIZE) == (mmap.MADV_WILLNEED, 0)
+            found.append((start + length) // size - 1)  # files start with fewer bytes than `size`
+
+    monkeypatch.setattr(mmap, "mmap", Recorder)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["packed", "held out", "tf.data", "grey"])
+def test_images_are_requested_in_the_order_of_reading(kind, packed, monkeypatch):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(batches, "REQUESTED", 3)
+    pytest.importorskip("tensorflow")
+    found = load_packed(packed)
+    if kind == "held out":
+        found = data.hold_out(found, 0.25)
+    elif kind == "tf.data":
+        found = dataclasses.replace(found, train=DatasetSplit(found.train.dataset()))
+    elif kind == "grey":
+        train, test = (ChannelSplit(split, 1) for split in (found.train, found.test))
+        found = dataclasses.replace(found, image_shape=(16, 16, 1), train=train, test=test)
+    requested = record_requests(monkeypatch, 768)
+    read = np.concatenate([images for images, _ in data.training_batches(found, 4)])
+    own = found.train
+    stored = DatasetSplit(own.dataset()).arrays()[0] if kind == "tf.data" else own.arrays()[0]
+    order = [int(np.abs(stored - image).sum((1, 2, 3)).argmin()) for image in read]
+    places = own._places if kind == "held out" else np.arange(len(own))
+    assert requested == [places[i] for i in order]
+    assert sorted(requested) == sorted(places) != requested
+
+
+def test_images_are_read_without_requests_where_the_system_takes_none(packed, monkeypatch):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(sample_readers, "mmap", types.SimpleNamespace(mmap=object))
+    assert load_packed(packed).train.requester() is None
+    assert sum(len(labels) for _, labels in data.training_batches(load_packed(packed), 4)) == 16

@@ -46,7 +46,7 @@ def run(table, tmp_path_factory):
     model = keras_gmlp.gMLP(
         input_shape=(8, 8, 3), patch_size=4, dim=16, depth=1, hidden_dim=16, classes=3
     )
-    task = ImageClassification(augmentation=data.Augmentation(0, False, mixup=0.2))
+    task = ImageClassification(augmentation=data.Augmentation(crop=0, flip=False, mixup=0.2))
     recipe = Recipe(epochs=8, batch_size=4, learning_rate=0.02, precision="float32", task=task)
     metrics = keras_gmlp.train(model, opened, recipe, directory, verbose=0)
     return directory, opened, metrics
@@ -68,7 +68,7 @@ def test_table_of_several_labels(table):
 
 def test_mixed_images_have_mixed_labels(table):
     opened = data.load(table, (8, 8))
-    augmentation = data.Augmentation(0, False, mixup=1.0)
+    augmentation = data.Augmentation(crop=0, flip=False, mixup=1.0)
     images, rows = next(iter(data.training_batches(opened, 16, augmentation)))
     shares = np.asarray(images)[:, 0, 0, ::-1] / 255
     np.testing.assert_allclose(np.asarray(rows), shares, atol=1e-5)
