@@ -104,9 +104,8 @@ def predict(classifier, path, options):
     pairs = answer.predictions
     rows = [{"label": label, "probability": round(p, 6)} for label, p in pairs]
     if thresholds is not None:
-        least = dict(zip(classifier.labels, thresholds, strict=True))
-        for row, (label, probability) in zip(rows, pairs, strict=True):
-            row["applies"] = probability >= least[label]
+        for row, applies in zip(rows, classifier.apply_thresholds(pairs), strict=True):
+            row["applies"] = applies
     return rows, answer.known
 
 

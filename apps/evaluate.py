@@ -84,7 +84,7 @@ def run(options):
     # Imported here, so that --help is fast.
     from keras_gmlp import evaluation
     from keras_gmlp.data.datasets import canonical_name
-    from keras_gmlp.data.validation import PARTS
+    from keras_gmlp.data.validation import recorded_parts
     from keras_gmlp.utils.files import read_json
 
     if options.csv and Path(options.csv).is_dir():
@@ -94,8 +94,7 @@ def run(options):
     parts = {}
     if options.groups is None and recipe.get("data") == canonical_name(options.data):
         options.groups = recipe.get("groups")
-        parts = {name: recipe[name] for name in PARTS if recipe.get(name) is not None}
-        parts = {} if parts == {"fraction": 1} else parts
+        parts = recorded_parts(recipe)
     images = evaluation.LabelledImages(
         options.data, options.split, options.data_dir, options.groups, parts
     )

@@ -23,7 +23,7 @@ from keras_gmlp.analysis.scores import calibration_error
 from keras_gmlp.card import TEXT_TASKS, read_card
 from keras_gmlp.data.datasets import canonical_name
 from keras_gmlp.data.folder import OTHER, open_other
-from keras_gmlp.data.validation import PARTS
+from keras_gmlp.data.validation import recorded_parts
 from keras_gmlp.evaluation import BATCH, LabelledImages
 from keras_gmlp.export.cards import find_models, read_any_card, update_card
 from keras_gmlp.runs.prepare import load_data
@@ -34,8 +34,6 @@ from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.files import directory_lock, read_json, write_json
 from keras_gmlp.utils.optional import require
 from keras_gmlp.utils.progress import ProgressBar
-
-SPLITS = ("validation", "test", "all")
 
 
 def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
@@ -138,9 +136,9 @@ def _open_images(directory, classifier, data, split, data_dir):
         )
     groups = recipe.get("groups") if own else None
     if own and split == "validation":
-        parts = {part: recipe[part] for part in PARTS if part in recipe}
         fit = classifier.preparation.get("fit", "crop")
-        settings = DataSettings(name, data_dir=data_dir, groups=groups, fit=fit, **parts)
+        own_parts = {"groups": groups, **recorded_parts(recipe)}
+        settings = DataSettings(name, data_dir=data_dir, fit=fit, **own_parts)
         found = load_data(RunSettings(data=settings), classifier.image_shape)
         held_out = found.validation
         if held_out is None:

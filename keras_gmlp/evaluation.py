@@ -121,7 +121,7 @@ def evaluate(classifiers, images):
     Images of a class that a model does not know are left out for all models.
 
     Args:
-        classifiers: A list of `inference.Classifier`.
+        classifiers: A list of `Classifier`.
         images: `LabelledImages`.
 
     Returns:

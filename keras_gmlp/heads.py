@@ -17,12 +17,12 @@ def add_head(classifier, path):
     """Replaces the classes of a classifier with those that the web page learned.
 
     Args:
-        classifier: An `inference.Classifier` of the `.tflite` file with features that the page
+        classifier: A `Classifier` of the `.tflite` file with features that the page
             learned with.
         path: The JSON file that the page's tab Teach downloads.
 
     Returns:
-        An `inference.Classifier` of the file's classes, without a threshold.
+        A `Classifier` of the file's classes, without a threshold.
 
     Raises:
         ValueError: If the file cannot be read, is damaged, or belongs to another model. One line.

@@ -4,23 +4,19 @@ A `.tflite` model requires only the LiteRT runtime, NumPy and Pillow. Keras and 
 imported only for their own formats.
 """
 
-import dataclasses
 import functools
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.analysis.confidence import Answer, Confidence, read_confidence
-from keras_gmlp.card import from_members, read_card, read_labels
-from keras_gmlp.data.read_image import read_image
+from keras_gmlp.card import from_members, read_card
+from keras_gmlp.classifier import check_tensors, make_classifier
 from keras_gmlp.training.saving import (
     damaged_error,
     load_model,
     open_tflite,
     require_inputs,
-    require_numbers,
     require_readable,
 )
 from keras_gmlp.utils.errors import first_of
@@ -30,103 +26,11 @@ EXPECTED = (
     "weights load with keras_gmlp.weights.load"
 )
 
-TEXT = "Text models load with keras_gmlp.text_inference.load."
-
-# Entries of a card that are arguments of `read_image`.
-PREPARATION = ("crop", "interpolation", "fit")
-
 PREFERRED = (
     "model.tflite",
     "model.keras",
     "saved_model",
 )  # in the folder of a run
-
-
-@dataclasses.dataclass(frozen=True)
-class Classifier:
-    """A loaded model that classifies images.
-
-    Attributes:
-        logits: Function from images `(batch, height, width, channels)` with values in [0, 255] to
-            float32 logits `(batch, classes)`. Of a file that computes probabilities, their
-            logarithms.
-        image_shape: `(height, width, channels)` of its images.
-        labels: Class names in the order of the logits; `"0"`, `"1"`, ... if the source has none.
-        path: The file or folder.
-        preparation: How images are cut to size, arguments of `data.read_image.read_image`.
-        model: The `keras.Model` of a `.keras` file or of published weights, else `None`.
-        named: Whether the source has class names.
-        interpreter: The LiteRT interpreter of a `.tflite` file, else `None`.
-        confidence: Temperature of its probabilities and which images it rejects, a `Confidence`.
-        thresholds: Of a model that gives any number of labels, the least probability of each that
-            applies; `None` of a model that gives one.
-    """
-
-    logits: Callable[[np.ndarray], np.ndarray]
-    image_shape: tuple[int, int, int]
-    labels: tuple[str, ...]
-    path: Path
-    preparation: dict = dataclasses.field(default_factory=dict)
-    model: object = None
-    named: bool = True
-    interpreter: object = None
-    confidence: Confidence = dataclasses.field(default_factory=Confidence)
-    thresholds: tuple[float, ...] | None = None
-
-    def read(self, path):
-        """Reads an image file to the model's pixels; see `data.read_image.read_image`."""
-        return read_image(path, self.image_shape, **self.preparation)
-
-    def classify(self, path, top=5):
-        """Returns the most probable classes of an image file.
-
-        Args:
-            path: An image file.
-            top: Number of classes to return.
-
-        Returns:
-            Pairs `(label, probability)`, the most probable first. Of a model with `thresholds` each
-            label has its own probability, and they do not sum to 1.
-
-        Raises:
-            ValueError: If the file cannot be read as an image, or a logit is NaN.
-        """
-        return self.answer(path, top).predictions
-
-    def answer(self, path, top=5):
-        """Returns the `Answer` for an image file: its most probable classes, and if it is known.
-
-        Arguments and errors are those of `classify`.
-        """
-        logits = self.logits(self.read(path)[None])[0]
-        require_numbers(logits, self.path)
-        known = None
-        if self.thresholds is None:
-            probabilities = self.confidence.probabilities(logits)
-            known = self.confidence.is_known(logits)
-        else:
-            probabilities = 0.5 + 0.5 * np.tanh(logits.astype("float64") / 2)  # never overflows
-        order = np.argsort(-logits, kind="stable")[:top]
-        predictions = [(self.labels[i], float(probabilities[i])) for i in order]
-        return Answer(predictions, None if known is None else bool(known))
-
-    def find_labels(self, path):
-        """Returns the labels of an image file: those that reach their thresholds.
-
-        Args:
-            path: An image file.
-
-        Returns:
-            Pairs `(label, probability)`, the most probable first; none if no label applies.
-
-        Raises:
-            ValueError: As for `classify`, or if the model gives one label.
-        """
-        if self.thresholds is None:
-            raise ValueError(f"{self.path}: gives one label for each image; use classify.")
-        least = dict(zip(self.labels, self.thresholds, strict=True))
-        pairs = self.classify(path, len(self.labels))
-        return [(label, probability) for label, probability in pairs if probability >= least[label]]
 
 
 def load(path, threads=None):
@@ -195,7 +99,7 @@ def _suggest(path):
 def _tflite(path, threads):
     interpreter = open_tflite(path, threads)
     inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
-    _check_tensors(
+    check_tensors(
         path,
         *(
             [(tuple(t["shape"].tolist()), t["dtype"].__name__) for t in tensors]
@@ -229,8 +133,8 @@ def _tflite(path, threads):
         # They are logits up to a constant. The least float stands for 0, which has no logarithm.
         return np.log(np.maximum(values, np.finfo(values.dtype).tiny)) if normalized else values
 
-    classifier = _classifier(logits, shape, int(outputs[0]["shape"][-1]), path, card)
-    return dataclasses.replace(classifier, interpreter=interpreter)
+    classes = int(outputs[0]["shape"][-1])
+    return make_classifier(logits, shape, classes, path, card, interpreter=interpreter)
 
 
 def _onnx(path, threads):
@@ -251,7 +155,7 @@ def _onnx(path, threads):
         raise damaged_error(path, error) from None
     inputs, outputs = session.get_inputs(), session.get_outputs()
     kind = {"tensor(float)": "float32"}
-    _check_tensors(
+    check_tensors(
         path,
         *(
             [(tuple(t.shape), kind.get(t.type, t.type)) for t in tensors]
@@ -270,7 +174,7 @@ def _onnx(path, threads):
         card = from_members(session.get_modelmeta().custom_metadata_map)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    return _classifier(logits, image.shape[1:], outputs[0].shape[-1], path, card)
+    return make_classifier(logits, image.shape[1:], outputs[0].shape[-1], path, card)
 
 
 def _keras(path):
@@ -281,7 +185,7 @@ def _keras(path):
         [(tuple(t.shape), "float32" if "float" in t.dtype else t.dtype) for t in tensors]
         for tensors in (model.inputs, model.outputs)
     )
-    _check_tensors(path, inputs, outputs, ("float32",))
+    check_tensors(path, inputs, outputs, ("float32",))
     return from_keras(model, path, read_card(path))
 
 
@@ -303,7 +207,7 @@ def from_keras(model, path, card):
         images = keras.ops.convert_to_tensor(np.asarray(images, "float32"))
         return keras.ops.convert_to_numpy(run(images))
 
-    return _classifier(logits, model.input_shape[1:], model.output_shape[-1], path, card, model)
+    return make_classifier(logits, model.input_shape[1:], model.output_shape[-1], path, card, model)
 
 
 def _saved_model(path):
@@ -326,71 +230,5 @@ def _saved_model(path):
     def logits(images, loaded=loaded):  # a signature alone does not keep its variables alive
         return signature(image=tf.constant(images, tf.float32))["logits"].numpy()
 
-    _check_tensors(path, *tensors, ("float32",))
-    return _classifier(logits, image.shape[1:], answer.shape[-1], path, read_card(path))
-
-
-def _classifier(logits, shape, classes, path, card, model=None):
-    """Reads the labels from the card or from labels.txt next to the model, else numbers them."""
-    if shape[-1] not in (1, 3):
-        raise ValueError(
-            f"{path}: the model takes images of shape {tuple(shape)}; expected (height, width, "
-            "channels) with 1 or 3 channels."
-        )
-    labels, neighbour = card.get("labels"), path.parent / "labels.txt"
-    if labels is None and neighbour.exists():
-        labels = read_labels(neighbour)
-    fitting = labels is not None and len(labels) == classes
-    named = fitting and card.get("named", True)
-    labels = tuple(labels) if fitting else tuple(map(str, range(classes)))
-    preparation = {name: card[name] for name in PREPARATION if card.get(name)}
-    try:
-        confidence = read_confidence(card)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-    return Classifier(
-        logits,
-        tuple(shape),
-        labels,
-        path,
-        preparation,
-        model,
-        named,
-        confidence=confidence,
-        thresholds=_read_thresholds(card, classes, path),
-    )
-
-
-def _read_thresholds(card, classes, path):
-    """Returns the thresholds in a card, or `None`."""
-    thresholds = card.get("thresholds")
-    if thresholds is None:
-        return None
-    numbers = isinstance(thresholds, list) and all(type(t) in (int, float) for t in thresholds)
-    if not numbers or len(thresholds) != classes:
-        raise ValueError(
-            f"{path}: its card has no threshold for each of its {classes} labels. Copy or export "
-            "it again."
-        )
-    return tuple(map(float, thresholds))
-
-
-def _check_tensors(path, inputs, outputs, pixels):
-    """Raises a `ValueError` unless the pairs of a shape and a dtype fit an image classifier."""
-    if (
-        len(inputs) == len(outputs) == 1
-        and len(inputs[0][0]) == 4
-        and len(outputs[0][0]) == 2
-        and all(isinstance(n, int) for n in (*inputs[0][0][1:], outputs[0][0][1]))
-        and inputs[0][1] in pixels
-        and outputs[0][1] == "float32"
-    ):
-        return
-    taken, given = (
-        ", ".join(f"{dtype} {shape}" for shape, dtype in pairs) for pairs in (inputs, outputs)
-    )
-    raise ValueError(
-        f"{path}: not an image classifier; expected {' or '.join(pixels)} (batch, height, width, "
-        f"channels) in and float32 (batch, classes) out; received {taken} in and {given} out."
-        + (f" {TEXT}" if any(dtype == "int32" for _, dtype in inputs) else "")
-    )
+    check_tensors(path, *tensors, ("float32",))
+    return make_classifier(logits, image.shape[1:], answer.shape[-1], path, read_card(path))

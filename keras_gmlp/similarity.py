@@ -17,7 +17,7 @@ def make_embedder(classifier):
     """Returns the function from images to the vectors before a classifier's head.
 
     Args:
-        classifier: An `inference.Classifier` of a `.keras` file, of published weights, or of a
+        classifier: A `Classifier` of a `.keras` file, of published weights, or of a
             `.tflite` file with features, see `export.export`.
 
     Returns:
@@ -50,7 +50,7 @@ def find_similar(classifier, query, paths, top=15, report=lambda error: None):
     """Finds the images that are most similar to another, by the cosine between their features.
 
     Args:
-        classifier: An `inference.Classifier` with features; see `make_embedder`.
+        classifier: A `Classifier` with features; see `make_embedder`.
         query: An image file. It is left out of the results.
         paths: Image files to compare.
         top: Number of images to find.

@@ -17,10 +17,10 @@ from PIL import Image
 from keras_gmlp import data, evaluation
 from keras_gmlp.analysis.scores import Predictions
 from keras_gmlp.card import write_card
+from keras_gmlp.classifier import Classifier
 from keras_gmlp.data.validation import divide_training
 from keras_gmlp.evaluation import LabelledImages, evaluate, report
 from keras_gmlp.export.formats import export
-from keras_gmlp.inference import Classifier
 from keras_gmlp.utils import optional
 
 HUES = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "grey": (90, 90, 90)}

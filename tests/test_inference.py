@@ -15,6 +15,7 @@ from PIL import Image
 
 from keras_gmlp import inference
 from keras_gmlp.card import read_card
+from keras_gmlp.classifier import Classifier
 from keras_gmlp.export.formats import FORMATS, export
 
 
@@ -61,7 +62,7 @@ def test_probabilities_are_the_softmax_of_the_logits(run, tmp_path):
 @pytest.mark.parametrize("logits", [[0, np.nan], [0, np.inf], [-np.inf, -np.inf]])
 def test_logits_without_probabilities(tmp_path, logits):
     Image.new("RGB", (8, 8)).save(tmp_path / "picture.png")
-    model = inference.Classifier(
+    model = Classifier(
         lambda images: np.array([logits], "float32"), (8, 8, 3), ("a", "b"), tmp_path / "m.tflite"
     )
     with pytest.raises(ValueError, match=r"m\.tflite: its logits are NaN or infinite") as caught:

@@ -12,6 +12,7 @@ from random_models import random_model
 
 from keras_gmlp import inference
 from keras_gmlp.analysis.embeddings import find_nearest
+from keras_gmlp.classifier import Classifier
 from keras_gmlp.export.formats import export
 from keras_gmlp.similarity import find_similar, make_embedder
 
@@ -107,7 +108,7 @@ def test_nothing_to_compare(pictures, model):
 
 
 def test_model_without_features(pictures):
-    classifier = inference.Classifier(None, (16, 16, 3), ("a", "b"), "model.onnx")
+    classifier = Classifier(None, (16, 16, 3), ("a", "b"), "model.onnx")
     with pytest.raises(ValueError, match=r"model\.onnx: has no features; expected a \.keras file"):
         make_embedder(classifier)
 

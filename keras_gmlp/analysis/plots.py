@@ -3,6 +3,7 @@
 import numpy as np
 from keras import ops
 
+from keras_gmlp.analysis.confidence import Confidence
 from keras_gmlp.analysis.explanation import class_maps, has_exact_maps
 from keras_gmlp.analysis.scores import bin_probabilities, calibration_error
 from keras_gmlp.analysis.tokens import (
@@ -163,8 +164,7 @@ def draw_mistakes(images, labels, logits, names, path, count=24):
         path: Path of the PNG file.
         count: Maximum number of images.
     """
-    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    confidence = (exponentials / exponentials.sum(axis=-1, keepdims=True)).max(axis=-1)
+    confidence = Confidence().probabilities(logits).max(axis=-1)
     predicted = logits.argmax(axis=-1)
     wrong = np.flatnonzero(predicted != labels)
     worst = wrong[np.argsort(-confidence[wrong], kind="stable")][:count]

@@ -41,11 +41,6 @@ def find_place(inner, target):
     return tuple((want - have) // 2 for have, want in zip(inner, target, strict=True))
 
 
-def stretch_picture(image, size, resampling):
-    """Returns a Pillow image scaled to `(width, height)`."""
-    return image.resize(size, resampling)
-
-
 def pad_picture(image, size, resampling):
     """Returns a Pillow image scaled to fit inside `(width, height)`, on black."""
     inner = find_inner_size(image.size, size)

@@ -28,7 +28,6 @@ from keras_gmlp.data.fits import (
     find_cover_size,
     pad_picture,
     require_fit,
-    stretch_picture,
 )
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import list_visible_files
@@ -88,9 +87,10 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic", window=Non
         image = _decode(path, name, "L" if channels == 1 else "RGB", reduced)
         if window is not None:
             image = scale_window(image, window, (height, width))
-        elif fit != "crop":
-            change = stretch_picture if fit == "stretch" else pad_picture
-            image = change(image, (width, height), resampling)
+        elif fit == "stretch":
+            image = image.resize((width, height), resampling)
+        elif fit == "pad":
+            image = pad_picture(image, (width, height), resampling)
         elif crop is None:
             image = ImageOps.fit(image, (width, height), resampling)
         else:

@@ -41,6 +41,16 @@ def divide_training(data, fraction=1.0, folds=None, fold=None, validation=None, 
     return hold_out(data, validation, groups) if validation else data
 
 
+def recorded_parts(recipe):
+    """Returns how a run divided its training images, arguments of `divide_training` but `groups`.
+
+    Args:
+        recipe: Dict as in `recipe.json`. If the run did not divide them, the result is empty.
+    """
+    parts = {name: recipe[name] for name in PARTS if recipe.get(name) is not None}
+    return {} if parts == {"fraction": 1} else parts
+
+
 def hold_out(data, share=0.1, groups=None, seed=0):
     """Holds a share of the training images out for validation.
 

@@ -195,7 +195,7 @@ def measure_latencies(classifiers, batch=1, repeats=50):
     The classifiers run in turns, so that other work on the machine slows all of them.
 
     Args:
-        classifiers: A dict of `inference.Classifier`s.
+        classifiers: A dict of `Classifier`s.
         batch: Images per call.
         repeats: Measured calls of each classifier, after five to warm up.
 

@@ -111,7 +111,7 @@ class Pretrained:
         return model, report
 
     def classifier(self):
-        """Returns an `inference.Classifier` with these weights.
+        """Returns a `Classifier` with these weights.
 
         Raises:
             ValueError: If the source has no head.

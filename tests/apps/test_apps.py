@@ -151,16 +151,16 @@ def test_classify_continues_after_a_bad_file(run, picture, tmp_path, capsys):
 def test_classify_continues_after_an_image_too_large_for_the_memory(
     run, picture, monkeypatch, capsys
 ):
-    from keras_gmlp import inference
+    from keras_gmlp import classifier
 
-    read = inference.read_image
+    read = classifier.read_image
 
     def read_small(path, *arguments, **options):
         if path.name == "large.png":
             raise MemoryError(f"{path}: not enough memory.")
         return read(path, *arguments, **options)
 
-    monkeypatch.setattr(inference, "read_image", read_small)
+    monkeypatch.setattr(classifier, "read_image", read_small)
     paths = [str(picture.with_name("large.png")), str(picture)]
     Path(paths[0]).touch()
     assert load_app("classify").main([*paths, "--model", str(run), "--json"]) == 1
