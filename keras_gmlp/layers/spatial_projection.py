@@ -98,6 +98,10 @@ class SpatialProjection(layers.Layer):
             x = ops.reshape(x, (self.heads, tokens, -1, size))
             return ops.reshape(ops.transpose(x, (2, 1, 0, 3)), (-1, tokens, channels))
         x = ops.transpose(inputs, (0, 2, 1))  # (b, n, c) -> (b, c, n)
+        if self.heads == 1:
+            # No axis of size 1: on CPUs with AVX-512, TensorFlow 2.21 writes past the end of such
+            # a product (https://github.com/tensorflow/tensorflow/issues/117700).
+            return ops.transpose(ops.matmul(x, matrices[0]) + bias[0], (0, 2, 1))
         x = ops.reshape(x, (-1, self.heads, size, tokens))
         x = ops.matmul(x, matrices) + bias[:, None, :]
         x = ops.reshape(x, (-1, channels, tokens))
