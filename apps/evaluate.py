@@ -83,21 +83,15 @@ def main(arguments=None):
 def run(options):
     # Imported here, so that --help is fast.
     from keras_gmlp import evaluation
-    from keras_gmlp.data.datasets import canonical_name
-    from keras_gmlp.data.validation import recorded_parts
+    from keras_gmlp.data.recorded import recorded_division
     from keras_gmlp.utils.files import read_json
 
     if options.csv and Path(options.csv).is_dir():
         raise ValueError(f"--csv {options.csv}: a folder; expected a file to write.")
     recipe = read_json(Path(options.models[0], "recipe.json"), {})  # if it is a run
     recipe = recipe if isinstance(recipe, dict) else {}
-    parts = {}
-    if options.groups is None and recipe.get("data") == canonical_name(options.data):
-        options.groups = recipe.get("groups")
-        parts = recorded_parts(recipe)
-    images = evaluation.LabelledImages(
-        options.data, options.split, options.data_dir, options.groups, parts
-    )
+    division = recorded_division(recipe, options.data, options.groups)
+    images = evaluation.LabelledImages(options.data, options.split, options.data_dir, **division)
     classifiers = [load_classifier(model) for model in options.models]
     if options.out:  # here, so that a useless path fails before the work
         Path(options.out).mkdir(parents=True, exist_ok=True)

@@ -69,13 +69,14 @@ def run(options):
 def measure(options):
     """Yields a row of accuracies per size, and prints it."""
     import_tensorflow()
-    from keras_gmlp import data
     from keras_gmlp.data.datasets import require_one_label
+    from keras_gmlp.data.recorded import load_recorded
     from keras_gmlp.utils.files import read_json
     from keras_gmlp.weights import pretrained
 
     source = pretrained.load(options.run)
-    name = read_json(Path(options.run) / "recipe.json", {}).get("data")
+    recipe = read_json(Path(options.run) / "recipe.json", {})
+    name = recipe.get("data")
     if name is None:
         raise ValueError(f"{options.run}: no data named in recipe.json; expected a run's folder.")
     require_one_label(name)
@@ -91,7 +92,8 @@ def measure(options):
         print("pixels" + "".join(f"{kind:>11}" for kind in KINDS))
     for size in sizes:
         fit = source.preparation.get("fit", "crop")
-        dataset = data.load(name, (size, size), options.data_dir, channels, fit=fit)
+        shape = (size, size, channels)
+        dataset = load_recorded(recipe, shape, data_dir=options.data_dir, fit=fit)
         row = measure_at(size, source, *adapted[size], dataset, options.images or -1)
         if not options.json:
             shown = (f"{100 * row[key]:.2f} %" if key in row else "-" for key in KINDS)

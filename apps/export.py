@@ -107,8 +107,9 @@ def run(options):
 def export(options):
     """Exports and checks; returns the results of the checks, a dict."""
     import_tensorflow()
-    from keras_gmlp import data, inference
+    from keras_gmlp import inference
     from keras_gmlp.card import read_card
+    from keras_gmlp.data.recorded import load_recorded
     from keras_gmlp.export.verify import export_run
     from keras_gmlp.training import saving
     from keras_gmlp.utils.files import read_json
@@ -128,7 +129,7 @@ def export(options):
                 f"{model}: the data set for the checks is unknown; give --data or --no-check."
             )
         fit = read_card(model).get("fit", "crop")
-        dataset = data.load(name, tuple(shape[:2]), options.data_dir, shape[2], fit=fit)
+        dataset = load_recorded(recipe, shape, name, options.data_dir, fit)
     return export_run(
         directory,
         options.formats,

@@ -204,15 +204,16 @@ def attempt(options, function, out, name):
 def test_images(options, directory, classifier):
     from keras_gmlp import data
     from keras_gmlp.data.datasets import require_one_label
+    from keras_gmlp.data.recorded import load_recorded
     from keras_gmlp.utils.files import read_json
 
-    name = options.data or read_json(directory / "recipe.json", {}).get("data")
+    recipe = read_json(directory / "recipe.json", {})
+    name = options.data or recipe.get("data")
     if not name:
         raise ValueError(f"{directory}: no data named in recipe.json; give --data.")
-    shape = classifier.image_shape
     require_one_label(name)
     fit = classifier.preparation.get("fit", "crop")
-    dataset = data.load(name, shape[:2], options.data_dir, shape[2], fit=fit)
+    dataset = load_recorded(recipe, classifier.image_shape, name, options.data_dir, fit)
     if tuple(dataset.labels) != tuple(classifier.labels):
         raise ValueError(f"{directory}: the model's classes differ from those of {name}.")
     return *data.arrays(dataset), dataset.labels

@@ -23,11 +23,9 @@ from keras_gmlp.analysis.scores import calibration_error
 from keras_gmlp.card import TEXT_TASKS, read_card
 from keras_gmlp.data.datasets import canonical_name
 from keras_gmlp.data.folder import OTHER, open_other
-from keras_gmlp.data.validation import recorded_parts
+from keras_gmlp.data.recorded import load_recorded, same_data
 from keras_gmlp.evaluation import BATCH, LabelledImages
 from keras_gmlp.export.cards import find_models, read_any_card, update_card
-from keras_gmlp.runs.prepare import load_data
-from keras_gmlp.runs.settings import DataSettings, RunSettings
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.saving import model_path, require_numbers
 from keras_gmlp.utils.errors import first_of, printable
@@ -124,7 +122,7 @@ class _Images:
 def _open_images(directory, classifier, data, split, data_dir):
     recipe = read_json(directory / "recipe.json", {})
     recipe = recipe if isinstance(recipe, dict) else {}
-    own = data is None or canonical_name(data) == recipe.get("data")
+    own = data is None or ("data" in recipe and same_data(data, recipe["data"]))
     name = recipe.get("data") if own else canonical_name(data)
     if name is None:
         raise ValueError(f"{directory}: its data set is unknown; give images with --data DIR.")
@@ -137,9 +135,7 @@ def _open_images(directory, classifier, data, split, data_dir):
     groups = recipe.get("groups") if own else None
     if own and split == "validation":
         fit = classifier.preparation.get("fit", "crop")
-        own_parts = {"groups": groups, **recorded_parts(recipe)}
-        settings = DataSettings(name, data_dir=data_dir, fit=fit, **own_parts)
-        found = load_data(RunSettings(data=settings), classifier.image_shape)
+        found = load_recorded(recipe, classifier.image_shape, data_dir=data_dir, fit=fit)
         held_out = found.validation
         if held_out is None:
             raise ValueError(
