@@ -70,6 +70,7 @@ def convert(options):
     """Loads the source, resizes it if asked, writes the file; returns a summary, a dict."""
     if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
         import_tensorflow()
+    from keras_gmlp.analysis.confidence import TEMPERATURE
     from keras_gmlp.weights import pretrained
     from keras_gmlp.weights.files import short_name
 
@@ -93,8 +94,12 @@ def convert(options):
         arguments = source.build_arguments(input_shape=shape)
         source = dataclasses.replace(source, model=model, arguments=arguments)
         weights = str(report)
+        if TEMPERATURE in source.decision:
+            warn("the temperature is that of the other size; calibrate again (apps/calibrate.py).")
     if path.suffix == ".safetensors":
         source.save_published(path)
+        if source.decision:
+            warn(f"{path}: a published file holds no temperature; {options.source} has one.")
     else:
         source.save(path)
     return {
@@ -105,6 +110,10 @@ def convert(options):
         "classes": source.model.output_shape[-1],
         "weights": weights,
     }
+
+
+def warn(text):
+    print(f"convert: {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.analysis.confidence import Answer, Confidence, read_confidence
+from keras_gmlp.analysis.confidence import (
+    TEMPERATURE,
+    THRESHOLD,
+    Answer,
+    Confidence,
+    read_confidence,
+)
 from keras_gmlp.card import read_labels
 from keras_gmlp.data.read_image import read_image
 from keras_gmlp.training.saving import require_numbers
@@ -16,6 +22,9 @@ TEXT = "Text models load with keras_gmlp.text_inference.load."
 
 # Entries of a card that are arguments of `read_image`.
 PREPARATION = ("crop", "interpolation", "fit")
+
+# Entries of a card that say what follows from the logits.
+DECISION = (TEMPERATURE, THRESHOLD, "thresholds")
 
 
 @dataclasses.dataclass(frozen=True)

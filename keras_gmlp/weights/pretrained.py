@@ -5,6 +5,7 @@ from pathlib import Path
 
 from keras_gmlp import inference
 from keras_gmlp.card import read_card
+from keras_gmlp.classifier import DECISION
 from keras_gmlp.models.presets import PRESETS, build_fresh, lookup
 from keras_gmlp.models.structure import class_tokens, token_axes, token_grid
 from keras_gmlp.training.saving import model_path
@@ -178,6 +179,7 @@ def _load_own(source, preset):
         classifier.preparation,
         str(source),
         arguments=card.get("arguments"),
+        decision={name: card[name] for name in DECISION if name in card},
     )
 
 

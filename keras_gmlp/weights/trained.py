@@ -34,6 +34,8 @@ class Pretrained:
         headless: Whether the source has no head, so that the head of the model is untrained.
         arguments: Keyword arguments with which `build(preset, **arguments)` rebuilds the model.
             `None` reads them from the structure of the model.
+        decision: What follows from the logits, entries of the card: the thresholds of a model that
+            gives several labels, temperature and energy threshold of a calibrated one.
     """
 
     model: keras.Model
@@ -43,6 +45,7 @@ class Pretrained:
     origin: str
     headless: bool = False
     arguments: dict | None = None
+    decision: dict = dataclasses.field(default_factory=dict)
 
     def build_arguments(self, labels=None, **overrides):
         """Returns the arguments of `build` for another image size or other classes.
@@ -121,7 +124,7 @@ class Pretrained:
                 f"{self.origin}: has no head to classify with; train one with "
                 "apps/train.py --weights."
             )
-        card = {**self.preparation, "labels": self.labels}
+        card = {**self.preparation, **self.decision, "labels": self.labels}
         return inference.from_keras(self.model, Path(self.origin), card)
 
     def save(self, path):
@@ -135,7 +138,8 @@ class Pretrained:
         """
         self._refuse_headless()
         model = in_float32(self.model)
-        metadata = {"preset": self.preset, "arguments": self.build_arguments(), **self.preparation}
+        metadata = {"preset": self.preset, "arguments": self.build_arguments()}
+        metadata |= {**self.preparation, **self.decision}
         with atomic_write(path) as temporary:
             model.save(temporary)
             write_card(temporary, model, self.labels, metadata)
@@ -151,10 +155,15 @@ class Pretrained:
 
         Raises:
             ValueError: If no table of published names covers the model, if the model differs from
-                its preset or reads images with another fit than `"crop"`, which a published file
-                cannot express, or if it has no head.
+                its preset, gives several labels or reads images with another fit than `"crop"`,
+                which a published file cannot express, or if it has no head.
         """
         self._refuse_headless()
+        if "thresholds" in self.decision:
+            raise ValueError(
+                f"{self.origin}: gives several labels for an image, by thresholds; a published "
+                "file holds no thresholds. Give a folder or a .keras file to write."
+            )
         if (fit := self.preparation.get("fit", "crop")) != "crop":
             raise ValueError(
                 f"{self.origin}: reads images with the fit {fit}; a published file holds only "

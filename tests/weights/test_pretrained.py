@@ -411,6 +411,33 @@ def test_published_file_holds_no_fit(ours, tmp_path):
         padded.save_published(tmp_path / "model.safetensors")
 
 
+def test_convert_keeps_thresholds_and_calibration(ours, tmp_path, capsys):
+    def convert(*arguments):
+        return load_app("convert").main(list(map(str, arguments))), capsys.readouterr().err
+
+    calibrated = {"temperature": 1.5, "energy_threshold": -2.0}
+    several = {"thresholds": [0.25] * len(LABELS)}
+    for name, decision in (("one", calibrated), ("several", several)):
+        path, again = tmp_path / f"{name}.keras", tmp_path / f"{name}-again.keras"
+        dataclasses.replace(ours, decision=decision).save(path)
+        assert convert(path, "--out", again) == (0, "")
+        for saved in (path, again):
+            assert read_card(saved).items() >= decision.items()
+        classifier, kept = inference.load(again), pretrained.load(path).classifier()
+        assert classifier.confidence == kept.confidence
+        assert classifier.thresholds == kept.thresholds
+    published = tmp_path / "model.safetensors"
+    assert convert(tmp_path / "several.keras", "--out", published)[0] == 1
+    code, note = convert(tmp_path / "one.keras", "--out", published)
+    assert code == 0
+    assert "a published file holds no temperature" in note
+    larger = tmp_path / "larger.keras"
+    code, note = convert(tmp_path / "one.keras", "--out", larger, "--image-size", "64")
+    assert code == 0
+    assert "calibrate again" in note
+    assert read_card(larger)["temperature"] == 1.5
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
