@@ -15,7 +15,8 @@ EPILOG = """\
 pictures:
   filters     the spatial weights of each block (gMLP, Mixer, ResMLP, ...)
   attention   where the blocks of an aMLP or a ViT look in an image
-  explain     which parts of an image speak for the predicted class, and which against it
+  explain     which parts of an image speak for the predicted class, and which against it; for
+              a model of several labels each label that applies
   confusion   which classes the model confuses, over the test images
   mistakes    the misclassified test images with the highest confidence
 of a text model:
@@ -60,16 +61,15 @@ def parse(arguments):
     chosen.add_argument(
         "--top",
         type=int,
-        default=1,
         metavar="N",
-        help="explain the N most probable classes; default: 1",
+        help="explain the N most probable classes; default: 1, or the labels that apply",
     )
     parser.add_argument("--text", help="for attention of a text model; default: a sentence")
     parser.add_argument("--data", metavar="NAME|FOLDER", help="test data; default: from the run")
     add_data_dir(parser)
     parser.add_argument("--json", action="store_true", help="print the pictures' paths as JSON")
     options = parser.parse_args(arguments)
-    if options.top < 1:
+    if options.top is not None and options.top < 1:
         parser.error(f"--top must be at least 1; received {options.top}")
     return options
 
@@ -93,7 +93,7 @@ def run(options):
 def draw(options):
     """Draws the pictures and yields their paths."""
     import_tensorflow()
-    from keras_gmlp import inference
+    from keras_gmlp import data, inference
     from keras_gmlp.analysis import plots
     from keras_gmlp.card import read_card
     from keras_gmlp.training import saving
@@ -113,15 +113,19 @@ def draw(options):
             out,
             "filters",
         )
+    if classifier.thresholds is not None:
+        wanted = leave_out(options, wanted, directory)
     needs_data = {"confusion", "mistakes"} & set(wanted)
     if not options.image:
         needs_data |= {"attention", "explain"} & set(wanted)
-    images = labels = None
     if needs_data:
-        images, labels, names = test_images(options, directory, classifier)
+        dataset = load_test_images(options, directory, classifier)
+        images, labels = data.arrays(dataset)
     if {"attention", "explain"} & set(wanted):
         image = classifier.read(options.image) if options.image else images[0]
-        title = Path(options.image).name if options.image else f"test image: {names[labels[0]]}"
+        title = Path(options.image).name if options.image else "test image"
+        if needs_data and not options.image and dataset.label_sets is None:
+            title = f"test image: {dataset.labels[labels[0]]}"
     if "attention" in wanted:
         yield from attempt(
             options,
@@ -130,12 +134,10 @@ def draw(options):
             "attention",
         )
     if "explain" in wanted:
-        classes = choose_classes(options, classifier, image)
+        classes, captions = choose_classes(options, classifier, image)
         yield from attempt(
             options,
-            lambda path: plots.draw_class_maps(
-                model, image, classes, classifier.labels, path, title
-            ),
+            lambda path: plots.draw_class_maps(model, image, classes, captions, path, title),
             out,
             "explain",
         )
@@ -143,26 +145,45 @@ def draw(options):
         return
     logits = model.predict(images, batch_size=250, verbose=0)
     if "confusion" in wanted:
-        plots.draw_confusion(labels, logits.argmax(-1), names, out / "confusion.png")
+        plots.draw_confusion(labels, logits.argmax(-1), dataset.labels, out / "confusion.png")
         yield out / "confusion.png"
     if "mistakes" in wanted:
-        plots.draw_mistakes(images, labels, logits, names, out / "mistakes.png")
+        plots.draw_mistakes(images, labels, logits, dataset.labels, out / "mistakes.png")
         yield out / "mistakes.png"
 
 
 def choose_classes(options, classifier, image):
-    """Returns the indices of the classes to explain."""
+    """Returns the indices of the classes to explain, and a caption for each."""
     from keras_gmlp.utils.errors import first_of
 
-    if options.label is None:
-        logits = classifier.logits(image[None])[0]
-        return (-logits).argsort(kind="stable")[: options.top].tolist()
-    if options.label not in classifier.labels:
+    probabilities = classifier.probabilities(classifier.logits(image[None])[0])
+    classes = (-probabilities).argsort(kind="stable").tolist()
+    if options.label is not None:
+        if options.label not in classifier.labels:
+            raise ValueError(
+                f"--class {options.label!r}: no class of this model; expected one of "
+                f"{first_of(classifier.labels, 10, 'or')}."
+            )
+        classes = [classifier.labels.index(options.label)]
+    elif options.top is None and classifier.thresholds is not None:
+        apply = [i for i in classes if probabilities[i] >= classifier.thresholds[i]]
+        classes = apply or classes[:1]
+    else:
+        classes = classes[: options.top or 1]
+    return classes, [f"{classifier.labels[i]} {100 * probabilities[i]:.0f} %" for i in classes]
+
+
+def leave_out(options, wanted, directory):
+    """Returns the pictures that apply to a model of several labels."""
+    single = [name for name in wanted if name in ("confusion", "mistakes")]
+    if single and options.only:
         raise ValueError(
-            f"--class {options.label!r}: no class of this model; expected one of "
-            f"{first_of(classifier.labels, 10, 'or')}."
+            f"{directory}: gives several labels for an image, so it has no {' or '.join(single)}; "
+            "apps/evaluate.py scores each label."
         )
-    return [classifier.labels.index(options.label)]
+    for name in single:
+        print(f"visualize: skipped {name}: requires one label for an image", file=sys.stderr)
+    return [name for name in wanted if name not in single]
 
 
 def draw_text(options, directory, out):
@@ -201,8 +222,8 @@ def attempt(options, function, out, name):
     yield path
 
 
-def test_images(options, directory, classifier):
-    from keras_gmlp import data
+def load_test_images(options, directory, classifier):
+    """Returns the data whose test images are drawn, an `ImageData`."""
     from keras_gmlp.data.datasets import require_one_label
     from keras_gmlp.data.recorded import load_recorded
     from keras_gmlp.utils.files import read_json
@@ -211,12 +232,13 @@ def test_images(options, directory, classifier):
     name = options.data or recipe.get("data")
     if not name:
         raise ValueError(f"{directory}: no data named in recipe.json; give --data.")
-    require_one_label(name)
+    if classifier.thresholds is None:
+        require_one_label(name)
     fit = classifier.preparation.get("fit", "crop")
     dataset = load_recorded(recipe, classifier.image_shape, name, options.data_dir, fit)
     if tuple(dataset.labels) != tuple(classifier.labels):
         raise ValueError(f"{directory}: the model's classes differ from those of {name}.")
-    return *data.arrays(dataset), dataset.labels
+    return dataset
 
 
 if __name__ == "__main__":

@@ -87,13 +87,20 @@ class Classifier:
         require_numbers(logits, self.path)
         known = None
         if self.thresholds is None:
-            probabilities = self.confidence.probabilities(logits)
             known = self.confidence.is_known(logits)
-        else:
-            probabilities = 0.5 + 0.5 * np.tanh(logits.astype("float64") / 2)  # never overflows
+        probabilities = self.probabilities(logits)
         order = np.argsort(-logits, kind="stable")[:top]
         predictions = [(self.labels[i], float(probabilities[i])) for i in order]
         return Answer(predictions, None if known is None else bool(known))
+
+    def probabilities(self, logits):
+        """Returns the probabilities of logits `(..., classes)`, an array of the same shape.
+
+        Those of a model with `thresholds` are independent, those of others sum to 1.
+        """
+        if self.thresholds is None:
+            return self.confidence.probabilities(logits)
+        return 0.5 + 0.5 * np.tanh(np.asarray(logits, "float64") / 2)  # never overflows
 
     def find_labels(self, path):
         """Returns the labels of an image file: those that reach their thresholds.

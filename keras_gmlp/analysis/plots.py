@@ -1,7 +1,6 @@
 """Plots of a model: filters, attention, class maps, confusion, mistakes, reliability."""
 
 import numpy as np
-from keras import ops
 
 from keras_gmlp.analysis.confidence import Confidence
 from keras_gmlp.analysis.explanation import class_maps, has_exact_maps
@@ -82,14 +81,14 @@ def draw_attention(model, image, path, title=""):
     plotting.save(figure, path)
 
 
-def draw_class_maps(model, image, classes, names, path, title=""):
+def draw_class_maps(model, image, classes, captions, path, title=""):
     """Draws an image and, laid over it, the parts that speak for classes, in blue, or against them.
 
     Args:
         model: An image classifier; see `explanation.class_maps`.
         image: uint8 array `(height, width, channels)` of the model's input size.
-        classes: Indices of the classes to draw, each with its probability.
-        names: Names of all classes.
+        classes: Indices of the classes to draw.
+        captions: A text for each of these.
         path: Path of the PNG file.
         title: Title of the figure.
 
@@ -97,14 +96,12 @@ def draw_class_maps(model, image, classes, names, path, title=""):
         NotApplicableError: If the model has no head.
     """
     maps = class_maps(model, image, classes)
-    probabilities = ops.convert_to_numpy(ops.softmax(model(image[None], training=False)))[0]
     limit = np.abs(maps).max() or 1.0
     figure, grid = _figure(1, 1 + len(maps), title, size=2.4)
     first, *others = grid.flat
     _draw_image(first, image)
-    for ax, index, values in zip(others, classes, maps, strict=True):
+    for ax, text, values in zip(others, captions, maps, strict=True):
         shown = _lay_over(ax, image, values, cmap="RdBu", vmin=-limit, vmax=limit)
-        text = f"{names[index]} {100 * probabilities[index]:.0f} %"
         ax.set_title(text, fontsize=9, parse_math=False)
     kind = "exact" if has_exact_maps(model) else "by the gradient"
     figure.colorbar(shown, ax=others, shrink=0.8, label=f"part of the logit, {kind}")

@@ -9,8 +9,10 @@ from check_layer import redraw_weights, to_numpy
 from load_app import load_app
 from PIL import Image
 
-from keras_gmlp import MLPMixer, ResMLP, ResNet, ViT, gMLP
+from keras_gmlp import MLPMixer, ResMLP, ResNet, ViT, gMLP, inference
 from keras_gmlp.analysis.explanation import class_maps, has_exact_maps
+from keras_gmlp.card import write_card
+from keras_gmlp.data.read_image import read_image
 from keras_gmlp.models.structure import NotApplicableError
 
 TINY = {"dim": 8, "depth": 2, "input_shape": (8, 12, 3), "patch_size": 4, "classes": 3}
@@ -107,6 +109,45 @@ def test_app_draws_the_chosen_classes(run, capsys, saved_figures, arguments, dra
         assert titles[1].startswith("owl ")
     with Image.open(path) as picture:
         assert np.asarray(picture.convert("L")).std() > 3  # not blank
+
+
+def decide(run, **metadata):
+    """Writes entries about probabilities into the card of the run's model."""
+    model = keras.saving.load_model(run / "model.keras", compile=False)
+    model.save(run / "model.keras")  # without a card
+    write_card(run / "model.keras", model, ["cat", "dog", "owl"], metadata)
+    return model
+
+
+def test_app_gives_the_probabilities_of_a_calibrated_model(run, saved_figures):
+    picture = ["--only", "explain", "--image", str(run / "image.png"), "--top", "3"]
+    assert load_app("visualize").main([str(run), *picture]) == 0
+    decide(run, temperature=4.0)
+    assert load_app("visualize").main([str(run), *picture]) == 0
+    shown = [[a.get_title() for a in f.axes if a.get_title()][1:] for f in saved_figures]
+    answer = inference.load(run).classify(run / "image.png")
+    assert shown[1] == [f"{label} {100 * share:.0f} %" for label, share in answer] != shown[0]
+
+
+def test_app_explains_the_labels_that_apply(run, capsys, saved_figures):
+    model = decide(run)
+    logits = to_numpy(model(read_image(run / "image.png", (8, 12, 3))[None]))[0]
+    shares = 1 / (1 + np.exp(-logits.astype("float64")))
+    for lowest, drawn in ((1, 2), (2, 1), (3, 1)):  # how many labels do not apply
+        least = np.append(np.sort(shares), 1)[lowest] - 1e-6
+        decide(run, thresholds=[least] * 3)
+        given = [str(run), "--only", "explain", "--image", str(run / "image.png")]
+        assert load_app("visualize").main(given) == 0
+        titles = [axes.get_title() for axes in saved_figures[-1].axes if axes.get_title()][1:]
+        order = np.argsort(-shares)[:drawn]
+        names = np.array(["cat", "dog", "owl"])[order]
+        assert titles == [f"{n} {100 * shares[i]:.0f} %" for n, i in zip(names, order, strict=True)]
+    assert load_app("visualize").main([*given[:1], "--only", "mistakes"]) == 1
+    assert "several labels for an image, so it has no mistakes" in capsys.readouterr().err
+    assert load_app("visualize").main([str(run), *given[3:]]) == 0
+    out, notes = capsys.readouterr()
+    assert out.split() == [str(run / "pictures" / f"{n}.png") for n in ("filters", "explain")]
+    assert "skipped confusion: requires one label" in notes
 
 
 def test_app_reports_an_unknown_class(run, capsys):
