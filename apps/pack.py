@@ -63,10 +63,10 @@ def run(options):
 
     data = load(options.source, both_sides(options.size), options.data_dir, fit=options.fit)
     size = pack(data, options.out)
+    counts = {name: len(split) for name, split in data.splits().items()}
     summary = {
         "path": options.out,
-        "train": len(data.train),
-        "test": len(data.test),
+        **counts,
         "classes": len(data.labels),
         "image_shape": list(data.image_shape),
         "bytes": size,
@@ -75,7 +75,8 @@ def run(options):
         print(json.dumps(summary))
         return 0
     height, width, channels = data.image_shape
-    print(f"images  {len(data.train):,} for training, {len(data.test):,} for testing")
+    uses = {"train": "training", "test": "testing", "validation": "validation"}
+    print("images  " + ", ".join(f"{count:,} for {uses[name]}" for name, count in counts.items()))
     print(
         f"        {height} x {width} x {channels}, {len(data.labels)} classes, {size / 1e6:,.1f} MB"
     )

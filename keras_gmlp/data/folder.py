@@ -12,6 +12,7 @@ from keras_gmlp.card import is_label
 from keras_gmlp.data.encoded_splits import FileSplit
 from keras_gmlp.data.groups import check_apart, divide_groups, find_groups
 from keras_gmlp.data.image_data import ImageData
+from keras_gmlp.data.label_sets import find_rarest, make_rows
 from keras_gmlp.data.read_image import find_images, read_image
 from keras_gmlp.data.table import is_table, list_table, refuse_several
 from keras_gmlp.utils.errors import first_of, printable
@@ -150,6 +151,8 @@ def _list_files(root, hold_out=True, groups=None):
     else:
         pairs = list(itertools.chain(*classes))
         paths, indices = zip(*pairs, strict=True)
+        if label_sets is not None:
+            indices = find_rarest(list(indices), make_rows(label_sets, len(labels)))
         parts = divide_groups(find_groups(paths, groups), indices, 1 / 5)
         train, test = ([pairs[place] for place in part] for part in parts)
         reason = f"groups {groups!r} finds too few groups in the paths to hold one out"

@@ -44,9 +44,9 @@ def is_table(name):
 
 
 def name_folder(name):
-    """Returns a data set's name in that of a folder: its last part, of a table without suffix."""
+    """Returns a data set's name in that of a folder: its last part, `photos-csv` of a table."""
     path = Path(name)
-    return path.stem if is_table(path) else path.name
+    return path.name.replace(".", "-") if is_table(path) else path.name
 
 
 def refuse_several(name, label_sets):

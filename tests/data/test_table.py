@@ -65,6 +65,18 @@ def test_table_equals_its_folder(photos, groups):
         assert list_images(table, split, groups) == list_images(photos, split, groups)
 
 
+def test_groups_of_several_labels_hold_out_the_rare_ones(tmp_path):
+    # "rare" comes with another label in each of its five groups.
+    labels = [f"rare|{i}" for i in range(5)] + [str(i % 5) for i in range(40)]
+    rows = [f"burst{group}/{i}.png,{name}" for group, name in enumerate(labels) for i in range(2)]
+    for number, row in enumerate(rows):
+        save(tmp_path / row.split(",")[0], number)
+    opened = data.load(write(tmp_path / "t.csv", rows), (4, 4), groups=r"burst\d+")
+    shown = opened.label_rows()[opened.test.read_labels()].sum(axis=0)
+    assert shown[opened.labels.index("rare")] == 2  # one of five groups
+    assert len(opened.test) == 2 * (1 + 5 * 2)  # two of the eight groups of each other label
+
+
 @pytest.mark.parametrize("test", ["test", ""])
 def test_table_equals_folders_of_splits(tmp_path, test):
     rows, number = [], 0
@@ -94,7 +106,7 @@ def test_names_of_tables(photos, monkeypatch):
     table = make_table(photos)
     monkeypatch.setenv("HOME", str(photos.parent))
     assert LabelledImages("~/labels.csv", "all").name == str(table)
-    assert RunSettings(data=str(table)).directory == "runs/gmlp_n4_32-labels"
+    assert RunSettings(data=str(table)).directory == "runs/gmlp_n4_32-labels-csv"
     with pytest.raises(ValueError, match=r"^gone.csv: no such file; expected a table of images.$"):
         data.load("gone.csv")
     folder = shutil.move(photos, photos.parent / "photos.csv")
@@ -106,6 +118,12 @@ def test_programs_read_tables(photos, tmp_path, capsys):
     assert check_folder(table).pictures == check_folder(photos).pictures == 22
     assert load_app("pack").main([str(table), "--out", str(tmp_path / "p"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["train"] == 18
+    rows = [",".join(row.split(",")[::-1]) for row in table.read_text().splitlines()[1:]]
+    splits = ["val", "test", *["train"] * 20]
+    rows = [f"{row},{split}" for row, split in zip(rows, splits, strict=True)]
+    table = write(photos.parent / "splits.csv", rows, "label,path,split")
+    assert load_app("pack").main([str(table), "--out", str(tmp_path / "q")]) == 0
+    assert "20 for training, 1 for testing, 1 for validation" in capsys.readouterr().out
     arguments = ["check_data", [str(table), "--out", str(tmp_path / "found"), "--json"]]
     load_app(arguments[0]).main(arguments[1])
     assert json.loads(capsys.readouterr().out)["ignored"] == 0
