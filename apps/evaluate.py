@@ -10,7 +10,15 @@ from cli import add_backend, add_data_dir, choose_backend, guarded, load_classif
 
 SHOWN = 50  # classes
 SCORES = ("precision", "recall", "f1")
+LABEL_SCORES = ("average_precision", "threshold", *SCORES)
+SHARES = (
+    *("accuracy", "top5_accuracy", "balanced_accuracy"),
+    *("mean_average_precision", "mean_f1", "exact_match"),
+    *("calibration_error", "rejected"),
+)
 COMPARED = {
+    "mean_average_precision": "mean AP",
+    "exact_match": "exact match",
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced",
     "calibration_error": "calibration error",
@@ -20,6 +28,10 @@ COMPARED = {
 EPILOG = """\
 The first model gets the full report, the others a row in a table. Classes are matched by name;
 images of a class that a model does not know are left out.
+
+Models that give any number of labels for an image are scored label by label: average precision
+(AP), and precision, recall and F1 at the thresholds of the model. An exact match has all labels
+right.
 
 --out writes report.json, with all models, and for the first one predictions.csv, confusion.png,
 errors.png (the wrong predictions with the highest probability) and reliability.png (how often
@@ -83,6 +95,7 @@ def main(arguments=None):
 def run(options):
     # Imported here, so that --help is fast.
     from keras_gmlp import evaluation
+    from keras_gmlp.data.labelled import LabelledImages
     from keras_gmlp.data.recorded import recorded_division
     from keras_gmlp.utils.files import read_json
 
@@ -91,12 +104,22 @@ def run(options):
     recipe = read_json(Path(options.models[0], "recipe.json"), {})  # if it is a run
     recipe = recipe if isinstance(recipe, dict) else {}
     division = recorded_division(recipe, options.data, options.groups)
-    images = evaluation.LabelledImages(options.data, options.split, options.data_dir, **division)
+    images = LabelledImages(options.data, options.split, options.data_dir, **division)
     classifiers = [load_classifier(model) for model in options.models]
     if options.out:  # here, so that a useless path fails before the work
         Path(options.out).mkdir(parents=True, exist_ok=True)
-    results, errors = zip(*evaluation.evaluate(classifiers, images), strict=True)
-    report = evaluation.report(options.models, results, images)
+    several = images.label_rows is not None or any(c.thresholds is not None for c in classifiers)
+    if several:
+        from keras_gmlp import label_evaluation as kind
+
+        results = kind.evaluate_labels(classifiers, images)
+        make, write_table, write = kind.report_labels, kind.write_labels, kind.write_label_report
+    else:
+        results = evaluation.evaluate(classifiers, images)
+        make, write_table = evaluation.report, evaluation.write_predictions
+        write = evaluation.write_report
+    results, errors = zip(*results, strict=True)
+    report = make(options.models, results, images)
     if len(classifiers) > 1:
         with quiet():  # the notes of TensorFlow, if this is the first import of Keras
             from keras_gmlp.export.verify import measure_latencies
@@ -104,36 +127,40 @@ def run(options):
         for i, row in enumerate(report["models"]):
             row["latency_ms"] = round(1000 * seconds[i], 3)
     if options.csv:
-        evaluation.write_predictions(options.csv, results[0])
+        write_table(options.csv, results[0])
     if options.out:
         with quiet():
-            evaluation.write_report(options.out, report, results[0], errors[0])
+            write(options.out, report, results[0], errors[0])
     if options.json:
         print(json.dumps(report))
     else:
-        show(report, images.total)
+        show(report, images.total, several)
     return 0
 
 
-def show(report, total):
+def show(report, total, several):
     from keras_gmlp.utils.errors import first_of, printable
 
     first, *others = report["models"]
     print(f"{printable(first['model'])} on {printable(report['data'])}")
     print(f"images            {first['images']:,} of {total:,} (--split {report['split']})")
-    for key, note in (("unknown_classes", "images left out"), ("missing_classes", "no images")):
+    unknown = "labels left out" if several else "images left out"
+    for key, note in (("unknown_classes", unknown), ("missing_classes", "no images")):
         if report[key]:
             print(f"{spaced(key)}{first_of([*map(printable, report[key])], 10)} ({note})")
-    for key in ("accuracy", "top5_accuracy", "balanced_accuracy", "calibration_error", "rejected"):
+    for key in SHARES:
         if key in first:
             print(f"{spaced(key)}{percent(first[key])}")
-    print(f"{spaced('log_likelihood')}{first['log_likelihood']:8.4f}")
-    classes, title = first["classes"], "class"
+    if "log_likelihood" in first:
+        print(f"{spaced('log_likelihood')}{first['log_likelihood']:8.4f}")
+    classes, title = first["classes"], "label" if several else "class"
     if len(classes) > SHOWN:
         classes = sorted(classes, key=lambda row: row["f1"])[:SHOWN]
         title = f"{SHOWN} lowest F1"
-    head = (title, "precision", "recall", "F1", "images")
-    show_table(head, [(*cells(row, "label", SCORES), f"{row['images']:,}") for row in classes])
+    head, scores = (title, "precision", "recall", "F1", "images"), SCORES
+    if several:
+        head, scores = (title, "AP", "threshold", *head[1:]), LABEL_SCORES
+    show_table(head, [(*cells(row, "label", scores), f"{row['images']:,}") for row in classes])
     if others:
         rows = first, *others
         compared = [key for key in COMPARED if any(key in row for row in rows)]
@@ -157,7 +184,10 @@ def cells(row, name, shares):
 
 
 def spaced(key):
-    return f"{key.replace('_', ' ').replace('top5', 'top-5'):18}"
+    text = (
+        key.replace("_", " ").replace("top5", "top-5").replace("mean average precision", "mean AP")
+    )
+    return f"{text.replace('mean f1', 'mean F1'):18}"
 
 
 def percent(share):

@@ -23,8 +23,9 @@ from keras_gmlp.analysis.scores import calibration_error
 from keras_gmlp.card import TEXT_TASKS, read_card
 from keras_gmlp.data.datasets import canonical_name
 from keras_gmlp.data.folder import OTHER, open_other
+from keras_gmlp.data.labelled import BATCH, LabelledImages
 from keras_gmlp.data.recorded import load_recorded, same_data
-from keras_gmlp.evaluation import BATCH, LabelledImages
+from keras_gmlp.data.table import refuse_several
 from keras_gmlp.export.cards import find_models, read_any_card, update_card
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.saving import model_path, require_numbers
@@ -144,6 +145,7 @@ def _open_images(directory, classifier, data, split, data_dir):
             )
         return _Images(name, split, found.labels, held_out.batches(BATCH), len(held_out))
     images = LabelledImages(name, split, data_dir, groups)
+    refuse_several(name, images.label_rows)
     return _Images(name, split, images.labels, images.batches(classifier), len(images))
 
 

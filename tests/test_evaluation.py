@@ -18,8 +18,10 @@ from keras_gmlp import data, evaluation
 from keras_gmlp.analysis.scores import Predictions
 from keras_gmlp.card import write_card
 from keras_gmlp.classifier import Classifier
+from keras_gmlp.data import labelled
+from keras_gmlp.data.labelled import LabelledImages
 from keras_gmlp.data.validation import divide_training
-from keras_gmlp.evaluation import LabelledImages, evaluate, report
+from keras_gmlp.evaluation import evaluate, report
 from keras_gmlp.export.formats import export
 from keras_gmlp.utils import optional
 
@@ -105,7 +107,7 @@ def test_predictions_by_hand(photos):
 
 def test_images_that_are_left_out_leave_the_others_in_place(photos, monkeypatch):
     ((whole, _),) = evaluate([classifier()], LabelledImages(photos, "all"))
-    monkeypatch.setattr(evaluation, "BATCH", 4)
+    monkeypatch.setattr(labelled, "BATCH", 4)
     monkeypatch.setattr(evaluation, "WORST", 1)
     seen, model = [], classifier(("red", "green"))
     spy = dataclasses.replace(model, logits=lambda x: seen.append(len(x)) or model.logits(x))

@@ -14,7 +14,7 @@ from keras_gmlp.data.groups import check_apart, divide_groups, find_groups
 from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.data.label_sets import find_rarest, make_rows
 from keras_gmlp.data.read_image import find_images, read_image
-from keras_gmlp.data.table import is_table, list_table, refuse_several
+from keras_gmlp.data.table import is_table, list_table
 from keras_gmlp.utils.errors import first_of, printable
 
 PATIENCE = 20.0  # seconds to search for more unreadable files after the first
@@ -110,15 +110,15 @@ def list_images(root, split="all", groups=None):
         groups: As for `datasets.load`.
 
     Returns:
-        A tuple: the class names; the `(path, class index)` pairs of the split, with paths as bytes;
-        the number of images in all splits.
+        A tuple: the class names; the `(path, index)` pairs of the split, with paths as bytes and
+        the index of a class or of a set of labels; the number of images in all splits; the sets of
+        labels, as in `ImageData`.
 
     Raises:
         ValueError: If the folder has fewer than two classes, a class without an image, or no
-            images of the split, or if images have several labels. One line.
+            images of the split. One line.
     """
     labels, pairs, label_sets = _list_files(root, hold_out=False, groups=groups)
-    refuse_several(root, label_sets)
     everything = sorted(pair for part in pairs.values() for pair in part)
     if split == "test" and not pairs["test"]:
         raise ValueError(
@@ -129,7 +129,7 @@ def list_images(root, split="all", groups=None):
         missing = "folder val/ of validation images next to train/ and test/"
         missing = "images of the split validation" if is_table(root) else missing
         raise ValueError(f"{root}: has no {missing}. Choose another split (--split).")
-    return labels, everything if split == "all" else pairs[split], len(everything)
+    return labels, everything if split == "all" else pairs[split], len(everything), label_sets
 
 
 def _list_files(root, hold_out=True, groups=None):

@@ -11,7 +11,7 @@ from PIL import Image
 from keras_gmlp import data
 from keras_gmlp.analysis.data_check import check_folder
 from keras_gmlp.data.folder import list_images
-from keras_gmlp.evaluation import LabelledImages
+from keras_gmlp.data.labelled import LabelledImages
 from keras_gmlp.runs import RunSettings
 
 SPLITS = {"train": 6, "test": 2, "val": 1}

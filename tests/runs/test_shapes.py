@@ -14,8 +14,9 @@ from run_options import read_settings
 import keras_gmlp
 from keras_gmlp import calibration, data, inference, runs
 from keras_gmlp.card import read_card
+from keras_gmlp.data.labelled import LabelledImages
 from keras_gmlp.data.read_image import find_images
-from keras_gmlp.evaluation import LabelledImages, evaluate
+from keras_gmlp.evaluation import evaluate
 from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
 from keras_gmlp.runs.prepare import load_data
 from keras_gmlp.training.command import training_command
@@ -111,7 +112,8 @@ def test_programs_read_the_data_with_the_fit(trained, photos):
     directory, _ = trained
     classifier = inference.load(directory / "model.keras")
     visualize = load_app("visualize")
-    shown, *_ = visualize.test_images(visualize.parse([str(directory)]), directory, classifier)
+    options = visualize.parse([str(directory)])
+    shown, _ = visualize.load_test_images(options, directory, classifier).test.arrays()
     calibrated = calibration._open_images(directory, classifier, None, "validation", None)
     for images in (shown, next(iter(calibrated.batches))[0]):
         assert not images[:, :4].any()
