@@ -164,8 +164,7 @@ def read_metadata(path):
 
     Raises:
         ValueError: If a test result is not a finite number, which the page could not sort or show,
-            or the model computes probabilities, which the page would take for logits, or gives
-            several labels.
+            or the model computes probabilities, which the page would take for logits.
     """
     from keras_gmlp.card import read_card
 
@@ -174,8 +173,6 @@ def read_metadata(path):
         card = {key: value for key, value in read_card(path).items() if key != "labels"}
     if card.get("output") == "probabilities":
         raise ValueError("it is for MediaPipe; the page requires logits, as in the format tflite.")
-    if card.get("thresholds") is not None:
-        raise ValueError("it gives several labels for an image; the page shows one.")
     for key, value in card.items():
         number = type(value) in (int, float) and abs(value) < math.inf
         if key.startswith("test_") and value is not None and not number:

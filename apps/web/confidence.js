@@ -8,6 +8,15 @@ export function readConfidence({ temperature, energy_threshold: threshold }) {
   return { temperature: temperature ?? 1, threshold: threshold ?? undefined };
 }
 
+// Returns the least probability of each label that applies, of a model that gives any number of
+// labels; undefined of one that gives one. Throws if one is missing.
+export function readThresholds({ thresholds }, classes) {
+  if (thresholds == null) return undefined;
+  const complete = Array.isArray(thresholds) && thresholds.length === classes;
+  if (complete && thresholds.every((value) => typeof value === "number")) return thresholds;
+  throw new Error(`its card has no threshold for each of its ${classes} labels`);
+}
+
 function checkRange(name, value, low, high) {
   if (value == null || (typeof value === "number" && value >= low && value <= high)) return;
   throw new Error(`its ${name} is ${value}; expected a number from ${low} to ${high}`);

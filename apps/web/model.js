@@ -2,7 +2,7 @@
 
 import { loadAndCompile, loadLiteRt, Tensor } from "@litertjs/core";
 import { readCard } from "./card.js";
-import { readConfidence } from "./confidence.js";
+import { readConfidence, readThresholds } from "./confidence.js";
 import { prepare } from "./prepare.js";
 
 const WASM = new URL("node_modules/@litertjs/core/wasm/", import.meta.url).pathname;
@@ -79,6 +79,8 @@ class Model {
     const named = card.labels?.length === classes;
     Object.assign(this, { name, compiled, card, dtype: input.dtype });
     this.confidence = readConfidence(card);
+    this.thresholds = readThresholds(card, classes);
+    this.grid = card.maps; // rows and columns of its maps, if it has them
     this.inputShape = [...input.shape];
     this.labels = named ? card.labels : Array.from({ length: classes }, (_, i) => String(i));
   }
@@ -89,25 +91,37 @@ class Model {
   }
 
   // Maps pixels from 0 to 255 to logits; casts them to the model's float32 or uint8.
-  logits({ data }) {
-    return this.#run(data);
+  async logits({ data }) {
+    return (await this.#run(data))[0];
   }
 
   // Maps pixels to the vector before the head, of a file with features.
-  features({ data }) {
-    return this.#run(data, "serving_features");
+  async features({ data }) {
+    return (await this.#run(data, "serving_features")).features;
   }
 
-  async #run(data, ...signature) {
+  // Maps pixels to what each part of the picture adds to each class, of a file with maps: rows,
+  // columns and classes in one array.
+  async maps({ data }) {
+    return (await this.#run(data, "serving_features")).maps;
+  }
+
+  // Returns the outputs of a signature by name, or without one by their number.
+  async #run(data, signature) {
     const pixels = this.dtype === "uint8" ? Uint8Array.from(data) : Float32Array.from(data);
-    const input = new Tensor(pixels, this.inputShape);
+    const image = new Tensor(pixels, this.inputShape);
     try {
-      const [output] = await this.compiled.run(...signature, input);
-      const values = await output.data();
-      output.delete();
+      const outputs = await (signature
+        ? this.compiled.run(signature, { image })
+        : this.compiled.run(image)); // files from elsewhere have other names
+      const values = {};
+      for (const [name, output] of Object.entries(outputs)) {
+        values[name] = await output.data();
+        output.delete();
+      }
       return values;
     } finally {
-      input.delete();
+      image.delete();
     }
   }
 }
@@ -115,11 +129,25 @@ class Model {
 // Returns the most probable classes as { label, probability }, highest first.
 export function rank(logits, labels, top, temperature = 1) {
   const probabilities = softmax(Float64Array.from(logits, (logit) => logit / temperature));
-  return labels
-    .map((label, i) => ({ label, probability: probabilities[i], logit: logits[i] }))
-    .sort((a, b) => b.logit - a.logit) // no rounding of probabilities changes the class
-    .slice(0, top)
-    .map(({ label, probability }) => ({ label, probability }));
+  return order(logits, top).map((i) => ({ label: labels[i], probability: probabilities[i] }));
+}
+
+// Returns the labels that apply, or else the most probable ones, as rank does with { applies } for
+// each; at least as many as top. Each label has its own probability.
+export function rankLabels(logits, labels, thresholds, top) {
+  softmax(logits); // refuses what is not a number
+  const rows = order(logits, labels.length).map((i) => {
+    const probability = 0.5 + 0.5 * Math.tanh(logits[i] / 2); // never overflows
+    return { label: labels[i], probability, applies: probability >= thresholds[i] };
+  });
+  return rows.filter(({ applies }, place) => applies || place < top);
+}
+
+// Returns the indices of the highest values, highest first: no rounding of probabilities changes it.
+export function order(logits, top) {
+  return Array.from(logits.keys())
+    .sort((a, b) => logits[b] - logits[a])
+    .slice(0, top);
 }
 
 export function softmax(logits) {

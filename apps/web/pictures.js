@@ -1,9 +1,10 @@
 // The tab for pictures: classifies one from a file, a drop, a paste or the camera.
 
 import { Camera, cameraAvailable } from "./camera.js";
+import { chooseMap, paint } from "./class-map.js";
 import { isKnown } from "./confidence.js";
 import { decode } from "./decode.js";
-import { loadModel, oneLine, rank } from "./model.js";
+import { loadModel, oneLine, order, rank, rankLabels } from "./model.js";
 import * as view from "./view.js";
 
 const TOP = 5;
@@ -72,8 +73,10 @@ async function answer(note = "") {
     const result = pixels && (await look(model, pixels));
     if (mine !== turn) return;
     view.showDetails(model);
-    if (result) view.showResult(result);
-    else view.showStatus("Ready for a picture.");
+    if (result) {
+      view.showResult(result);
+      if (model.grid) offerMaps(model, result, mine);
+    } else view.showStatus("Ready for a picture.");
   } catch (error) {
     if (mine !== turn) return;
     view.showStatus("");
@@ -87,9 +90,35 @@ async function look(model, { image, time }) {
   const prepared = performance.now();
   const logits = await model.logits(input);
   const runTime = performance.now() - prepared;
-  const ranked = rank(logits, model.labels, TOP, model.confidence.temperature);
-  const known = isKnown(logits, model.confidence);
-  return { ranked, known, input, readTime: time + prepared - began, runTime };
+  const { labels, thresholds, confidence } = model;
+  const ranked = thresholds
+    ? rankLabels(logits, labels, thresholds, TOP)
+    : rank(logits, labels, TOP, confidence.temperature);
+  const known = Boolean(thresholds) || isKnown(logits, confidence);
+  const indices = order(logits, ranked.length);
+  return { ranked, indices, known, input, readTime: time + prepared - began, runTime };
+}
+
+// Offers the maps of the classes in the answer; they are computed when one is chosen.
+function offerMaps(model, { ranked, indices, known, input }, mine) {
+  let maps;
+  const names = known ? ranked.map(({ label }) => label) : [];
+  view.offerMaps(names, async (place) => {
+    try {
+      maps ??= model.maps(input);
+      const found = await maps;
+      if (mine !== turn) return;
+      if (place < 0) view.drawInput(input);
+      else {
+        const classes = model.labels.length;
+        const map = chooseMap(found, model.grid, classes, indices[place], indices);
+        view.drawMap(input, paint(input, map), names[place]);
+      }
+    } catch (error) {
+      maps = undefined; // so that choosing it again retries
+      if (mine === turn) view.showProblem(oneLine(error));
+    }
+  });
 }
 
 async function openCamera() {

@@ -33,8 +33,11 @@ export function clearDetails() {
 
 export function showDetails({ labels, inputShape, card }) {
   const [, height, width] = inputShape;
-  const accuracy = card.test_accuracy
-    ? `Test accuracy of the original model on ${card.data}: ${percent(card.test_accuracy)}. `
+  const [score, value] = card.test_mean_average_precision
+    ? ["mean average precision", card.test_mean_average_precision]
+    : ["accuracy", card.test_accuracy];
+  const accuracy = value
+    ? `Test ${score} of the original model on ${card.data}: ${percent(value)}. `
     : "";
   const classes = labels.slice(0, 10).join(", ");
   const more = labels.length > 10 ? ` and ${labels.length - 10} more` : "";
@@ -83,21 +86,29 @@ export function showProblem(text) {
 }
 
 export function showResult({ ranked, known, input, readTime, runTime }) {
-  const [{ label, probability }] = ranked;
-  at("answer").textContent = known
-    ? `${label}, ${percent(probability)}`
-    : "Not one of the classes I know";
+  at("answer").textContent = known ? summary(ranked) : "Not one of the classes I know";
   at("answer").classList.add("found");
   at("classes").replaceChildren(...(known ? ranked.map(row) : []));
   drawInput(input);
+  offerMaps([]);
   at("size").textContent = `The model's input: ${pixels(input.width, input.height)}`;
   at("time").textContent = `${time(readTime)} to read and scale, ${time(runTime)} to classify`;
   at("seen").hidden = false;
 }
 
+// Returns the most probable class, or of a model of several labels those that apply.
+function summary(ranked) {
+  const several = "applies" in ranked[0];
+  const chosen = several ? ranked.filter(({ applies }) => applies) : ranked.slice(0, 1);
+  if (!chosen.length) return "No label applies";
+  const parts = chosen.map(({ label, probability }) => `${label}, ${percent(probability)}`);
+  return parts.join(several ? "; " : "");
+}
+
 // Returns an item of a list: a label with its probability and a bar.
-export function row({ label, probability }) {
+export function row({ label, probability, applies }) {
   const item = document.createElement("li");
+  if (applies !== undefined) item.classList.add(applies ? "applies" : "rejected");
   const [name, share, bar] = ["label", "percent", "bar"].map((className) =>
     Object.assign(document.createElement("span"), { className }),
   );
@@ -109,7 +120,33 @@ export function row({ label, probability }) {
   return item;
 }
 
-function drawInput({ width, height, channels, data }) {
+// Offers to lay the map of a class over the model's input.
+//
+// Args: the names of the classes, and a function that draws the map of the class with a number, or
+// for -1 none.
+export function offerMaps(names, draw) {
+  const choice = at("map");
+  const plain = new Option("The model's input", -1);
+  choice.replaceChildren(plain, ...names.map((name, i) => new Option(`What speaks for ${name}`, i)));
+  choice.onchange = () => draw(Number(choice.value));
+  at("maps").hidden = !names.length;
+}
+
+// Draws a map of RGBA pixels over the model's input.
+export function drawMap({ width, height }, rgba, name) {
+  const canvas = Object.assign(at("input"), { width, height });
+  canvas.getContext("2d").putImageData(new ImageData(rgba, width, height), 0, 0);
+  canvas.setAttribute("aria-label", `What speaks for ${name}, and what against it`);
+  showLegend(true);
+}
+
+function showLegend(shown) {
+  at("legend").hidden = !shown;
+  at("seen").classList.toggle("mapped", shown);
+}
+
+export function drawInput({ width, height, channels, data }) {
+  showLegend(false);
   const canvas = Object.assign(at("input"), { width, height });
   const pixels = new ImageData(width, height);
   for (let i = 0; i < width * height; i++) {

@@ -49,15 +49,37 @@ def has_exact_maps(model):
     return any(layer.name == "pool" for layer in model.layers)
 
 
-def _exact_maps(model, image, classes):
+def map_grid(model):
+    """Returns the rows and columns of the maps of a model whose maps are exact."""
+    shape = model.get_layer("pool").input.shape[1:]
+    return tuple(shape[:2]) if len(shape) == 3 else token_grid(model)
+
+
+def map_tokens(model, tokens):
+    """Returns exact maps of all classes.
+
+    Args:
+        model: A model whose maps are exact.
+        tokens: What enters the model's layer `pool`, a tensor.
+
+    Returns:
+        A tensor `(batch, rows, columns, classes)`. The mean of a map plus the head's bias is the
+        logit.
+    """
     pool, head = model.get_layer("pool"), model.get_layer("head")
-    tokens = keras.Model(model.input, pool.input)(image[None], training=False)
-    grid = tokens.shape[1:3] if len(tokens.shape) == 4 else token_grid(model)
-    logits = _to_float64(tokens)[0] @ _to_float64(head.kernel)[:, classes]
+    grid = map_grid(model)
+    flat = ops.reshape(tokens, (-1, grid[0] * grid[1], tokens.shape[-1]))
+    logits = ops.matmul(ops.cast(flat, "float32"), ops.cast(head.kernel, "float32"))
     if isinstance(pool, AttentionPooling):
-        weights = ops.softmax(pool.score(tokens), axis=1)
-        logits *= len(logits) * _to_float64(weights)[0]
-    return np.moveaxis(logits.reshape(*grid, len(classes)), -1, 0)
+        weights = ops.cast(ops.softmax(pool.score(tokens), axis=1), "float32")
+        logits *= grid[0] * grid[1] * weights
+    return ops.reshape(logits, (-1, *grid, logits.shape[-1]))
+
+
+def _exact_maps(model, image, classes):
+    tokens = keras.Model(model.input, model.get_layer("pool").input)(image[None], training=False)
+    maps = _to_float64(map_tokens(model, tokens))[0]
+    return np.moveaxis(maps[..., classes], -1, 0)
 
 
 def _gradient_maps(model, image, classes):

@@ -13,6 +13,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from keras_gmlp.analysis.explanation import has_exact_maps, map_grid
 from keras_gmlp.card import check_labels, write_card
 from keras_gmlp.models.folding import to_dense
 from keras_gmlp.models.structure import features, sublayers
@@ -158,6 +159,8 @@ def _write(name, model, directory, labels, card, calibration, tflite_batch):
         if name == "features":
             flatbuffer = convert(model, "dynamic", with_features=True)
             card = {**(card or {}), "features": features(model).output_shape[-1]}
+            if has_exact_maps(model):
+                card["maps"] = list(map_grid(model))
         else:
             precision = name.removeprefix("tflite").removeprefix("_") or "dynamic"
             flatbuffer = convert(model, precision, calibration, tflite_batch)

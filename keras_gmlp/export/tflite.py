@@ -6,8 +6,10 @@ Requires Keras on TensorFlow.
 import tempfile
 import warnings
 
+import keras
 import numpy as np
 
+from keras_gmlp.analysis.explanation import has_exact_maps, map_tokens
 from keras_gmlp.export.quantization import prepare_for_int8
 from keras_gmlp.models.structure import features
 from keras_gmlp.training.saving import FEATURES_SIGNATURE
@@ -27,7 +29,9 @@ def convert(model, precision, calibration=None, batch=1, with_features=False):
             inputs that determine the range of each activation. A few hundred are enough.
         batch: Images per call. It is fixed, since runtimes in browsers reject an open batch.
         with_features: Whether to add the signature `serving_features`, from `image` to `features`,
-            see `models.features`. Both share the weights. Not for `"int8"`.
+            see `models.features`, and, if they are exact, the class maps `maps`
+            `(batch, rows, columns, classes)`, see `analysis.explanation.map_tokens`. Both
+            signatures share the weights. Not for `"int8"`.
 
     Returns:
         The flatbuffer, bytes.
@@ -48,8 +52,7 @@ def convert(model, precision, calibration=None, batch=1, with_features=False):
     spec = tf.TensorSpec((batch, *shape), tf.float32, name="image")
     more = {}
     if with_features:
-        body = features(model)
-        more[FEATURES_SIGNATURE] = lambda image: {"features": body(image, training=False)}
+        more[FEATURES_SIGNATURE] = _features_function(model)
     return convert_function(
         model,
         lambda image: {"logits": model(image, training=False)},
@@ -58,6 +61,21 @@ def convert(model, precision, calibration=None, batch=1, with_features=False):
         lambda: _samples(calibration, batch),
         more,
     )
+
+
+def _features_function(model):
+    """Returns a function from images to features and, if they are exact, class maps."""
+    body = features(model)
+    if not has_exact_maps(model):
+        return lambda image: {"features": body(image, training=False)}
+    tokens = model.get_layer("pool").input
+    body = keras.Model(model.input, [body.output, tokens])
+
+    def compute(image):
+        vectors, tokens = body(image, training=False)
+        return {"features": vectors, "maps": map_tokens(model, tokens)}
+
+    return compute
 
 
 def convert_function(model, function, specs, precision, samples=None, more=None):

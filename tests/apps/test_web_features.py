@@ -1,33 +1,117 @@
-"""LiteRT.js runs both signatures of a file with features."""
+"""The page runs both signatures of a file with features, and draws its class maps."""
 
 import numpy as np
+import pytest
 from colours import LABELS, colour_model
-from web_page import open_browser, open_page, serve_models
+from PIL import Image
+from web_page import choose, encoded, open_browser, open_page, serve_models
 
 from keras_gmlp import inference
+from keras_gmlp.analysis.explanation import class_maps
+from keras_gmlp.export.cards import update_card
 from keras_gmlp.export.formats import export
 from keras_gmlp.similarity import make_embedder
 
 RUN = """async (data) => {
   const { loadModel } = await import("./model.js");
-  const { Tensor } = await import("@litertjs/core");
   const model = await loadModel({ name: "model", url: "/models/model_features.tflite" });
-  const logits = await model.logits({ data });
-  const image = new Tensor(Float32Array.from(data), model.inputShape);
-  const { features } = await model.compiled.run("serving_features", { image });
-  return [Array.from(logits), Array.from(await features.data())];
+  const found = [await model.logits({ data }), await model.features({ data })];
+  return [...found, await model.maps({ data })].map((values) => Array.from(values));
+}"""
+CANVAS = """(canvas) => {
+  const context = canvas.getContext("2d");
+  return Array.from(context.getImageData(0, 0, canvas.width, canvas.height).data);
 }"""
 
 
-def test_both_signatures_give_pythons_answers(tmp_path):
-    path = export(colour_model(), tmp_path, ["features"], LABELS)["features"]
+@pytest.fixture(scope="module")
+def browser():
+    with open_browser() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model with features, and it with thresholds for several labels."""
+    folder = tmp_path_factory.mktemp("models")
+    export(colour_model(), folder, ["features"], LABELS)
+    export(colour_model(), folder / "several", ["tflite"], LABELS)
+    update_card(folder / "several" / "model.tflite", {"thresholds": [0.8, 0.8, 0.8]})
+    return folder
+
+
+@pytest.fixture
+def page(browser, folder):
+    with serve_models(folder) as address, open_page(browser, address) as page:
+        yield page
+
+
+def draw(*colours):
+    """Returns the bytes of a picture of 8 x 8 pixels in columns of colours."""
+    pixels = np.repeat(np.array(colours, "uint8")[None], 8 // len(colours), axis=1).repeat(
+        8, axis=0
+    )
+    return encoded(Image.fromarray(pixels))
+
+
+def test_both_signatures_give_pythons_answers(page, folder):
     images = np.random.default_rng(0).integers(0, 256, (1, 8, 8, 3), "uint8")
-    with (
-        open_browser() as browser,
-        serve_models(tmp_path) as address,
-        open_page(browser, address) as page,
-    ):
-        logits, features = page.evaluate(RUN, images.ravel().tolist())
-    classifier = inference.load(path)
+    logits, features, maps = page.evaluate(RUN, images.ravel().tolist())
+    classifier = inference.load(folder / "model_features.tflite")
     np.testing.assert_allclose(logits, classifier.logits(images)[0], atol=1e-4)
     np.testing.assert_allclose(features, make_embedder(classifier)(images)[0], atol=1e-4)
+    model = colour_model()
+    maps = np.reshape(maps, (2, 2, 3))
+    expected = np.moveaxis(class_maps(model, images[0], range(3)), 0, -1)
+    np.testing.assert_allclose(maps, expected, atol=1e-4)
+    bias = np.asarray(model.get_layer("head").bias)
+    np.testing.assert_allclose(maps.mean(axis=(0, 1)) + bias, logits, atol=1e-4)
+
+
+def test_map_is_laid_over_the_picture(page, folder):
+    page.select_option("#model", "model_features")
+    choose(page, draw((255, 0, 0), (0, 0, 255)))
+    page.locator("#answer.found").wait_for()
+    names = page.locator("#classes .label").all_inner_texts()
+    options = page.locator("#map option").all_inner_texts()
+    assert options == ["The model's input", *(f"What speaks for {name}" for name in names)]
+    assert page.locator("#legend").is_hidden()
+    before = np.reshape(page.locator("#input").evaluate(CANVAS), (8, 8, 4))
+    page.locator("#map").focus()
+    page.select_option("#map", label="What speaks for red")
+    page.locator("#legend").wait_for()
+    shown = np.reshape(page.locator("#input").evaluate(CANVAS), (8, 8, 4))
+    image = np.repeat([[(255, 0, 0)] * 4 + [(0, 0, 255)] * 4], 8, axis=0).astype("uint8")
+    maps = class_maps(colour_model(), image, range(3))
+    share = maps[0] / np.abs(maps).max()
+    ends = np.where(share[..., None] < 0, (178, 24, 43), (33, 102, 172))
+    colours = 247 + np.abs(share[..., None]) * (ends - 247)
+    expected = 0.4 * 85 + 0.6 * colours.repeat(4, axis=0).repeat(4, axis=1)
+    np.testing.assert_allclose(shown[..., :3], expected, atol=1.5)
+    assert page.locator("#input").get_attribute("aria-label").startswith("What speaks for red")
+    page.select_option("#map", "-1")
+    page.locator("#legend").wait_for(state="hidden")
+    np.testing.assert_array_equal(
+        np.reshape(page.locator("#input").evaluate(CANVAS), (8, 8, 4)), before
+    )
+    page.select_option("#model", "several")
+    page.locator("#answer.found").wait_for()
+    assert page.locator("#maps").is_hidden()  # its file has no maps
+
+
+def test_labels_that_apply_are_marked(page, folder):
+    classifier = inference.load(folder / "several" / "model.tflite")
+    page.select_option("#model", "several")
+    for number, colours in enumerate([((255, 0, 0),), ((255, 0, 0), (0, 0, 255)), ((0, 0, 0),)]):
+        picture = draw(*colours)
+        (folder / "picture.png").write_bytes(picture)
+        choose(page, picture, f"{number}.png")
+        page.locator(f"#preview[alt$='{number}.png']").wait_for()
+        page.locator("#answer.found").wait_for()
+        expected = classifier.classify(folder / "picture.png")
+        shares = page.locator("#classes .percent").all_inner_texts()
+        assert shares == [f"{100 * probability:.1f} %" for _, probability in expected]
+        found = classifier.find_labels(folder / "picture.png")
+        assert page.locator("#classes .applies .label").all_inner_texts() == [n for n, _ in found]
+        texts = [f"{label}, {100 * probability:.1f} %" for label, probability in found]
+        assert page.inner_text("#answer") == ("; ".join(texts) or "No label applies")

@@ -7,6 +7,7 @@ from random_models import random_model
 
 from keras_gmlp import features, inference
 from keras_gmlp.analysis.embeddings import find_nearest
+from keras_gmlp.analysis.explanation import class_maps
 from keras_gmlp.card import read_card
 from keras_gmlp.export.formats import export
 from keras_gmlp.export.tflite import PRECISIONS, convert
@@ -78,9 +79,10 @@ def test_features_are_a_second_signature(tmp_path, family, dim):
     assert both.name == "model_features.tflite"  # one image, whatever tflite_batch is
     assert both.stat().st_size < 1.5 * plain.stat().st_size  # the signatures share the weights
     classifier = inference.load(both)
+    maps = ["maps"] if family == "gmlp" else []  # deit has class tokens
     assert classifier.interpreter.get_signature_list() == {
         "serving_default": {"inputs": ["image"], "outputs": ["logits"]},
-        "serving_features": {"inputs": ["image"], "outputs": ["features"]},
+        "serving_features": {"inputs": ["image"], "outputs": ["features", *maps]},
     }
     # A reader without signatures sees the file of one signature, bit for bit.
     logits = inference.load(plain).logits(CALIBRATION)
@@ -90,6 +92,14 @@ def test_features_are_a_second_signature(tmp_path, family, dim):
     assert vectors.shape == expected.shape
     assert read_card(both)["features"] == expected.shape[1]
     assert "features" not in read_card(plain)
+    if maps:
+        assert read_card(both)["maps"] == [4, 4]
+        run = classifier.interpreter.get_signature_runner("serving_features")
+        found = run(image=CALIBRATION[:1].astype("float32"))["maps"][0]
+        exact = np.moveaxis(class_maps(model, CALIBRATION[0], range(5)), 0, -1)
+        assert np.abs(found - exact).max() < 0.05 * np.ptp(exact)
+        bias = np.asarray(model.get_layer("head").bias)
+        np.testing.assert_allclose(found.mean(axis=(0, 1)) + bias, logits[0], atol=0.3)
     cosines = [find_nearest(a, b[None], 1)[0] for a, b in zip(vectors, expected, strict=True)]
     assert min(cosines) > 0.99
 
