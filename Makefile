@@ -29,8 +29,10 @@ XLA := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensiv
 	--xla_cpu_opt_preset=CPU_OPT_PRESET_FAST_COMPILE"
 JAX := KERAS_BACKEND=jax $(XLA) \
 	JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.pytest_cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
-# One thread in each process, because several processes share the cores.
-PYTEST := OMP_NUM_THREADS=1 $(RUN) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+# One thread in each process, because several processes share the cores. Without restarts, because
+# the rest of the tests may wait for ever after a process crashed.
+PYTEST := OMP_NUM_THREADS=1 $(RUN) -m pytest --numprocesses auto --dist loadfile \
+	--no-loadscope-reorder --max-worker-restart 0
 
 test: $(VENV)/.dev lint
 	@$(MAKE) --silent $(LITERT) || echo "make test: continues without LiteRT.js and the tests of the page"

@@ -299,8 +299,9 @@ def test_run_survives_sigkill(tmp_path):
     """SIGKILL in the middle of an epoch, then the same command."""
     command = [sys.executable, str(APPS / "train.py"), *QUICK, "--epochs", "2", "--no-export"]
     command += ["--out", str(tmp_path), "--backend", "torch", "--set", "optimizer=adamw"]
-    # So many steps that the kill meets one.
+    # Small, and so many steps that the kill meets one.
     command += ["--fraction", "0.5", "--set", "batch_size=16"]
+    command += ["--set-model", "depth=1", "--set-model", "dim=16"]
     history = tmp_path / "history.csv"
 
     def rows():

@@ -207,7 +207,7 @@ SWEEP = [
     *("gmlp_n4_32", "--data", "digits", "--fractions", "0.5", "--seeds", "0", "1", "2"),
     *("--epochs", "2", "--jobs", str(min(2, CORES))),
     *("--backend", "torch"),  # which has nothing to compile
-    *("--", "--image-size", "8", "--precision", "float32"),
+    *("--", "--image-size", "8", "--precision", "float32", "--set-model", "depth=2"),
 ]
 
 

@@ -1,4 +1,3 @@
-import keras
 import pytest
 
 from keras_gmlp import PRESETS, build
@@ -174,17 +173,6 @@ FORMULAS = {
 
 def test_every_preset_is_pinned():
     assert list(PARAMETERS) == list(PRESETS)
-
-
-@pytest.fixture
-def start_at_zero(monkeypatch):
-    """Saves the seconds that drawing 90 million numbers takes, where only their count matters."""
-
-    def zeros(self, shape, dtype=None):
-        return keras.ops.zeros(shape, dtype)
-
-    for initializer in ("GlorotUniform", "HeNormal", "RandomNormal", "TruncatedNormal"):
-        monkeypatch.setattr(getattr(keras.initializers, initializer), "__call__", zeros)
 
 
 @pytest.mark.usefixtures("start_at_zero")

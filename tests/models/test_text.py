@@ -71,6 +71,7 @@ def texts(lengths=(4, 7, 10), width=10):
 
 
 @once
+@pytest.mark.usefixtures("start_at_zero")
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_parameters(name):
     assert build(name).count_params() == PARAMETERS[name]
@@ -89,6 +90,7 @@ def parameters(function, depth, **arguments):
 
 
 @once
+@pytest.mark.usefixtures("start_at_zero")
 @pytest.mark.parametrize("name", PAPER)
 def test_parameters_of_the_paper(name):
     function, arguments = TEXT_PRESETS[name]
@@ -96,6 +98,7 @@ def test_parameters_of_the_paper(name):
 
 
 @once
+@pytest.mark.usefixtures("start_at_zero")
 @pytest.mark.parametrize("gating", TABLE_3)
 def test_parameters_of_the_papers_table_3(gating):
     # The counts only fit if the gates that do not split have 2,048 channels.
