@@ -31,6 +31,11 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: rank.get(item.path.stem, len(LONGEST)))
 
 
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("once") and os.environ["KERAS_BACKEND"] != "torch":
+        pytest.skip("the same on every backend; runs on PyTorch")
+
+
 @pytest.fixture(scope="session")
 def timm():
     with warnings.catch_warnings():

@@ -126,28 +126,28 @@ class Model {
   }
 }
 
-// Returns the most probable classes as { label, probability }, highest first.
+// Returns the most probable classes as { index, label, probability }, highest first.
 export function rank(logits, labels, top, temperature = 1) {
   const probabilities = softmax(Float64Array.from(logits, (logit) => logit / temperature));
-  return order(logits, top).map((i) => ({ label: labels[i], probability: probabilities[i] }));
+  return order(logits)
+    .slice(0, top)
+    .map((index) => ({ index, label: labels[index], probability: probabilities[index] }));
 }
 
 // Returns the labels that apply, or else the most probable ones, as rank does with { applies } for
 // each; at least as many as top. Each label has its own probability.
 export function rankLabels(logits, labels, thresholds, top) {
   softmax(logits); // refuses what is not a number
-  const rows = order(logits, labels.length).map((i) => {
-    const probability = 0.5 + 0.5 * Math.tanh(logits[i] / 2); // never overflows
-    return { label: labels[i], probability, applies: probability >= thresholds[i] };
+  const rows = order(logits).map((index) => {
+    const probability = 0.5 + 0.5 * Math.tanh(logits[index] / 2); // never overflows
+    return { index, label: labels[index], probability, applies: probability >= thresholds[index] };
   });
   return rows.filter(({ applies }, place) => applies || place < top);
 }
 
-// Returns the indices of the highest values, highest first: no rounding of probabilities changes it.
-export function order(logits, top) {
-  return Array.from(logits.keys())
-    .sort((a, b) => logits[b] - logits[a])
-    .slice(0, top);
+// Returns the indices, the highest logit first: no rounding of probabilities changes the order.
+function order(logits) {
+  return Array.from(logits.keys()).sort((a, b) => logits[b] - logits[a]);
 }
 
 export function softmax(logits) {

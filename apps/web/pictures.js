@@ -4,7 +4,7 @@ import { Camera, cameraAvailable } from "./camera.js";
 import { chooseMap, paint } from "./class-map.js";
 import { isKnown } from "./confidence.js";
 import { decode } from "./decode.js";
-import { loadModel, oneLine, order, rank, rankLabels } from "./model.js";
+import { loadModel, oneLine, rank, rankLabels } from "./model.js";
 import * as view from "./view.js";
 
 const TOP = 5;
@@ -95,13 +95,13 @@ async function look(model, { image, time }) {
     ? rankLabels(logits, labels, thresholds, TOP)
     : rank(logits, labels, TOP, confidence.temperature);
   const known = Boolean(thresholds) || isKnown(logits, confidence);
-  const indices = order(logits, ranked.length);
-  return { ranked, indices, known, input, readTime: time + prepared - began, runTime };
+  return { ranked, known, input, readTime: time + prepared - began, runTime };
 }
 
 // Offers the maps of the classes in the answer; they are computed when one is chosen.
-function offerMaps(model, { ranked, indices, known, input }, mine) {
+function offerMaps(model, { ranked, known, input }, mine) {
   let maps;
+  const indices = ranked.map(({ index }) => index);
   const names = known ? ranked.map(({ label }) => label) : [];
   view.offerMaps(names, async (place) => {
     try {

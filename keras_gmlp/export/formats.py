@@ -15,6 +15,7 @@ import numpy as np
 
 from keras_gmlp.analysis.explanation import has_exact_maps, map_grid
 from keras_gmlp.card import check_labels, write_card
+from keras_gmlp.export.tflite import Traces, convert
 from keras_gmlp.models.folding import to_dense
 from keras_gmlp.models.structure import features, sublayers
 from keras_gmlp.training.saving import load_model
@@ -78,8 +79,9 @@ def export(
     for backend in ("tensorflow", "torch"):
         chosen = [name for name in formats if (name == "onnx") == (backend == "torch")]
         if chosen and keras.backend.backend() == backend:
-            for name in chosen:
-                _write(name, model, directory, calibration=calibration, **options)
+            with Traces() as traces:
+                for name in chosen:
+                    _write(name, model, directory, traces, calibration=calibration, **options)
         elif chosen:
             order = {"directory": str(directory), "formats": chosen, **options}
             _hand_over(backend, model, order, calibration)
@@ -139,7 +141,7 @@ def file_name(name, tflite_batch=1):
     return f"{path.stem}_batch{tflite_batch}.tflite"
 
 
-def _write(name, model, directory, labels, card, calibration, tflite_batch):
+def _write(name, model, directory, traces, labels, card, calibration, tflite_batch):
     path = directory / file_name(name, tflite_batch)
     if name == "saved_model":
         from keras_gmlp.export.saved_model import write_saved_model
@@ -154,16 +156,14 @@ def _write(name, model, directory, labels, card, calibration, tflite_batch):
 
         write_mediapipe(model, path, labels, card)
     else:
-        from keras_gmlp.export.tflite import convert
-
         if name == "features":
-            flatbuffer = convert(model, "dynamic", with_features=True)
+            flatbuffer = convert(model, "dynamic", with_features=True, traces=traces)
             card = {**(card or {}), "features": features(model).output_shape[-1]}
             if has_exact_maps(model):
                 card["maps"] = list(map_grid(model))
         else:
             precision = name.removeprefix("tflite").removeprefix("_") or "dynamic"
-            flatbuffer = convert(model, precision, calibration, tflite_batch)
+            flatbuffer = convert(model, precision, calibration, tflite_batch, traces=traces)
         with atomic_write(path) as temporary:
             temporary.write_bytes(flatbuffer)
             write_card(temporary, model, labels, card)

@@ -3,6 +3,7 @@
 Requires Keras on TensorFlow.
 """
 
+import contextlib
 import tempfile
 import warnings
 
@@ -18,7 +19,23 @@ from keras_gmlp.utils.errors import first_line
 PRECISIONS = ("float32", "float16", "dynamic", "int8")
 
 
-def convert(model, precision, calibration=None, batch=1, with_features=False):
+class Traces(contextlib.ExitStack):
+    """Keeps a traced model on disk until the end of a `with` block, for several conversions."""
+
+    def __init__(self):
+        super().__init__()
+        self._folders = {}
+
+    def folder(self, key, save):
+        """Returns the folder of a trace; if there is none, `save(folder)` writes it."""
+        if key not in self._folders:
+            folder = self.enter_context(tempfile.TemporaryDirectory())
+            save(folder)
+            self._folders[key] = folder
+        return self._folders[key]
+
+
+def convert(model, precision, calibration=None, batch=1, with_features=False, traces=None):
     """Converts a model to a flatbuffer with a signature from `image` to `logits`.
 
     Args:
@@ -32,6 +49,8 @@ def convert(model, precision, calibration=None, batch=1, with_features=False):
             see `models.features`, and, if they are exact, the class maps `maps`
             `(batch, rows, columns, classes)`, see `analysis.explanation.map_tokens`. Both
             signatures share the weights. Not for `"int8"`.
+        traces: The `Traces` of this model, so that several precisions trace it once; `None` for
+            none.
 
     Returns:
         The flatbuffer, bytes.
@@ -53,14 +72,11 @@ def convert(model, precision, calibration=None, batch=1, with_features=False):
     more = {}
     if with_features:
         more[FEATURES_SIGNATURE] = _features_function(model)
-    return convert_function(
-        model,
-        lambda image: {"logits": model(image, training=False)},
-        [spec],
-        precision,
-        lambda: _samples(calibration, batch),
-        more,
-    )
+    arguments = model, lambda image: {"logits": model(image, training=False)}, [spec]
+    if traces is None or precision == "int8":  # whose model is another one
+        return convert_function(*arguments, precision, lambda: _samples(calibration, batch), more)
+    key = batch, with_features
+    return _convert_folder(traces.folder(key, lambda at: _save(*arguments, at, more)), precision)
 
 
 def _features_function(model):
@@ -96,6 +112,13 @@ def convert_function(model, function, specs, precision, samples=None, more=None)
     Raises:
         RuntimeError: If the conversion fails.
     """
+    with tempfile.TemporaryDirectory() as folder:
+        _save(model, function, specs, folder, more)
+        return _convert_folder(folder, precision, samples)
+
+
+def _save(model, function, specs, folder, more=None):
+    """Writes the functions of `convert_function` as a SavedModel: it traces the model."""
     import tensorflow as tf
 
     module = own_weights(model)
@@ -105,27 +128,31 @@ def convert_function(model, function, specs, precision, samples=None, more=None)
         name: tf.function(each, input_signature=specs)
         for name, each in {"serving_default": function, **(more or {})}.items()
     }
-    with tempfile.TemporaryDirectory() as scratch:
-        # Converted directly from a function, the file is small and returns NaN.
-        tf.saved_model.save(module, scratch, signatures=signatures)
-        converter = tf.lite.TFLiteConverter.from_saved_model(scratch)
-        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-        if precision != "float32":
-            converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        if precision == "float16":
-            converter.target_spec.supported_types = [tf.float16]
-        if precision == "int8":
-            converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
-            converter.inference_input_type = tf.uint8
-            converter.representative_dataset = samples
-        try:
-            with warnings.catch_warnings():
-                # From the interpreter with which the converter calibrates.
-                warnings.filterwarnings("ignore", r"\s*Warning: tf\.lite\.Interpreter", UserWarning)
-                return converter.convert()
-        except Exception as error:  # the converter's errors have many classes and lines
-            reason = first_line(error)
-            raise RuntimeError(f"{precision}: the conversion failed ({reason}).") from error
+    tf.saved_model.save(module, folder, signatures=signatures)
+
+
+def _convert_folder(folder, precision, samples=None):
+    """Converts what `_save` wrote. Converted from a function, the file is small and returns NaN."""
+    import tensorflow as tf
+
+    converter = tf.lite.TFLiteConverter.from_saved_model(folder)
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+    if precision != "float32":
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if precision == "float16":
+        converter.target_spec.supported_types = [tf.float16]
+    if precision == "int8":
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
+        converter.inference_input_type = tf.uint8
+        converter.representative_dataset = samples
+    try:
+        with warnings.catch_warnings():
+            # From the interpreter with which the converter calibrates.
+            warnings.filterwarnings("ignore", r"\s*Warning: tf\.lite\.Interpreter", UserWarning)
+            return converter.convert()
+    except Exception as error:  # the converter's errors have many classes and lines
+        reason = first_line(error)
+        raise RuntimeError(f"{precision}: the conversion failed ({reason}).") from error
 
 
 def check_precision(precision, known=PRECISIONS):

@@ -93,6 +93,7 @@ def run(tmp_path):
     return tmp_path
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("arguments", "drawn"), [([], 1), (["--top", "9"], 3), (["--class", "owl"], 1)]
 )
@@ -119,6 +120,7 @@ def decide(run, **metadata):
     return model
 
 
+@pytest.mark.once
 def test_app_gives_the_probabilities_of_a_calibrated_model(run, saved_figures):
     picture = ["--only", "explain", "--image", str(run / "image.png"), "--top", "3"]
     assert load_app("visualize").main([str(run), *picture]) == 0
@@ -129,6 +131,7 @@ def test_app_gives_the_probabilities_of_a_calibrated_model(run, saved_figures):
     assert shown[1] == [f"{label} {100 * share:.0f} %" for label, share in answer] != shown[0]
 
 
+@pytest.mark.once
 def test_app_explains_the_labels_that_apply(run, capsys, saved_figures):
     model = decide(run)
     logits = to_numpy(model(read_image(run / "image.png", (8, 12, 3))[None]))[0]

@@ -187,6 +187,7 @@ def run(tmp_path):
     return tmp_path
 
 
+@pytest.mark.once
 def test_app_draws_what_applies(run, capsys):
     assert load_app("visualize").main([str(run)]) == 0
     out, error = capsys.readouterr()

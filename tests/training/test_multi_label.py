@@ -150,6 +150,7 @@ def test_label_without_training_images_is_refused():
         data.hold_out(opened, 0.5)
 
 
+@pytest.mark.once
 def test_exported_file_gives_the_labels_that_apply(run, capsys):
     from keras_gmlp.export.verify import export_run
 

@@ -73,6 +73,7 @@ def test_rows_of_attention_s_kernels():
     assert rows == {"query": 8, "key": 8, "value": 8, "attention_output": 6}
 
 
+@pytest.mark.once  # which kernels, by their names
 @pytest.mark.parametrize(
     "model",
     [

@@ -151,7 +151,7 @@ def test_balance_weighs_the_classes():
         ImageClassification(balance=2)
 
 
-@pytest.mark.skipif(keras.backend.backend() != "torch", reason="one backend is enough")
+@pytest.mark.once
 def test_balance_raises_the_recall_of_the_rare_class(tmp_path):
     data, recalls = long_tailed(), {}
     for balance in (0.0, 1.0):

@@ -365,6 +365,7 @@ def families():
     ]
 
 
+@pytest.mark.once  # which weights decay, by their names
 @pytest.mark.parametrize("settings", OPTIMIZERS)
 def test_kernels_alone_decay_in_every_family(settings, families):
     variables = [v for model in families for v in model.trainable_variables]
