@@ -53,10 +53,11 @@ docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet --strict
 	@echo 'site/ is built; to read it: $(RUN) -m http.server --directory site'
 
-# .venv/.EXTRA marks that an extra in pyproject.toml is installed.
+# .venv/.EXTRA marks that an extra in pyproject.toml is installed. Python compiles what it imports;
+# compiling all files would take pip nearly half of its time.
 $(VENV)/.%: pyproject.toml
 	@$(RUN) -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --editable '.[$*]'
+	$(RUN) -m pip install --quiet --no-compile --editable '.[$*]'
 	touch $@
 
 $(LITERT): apps/web/package.json

@@ -104,9 +104,10 @@ def training_batches(
         return batches.map(lambda i, batch: (fold_in(key, i), *batch, mixing))
 
     root = tf.constant([seed, 0], tf.int64)
-    numbers = tf.data.Dataset.range(1).map(lambda _: epoch.assign_add(1))
+    plain = tf.autograph.experimental.do_not_convert  # rewriting the functions takes a second
+    numbers = tf.data.Dataset.range(1).map(plain(lambda _: epoch.assign_add(1)))
     held = max(1, PREPARED // (4 * rows * math.prod(data.image_shape)))  # float32
-    batches = numbers.flat_map(with_keys).map(augment, min(READERS, held))
+    batches = numbers.flat_map(plain(with_keys)).map(plain(augment), min(READERS, held))
     batches = batches.apply(
         tf.data.experimental.assert_cardinality(size // batch_size - initial_step)
     )

@@ -1,8 +1,8 @@
-"""What holds between backends: each in a process of its own, since Keras fixes it at import."""
+"""What holds between backends: others in a process of their own, since Keras fixes it at import."""
 
 import numpy as np
 import pytest
-from other_backend import run_under
+from other_backend import run_here_or_under, run_under
 
 BACKENDS = ("tensorflow", "jax", "torch")
 
@@ -63,14 +63,14 @@ def saved(tmp_path_factory):
     images = np.random.default_rng(1).integers(0, 256, (10, 8, 8, 3), "uint8")
     np.save(directory / "images.npy", images)
     for backend in BACKENDS:
-        run_under(backend, SAVE, directory)
+        run_here_or_under(backend, SAVE, directory)
     return directory
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_model_of_any_backend_loads(saved, backend):
-    rows = [line.split() for line in run_under(backend, LOAD, saved).splitlines()]
+    rows = [line.split() for line in run_here_or_under(backend, LOAD, saved).splitlines()]
     assert len(rows) == 9 * len(BACKENDS)
     assert {name: float(d) for name, d, _ in rows if float(d) > 1e-3} == {}
     spread = [np.ptp(np.load(path)) for path in saved.glob("*-*.npy")]

@@ -171,6 +171,7 @@ def test_models_learn_save_and_load(family, tmp_path):
     np.testing.assert_array_equal(to_numpy(loaded(inputs)), to_numpy(model(inputs)))
 
 
+@pytest.mark.once  # which weights are shared, and their numbers
 @pytest.mark.eager
 @every_family
 def test_heads_share_the_encoder(family):

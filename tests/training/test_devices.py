@@ -31,7 +31,7 @@ train_on("host-3", 3, "host")
 train_on("resumed", 8, stop=True)
 train_on("resumed", 2, model_parallel=2, stop=True)
 train_on("resumed", 1)
-train_on("half", 4, precision="mixed_float16", epochs=1)
+train_on("half", 4, precision="mixed_float16", epochs=1, optimizer="adamw")
 
 with keras_gmlp.use_devices(4, model_parallel=4):
     for family, own in [(keras_gmlp.EAMLP, {"num_heads": 2}), (keras_gmlp.ViT, {"num_heads": 2})]:
