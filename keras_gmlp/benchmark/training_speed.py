@@ -1,10 +1,13 @@
-"""Training speed of a nano gMLP: this package next to an older one, on every backend.
+"""Training speed of a nano gMLP: this package next to an older one or to timm, on every backend.
 
     python -m keras_gmlp.benchmark.training_speed --package OLD_CHECKOUT
+    python -m keras_gmlp.benchmark.training_speed --timm --backends torch --precisions mixed_bfloat16
 
 Each run is a process that trains on random images in memory with the package's own `train`. Its
-speed is that of the median epoch after the first, as `history.csv` records it. The packages take
-turns, so that other work on the machine affects all of them. Prints a Markdown table.
+speed is that of the median epoch after the first, as `history.csv` records it. timm's model has the
+same size and trains with AdamW in eager PyTorch, on batches that are ready, without augmentation
+and without averaging its weights, which this package does. Both take turns, so that other work on
+the machine affects both. Prints a Markdown table.
 """
 
 import argparse
@@ -21,7 +24,7 @@ from keras_gmlp.utils.environment import installed_versions, processor
 THIS = Path(__file__).resolve().parents[2]
 BACKENDS = ("tensorflow", "jax", "torch")
 BATCH = 128
-VERSIONS = ("keras", "tensorflow-cpu", "tensorflow", "jax", "torch")
+VERSIONS = ("keras", "tensorflow-cpu", "tensorflow", "jax", "torch", "timm")
 
 # Runs with this package and with older ones: it uses what all of them have.
 WORKER = """
@@ -52,13 +55,48 @@ model = build("gmlp_n4_32", **recipe.model_arguments())
 train(model, data, recipe, directory, verbose=0)
 """
 
+TIMM_WORKER = """
+import csv, sys, time
+import torch
+from timm.models.mlp_mixer import MlpMixer, SpatialGatingBlock
+from timm.layers import GatedMlp
+directory, steps, epochs, precision = sys.argv[1], *map(int, sys.argv[2:4]), sys.argv[4]
+model = MlpMixer(
+    num_classes=10, img_size=32, patch_size=4, num_blocks=7, embed_dim=192, mlp_ratio=2,
+    block_layer=SpatialGatingBlock, mlp_layer=GatedMlp,
+).train()
+parameters = sum(p.numel() for p in model.parameters())
+assert parameters == 824_394, f"timm's model has {parameters:,} parameters"
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
+loss_function = torch.nn.CrossEntropyLoss(label_smoothing=0.1)
+images = torch.randint(256, (steps, 128, 3, 32, 32), dtype=torch.uint8)
+labels = torch.randint(10, (steps, 128))
+seconds = []
+for _ in range(epochs):
+    start = time.perf_counter()
+    for batch, target in zip(images, labels):
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "mixed_bfloat16"):
+            loss = loss_function(model(batch / 127.5 - 1), target)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    loss.item()
+    seconds.append(time.perf_counter() - start)
+with open(directory + "/history.csv", "w", newline="") as file:
+    csv.writer(file).writerows([["seconds"], *([s] for s in seconds)])
+"""
+TIMM = "timm"
+
 
 def main(arguments=None):
     options = parse(arguments)
-    packages = {"this": THIS, **({"other": options.package} if options.package else {})}
+    other = TIMM if options.timm else options.package
+    packages = {"this": THIS, **({"other": other} if other else {})}
     print(f"{processor()}, {os.environ.get('OMP_NUM_THREADS', 'all')} threads, batch {BATCH}.")
     print(", ".join(f"{k} {v}" for k, v in installed_versions(VERSIONS).items()) + ".\n")
-    print("| backend | precision | other package, images/s | this package, images/s | ratio |")
+    name = "timm on PyTorch" if options.timm else "other package"
+    print(f"| backend | precision | {name}, images/s | this package, images/s | ratio |")
     print("|---|---|---|---|---|", flush=True)
     for backend in options.backends:
         for precision in options.precisions:
@@ -68,7 +106,9 @@ def main(arguments=None):
 
 def parse(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--package", type=Path, help="a checkout to compare with")
+    peers = parser.add_mutually_exclusive_group()
+    peers.add_argument("--package", type=Path, help="a checkout to compare with")
+    peers.add_argument("--timm", action="store_true", help="compare with timm's blocks")
     parser.add_argument("--backends", nargs="+", default=BACKENDS, choices=BACKENDS)
     parser.add_argument("--precisions", nargs="+", default=["float32"], metavar="POLICY")
     parser.add_argument("--repeats", type=int, default=2, help="default: %(default)s")
@@ -95,10 +135,14 @@ def row(backend, precision, packages, options):
 def measure(package, backend, precision, options):
     """Trains in a new process; returns the images per second of the median epoch."""
     environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    environment["PYTHONPATH"] = str(Path(package).resolve())
+    if package == TIMM:
+        worker = TIMM_WORKER
+    else:
+        worker = WORKER
+        environment["PYTHONPATH"] = str(Path(package).resolve())
     with tempfile.TemporaryDirectory() as directory:
         sizes = [str(options.steps), str(options.epochs), precision]
-        command = [sys.executable, "-c", WORKER, directory, *sizes]
+        command = [sys.executable, "-c", worker, directory, *sizes]
         result = subprocess.run(
             command, env=environment, cwd=directory, check=False, capture_output=True, text=True
         )
