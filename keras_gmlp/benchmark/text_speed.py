@@ -70,6 +70,9 @@ def measure(name, options):
 
 def work(options):
     """Trains one model in this process; returns its tokens per second."""
+    from keras_gmlp.training.allocator import keep_freed_memory
+
+    keep_freed_memory()  # as the programs that train do
     step = peer_step(options) if options.worker == PEER else keras_step(options)
     seconds = [step() for _ in range(options.steps + 2)][2:]
     return options.batch * LENGTH / statistics.median(seconds)

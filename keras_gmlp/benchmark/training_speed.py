@@ -1,7 +1,7 @@
 """Training speed of a nano gMLP: this package next to an older one or to timm, on every backend.
 
     python -m keras_gmlp.benchmark.training_speed --package OLD_CHECKOUT
-    python -m keras_gmlp.benchmark.training_speed --timm --backends torch --precisions mixed_bfloat16
+    python -m keras_gmlp.benchmark.training_speed --timm --backends torch
 
 Each run is a process that trains on random images in memory with the package's own `train`. Its
 speed is that of the median epoch after the first, as `history.csv` records it. timm's model has the
@@ -57,6 +57,8 @@ train(model, data, recipe, directory, verbose=0)
 
 TIMM_WORKER = """
 import csv, sys, time
+from timm_worker import import_torchvision  # apps/ is on the path
+import_torchvision()
 import torch
 from timm.models.mlp_mixer import MlpMixer, SpatialGatingBlock
 from timm.layers import GatedMlp
@@ -136,10 +138,10 @@ def measure(package, backend, precision, options):
     """Trains in a new process; returns the images per second of the median epoch."""
     environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
     if package == TIMM:
-        worker = TIMM_WORKER
+        worker, path = TIMM_WORKER, THIS / "apps"
     else:
-        worker = WORKER
-        environment["PYTHONPATH"] = str(Path(package).resolve())
+        worker, path = WORKER, Path(package).resolve()
+    environment["PYTHONPATH"] = str(path)
     with tempfile.TemporaryDirectory() as directory:
         sizes = [str(options.steps), str(options.epochs), precision]
         command = [sys.executable, "-c", worker, directory, *sizes]

@@ -7,6 +7,8 @@ from typing import ClassVar
 import keras
 from keras import layers, ops
 
+from keras_gmlp.layers.dense import Dense
+
 NORM_PLACEMENTS = ("pre", "post")
 
 
@@ -109,7 +111,7 @@ class Block(layers.Layer):
 
 def make_dense(layer, units, name, **kwargs):
     """Returns a dense layer with the initializer and dtype of the layer that contains it."""
-    return layers.Dense(
+    return Dense(
         units,
         kernel_initializer=copy_initializer(layer.kernel_initializer),
         dtype=layer.dtype_policy,
@@ -136,7 +138,7 @@ def serialize_initializer(initializer):
 
 def mask_tokens(x, mask):
     """Sets padding to zero. `x` is `(batch, tokens, channels)`, `mask` is `(batch, tokens)`."""
-    return x if mask is None else ops.where(ops.cast(mask, "bool")[:, :, None], x, 0)
+    return x if mask is None else x * ops.cast(mask, x.dtype)[:, :, None]
 
 
 def mask_scores(scores, mask):
