@@ -23,10 +23,12 @@ DEFAULT = MODELS / "amlp_nano-squad"
 AROUND = 40  # characters shown before and after an answer
 EPILOG = """\
 examples:
-  apps/answer.py --context rome.txt "Who founded Rome?"     with the included model
-  apps/answer.py --context rome.txt "Who?" "When?" --top 3  several questions
-  man ls | apps/answer.py --context - "Which option sorts by size?" --json
+  apps/answer.py --context rome.txt "Who founded Rome?" --model runs/amlp_nano-squad
+  apps/answer.py --context rome.txt "Who?" "When?" --model runs/amlp_nano-squad --top 3
+  man ls | apps/answer.py --context - "Which option sorts?" --model runs/amlp_nano-squad --json
   apps/answer.py --context rome.txt "Who?" --model runs/amlp_nano-squad --threshold 0
+
+No model for questions is included: apps/train_text.py --task squad trains one.
 
 The text may have any length. JSON has the keys score, start, end and answer; start and end count
 characters of the text. No answer is an empty one.

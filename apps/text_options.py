@@ -12,12 +12,13 @@ MODELS = ROOT / "saved_models"
 
 def add_model(parser, default, top=5, what="words"):
     """Adds the options of all three programs: --model, --top and --json."""
+    included = f"default: the included model, {default.parent.name}/{default.name}"
     parser.add_argument(
         "--model",
         default=str(default),
         metavar="PATH",
-        help="a .tflite or .keras file, or the folder of a run; default: the included model, "
-        f"{default.parent.name}/{default.name}",
+        help="a .tflite or .keras file, or the folder of a run; "
+        + (included if default.exists() else "required, because none is included"),
     )
     parser.add_argument(
         "--top", type=int, default=top, metavar="N", help=f"number of {what}; default: {top}"

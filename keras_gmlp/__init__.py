@@ -1,4 +1,4 @@
-"""The MLP family for images, in Keras 3, with attention and convolution baselines."""
+"""The MLP family for images and text, in Keras 3, with attention and convolution baselines."""
 
 import lazy_loader
 

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from small_text import LINES
 
 import keras_gmlp
 from keras_gmlp import data, inference
@@ -109,6 +110,28 @@ def test_family_example():
     assert list(spatial_filters(model)) == ["block_0", "block_1"]
 
 
+def test_filling_example(workspace):
+    (workspace / "runs").mkdir()
+    (workspace / "runs/gmlp_nano-text").symlink_to(ROOT / "saved_models/gmlp_nano-wiki")
+    answers = run("docs/guides/text.md")["model"].fill_mask("It is [MASK].", top=3)
+    assert [set(answer) for answer in answers] == [{"score", "token", "token_str", "sequence"}] * 3
+
+
+@pytest.mark.eager
+@pytest.mark.slow
+def test_language_example(workspace, monkeypatch):
+    page = ("docs/guides/text.md", 1)
+    short = BLOCKS[page].replace("steps_per_epoch=1000, epochs=3", "steps_per_epoch=1, epochs=1")
+    assert short != BLOCKS[page]
+    monkeypatch.setitem(BLOCKS, page, short)
+    (workspace / "wiki").mkdir()
+    for name in ("wiki/0.txt", "wiki/1.txt", "held_out.txt"):
+        (workspace / name).write_text("\n".join(LINES * 80))
+    names = run(*page)
+    assert names["model"].history.history["loss"][0] > 0
+    assert names["classifier"].output_shape == (None, 2)
+
+
 def test_every_python_block_has_a_test_above():
     assert set(BLOCKS) == {
         ("README.md", 0),
@@ -117,6 +140,8 @@ def test_every_python_block_has_a_test_above():
         ("docs/guides/deploy.md", 1),
         ("docs/guides/deploy.md", 2),
         ("docs/guides/pretrained-weights.md", 0),
+        ("docs/guides/text.md", 0),
+        ("docs/guides/text.md", 1),
         ("docs/guides/your-images.md", 0),
     }
 
