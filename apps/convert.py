@@ -70,7 +70,6 @@ def convert(options):
     """Loads the source, resizes it if asked, writes the file; returns a summary, a dict."""
     if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
         import_tensorflow()
-    from keras_gmlp.analysis.confidence import TEMPERATURE
     from keras_gmlp.weights import pretrained
     from keras_gmlp.weights.files import short_name
 
@@ -94,12 +93,15 @@ def convert(options):
         arguments = source.build_arguments(input_shape=shape)
         source = dataclasses.replace(source, model=model, arguments=arguments)
         weights = str(report)
-        if TEMPERATURE in source.decision:
-            warn("the temperature is that of the other size; calibrate again (apps/calibrate.py).")
+        if source.decision and path.suffix != ".safetensors":
+            names = " and ".join(source.decision).replace("_", " ")
+            again = "train at this size" if "thresholds" in source.decision else "calibrate again"
+            warn(f"{names} belong to the former image size; {again} to fit them to this one.")
     if path.suffix == ".safetensors":
         source.save_published(path)
         if source.decision:
-            warn(f"{path}: a published file holds no temperature; {options.source} has one.")
+            names = " and ".join(source.decision).replace("_", " ")
+            warn(f"{path}: a published file does not hold the {names} of {options.source}.")
     else:
         source.save(path)
     return {

@@ -30,8 +30,9 @@ The first model gets the full report, the others a row in a table. Classes are m
 images of a class that a model does not know are left out.
 
 Models that give any number of labels for an image are scored label by label: average precision
-(AP), and precision, recall and F1 at the thresholds of the model. An exact match has all labels
-right.
+(AP), and precision, recall and F1 at the thresholds of the model. Labels that only the images or
+only the model know are left out and named. An exact match has all compared labels right. --out
+then writes no confusion.png, and errors.png shows the largest errors of any label.
 
 --out writes report.json, with all models, and for the first one predictions.csv, confusion.png,
 errors.png (the wrong predictions with the highest probability) and reliability.png (how often

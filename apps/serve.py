@@ -154,7 +154,8 @@ def describe_models(directory, report):
 
     best = {}
     for model in models:
-        accuracy = model["card"].get("test_accuracy") or 0.0  # a card may contain null
+        card = model["card"]  # which may contain null
+        accuracy = card.get("test_accuracy") or card.get("test_mean_average_precision") or 0.0
         best[folder(model)] = max(accuracy, best.get(folder(model), 0.0))
     return sorted(models, key=lambda model: (not model["card"], -best[folder(model)]))
 

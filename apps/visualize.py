@@ -106,6 +106,8 @@ def draw(options):
         return
     classifier = inference.load(saving.model_path(directory))
     model = classifier.model
+    if classifier.thresholds is not None:
+        wanted = leave_out(options, wanted, directory)
     if "filters" in wanted:
         yield from attempt(
             options,
@@ -113,8 +115,6 @@ def draw(options):
             out,
             "filters",
         )
-    if classifier.thresholds is not None:
-        wanted = leave_out(options, wanted, directory)
     needs_data = {"confusion", "mistakes"} & set(wanted)
     if not options.image:
         needs_data |= {"attention", "explain"} & set(wanted)

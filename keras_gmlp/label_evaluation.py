@@ -41,10 +41,12 @@ def evaluate_labels(classifiers, images):
     """
     require("sklearn", "evaluation", "demo")  # which `score_labels` imports, after the work
     if single := [c.path for c in classifiers if c.thresholds is None]:
-        raise ValueError(
-            f"{printable(single[0])}: gives one label for an image; expected a model that gives "
-            "several, like the images or the other models. Evaluate it on images of one label each."
+        reason = (
+            "another model gives several. Evaluate them one by one."
+            if images.label_rows is None
+            else "the images have several. Evaluate it on images of one label each."
         )
+        raise ValueError(f"{printable(single[0])}: gives one label for an image, but {reason}")
     known = set(images.labels).intersection(*(classifier.labels for classifier in classifiers))
     if not known:
         raise ValueError(no_common_class(classifiers, images))
@@ -62,7 +64,8 @@ def report_labels(models, results, images):
 
     Returns:
         A dict that JSON can hold: `data` and `split` of the images; `images`, their number;
-        `unknown_classes`, labels that were left out; `missing_classes`, labels that no image has;
+        `unknown_classes`, labels of the images that were left out; `missing_classes`, labels of the
+        first model that no image has, of which those that the data do not name were left out;
         `models`, a dict for each model: `model`, its name, `agreement`, the share of pairs of image
         and label for which it answers like the first model, and what
         `analysis.label_scores.score_labels` returns.
@@ -74,7 +77,7 @@ def report_labels(models, results, images):
         "split": images.split,
         "images": len(images),
         "unknown_classes": [label for label in images.labels if label not in first.labels],
-        "missing_classes": first.list_labels(~present),
+        "missing_classes": [*first.list_labels(~present), *first.left_out],
         "models": [
             {
                 "model": model,
@@ -125,8 +128,7 @@ def write_label_report(directory, scores, result, errors):
     answers = [
         (
             ", ".join(result.list_labels(result.truth[image])) or "no label",
-            f"{'not ' * (not result.given[image, label])}{result.labels[label]}",
-            result.probabilities[image, label],
+            *_answer(result, image, label),
         )
         for image, label, _ in errors
     ]
@@ -134,7 +136,14 @@ def write_label_report(directory, scores, result, errors):
     title = f"largest errors of a label ({wrong:,} of {len(result.truth):,} images are wrong)"
     plots.draw_gallery([image for *_, image in errors], answers, directory / "errors.png", title)
     path = directory / "reliability.png"
-    plots.draw_reliability(result.probabilities.ravel(), result.truth.ravel(), path, "label")
+    probabilities, truth = result.probabilities.ravel(), result.truth.ravel()
+    plots.draw_reliability(probabilities, truth, path, "label", "share that applies")
+
+
+def _answer(result, image, label):
+    """Returns what the model says about a label of an image, and its probability."""
+    name, probability = result.labels[label], result.probabilities[image, label]
+    return (name, probability) if result.given[image, label] else (f"not {name}", 1 - probability)
 
 
 def _evaluate(classifier, images, labels):
@@ -154,7 +163,10 @@ def _evaluate(classifier, images, labels):
             progress.show(done)
     truth, probabilities = map(np.concatenate, zip(*parts, strict=True))
     errors = [(index, label, image) for _, index, label, image in worst]
-    return LabelPredictions(images.names, labels, truth, probabilities, thresholds), errors
+    left_out = tuple(label for label in classifier.labels if label not in labels)
+    return LabelPredictions(
+        images.names, labels, truth, probabilities, thresholds, left_out
+    ), errors
 
 
 def _worst(worst, start, images, truth, probabilities, thresholds):

@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score
 from keras_gmlp.analysis.label_scores import LabelPredictions, score_labels
 from keras_gmlp.classifier import Classifier
 from keras_gmlp.data.labelled import LabelledImages
-from keras_gmlp.label_evaluation import evaluate_labels, report_labels
+from keras_gmlp.label_evaluation import evaluate_labels, report_labels, write_label_report
 
 COLOURS = ("red", "green", "blue")
 # Colours of six pictures, and their labels in the table, of which the last two are wrong.
@@ -102,6 +102,26 @@ def test_labels_are_matched_by_name_and_thresholds_obeyed(table):
     assert report["models"][1]["exact_match"] > report["models"][0]["exact_match"]
 
 
+def test_one_common_label(table):
+    images = LabelledImages(table, "all")
+    ((result, _),) = evaluate_labels([classifier(("cat", "green"))], images)
+    assert (result.labels, result.left_out) == (("green",), ("cat",))
+    (green,) = score_labels(result)["classes"]
+    assert (green["images"], green["precision"], green["recall"]) == (3, 0.666667, 0.666667)
+    report = report_labels(["a"], [result], images)
+    assert (report["unknown_classes"], report["missing_classes"]) == (["blue", "red"], ["cat"])
+
+
+def test_pictures_of_errors_say_what_the_model_said(table, tmp_path, saved_figures):
+    images = LabelledImages(table, "all")
+    ((result, errors),) = evaluate_labels([classifier()], images)
+    write_label_report(tmp_path, report_labels(["a"], [result], images), result, errors)
+    gallery, reliability = saved_figures
+    captions = [ax.get_title() for ax in gallery.axes if ax.get_title()]
+    assert ["not green 99 %" in captions[0], "green 94 %" in captions[1]] == [True, True], captions
+    assert reliability.axes[0].get_ylabel() == "share that applies"
+
+
 def test_images_of_one_label_count_as_having_that_one(table, tmp_path):
     text = table.read_text().splitlines()
     (tmp_path / "single.csv").write_text("\n".join([*text[:3], text[6].replace("|green", "")]))
@@ -160,8 +180,8 @@ def test_program_prints_and_writes_the_report(app, table, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("models", "reason"),
     [
-        (["single"], "single.tflite: gives one label for an image; expected"),
-        (["colours", "single"], "single.tflite: gives one label for an image; expected"),
+        (["single"], "single.tflite: gives one label for an image, but the images have several."),
+        (["colours", "single"], "single.tflite: gives one label for an image, but the images have"),
         (["animals"], "knows none of its classes; received blue, green, red; expected cat"),
     ],
 )

@@ -10,7 +10,8 @@ const OPACITY = 0.6;
 export function chooseMap(maps, grid, classes, index, listed) {
   const [rows, columns] = grid;
   const of = (i) => Float64Array.from({ length: rows * columns }, (_, cell) => maps[cell * classes + i]);
-  const limit = Math.max(...listed.flatMap((i) => Array.from(of(i), Math.abs)));
+  const larger = (limit, value) => Math.max(limit, Math.abs(value));
+  const limit = listed.reduce((limit, i) => of(i).reduce(larger, limit), 0);
   return { values: of(index), rows, columns, limit: limit || 1 };
 }
 

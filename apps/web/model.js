@@ -134,8 +134,8 @@ export function rank(logits, labels, top, temperature = 1) {
     .map((index) => ({ index, label: labels[index], probability: probabilities[index] }));
 }
 
-// Returns the labels that apply, or else the most probable ones, as rank does with { applies } for
-// each; at least as many as top. Each label has its own probability.
+// Returns the labels that apply and the most probable ones, as rank does with { applies } for each; at
+// least as many as top. Each label has its own probability.
 export function rankLabels(logits, labels, thresholds, top) {
   softmax(logits); // refuses what is not a number
   const rows = order(logits).map((index) => {

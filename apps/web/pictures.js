@@ -108,6 +108,7 @@ function offerMaps(model, { ranked, known, input }, mine) {
       maps ??= model.maps(input);
       const found = await maps;
       if (mine !== turn) return;
+      view.showProblem("");
       if (place < 0) view.drawInput(input);
       else {
         const classes = model.labels.length;
@@ -115,7 +116,7 @@ function offerMaps(model, { ranked, known, input }, mine) {
         view.drawMap(input, paint(input, map), names[place]);
       }
     } catch (error) {
-      maps = undefined; // so that choosing it again retries
+      maps = undefined; // so that the next choice tries again
       if (mine === turn) view.showProblem(oneLine(error));
     }
   });

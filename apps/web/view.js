@@ -17,6 +17,8 @@ export function listModels(select, models) {
 
 function quality(card) {
   if (card.test_accuracy) return percent(card.test_accuracy);
+  const precision = card.test_mean_average_precision;
+  if (precision) return `mean average precision ${percent(precision)}`;
   if (card.test_f1) return `F1 ${card.test_f1.toFixed(1)}`;
   return card.test_perplexity && `perplexity ${card.test_perplexity.toFixed(1)}`;
 }

@@ -20,6 +20,7 @@ class LabelPredictions:
         truth: Whether each label applies, `(images, labels)`.
         probabilities: Probability of each label, `(images, labels)`.
         thresholds: Least probability of a label that the model gives, `(labels,)`.
+        left_out: Further labels of the model, with which the images are not compared.
     """
 
     names: tuple[str, ...]
@@ -27,6 +28,7 @@ class LabelPredictions:
     truth: np.ndarray
     probabilities: np.ndarray
     thresholds: np.ndarray
+    left_out: tuple[str, ...] = ()
 
     @property
     def given(self):
@@ -47,41 +49,39 @@ def score_labels(result):
     Returns:
         A dict that JSON can hold: `images` (their number), `mean_average_precision` (mean of the
         labels with images; see `sklearn.metrics.average_precision_score`), `mean_f1` (of the same
-        labels), `exact_match` (share of the images whose labels are all right),
+        labels), `exact_match` (share of the images whose compared labels are all right),
         `calibration_error` (of the probabilities of all pairs of image and label: the mean
         difference from the share of pairs in a bin whose label applies; see `calibration_error`),
         and `classes`, for each label with images `label`, `threshold`, `average_precision`,
         `precision`, `recall`, `f1` and `images`. Shares are in [0, 1]; the precision of a label
         that is never given is 0. Without an image that has a label, there are no means.
     """
-    from sklearn.metrics import average_precision_score, precision_recall_fscore_support
+    from sklearn.metrics import average_precision_score
 
-    given = result.given
-    columns = zip(
-        *precision_recall_fscore_support(result.truth, given, zero_division=0), strict=True
-    )
+    truth, given = result.truth, result.given
+    # Counted here: scikit-learn takes a single column for the two classes of one label.
+    right, images, answers = (a.sum(axis=0) for a in (truth & given, truth, given))
     rows = [
         {
             "label": result.labels[i],
             "threshold": _rounded(result.thresholds[i]),
             "average_precision": _rounded(
-                average_precision_score(result.truth[:, i], result.probabilities[:, i])
+                average_precision_score(truth[:, i], result.probabilities[:, i])
             ),
-            "precision": _rounded(precision),
-            "recall": _rounded(recall),
-            "f1": _rounded(f1),
-            "images": int(images),
+            "precision": _rounded(right[i] / max(answers[i], 1)),
+            "recall": _rounded(right[i] / images[i]),
+            "f1": _rounded(2 * right[i] / (answers[i] + images[i])),
+            "images": int(images[i]),
         }
-        for i, (precision, recall, f1, images) in enumerate(columns)
-        if images
+        for i in np.flatnonzero(images)
     ]
     means = {"mean_average_precision": "average_precision", "mean_f1": "f1"} if rows else {}
     return {
-        "images": len(result.truth),
+        "images": len(truth),
         **{name: _rounded(np.mean([row[key] for row in rows])) for name, key in means.items()},
-        "exact_match": _rounded(np.mean((given == result.truth).all(axis=1))),
+        "exact_match": _rounded(np.mean((given == truth).all(axis=1))),
         "calibration_error": _rounded(
-            calibration_error(result.probabilities.ravel(), result.truth.ravel())
+            calibration_error(result.probabilities.ravel(), truth.ravel())
         ),
         "classes": rows,
     }

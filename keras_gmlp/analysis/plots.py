@@ -190,7 +190,9 @@ def draw_gallery(images, answers, path, title):
     plotting.save(figure, path)
 
 
-def draw_reliability(probabilities, correct, path, predicted="predicted class"):
+def draw_reliability(
+    probabilities, correct, path, predicted="predicted class", share="share that is right"
+):
     """Draws the accuracy of predictions over their probability, and how many have which.
 
     Args:
@@ -198,14 +200,15 @@ def draw_reliability(probabilities, correct, path, predicted="predicted class"):
         correct: Whether the predictions are right, `(samples,)`.
         path: Path of the PNG file.
         predicted: What has the probability.
+        share: What `correct` is, for the axis.
     """
     counts, _, accuracies = bin_probabilities(probabilities, correct)
     error = calibration_error(probabilities, correct)
     centres = (np.arange(len(counts)) + 0.5) / len(counts)
     figure, ((top,), (bottom,)) = plotting.figure((4.5, 5.5), 2, 1)
     top.plot([0, 1], [0, 1], color="grey", linestyle="--", label="perfectly calibrated")
-    top.bar(centres, accuracies, 1 / len(counts), edgecolor="white", label="share of the bin")
-    top.set(xlim=(0, 1), ylim=(0, 1), ylabel="share that is right")
+    top.bar(centres, accuracies, 1 / len(counts), edgecolor="white", label="this model")
+    top.set(xlim=(0, 1), ylim=(0, 1), ylabel=share)
     top.set_title(f"expected calibration error {100 * error:.2f} %", fontsize=10)
     top.legend(fontsize=8)
     bottom.bar(centres, counts, 1 / len(counts), edgecolor="white")

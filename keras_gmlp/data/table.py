@@ -53,8 +53,8 @@ def refuse_several(name, label_sets):
     """Raises a `ValueError` of one line if images have several labels; see `list_table`."""
     if label_sets is not None:
         raise ValueError(
-            f"{printable(name)}: images have any number of labels; expected one each. Training, "
-            "export and classification take several."
+            f"{printable(name)}: images have any number of labels; expected one each. See 'Several "
+            "labels per image' in docs/guides/your-images.md for the programs that take several."
         )
 
 

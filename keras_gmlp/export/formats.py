@@ -4,6 +4,7 @@ Each converter requires one backend. A model of another backend goes in a `.kera
 process that runs Keras on the backend of the converter.
 """
 
+import contextlib
 import importlib.util
 import json
 import sys
@@ -43,7 +44,14 @@ NEEDS["onnx"] = (("torch", "onnx", "onnxscript", "onnxruntime"), "onnx")
 
 
 def export(
-    model, directory, formats=None, labels=None, card=None, calibration=None, tflite_batch=1
+    model,
+    directory,
+    formats=None,
+    labels=None,
+    card=None,
+    calibration=None,
+    tflite_batch=1,
+    traces=None,
 ):
     """Writes a model to files, one per format.
 
@@ -59,6 +67,8 @@ def export(
         tflite_batch: Images per call of a TFLite file; see `export.tflite.convert`. A number above
             one is part of the file name, as in `model_batch64.tflite`. `"features"` and
             `"mediapipe"` take one.
+        traces: `export.tflite.Traces` of this model, so that several calls trace it once; `None`
+            to trace it once in this call.
 
     Returns:
         The paths of the files, a dict with the formats as keys.
@@ -79,9 +89,9 @@ def export(
     for backend in ("tensorflow", "torch"):
         chosen = [name for name in formats if (name == "onnx") == (backend == "torch")]
         if chosen and keras.backend.backend() == backend:
-            with Traces() as traces:
+            with contextlib.nullcontext(traces) if traces else Traces() as kept:
                 for name in chosen:
-                    _write(name, model, directory, traces, calibration=calibration, **options)
+                    _write(name, model, directory, kept, calibration=calibration, **options)
         elif chosen:
             order = {"directory": str(directory), "formats": chosen, **options}
             _hand_over(backend, model, order, calibration)

@@ -19,6 +19,7 @@ from keras_gmlp.export.formats import (
     missing_requirement,
     require_exportable,
 )
+from keras_gmlp.export.tflite import Traces
 from keras_gmlp.metrics import MeanAveragePrecision
 from keras_gmlp.models.folding import fold
 from keras_gmlp.training.model_card import write_model_card
@@ -106,27 +107,32 @@ def _export_run(directory, source, formats, data, report, folded, tflite_batch):
         expected = np.concatenate([source.logits(chunk) for chunk in _chunks(images)])
         results["keras"] = _score(expected, truth)
     failures = []
-    for name in formats:  # a failure does not stop the others
-        report(f"exporting {name}")
-        before = file_identity(paths[name])
-        try:
-            export(model, directory, [name], labels, card, calibration, tflite_batch)
-        except RuntimeError as error:
-            failures.append(str(error))
-            continue
-        finally:
-            if file_identity(paths[name]) != before:  # the recorded result is about another file
-                _record(directory, {entries[name]: None})
-        if data is None:
-            report(f"{paths[name]}: megabytes {_megabytes(paths[name])}, not checked")
-            continue
-        result = check_export(paths[name], images, expected, truth, batches[name])
-        if folded:
-            result |= {"folded": True, "parameters": model.count_params()}
-            result |= folding_speedup(name, paths[name], source, batches[name], calibration)
-        results[entries[name]] = result
-        _record(directory, results)  # at once: an interrupt keeps the results so far
-        report(f"{paths[name]}: " + ", ".join(f"{key} {value}" for key, value in result.items()))
+    with Traces() as traces:
+        for name in formats:  # a failure does not stop the others
+            report(f"exporting {name}")
+            before = file_identity(paths[name])
+            try:
+                export(model, directory, [name], labels, card, calibration, tflite_batch, traces)
+            except RuntimeError as error:
+                failures.append(str(error))
+                continue
+            finally:
+                if (
+                    file_identity(paths[name]) != before
+                ):  # the recorded result is about another file
+                    _record(directory, {entries[name]: None})
+            if data is None:
+                report(f"{paths[name]}: megabytes {_megabytes(paths[name])}, not checked")
+                continue
+            result = check_export(paths[name], images, expected, truth, batches[name])
+            if folded:
+                result |= {"folded": True, "parameters": model.count_params()}
+                result |= folding_speedup(name, paths[name], source, batches[name], calibration)
+            results[entries[name]] = result
+            _record(directory, results)  # at once: an interrupt keeps the results so far
+            report(
+                f"{paths[name]}: " + ", ".join(f"{key} {value}" for key, value in result.items())
+            )
     if failures:
         raise RuntimeError(" ".join(failures))
     return results

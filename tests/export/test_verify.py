@@ -1,6 +1,7 @@
 """A run's exports and what is written of them."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from random_models import random_model
 
 from keras_gmlp.card import read_card, write_card
 from keras_gmlp.data.image_data import ImageData
+from keras_gmlp.export import tflite
 from keras_gmlp.export.verify import check_export, export_run
 from keras_gmlp.utils.files import directory_lock
 
@@ -45,6 +47,15 @@ def test_export_of_a_run_records_what_it_found(exported_run):
     assert any("top1_agreement 1.0" in line for line in lines)
     row = "| `model_float32.tflite` | TFLite, float32 | 75.00 % | 100.00 % |"
     assert row in (tmp_path / "README.md").read_text("utf-8")
+
+
+def test_precisions_share_one_trace(exported_run, monkeypatch):
+    directory, data = exported_run
+    folders, save = [], tflite._save
+    monkeypatch.setattr(tflite, "_save", lambda *a: folders.append(a[3]) or save(*a))
+    export_run(directory, ["tflite", "tflite_float16", "tflite_float32"], data)
+    assert len(folders) == 1
+    assert not Path(folders[0]).exists()
 
 
 def test_exports_keep_the_arguments_of_the_model(exported_run):

@@ -430,12 +430,15 @@ def test_convert_keeps_thresholds_and_calibration(ours, tmp_path, capsys):
     assert convert(tmp_path / "several.keras", "--out", published)[0] == 1
     code, note = convert(tmp_path / "one.keras", "--out", published)
     assert code == 0
-    assert "a published file holds no temperature" in note
+    assert "a published file does not hold the temperature" in note
     larger = tmp_path / "larger.keras"
     code, note = convert(tmp_path / "one.keras", "--out", larger, "--image-size", "64")
     assert code == 0
     assert "calibrate again" in note
     assert read_card(larger)["temperature"] == 1.5
+    path = tmp_path / "several-larger.keras"
+    code, note = convert(tmp_path / "several.keras", "--out", path, "--image-size", "64")
+    assert (code, "train at this size" in note) == (0, True)
 
 
 @pytest.mark.parametrize(
