@@ -115,7 +115,10 @@ class MaskedCrossEntropy(keras.losses.Loss):
 
 def token_cross_entropy(y_true, y_pred):
     """Returns the cross-entropy of each token, of the shape of the ids."""
-    return ops.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
+    # As one list of tokens: of logits with three axes PyTorch makes a copy with the words first.
+    ids, logits = ops.reshape(y_true, (-1,)), ops.reshape(y_pred, (-1, y_pred.shape[-1]))
+    losses = ops.sparse_categorical_crossentropy(ids, logits, from_logits=True)
+    return ops.reshape(losses, ops.shape(y_true))
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
