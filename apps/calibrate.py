@@ -88,7 +88,8 @@ def show(result):
     from keras_gmlp.utils.errors import printable
 
     before, after = result["calibration_error_before"], result["calibration_error"]
-    print(f"images             {result['images']:,} of {printable(result['data'])}")
+    few = "; a hundred or more give reliable figures" if result["images"] < 100 else ""
+    print(f"images             {result['images']:,} of {printable(result['data'])}{few}")
     print(f"temperature        {result['temperature']:.4f}")
     print(f"calibration error  {100 * before:.2f} % before, {100 * after:.2f} % after")
     print(f"energy threshold   {result['energy_threshold']:.4f}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from cli import guarded, load_classifier, one_line
 
 MODELS = Path(__file__).resolve().parent.parent / "saved_models"
-DEFAULT = MODELS / "gmlp_n4_32-cifar10"
+DEFAULT = MODELS / "gmlp_conv_n4_32-cifar10"
 UNKNOWN = "not one of the classes I know"
 EPILOG = """\
 A model that apps/calibrate.py calibrated rejects pictures of other classes.

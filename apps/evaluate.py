@@ -6,7 +6,15 @@ import json
 import sys
 from pathlib import Path
 
-from cli import add_backend, add_data_dir, choose_backend, guarded, load_classifier, quiet
+from cli import (
+    add_backend,
+    add_data_dir,
+    choose_backend,
+    guarded,
+    import_tensorflow,
+    load_classifier,
+    quiet,
+)
 
 SHOWN = 50  # classes
 SCORES = ("precision", "recall", "f1")
@@ -104,6 +112,8 @@ def run(options):
         raise ValueError(f"--csv {options.csv}: a folder; expected a file to write.")
     recipe = read_json(Path(options.models[0], "recipe.json"), {})  # if it is a run
     recipe = recipe if isinstance(recipe, dict) else {}
+    if not (Path(options.data).exists() or options.data == "digits"):
+        import_tensorflow()  # which the search for a data set by name imports
     division = recorded_division(recipe, options.data, options.groups)
     images = LabelledImages(options.data, options.split, options.data_dir, **division)
     classifiers = [load_classifier(model) for model in options.models]

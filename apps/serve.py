@@ -115,6 +115,9 @@ def find_models(directory, report=lambda line: None):
         # Skip unfinished exports and those with a larger batch.
         if path.name.startswith(".") or re.search(r"_batch\d+$", path.stem):
             continue
+        # The page reads the file of the same model next to it.
+        if path.name == "model_mediapipe.tflite" and path.with_name("model.tflite").exists():
+            continue
         if not path.is_file():
             report(f"{str(path)!r} is left out: no such file.")
             continue

@@ -179,7 +179,7 @@ def draw_gallery(images, answers, path, title):
         path: Path of the PNG file.
         title: Title of the figure.
     """
-    columns = min(8, max(1, len(images)))
+    columns = min(8, max(4, len(images)))  # fewer would cut off the title
     rows = max(1, -(-len(images) // columns))
     figure, grid = _figure(rows, columns, title, size=1.7)
     for ax in grid.flat:

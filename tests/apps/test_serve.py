@@ -339,3 +339,12 @@ def test_ctrl_c_stops_it(capsys, monkeypatch):
     out, err = capsys.readouterr()
     assert re.match(r"http://127\.0\.0\.1:\d+/ ", out)
     assert err == ""
+
+
+def test_file_for_mediapipe_is_left_out_next_to_its_model(tmp_path):
+    for name in ("both/model", "both/model_mediapipe", "one/model_mediapipe"):
+        path = tmp_path / f"{name}.tflite"
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    found = serve.find_models(tmp_path)
+    assert list(found) == ["both", "one/model_mediapipe"]
