@@ -71,6 +71,11 @@ def main(arguments=None):
     print("|---|---|---|---|---|---|", flush=True)
     for preset in options.presets:
         print(row(preset, peak, options), flush=True)
+    if options.devices:
+        print(f"\n| model | device, images/s | on {options.devices} devices | ratio |")
+        print("|---|---|---|---|", flush=True)
+        for preset in options.presets:
+            print(devices_row(preset, options), flush=True)
     return 0
 
 
@@ -82,6 +87,9 @@ def parse(arguments):
     parser.add_argument("--epochs", type=int, default=4, help="the first one compiles")
     parser.add_argument("--precision", default="mixed_bfloat16", help="default: %(default)s")
     parser.add_argument("--seconds", type=float, default=240.0, help="limit of each timm run")
+    parser.add_argument(
+        "--devices", type=int, metavar="N", help="also train on N devices, and print the ratio"
+    )
     return parser.parse_args(arguments)
 
 
@@ -99,6 +107,20 @@ def row(preset, peak, options):
     share = f"{100 * 3 * flops * device / peak:.1f} %"
     cells = [f"{value:,.0f}" if value else "" for value in (device, host, timm)]
     return f"| {preset} | {options.batch} | {cells[0]} | {share} | {cells[1]} | {cells[2]} |"
+
+
+def devices_row(preset, options):
+    """Measures one model without `--devices` and with it, in turns."""
+    from keras_gmlp.training.devices import use_devices
+
+    without, on_devices = [], []
+    for _ in range(3):
+        without.append(measure(preset, "device", options)[0])
+        with use_devices(options.devices):
+            on_devices.append(measure(preset, "device", options)[0])
+    ratio = statistics.median(b / a for a, b in zip(without, on_devices, strict=True))
+    speeds = (f"{statistics.median(speed):,.0f}" for speed in (without, on_devices))
+    return f"| {preset} | {' | '.join(speeds)} | {ratio:.3f} |"
 
 
 def measure(preset, pipeline, options):
