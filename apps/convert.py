@@ -87,6 +87,7 @@ def convert(options):
             raise ValueError(f"{path.parent}: holds a model already; give another --out.")
     source = pretrained.load(options.source, options.preset)
     weights = "all weights kept"
+    decision = " and ".join(source.decision).replace("_", " ")
     if size:
         shape = (*size, source.model.input_shape[-1])
         model, report = source.adapt(input_shape=shape)
@@ -94,14 +95,12 @@ def convert(options):
         source = dataclasses.replace(source, model=model, arguments=arguments)
         weights = str(report)
         if source.decision and path.suffix != ".safetensors":
-            names = " and ".join(source.decision).replace("_", " ")
             again = "train at this size" if "thresholds" in source.decision else "calibrate again"
-            warn(f"{names} belong to the former image size; {again} to fit them to this one.")
+            warn(f"{decision} belong to the former image size; {again} to fit them to this one.")
     if path.suffix == ".safetensors":
         source.save_published(path)
         if source.decision:
-            names = " and ".join(source.decision).replace("_", " ")
-            warn(f"{path}: a published file does not hold the {names} of {options.source}.")
+            warn(f"{path}: a published file does not hold the {decision} of {options.source}.")
     else:
         source.save(path)
     return {

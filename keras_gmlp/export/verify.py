@@ -117,9 +117,8 @@ def _export_run(directory, source, formats, data, report, folded, tflite_batch):
                 failures.append(str(error))
                 continue
             finally:
-                if (
-                    file_identity(paths[name]) != before
-                ):  # the recorded result is about another file
+                # The recorded result is about another file.
+                if file_identity(paths[name]) != before:
                     _record(directory, {entries[name]: None})
             if data is None:
                 report(f"{paths[name]}: megabytes {_megabytes(paths[name])}, not checked")
