@@ -5,6 +5,7 @@ from keras import layers, ops
 
 from keras_gmlp.layers.block import (
     Block,
+    drop,
     make_dense,
     mask_scores,
     mask_tokens,
@@ -315,8 +316,8 @@ class GMLPBlock(Block):
         x = self.expand(x)
         if self.gate is not None:
             x = self.gate(x, attention=attention, mask=mask, training=training)
-        x = self.branch_dropout(self.shrink(x), training=training)
-        x = inputs + self.branch_drop(x, training=training)
+        x = drop(self.branch_dropout, self.shrink(x), training)
+        x = inputs + drop(self.branch_drop, x, training)
         return x if self.norm_placement == "pre" else self.norm(x)
 
     def attention_scores(self, tokens):

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from keras_gmlp.layers.block import Block, make_dense
+from keras_gmlp.layers.block import Block, drop, make_dense
 
 
 class ResidualBlock(Block):
@@ -63,7 +63,7 @@ class ResidualBlock(Block):
         drops = (self.dropout1, self.drop_path1), (self.dropout2, self.drop_path2)
         for (norm, mix), (dropout, drop_path) in zip(self.branches(mask), drops, strict=True):
             branch = mix(norm(x)) if self.norm_placement == "pre" else mix(x)
-            x = x + drop_path(dropout(branch, training=training), training=training)
+            x = x + drop(drop_path, drop(dropout, branch, training), training)
             if self.norm_placement == "post":
                 x = norm(x)
         return x
