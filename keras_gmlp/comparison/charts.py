@@ -27,7 +27,7 @@ def draw_comparison(runs, rows, directory):
         The list of paths of the PNG files.
     """
     directory = Path(directory)
-    colours = _choose_colours(list(dict.fromkeys(run.preset for run in runs)))
+    colours = choose_colours(list(dict.fromkeys(run.preset for run in runs)))
     summary = summarize(rows)
     whole = [line for line in summary if line["fraction"] == 1]
     paths = []
@@ -46,7 +46,7 @@ def draw_comparison(runs, rows, directory):
 
 def draw_epochs(runs, colours, path):
     """Draws test accuracy over epochs: the mean over seeds, and a band from worst to best."""
-    figure, (axes,) = _figure()
+    figure, (axes,) = make_figure()
     ends = []
     for preset, colour in colours.items():
         histories = [h for run in runs if run.preset == preset and (h := run.history())]
@@ -63,7 +63,7 @@ def draw_epochs(runs, colours, path):
             low, high = [min(c) for c in columns], [max(c) for c in columns]
             axes.fill_between(epochs, low, high, color=colour, alpha=0.15, linewidth=0)
         ends.append((len(columns), means[-1], preset, colour))
-    _label_ends(axes, ends)
+    label_ends(axes, ends)
     axes.set(xlabel="epoch", ylabel="test accuracy (%)", title=_seeds("band: worst to best", runs))
     return plotting.save(figure, path)
 
@@ -71,7 +71,7 @@ def draw_epochs(runs, colours, path):
 def draw_costs(summary, colours, path):
     """Draws test accuracy over parameters, FLOPs and latency, and the Pareto front."""
     known = [name for name in COSTS if all(name in line for line in summary)]
-    figure, all_axes = _figure(columns=len(known))
+    figure, all_axes = make_figure(columns=len(known))
     for axes, name in zip(all_axes, known, strict=True):
         label, unit = COSTS[name]
         points = [(unit * s[name], 100 * s["test_accuracy"], s) for s in summary]
@@ -100,7 +100,7 @@ def pareto(points):
 
 def draw_fractions(summary, colours, path):
     """Draws test accuracy over the share of training images."""
-    figure, (axes,) = _figure()
+    figure, (axes,) = make_figure()
     ends = []
     for preset, colour in colours.items():
         lines = sorted((s for s in summary if s["preset"] == preset), key=lambda s: s["fraction"])
@@ -115,7 +115,7 @@ def draw_fractions(summary, colours, path):
     ticks = sorted({100 * s["fraction"] for s in summary})
     axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
     axes.minorticks_off()
-    _label_ends(axes, ends)
+    label_ends(axes, ends)
     axes.set(
         xlabel="training images (% of the set)",
         ylabel="test accuracy (%), ± standard deviation over seeds",
@@ -128,7 +128,8 @@ def _seeds(text, runs):
     return text if len({run.seed for run in runs}) > 1 else ""
 
 
-def _figure(columns=1):
+def make_figure(columns=1):
+    """Returns a figure and its axes, a row of `columns` charts."""
     width = 9 if columns == 1 else 6 * columns
     figure, (all_axes,) = plotting.figure((width, 5.5), columns=columns)
     for axes in all_axes:
@@ -137,7 +138,7 @@ def _figure(columns=1):
     return figure, all_axes
 
 
-def _choose_colours(presets):
+def choose_colours(presets):
     """Returns a colour per preset; all families together need more than matplotlib's ten."""
     import matplotlib as mpl
 
@@ -146,7 +147,7 @@ def _choose_colours(presets):
     return {preset: palette[i % len(palette)] for i, preset in enumerate(presets)}
 
 
-def _label_ends(axes, ends):
+def label_ends(axes, ends):
     """Writes names and values at the ends of lines, `(x, y, text, colour)`."""
     axes.margins(x=0.02)
     _label(axes, [(x, y, f"{text} {y:.1f}", colour) for x, y, text, colour in ends])

@@ -103,7 +103,7 @@ class SweepRun:
             "data": recipe.get("data", ""),
             "recipe": describe(recipe),
             "backend": environment.get("backend"),
-            "processor": _trained_on(environment),
+            "processor": trained_on(environment),
             **(costs or {}).get(self.preset, {}),
             "preset": self.preset,
             "seed": self.seed,
@@ -121,7 +121,7 @@ class SweepRun:
         return f"{len(self.history())} epochs so far"
 
 
-def _trained_on(environment):
+def trained_on(environment):
     """Returns the accelerators, or the processor if there are none."""
     names = accelerators(environment.get("devices", []))
     return ", ".join(names) or environment.get("processor")

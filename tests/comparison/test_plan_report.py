@@ -1,0 +1,134 @@
+"""The report of a plan, from folders as the queue leaves them."""
+
+import csv
+import json
+
+import pytest
+
+from keras_gmlp.comparison import plan_report
+
+ENVIRONMENT = {"backend": "jax", "devices": ["cpu"], "processor": "a processor", "versions": {}}
+
+
+@pytest.fixture
+def train(tmp_path):
+    """Returns a function that adds a run to the plan, trained to a score or not at all."""
+    entries = []
+
+    def train(name, score=None, parameters=800_000, measure="test_accuracy", **entry):
+        directory = tmp_path / name
+        entries.append({"directory": str(directory), **entry})
+        (tmp_path / "plan.json").write_text(json.dumps(entries))
+        if score is None:
+            return
+        directory.mkdir()
+        recorded = {"data": "cifar10", "recipe": "long", "precision": "float32"}
+        recorded |= {"environment": ENVIRONMENT}
+        (directory / "recipe.json").write_text(json.dumps(recorded))
+        metrics = {measure: score, "parameters": parameters, "epochs": 2, "seconds": 9}
+        (directory / "metrics.json").write_text(json.dumps(metrics))
+        rows = [f"{i},{score / 2 * (i + 1)},7" for i in range(2)]
+        (directory / "history.csv").write_text("\n".join(["epoch,val_accuracy,seconds", *rows]))
+
+    return train
+
+
+def image_run(preset="gmlp_n4_32", overrides=None, **changes):
+    model = {"preset": preset, "overrides": overrides or {}}
+    return {"model": model, "data": "cifar10", "recipe": "long", "changes": changes}
+
+
+def cells(path, name):
+    """The cells of the line of results.md that begins with the name."""
+    (line,) = [ln for ln in path.read_text().splitlines() if ln.startswith(f"| `{name}` |")]
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_each_line_is_compared_with_the_nearest(train, tmp_path):
+    for seed, scores in enumerate([(0.80, 0.83, 0.84, 0.79), (0.82, 0.87, 0.86, 0.80)]):
+        split, invariant, heads, amlp = scores
+        train(f"split-s{seed}", split, **image_run(seed=seed))
+        train(f"toeplitz-s{seed}", invariant, **image_run(overrides={"toeplitz": True}, seed=seed))
+        both = {"toeplitz": True, "heads": 8}
+        train(f"toeplitz8-s{seed}", heads, **image_run(overrides=both, seed=seed))
+        train(f"amlp-s{seed}", amlp, **image_run("amlp_n4_32", seed=seed))
+    train("muon", **image_run(optimizer="muon"))
+    paths = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "the command")
+    assert [path.name for path in paths] == ["results.csv", "results.md", "epochs.png"]
+    table = paths[1]
+    # Standard deviation of 80 and 82; differences 3 and 5, their error is 1.41 / sqrt(2).
+    assert cells(table, "split")[3:] == ["2", "accuracy (%)", "81.00 ± 1.41", "", "", ""]
+    row = ["85.00 ± 2.83", "`split`", "toeplitz=True", "+4.00 ± 1.00"]
+    assert cells(table, "toeplitz")[5:] == row
+    assert cells(table, "toeplitz8")[6:] == ["`toeplitz`", "heads=8", "+0.00 ± 1.00"]
+    assert cells(table, "amlp")[6:] == ["`split`", "preset=amlp_n4_32", "-1.50 ± 0.50"]
+    text = table.read_text()
+    assert "- `muon`, seed 0: not begun" in text
+    assert "cifar10, recipe `long`, float32, Keras on jax, a processor ()." in text
+    assert "Made by `the command`." in text
+    with paths[0].open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 9
+    assert rows[1]["score"] == "83.0"
+    assert rows[8]["state"] == "not begun"
+
+
+def test_another_preset_is_further_than_many_changes(train, tmp_path):
+    train("amlp", 0.7, **image_run("amlp_n4_32"))
+    train("gmlp", 0.6, **image_run())
+    train("amlp-changed", 0.75, **image_run("amlp_n4_32", {"heads": 2}, epochs=3, erasing=0.1))
+    _, table, _ = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")
+    assert cells(table, "amlp-changed")[6] == "`amlp`"
+    assert cells(table, "amlp-changed")[8] == "+5.00"
+    assert "epochs=3" in cells(table, "amlp-changed")[7]
+
+
+def test_families_are_drawn_over_their_sizes(train, tmp_path, saved_figures):
+    train("gmlp_08", 0.8, **image_run())
+    train("gmlp_02", 0.7, parameters=200_000, **image_run(overrides={"dim": 96}))
+    train("vit_08", 0.6, **image_run("vit_n4_32"))
+    paths = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")
+    assert "capacity.png" in [path.name for path in paths]
+    (axes,) = saved_figures[0].axes
+    gmlp, vit = (container.lines[0] for container in axes.containers)
+    assert list(gmlp.get_xdata()) == [0.2, 0.8]
+    assert list(gmlp.get_ydata()) == pytest.approx([70, 80])
+    assert (list(vit.get_xdata()), list(vit.get_ydata())) == ([0.8], pytest.approx([60]))
+    assert {text.get_text() for text in axes.texts} == {"gMLP 80.0", "ViT 60.0"}
+
+
+def test_language_models_and_tasks_have_their_own_measures(train, tmp_path):
+    entry = {"data": "runs/wiki8k", "recipe": "quick", "measure": "test_perplexity"}
+    train("gmlp_nano", 40.0, preset="gmlp_nano", **entry)
+    train("bert_nano", 42.5, preset="bert_nano", **entry)
+    for name, score in (("gmlp_nano", 0.15), ("bert_nano", 0.25)):
+        tuned = {"weights": str(tmp_path / name), "data": "cola"}
+        train(f"{name}-cola-0", score, measure="test_matthews_correlation", **tuned)
+    paths = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")
+    assert [path.name for path in paths] == ["results.csv", "results.md"]
+    row = ["perplexity", "42.50", "`gmlp_nano`", "preset=bert_nano", "+2.50"]
+    assert cells(paths[1], "bert_nano")[4:] == row
+    assert cells(paths[1], "gmlp_nano-cola")[4:] == [
+        "Matthews correlation (x 100)",
+        "15.00",
+        "",
+        "",
+        "",
+    ]
+    row = cells(paths[1], "bert_nano-cola")
+    assert (row[6], row[8]) == ("`gmlp_nano-cola`", "+10.00")
+
+
+def test_program(train, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    train("waiting", **image_run())
+    assert plan_report.main(["plan.json"]) == 1
+    assert capsys.readouterr().err.startswith("plan_report: plan.json: none of its 1 runs")
+    assert plan_report.main(["missing.json"]) == 1
+    assert "cannot be read" in capsys.readouterr().err
+    train("done", 0.5, **image_run(epochs=2))
+    assert plan_report.main(["plan.json"]) == 0
+    assert "runs/plan-report/results.md" in capsys.readouterr().out
+    (tmp_path / "done" / "metrics.json").write_text("{}")
+    assert plan_report.main(["plan.json"]) == 1
+    assert "damaged" in capsys.readouterr().err
