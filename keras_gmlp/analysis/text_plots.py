@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_gmlp.analysis.texts import distance_filters, token_attention
+from keras_gmlp.analysis.texts import distance_filters, distance_shares, token_attention
 from keras_gmlp.utils import plotting
 
 COLUMNS = 4
@@ -11,7 +11,8 @@ COLUMNS = 4
 def draw_distance_filters(model, path, reach=24):
     """Draws the weight that each gate gives to a token by its distance (gMLP, figure 4).
 
-    Each picture is a block, each line a head. Distances to the left are negative.
+    Each picture is a block, each line a head. Distances to the left are negative. The title of a
+    gate with free weights adds how much of them the distance explains; see `distance_shares`.
 
     Args:
         model: A text model with gates; see `texts.distance_filters`.
@@ -24,7 +25,7 @@ def draw_distance_filters(model, path, reach=24):
     """
     if reach < 1:
         raise ValueError(f"reach must be at least 1; received {reach}.")
-    filters = distance_filters(model)
+    filters, shares = distance_filters(model), distance_shares(model)
     figure, cells = _figure(len(filters), (2.3, 1.7))
     for ax, (name, weights) in zip(cells, filters.items(), strict=True):
         middle = weights.shape[-1] // 2
@@ -33,7 +34,8 @@ def draw_distance_filters(model, path, reach=24):
         ax.axhline(0, color="0.8", linewidth=0.8)
         for head in weights:
             ax.plot(distances, head[middle - shown : middle + shown + 1], linewidth=1)
-        ax.set_title(name, fontsize=9)
+        share = f", R² {shares[name]:.2f}" if name in shares else ""
+        ax.set_title(name + share, fontsize=9)
         ax.tick_params(labelsize=7)
     figure.suptitle("spatial weight by relative position", fontsize=10)
     plotting.save(figure, path)

@@ -21,18 +21,55 @@ def distance_filters(model):
     Raises:
         NotApplicableError: If the model has no gates.
     """
+    return {name: _by_distance(matrices) for name, matrices in _gate_matrices(model).items()}
+
+
+def distance_shares(model):
+    """Returns how far the distance between two tokens explains the weights of each free gate.
+
+    The share is R squared of a fit by the mean weight of each distance: 1 if W is Toeplitz, near 0
+    if distances say nothing. The gMLP paper shows that a trained free W comes close to Toeplitz.
+
+    Args:
+        model: A text model with gates.
+
+    Returns:
+        A dict from the name of a block to its share, a float in [0, 1]; without the blocks whose
+        gate has `toeplitz=True`.
+
+    Raises:
+        NotApplicableError: If the model has no gates.
+    """
+    return {
+        name: _explained_share(matrices)
+        for name, matrices in _gate_matrices(model).items()
+        if not model.get_layer(name).gate.toeplitz
+    }
+
+
+def _gate_matrices(model):
+    """Returns the matrices `(heads, inputs, outputs)` of each gate by the name of its block."""
     gates = {layer.name: getattr(layer, "gate", None) for layer in model.layers}
-    filters = {
-        name: _by_distance(ops.convert_to_numpy(gate.spatial.matrices()))
+    matrices = {
+        name: ops.convert_to_numpy(gate.spatial.matrices())
         for name, gate in gates.items()
         if gate is not None
     }
-    if not filters:
+    if not matrices:
         raise NotApplicableError(
             f"{model.name} has no block that mixes tokens by a matrix of weights; gMLP and aMLP "
             "have."
         )
-    return filters
+    return matrices
+
+
+def _explained_share(matrices):
+    n = matrices.shape[-1]
+    distances = np.arange(n)[:, None] - np.arange(n) + n - 1  # of input j and output i, from 0 on
+    fitted = _by_distance(matrices)[:, distances]
+    rest = np.square(matrices - fitted).sum()
+    total = np.square(matrices - matrices.mean(axis=(1, 2), keepdims=True)).sum()
+    return float(1 - rest / total) if total else 1.0
 
 
 def _by_distance(matrices):
