@@ -120,6 +120,7 @@ def train(
     pipeline = choose_pipeline(recipe, data, None if restart else directory)
     recipe = dataclasses.replace(recipe, pipeline=pipeline)
     own = {"model": model.name, "checkpoint_minutes": checkpoint_minutes}
+    own["samples"] = recipe.task.size(data)  # a folder may hold other files on another machine
     check_agreement({**recipe.settings(), **recipe.task.describe_data(data), **own})
     run = _Run(model, data, recipe, Path(directory), dict(extra or {}))
     with contextlib.ExitStack() as stack:

@@ -171,6 +171,15 @@ def test_mistakes(arguments, reason):
     assert "\n" not in str(caught.value)
 
 
+@on_jax
+def test_model_axis_across_processes(monkeypatch):
+    both = [["cpu:0", "cpu:1"], ["cpu:2048", "cpu:2049"]]
+    monkeypatch.setattr("keras_gmlp.training.devices._list_by_process", lambda: both)
+    with pytest.raises(ValueError, match="model_parallel=4 does not divide the 2 devices of a pr"):
+        check_devices("all", 4, batch_size=8)
+    check_devices("all", 2, batch_size=8)
+
+
 def test_batch_that_devices_cannot_split():
     check_split(64, 8)
     with pytest.raises(ValueError, match=re.escape("a batch of 100 does not split")) as caught:

@@ -17,6 +17,8 @@ import shades
 from load_app import load_app
 from PIL import Image
 
+import keras_gmlp
+from keras_gmlp import Recipe
 from keras_gmlp.training import pipeline, processes
 from keras_gmlp.training.processes import check_agreement, join_processes, run_once
 from keras_gmlp.utils.files import read_json
@@ -216,6 +218,20 @@ def test_coordinator_that_does_not_answer(monkeypatch):
 def test_other_backends_refuse():
     with pytest.raises(ValueError, match="several processes require the JAX backend"):
         join_processes("127.0.0.1:1", 2, 0)
+
+
+def test_processes_compare_the_number_of_samples(tmp_path, monkeypatch):
+    compared = []
+
+    def compare(settings):
+        compared.append(settings)
+        raise InterruptedError
+
+    monkeypatch.setattr("keras_gmlp.training.train.check_agreement", compare)
+    model = keras_gmlp.gMLP(**shades.SHAPE, dim=8, depth=1, hidden_dim=8)
+    with pytest.raises(InterruptedError):
+        keras_gmlp.train(model, shades.make_data(), Recipe(), tmp_path)
+    assert compared[0]["samples"] == 146
 
 
 def test_a_single_process_agrees_and_works():
