@@ -165,7 +165,7 @@ def introduce(prepared):
     if prepared.transfer is not None:
         print(f"from   {settings.model.weights}: {prepared.transfer}")
     print(f"data   {data.name}, {len(data.labels)} classes, {sizes} images")
-    print(f"in     {prepared.recipe.precision}, {advise_backend()}")
+    print(f"in     {prepared.recipe.precision}, {advise_backend(prepared.recipe.precision)}")
     print(f"to     {settings.directory}")
 
 
@@ -186,21 +186,24 @@ def warn_of_duplicates(data):
         )
 
 
-def advise_backend():
-    """Returns the backend, and on a CPU the name of an installed one that usually is faster."""
+def advise_backend(precision):
+    """Returns the backend, and on a CPU the names of installed ones that usually are faster."""
     import keras
 
     from keras_gmlp.utils.environment import accelerators, installed_versions
 
     backend = keras.backend.backend()
-    # docs/results/speed.md: on CPUs JAX takes longest, with every precision.
-    if backend == "jax" and not accelerators():
-        installed = installed_versions(("torch", "tensorflow-cpu", "tensorflow"))
-        faster = {"torch": "torch", "tensorflow-cpu": "tensorflow", "tensorflow": "tensorflow"}
-        names = list(dict.fromkeys(faster[name] for name in installed))
-        if names:
-            return f"on jax; on a CPU --backend {' or '.join(names)} usually trains faster"
-    return f"on {backend}"
+    if accelerators():
+        return f"on {backend}"
+    # docs/results/speed.md, "Training speed". In float32 TensorFlow is as fast as PyTorch.
+    better = {"jax": ("torch", "tensorflow"), "tensorflow": ("torch",), "torch": ()}[backend]
+    if precision == "float32" and backend == "tensorflow":
+        better = ()
+    packages = {"torch": ("torch",), "tensorflow": ("tensorflow-cpu", "tensorflow")}
+    faster = [name for name in better if installed_versions(packages[name])]
+    if not faster:
+        return f"on {backend}"
+    return f"on {backend}; on a CPU --backend {' or '.join(faster)} usually trains faster"
 
 
 def evaluate_before(prepared, quiet, verbose):
