@@ -26,7 +26,8 @@ class MaskedLM(Task):
     Attributes:
         length: Tokens in a window.
         mask_rate: Share of the tokens to predict, in (0, 1]. Of these, 80 % become `[MASK]`, 10 %
-            another token, and 10 % stay, as in BERT.
+            another token, and 10 % stay, as in BERT. The validation text always has 15 %, so that
+            perplexities compare.
         cut: Share of the windows that are cut to a random length, in [0, 1], so that the model also
             meets short texts.
         epoch_tokens: Tokens in an epoch. A pass over the corpus takes several epochs, or an epoch
@@ -100,7 +101,7 @@ class MaskedLM(Task):
 
     def evaluation_batches(self, data, split="test", samples=-1):
         corpus = data.valid if split == "test" else data.train
-        arrays = validation_set(corpus, self.length, self.mask_rate)
+        arrays = validation_set(corpus, self.length)
         return ArrayBatches(*_first(arrays, samples), batch_size=128)
 
     def validation_batches(self, data):

@@ -10,6 +10,7 @@ from tfrecord_files import write_records
 
 from keras_gmlp.data.text import Question, load_squad
 from keras_gmlp.data.text.squad import read_squad
+from keras_gmlp.data.text.squad_answers import Prediction, Span, best_threshold, squad_scores
 
 TEXT = "The caf\u00e9 of Paris is near the river. The river is the Seine."
 
@@ -174,3 +175,17 @@ def test_real_squad_2():
     data = load_squad("squad/v2.0")
     assert (len(data.train), len(data.test)) == (0, 11_873)
     assert sum(not question.answers for question in data.test) == 5_945
+    nothing = squad_scores(data.test, [""] * len(data.test))
+    assert nothing["f1"] == nothing["exact_match"] == pytest.approx(100 * 5_945 / 11_873)
+    # A model that finds each answer, and "nothing" where there is none, with a higher null score.
+    some = data.test[:1000]
+    answers = [Span(0.0, 0, 3, (q.answers or ((0, "nothing"),))[0][1]) for q in some]
+    found = [
+        Prediction((answer,), 1.0 if not question.answers else -1.0)
+        for question, answer in zip(some, answers, strict=True)
+    ]
+    always = squad_scores(some, [prediction.answer() for prediction in found])
+    assert (always["answerable_f1"], always["unanswerable_f1"]) == (100, 0)
+    threshold = best_threshold(some, found)
+    scores = squad_scores(some, [prediction.answer(threshold) for prediction in found])
+    assert scores["f1"] == scores["exact_match"] == 100
