@@ -19,6 +19,7 @@ on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="requires J
 PROGRAM = """
 import keras, numpy as np
 import keras_gmlp
+from keras_gmlp import text
 from keras_gmlp.training.recipes import find_recipe
 from keras_gmlp.training.settings import override
 from shades import SHAPE, SIZES, make_data, train_on
@@ -32,6 +33,22 @@ train_on("resumed", 8, stop=True)
 train_on("resumed", 2, model_parallel=2, stop=True)
 train_on("resumed", 1)
 train_on("half", 4, precision="mixed_float16", epochs=1, optimizer="adamw")
+
+words = "the cat sat on a mat and saw one dog run to its old red house".split()
+lines = [" ".join(np.random.default_rng(i).choice(words, 14)) for i in range(60)]
+with open("text.txt", "w") as file:
+    file.write("\\n\\n".join(lines))
+corpus = text.prepare_corpus("text.txt", 128, "corpus", valid="text.txt")
+changes = {"length": 16, "epoch_tokens": 512, "epochs": 2, "batch_size": 8}
+changes |= {"precision": "float32", "pipeline": "device"}
+for name, devices in (("text-1", 1), ("text-4", 4)):
+    keras.utils.set_random_seed(0)
+    with keras_gmlp.use_devices(devices):
+        sizes = {"dim": 8, "depth": 1, "hidden_dim": 16, "max_length": 16}
+        model = text.gMLP(corpus.tokenizer.size, **sizes)
+        recipe = override(find_recipe("quick", "masked_lm"), changes)
+        keras_gmlp.train(model, corpus, recipe, name, verbose=0)
+        np.savez(f"{name}/weights-0.npz", *model.get_weights())
 
 with keras_gmlp.use_devices(4, model_parallel=4):
     for family, own in [(keras_gmlp.EAMLP, {"num_heads": 2}), (keras_gmlp.ViT, {"num_heads": 2})]:
@@ -96,6 +113,15 @@ def test_weights_do_not_depend_on_the_devices(runs, one, several):
     assert [row["epoch"] for row in history(folder, several)] == ["0", "1", "2"]
     for a, b in zip(read_weights(folder / one), read_weights(folder / several), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+@on_jax
+@pytest.mark.slow
+def test_language_models_train_on_several_devices(runs):
+    one, several = (read_weights(runs[0] / name) for name in ("text-1", "text-4"))
+    for a, b in zip(one, several, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+    assert len(history(runs[0], "text-4")) == 2
 
 
 @on_jax
