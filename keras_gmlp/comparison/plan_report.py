@@ -102,6 +102,8 @@ def draw_capacity(lines, path):
         of.sort(key=lambda line: line.parameters)
     if not any(of[-1].parameters >= GROWTH * of[0].parameters for of in families.values()):
         return None
+    from matplotlib.ticker import LogLocator
+
     figure, (axes,) = charts.make_figure()
     ends = []
     for name, colour in charts.choose_colours(families).items():
@@ -112,6 +114,9 @@ def draw_capacity(lines, path):
         axes.errorbar(sizes, means, yerr=spreads, color=colour, marker="o", capsize=2)
         ends.append((sizes[-1], means[-1], name, colour))
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.minorticks_off()
     measure = next(iter(families.values()))[0].runs[0].measure
     axes.set(xlabel="parameters (millions)", ylabel=f"test {measure.name}")
     charts.label_ends(axes, ends)
@@ -120,9 +125,8 @@ def draw_capacity(lines, path):
 
 def draw_epochs(lines, path):
     """Draws the test accuracy over epochs; returns the path, or `None` without image models."""
-    runs = [
-        run for line in lines for run in line.complete if run.family and run.measure == ACCURACY
-    ]
+    runs = [run for line in lines for run in line.complete if run.epochs]
+    runs = [run for run in runs if run.family and run.measure == ACCURACY]
     if not runs:
         return None
     colours = charts.choose_colours(dict.fromkeys(run.name for run in runs))
