@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cli import guarded, import_tensorflow
 
-DEFAULT = Path(__file__).resolve().parent.parent / "saved_models" / "gmlp_n4_32-cifar10"
+DEFAULT = Path(__file__).resolve().parent.parent / "saved_models" / "gmlp_conv_n4_32-cifar10"
 TIMM_WORKER = Path(__file__).resolve().parent / "timm_worker.py"
 BATCHES, THREADS = (1, 64), (1, 2)
 EPILOG = """\
