@@ -90,10 +90,11 @@ def report(models, results, images):
     }
 
 
-def write_predictions(path, result):
+def write_predictions(path, result, name="path"):
     """Writes predictions as a CSV file: path, label, prediction, probability, correct (1 or 0).
 
-    Predictions of a calibrated model have `known` as well: 0 for an image that it rejects.
+    Predictions of a calibrated model have `known` as well: 0 for an image that it rejects. `name`
+    replaces the head of the first column.
     """
     known = [] if result.known is None else [result.known]
     with (
@@ -102,13 +103,13 @@ def write_predictions(path, result):
         open(temporary, "w", encoding="utf-8", errors="surrogateescape", newline="") as file,
     ):
         writer = csv.writer(file, lineterminator="\n")
-        head = ("path", "label", "prediction", "probability", "correct", "known")
+        head = (name, "label", "prediction", "probability", "correct", "known")
         writer.writerow(head[: 5 + len(known)])
         columns = result.names, result.labels, result.predictions, result.probabilities, *known
-        for name, label, prediction, probability, *rest in zip(*columns, strict=True):
+        for sample, label, prediction, probability, *rest in zip(*columns, strict=True):
             names = result.classes[label], result.classes[prediction]
             flags = map(int, (label == prediction, *rest))
-            writer.writerow((name, *names, f"{probability:.6f}", *flags))
+            writer.writerow((sample, *names, f"{probability:.6f}", *flags))
 
 
 def write_report(directory, scores, result, errors):

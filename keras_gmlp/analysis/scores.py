@@ -41,11 +41,12 @@ class Predictions:
         return self.labels == self.predictions
 
 
-def score(result):
+def score(result, samples="images"):
     """Scores predictions.
 
     Args:
-        result: `Predictions` of at least one image.
+        result: `Predictions` of at least one image, or text.
+        samples: The key of their number.
 
     Returns:
         A dict that JSON can hold: `images` (their number), `accuracy`, `top5_accuracy` (with more
@@ -63,7 +64,7 @@ def score(result):
     precision, recall, f1, support = precision_recall_fscore_support(
         result.labels, result.predictions, labels=present, zero_division=0
     )
-    scores = {"images": len(result.labels), "accuracy": _rounded(result.correct.mean())}
+    scores = {samples: len(result.labels), "accuracy": _rounded(result.correct.mean())}
     if len(result.classes) > 5:
         scores["top5_accuracy"] = _rounded(np.mean(result.ranks < 5))
     scores |= {
@@ -79,7 +80,7 @@ def score(result):
             "precision": _rounded(precision[i]),
             "recall": _rounded(recall[i]),
             "f1": _rounded(f1[i]),
-            "images": int(support[i]),
+            samples: int(support[i]),
         }
         for i, index in enumerate(present)
     ]
@@ -89,7 +90,7 @@ def score(result):
         {
             "label": result.classes[label],
             "prediction": result.classes[prediction],
-            "images": int(count),
+            samples: int(count),
         }
         for (label, prediction), count in zip(pairs, counts, strict=True)
     ]

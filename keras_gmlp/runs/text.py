@@ -8,7 +8,7 @@ import keras
 
 from keras_gmlp.data.text.corpus import PreparedCorpus
 from keras_gmlp.data.text.sentences import hold_out, load_text
-from keras_gmlp.data.text.squad import load_squad
+from keras_gmlp.data.text.squad import has_questions, load_squad
 from keras_gmlp.data.text.tokenized import TokenizedQuestions, TokenizedText
 from keras_gmlp.layers.block import check_rates
 from keras_gmlp.models.presets import find
@@ -22,8 +22,6 @@ from keras_gmlp.training.span_answering import SpanAnswering
 from keras_gmlp.training.text_saving import longest_text, open_text_model
 from keras_gmlp.training.text_tasks import MaskedLM, TextClassification
 from keras_gmlp.utils.files import read_json
-
-QUESTIONS = ("squad", "xquad")  # sets of TensorFlow Datasets
 
 LABELLED = {"text", "label"}  # arguments of `load_text` that name columns
 
@@ -86,8 +84,8 @@ class FineTuningSettings:
     Attributes:
         weights: Folder of a run that trained a language model.
         data: Labelled texts, as `keras_gmlp.data.text.load_text` takes them, such as `"sst2"`; or
-            questions, as `load_squad` takes them: `"squad"`, `"xquad/en"` or a `.json` file for
-            which `columns` name no text and no label.
+            questions, as `load_squad` takes them: `"squad"`, `"xquad/en"`, a `.json` file in
+            SQuAD's format or a folder with such files.
         columns: Arguments of `load_text` or `load_squad` that name columns or the test texts, a
             dict.
         held_out: Share of the training texts to test on instead of the test texts, to choose
@@ -125,9 +123,7 @@ class FineTuningSettings:
     @property
     def answers(self):
         """Whether the data are questions."""
-        if self.data.endswith(".json"):
-            return not LABELLED & set(self.columns)
-        return self.data.partition("/")[0] in QUESTIONS
+        return has_questions(self.data)
 
     def make_recipe(self):
         """Returns the `Recipe`: the named one with the changes."""

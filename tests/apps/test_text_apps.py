@@ -190,3 +190,36 @@ def test_help_teaches(name, capsys):
     assert text.count(f"apps/{name}.py") >= 4
     assert "exit codes" in text
     assert (APPS / f"{name}.py").stat().st_mode & 0o100
+
+
+def test_evaluate_text_prints_a_table_and_json(models, tmp_path, capsys):
+    path = tmp_path / "reviews.csv"
+    lines = (f"gem {n},good\nbore {n},bad\n" for n in range(5))
+    path.write_text("text,label\n" + "".join(lines))
+    model = str(models["classify_text"])
+    program = load_app("evaluate_text")
+    arguments = [model, model, "--data", str(path), "--out", str(tmp_path / "report")]
+    assert program.main([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["task"], len(found["models"])) == ("text_classification", 2)
+    assert found["models"][0]["texts"] == 2
+    assert json.loads((tmp_path / "report" / "report.json").read_text()) == found
+    assert program.main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert f"accuracy{100 * found['models'][0]['accuracy']:>20.2f} %" in printed
+    assert printed.count(model) == 3  # the title and a row for each model
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("fill_mask", ["--data", "nothing.txt"], "nothing.txt: "),
+        ("answer", ["--data", "nothing.json"], "nothing.json: no such file"),
+        ("answer", ["--data", "squad", "--label", "x"], "--column and --label are for labelled"),
+    ],
+)
+def test_evaluate_text_names_what_is_wrong(models, capsys, name, arguments, message):
+    assert load_app("evaluate_text").main([str(models[name]), *arguments]) == 1
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"evaluate_text: {message}")
+    assert errors.count("\n") == 1

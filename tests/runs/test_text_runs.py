@@ -156,14 +156,24 @@ def test_fine_tuning_takes_the_tokenizer_that_the_model_was_trained_with(
     assert run.data.tokenizer.hash == text.Tokenizer.load(pretrained / "tokenizer.json").hash
 
 
-def test_a_json_file_has_questions_unless_columns_are_named(pretrained, files, tmp_path):
+def test_a_json_file_has_labelled_texts_in_a_list_and_questions_in_an_object(
+    pretrained, files, tmp_path
+):
     with open(files / "animals.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     path = tmp_path / "animals.json"
     path.write_text(json.dumps(rows))
-    assert FineTuningSettings(str(pretrained), str(path)).answers
-    named = FineTuningSettings(str(pretrained), str(path), columns={"label": "label"})
-    assert prepare_fine_tuning(named).data.labels == ("tame", "wild")
+    run = prepare_fine_tuning(FineTuningSettings(str(pretrained), str(path)))
+    assert run.data.labels == ("tame", "wild")
+    for place in (tmp_path / "questions.json", tmp_path / "folder" / "train-v1.json"):
+        place.parent.mkdir(exist_ok=True)
+        place.write_text('\ufeff {"data": []}', "utf-8")
+    for data in ("questions.json", "folder"):
+        settings = FineTuningSettings(str(pretrained), str(tmp_path / data))
+        assert settings.answers
+    named = FineTuningSettings(str(pretrained), str(tmp_path / "folder"), columns={"label": "x"})
+    with pytest.raises(ValueError, match="has questions and no column of a label; leave it out"):
+        named.check()
 
 
 def test_fine_tuning_finds_answers(pretrained, tmp_path):

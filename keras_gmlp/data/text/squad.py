@@ -17,6 +17,8 @@ SHARE = 0.2  # of the articles that are held out if no file holds test questions
 
 NEEDED = {"context", "question", "id", "answers"}
 
+SETS = ("squad", "xquad")  # of TensorFlow Datasets
+
 
 @dataclasses.dataclass(frozen=True)
 class Question:
@@ -97,6 +99,28 @@ def load_squad(name="squad", test=None, seed=0, data_dir=None):
     if test is not None:
         return SquadData(str(name), questions, read_squad(Path(os.path.expanduser(test))))
     return SquadData(str(name), *_divide(questions, seed, path))
+
+
+def has_questions(name):
+    """Returns whether `load_squad` opens a name, a file or a folder, rather than `load_text`.
+
+    It opens JSON files that hold an object; labelled texts are a list.
+    """
+    path = Path(os.path.expanduser(name))
+    if path.is_dir():
+        return any(_holds_object(file) for file in path.glob("*.json") if _is_training(file))
+    if path.suffix.lower() == ".json":
+        return not path.is_file() or _holds_object(path)
+    return name.partition("/")[0] in SETS
+
+
+def _holds_object(path):
+    with open(path, "rb") as file:
+        return file.read(100).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+
+
+def _is_training(path):
+    return path.name.lower().startswith("train")
 
 
 def read_squad(path):
