@@ -28,6 +28,8 @@ examples:
   apps/train_text.py --task sst2 --weights runs/gmlp_nano-text
                                      fine-tunes it: sst2, mrpc, cola or another set of GLUE,
                                      or squad, which finds answers in texts
+  apps/train_text.py --task sst2 --weights hf-hub:google/bert_uncased_L-4_H-256_A-4
+                                     the same for a published BERT
   apps/train_text.py --task reviews.csv --weights runs/gmlp_nano-text
                                      on a CSV, TSV or JSON lines file, or a folder with one folder
                                      of text files for each class
@@ -70,7 +72,11 @@ def parse(arguments):
     pretrain.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json or a vocab.txt")
     tune = parser.add_argument_group("fine-tuning")
     tune.add_argument("--task", metavar="NAME|FILE|FOLDER", help="labelled texts; see examples")
-    tune.add_argument("--weights", metavar="RUN", help="folder of a pre-trained model")
+    tune.add_argument(
+        "--weights",
+        metavar="RUN",
+        help="folder of a pre-trained model, or an original BERT: hf-hub:NAME or its folder",
+    )
     tune.add_argument("--column", action="append", help="of the texts; twice for pairs")
     tune.add_argument("--label", help="column of the labels")
     tune.add_argument("--test", metavar="FILE", help="texts to test on")
@@ -140,6 +146,7 @@ def run(parser, options):
     from keras_gmlp.training.allocator import keep_freed_memory
     from keras_gmlp.training.devices import use_devices
     from keras_gmlp.training.saving import model_path
+    from keras_gmlp.weights.bert import is_bert
 
     try:
         settings = read_settings(options)
@@ -148,7 +155,7 @@ def run(parser, options):
         settings.check()
         check_device_options(options, settings)
         options.callbacks = make_callbacks(options)
-        if options.task is not None:
+        if options.task is not None and not is_bert(settings.weights):
             model_path(settings.weights)
     except ValueError as error:
         parser.error(str(error))
@@ -257,6 +264,8 @@ def report(options, metrics, directory):
             f"test accuracy {100 * metrics['test_accuracy']:.2f} %, Matthews correlation "
             f"{metrics['test_matthews_correlation']:.3f}, F1 {metrics['test_f1']:.3f}"
         )
+    if metrics.get("test_predicted_classes") == 1:
+        result += ", but it predicts one class alone: try another --seed or --learning-rate"
     seconds = f", {metrics['seconds']:.0f} s" if "seconds" in metrics else ""
     print(f"{result} after {metrics['epochs']} epochs{seconds}")
     print(f"model   {directory}/model.keras")

@@ -88,6 +88,26 @@ class MatthewsCorrelation(ConfusionMetric):
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
+class PredictedClasses(ConfusionMetric):
+    """Number of classes that are predicted at least once.
+
+    It is 1 if a training has failed to separate the classes, where accuracy and F1 may look well.
+    Arguments are those of `ConfusionMetric`.
+
+    Example:
+        >>> metric = PredictedClasses()
+        >>> float(metric([1, 0, 1], [[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]))
+        1.0
+    """
+
+    def __init__(self, classes=2, name="predicted_classes", dtype=None):
+        super().__init__(classes, name, dtype)
+
+    def score(self, confusion):
+        return ops.sum(ops.cast(ops.sum(confusion, axis=0) > 0, self.dtype))
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
 class F1(ConfusionMetric):
     """F1 score in [0, 1]: the harmonic mean of precision and recall.
 

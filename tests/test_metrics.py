@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score, matthews_corrcoef
 
-from keras_gmlp.metrics import F1, MatthewsCorrelation
+from keras_gmlp.metrics import F1, MatthewsCorrelation, PredictedClasses
 
 
 def samples(classes, size=211):
@@ -56,6 +56,7 @@ def test_constant_answers(answer):
     assert float(MatthewsCorrelation()(labels, logits)) == 0
     assert float(MatthewsCorrelation()(np.full(len(labels), answer), logits)) == 0
     assert float(F1(positive=1 - answer)(labels, logits)) == 0
+    assert float(PredictedClasses()(labels, logits)) == 1
 
 
 def test_no_samples():
@@ -73,12 +74,13 @@ def test_rare_class_among_many_samples():
 def test_evaluate_reports_them():
     labels, logits = samples(3)
     model = keras.Sequential([keras.Input((3,)), keras.layers.Identity()])
-    tested = [MatthewsCorrelation(3), F1(3)]
+    tested = [MatthewsCorrelation(3), F1(3), PredictedClasses(3)]
     model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=tested)
     found = model.evaluate(logits, labels, batch_size=50, return_dict=True, verbose=0)
     (_, correlation), (_, f1), *_ = references(labels, logits)
     assert found["matthews_correlation"] == pytest.approx(correlation, abs=1e-5)
     assert found["f1"] == pytest.approx(f1, abs=1e-5)
+    assert found["predicted_classes"] == 3
 
 
 def test_metrics_are_saved():

@@ -10,13 +10,13 @@ complete are named below the table.
 
 import argparse
 import csv
-import math
 import statistics
 import sys
 from pathlib import Path
 
 from keras_gmlp.comparison import charts
 from keras_gmlp.comparison.planned_runs import group, read_runs
+from keras_gmlp.comparison.spread import format_difference, format_mean
 from keras_gmlp.comparison.texts import ACCURACY
 from keras_gmlp.utils import plotting
 from keras_gmlp.utils.errors import first_line
@@ -50,10 +50,10 @@ def to_markdown(lines, command):
             f"{line.complete[0].metrics['epochs']}",
             f"{len(line.scores)}",
             line.runs[0].measure.name,
-            _score(line),
+            format_mean(list(line.scores.values()), 2) + _single(line),
             f"`{base.name}`" if base else "",
             line.changes() if base else "",
-            _difference(line.differences()),
+            format_difference(line.differences(), 2),
         )
         text.append(f"| {' | '.join(cells)} |")
     text += [
@@ -69,19 +69,10 @@ def to_markdown(lines, command):
     return "\n".join(text) + "\n"
 
 
-def _score(line):
-    scores = list(line.scores.values())
-    spread = f" ± {statistics.stdev(scores):.2f}" if len(scores) > 1 else ""
-    return f"{statistics.mean(scores):.2f}{spread}"
-
-
-def _difference(values):
-    if not values:
-        return ""
-    error = ""
-    if len(values) > 1:
-        error = f" ± {statistics.stdev(values) / math.sqrt(len(values)):.2f}"
-    return f"{statistics.mean(values):+.2f}{error}"
+def _single(line):
+    """Returns how many runs predict one class alone, for the table."""
+    single = sum(run.metrics.get("test_predicted_classes") == 1 for run in line.complete)
+    return f" ({single} predict one class)" if single else ""
 
 
 def draw_capacity(lines, path):

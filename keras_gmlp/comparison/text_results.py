@@ -1,10 +1,10 @@
 """The table and the chart of a comparison of language models."""
 
 import csv
-import math
 import statistics
 from pathlib import Path
 
+from keras_gmlp.comparison.spread import format_difference, format_mean
 from keras_gmlp.comparison.texts import measure_of
 from keras_gmlp.utils import plotting
 from keras_gmlp.utils.files import atomic_write
@@ -61,7 +61,7 @@ def to_markdown(rows, command, floors):
     for row in rows:
         size = "" if row["parameters"] is None else f"{row['parameters']:,}"
         perplexity = "" if row["perplexity"] is None else f"{row['perplexity']:.2f}"
-        lines.append([row["preset"], size, perplexity, *map(_mean, row["scores"].values())])
+        lines.append([row["preset"], size, perplexity, *_cells(row)])
     text = ["# Language models", "\n".join("| " + " | ".join(line) + " |" for line in lines)]
     text.append("Mean and standard deviation over the seeds; their number in brackets.")
     if differences := _differences(rows):
@@ -75,13 +75,15 @@ def to_markdown(rows, command, floors):
     return "\n\n".join(text) + "\n"
 
 
-def _mean(scores):
-    values = list(scores.values())
-    if not values:
-        return ""
-    if len(values) == 1:
-        return f"{values[0]:.1f} (1)"
-    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f} ({len(values)})"
+def _cells(row):
+    """Returns the cells of the scores: mean, standard deviation and the number of runs."""
+    for task, scores in row["scores"].items():
+        if not scores:
+            yield ""
+            continue
+        single = len(row["single"][task])
+        note = f", {single} predict one class" if single else ""
+        yield f"{format_mean(list(scores.values()), 1)} ({len(scores)}{note})"
 
 
 def _differences(rows):
@@ -102,10 +104,7 @@ def _differences(rows):
 
 def _difference(scores, base):
     shared = [scores[seed] - base[seed] for seed in scores if seed in base]
-    if len(shared) < 2:
-        return ""
-    error = statistics.stdev(shared) / math.sqrt(len(shared))
-    return f"{statistics.mean(shared):+.1f} ± {error:.1f}"
+    return format_difference(shared, 1) if len(shared) > 1 else ""
 
 
 def draw_tasks(rows, path, floors=None):

@@ -143,23 +143,28 @@ class TextSweep:
     def rows(self):
         """Returns a dict for each preset.
 
-        `preset`; `parameters` and `perplexity`, `None` without a complete run; and `scores`, a dict
-        from the task to a dict from the seed to the score of a complete run.
+        `preset`; `parameters` and `perplexity`, `None` without a complete run; `scores`, a dict
+        from the task to a dict from the seed to the score of a complete run; and `single`, a dict
+        from the task to the seeds whose run predicts one class alone.
         """
         rows = []
         for preset, settings in self.models.items():
             found = _metrics(settings)
             scores = {task: {} for task in self.tasks}
+            single = {task: [] for task in self.tasks}
             for (owner, task, seed), tuned in self.tuned.items():
                 if owner == preset and (metrics := _metrics(tuned)):
                     measure = measure_of(task)
                     scores[task][seed] = measure.factor * metrics[measure.key]
+                    if metrics.get("test_predicted_classes") == 1:
+                        single[task].append(seed)
             rows.append(
                 {
                     "preset": preset,
                     "parameters": found.get("parameters"),
                     "perplexity": found.get("test_perplexity"),
                     "scores": scores,
+                    "single": single,
                 }
             )
         return rows

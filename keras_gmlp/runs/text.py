@@ -22,6 +22,7 @@ from keras_gmlp.training.span_answering import SpanAnswering
 from keras_gmlp.training.text_saving import longest_text, open_text_model
 from keras_gmlp.training.text_tasks import MaskedLM, TextClassification
 from keras_gmlp.utils.files import read_json
+from keras_gmlp.weights.bert import is_bert, load_bert
 
 LABELLED = {"text", "label"}  # arguments of `load_text` that name columns
 
@@ -82,7 +83,8 @@ class FineTuningSettings:
     """Everything a classifier of texts, or a model that finds answers, is trained from.
 
     Attributes:
-        weights: Folder of a run that trained a language model.
+        weights: Folder of a run that trained a language model, or an original BERT, as `load_bert`
+            takes it, such as `"hf-hub:google/bert_uncased_L-4_H-256_A-4"`.
         data: Labelled texts, as `keras_gmlp.data.text.load_text` takes them, such as `"sst2"`; or
             questions, as `load_squad` takes them: `"squad"`, `"xquad/en"`, a `.json` file in
             SQuAD's format or a folder with such files.
@@ -226,11 +228,9 @@ def prepare_fine_tuning(settings, data_dir=None, seed_process=True):
     """
     settings.check()
     recipe = settings.make_recipe()
-    path = model_path(settings.weights)
     if seed_process:
         keras.utils.set_random_seed(recipe.seed)
-    opened = open_text_model(path)
-    trained, tokenizer = opened.model, opened.tokenizer
+    trained, tokenizer = open_language_model(settings.weights)
     if settings.answers:
         data = TokenizedQuestions(load_questions(settings, data_dir), tokenizer)
     else:
@@ -242,9 +242,20 @@ def prepare_fine_tuning(settings, data_dir=None, seed_process=True):
         model = span_classifier(encoder, tokenizer.sep_id)
     else:
         model = text_classifier(encoder, len(data.labels), settings.dropout)
-    recorded = read_json(path.with_name("recipe.json")) or {}
+    recorded = read_json(Path(settings.weights) / "recipe.json") or {}
     origin = {"preset": recorded.get("preset")}
     return PreparedTextRun(settings, recipe, data, model, origin)
+
+
+def open_language_model(weights):
+    """Returns the trained language model of a run, or an original BERT, and its `Tokenizer`."""
+    if is_bert(weights):
+        model, tokenizer = load_bert(weights)
+        if tokenizer is None:
+            raise ValueError(f"{weights}: has no vocab.txt; expected one next to config.json.")
+        return model, tokenizer
+    opened = open_text_model(model_path(weights))
+    return opened.model, opened.tokenizer
 
 
 def load_texts(settings, data_dir=None):

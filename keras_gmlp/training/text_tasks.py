@@ -11,7 +11,7 @@ from keras_gmlp.data.text.device_masking import device_windows, make_device_mask
 from keras_gmlp.data.text.masking import MaskedBatches, masked_windows, validation_set
 from keras_gmlp.data.text.sentence_batches import TextBatches
 from keras_gmlp.losses import Accuracy, CrossEntropy, MaskedCrossEntropy, Perplexity
-from keras_gmlp.metrics import F1, MatthewsCorrelation
+from keras_gmlp.metrics import F1, MatthewsCorrelation, PredictedClasses
 from keras_gmlp.training.tasks import Task
 from keras_gmlp.training.text_checks import check_length, check_longest, check_words
 from keras_gmlp.utils.files import atomic_write
@@ -204,15 +204,20 @@ class TextClassification(Task):
             temporary.write_text("\n".join(data.labels) + "\n", "utf-8")
 
     def measure(self, model, data):
-        """Returns the scores on the test texts; F1 is that of class 1, or the mean of all."""
+        """Returns the scores on the test texts; F1 is that of class 1, or the mean of all.
+
+        `test_predicted_classes` is 1 if the training has failed: one class alone is predicted.
+        """
         classes = len(data.labels)
         scores = [
             Accuracy(),
             MatthewsCorrelation(classes),
+            PredictedClasses(classes),
             F1(classes, positive=1 if classes == 2 else None),
         ]
         model.compile("sgd", loss=self.loss(training=False), metrics=scores)
         values = self.evaluate(model, data)
+        values["predicted_classes"] = int(values["predicted_classes"])
         return {f"test_{name}": value for name, value in values.items()}
 
 

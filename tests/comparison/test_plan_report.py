@@ -15,7 +15,7 @@ def train(tmp_path):
     """Returns a function that adds a run to the plan, trained to a score or not at all."""
     entries = []
 
-    def train(name, score=None, parameters=800_000, measure="test_accuracy", **entry):
+    def train(name, score=None, parameters=800_000, measure="test_accuracy", classes=2, **entry):
         directory = tmp_path / name
         entries.append({"directory": str(directory), **entry})
         (tmp_path / "plan.json").write_text(json.dumps(entries))
@@ -26,6 +26,7 @@ def train(tmp_path):
         recorded |= {"environment": ENVIRONMENT}
         (directory / "recipe.json").write_text(json.dumps(recorded))
         metrics = {measure: score, "parameters": parameters, "epochs": 2, "seconds": 9}
+        metrics["test_predicted_classes"] = classes
         (directory / "metrics.json").write_text(json.dumps(metrics))
         rows = [f"{i},{score / 2 * (i + 1)},7" for i in range(2)]
         (directory / "history.csv").write_text("\n".join(["epoch,val_accuracy,seconds", *rows]))
@@ -117,6 +118,14 @@ def test_language_models_and_tasks_have_their_own_measures(train, tmp_path):
     ]
     row = cells(paths[1], "bert_nano-cola")
     assert (row[6], row[8]) == ("`gmlp_nano-cola`", "+10.00")
+
+
+def test_runs_that_predict_one_class_are_counted(train, tmp_path):
+    for seed, classes in enumerate((2, 1, 1)):
+        tuned = {"weights": "runs/lm", "data": "mrpc", "changes": {"seed": seed}}
+        train(f"lm-mrpc-{seed}", 0.7, classes=classes, **tuned)
+    _, table = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")
+    assert cells(table, "lm-mrpc")[5] == "70.00 ± 0.00 (2 predict one class)"
 
 
 def test_program(train, tmp_path, capsys, monkeypatch):

@@ -19,12 +19,14 @@ ROWS = [
         "parameters": 2859072,
         "perplexity": 50.0,
         "scores": {"sst2": {0: 80.0, 1: 82.0, 2: 84.0}, "cola": {0: 10.0}},
+        "single": {"sst2": [], "cola": [0]},
     },
     {
         "preset": "gmlp_nano",
         "parameters": 2871156,
         "perplexity": 45.125,
         "scores": {"sst2": {0: 81.0, 1: 84.0, 2: 84.0}, "cola": {}},
+        "single": {"sst2": [], "cola": []},
     },
 ]
 
@@ -35,7 +37,8 @@ def test_table_has_floors_means_and_paired_differences():
     assert "| model | parameters | perplexity | sst2, accuracy (%) | cola, Matthews" in text
     assert "| without a network |  |  | 81.9 (n-grams) |  |" in lines
     # stdev of 80, 82, 84 is 2; of 81, 84, 84 the square root of 3
-    assert "| bert_nano | 2,859,072 | 50.00 | 82.0 ± 2.0 (3) | 10.0 (1) |" in lines
+    scores = "82.0 ± 2.0 (3) | 10.0 (1, 1 predict one class)"
+    assert f"| bert_nano | 2,859,072 | 50.00 | {scores} |" in lines
     assert "| gmlp_nano | 2,871,156 | 45.12 | 83.0 ± 1.7 (3) |  |" in lines
     # differences 1, 2, 0: mean 1, standard deviation 1, over the square root of 3
     assert "| gmlp_nano | +1.0 ± 0.6 |  |" in lines
