@@ -4,8 +4,9 @@ Reads the folders of the runs that `keras_gmlp.runs.queue` trained from the plan
 results.csv, results.md and, as far as the runs allow, two charts: capacity.png, the score of each
 family over its number of parameters, and epochs.png. Runs that differ in the seed alone count as
 one line. Each line is compared, seed by seed, with the earlier one whose settings are the nearest,
-so that a plan of single changes becomes a table of what each change gives. Runs that are not
-complete are named below the table.
+so that a plan of single changes becomes a table of what each change gives. For language models, a
+second table says pair by pair whether the order of the gMLP paper holds. Runs that are not complete
+are named below.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import sys
 from pathlib import Path
 
 from keras_gmlp.comparison import charts
+from keras_gmlp.comparison.paper_order import compare_order, order_table
 from keras_gmlp.comparison.planned_runs import group, read_runs
 from keras_gmlp.comparison.spread import format_difference, format_mean
 from keras_gmlp.comparison.texts import ACCURACY
@@ -62,6 +64,7 @@ def to_markdown(lines, command):
         "seed by seed, with the standard error of its mean. One seed says little about differences "
         "below a point.",
     ]
+    text += order_table(compare_order(done))
     rest = [run for line in lines for run in line.runs if not run.metrics]
     if rest:
         text += ["", "Not in the table:", ""]

@@ -120,6 +120,27 @@ def test_language_models_and_tasks_have_their_own_measures(train, tmp_path):
     assert (row[6], row[8]) == ("`gmlp_nano-cola`", "+10.00")
 
 
+def test_the_papers_order_is_judged_pair_by_pair(train, tmp_path):
+    entry = {"data": "runs/wiki", "recipe": "quick", "measure": "test_perplexity"}
+    for seed in range(2):
+        own = {**entry, "changes": {"seed": seed}}
+        train(f"bert-{seed}", 14.0 + seed, preset="bert_small", **own)
+        train(f"split-{seed}", 14.5 + seed, preset="gmlp_small", **own)
+        train(f"positions-{seed}", 14.2 + 2 * seed, preset="bert_positions_small", **own)
+    train("linear-0", 14.0, preset="gmlp_linear_small", **entry)
+    train("amlp-0", 12.0, preset="amlp_small", **entry)
+    train("other-0", 11.0, preset="bert_small", **entry, overrides={"depth": 20})
+    train("nano-0", 40.0, preset="gmlp_nano", **entry)
+    _, table = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")
+    rows = [line for line in table.read_text().splitlines() if " before " in line]
+    # Differences 0.5 twice; -0.3 and 0.7: mean 0.2, error 0.5; one of 14.0 - 14.2.
+    assert rows == [
+        "| `bert_small` before `gmlp_small` | +0.09 | +0.50 ± 0.00 | 2 | yes |",
+        "| `gmlp_small` before `bert_positions_small` | +0.02 | +0.20 ± 0.50 | 2 | open |",
+        "| `bert_positions_small` before `gmlp_linear_small` | +0.77 | -0.20 | 1 | no |",
+    ]
+
+
 def test_runs_that_predict_one_class_are_counted(train, tmp_path):
     for seed, classes in enumerate((2, 1, 1)):
         tuned = {"weights": "runs/lm", "data": "mrpc", "changes": {"seed": seed}}
