@@ -164,10 +164,7 @@ def show(report, total, several):
             print(f"{spaced(key)}{percent(first[key])}")
     if "log_likelihood" in first:
         print(f"{spaced('log_likelihood')}{first['log_likelihood']:8.4f}")
-    classes, title = first["classes"], "label" if several else "class"
-    if len(classes) > SHOWN:
-        classes = sorted(classes, key=lambda row: row["f1"])[:SHOWN]
-        title = f"{SHOWN} lowest F1"
+    title, classes = sort_classes(first["classes"], "label" if several else "class")
     head, scores = (title, "precision", "recall", "F1", "images"), SCORES
     if several:
         head, scores = (title, "AP", "threshold", *head[1:]), LABEL_SCORES
@@ -177,6 +174,13 @@ def show(report, total, several):
         compared = [key for key in COMPARED if any(key in row for row in rows)]
         head = ("model", *map(COMPARED.get, compared), "ms per image")
         show_table(head, [(*cells(r, "model", compared), f"{r['latency_ms']:.3f}") for r in rows])
+
+
+def sort_classes(classes, title="class"):
+    """Returns the title and the rows of a table of classes: of many, those with the lowest F1."""
+    if len(classes) <= SHOWN:
+        return title, classes
+    return f"{SHOWN} lowest F1", sorted(classes, key=lambda row: row["f1"])[:SHOWN]
 
 
 def show_table(head, rows):

@@ -3,22 +3,29 @@
 
 import argparse
 import json
+import math
+import os
 import sys
+from pathlib import Path
 
 from cli import add_backend, add_data_dir, choose_backend, guarded, quiet
-from evaluate import cells, show_table
-from text_options import report
+from evaluate import SCORES, cells, percent, show_table, sort_classes
+from text_options import add_columns, name_columns
 
 EPILOG = """\
 The first model decides what the data are:
   a text classifier       labelled texts: sst2, mrpc, cola, a CSV, TSV or JSON lines file, or a
                           folder with one folder of text files for each class
-  a model for questions   squad, squad/v2.0, xquad/en, or a .json file in SQuAD's format
+  a model for questions   squad, squad/v2.0, xquad/en, a .json file in SQuAD's format or a folder
+                          with such files
   a language model        a text file, or the folder of a prepared text, for its perplexity
 
-Where some questions have no answer, as in SQuAD 2.0, a model answers with nothing if the score of
-no answer exceeds that of its best answer by more than --threshold. The best threshold is chosen on
-the same questions, as SQuAD's own program does: choose yours on others.
+Without --split, a run is tested on what it did not train on, and a file of your own as a whole.
+Texts of a class that a model does not know are left out and named.
+
+Where some questions have no answer, as in SQuAD 2.0, a model gives none if the score of no answer
+exceeds that of its best answer by more than --threshold. The best threshold is chosen on the same
+questions, as SQuAD's own program does: choose yours on others.
 
 --out writes report.json, with all models, and for the first one predictions.csv, and for a
 classifier confusion.png and reliability.png.
@@ -32,13 +39,9 @@ examples:
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
 
-SCORES = ("precision", "recall", "f1")
-SHARES = (
-    *("accuracy", "balanced_accuracy", "calibration_error"),
-    *("exact_match", "f1", "answerable_f1", "unanswerable_f1", "best_f1"),
-)
-PERCENT = {"exact_match", "f1", "answerable_f1", "unanswerable_f1", "best_f1"}  # as SQuAD prints
-LEFT = {"classes", "confusion", "model"}
+SHARES = ("accuracy", "top5_accuracy", "balanced_accuracy", "calibration_error")
+PERCENT = ("exact_match", "f1", "answerable_f1", "unanswerable_f1", "best_f1")  # as SQuAD prints
+HIDDEN = ("classes", "confusion", "model", "cut")
 
 
 def parse(arguments):
@@ -48,14 +51,29 @@ def parse(arguments):
     parser.add_argument(
         "models", nargs="+", metavar="MODEL", help=".tflite or .keras files, or folders of runs"
     )
-    parser.add_argument("--data", required=True, metavar="NAME|PATH", help="see below")
-    parser.add_argument("--split", choices=("test", "train"), default="test", help="default: test")
-    parser.add_argument("--column", action="append", help="of the texts; twice for pairs")
-    parser.add_argument("--label", help="column of the labels")
     parser.add_argument(
-        "--threshold", type=float, metavar="T", help="default: 0 if some questions have no answer"
+        "--data",
+        required=True,
+        metavar="NAME|PATH",
+        help="labelled texts, questions or a text, as the model requires; see below",
     )
-    parser.add_argument("--limit", type=int, metavar="N", help="evaluate on the first N samples")
+    parser.add_argument(
+        "--split",
+        choices=("test", "train", "all"),
+        help="the texts that apps/train_text.py tests on, those it trains on, or all; default: "
+        "test, or all of a file of your own",
+    )
+    add_columns(parser)
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        metavar="T",
+        help="how much the score of no answer must exceed that of the best answer; default: 0 if "
+        "some questions have no answer",
+    )
+    parser.add_argument(
+        "--limit", type=int, metavar="N", help="evaluate on N texts or questions, drawn at random"
+    )
     parser.add_argument("--out", metavar="DIR", help="folder for the report and the pictures")
     add_data_dir(parser)
     add_backend(parser)
@@ -63,75 +81,121 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     if options.limit is not None and options.limit < 1:
         parser.error(f"--limit must be at least 1; received {options.limit}")
+    if options.threshold is not None and not math.isfinite(options.threshold):
+        parser.error(f"--threshold must be a number; received {options.threshold}")
     choose_backend(options)
-    return options
+    return parser, options
 
 
 def main(arguments=None):
-    options = parse(arguments)
-    return guarded("evaluate_text", lambda: run(options))
+    parser, options = parse(arguments)
+    return guarded("evaluate_text", lambda: run(parser, options))
 
 
-def run(options):
+def run(parser, options):
+    from keras_gmlp.utils.optional import require
+
+    if options.out:  # here, so that a useless path fails before the work
+        Path(options.out).mkdir(parents=True, exist_ok=True)
+        require("matplotlib", "a report with pictures", "demo")
     with quiet():
         from keras_gmlp import text_evaluation, text_inference
 
-        models = [
-            text_inference.load(path, warn=lambda text: report("evaluate_text", text))
-            for path in options.models
-        ]
-    task = models[0].task
-    columns = {"label": options.label}
-    if options.column:
-        columns["text"] = options.column[0] if len(options.column) == 1 else options.column
-    columns = {name: value for name, value in columns.items() if value is not None}
-    if columns and task != "text_classification":
-        raise ValueError("--column and --label are for labelled texts; leave them out.")
-    results = text_evaluation.evaluate_texts(
-        *(models, options.data, options.split, columns, options.data_dir, options.limit),
+        models = [text_inference.load(path) for path in options.models]
+    check(parser, options, models[0].task)
+    report, predictions = text_evaluation.evaluate_texts(
+        models,
+        options.data,
+        options.split,
+        **choose_part(options),
+        data_dir=options.data_dir,
+        limit=options.limit,
         threshold=options.threshold,
     )
-    rows = [
-        {"model": name, **scores} for name, (scores, _) in zip(options.models, results, strict=True)
-    ]
-    found = {"data": options.data, "split": options.split, "task": task, "models": rows}
+    for name, row in zip(options.models, report["models"], strict=True):
+        row["model"] = name
     if options.out:
         with quiet():
-            text_evaluation.write_text_report(options.out, found, results[0][1])
+            text_evaluation.write_text_report(options.out, report, predictions)
     if options.json:
-        print(json.dumps(found))
+        print(json.dumps(report))
     else:
-        show(found, text_evaluation.COMPARED[task])
+        show(report, text_evaluation.COMPARED[report["task"]])
     return 0
 
 
-def show(found, compared):
-    from keras_gmlp.utils.errors import printable
+def check(parser, options, task):
+    """Ends with exit code 2 if an option is for models of another task."""
+    if task != "text_classification" and (options.column or options.label):
+        parser.error("--column and --label are for text classifiers; leave them out")
+    if task != "question_answering" and options.threshold is not None:
+        parser.error("--threshold is for models for questions; leave it out")
+    if task == "masked_lm" and (options.split or options.test):
+        parser.error("--split and --test are not for language models; leave them out")
 
-    first, *others = found["models"]
-    print(f"{printable(first['model'])} on {printable(found['data'])}")
+
+def choose_part(options):
+    """Returns the columns and the held-out share, those of the first model's run if it has any.
+
+    So a run is not tested on the texts that it trained on.
+    """
+    from keras_gmlp.utils.files import read_json
+
+    named = name_columns(options)
+    place = Path(options.models[0])
+    recorded = read_json((place if place.is_dir() else place.parent) / "recipe.json") or {}
+    same = recorded.get("data") == options.data or (
+        os.path.exists(options.data)
+        and os.path.exists(str(recorded.get("data")))
+        and os.path.samefile(options.data, recorded["data"])
+    )
+    if not same or "test" in named:
+        return {"columns": named}
+    if options.split is None and os.path.exists(options.data):
+        options.split = "test"
+    return {
+        "columns": {**recorded.get("columns", {}), **named},
+        "held_out": recorded.get("held_out", 0.0),
+    }
+
+
+def show(report, compared):
+    from keras_gmlp.utils.errors import first_of, printable
+
+    first, *others = report["models"]
+    print(f"{printable(first['model'])} on {printable(report['data'])} (--split {report['split']})")
+    if unknown := report.get("unknown_classes"):
+        names = first_of([*map(printable, unknown)], 10)
+        print(f"{'unknown classes':20}{names} (texts left out)")
     for key in first:
-        if key not in LEFT:
-            print(f"{key.replace('_', ' ').replace('f1', 'F1'):20}{shown(first, key):>10}")
+        if key not in HIDDEN:
+            print(f"{spaced(key):20}{format_score(first, key):>10}")
+    if first.get("cut"):
+        print(f"{'cut':20}{first['cut']:>10,} (longer than the model takes)")
     if "classes" in first:
-        head = ("class", "precision", "recall", "F1", "texts")
-        rows = [(*cells(r, "label", SCORES), f"{r['texts']:,}") for r in first["classes"]]
-        show_table(head, rows)
+        title, classes = sort_classes(first["classes"])
+        rows = [(*cells(row, "label", SCORES), f"{row['texts']:,}") for row in classes]
+        show_table((title, "precision", "recall", "F1", "texts"), rows)
     if others:
-        head = ("model", *(key.replace("_", " ").replace("f1", "F1") for key in compared))
+        head = ("model", *map(spaced, compared))
         rows = [
-            (printable(r["model"]), *(shown(r, key) for key in compared)) for r in (first, *others)
+            (printable(row["model"]), *(format_score(row, key) for key in compared))
+            for row in report["models"]
         ]
         show_table(head, rows)
 
 
-def shown(row, key):
+def spaced(key):
+    return key.replace("_", " ").replace("f1", "F1").replace("top5", "top-5")
+
+
+def format_score(row, key):
     value = row[key]
-    if isinstance(value, int):
-        return f"{value:,}"
     if key in SHARES:
-        return f"{value if key in PERCENT else 100 * value:.2f} %"
-    return f"{value:.4f}" if abs(value) < 10 else f"{value:.3f}"
+        return percent(value).strip()
+    if key in PERCENT:
+        return f"{value:.2f} %"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
 if __name__ == "__main__":

@@ -37,6 +37,26 @@ def add_texts(parser, what):
     )
 
 
+def add_columns(parser):
+    """Adds the options that name parts of labelled texts: --column, --label and --test."""
+    parser.add_argument(
+        "--column",
+        action="append",
+        metavar="NAME",
+        help="column of the texts; give two for pairs; default: guessed from usual names",
+    )
+    parser.add_argument("--label", metavar="NAME", help="column of the labels; default: guessed")
+    parser.add_argument("--test", metavar="FILE", help="texts, or questions, to test on")
+
+
+def name_columns(options):
+    """Returns the options of `add_columns` as arguments of `load_text`, a dict."""
+    columns = {"label": options.label, "test": options.test}
+    if options.column:
+        columns["text"] = options.column[0] if len(options.column) == 1 else options.column
+    return {name: value for name, value in columns.items() if value is not None}
+
+
 def parse(parser, arguments):
     """Returns the options; ends with exit code 2 if they cannot work."""
     options = parser.parse_args(arguments)

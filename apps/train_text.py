@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Trains language models and text classifiers, and leaves everything in one folder."""
+"""Trains language models, text classifiers and models for questions, each in one folder."""
 
 import argparse
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from run_options import (
     read_changes,
     read_overrides,
 )
+from text_options import add_columns, name_columns
 from train import how_to_resume, measure_precision
 
 EPILOG = """\
@@ -71,15 +73,15 @@ def parse(arguments):
     )
     pretrain.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json or a vocab.txt")
     tune = parser.add_argument_group("fine-tuning")
-    tune.add_argument("--task", metavar="NAME|FILE|FOLDER", help="labelled texts; see examples")
+    tune.add_argument(
+        "--task", metavar="NAME|FILE|FOLDER", help="labelled texts or questions; see below"
+    )
     tune.add_argument(
         "--weights",
         metavar="RUN",
         help="folder of a pre-trained model, or an original BERT: hf-hub:NAME or its folder",
     )
-    tune.add_argument("--column", action="append", help="of the texts; twice for pairs")
-    tune.add_argument("--label", help="column of the labels")
-    tune.add_argument("--test", metavar="FILE", help="texts to test on")
+    add_columns(tune)
     tune.add_argument(
         "--hold-out",
         type=float,
@@ -151,7 +153,8 @@ def run(parser, options):
     try:
         settings = read_settings(options)
         if "precision" not in settings.changes:
-            settings = measure_precision(settings, options.restart)
+            precision = measure_precision(settings.directory, options.restart)
+            settings = dataclasses.replace(settings, changes={**settings.changes, **precision})
         settings.check()
         check_device_options(options, settings)
         options.callbacks = make_callbacks(options)
@@ -164,7 +167,8 @@ def run(parser, options):
         with use_devices(options.devices, options.model_parallel):
             metrics = train(options, settings)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(how_to_resume(options, settings.directory)) from None
+        directory = settings.directory
+        raise KeyboardInterrupt(how_to_resume(options, directory, [directory])) from None
     report(options, metrics, settings.directory)
     return 0
 
@@ -180,12 +184,12 @@ def read_settings(options):
         folder = options.prepared or "runs/text"
         overrides = read_overrides(options)
         return LanguageRunSettings(options.model, folder, overrides=overrides, **shared)
-    columns = {"label": options.label, "test": options.test}
-    if options.column:
-        columns["text"] = options.column[0] if len(options.column) == 1 else options.column
-    columns = {name: value for name, value in columns.items() if value is not None}
     weights = options.weights.rstrip("/")
-    tuning = {"columns": columns, "held_out": options.hold_out, "dropout": options.dropout}
+    tuning = {
+        "columns": name_columns(options),
+        "held_out": options.hold_out,
+        "dropout": options.dropout,
+    }
     return FineTuningSettings(weights, options.task, **tuning, **shared)
 
 
@@ -264,10 +268,10 @@ def report(options, metrics, directory):
             f"test accuracy {100 * metrics['test_accuracy']:.2f} %, Matthews correlation "
             f"{metrics['test_matthews_correlation']:.3f}, F1 {metrics['test_f1']:.3f}"
         )
-    if metrics.get("test_predicted_classes") == 1:
-        result += ", but it predicts one class alone: try another --seed or --learning-rate"
     seconds = f", {metrics['seconds']:.0f} s" if "seconds" in metrics else ""
     print(f"{result} after {metrics['epochs']} epochs{seconds}")
+    if metrics.get("test_predicted_classes") == 1:
+        print("It predicts one class alone. Try another --seed or --learning-rate.")
     print(f"model   {directory}/model.keras")
     print(f"curves  {directory}/curves.png")
 

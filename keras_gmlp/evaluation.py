@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.analysis.scores import Predictions, score
+from keras_gmlp.analysis.scores import Predictions, first_columns, rank_classes, score
 from keras_gmlp.data.table import refuse_several
 from keras_gmlp.training.saving import require_numbers
 from keras_gmlp.utils.errors import first_of, printable
@@ -127,11 +127,7 @@ def write_report(directory, scores, result, errors):
     directory, names = Path(directory), result.classes
     write_json(directory / "report.json", scores)
     write_predictions(directory / "predictions.csv", result)
-    # A model of many classes may meet few of them.
-    used, both = np.unique([result.labels, result.predictions], return_inverse=True)
-    labels, predictions = both.reshape(2, -1)
-    path = directory / "confusion.png"
-    plots.draw_confusion(labels, predictions, [names[i] for i in used], path)
+    draw_scores(directory, result)
     answers = [
         (names[result.labels[i]], names[result.predictions[i]], result.probabilities[i])
         for i, _ in errors
@@ -139,12 +135,29 @@ def write_report(directory, scores, result, errors):
     wrong = np.count_nonzero(~result.correct)
     title = f"most confident mistakes ({wrong:,} of {len(result.labels):,} images)"
     plots.draw_gallery([image for _, image in errors], answers, directory / "errors.png", title)
+
+
+def draw_scores(directory, result, samples="images"):
+    """Draws confusion.png and reliability.png of `Predictions` into a folder.
+
+    Args:
+        directory: The folder.
+        result: `Predictions`.
+        samples: What was classified, for the title.
+    """
+    from keras_gmlp.analysis import plots
+
+    # A model of many classes may meet few of them.
+    used, both = np.unique([result.labels, result.predictions], return_inverse=True)
+    labels, predictions = both.reshape(2, -1)
+    names = [result.classes[i] for i in used]
+    plots.draw_confusion(labels, predictions, names, directory / "confusion.png", samples)
     path = directory / "reliability.png"
     plots.draw_reliability(result.probabilities, result.correct, path)
 
 
 def _evaluate(classifier, images, known):
-    columns = {label: i for i, label in reversed([*enumerate(classifier.labels)])}
+    columns = first_columns(classifier.labels)
     # The column of each class of the data, -1 to leave it out; of equal names the first column.
     true = np.array([columns[label] if label in known else -1 for label in images.labels])
     merged = np.array([columns[label] for label in classifier.labels])
@@ -174,14 +187,9 @@ def _evaluate(classifier, images, known):
 
 def _predict(logits, labels, merged, confidence):
     """Returns the arrays of `Predictions`, from the predictions on."""
-    shifted = (logits - logits.max(axis=-1, keepdims=True)) / confidence.temperature
-    logs = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    of_labels = np.take_along_axis(logs, labels[:, None], axis=-1)
-    ranks = np.count_nonzero(logs > of_labels, axis=-1)
     known = confidence.is_known(logits)
     known = () if known is None else (known,)
-    predictions = merged[logits.argmax(axis=-1)]
-    return predictions, np.exp(logs.max(axis=-1)), of_labels[:, 0], ranks, *known
+    return *rank_classes(logits, labels, merged, confidence.temperature).values(), *known
 
 
 def _worst(worst, start, images, labels, predictions, probabilities):

@@ -91,7 +91,7 @@ class MatthewsCorrelation(ConfusionMetric):
 class PredictedClasses(ConfusionMetric):
     """Number of classes that are predicted at least once.
 
-    It is 1 if a training has failed to separate the classes, where accuracy and F1 may look well.
+    It is 1 if training has failed to separate the classes, although accuracy and F1 may look good.
     Arguments are those of `ConfusionMetric`.
 
     Example:

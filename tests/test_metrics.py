@@ -60,7 +60,9 @@ def test_constant_answers(answer):
 
 
 def test_no_samples():
-    assert [float(metric.result()) for metric in (MatthewsCorrelation(), F1())] == [0, 0]
+    assert [
+        float(metric.result()) for metric in (MatthewsCorrelation(), F1(), PredictedClasses())
+    ] == [0] * 3
 
 
 def test_rare_class_among_many_samples():
@@ -84,7 +86,7 @@ def test_evaluate_reports_them():
 
 
 def test_metrics_are_saved():
-    for metric in (MatthewsCorrelation(3, name="mcc"), F1(3, positive=None)):
+    for metric in (MatthewsCorrelation(3, name="mcc"), F1(3, positive=None), PredictedClasses(3)):
         saved = keras.saving.serialize_keras_object(metric)
         restored = keras.saving.deserialize_keras_object(saved)
         assert restored.get_config() == metric.get_config()

@@ -121,13 +121,14 @@ def _lay_over(ax, image, values, **colours):
     return ax.imshow(values, alpha=0.6, extent=extent, **colours)
 
 
-def draw_confusion(labels, predictions, names, path):
+def draw_confusion(labels, predictions, names, path, samples="images"):
     """Draws the confusion matrix, in percent of the true class.
 
     Args:
         labels, predictions: Class indices, `(samples,)`.
         names: Class names.
         path: Path of the PNG file.
+        samples: What was classified, for the title.
     """
     counts = confusion(labels, predictions, len(names))
     shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -145,7 +146,7 @@ def draw_confusion(labels, predictions, names, path):
             text = f"{share:.1f}" if share else ""
             axes.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
     accuracy = 100 * np.mean(np.asarray(labels) == predictions)
-    axes.set_title(f"{len(labels):,} images, {accuracy:.2f} % correct", fontsize=10)
+    axes.set_title(f"{len(labels):,} {samples}, {accuracy:.2f} % correct", fontsize=10)
     figure.colorbar(shown, ax=axes, label="% of the class", shrink=0.8)
     plotting.save(figure, path)
 

@@ -41,6 +41,42 @@ class Predictions:
         return self.labels == self.predictions
 
 
+def rank_classes(logits, labels, columns, temperature=1.0):
+    """Returns what `Predictions` holds of logits, a dict.
+
+    Args:
+        logits: float64 array `(samples, classes)`.
+        labels: Indices of the true classes, `(samples,)`.
+        columns: For each class the first one of the same name, `(classes,)`.
+        temperature: What the logits are divided by.
+
+    Returns:
+        `predictions`, `probabilities`, `log_likelihoods` and `ranks`, arrays `(samples,)`.
+    """
+    shifted = (logits - logits.max(axis=-1, keepdims=True)) / temperature
+    logs = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    of_labels = np.take_along_axis(logs, labels[:, None], axis=-1)
+    return {
+        "predictions": np.asarray(columns)[logits.argmax(axis=-1)],
+        "probabilities": np.exp(logs.max(axis=-1)),
+        "log_likelihoods": of_labels[:, 0],
+        "ranks": np.count_nonzero(logs > of_labels, axis=-1),
+    }
+
+
+def first_columns(labels):
+    """Returns a dict from each class name to its first place.
+
+    Example:
+        >>> first_columns(["cat", "dog", "cat"])
+        {'cat': 0, 'dog': 1}
+    """
+    columns = {}
+    for place, label in enumerate(labels):
+        columns.setdefault(label, place)
+    return columns
+
+
 def score(result, samples="images"):
     """Scores predictions.
 

@@ -2,9 +2,9 @@
 
     python -m keras_gmlp.benchmark.masking_speed
 
-Both get the same windows of random tokens, already in memory: this package as
+Both get windows of equal length from the same random tokens in memory: this package as
 `text.MaskedBatches`, Hugging Face as `DataCollatorForLanguageModeling` with NumPy. They take turns
-in one process, on one thread. Prints a Markdown table; the text in it has no meaning.
+in one process. Prints a Markdown table.
 """
 
 import argparse
@@ -25,15 +25,26 @@ LENGTH, WORDS, DOCUMENTS, TOKENS = 128, 8192, 500, 2000  # tokens of a document
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--batch", type=int, default=256, help="windows; default: %(default)s")
-    parser.add_argument("--batches", type=int, default=12, help="in a round")
-    parser.add_argument("--rounds", type=int, default=5, help="default: %(default)s")
+    most = DOCUMENTS * -(-TOKENS // (LENGTH - 2))
+    for name, default, text in [
+        ("batch", 256, f"windows in a batch, at most {most:,}"),
+        ("batches", 12, "batches in a round"),
+        ("rounds", 5, "rounds"),
+    ]:
+        parser.add_argument(
+            f"--{name}", type=int, default=default, help=f"{text}; default: %(default)s"
+        )
     options = parser.parse_args(arguments)
+    for name in ("batch", "batches", "rounds"):
+        if getattr(options, name) < 1:
+            parser.error(f"--{name} must be at least 1; received {getattr(options, name)}")
+    if options.batch > most:
+        parser.error(f"--batch must be at most {most:,}; received {options.batch:,}")
     with tempfile.TemporaryDirectory() as folder:
-        corpus = random_corpus(Path(folder))
+        corpus = write_random_corpus(Path(folder))
         makers = {
-            "`text.MaskedBatches`": our_maker(corpus, options.batch),
-            "Hugging Face's collator": peer_maker(corpus, options.batch),
+            "`text.MaskedBatches`": make_our_batches(corpus, options.batch),
+            "Hugging Face's collator": make_peer_batches(corpus, options.batch),
         }
         speeds = measure(makers, options)
     print(f"{processor()}; {options.batch} windows of {LENGTH} tokens.")
@@ -44,7 +55,7 @@ def main(arguments=None):
     return 0
 
 
-def random_corpus(folder):
+def write_random_corpus(folder):
     """Writes documents of random tokens to a folder and returns them as a `Corpus`."""
     from keras_gmlp.data.text.corpus import Corpus
 
@@ -57,14 +68,14 @@ def random_corpus(folder):
     return Corpus(folder)
 
 
-def our_maker(corpus, batch):
+def make_our_batches(corpus, batch):
     """Returns a function that makes the batch of a step."""
     from keras_gmlp.data.text.masking import MaskedBatches
 
     return MaskedBatches(corpus, batch, LENGTH).batch
 
 
-def peer_maker(corpus, batch):
+def make_peer_batches(corpus, batch):
     """Returns a function that makes a batch as Hugging Face does, from windows in memory."""
     import tokenizers
     import transformers

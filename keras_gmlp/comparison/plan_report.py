@@ -18,7 +18,7 @@ from pathlib import Path
 from keras_gmlp.comparison import charts
 from keras_gmlp.comparison.paper_order import compare_order, order_table
 from keras_gmlp.comparison.planned_runs import group, read_runs
-from keras_gmlp.comparison.spread import format_difference, format_mean
+from keras_gmlp.comparison.spread import format_difference, format_mean, note_single
 from keras_gmlp.comparison.texts import ACCURACY
 from keras_gmlp.utils import plotting
 from keras_gmlp.utils.errors import first_line
@@ -52,7 +52,7 @@ def to_markdown(lines, command):
             f"{line.complete[0].metrics['epochs']}",
             f"{len(line.scores)}",
             line.runs[0].measure.name,
-            format_mean(list(line.scores.values()), 2) + _single(line),
+            _format_score(line),
             f"`{base.name}`" if base else "",
             line.changes() if base else "",
             format_difference(line.differences(), 2),
@@ -72,10 +72,11 @@ def to_markdown(lines, command):
     return "\n".join(text) + "\n"
 
 
-def _single(line):
-    """Returns how many runs predict one class alone, for the table."""
+def _format_score(line):
+    """Returns the mean score with its spread, and how many runs predict one class alone."""
     single = sum(run.metrics.get("test_predicted_classes") == 1 for run in line.complete)
-    return f" ({single} predict one class)" if single else ""
+    note = note_single(single, len(line.complete))
+    return format_mean(list(line.scores.values()), 2) + (f" ({note})" if note else "")
 
 
 def draw_capacity(lines, path):

@@ -36,3 +36,19 @@ def format_difference(values, digits):
     if len(values) > 1:
         error = f" ± {statistics.stdev(values) / math.sqrt(len(values)):.{digits}f}"
     return f"{statistics.mean(values):+.{digits}f}{error}"
+
+
+def note_single(number, total):
+    """Returns a note on the runs that predict one class alone; empty for none.
+
+    Args:
+        number: How many there are.
+        total: Number of runs.
+
+    Example:
+        >>> note_single(2, 5)
+        '2 of 5 predict one class'
+    """
+    if not number:
+        return ""
+    return f"{number} of {total} predict{'s' * (number == 1)} one class"

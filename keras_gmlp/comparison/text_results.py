@@ -4,7 +4,7 @@ import csv
 import statistics
 from pathlib import Path
 
-from keras_gmlp.comparison.spread import format_difference, format_mean
+from keras_gmlp.comparison.spread import format_difference, format_mean, note_single
 from keras_gmlp.comparison.texts import measure_of
 from keras_gmlp.utils import plotting
 from keras_gmlp.utils.files import atomic_write
@@ -36,12 +36,16 @@ def write_results(rows, directory, command, floors=None):
     paths = [directory / "results.csv", directory / "results.md"]
     with atomic_write(paths[0]) as temporary, open(temporary, "w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["preset", "parameters", "perplexity", "task", "measure", "seed", "score"])
+        writer.writerow(
+            ["preset", "parameters", "perplexity", "task", "measure", "seed", "score", "one_class"]
+        )
         for row in rows:
             start = [row["preset"], row["parameters"], row["perplexity"]]
             for task, scores in row["scores"].items():
                 for seed, score in scores.items():
-                    writer.writerow([*start, task, measure_of(task).name, seed, round(score, 4)])
+                    single = int(seed in row["single"][task])
+                    named = [task, measure_of(task).name, seed, round(score, 4), single]
+                    writer.writerow([*start, *named])
     with atomic_write(paths[1]) as temporary:
         temporary.write_text(to_markdown(rows, command, floors or {}), "utf-8")
     if any(row["perplexity"] and any(row["scores"].values()) for row in rows):
@@ -61,9 +65,12 @@ def to_markdown(rows, command, floors):
     for row in rows:
         size = "" if row["parameters"] is None else f"{row['parameters']:,}"
         perplexity = "" if row["perplexity"] is None else f"{row['perplexity']:.2f}"
-        lines.append([row["preset"], size, perplexity, *_cells(row)])
+        lines.append([row["preset"], size, perplexity, *_format_scores(row)])
     text = ["# Language models", "\n".join("| " + " | ".join(line) + " |" for line in lines)]
-    text.append("Mean and standard deviation over the seeds; their number in brackets.")
+    text.append(
+        "Mean and standard deviation over the seeds; in brackets their number, and how many of "
+        "them predict one class alone, which is a training that failed."
+    )
     if differences := _differences(rows):
         text += ["## Differences", differences]
         text.append(
@@ -75,15 +82,14 @@ def to_markdown(rows, command, floors):
     return "\n\n".join(text) + "\n"
 
 
-def _cells(row):
-    """Returns the cells of the scores: mean, standard deviation and the number of runs."""
+def _format_scores(row):
+    """Yields the cells of the scores: mean, standard deviation and the number of runs."""
     for task, scores in row["scores"].items():
         if not scores:
             yield ""
             continue
-        single = len(row["single"][task])
-        note = f", {single} predict one class" if single else ""
-        yield f"{format_mean(list(scores.values()), 1)} ({len(scores)}{note})"
+        note = note_single(len(row["single"][task]), len(scores)) or len(scores)
+        yield f"{format_mean(list(scores.values()), 1)} ({note})"
 
 
 def _differences(rows):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import keras
 
+from keras_gmlp.data.text.chosen_splits import open_questions, open_texts
 from keras_gmlp.data.text.corpus import PreparedCorpus
-from keras_gmlp.data.text.sentences import hold_out, load_text
-from keras_gmlp.data.text.squad import has_questions, load_squad
+from keras_gmlp.data.text.squad import has_questions, missing_file
 from keras_gmlp.data.text.tokenized import TokenizedQuestions, TokenizedText
 from keras_gmlp.layers.block import check_rates
 from keras_gmlp.models.presets import find
@@ -141,6 +141,8 @@ class FineTuningSettings:
                 "Leave it out."
             )
         if self.answers and (named := LABELLED & set(self.columns)):
+            if self.data.endswith(".json") and not Path(self.data).expanduser().exists():
+                raise ValueError(missing_file(self.data))
             raise ValueError(
                 f"{self.data} has questions and no column of a {min(named)}; leave it out."
             )
@@ -231,10 +233,11 @@ def prepare_fine_tuning(settings, data_dir=None, seed_process=True):
     if seed_process:
         keras.utils.set_random_seed(recipe.seed)
     trained, tokenizer = open_language_model(settings.weights)
+    described = settings.data, settings.columns, settings.held_out, data_dir
     if settings.answers:
-        data = TokenizedQuestions(load_questions(settings, data_dir), tokenizer)
+        data = TokenizedQuestions(open_questions(*described), tokenizer)
     else:
-        data = TokenizedText(load_texts(settings, data_dir), tokenizer)
+        data = TokenizedText(open_texts(*described), tokenizer)
     longest = longest_text(trained)
     longer = recipe.task.length if longest and recipe.task.length > longest else None
     encoder = adapt(trained, longer, settings.dropout, recipe.precision)
@@ -256,27 +259,3 @@ def open_language_model(weights):
         return model, tokenizer
     opened = open_text_model(model_path(weights))
     return opened.model, opened.tokenizer
-
-
-def load_texts(settings, data_dir=None):
-    """Returns the `TextData` of a run, with a part of the training texts for testing if asked."""
-    texts = load_text(settings.data, data_dir=data_dir, **settings.columns)
-    if not settings.held_out:
-        return texts
-    # Most training texts of SST-2 are phrases of other ones.
-    whole = settings.data in ("sst2", "glue/sst2")
-    return hold_out(texts, settings.held_out, whole=whole)
-
-
-def load_questions(settings, data_dir=None):
-    """Returns the `SquadData` of a run, with a part of the training questions for testing if asked.
-
-    That part is whole articles from the end.
-    """
-    questions = load_squad(settings.data, data_dir=data_dir, **settings.columns)
-    if not settings.held_out:
-        return questions
-    titles = list(dict.fromkeys(question.title for question in questions.train))
-    held = set(titles[round(len(titles) * (1 - settings.held_out)) :])
-    kept, cut = ([q for q in questions.train if (q.title in held) == out] for out in (False, True))
-    return dataclasses.replace(questions, train=kept, test=cut)

@@ -206,7 +206,7 @@ class TextClassification(Task):
     def measure(self, model, data):
         """Returns the scores on the test texts; F1 is that of class 1, or the mean of all.
 
-        `test_predicted_classes` is 1 if the training has failed: one class alone is predicted.
+        `test_predicted_classes` is 1 if the model predicts one class alone.
         """
         classes = len(data.labels)
         scores = [

@@ -182,7 +182,7 @@ def test_wrong_usage(name, arguments, capsys):
     assert capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "evaluate_text"])
 def test_help_teaches(name, capsys):
     with pytest.raises(SystemExit):
         load_app(name).main(["--help"])
@@ -194,28 +194,59 @@ def test_help_teaches(name, capsys):
 
 def test_evaluate_text_prints_a_table_and_json(models, tmp_path, capsys):
     path = tmp_path / "reviews.csv"
-    lines = (f"gem {n},good\nbore {n},bad\n" for n in range(5))
+    lines = (f"gem {n},good\nbore {n},bad\nidea {n},unsure\n" for n in range(5))
     path.write_text("text,label\n" + "".join(lines))
     model = str(models["classify_text"])
     program = load_app("evaluate_text")
     arguments = [model, model, "--data", str(path), "--out", str(tmp_path / "report")]
     assert program.main([*arguments, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["task"], len(found["models"])) == ("text_classification", 2)
-    assert found["models"][0]["texts"] == 2
+    assert (found["task"], found["split"], len(found["models"])) == (TEXT_TASKS[1], "all", 2)
+    assert (found["models"][0]["texts"], found["unknown_classes"]) == (10, ["unsure"])
     assert json.loads((tmp_path / "report" / "report.json").read_text()) == found
     assert program.main(arguments) == 0
     printed = capsys.readouterr().out
+    assert (
+        f"{model} on {path} (--split all)\nunknown classes     unsure (texts left out)" in printed
+    )
     assert f"accuracy{100 * found['models'][0]['accuracy']:>20.2f} %" in printed
     assert printed.count(model) == 3  # the title and a row for each model
+
+
+def test_evaluate_text_on_questions_and_on_text(models, context, tmp_path, capsys):
+    program, path = load_app("evaluate_text"), tmp_path / "dev.json"
+    qas = [{"id": "0", "question": "Who?", "answers": [{"text": "Rome", "answer_start": 0}]}]
+    qas += [{"id": "1", "question": "Who?", "is_impossible": True, "answers": []}]
+    paragraphs = [{"context": "Rome has a cat.", "qas": qas}]
+    path.write_text(json.dumps({"data": [{"title": "Rome", "paragraphs": paragraphs}]}))
+    assert program.main([str(models["answer"]), "--data", str(path), "--threshold=-1e9"]) == 0
+    printed = capsys.readouterr().out
+    assert "exact match            50.00 %" in printed  # no answer to both
+    assert program.main([str(models["fill_mask"]), "--data", str(context), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["models"][0]["perplexity"] > 1
+
+
+def test_evaluate_text_tests_a_run_on_what_it_did_not_train_on(models, tmp_path, capsys):
+    (tmp_path / "data.csv").write_text("text,label\n" + "x,good\ny,bad\n" * 9)
+    (tmp_path / "test.csv").write_text("text,label\na gem,good\na bore,bad\n")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "model.keras").write_bytes(models["classify_text"].read_bytes())
+    recorded = {"data": str(tmp_path / "data.csv"), "columns": {"test": str(tmp_path / "test.csv")}}
+    (run / "recipe.json").write_text(json.dumps(recorded))
+    arguments = [str(run), "--data", str(tmp_path / "data.csv"), "--json"]
+    assert load_app("evaluate_text").main(arguments) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["split"], found["models"][0]["texts"]) == ("test", 2)
 
 
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("fill_mask", ["--data", "nothing.txt"], "nothing.txt: "),
-        ("answer", ["--data", "nothing.json"], "nothing.json: no such file"),
-        ("answer", ["--data", "squad", "--label", "x"], "--column and --label are for labelled"),
+        ("fill_mask", ["--data", "nothing.txt"], "nothing.txt: no such file or folder."),
+        ("answer", ["--data", "nothing.json"], "nothing.json: no such file or folder."),
+        ("classify_text", ["--data", "nothing.csv"], "nothing.csv: no such file or folder."),
     ],
 )
 def test_evaluate_text_names_what_is_wrong(models, capsys, name, arguments, message):
@@ -223,3 +254,20 @@ def test_evaluate_text_names_what_is_wrong(models, capsys, name, arguments, mess
     errors = capsys.readouterr().err
     assert errors.startswith(f"evaluate_text: {message}")
     assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("answer", ["--label", "x"], "--column and --label are for text classifiers"),
+        ("fill_mask", ["--threshold", "1"], "--threshold is for models for questions"),
+        ("fill_mask", ["--split", "train"], "--split and --test are not for language models"),
+        ("answer", ["--threshold", "nan"], "--threshold must be a number; received nan"),
+        ("answer", ["--limit", "0"], "--limit must be at least 1; received 0"),
+    ],
+)
+def test_evaluate_text_refuses_options_for_other_models(models, capsys, name, arguments, message):
+    with pytest.raises(SystemExit) as stopped:
+        load_app("evaluate_text").main([str(models[name]), "--data", "x", *arguments])
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err

@@ -7,9 +7,9 @@ from keras_gmlp.benchmark import masking_speed
 
 
 def test_both_candidates_mask_15_percent(tmp_path):
-    corpus = masking_speed.random_corpus(tmp_path)
-    inputs, _, weights = masking_speed.our_maker(corpus, 64)(3)
-    theirs = masking_speed.peer_maker(corpus, 64)(3)
+    corpus = masking_speed.write_random_corpus(tmp_path)
+    inputs, _, weights = masking_speed.make_our_batches(corpus, 64)(3)
+    theirs = masking_speed.make_peer_batches(corpus, 64)(3)
     assert inputs["token_ids"].shape == theirs["input_ids"].shape == (64, 128)
     ours = weights.sum() / (inputs["token_ids"] >= 4).sum()
     chosen = (theirs["labels"] != -100).sum() / (theirs["input_ids"] >= 4).sum()
@@ -22,3 +22,11 @@ def test_table(capsys):
     assert [row[0].strip() for row in rows] == ["`text.MaskedBatches`", "Hugging Face's collator"]
     speeds = np.array([[int(cell.replace(",", "")) for cell in row[1:]] for row in rows])
     assert (speeds > 0).all()
+
+
+@pytest.mark.parametrize("arguments", [["--batch", "9000"], ["--rounds", "0"]])
+def test_wrong_usage(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        masking_speed.main(arguments)
+    assert stopped.value.code == 2
+    assert f"received {int(arguments[1]):,}" in capsys.readouterr().err

@@ -146,7 +146,7 @@ def test_runs_that_predict_one_class_are_counted(train, tmp_path):
         tuned = {"weights": "runs/lm", "data": "mrpc", "changes": {"seed": seed}}
         train(f"lm-mrpc-{seed}", 0.7, classes=classes, **tuned)
     _, table = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")
-    assert cells(table, "lm-mrpc")[5] == "70.00 ± 0.00 (2 predict one class)"
+    assert cells(table, "lm-mrpc")[5] == "70.00 ± 0.00 (2 of 3 predict one class)"
 
 
 def test_program(train, tmp_path, capsys, monkeypatch):

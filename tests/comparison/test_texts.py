@@ -37,7 +37,7 @@ def test_table_has_floors_means_and_paired_differences():
     assert "| model | parameters | perplexity | sst2, accuracy (%) | cola, Matthews" in text
     assert "| without a network |  |  | 81.9 (n-grams) |  |" in lines
     # stdev of 80, 82, 84 is 2; of 81, 84, 84 the square root of 3
-    scores = "82.0 ± 2.0 (3) | 10.0 (1, 1 predict one class)"
+    scores = "82.0 ± 2.0 (3) | 10.0 (1 of 1 predicts one class)"
     assert f"| bert_nano | 2,859,072 | 50.00 | {scores} |" in lines
     assert "| gmlp_nano | 2,871,156 | 45.12 | 83.0 ± 1.7 (3) |  |" in lines
     # differences 1, 2, 0: mean 1, standard deviation 1, over the square root of 3

@@ -1,5 +1,6 @@
 """Training on text from files to a classifier, with a model of a few thousand parameters."""
 
+import argparse
 import csv
 import json
 import shutil
@@ -17,6 +18,7 @@ from keras_gmlp.runs.text import (
     prepare_fine_tuning,
     prepare_language_run,
 )
+from keras_gmlp.training import precision
 
 SMALL = ["dim=16", "depth=1", "hidden_dim=32", "max_length=32"]
 OPTIONS = [
@@ -167,13 +169,55 @@ def test_a_json_file_has_labelled_texts_in_a_list_and_questions_in_an_object(
     assert run.data.labels == ("tame", "wild")
     for place in (tmp_path / "questions.json", tmp_path / "folder" / "train-v1.json"):
         place.parent.mkdir(exist_ok=True)
-        place.write_text('\ufeff {"data": []}', "utf-8")
+        place.write_text("\ufeff" + 200 * " " + '{"data": []}', "utf-8")
     for data in ("questions.json", "folder"):
         settings = FineTuningSettings(str(pretrained), str(tmp_path / data))
         assert settings.answers
     named = FineTuningSettings(str(pretrained), str(tmp_path / "folder"), columns={"label": "x"})
     with pytest.raises(ValueError, match="has questions and no column of a label; leave it out"):
         named.check()
+
+
+def test_the_program_chooses_a_precision_and_says_how_to_resume(
+    pretrained, files, tmp_path, monkeypatch, capsys
+):
+    asked = []
+    monkeypatch.setattr(
+        precision, "choose_precision", lambda place: asked.append(place) or "float32"
+    )
+    program = load_app("train_text")
+    out = tmp_path / "tuned"
+    arguments = ["--task", str(files / "animals.csv"), "--weights", str(pretrained)]
+    arguments += ["--epochs", "1", "--out", str(out)]
+    assert program.main(arguments) == 0
+    assert json.loads((out / "recipe.json").read_text())["precision"] == "float32"
+    assert program.main([*arguments, "--restart"]) == 0
+    assert asked == [str(out), None]
+    capsys.readouterr()
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "train", stop)
+    assert program.main(arguments) == 130
+    assert "keeps the last checkpoint. The same command resumes the run." in capsys.readouterr().err
+
+
+def test_a_run_that_predicts_one_class_says_so(capsys):
+    metrics = {"test_accuracy": 0.6, "test_matthews_correlation": 0.0, "test_f1": 0.0}
+    metrics |= {"test_predicted_classes": 1, "epochs": 3}
+    load_app("train_text").report(argparse.Namespace(json=False), metrics, "runs/x")
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.endswith("F1 0.000 after 3 epochs")
+    assert second == "It predicts one class alone. Try another --seed or --learning-rate."
+
+
+def test_a_missing_file_is_named(pretrained, tmp_path):
+    (tmp_path / "reviews.json").write_text("[]")
+    asked = str(tmp_path / "revews.json")
+    settings = FineTuningSettings(str(pretrained), asked, columns={"label": "stars"})
+    with pytest.raises(ValueError, match=r"no such file or folder\. Did you mean reviews\.json\?"):
+        settings.check()
 
 
 def test_fine_tuning_finds_answers(pretrained, tmp_path):

@@ -112,8 +112,8 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
     if not str(name) or not path.exists():
         data = _load_prepared(str(name), text, label, data_dir)
     else:
-        read = functools.partial(_read, text=text, label=label)
-        train, held_out = (path, test) if test else _parts(path)
+        read = functools.partial(read_texts, text=text, label=label)
+        train, held_out = (path, test) if test else find_parts(path)
         texts, labels = read(Path(train))
         tested = read(Path(os.path.expanduser(held_out))) if held_out else None
         data = _as_data(str(name), texts, labels, tested, seed)
@@ -146,8 +146,11 @@ def hold_out(data, share=0.1, seed=0, whole=False):
     return dataclasses.replace(data, train=data.train.take(kept), test=data.train.take(cut))
 
 
-def _parts(path):
-    """Returns the paths of the training and the test texts; `None` if none are marked."""
+def find_parts(path):
+    """Returns the paths of the training and the test texts in a file or a folder.
+
+    The second one is `None` if none are marked.
+    """
     if path.is_file():
         return path, None
     entries = {}
@@ -162,7 +165,13 @@ def _parts(path):
     return entries["train"], held_out
 
 
-def _read(path, text, label):
+def read_texts(path, text=None, label=None):
+    """Returns the texts, or pairs, of a file or of a folder by class, and their class names.
+
+    Args:
+        path: A `Path`.
+        text, label: See `load_text`.
+    """
     if path.is_dir():
         if text or label:
             raise ValueError(f"{path}: a folder has no columns; leave text and label out.")

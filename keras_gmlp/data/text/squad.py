@@ -11,7 +11,9 @@ import numpy as np
 from keras_gmlp.data.prepared import open_prepared, prepared_names, tfds_folder
 from keras_gmlp.utils.tables import read_text
 
-HELD_OUT = ("test", "dev", "valid")  # how the names of test files begin
+# How the names of files begin.
+TRAINING = ("train",)
+HELD_OUT = ("test", "dev", "valid")
 
 SHARE = 0.2  # of the articles that are held out if no file holds test questions
 
@@ -108,19 +110,18 @@ def has_questions(name):
     """
     path = Path(os.path.expanduser(name))
     if path.is_dir():
-        return any(_holds_object(file) for file in path.glob("*.json") if _is_training(file))
+        return any(file is not None and _holds_object(file) for file in find_parts(path))
     if path.suffix.lower() == ".json":
         return not path.is_file() or _holds_object(path)
     return name.partition("/")[0] in SETS
 
 
 def _holds_object(path):
-    with open(path, "rb") as file:
-        return file.read(100).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
-
-
-def _is_training(path):
-    return path.name.lower().startswith("train")
+    with open(path, encoding="utf-8-sig", errors="replace") as file:
+        while character := file.read(1):
+            if not character.isspace():
+                return character == "{"
+    return False
 
 
 def read_squad(path):
@@ -177,17 +178,29 @@ def _place(context, text, start, name):
     return min(places, key=lambda place: abs(place - start)), text
 
 
+def find_parts(path):
+    """Returns the paths of the training and the test questions in a file or a folder.
+
+    The first or the second one is `None` if a folder has no such file; the second one is for a
+    file.
+    """
+    if path.is_file():
+        return path, None
+    files = sorted(path.glob("*.json"))
+    return tuple(
+        next((file for file in files if file.name.lower().startswith(names)), None)
+        for names in (TRAINING, HELD_OUT)
+    )
+
+
 def _find_files(folder, test):
     """Returns the files of training and test questions in a folder."""
-    files = sorted(folder.glob("*.json"))
-    (train, *_), (held_out, *_) = (
-        [path for path in files if path.name.lower().startswith(names)] or [None]
-        for names in ("train", HELD_OUT)
-    )
+    train, held_out = find_parts(folder)
     if train is None:
+        found = ", ".join(path.name for path in sorted(folder.glob("*.json")))
         raise ValueError(
             f"{folder}: expected train*.json, and dev*.json or test*.json; found "
-            f"{', '.join(path.name for path in files) or 'no JSON files'}."
+            f"{found or 'no JSON files'}."
         )
     return train, test or held_out
 
@@ -234,13 +247,18 @@ def _from_sample(sample):
     return Question(question, context, answers, name, str(sample.get("title", [b""])[0], "utf-8"))
 
 
+def missing_file(name):
+    """Returns the error for a path that does not exist, with the nearest name."""
+    parent = Path(os.path.expanduser(name)).parent
+    near = [path.name for path in parent.iterdir()] if parent.is_dir() else []
+    near = difflib.get_close_matches(Path(name).name, near, 1)
+    return f"{name}: no such file or folder." + (f" Did you mean {near[0]}?" if near else "")
+
+
 def _unknown(name, data_dir):
     """Returns the error for a name that is neither a path nor a set."""
     if name.endswith(".json") or name.startswith((".", "/", "~")):
-        parent = Path(os.path.expanduser(name)).parent
-        near = [path.name for path in parent.iterdir()] if parent.is_dir() else []
-        near = difflib.get_close_matches(Path(name).name, near, 1)
-        return f"{name}: no such file or folder." + (f" Did you mean {near[0]}?" if near else "")
+        return missing_file(name)
     known = [
         n for n in prepared_names(data_dir) if set(open_prepared(n, data_dir).features) >= NEEDED
     ]

@@ -1,0 +1,115 @@
+"""The parts of labelled texts, or of questions, that a model trains on and is tested on."""
+
+import dataclasses
+import os
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.data.text import sentences, squad
+from keras_gmlp.data.text.sentences import TextSplit, hold_out, load_text
+from keras_gmlp.data.text.squad import load_squad
+
+SPLITS = ("test", "train", "all")
+
+
+def open_texts(name, columns=None, held_out=0.0, data_dir=None):
+    """Returns a `TextData`, with a part of the training texts for testing if asked.
+
+    Args:
+        name: As `load_text` takes it.
+        columns: Further arguments of `load_text`, a dict.
+        held_out: Share of the training texts to test on instead of the test texts.
+        data_dir: Folder of TensorFlow Datasets.
+    """
+    texts = load_text(name, data_dir=data_dir, **(columns or {}))
+    if not held_out:
+        return texts
+    # Most training texts of SST-2 are phrases of other ones.
+    return hold_out(texts, held_out, whole=name in ("sst2", "glue/sst2"))
+
+
+def open_questions(name, columns=None, held_out=0.0, data_dir=None):
+    """Returns a `SquadData`, with a part of the training questions for testing if asked.
+
+    That part is whole articles from the end. Arguments are those of `open_texts`, of `load_squad`.
+    """
+    questions = load_squad(name, data_dir=data_dir, **(columns or {}))
+    if not held_out:
+        return questions
+    titles = list(dict.fromkeys(question.title for question in questions.train))
+    held = set(titles[round(len(titles) * (1 - held_out)) :])
+    kept, cut = ([q for q in questions.train if (q.title in held) == out] for out in (False, True))
+    return dataclasses.replace(questions, train=kept, test=cut)
+
+
+def choose_texts(name, split=None, columns=None, held_out=0.0, data_dir=None):
+    """Returns the texts to evaluate a classifier on.
+
+    Args:
+        name, columns, held_out, data_dir: See `open_texts`.
+        split: `"test"`, `"train"` or `"all"`. Defaults to `"test"` if the data mark a test part, or
+            name columns or a held-out share; and to `"all"` otherwise: a file of one's own.
+
+    Returns:
+        A `TextSplit`, the class names of its indices, and the split, one of `SPLITS`.
+
+    Raises:
+        ValueError: If the data cannot be read or the split has no texts. One line.
+    """
+    columns = columns or {}
+    path = Path(os.path.expanduser(name))
+    split = _decide(split, path, "test" in columns or held_out, sentences.find_parts)
+    if split != "all":
+        data = open_texts(name, columns, held_out, data_dir)
+        return _some(getattr(data, split), name, split), data.labels, split
+    if not path.exists():
+        data = load_text(name, data_dir=data_dir, **columns)
+        labels = np.concatenate([data.train.labels, data.test.labels])
+        return TextSplit([*data.train.texts, *data.test.texts], labels), data.labels, split
+    named = {key: value for key, value in columns.items() if key in ("text", "label")}
+    texts, labels = [], []
+    for part in filter(None, sentences.find_parts(path)):
+        found = sentences.read_texts(part, **named)
+        texts += found[0]
+        labels += found[1]
+    names = sorted(set(labels))
+    index = {label: place for place, label in enumerate(names)}
+    found = TextSplit(texts, [index[label] for label in labels])
+    return _some(found, name, split), tuple(names), split
+
+
+def choose_questions(name, split=None, columns=None, held_out=0.0, data_dir=None):
+    """Returns the questions to evaluate a model on; see `choose_texts`.
+
+    Returns:
+        A list of `Question` and the split, one of `SPLITS`.
+    """
+    columns = columns or {}
+    path = Path(os.path.expanduser(name))
+    split = _decide(split, path, "test" in columns or held_out, squad.find_parts)
+    if split != "all":
+        found = getattr(open_questions(name, columns, held_out, data_dir), split)
+    elif not path.exists():
+        data = load_squad(name, data_dir=data_dir)
+        found = [*data.train, *data.test]
+    else:
+        files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        found = [question for file in files for question in squad.read_squad(file)]
+    return _some(found, name, split), split
+
+
+def _decide(split, path, marked, find_parts):
+    """Returns the split, or the default of one's own data."""
+    if split not in (None, *SPLITS):
+        raise ValueError(f"split is {split!r}; expected {', '.join(SPLITS)}.")
+    if split is not None:
+        return split
+    marked = marked or not path.exists() or all(find_parts(path))
+    return "test" if marked else "all"
+
+
+def _some(samples, name, split):
+    if not len(samples):
+        raise ValueError(f"{name}: the split {split} is empty; give another one (--split).")
+    return samples
