@@ -20,7 +20,8 @@ The first model decides what the data are:
                           with such files
   a language model        a text file, or the folder of a prepared text, for its perplexity
 
-Without --split, a run is tested on what it did not train on, and a file of your own as a whole.
+Without --split, data that the first run trained on are tested on their held-out part, and any other
+file as a whole.
 Texts of a class that a model does not know are left out and named.
 
 Where some questions have no answer, as in SQuAD 2.0, a model gives none if the score of no answer
@@ -102,12 +103,13 @@ def run(parser, options):
         from keras_gmlp import text_evaluation, text_inference
 
         models = [text_inference.load(path) for path in options.models]
-    check(parser, options, models[0].task)
+    task = models[0].task
+    check(parser, options, task)
+    part = {} if task == "masked_lm" else choose_part(options)
     report, predictions = text_evaluation.evaluate_texts(
         models,
         options.data,
-        options.split,
-        **choose_part(options),
+        **part,
         data_dir=options.data_dir,
         limit=options.limit,
         threshold=options.threshold,
@@ -135,9 +137,10 @@ def check(parser, options, task):
 
 
 def choose_part(options):
-    """Returns the columns and the held-out share, those of the first model's run if it has any.
+    """Returns the split, the columns and the held-out share, a dict.
 
-    So a run is not tested on the texts that it trained on.
+    For the data that the first model's run trained on, they are those of the run, so that it is not
+    tested on the texts that it trained on.
     """
     from keras_gmlp.utils.files import read_json
 
@@ -150,10 +153,9 @@ def choose_part(options):
         and os.path.samefile(options.data, recorded["data"])
     )
     if not same or "test" in named:
-        return {"columns": named}
-    if options.split is None and os.path.exists(options.data):
-        options.split = "test"
+        return {"split": options.split, "columns": named}
     return {
+        "split": options.split or "test",
         "columns": {**recorded.get("columns", {}), **named},
         "held_out": recorded.get("held_out", 0.0),
     }
@@ -163,7 +165,8 @@ def show(report, compared):
     from keras_gmlp.utils.errors import first_of, printable
 
     first, *others = report["models"]
-    print(f"{printable(first['model'])} on {printable(report['data'])} (--split {report['split']})")
+    part = "" if report["task"] == "masked_lm" else f" (--split {report['split']})"
+    print(f"{printable(first['model'])} on {printable(report['data'])}{part}")
     if unknown := report.get("unknown_classes"):
         names = first_of([*map(printable, unknown)], 10)
         print(f"{'unknown classes':20}{names} (texts left out)")

@@ -134,6 +134,10 @@ def check(parser, options):
         parser.error("--column, --label, --test and --hold-out require --task")
     if options.text and not options.valid:
         parser.error("--text requires --valid FILE, a text that is not in it")
+    if (options.vocabulary_size or options.tokenizer) and not options.text:
+        parser.error(
+            "--vocabulary-size and --tokenizer are for --text; prepared text has its tokenizer"
+        )
     if options.vocabulary_size and options.tokenizer:
         parser.error("give --vocabulary-size or --tokenizer, not both")
 

@@ -239,6 +239,13 @@ def test_evaluate_text_tests_a_run_on_what_it_did_not_train_on(models, tmp_path,
     assert load_app("evaluate_text").main(arguments) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["split"], found["models"][0]["texts"]) == ("test", 2)
+    # Without a file of test texts the run has held out a fifth.
+    rows = "".join(f"x{n},good\ny{n},bad\n" for n in range(10))
+    (tmp_path / "data.csv").write_text("text,label\n" + rows)
+    (run / "recipe.json").write_text(json.dumps({"data": str(tmp_path / "data.csv")}))
+    assert load_app("evaluate_text").main(arguments) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["split"], found["models"][0]["texts"]) == ("test", 4)
 
 
 @pytest.mark.parametrize(

@@ -264,6 +264,7 @@ def test_a_run_is_named_after_its_preset_and_its_data(pretrained, files):
         (["--prepared", "x", "--model", "gmlp_nona"], "Did you mean 'gmlp_nano'"),
         (["--task", "sst2", "--weights", "nowhere"], "nowhere: no such folder"),
         (["--prepared", "x", "--label", "y"], "--hold-out require --task"),
+        (["--prepared", "x", "--vocabulary-size", "500"], "prepared text has its tokenizer"),
         (
             ["--task", "sst2", "--weights", "x", "--set-model", "depth=4"],
             "--set-model is for pre-training",
