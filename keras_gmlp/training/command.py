@@ -31,16 +31,13 @@ def training_command(recipe, weights=None, out=None):
     options |= {"--recipe": name, **_size_options(recipe, PRESETS[preset][1]["input_shape"])}
     parts = [_option(option, value) for option, value in options.items() if value is not None]
     parts += _setting_options(recipe, dataclasses.asdict(RECIPES[name]))
-    for argument, value in (recipe.get("overrides") or {}).items():
-        text = value if isinstance(value, str) else json.dumps(value)
-        parts.append(_option("--set-model", f"{argument}={text}"))
-    return _finish("apps/train.py", parts, recipe, out)
+    return _finish("apps/train.py", [*parts, *_model_options(recipe)], recipe, out)
 
 
 def _text_command(recipe, weights, out):
     """See `training_command`; expects prepared text in runs/, under its recorded name."""
     name, task = recipe.get("recipe"), recipe["task"]
-    if name not in RECIPES_BY_TASK[task] or recipe.get("overrides"):
+    if name not in RECIPES_BY_TASK[task]:
         return None
     if task == "masked_lm":
         if recipe.get("preset") not in TEXT_PRESETS:
@@ -55,7 +52,16 @@ def _text_command(recipe, weights, out):
                 options.append((option, recipe[key]))
     parts = [_option(option, value) for option, value in [*options, ("--recipe", name)]]
     parts += _setting_options(recipe, dataclasses.asdict(find_recipe(name, task)))
-    return _finish("apps/train_text.py", parts, recipe, out)
+    return _finish("apps/train_text.py", [*parts, *_model_options(recipe)], recipe, out)
+
+
+def _model_options(recipe):
+    """The options for the arguments of the model that differ from the preset's."""
+    parts = []
+    for argument, value in (recipe.get("overrides") or {}).items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        parts.append(_option("--set-model", f"{argument}={text}"))
+    return parts
 
 
 def _column_options(columns):

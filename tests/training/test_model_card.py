@@ -189,6 +189,14 @@ def test_card_of_a_language_model():
     assert card.endswith(NOTES)
 
 
+def test_command_of_a_language_model_with_other_sizes():
+    command = training_command({**TEXT, "overrides": {"depth": 4, "gating": "additive"}})
+    words = shlex.split(command.replace("\\\n", ""))[2:]
+    _, options = load_app("train_text").parse(words)
+    settings = load_app("train_text").read_settings(options)
+    assert settings.overrides == {"depth": 4, "gating": "additive"}
+
+
 def test_card_of_a_classifier_of_pairs():
     metrics = {"test_accuracy": 0.75, "test_matthews_correlation": 0.5, "test_f1": 0.8}
     card = model_card("runs/mine", CLASSIFIER, metrics, 6.0)
