@@ -15,7 +15,7 @@ fine-tunes it (`runs.text.FineTuningSettings`):
 
 Runs are trained one after another. Complete ones are skipped and those that were stopped resume, so
 that the same command works through the list in several calls. A run that fails does not stop the
-others. The exit code is 0 if all runs are complete and 1 otherwise.
+others. The exit code is 0 if all runs are complete, 1 otherwise, and 130 after Ctrl-C.
 """
 
 import argparse
@@ -154,7 +154,12 @@ def main(arguments=None):
         runs = read_plan(options.plan)
     except ValueError as error:
         parser.error(str(error))
-    results = work(runs, options.seconds, options.report, say=functools.partial(print, flush=True))
+    say = functools.partial(print, flush=True)
+    try:
+        results = work(runs, options.seconds, options.report, say=say)
+    except KeyboardInterrupt:
+        print("\nqueue: stopped; the same command resumes.", file=sys.stderr)
+        return 130
     return 0 if all(result["state"] == "complete" for result in results.values()) else 1
 
 

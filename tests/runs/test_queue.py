@@ -69,3 +69,12 @@ def test_bad_plan_is_one_line(tmp_path, capsys, text, reason):
 def test_missing_plan_is_one_line(tmp_path):
     with pytest.raises(ValueError, match="cannot be read"):
         queue.read_plan(tmp_path / "none.json")
+
+
+def test_ctrl_c_says_that_the_command_resumes(tmp_path, capsys, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(queue, "train_entry", stop)
+    assert queue.main([str(write_plan(tmp_path, {"directory": str(tmp_path / "run")}))]) == 130
+    assert "stopped; the same command resumes." in capsys.readouterr().err
