@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Answers questions about a text: prints the parts of the text that answer each."""
 
-import argparse
 import contextlib
 import sys
 
-from cli import guarded
+from cli import Parser, guarded
 from text_options import (
     MODELS,
     add_model,
@@ -39,9 +38,7 @@ exit codes: 0 done, 1 the text or the model could not be read, 2 wrong usage,
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument("questions", nargs="+", metavar="QUESTION", help="a question")
     parser.add_argument(
         "--context",
@@ -71,7 +68,7 @@ def answer(options):
             try:
                 found = model.answers(question, context, options.top, options.threshold)
             except ValueError as error:
-                report("answer", error)
+                report(options, error)
                 code = 1
             else:
                 show(question, context, found, options.json)

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Measures how fast a model runs in Keras, as an export, and in timm."""
 
-import argparse
 import json
 import shlex
 import shutil
@@ -9,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cli import guarded, import_tensorflow
+from cli import Parser, guarded, import_tensorflow
 
 DEFAULT = Path(__file__).resolve().parent.parent / "saved_models" / "gmlp_conv_n4_32-cifar10"
 TIMM_WORKER = Path(__file__).resolve().parent / "timm_worker.py"
@@ -43,9 +42,7 @@ exit codes: 0 done, 1 failure or no candidate measured, 2 wrong usage, 130 stopp
 
 def parse(arguments):
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument(
         "models",
         nargs="*",

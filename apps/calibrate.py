@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Calibrates a run: a temperature for its probabilities, and a threshold for unknown pictures."""
 
-import argparse
 import json
 import sys
 
-from cli import add_backend, add_data_dir, choose_backend, guarded, quiet
+from cli import Parser, add_backend, add_data_dir, choose_backend, guarded, quiet
 
 EPILOG = """\
 The temperature makes a probability say how often such predictions are right. Pictures whose energy
@@ -26,9 +25,7 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument("run", metavar="RUN", help="folder of a run of apps/train.py")
     parser.add_argument(
         "--data",

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Checks pictures in a folder or a table: unreadable files, duplicates, classes, wrong labels."""
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
-from cli import add_backend, choose_backend, guarded, import_tensorflow, quiet
+from cli import Parser, add_backend, choose_backend, guarded, import_tensorflow, quiet
 
 SHOWN = 5  # findings of a kind that are printed
 EPILOG = """\
@@ -35,9 +34,7 @@ exit codes: 0 nothing found, 1 something found, or a failure, 2 wrong usage, 130
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument(
         "data", metavar="PATH", help="a folder or a table of images, as for --data in training"
     )

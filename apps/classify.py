@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """Classifies images: prints the most probable classes of each, or all labels that apply."""
 
-import argparse
 import contextlib
 import json
 import sys
 from pathlib import Path
 
-from cli import guarded, load_classifier, one_line
+from cli import Parser, guarded, load_classifier, one_line
 
 MODELS = Path(__file__).resolve().parent.parent / "saved_models"
 DEFAULT = MODELS / "gmlp_conv_n4_32-cifar10"
@@ -32,9 +31,7 @@ exit codes: 0 all images classified, 1 an image or the model could not be read, 
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument(
         "images",
         nargs="+",

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Classifies texts, or pairs of texts: prints the most probable classes of each."""
 
-import argparse
 import contextlib
 import sys
 
-from cli import guarded
+from cli import Parser, guarded
 from text_options import (
     MODELS,
     add_model,
@@ -38,9 +37,7 @@ exit codes: 0 all texts classified, 1 a text or the model could not be read, 2 w
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     add_texts(parser, "a text")
     parser.add_argument("--pair", metavar="SECOND", help="the second text of a pair")
     add_model(parser, DEFAULT, what="classes")
@@ -62,7 +59,7 @@ def classify(options):
             try:
                 found = model.classify(first, second, options.top)
             except ValueError as error:
-                report("classify_text", error)
+                report(options, error)
                 code = 1
             else:
                 show(first, second, found, options.json)

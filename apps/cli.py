@@ -41,6 +41,17 @@ ADVICE = {
 }
 
 
+class Parser(argparse.ArgumentParser):
+    """Reads options; a usage error is one line, and the help keeps the line breaks of its texts."""
+
+    def __init__(self, **arguments):
+        super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter, **arguments})
+
+    def error(self, message):
+        text = " ".join(message.split()).rstrip(".")
+        self.exit(2, f"{self.prog}: error: {text} (--help explains the options)\n")
+
+
 def guarded(name, work, only_prints=False):
     """Runs a program and turns errors for the user into one line on standard error.
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Trains many models under one recipe and compares them: a table and charts."""
 
-import argparse
 import json
 import shlex
 import sys
 from pathlib import Path
 
 from cli import (
+    Parser,
     add_backend,
     add_data_dir,
     choose_backend,
@@ -48,9 +48,7 @@ def parse(arguments):
     own, passed = arguments, []
     if "--" in arguments:
         own, passed = arguments[: arguments.index("--")], arguments[arguments.index("--") + 1 :]
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument("presets", nargs="+", metavar="PRESET", help="as --model of train.py")
     parser.add_argument(
         "--data", default="digits", metavar="NAME|FOLDER", help="as --data of train.py"
@@ -239,7 +237,7 @@ def make_sweep(options):
 
 def shared_settings(options):
     """Returns the `RunSettings` that all runs share; what follows `--` is read as by train.py."""
-    parser = argparse.ArgumentParser(prog="compare.py PRESET ... --", allow_abbrev=False)
+    parser = Parser(prog="compare.py PRESET ... --", allow_abbrev=False)
     add_run_options(parser)
     own = ["--data", options.data, "--recipe", options.recipe, "--seed", str(options.seeds[0])]
     own += ["--epochs", str(options.epochs)] if options.epochs is not None else []

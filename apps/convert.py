@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Converts published weights into a Keras model, or a trained model into a file for timm."""
 
-import argparse
 import dataclasses
 import json
 import os
 import sys
 from pathlib import Path
 
-from cli import both_sides, guarded, image_size, import_tensorflow
+from cli import Parser, both_sides, guarded, image_size, import_tensorflow
 
 EPILOG = """\
 examples:
@@ -24,9 +23,7 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument(
         "source",
         metavar="SOURCE",

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Evaluates models of any format on a folder or table of images, or a data set."""
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
 from cli import (
+    Parser,
     add_backend,
     add_data_dir,
     choose_backend,
@@ -56,9 +56,7 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument(
         "models",
         nargs="+",

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """Evaluates a trained model at other image sizes, without further training."""
 
-import argparse
 import json
 import sys
 from fractions import Fraction
 from pathlib import Path
 
-from cli import add_backend, add_data_dir, choose_backend, guarded, import_tensorflow
+from cli import Parser, add_backend, add_data_dir, choose_backend, guarded, import_tensorflow
 
 KINDS = ("patch", "window", "resampled", "fresh")
 EPILOG = """\
@@ -29,9 +28,7 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument("run", metavar="RUN", help="a folder written by apps/train.py")
     parser.add_argument(
         "--sizes",

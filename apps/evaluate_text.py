@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Evaluates text models of any format on labelled texts, questions or plain text."""
 
-import argparse
 import json
 import math
 import os
 import sys
 from pathlib import Path
 
-from cli import add_backend, add_data_dir, choose_backend, guarded, quiet
+from cli import Parser, add_backend, add_data_dir, choose_backend, guarded, quiet
 from evaluate import SCORES, cells, percent, show_table, sort_classes
 from text_options import add_columns, name_columns
 
@@ -46,9 +45,7 @@ HIDDEN = ("classes", "confusion", "model", "cut")
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument(
         "models", nargs="+", metavar="MODEL", help=".tflite or .keras files, or folders of runs"
     )

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """Exports a trained model to files for deployment, and checks each on test images."""
 
-import argparse
 import json
 import os
 import sys
 from pathlib import Path
 
-from cli import add_data_dir, guarded, import_tensorflow
+from cli import Parser, add_data_dir, guarded, import_tensorflow
 
 FORMATS = (
     "tflite",
@@ -45,9 +44,7 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C; complete 
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument("run", metavar="RUN", help="folder of a run of apps/train.py")
     parser.add_argument(
         "--formats",

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Fills in [MASK]: prints the most probable words for each mask of a text."""
 
-import argparse
 import contextlib
 import sys
 
-from cli import guarded
+from cli import Parser, guarded
 from text_options import (
     MODELS,
     add_model,
@@ -37,9 +36,7 @@ exit codes: 0 done, 1 a text or the model could not be read, 2 wrong usage or a 
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     add_texts(parser, "a text with [MASK], in capitals")
     add_model(parser, DEFAULT)
     options = parse(parser, arguments)
@@ -58,7 +55,7 @@ def fill(options):
             try:
                 found = model.fill_mask(text, options.top)
             except ValueError as error:
-                report("fill_mask", error)
+                report(options, error)
                 code = max(code, 2 if isinstance(error, NoMaskError) else 1)
             else:
                 show(text, found, options.json)

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Writes a data set once, scaled, so that training decodes nothing."""
 
-import argparse
 import json
 import sys
 
-from cli import add_data_dir, add_fit, both_sides, guarded, image_size
+from cli import Parser, add_data_dir, add_fit, both_sides, guarded, image_size
 
 EPILOG = """\
 The folder holds the images in one size as plain pixels: nothing is decoded when they are read, and
@@ -28,9 +27,7 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument(
         "source",
         metavar="SOURCE",

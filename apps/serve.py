@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Serves a page that classifies pictures and texts in the visitor's browser."""
 
-import argparse
 import base64
 import contextlib
 import errno
@@ -16,7 +15,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
-from cli import guarded
+from cli import Parser, guarded
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "apps" / "web"
@@ -42,9 +41,7 @@ exit codes: 0 stopped by Ctrl-C, 1 port in use, or no model or LiteRT.js found, 
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument("--port", type=int, default=8000, help="default: %(default)s; 0: any free")
     parser.add_argument(
         "--models",

@@ -1,13 +1,20 @@
 #!/usr/bin/env python3
 """Finds the images in a folder that are most similar to another image."""
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
 from classify import DEFAULT
-from cli import add_backend, choose_backend, guarded, import_tensorflow, load_classifier, one_line
+from cli import (
+    Parser,
+    add_backend,
+    choose_backend,
+    guarded,
+    import_tensorflow,
+    load_classifier,
+    one_line,
+)
 
 EPILOG = """\
 The similarity is the cosine between the vectors that the classifier's head gets: 1 for images
@@ -24,9 +31,7 @@ exit codes: 0 done, 1 an image or the model could not be read, 2 wrong usage,
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument("query", metavar="QUERY", help="an image file")
     parser.add_argument(
         "--data", required=True, metavar="DIR", help="a folder; its subfolders are searched, too"

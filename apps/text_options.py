@@ -76,33 +76,49 @@ def open_model(options, default, method):
             f"the included model, {default.parent.name}/{default.name}, is not in this folder; "
             "give --model PATH, such as the folder of a run of apps/train_text.py."
         )
-    name = options.program
     with quiet():
-        model = text_inference.load(options.model, warn=functools.partial(report, name))
+        model = text_inference.load(options.model, warn=functools.partial(report, options))
     model.require(method)
     return model
 
 
 def read_texts(options):
-    """Yields the texts of the options; those of files and of standard input without empty lines."""
+    """Yields the texts of the options; those of files and of standard input without empty lines.
+
+    Raises:
+        ValueError: If a file or the standard input has no text. One line.
+    """
     from keras_gmlp.data.text.files import read_lines
 
     for text in options.texts:
-        yield from _lines_of_input() if text == "-" else [text]
+        if text == "-":
+            yield from _number_lines(options, "standard input", _lines_of_input())
+        else:
+            options.place = None
+            yield text
     for path in options.file:
-        yield from filter(str.strip, read_lines(path))
+        yield from _number_lines(options, path, read_lines(path))
+
+
+def _number_lines(options, name, lines):
+    """Yields the lines with text; `options.place` is the current one, for `report`."""
+    options.place = None
+    for number, text in enumerate(lines, 1):
+        if text.strip():
+            options.place = f"{name}, line {number:,}"
+            yield text
+    if options.place is None:
+        raise ValueError(f"{name}: no text; expected one a line.")
 
 
 def _lines_of_input():
     for number, line in enumerate(sys.stdin.buffer, 1):
         try:
-            text = line.decode().rstrip("\r\n")
+            yield line.decode().rstrip("\r\n")
         except UnicodeDecodeError:
             raise ValueError(
                 f"standard input: line {number:,} is not UTF-8; convert it to UTF-8."
             ) from None
-        if text.strip():
-            yield text
 
 
 def read_whole(path):
@@ -117,9 +133,11 @@ def read_whole(path):
         ) from None
 
 
-def report(program, message):
-    """Prints a line on standard error."""
-    print(f"{program}: {one_line(message)}", file=sys.stderr, flush=True)
+def report(options, message):
+    """Prints a line on standard error, with the place of the text that `read_texts` yielded."""
+    place = getattr(options, "place", None)
+    prefix = f"{options.program}: {place}" if place else options.program
+    print(f"{prefix}: {one_line(message)}", file=sys.stderr, flush=True)
 
 
 def rounded(result):

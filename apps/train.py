@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """Trains a model on a data set, shows the progress, and leaves everything in one folder."""
 
-import argparse
 import dataclasses
 import json
 import sys
 
 from callback_options import add_callback_option, make_callbacks
-from cli import choose_backend, import_tensorflow
+from cli import Parser, choose_backend, import_tensorflow
 from processes import check_process_options, run_processes
 from run_options import (
     add_checkpoint_option,
@@ -40,9 +39,7 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     add_run_options(parser, measures_precision=True)
     add_device_options(parser)
     add_checkpoint_option(parser)

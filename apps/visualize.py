@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Draws what a trained model has learned: filters, attention, class maps, confusion, mistakes."""
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
-from cli import add_data_dir, guarded, import_tensorflow, one_line
+from cli import Parser, add_data_dir, guarded, import_tensorflow, one_line
 
 PICTURES = ("filters", "attention", "explain", "confusion", "mistakes")
 TEXT_PICTURES = ("filters", "attention")
@@ -34,9 +33,7 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument("run", metavar="RUN", help="folder of a training run")
     parser.add_argument("--out", metavar="DIR", help="output folder; default: RUN/pictures")
     parser.add_argument(

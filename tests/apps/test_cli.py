@@ -56,6 +56,16 @@ def test_errors_for_the_user_are_one_line(error, code, text, capsys):
     assert capsys.readouterr().err == text
 
 
+def test_wrong_usage_is_one_line(capsys):
+    parser = console.Parser(prog="app.py", description="Works.\nOn lines.")
+    assert "Works.\nOn lines." in parser.format_help()
+    with pytest.raises(SystemExit) as stopped:
+        parser.error("expected\n  a number.")
+    assert stopped.value.code == 2
+    text = "app.py: error: expected a number (--help explains the options)\n"
+    assert capsys.readouterr().err == text
+
+
 def test_exit_code_of_the_work_is_kept():
     assert console.guarded("app", lambda: 7) == 7
 

@@ -79,6 +79,25 @@ def test_fill_mask_without_mask_is_wrong_usage(run):
     assert errors.count("\n") == 1
 
 
+def test_errors_name_the_line_of_a_file(run, tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text(f"{FRANCE}\n\nParis\n", "utf-8")
+    code, _, errors = run("fill_mask", "--file", path)
+    assert code == 2
+    assert errors.startswith(f"fill_mask: {path}, line 3: no [MASK] in the text")
+
+
+def test_file_without_text(run, tmp_path, monkeypatch):
+    path = tmp_path / "texts.txt"
+    path.write_text("\n \n", "utf-8")
+    code, lines, errors = run("classify_text", "a film", "--file", path, "--json")
+    assert (code, len(lines)) == (1, 1)
+    assert errors == f"classify_text: {path}: no text; expected one a line.\n"
+    give_input(monkeypatch, b"")
+    _, _, errors = run("classify_text", "-")
+    assert errors == "classify_text: standard input: no text; expected one a line.\n"
+
+
 def test_classify_texts_of_a_file_and_of_standard_input(run, tmp_path, monkeypatch):
     path = tmp_path / "texts.txt"
     path.write_text("\ufeffa gem\n\na bore\r\n", "utf-8")
@@ -179,7 +198,7 @@ def test_wrong_usage(name, arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         load_app(name).main(arguments)
     assert stopped.value.code == 2
-    assert capsys.readouterr().err
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", [*NAMES, "evaluate_text"])
