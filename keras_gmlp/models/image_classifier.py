@@ -175,14 +175,18 @@ def compiled(model):
 
 def family_classifier(family, block, block_arguments, **arguments):
     """Calls `image_classifier`; an unknown argument is reported in the name of the family."""
-    known = inspect.signature(image_classifier).parameters
-    unknown = sorted(set(arguments) - set(known))
-    if unknown:
+    require_known(family, image_classifier, arguments)
+    return image_classifier(block, block_arguments, **arguments)
+
+
+def require_known(family, shell, arguments):
+    """Raises a `TypeError` if a family has an argument that the function for all has not."""
+    known = inspect.signature(shell).parameters
+    if unknown := sorted(set(arguments) - set(known)):
         raise TypeError(
             f"{family} has no argument {', '.join(map(repr, unknown))}; the arguments of all "
             f"families are {', '.join(n for n in known if not n.startswith('block'))}."
         )
-    return image_classifier(block, block_arguments, **arguments)
 
 
 def check_sizes(**sizes):

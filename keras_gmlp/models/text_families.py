@@ -1,7 +1,7 @@
 """The families of language models, and their sizes by name."""
 
 from keras_gmlp.layers import GMLPBlock, TransformerBlock
-from keras_gmlp.models.image_classifier import check_sizes
+from keras_gmlp.models.image_classifier import check_sizes, require_known
 from keras_gmlp.models.presets import find
 from keras_gmlp.models.text import language_model
 
@@ -40,6 +40,7 @@ def gMLP(
         >>> model.output_shape
         (None, None, 1000)
     """
+    require_known("aMLP" if attention_size else "gMLP", language_model, kwargs)
     check_sizes(hidden_dim=hidden_dim, heads=heads, max_length=max_length)
     arguments = {
         "hidden_dim": hidden_dim,
@@ -108,6 +109,7 @@ def BERT(
         >>> BERT(1000, dim=64, depth=2, num_heads=2).output_shape
         (None, None, 1000)
     """
+    require_known("BERT", language_model, kwargs)
     check_sizes(num_heads=num_heads, max_length=max_length)
     arguments = {
         "num_heads": num_heads,

@@ -82,6 +82,13 @@ def texts(lengths=(4, 7, 10), width=10):
 
 
 @once
+@pytest.mark.parametrize("name", ["gMLP", "aMLP", "BERT"])
+def test_misspelt_argument(name):
+    with pytest.raises(TypeError, match=f"^{name} has no argument 'dropuot'; .*dropout"):
+        build(f"{name.lower()}_nano", dropuot=0.1)
+
+
+@once
 @pytest.mark.usefixtures("start_at_zero")
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_parameters(name):
