@@ -196,9 +196,12 @@ def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True):
             learned = None
             if not isinstance(tokenizer, Tokenizer):
                 tokenizer = Tokenizer.load(tokenizer)
-        _keep(tokenizer, folder / "tokenizer.json")
-        train = build_corpus(paths, tokenizer, folder, "train")
+        _refuse_another(tokenizer, folder / "tokenizer.json")
+        # The validation text first, because it is short: a damaged one is then found at once.
         held_out = build_corpus(valid, tokenizer, folder, "valid") if valid else None
+        train = build_corpus(paths, tokenizer, folder, "train")
+        if not (folder / "tokenizer.json").exists():
+            tokenizer.save(folder / "tokenizer.json")  # last, so that a failure leaves none
         names = [corpus and corpus.folder.name for corpus in (train, held_out)]
         record = {"learned": learned, "train": names[0], "valid": names[1]}
         write_json(folder / RECORD, record)
@@ -221,13 +224,10 @@ def _learn(paths, size, lowercase):
         line.clear()
 
 
-def _keep(tokenizer, path):
-    """Stores the tokenizer; refuses to replace another one, which models may depend on."""
-    if path.exists():
-        if Tokenizer.load(path).hash != tokenizer.hash:
-            raise ValueError(f"{path}: is another tokenizer; choose another folder or delete it.")
-        return
-    tokenizer.save(path)
+def _refuse_another(tokenizer, path):
+    """Raises a `ValueError` if another tokenizer is stored, which models may depend on."""
+    if path.exists() and Tokenizer.load(path).hash != tokenizer.hash:
+        raise ValueError(f"{path}: is another tokenizer; choose another folder or delete it.")
 
 
 def _hash(texts):

@@ -98,6 +98,16 @@ def test_failure_leaves_nothing(tokenizer, tmp_path):
     assert list((tmp_path / "out").iterdir()) == []
 
 
+def test_failed_preparation_leaves_no_tokenizer(file, tmp_path):
+    damaged = tmp_path / "b.txt"
+    damaged.write_bytes(b"ab\xe9cd")
+    folder = tmp_path / "out"
+    with pytest.raises(ValueError, match=r"b\.txt: not UTF-8"):
+        prepare_corpus(file, 128, folder, valid=damaged)
+    assert not [path.name for path in folder.iterdir() if path.name[0] != "."]
+    prepare_corpus(file, 140, folder, valid=file)  # another vocabulary
+
+
 @pytest.mark.parametrize("length", [8, 9, 16])
 def test_windows_cover_documents_and_never_cross_them(file, tokenizer, tmp_path, length):
     corpus = build_corpus(file, tokenizer, tmp_path)
