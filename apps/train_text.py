@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Trains language models, text classifiers and models for questions, each in one folder."""
 
-import argparse
 import dataclasses
 import json
 import sys
 from pathlib import Path
 
 from callback_options import add_callback_option, make_callbacks
-from cli import add_backend, add_data_dir, choose_backend
+from cli import Parser, add_backend, add_data_dir, choose_backend, import_tensorflow
 from processes import check_process_options, run_processes
 from run_options import (
     add_checkpoint_option,
@@ -45,10 +44,11 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
 
 
+FEW = 200  # test texts
+
+
 def parse(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EPILOG)
     pretrain = parser.add_argument_group("pre-training")
     pretrain.add_argument("--text", nargs="+", metavar="FILE", help=".txt or .txt.xz files")
     pretrain.add_argument("--valid", nargs="+", metavar="FILE", help="text to test on")
@@ -163,9 +163,10 @@ def run(parser, options):
         check_device_options(options, settings)
         options.callbacks = make_callbacks(options)
         if options.task is not None and not is_bert(settings.weights):
-            model_path(settings.weights)
+            model_path(settings.weights, "text")
     except ValueError as error:
         parser.error(str(error))
+    import_tensorflow()
     keep_freed_memory()
     try:
         with use_devices(options.devices, options.model_parallel):
@@ -211,6 +212,8 @@ def train(options, settings):
     complete = prepared.complete and not options.restart
     if not options.json:
         introduce(prepared)
+    if options.task is not None:
+        warn_of_few(prepared.data, settings.answers)
     interactive = not options.json and sys.stdout.isatty()  # shows a progress bar
     options.training = True
     metrics = prepared.train(
@@ -246,6 +249,7 @@ def introduce(prepared):
     if hasattr(settings, "preset"):
         print(f"model  {settings.preset}, {parameters}")
         print(f"data   {data.name}, {data.train.summary()}")
+        introduce_tokenizer(settings, data.tokenizer)
     else:
         print(f"model  {settings.weights}, {parameters}")
         sizes = f"{len(data.train):,} + {len(data.test):,}"
@@ -253,6 +257,31 @@ def introduce(prepared):
         print(f"data   {data.name}, {sizes} {kind}")
     print(f"in     {prepared.recipe.precision}")
     print(f"to     {settings.directory}")
+
+
+def introduce_tokenizer(settings, tokenizer):
+    """Prints the number of tokens in the vocabulary, and whether the preset usually has another."""
+    from keras_gmlp.models.presets import find
+    from keras_gmlp.models.text_families import TEXT_PRESETS
+
+    usual = find(settings.preset, TEXT_PRESETS)[1]["vocabulary_size"]
+    advice = f"; {settings.preset} usually has {usual:,}: --prepared FOLDER with another folder"
+    advice = "" if tokenizer.size == usual else advice
+    print(f"words  {tokenizer.size:,}, from {settings.data}/tokenizer.json{advice}")
+
+
+def warn_of_few(data, answers):
+    """Prints a line if the test is too small to say much."""
+    samples = len(data.test)
+    if answers or samples >= FEW:
+        return
+    error = 50 / samples**0.5
+    print(
+        f"train_text: warning: {samples:,} test texts: the accuracy has a standard error of up to "
+        f"{error:.0f} points. Give more (--test, --hold-out).",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def report(options, metrics, directory):

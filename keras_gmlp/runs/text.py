@@ -257,5 +257,5 @@ def open_language_model(weights):
         if tokenizer is None:
             raise ValueError(f"{weights}: has no vocab.txt; expected one next to config.json.")
         return model, tokenizer
-    opened = open_text_model(model_path(weights))
+    opened = open_text_model(model_path(weights, "text"))
     return opened.model, opened.tokenizer

@@ -5,7 +5,7 @@ from keras_gmlp.utils import plotting
 CURVES = (("accuracy", "accuracy (%)", 100), ("loss", "cross-entropy (nats)", 1))
 
 
-def draw_curves(history, path, title="", averaged=True, curves=CURVES, split="test"):
+def draw_curves(history, path, title="", averaged=True, curves=CURVES, split="test", train="train"):
     """Draws two metrics over epochs, for training and another split, as a PNG file.
 
     Args:
@@ -15,7 +15,7 @@ def draw_curves(history, path, title="", averaged=True, curves=CURVES, split="te
         title: Title of the figure.
         averaged: Whether the other split was tested with averaged weights.
         curves: Two tuples `(name, label, factor)`: column, label of the axis, factor of the values.
-        split: Name of the other split.
+        split, train: Names of the other split and of the training samples.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -24,7 +24,7 @@ def draw_curves(history, path, title="", averaged=True, curves=CURVES, split="te
     figure, (both,) = plotting.figure((10, 4), columns=2)
     figure.suptitle(title)
     for axes, (name, axis_label, scale) in zip(both, curves, strict=True):
-        for key, label in ((name, "train (augmented)"), (f"val_{name}", test)):
+        for key, label in ((name, train), (f"val_{name}", test)):
             values = [scale * float(row[key]) for row in history]
             axes.plot(epochs, values, label=label, marker="." if len(epochs) < 40 else None)
         if epochs:

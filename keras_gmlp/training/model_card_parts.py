@@ -48,6 +48,11 @@ def _reproduction(place, recipe):
     if command is None:
         return "The run was started from Python, so no command repeats it."
     text = f"This command repeats the run:\n\n```\n{command}\n```"
+    if recipe.get("task") == "masked_lm":
+        text += (
+            "\n\n`--prepared` is the folder that `python -m keras_gmlp.data.text.corpus` wrote; it "
+            "may be in another place."
+        )
     if replaced:
         text += (
             f"\n\n`START` is the model that the run started from. It was in `{recipe['weights']}`, "

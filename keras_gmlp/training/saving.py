@@ -29,35 +29,46 @@ def register():
     import keras_gmlp.training.optimizers  # noqa: F401
 
 
-def model_path(directory):
+# The program that trains images or texts, and a folder as it leaves one, for errors.
+TRAINERS = {
+    "image": ("apps/train.py", "saved_models/gmlp_n4_32-cifar10"),
+    "text": ("apps/train_text.py", "saved_models/gmlp_nano-wiki"),
+}
+
+
+def model_path(directory, kind="image"):
     """Returns the path of the `.keras` file in the folder of a training run.
 
+    Args:
+        directory: The folder.
+        kind: `"image"` or `"text"`: the program that errors name.
+
     Raises:
-        ValueError: If the folder does not exist or holds no model.
+        ValueError: If the folder does not exist or holds no model. One line.
     """
+    program, example = TRAINERS[kind]
     if not str(directory):  # an unset variable of a shell
-        raise ValueError("'': an empty path; expected the folder of a run of apps/train.py.")
+        raise ValueError(f"'': an empty path; expected the folder of a run of {program}.")
     directory = Path(directory)
     path = directory / "model.keras"
     if path.exists():
         return path
     if not directory.exists():
         raise ValueError(
-            f"{directory}: no such folder; expected the folder of a run of apps/train.py, such as "
-            "saved_models/gmlp_n4_32-cifar10."
+            f"{directory}: no such folder; expected the folder of a run of {program}, such as "
+            f"{example}."
         )
     if not directory.is_dir():
-        raise ValueError(f"{directory}: a file; expected the folder of a run of apps/train.py.")
+        raise ValueError(f"{directory}: a file; expected the folder of a run of {program}.")
     if (directory / "metrics.json").exists():
         raise ValueError(
             f"{directory}: the model.keras of this run is missing; train it again with "
-            "apps/train.py --restart."
+            f"{program} --restart."
         )
     if (directory / "recipe.json").exists():
-        raise ValueError(f"{directory}: this run is not complete; finish it with apps/train.py.")
+        raise ValueError(f"{directory}: this run is not complete; finish it with {program}.")
     raise ValueError(
-        f"{directory}: no model.keras in this folder; expected the folder of a run of "
-        "apps/train.py."
+        f"{directory}: no model.keras in this folder; expected the folder of a run of {program}."
     )
 
 

@@ -39,6 +39,7 @@ class Task:
         name: Name of the task in `recipe.json`; files without one are image classification.
         headline: Metric that curves, tables and `metrics.json` report.
         unit: Plural of what a training set consists of, for example `"images"`.
+        training_name: Name of the training samples in charts.
         unit_size: Number of them in a sample.
         weighted: Whether the metrics use the sample weights.
         endless: Whether `training_batches` have no end, so that an epoch is a number of steps.
@@ -48,6 +49,7 @@ class Task:
     name = None
     headline = None
     unit = "samples"
+    training_name = "train"
     unit_size = 1
     weighted = False
     endless = False
@@ -208,6 +210,7 @@ class ImageClassification(Task):
     name = "image_classification"
     headline = "accuracy"
     unit = "images"
+    training_name = "train (augmented)"
     model_card = True
 
     def __post_init__(self):

@@ -108,11 +108,13 @@ def _results(place, recipe, metrics, megabytes):
     held = recipe.get("held_out")
     where = f"{percent(held)} of the training texts" if held else "the validation texts"
     size = "" if megabytes is None else f"{megabytes:.3f}"
-    accuracy = percent(metrics.get("test_accuracy")) if recipe.get("labels") else ""
+    accuracy = percent(metrics.get("test_accuracy"))
     rows = [["`model.keras`", "Keras, float32", accuracy, "", size, ""]] if size else []
     exports = metrics.get("exports", {})
     rows += [export_row(name, entry) for name, entry in exports.items()]
     header = ["file", "format", "accuracy", "same answer as Keras", "MB", "ms per text"]
+    if not recipe.get("labels"):  # exports of the other tasks are compared with Keras alone
+        header, *rows = [[*row[:2], *row[3:]] for row in (header, *rows)]
     lines = [
         "## Results",
         f"On {where} of `{recipe.get('data')}`:",

@@ -291,7 +291,8 @@ class _Run:
             return metrics
         path, averaged = self.directory / "curves.png", bool(self.recipe.ema)
         split = task.validation_split(self.data)
-        draw_curves(history, path, self.directory.name, averaged, task.curves(), split)
+        names = {"split": split, "train": task.training_name}
+        draw_curves(history, path, self.directory.name, averaged, task.curves(), **names)
         seconds, median = read_seconds(history)
         if len(history) == epochs:
             metrics["seconds"] = seconds

@@ -212,6 +212,26 @@ def test_a_run_that_predicts_one_class_says_so(capsys):
     assert second == "It predicts one class alone. Try another --seed or --learning-rate."
 
 
+def test_another_vocabulary_than_the_presets_and_few_test_texts_are_named(
+    pretrained, files, capsys
+):
+    program = load_app("train_text")
+    prepared = prepare_language_run(
+        LanguageRunSettings(
+            data=str(files / "prepared"), overrides={"dim": 16, "depth": 1, "hidden_dim": 32}
+        )
+    )
+    program.introduce(prepared)
+    size = prepared.data.tokenizer.size  # fewer than asked for, because the text is short
+    words = f"words  {size}, from {files}/prepared/tokenizer.json; gmlp_nano usually has 8,192: "
+    assert words in capsys.readouterr().out
+    program.warn_of_few(argparse.Namespace(test=range(25)), answers=False)
+    program.warn_of_few(argparse.Namespace(test=range(200)), answers=False)
+    errors = capsys.readouterr().err
+    assert "25 test texts: the accuracy has a standard error of up to 10 points" in errors
+    assert errors.count("\n") == 1
+
+
 def test_a_missing_file_is_named(pretrained, tmp_path):
     (tmp_path / "reviews.json").write_text("[]")
     asked = str(tmp_path / "revews.json")
@@ -262,7 +282,10 @@ def test_a_run_is_named_after_its_preset_and_its_data(pretrained, files):
         (["--weights", "runs/x"], "--weights requires --task"),
         (["--text", "a.txt"], "--text requires --valid"),
         (["--prepared", "x", "--model", "gmlp_nona"], "Did you mean 'gmlp_nano'"),
-        (["--task", "sst2", "--weights", "nowhere"], "nowhere: no such folder"),
+        (
+            ["--task", "sst2", "--weights", "nowhere"],
+            "nowhere: no such folder; expected the folder of a run of apps/train_text.py",
+        ),
         (["--prepared", "x", "--label", "y"], "--hold-out require --task"),
         (["--prepared", "x", "--vocabulary-size", "500"], "prepared text has its tokenizer"),
         (

@@ -182,7 +182,8 @@ def test_card_of_a_language_model():
     assert "| output | logits for 8,192 tokens at each masked position |" in card
     assert 'model = text.load("runs/nano")' in card
     assert "perplexity: 45.68, accuracy: 36.10 %." in card
-    assert "| `model.tflite` | TFLite, 8-bit weights |  | 98.00 % | 3.400 | 2.500 |" in card
+    assert "| `model.tflite` | TFLite, 8-bit weights | 98.00 % | 3.400 | 2.500 |" in card
+    assert "| file | format | same answer as Keras | MB | ms per text |" in card
     assert ".venv/bin/python apps/train_text.py --prepared runs/wiki8k --model gmlp_nano" in card
     assert "--epochs 2" in card
     assert "--set mask_rate=0.3" in card
