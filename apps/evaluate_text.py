@@ -34,7 +34,7 @@ examples:
   apps/evaluate_text.py saved_models/gmlp_nano-sst2 --data sst2
   apps/evaluate_text.py runs/a/model.keras runs/a/model.tflite --data reviews.csv --out evaluation
   apps/evaluate_text.py runs/amlp_nano-squad --data squad/v2.0 --threshold 1
-  apps/evaluate_text.py saved_models/gmlp_nano-wiki --data held_out.txt --limit 500
+  apps/evaluate_text.py saved_models/amlp_nano-wiki --data held_out.txt --limit 500
 
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """

@@ -19,7 +19,7 @@ from text_options import (
     rounded,
 )
 
-DEFAULT = MODELS / "gmlp_nano-wiki"
+DEFAULT = MODELS / "amlp_nano-wiki"
 EPILOG = """\
 examples:
   apps/fill_mask.py "Paris is the [MASK] of France."        with the included model

@@ -112,7 +112,7 @@ def test_family_example():
 
 def test_filling_example(workspace):
     (workspace / "runs").mkdir()
-    (workspace / "runs/gmlp_nano-text").symlink_to(ROOT / "saved_models/gmlp_nano-wiki")
+    (workspace / "runs/gmlp_nano-text").symlink_to(ROOT / "saved_models/amlp_nano-wiki")
     answers = run("docs/guides/text.md")["model"].fill_mask("It is [MASK].", top=3)
     assert [set(answer) for answer in answers] == [{"score", "token", "token_str", "sequence"}] * 3
 

@@ -32,7 +32,7 @@ def register():
 # The program that trains images or texts, and a folder as it leaves one, for errors.
 TRAINERS = {
     "image": ("apps/train.py", "saved_models/gmlp_n4_32-cifar10"),
-    "text": ("apps/train_text.py", "saved_models/gmlp_nano-wiki"),
+    "text": ("apps/train_text.py", "saved_models/amlp_nano-wiki"),
 }
 
 
