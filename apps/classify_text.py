@@ -50,7 +50,6 @@ def main(arguments=None):
 
 def classify(options):
     model = open_model(options, DEFAULT, "classify")
-    code = 0
     with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
         for text in read_texts(options):
             first, second = text, options.pair
@@ -60,10 +59,10 @@ def classify(options):
                 found = model.classify(first, second, options.top)
             except ValueError as error:
                 report(options, error)
-                code = 1
+                options.code = 1
             else:
                 show(first, second, found, options.json)
-    return code
+    return options.code
 
 
 def show(text, pair, found, as_json):

@@ -49,17 +49,16 @@ def fill(options):
     from keras_gmlp.text_inference import NoMaskError
 
     model = open_model(options, DEFAULT, "fill_mask")
-    code = 0
     with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
         for text in read_texts(options):
             try:
                 found = model.fill_mask(text, options.top)
             except ValueError as error:
                 report(options, error)
-                code = max(code, 2 if isinstance(error, NoMaskError) else 1)
+                options.code = max(options.code, 2 if isinstance(error, NoMaskError) else 1)
             else:
                 show(text, found, options.json)
-    return code
+    return options.code
 
 
 def show(text, found, as_json):

@@ -62,6 +62,7 @@ def parse(parser, arguments):
     options = parser.parse_args(arguments)
     if options.top < 1:
         parser.error(f"--top must be at least 1; received {options.top}")
+    options.code = 0
     if hasattr(options, "file") and not (options.texts or options.file):
         parser.error("give a text, - for standard input, or --file FILE")
     return options
@@ -85,8 +86,7 @@ def open_model(options, default, method):
 def read_texts(options):
     """Yields the texts of the options; those of files and of standard input without empty lines.
 
-    Raises:
-        ValueError: If a file or the standard input has no text. One line.
+    A file without text is reported, and sets `options.code` to 1.
     """
     from keras_gmlp.data.text.files import read_lines
 
@@ -98,6 +98,9 @@ def read_texts(options):
             yield text
     for path in options.file:
         yield from _number_lines(options, path, read_lines(path))
+        if options.place is None:
+            report(options, f"{path}: has no text; expected one text a line.")
+            options.code = max(options.code, 1)
 
 
 def _number_lines(options, name, lines):
@@ -107,8 +110,6 @@ def _number_lines(options, name, lines):
         if text.strip():
             options.place = f"{name}, line {number:,}"
             yield text
-    if options.place is None:
-        raise ValueError(f"{name}: no text; expected one a line.")
 
 
 def _lines_of_input():

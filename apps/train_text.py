@@ -201,7 +201,7 @@ def read_settings(options):
 def train(options, settings):
     """Prepares the text and the model, and trains; returns the metrics."""
     from keras_gmlp.runs.text import prepare_fine_tuning, prepare_language_run
-    from keras_gmlp.training.processes import run_once
+    from keras_gmlp.training.processes import process_number, run_once
 
     if options.task is None:
         if options.text:
@@ -212,7 +212,7 @@ def train(options, settings):
     complete = prepared.complete and not options.restart
     if not options.json:
         introduce(prepared)
-    if options.task is not None:
+    if options.task is not None and not complete and process_number() == 0:
         warn_of_few(prepared.data, settings.answers)
     interactive = not options.json and sys.stdout.isatty()  # shows a progress bar
     options.training = True
@@ -265,7 +265,10 @@ def introduce_tokenizer(settings, tokenizer):
     from keras_gmlp.models.text_families import TEXT_PRESETS
 
     usual = find(settings.preset, TEXT_PRESETS)[1]["vocabulary_size"]
-    advice = f"; {settings.preset} usually has {usual:,}: --prepared FOLDER with another folder"
+    advice = (
+        f"; {settings.preset} usually has {usual:,}, which --text and --valid with a new folder as "
+        "--prepared learn"
+    )
     advice = "" if tokenizer.size == usual else advice
     print(f"words  {tokenizer.size:,}, from {settings.data}/tokenizer.json{advice}")
 
@@ -277,8 +280,8 @@ def warn_of_few(data, answers):
         return
     error = 50 / samples**0.5
     print(
-        f"train_text: warning: {samples:,} test texts: the accuracy has a standard error of up to "
-        f"{error:.0f} points. Give more (--test, --hold-out).",
+        f"train_text: warning: number of test texts: {samples:,}, so the accuracy has a standard "
+        f"error of up to {error:.0f} points. Test on more if you can (--test, --hold-out).",
         file=sys.stderr,
         flush=True,
     )

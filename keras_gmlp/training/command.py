@@ -101,7 +101,8 @@ def _setting_options(recipe, usual):
     parts = []
     for key, value in flatten(usual).items():
         new = settings.get(key, value)
-        if new == value:
+        chosen = key == "precision" and key in settings  # the programs measure it otherwise
+        if new == value and not chosen:
             continue
         if key == "freeze":
             parts.append("--freeze")

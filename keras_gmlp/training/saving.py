@@ -1,5 +1,6 @@
 """Loads saved models; holds the one list of what the package registers with Keras."""
 
+import contextlib
 import io
 import os
 import subprocess
@@ -9,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.card import require_undamaged
+from keras_gmlp.card import TEXT_TASKS, require_undamaged
 from keras_gmlp.utils.archives import require_bounded
 from keras_gmlp.utils.errors import is_out_of_memory, why_ended
+from keras_gmlp.utils.files import read_json
 
 WEIGHTS = "model.weights.h5"  # a member of a .keras file
 
@@ -41,7 +43,7 @@ def model_path(directory, kind="image"):
 
     Args:
         directory: The folder.
-        kind: `"image"` or `"text"`: the program that errors name.
+        kind: `"image"` or `"text"`: the program that errors name, unless recipe.json knows.
 
     Raises:
         ValueError: If the folder does not exist or holds no model. One line.
@@ -50,6 +52,8 @@ def model_path(directory, kind="image"):
     if not str(directory):  # an unset variable of a shell
         raise ValueError(f"'': an empty path; expected the folder of a run of {program}.")
     directory = Path(directory)
+    if is_text_run(directory):
+        program, _ = TRAINERS["text"]
     path = directory / "model.keras"
     if path.exists():
         return path
@@ -70,6 +74,14 @@ def model_path(directory, kind="image"):
     raise ValueError(
         f"{directory}: no model.keras in this folder; expected the folder of a run of {program}."
     )
+
+
+def is_text_run(directory):
+    """Returns whether the recipe.json in a folder is that of a run on text."""
+    with contextlib.suppress(ValueError, OSError):  # a damaged one has its own error elsewhere
+        recipe = read_json(Path(directory) / "recipe.json")
+        return isinstance(recipe, dict) and recipe.get("task") in TEXT_TASKS
+    return False
 
 
 def require_readable(path):

@@ -64,6 +64,9 @@ def test_wrong_usage_is_one_line(capsys):
     assert stopped.value.code == 2
     text = "app.py: error: expected a number (--help explains the options)\n"
     assert capsys.readouterr().err == text
+    with pytest.raises(SystemExit):
+        parser.error("unrecognized arguments: .")
+    assert "unrecognized arguments: . (--help" in capsys.readouterr().err
 
 
 def test_exit_code_of_the_work_is_kept():

@@ -187,7 +187,14 @@ def test_card_of_a_language_model():
     assert ".venv/bin/python apps/train_text.py --prepared runs/wiki8k --model gmlp_nano" in card
     assert "--epochs 2" in card
     assert "--set mask_rate=0.3" in card
+    assert "--precision" not in card  # not recorded
+    assert "`--prepared` is the folder that `python -m keras_gmlp.data.text.corpus` wrote" in card
     assert card.endswith(NOTES)
+
+
+def test_command_names_the_precision_that_the_program_would_measure():
+    command = training_command({**TEXT, "precision": "mixed_bfloat16"})
+    assert "--precision mixed_bfloat16" in command  # the recipe's own
 
 
 def test_command_of_a_language_model_with_other_sizes():
