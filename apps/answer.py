@@ -62,17 +62,16 @@ def main(arguments=None):
 def answer(options):
     context = read_whole(options.context)
     model = open_model(options, DEFAULT, "answer")
-    code = 0
     with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
         for question in options.questions:
             try:
                 found = model.answers(question, context, options.top, options.threshold)
             except ValueError as error:
                 report(options, error)
-                code = 1
+                options.code = 1
             else:
                 show(question, context, found, options.json)
-    return code
+    return options.code
 
 
 def show(question, context, found, as_json):

@@ -7,7 +7,6 @@ import ctypes
 import errno
 import logging
 import os
-import re
 import signal
 import sys
 import threading
@@ -49,9 +48,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter, **arguments})
 
     def error(self, message):
-        # Without the full stop of a sentence; a dot after a space is the user's.
-        text = re.sub(r"(?<=[^\s./])\.$", "", one_line(ValueError(message)))
-        self.exit(2, f"{self.prog}: error: {text} (--help explains the options)\n")
+        self.exit(2, f"{self.prog}: error: {one_line(ValueError(message))}\n")
 
 
 def guarded(name, work, only_prints=False):

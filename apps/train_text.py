@@ -231,15 +231,20 @@ def train(options, settings):
 def prepare_text(options, settings):
     """Encodes the text files, once."""
     from keras_gmlp.data.text.corpus import prepare_corpus
-    from keras_gmlp.models.presets import find
-    from keras_gmlp.models.text_families import TEXT_PRESETS
 
-    size = find(settings.preset, TEXT_PRESETS)[1]["vocabulary_size"]
     known = Path(settings.data, "tokenizer.json")
     tokenizer = options.tokenizer or options.vocabulary_size
     if tokenizer is None:
-        tokenizer = known if known.exists() else size
+        tokenizer = known if known.exists() else usual_words(settings.preset)
     prepare_corpus(options.text, tokenizer, settings.data, valid=options.valid)
+
+
+def usual_words(preset):
+    """Returns the number of tokens in the vocabulary that a preset usually has."""
+    from keras_gmlp.models.presets import find
+    from keras_gmlp.models.text_families import TEXT_PRESETS
+
+    return find(preset, TEXT_PRESETS)[1]["vocabulary_size"]
 
 
 def introduce(prepared):
@@ -261,10 +266,7 @@ def introduce(prepared):
 
 def introduce_tokenizer(settings, tokenizer):
     """Prints the number of tokens in the vocabulary, and whether the preset usually has another."""
-    from keras_gmlp.models.presets import find
-    from keras_gmlp.models.text_families import TEXT_PRESETS
-
-    usual = find(settings.preset, TEXT_PRESETS)[1]["vocabulary_size"]
+    usual = usual_words(settings.preset)
     advice = (
         f"; {settings.preset} usually has {usual:,}, which --text and --valid with a new folder as "
         "--prepared learn"

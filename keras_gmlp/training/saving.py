@@ -52,11 +52,11 @@ def model_path(directory, kind="image"):
     if not str(directory):  # an unset variable of a shell
         raise ValueError(f"'': an empty path; expected the folder of a run of {program}.")
     directory = Path(directory)
-    if is_text_run(directory):
-        program, _ = TRAINERS["text"]
     path = directory / "model.keras"
     if path.exists():
         return path
+    if _is_text_run(directory):
+        program, _ = TRAINERS["text"]
     if not directory.exists():
         raise ValueError(
             f"{directory}: no such folder; expected the folder of a run of {program}, such as "
@@ -76,10 +76,10 @@ def model_path(directory, kind="image"):
     )
 
 
-def is_text_run(directory):
+def _is_text_run(directory):
     """Returns whether the recipe.json in a folder is that of a run on text."""
     with contextlib.suppress(ValueError, OSError):  # a damaged one has its own error elsewhere
-        recipe = read_json(Path(directory) / "recipe.json")
+        recipe = read_json(directory / "recipe.json")
         return isinstance(recipe, dict) and recipe.get("task") in TEXT_TASKS
     return False
 

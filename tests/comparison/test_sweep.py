@@ -168,7 +168,7 @@ def test_failure_is_forgotten_once_the_run_is_complete(tmp_path):
     [
         (["gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
         (["gmlp_n4_32", "--recipe", "fast"], "Expected one of: quick"),
-        (["gmlp_n4_32", "--data", "./nowhere"], "./nowhere: no such folder"),
+        (["gmlp_n4_32", "--data", "./nowhere"], "./nowhere: no such folder."),
         (["gmlp_n4_32", "--fractions", "0"], "must be in (0, 1]"),
         (["gmlp_n4_32", "--jobs", "0"], "jobs must be from 1 to the"),
         (["gmlp_n4_32", "--epochs", "0"], "at least 1"),

@@ -109,4 +109,4 @@ def test_one_fold_is_wrong_usage(capsys):
     with pytest.raises(SystemExit) as stopped:
         load_app("train").main(["--folds", "1"])
     assert stopped.value.code == 2
-    assert "error: folds must be at least 2; received 1 (" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith("error: folds must be at least 2; received 1.\n")
