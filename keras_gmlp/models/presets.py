@@ -19,6 +19,8 @@ _CONV = {**_32, "stem": "convolutions"}
 
 _SHIFT_INVARIANT = {"toeplitz": True, "heads": 8, **_CONV}
 
+_PHOTO = {"input_shape": (64, 64, 3), "patch_size": 8, "classes": 200}
+
 _IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 
 _DISTILLED = {"distillation_token": True}
@@ -110,6 +112,18 @@ PRESETS = {
     "gmlp_conv_ti2_32": (
         gMLP,
         {"dim": 256, "depth": 12, "hidden_dim": 768, **_SHIFT_INVARIANT, "patch_size": 2},
+    ),
+    # For photographs: 200 classes of Tiny-ImageNet.
+    "gmlp_photo_64": (
+        gMLP,
+        {
+            "dim": 256,
+            "depth": 8,
+            "hidden_dim": 768,
+            "pooling": "attention",
+            **_SHIFT_INVARIANT,
+            **_PHOTO,
+        },
     ),
     "amlp_conv_ti2_32": (
         aMLP,

@@ -43,6 +43,7 @@ PARAMETERS = {
     "amlp_conv_n4_32": 807_818,
     "vit_conv_n4_32": 812_938,
     "gmlp_conv_ti2_32": 3_693_674,
+    "gmlp_photo_64": 2_819_592,
     "amlp_conv_ti2_32": 4_204_066,
     "vit_conv_ti2_32": 4_060_810,
     "resnet_56_32": 857_082,
@@ -72,8 +73,8 @@ def shell(arguments, block, tokens=0, stem=None):
         stem = convolutional_stem(dim, patch_size)
     stem = stem or dense(patch_size * patch_size * 3, dim)
     positions = (tokens + token_count(arguments)) * dim if tokens else 0
-    if "pooling" in arguments:  # a score for each token; positions without a class token
-        positions = (token_count(arguments) + 1) * dim
+    if "pooling" in arguments:  # a score for each token; a ViT has positions without a class token
+        positions = (token_count(arguments) * ("num_heads" in arguments) + 1) * dim
     heads = max(tokens, 1) * dense(dim, classes)
     return stem + tokens * dim + positions + arguments["depth"] * block + 2 * dim + heads
 
