@@ -102,7 +102,13 @@ def make_augmenter(augmentation, data, share=WHOLE):
 
     rows = data.label_rows()
 
-    def augment(key, images, labels, mixing=True):
+    def augment(key, images, labels, *rest):
+        if isinstance(labels, dict):  # with a teacher's answers
+            images, changed = change(key, images, labels["labels"], *rest)
+            return images, {**labels, "labels": changed}
+        return change(key, images, labels, *rest)
+
+    def change(key, images, labels, mixing=True):
         keys = _split(key, 5)
         flip = augmentation.flip and data.mirror
         crop = 0 if augmentation.resized_crop else augmentation.crop

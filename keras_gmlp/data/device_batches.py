@@ -13,7 +13,8 @@ class DeviceBatches(keras.utils.PyDataset):
     the epoch alone, so that a resumed run sees what it would have seen.
 
     Args:
-        arrays: Tuple of arrays of the same length.
+        arrays: Tuple of arrays of the same length, or of functions from an epoch, which counts
+            from 0, to such an array. The first one is an array.
         batch_size: Samples per step. Each epoch leaves out the samples that do not fill a batch.
         seed: Seed of the order and of the keys.
         mixed_epochs: Number of epochs in which MixUp and CutMix are active; `None` for all.
@@ -22,6 +23,7 @@ class DeviceBatches(keras.utils.PyDataset):
         place: Function that copies a tuple of arrays to the device; `None` for `jax.device_put`.
 
     Attributes:
+        arrays: The arrays of the epoch, on the device.
         first_step: Steps of the epoch to leave out, because they are done.
 
     Raises:
@@ -45,11 +47,16 @@ class DeviceBatches(keras.utils.PyDataset):
         self.steps = steps or self.pass_steps
         self.chunk = min(chunk or chunk_length(self.steps), self.steps)
         self.first_step = 0
-        self.arrays = (place or jax.device_put)(tuple(arrays))
+        self._place, self._given = place or jax.device_put, tuple(arrays)
+        fixed = [array for array in self._given if not callable(array)]
+        self._fixed = self._place(tuple(fixed))
         self.start_epoch(0)
 
     def start_epoch(self, epoch):
-        """Draws the order of an epoch, which counts from 0."""
+        """Draws the order of an epoch, which counts from 0, and places its arrays."""
+        changing = [array(epoch) for array in self._given if callable(array)]
+        changing, fixed = iter(self._place(tuple(changing))), iter(self._fixed)
+        self.arrays = tuple(next(changing if callable(a) else fixed) for a in self._given)
         first, end = epoch * self.steps, (epoch + 1) * self.steps
         passes = range(first // self.pass_steps, -(-end // self.pass_steps))
         order = np.concatenate([self._draw(number)[0] for number in passes])

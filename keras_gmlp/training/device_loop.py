@@ -6,7 +6,7 @@ from keras_gmlp.training.devices import split_batch
 
 
 class EpochOrder(keras.callbacks.Callback):
-    """Draws the order of each epoch of a `DeviceBatches`."""
+    """Draws the order of each epoch of a `DeviceBatches` and gives the model its arrays."""
 
     def __init__(self, batches):
         super().__init__()
@@ -14,6 +14,7 @@ class EpochOrder(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         self.batches.start_epoch(epoch)
+        self.model.arrays = self.batches.arrays
 
 
 def make_device_class(base, augment):

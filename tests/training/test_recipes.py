@@ -22,6 +22,7 @@ KEYS = (
     *("precision", "stochastic_depth", "augmentation", "seed"),
 )
 NEW_KEYS = ("balance", "patience", "pipeline", "teacher", "teacher_share", "teaching")
+NEW_KEYS += ("temperature", "feature_weight")
 
 
 @pytest.mark.parametrize(
