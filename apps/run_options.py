@@ -36,9 +36,10 @@ def add_run_options(parser, measures_precision=False):
     )
     parser.add_argument(
         "--teacher",
-        metavar="RUN",
-        help="a run's folder or .keras file whose answers become half of the labels "
-        "(distillation); --set teacher_share=0.5 and --set teaching=hard change how",
+        metavar="RUN|ANSWERS",
+        help="distillation: a run's folder or .keras file whose answers join the labels, or a "
+        "folder of stored answers, see teach.py; change how by --set teacher_share=0.5, "
+        "teaching=hard or token, temperature=2, feature_weight=1",
     )
     parser.add_argument("--freeze", action="store_true", help="train the head alone")
     parser.add_argument(
