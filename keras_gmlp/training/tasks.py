@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from keras_gmlp.card import write_card
-from keras_gmlp.data.augmentation import Augmentation
+from keras_gmlp.data.augmentation import Augmentation, first_mirrored
 from keras_gmlp.data.batch_share import WHOLE
 from keras_gmlp.data.batches import (
     arrays,
@@ -275,10 +275,11 @@ class ImageClassification(Task):
         images, labels = arrays(data, "train")
         augmentation = self.augmentation
         augment = make_device_augmenter(augmentation, len(data.labels), data.mirror)
-        return (images, labels.astype("int32")), augment, augmentation.mix_until
+        order = [first_mirrored(len(images))] if augmentation.alternating_flip else []
+        return (images, labels.astype("int32"), *order), augment, augmentation.mix_until
 
     def device_sample(self, data, arrays):
-        return tuple(np.asarray(array[:1]) for array in arrays)
+        return tuple(np.asarray(array[:1]) for array in arrays[:2])
 
     def evaluation_batches(self, data, split="test", samples=-1):
         return evaluation_batches(data, split=split, samples=samples)
