@@ -1,6 +1,7 @@
 """Weights that follow from the data and are computed before training."""
 
 import keras
+import numpy as np
 
 from keras_gmlp.training.devices import whole_batches
 
@@ -29,6 +30,8 @@ def adapt_layers(model, task, data):
         before = keras.Model(model.input, layer.input)
         with whole_batches():
             batches = task.evaluation_batches(data, "train", SAMPLES)
-            layer.adapt(before.predict_on_batch(inputs) for inputs, *_ in batches)
+            # JAX takes no tensors of TensorFlow.
+            arrays = (keras.tree.map_structure(np.asarray, inputs) for inputs, *_ in batches)
+            layer.adapt(map(before.predict_on_batch, arrays))
         names.append(layer.name)
     return names
