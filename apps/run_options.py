@@ -25,8 +25,8 @@ def add_run_options(parser, measures_precision=False):
         "--model",
         metavar="PRESET",
         help="gmlp, amlp, vit, deit, mixer, resmlp, eamlp or ff_only with _n4_32, small enough for "
-        "a CPU, resnet_56_32, or another of keras_gmlp.PRESETS; default: gmlp_n4_32, or the "
-        "weights' preset",
+        "a CPU, resnet_56_32, convnet_8_32, or another of keras_gmlp.PRESETS; default: gmlp_n4_32, "
+        "or the weights' preset",
     )
     parser.add_argument(
         "--weights",
@@ -53,8 +53,9 @@ def add_run_options(parser, measures_precision=False):
     parser.add_argument("--out", metavar="DIR", help="default: runs/PRESET-DATA")
     parser.add_argument(
         "--recipe",
-        help="quick, standard, long, finetune, resolution, imagenet; default: quick, or finetune "
-        "with weights; resolution trains weights further on larger images of the same classes",
+        help="quick, standard, long, finetune, resolution, imagenet, airbench; default: quick, or "
+        "finetune with weights; resolution trains weights further on larger images of the same "
+        "classes",
     )
     parser.add_argument(
         "--image-size",
@@ -110,9 +111,10 @@ def _add_patch_options(parser):
 
 
 SETTINGS = (
-    "weight_decay=0.05, optimizer=adamw, flip=0 (for letters and signs), balance=0.5 (for rare "
-    "classes, which then count more), mixup=0.3, cutmix=0.3, "
-    "resized_crop=[0.08,1], rand_augment=0.4, cutout=0.4, ema=0.05, stochastic_depth=0.1, "
+    "weight_decay=0.05, optimizer=adamw, flip=0 (for letters and signs), alternating_flip=1 (each "
+    "image in every other epoch), balance=0.5 (for rare classes, which then count more), "
+    "mixup=0.3, cutmix=0.3, resized_crop=[0.08,1], rand_augment=0.4, cutout=0.4, ema=0.05, "
+    "stochastic_depth=0.1, "
     "layer_decay=0.75, mix_until=0.8 (no MixUp and CutMix after 80 %% of the epochs), ..."
 )
 ARGUMENTS = "stem=convolutions, pooling=attention, toeplitz=true, heads=8, depth=4, ..."

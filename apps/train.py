@@ -30,7 +30,8 @@ examples:
                                                        the first of two machines
 
 recipes: quick (12 epochs), standard (36, with MixUp and CutMix), long (300, for a GPU), finetune
-(12, from weights), resolution (8, from weights to larger images), imagenet (300, the gMLP paper's).
+(12, from weights), resolution (8, from weights to larger images), imagenet (300, the gMLP paper's),
+airbench (16, for convnet_8_32).
 They compute in bfloat16 where that is faster, otherwise in float32: --precision auto measures it.
 
 A run that was stopped or killed resumes when the same command is given again, without --restart.

@@ -73,7 +73,8 @@ class Answers:
                 f"teacher {self.folder}: its stored answers are for single images; received "
                 f"mixup={augmentation.mixup} and cutmix={augmentation.cutmix}. Set both to 0."
             )
-        return dataclasses.replace(augmentation, crop=0.0, resized_crop=None, flip=False)
+        off = {"crop": 0.0, "resized_crop": None, "flip": False, "alternating_flip": False}
+        return dataclasses.replace(augmentation, **off)
 
     def attacher(self, samples, size):
         """Returns a function that cuts the views of a batch and adds the answers, for tf.data.
@@ -121,9 +122,9 @@ class Answers:
         import jax.numpy as jnp
 
         def change(key, images, labels, windows, *rest):
-            *answers, position, mixing = rest
+            answers, place = rest[: len(self.sizes)], rest[len(self.sizes) :]
             views = cut_views(images, windows, size, jnp)
-            images, labels = augment(key, views, labels, position, mixing)
+            images, labels = augment(key, views, labels, *place)
             answers = [values.astype("float32") for values in answers]
             return images, {"labels": labels, **dict(zip(self.sizes, answers, strict=True))}
 

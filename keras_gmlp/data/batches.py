@@ -8,7 +8,12 @@ import math
 
 import numpy as np
 
-from keras_gmlp.data.augmentation import Augmentation, draw_windows, make_augmenter
+from keras_gmlp.data.augmentation import (
+    Augmentation,
+    draw_windows,
+    first_mirrored,
+    make_augmenter,
+)
 from keras_gmlp.data.batch_share import WHOLE
 from keras_gmlp.data.encoded_splits import READERS
 from keras_gmlp.data.splits import ArraySplit
@@ -87,12 +92,17 @@ def training_batches(
     read, request = split.reader(scale), split.requester()
     attach = None if answers is None else answers.attacher(size, data.image_shape[:2])
 
-    def batches_of(key, number):
+    mirrored = tf.constant(first_mirrored(size)) if augmentation.alternating_flip else None
+
+    def indices_of(key):
         indices = tf.data.Dataset.range(initial_step * batch_size, size)
         indices = indices.batch(batch_size, drop_remainder=True)
-        indices = indices.map(
+        return indices.map(
             lambda i: tf.random.experimental.index_shuffle(share.take(i), key, size - 1)
         )
+
+    def batches_of(key, number):
+        indices = indices_of(key)
         if scale:
             indices = indices.enumerate(initial_step).map(
                 lambda i, batch: (batch, share.take(draw_windows(fold_in(key, i), batch_size)))
@@ -115,7 +125,12 @@ def training_batches(
         # Every batch draws from its own key and depends on no earlier draw.
         key, mixing = fold_in(root, number), tf.cast(number, tf.float32) <= mixed_epochs
         batches = batches_of(key, number).enumerate(initial_step)
-        return batches.map(lambda i, batch: (fold_in(key, i), *batch, mixing))
+        batches = batches.map(lambda i, batch: (fold_in(key, i), *batch, mixing))
+        if mirrored is None:
+            return batches
+        is_other = number % 2 == 0  # numbers begin at 1
+        chosen = indices_of(key).map(lambda i: tf.gather(mirrored, i) ^ is_other)
+        return tf.data.Dataset.zip(batches, chosen).map(lambda batch, flips: (*batch, flips))
 
     root = tf.constant([seed, 0], tf.int64)
     plain = tf.autograph.experimental.do_not_convert  # rewriting the functions takes a second

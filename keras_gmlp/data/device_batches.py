@@ -9,8 +9,9 @@ class DeviceBatches(keras.utils.PyDataset):
 
     Each item is a dict that describes the chunk: `indices` `(steps, batch)` into `arrays`, which
     stay on the device, `positions` `(steps,)` of each step's first sample in the epoch, the epoch's
-    `key` `(2,)`, and whether the epoch is `mixing`. The order and the key follow from the seed and
-    the epoch alone, so that a resumed run sees what it would have seen.
+    `key` `(2,)`, whether the epoch is `mixing`, and whether its number is `odd`. The
+    order and the key follow from the seed and the epoch alone, so that a resumed run sees what it
+    would have seen.
 
     Args:
         arrays: Tuple of arrays of the same length, or of functions from an epoch, which counts
@@ -64,6 +65,7 @@ class DeviceBatches(keras.utils.PyDataset):
         self.order = order[start : start + self.steps]
         self.key = self._draw(epoch)[1]
         self.mixing = self.mixed_epochs is None or epoch < self.mixed_epochs
+        self.odd = epoch % 2 == 1
 
     def _draw(self, number):
         """Returns the order of a pass, `(steps, batch)`, and the key of the epoch `number`."""
@@ -83,6 +85,7 @@ class DeviceBatches(keras.utils.PyDataset):
             "positions": (steps * self.batch_size).astype("int32"),
             "key": self.key,
             "mixing": np.bool_(self.mixing),
+            "odd": np.bool_(self.odd),
         }
 
 

@@ -8,6 +8,7 @@ ViT pools by attention. `ti2` has patches of 2.
 
 import difflib
 
+from keras_gmlp.models.convnet import ConvNet
 from keras_gmlp.models.families import EAMLP, FeedForwardOnly, MLPMixer, ResMLP, ViT, aMLP, gMLP
 from keras_gmlp.models.resnet import ResNet
 
@@ -149,6 +150,7 @@ PRESETS = {
         },
     ),
     "resnet_56_32": (ResNet, {"depth": 56, "input_shape": (32, 32, 3), "classes": 10}),
+    "convnet_8_32": (ConvNet, {"input_shape": (32, 32, 3), "classes": 10}),
     "gmlp_ti4_32": (gMLP, {"dim": 256, "depth": 10, "hidden_dim": 1024, **_32}),
     "amlp_ti4_32": (aMLP, {"dim": 256, "depth": 8, "hidden_dim": 1024, **_32}),
     "vit_ti4_32": (ViT, {"dim": 192, "depth": 9, "num_heads": 3, **_32}),

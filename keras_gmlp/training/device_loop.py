@@ -30,8 +30,8 @@ def make_device_class(base, augment):
     Args:
         base: `keras.Model`, or a subclass.
         augment: Function of an epoch's key, the arrays' samples, the position of the first sample
-            in the epoch and whether mixing is active; returns inputs, targets and, if the task has
-            them, weights.
+            in the epoch, whether mixing is active and whether the epoch is odd; returns inputs,
+            targets and, if the task has them, weights.
     """
     import jax
 
@@ -55,7 +55,7 @@ def make_device_class(base, augment):
             def one(state, item):
                 indices, position = item
                 samples = split_batch([array[indices] for array in arrays])
-                batch = augment(key, *samples, position, plan["mixing"])
+                batch = augment(key, *samples, position, plan["mixing"], plan["odd"])
                 logs, state = step(state, batch)
                 return state, logs
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_gmlp.card import write_card
 from keras_gmlp.data.answers import is_answers, load_answers
-from keras_gmlp.data.augmentation import Augmentation
+from keras_gmlp.data.augmentation import Augmentation, first_mirrored
 from keras_gmlp.data.batch_share import WHOLE
 from keras_gmlp.data.batches import (
     arrays,
@@ -308,6 +308,8 @@ class ImageClassification(Task):
         if (answers := self.stored_answers()) is not None:
             augmentation = answers.without_views(augmentation)
         augment = make_device_augmenter(augmentation, len(data.labels), data.mirror)
+        if augmentation.alternating_flip:
+            samples += (first_mirrored(len(images)),)
         if answers is not None:
             samples += tuple(answers.epoch_arrays(len(images)))
             augment = answers.device_augmenter(augment, data.image_shape[:2])

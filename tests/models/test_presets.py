@@ -47,6 +47,7 @@ PARAMETERS = {
     "amlp_conv_ti2_32": 4_204_066,
     "vit_conv_ti2_32": 4_060_810,
     "resnet_56_32": 857_082,
+    "convnet_8_32": 1_973_954,
     "gmlp_ti4_32": 4_017_546,
     "amlp_ti4_32": 3_878_154,
     "vit_ti4_32": 4_028_170,
@@ -159,6 +160,15 @@ def resnet_parameters(arguments):
     return count + dense(64, 10)
 
 
+def convnet_parameters(arguments):
+    """Kernel and bias of 24 filters of 2x2; in each group two convolutions and their norms."""
+    count, channels = 2 * 2 * 3 * 24 + 24, 24
+    for width in (64, 256, 256):
+        count += 9 * (channels + width) * width + 2 * 3 * width  # shift, mean and variance
+        channels = width
+    return count + dense(256, 10)
+
+
 FORMULAS = {
     "gmlp": gmlp_parameters,
     "amlp": amlp_parameters,
@@ -169,6 +179,7 @@ FORMULAS = {
     "eamlp": eamlp_parameters,
     "ff": ff_only_parameters,
     "resnet": resnet_parameters,
+    "convnet": convnet_parameters,
 }
 
 
@@ -203,6 +214,7 @@ def test_families_of_one_size_are_comparable():
     assert {name.split("_")[0] for name in nano} == set(FORMULAS)
     # ResNet-56 has the size that it is known by, and 4,064 statistics of norms are in its count.
     resnet = nano.pop("resnet_56_32")
+    del nano["convnet_8_32"]  # the size of airbench94
     assert max(nano.values()) / min(nano.values()) <= 1.05
     assert resnet / PARAMETERS["gmlp_n4_32"] <= 1.05
 

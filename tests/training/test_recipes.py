@@ -44,7 +44,15 @@ def test_recipe_out_of_range(field, value):
 
 
 def test_named_recipes():
-    assert set(RECIPES) == {"quick", "standard", "long", "finetune", "resolution", "imagenet"}
+    assert set(RECIPES) == {
+        "quick",
+        "standard",
+        "long",
+        "finetune",
+        "resolution",
+        "imagenet",
+        "airbench",
+    }
     imagenet = RECIPES["imagenet"]
     assert (imagenet.epochs, imagenet.batch_size, imagenet.learning_rate) == (300, 4096, 1e-3)
     assert (imagenet.weight_decay, imagenet.clip_norm, imagenet.task.label_smoothing) == (
