@@ -26,7 +26,9 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 
 def parse(arguments):
     parser = Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument("run", metavar="RUN", help="folder of a run of apps/train.py")
+    parser.add_argument(
+        "run", metavar="RUN", help="folder of a run, or the name of an included model"
+    )
     parser.add_argument(
         "--data",
         metavar="DIR|NAME",

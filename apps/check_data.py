@@ -49,7 +49,8 @@ def parse(arguments):
     parser.add_argument(
         "--model",
         metavar="RUN",
-        help="a trained model whose features judge the labels; default: colours and edges",
+        help="folder of a run, or the name of an included model, whose features judge the labels; "
+        "default: colours and edges",
     )
     add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")

@@ -19,6 +19,7 @@ examples:
   apps/classify.py photos/ --top 1                all images in a folder
   apps/classify.py cat.jpg --json                 one line of JSON per image
   apps/classify.py 7.png --model runs/gmlp_n4_32-digits
+  apps/classify.py cat.jpg --model vit_conv_n4_32-cifar10   another included model, by its name
   apps/classify.py cat.jpg --model hf-hub:timm/gmlp_s16_224.ra3_in1k
   apps/classify.py rose.jpg --model runs/NAME/model_features.tflite --head classifier.json
 
@@ -41,10 +42,10 @@ def parse(arguments):
     parser.add_argument(
         "--model",
         default=str(DEFAULT),
-        metavar="PATH",
-        help="a .tflite, .keras or .onnx file, a folder (SavedModel or run), or published "
-        "weights (a file or hf-hub:NAME); default: the included CIFAR-10 model, "
-        f"{DEFAULT.parent.name}/{DEFAULT.name}",
+        metavar="MODEL",
+        help="a .tflite, .keras or .onnx file, a folder (SavedModel or run), the name of an "
+        "included model, or published weights (a file or hf-hub:NAME); default: the included "
+        f"CIFAR-10 model, {DEFAULT.name}",
     )
     parser.add_argument(
         "--head",

@@ -48,7 +48,7 @@ def parse(arguments):
         type=Path,
         default=ROOT / "saved_models",
         metavar="DIR",
-        help="folder with .tflite files; default: saved_models",
+        help="folder with .tflite files, or the name of an included model; default: saved_models",
     )
     options = parser.parse_args(arguments)
     if not 0 <= options.port <= 65535:
@@ -62,7 +62,9 @@ def main(arguments=None):
 
 
 def serve(options):
-    server = make_server(options.port, options.models)
+    from keras_gmlp.utils.shipped import find_shipped
+
+    server = make_server(options.port, Path(find_shipped(options.models)))
     with server, contextlib.suppress(KeyboardInterrupt):
         print(f"http://{HOST}:{server.server_port}/  (Ctrl-C stops)", flush=True)
         server.serve_forever()
@@ -81,7 +83,11 @@ def make_server(port, models):
         )
     if not models.is_dir():
         received = "is a file" if models.exists() else "does not exist"
-        raise ValueError(f"{models} {received}; expected a folder with .tflite files.")
+        from keras_gmlp.utils.shipped import suggest_shipped
+
+        raise ValueError(
+            f"{models} {received}; expected a folder with .tflite files.{suggest_shipped(models)}"
+        )
     if not find_models(models, warn):
         raise ValueError(
             f"{models} has no .tflite file with a batch of one image, nor have its folders; "

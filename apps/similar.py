@@ -39,10 +39,10 @@ def parse(arguments):
     parser.add_argument(
         "--model",
         default=str(DEFAULT),
-        metavar="PATH",
-        help="the folder of a run, a .keras file, a .tflite file of apps/export.py --formats "
-        "features, or published weights (a file or hf-hub:NAME); default: the included CIFAR-10 "
-        f"model, {DEFAULT.parent.name}/{DEFAULT.name}",
+        metavar="MODEL",
+        help="the folder of a run, the name of an included model, a .keras file, a .tflite file of "
+        "apps/export.py --formats features, or published weights (a file or hf-hub:NAME); default: "
+        f"the included CIFAR-10 model, {DEFAULT.name}",
     )
     parser.add_argument(
         "--top", type=int, default=15, metavar="N", help="images to find; default: %(default)s"
@@ -92,10 +92,13 @@ def run(options):
 
 def load_model(path):
     """Loads a classifier; of a run its model.keras, since its model.tflite has no features."""
+    from keras_gmlp.utils.shipped import find_shipped
+
+    path = find_shipped(path)
     kept = Path(path, "model.keras")
     if Path(path).suffix != ".tflite":
         import_tensorflow()
-    return load_classifier(str(kept) if kept.is_file() else path)
+    return load_classifier(str(kept if kept.is_file() else path))
 
 
 def show(pairs, out):

@@ -12,7 +12,7 @@ def load_teacher(source, model):
     """Loads a teacher.
 
     Args:
-        source: Folder of a run, or a `.keras` file.
+        source: Folder of a run, a `.keras` file, or the name of an included model.
         model: The model to be taught.
 
     Returns:

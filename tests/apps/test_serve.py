@@ -302,6 +302,7 @@ def test_no_model(capsys, tmp_path):
     assert "none does not exist; expected a folder" in fails(
         capsys, "--models", str(tmp_path / "none")
     )
+    assert fails(capsys, "--models", "gmlp_n4_32").strip().endswith("?")  # near names
     (tmp_path / "model.tflite").touch()
     assert "model.tflite is a file; expected a folder" in fails(
         capsys, "--models", str(tmp_path / "model.tflite")
