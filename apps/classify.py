@@ -19,7 +19,7 @@ examples:
   apps/classify.py photos/ --top 1                all images in a folder
   apps/classify.py cat.jpg --json                 one line of JSON per image
   apps/classify.py 7.png --model runs/gmlp_n4_32-digits
-  apps/classify.py cat.jpg --model vit_conv_n4_32-cifar10   another included model, by its name
+  apps/classify.py cat.jpg --model resmlp_n4_32-cifar10   another included model, by its name
   apps/classify.py cat.jpg --model hf-hub:timm/gmlp_s16_224.ra3_in1k
   apps/classify.py rose.jpg --model runs/NAME/model_features.tflite --head classifier.json
 
