@@ -108,6 +108,8 @@ def make_server(port, models):
 def find_models(directory, report=lambda line: None):
     """Returns .tflite files by name: the folder's name, or folder/file if a folder has several.
 
+    The file with features has the folder's name if the folder has no model.tflite.
+
     Args:
         directory: The folder.
         report: Function that receives a line of text on each link that leads nowhere or out of the
@@ -128,7 +130,8 @@ def find_models(directory, report=lambda line: None):
             report(f"{str(path)!r} is left out: it leads out of {str(directory)!r}. Copy it there.")
             continue
         name = path.relative_to(directory).with_suffix("").as_posix()
-        short = name.removesuffix("/model")
+        alone = not path.with_name("model.tflite").exists()  # a file with features
+        short = name.removesuffix("/model_features" if alone else "/model")
         taken = (directory / f"{short}.tflite").exists()
         models[name if taken else short] = path
     return models
@@ -137,13 +140,15 @@ def find_models(directory, report=lambda line: None):
 def describe_models(directory, report):
     """Returns the page's list: the name, URL, bytes and card of each model.
 
-    Folders with the most accurate models come first, because the page opens with the first model.
-    Models without a readable card come last.
+    The page opens with the first model: the default backbone comes first, then the folders with
+    the most accurate models. Models without a readable card come last.
 
     Args:
         directory: The folder.
         report: Function that receives a line of text on each model that the page cannot list.
     """
+    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+
     models = []
     for name, path in find_models(directory, report).items():
         try:
@@ -158,7 +163,7 @@ def describe_models(directory, report):
     def folder(model):
         return model["name"].split("/")[0]
 
-    best = {}
+    best = {DEFAULT_BACKBONE: math.inf}
     for model in models:
         card = model["card"]  # which may contain null
         accuracy = card.get("test_accuracy") or card.get("test_mean_average_precision") or 0.0

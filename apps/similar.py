@@ -91,14 +91,13 @@ def run(options):
 
 
 def load_model(path):
-    """Loads a classifier; of a run its model.keras, since its model.tflite has no features."""
-    from keras_gmlp.utils.shipped import find_shipped
+    """Loads a classifier with features."""
+    from keras_gmlp.similarity import find_features
 
-    path = find_shipped(path)
-    kept = Path(path, "model.keras")
-    if Path(path).suffix != ".tflite":
+    path = str(find_features(path))
+    if not path.endswith(".tflite"):
         import_tensorflow()
-    return load_classifier(str(kept if kept.is_file() else path))
+    return load_classifier(path)
 
 
 def show(pairs, out):

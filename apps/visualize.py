@@ -25,7 +25,7 @@ of a text model:
 examples:
   apps/visualize.py gmlp_n4_32-cifar10
   apps/visualize.py runs/vit_n4_32-digits --only attention --image docs/seven.png
-  apps/visualize.py gmlp_n4_32-cifar10 --only explain --image docs/cat.jpg --top 3
+  apps/visualize.py --only explain --image docs/cat.jpg --top 3     the included gmlp_photo_64
   apps/visualize.py runs/amlp_nano-text --text "Paris is the capital of France."
 
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
@@ -35,7 +35,11 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 def parse(arguments):
     parser = Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument(
-        "run", metavar="RUN", help="folder of a run, or the name of an included model"
+        "run",
+        nargs="?",
+        metavar="RUN",
+        help="folder of a run, or the name of an included model; default: the included "
+        "gmlp_photo_64",
     )
     parser.add_argument("--out", metavar="DIR", help="output folder; default: RUN/pictures")
     parser.add_argument(
@@ -96,9 +100,9 @@ def draw(options):
     from keras_gmlp.analysis import plots
     from keras_gmlp.card import read_card
     from keras_gmlp.training import saving
-    from keras_gmlp.utils.shipped import find_shipped
+    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, find_shipped
 
-    directory = Path(find_shipped(options.run))
+    directory = Path(find_shipped(DEFAULT_BACKBONE if options.run is None else options.run))
     out = Path(options.out or directory / "pictures")
     wanted = options.only or PICTURES
     if read_card(saving.model_path(directory)).get("task"):

@@ -13,6 +13,7 @@ import numpy as np
 from keras_gmlp.card import from_members, read_card
 from keras_gmlp.classifier import check_tensors, make_classifier
 from keras_gmlp.training.saving import (
+    FEATURES_FILE,
     damaged_error,
     load_model,
     open_tflite,
@@ -29,6 +30,7 @@ EXPECTED = (
 
 PREFERRED = (
     "model.tflite",
+    FEATURES_FILE,
     "model.keras",
     "saved_model",
 )  # in the folder of a run
@@ -39,9 +41,9 @@ def load(path, threads=None):
 
     Args:
         path: A `.tflite`, `.keras` or `.onnx` file, the folder of a SavedModel, or the folder of
-            a run, in which model.tflite comes before model.keras and saved_model; or the name of
-            a model that comes with a clone of the repository, such as `"gmlp_photo_64"`.
-            Published weights load with `weights.load(source).classifier()`.
+            a run, in which model.tflite comes before model_features.tflite, model.keras and
+            saved_model; or the name of a model that comes with a clone of the repository, such as
+            `"gmlp_photo_64"`. Published weights load with `weights.load(source).classifier()`.
         threads: Number of threads of the LiteRT or ONNX runtime. Defaults to the number of cores,
             at most 4.
 

@@ -23,6 +23,8 @@ EXPECTED = "expected a .keras file, the folder of a run or the name of an includ
 # Of a .tflite file, from an image to the vector before the head.
 FEATURES_SIGNATURE = "serving_features"
 
+FEATURES_FILE = "model_features.tflite"  # with that signature, in the folder of a run
+
 
 def register():
     """Registers the layers, the loss, the metric and the optimizers of this package with Keras.

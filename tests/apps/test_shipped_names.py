@@ -58,6 +58,27 @@ def test_check_data(capsys, photos):
     assert report["accuracy"] is not None
 
 
+def test_default_backbone(capsys, photos, tmp_path):
+    out = ["--out", str(tmp_path / "found"), "--json"]
+    load_app("check_data").main([photos, *out])
+    assert json.loads(capsys.readouterr().out)["model"] is None  # colours and edges
+    (tmp_path / "models" / "short").rename(tmp_path / "models" / shipped.DEFAULT_BACKBONE)
+    load_app("check_data").main([photos, *out])
+    assert json.loads(capsys.readouterr().out)["model"] == shipped.DEFAULT_BACKBONE
+    load_app("check_data").main([photos, *out, "--model", "none"])
+    assert json.loads(capsys.readouterr().out)["model"] is None
+    pictures = run(capsys, "visualize", "--only", "explain", "--image", CAT)["pictures"]
+    assert f"{shipped.DEFAULT_BACKBONE}/pictures" in pictures[0]
+    assert run(capsys, "calibrate", "--data", photos)["images"] == 12
+
+
+@pytest.mark.parametrize("app", ["calibrate", "check_data", "visualize"])
+def test_help_names_the_default(app, capsys):
+    with pytest.raises(SystemExit):
+        load_app(app).main(["--help"])
+    assert f"included {shipped.DEFAULT_BACKBONE}" in " ".join(capsys.readouterr().out.split())
+
+
 def test_programs_write_into_the_folder_of_a_name(capsys, photos, tmp_path):
     folder = tmp_path / "models" / "short"
     pictures = run(capsys, "visualize", "short", "--only", "explain", "--image", CAT)["pictures"]
