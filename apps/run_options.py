@@ -31,15 +31,16 @@ def add_run_options(parser, measures_precision=False):
     parser.add_argument(
         "--weights",
         metavar="SOURCE",
-        help="weights to start from: a run's folder, a .keras file, a file of published weights, "
-        "or hf-hub:NAME; resized to the images, with a new head if the classes differ",
+        help="weights to start from: a run's folder, the name of an included model, a .keras file, "
+        "a file of published weights, or hf-hub:NAME; resized to the images, with a new head if "
+        "the classes differ",
     )
     parser.add_argument(
         "--teacher",
         metavar="RUN|ANSWERS",
-        help="distillation: a run's folder or .keras file whose answers join the labels, or a "
-        "folder of stored answers, see teach.py; change how by --set teacher_share=0.5, "
-        "teaching=hard or token, temperature=2, feature_weight=1",
+        help="distillation: a run's folder, the name of an included model or a .keras file whose "
+        "answers join the labels, or a folder of stored answers, see teach.py; change how by --set "
+        "teacher_share=0.5, teaching=hard or token, temperature=2, feature_weight=1",
     )
     parser.add_argument("--freeze", action="store_true", help="train the head alone")
     parser.add_argument(

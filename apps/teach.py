@@ -38,7 +38,11 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 
 def parse(arguments):
     parser = Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument("teacher", metavar="TEACHER", help="a run, a .keras file or an .onnx file")
+    parser.add_argument(
+        "teacher",
+        metavar="TEACHER",
+        help="a run, the name of an included model, a .keras or an .onnx file",
+    )
     parser.add_argument(
         "--data", required=True, metavar="NAME|PATH", help="the training images, as for train.py"
     )

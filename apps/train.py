@@ -23,7 +23,7 @@ examples:
   apps/train.py --data my_photos/ --image-size 64      a folder with one folder for each class
   apps/train.py --recipe long --set mixup=0.2          a recipe with one setting changed
   apps/train.py --data my_photos/ --folds 5            cross-validation: mean and deviation
-  apps/train.py --weights saved_models/gmlp_n4_32-cifar10 --data my_photos/
+  apps/train.py --weights gmlp_n4_32-cifar10 --data my_photos/
                                                        start from a trained model
   apps/train.py --backend jax --devices all            all GPUs of the machine
   apps/train.py --backend jax --devices all --coordinator node0:3456 --processes 2 --process 0

@@ -11,6 +11,7 @@ from keras_gmlp.data.validation import PARTS
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.training.recipes import find_recipe
 from keras_gmlp.training.settings import override
+from keras_gmlp.utils.shipped import find_shipped
 from keras_gmlp.weights.files import short_name
 
 # Arguments of a model that follow from other settings.
@@ -169,7 +170,7 @@ class RunSettings:
         if self.model.preset is not None:
             lookup(self.model.preset)
         place = Path(self.directory).resolve()
-        weights = self.model.weights
+        weights = self.model.weights and find_shipped(self.model.weights)
         if weights and Path(weights).resolve() in (place, place / "model.keras"):
             raise ValueError(
                 f"{self.directory} is where the weights are; choose another directory."

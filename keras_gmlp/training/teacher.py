@@ -25,7 +25,7 @@ def load_teacher(source, model, logits=True):
     """Loads a teacher that sees the images of a batch.
 
     Args:
-        source: Folder of a run, or a `.keras` file.
+        source: Folder of a run, a `.keras` file, or the name of an included model.
         model: The model to be taught. If its images have another size, the teacher sees them
             scaled.
         logits: Whether the teacher's logits are used, so that its classes must be the model's.
