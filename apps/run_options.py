@@ -3,9 +3,12 @@
 import argparse
 import contextlib
 import json
+from pathlib import Path
 
 from cli import add_backend, add_data_dir, add_fit, image_size
 from processes import add_process_options
+
+SCRATCH = "none"  # of --weights
 
 # Settings of a recipe whose values are words.
 TEXTS = ("optimizer", "precision", "pipeline", "teaching")
@@ -25,14 +28,16 @@ def add_run_options(parser, measures_precision=False):
         "--model",
         metavar="PRESET",
         help="gmlp, amlp, vit, deit, mixer, resmlp, eamlp or ff_only with _n4_32, small enough for "
-        "a CPU, resnet_56_32, or another of keras_gmlp.PRESETS; default: gmlp_n4_32, or the "
-        "weights' preset",
+        "a CPU, resnet_56_32, or another of keras_gmlp.PRESETS; default: the weights' preset, or "
+        "gmlp_n4_32",
     )
     parser.add_argument(
         "--weights",
         metavar="SOURCE",
         help="weights to start from: a run's folder, a .keras file, a file of published weights, "
-        "or hf-hub:NAME; resized to the images, with a new head if the classes differ",
+        "or hf-hub:NAME; resized to the images, with a new head if the classes differ; none trains "
+        "from scratch; default: for a folder, table or packed set without --model, the included "
+        "gmlp_photo_64, which knows photographs",
     )
     parser.add_argument(
         "--teacher",
@@ -226,6 +231,9 @@ def read_settings(options):
     if options.weights == "":  # an unset variable of a shell
         raise ValueError("--weights is empty; expected a run's folder, a file or hf-hub:NAME")
     weights = options.weights and options.weights.rstrip("/")
+    if weights is None and starts_from_backbone(options):
+        weights = require_backbone()
+    weights = None if weights == SCRATCH else weights
     patches = {"patch_size": options.patch_size, "patch_window": options.patch_window}
     settings = RunSettings(
         model=ModelSettings(options.model, weights, **patches, overrides=read_overrides(options)),
@@ -244,6 +252,32 @@ def read_settings(options):
     )
     settings.check()
     return settings
+
+
+def starts_from_backbone(options):
+    """Returns whether a run without `--weights` starts from the included backbone.
+
+    It does on a user's own images, unless an option describes a model or a recipe from scratch.
+    """
+    from keras_gmlp.data.datasets import holds_files
+    from keras_gmlp.data.packed import is_packed
+
+    described = options.model or options.overrides or options.patch_size or options.patch_window
+    own = holds_files(options.data) or is_packed(Path(options.data).expanduser())
+    return own and not described and options.recipe in (None, "finetune")
+
+
+def require_backbone():
+    """Returns the name of the included backbone, or raises a `ValueError` if it is not here."""
+    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, find_shipped
+
+    if not Path(find_shipped(DEFAULT_BACKBONE)).is_dir():
+        raise ValueError(
+            f"images of your own start from {DEFAULT_BACKBONE}, which is not in this installation: "
+            "included models come with a clone of the repository. Clone it and run pip install "
+            "-e . in it, give --weights SOURCE, or --weights none to train from scratch."
+        )
+    return DEFAULT_BACKBONE
 
 
 def read_overrides(options):

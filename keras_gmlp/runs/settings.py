@@ -161,6 +161,11 @@ class RunSettings:
             raise ValueError(
                 "freeze trains the head of a trained model: give --weights (weights=...)."
             )
+        if getattr(recipe.task, "fit_head", 0) and not self.model.weights:
+            raise ValueError(
+                "fit_head fits the head to the features of a trained model: give --weights "
+                "(weights=...)."
+            )
         return recipe
 
     def check(self):

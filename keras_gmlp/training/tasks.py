@@ -198,6 +198,9 @@ class ImageClassification(Task):
             (distillation); `None` for none.
         teacher_share: Weight of the teacher's answers, in [0, 1].
         teaching: `"soft"` for the teacher's probabilities, `"hard"` for its most probable class.
+        fit_head: Inverse strength of the regularization of a logistic regression. `keras_gmlp.runs`
+            fits it to the features of the starting weights, and training begins with its head; see
+            `training.linear_head`. 0 for a random head.
     """
 
     label_smoothing: float = 0.1
@@ -206,6 +209,7 @@ class ImageClassification(Task):
     teacher: str | None = None
     teacher_share: float = 0.5
     teaching: str = "soft"
+    fit_head: float = 0.0
 
     name = "image_classification"
     headline = "accuracy"
@@ -224,6 +228,8 @@ class ImageClassification(Task):
             raise ValueError(
                 f"teaching must be one of {', '.join(TEACHINGS)}; received {self.teaching!r}."
             )
+        if not self.fit_head >= 0:
+            raise ValueError(f"fit_head must not be below 0; received {self.fit_head}.")
 
     def loss(self, training=True):
         return CrossEntropy(self.label_smoothing if training else 0.0)
@@ -231,11 +237,14 @@ class ImageClassification(Task):
     def training_loss(self, data):
         if not self.balance:
             return self.loss()
-        labels = data.train.read_labels()
-        counts = np.bincount(labels, minlength=len(data.labels))
-        weights = np.maximum(counts, 1.0) ** -self.balance  # a fraction may lack classes
-        weights *= len(labels) / np.sum(counts * weights)
+        weights = self.class_weights(data.train.read_labels(), len(data.labels))
         return CrossEntropy(self.label_smoothing, class_weights=weights)
+
+    def class_weights(self, labels, classes):
+        """Returns the weight of each class by `balance`; their mean over the images is 1."""
+        counts = np.bincount(labels, minlength=classes)
+        weights = np.maximum(counts, 1.0) ** -self.balance  # a fraction may lack classes
+        return weights * (len(labels) / np.sum(counts * weights))
 
     def metrics(self):
         return [Accuracy()]

@@ -9,6 +9,7 @@ from keras_gmlp.classifier import DECISION
 from keras_gmlp.models.presets import PRESETS, build_fresh, lookup
 from keras_gmlp.models.structure import class_tokens, token_axes, token_grid
 from keras_gmlp.training.saving import model_path
+from keras_gmlp.utils.shipped import find_shipped
 from keras_gmlp.weights.conversion import every_link, load_arrays
 from keras_gmlp.weights.files import HUB, SUFFIXES, is_published, read_checkpoint
 from keras_gmlp.weights.names import ARCHITECTURES
@@ -149,7 +150,7 @@ def _head_size(arrays):
 
 
 def _load_own(source, preset):
-    path = Path(source)
+    path = Path(find_shipped(source))
     if path.is_dir():
         path = model_path(path)
     if path.suffix != ".keras":

@@ -1,0 +1,73 @@
+"""The trained models that come with a clone of the repository, by name."""
+
+import difflib
+import os
+import re
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[2] / "saved_models"
+
+DEFAULT_BACKBONE = "gmlp_photo_64"  # for a user's own images
+
+MOST = 3  # names that an error suggests
+
+
+def list_shipped():
+    """Returns the names of the included models, in alphabetical order; none in a wheel."""
+    if not FOLDER.is_dir():
+        return []
+    return sorted(p.name for p in FOLDER.iterdir() if p.is_dir() and not p.name.startswith("."))
+
+
+def find_shipped(source):
+    """Returns the path of an included model for its name, and any other source as it is.
+
+    Args:
+        source: The name of an included model, such as `"gmlp_photo_64"`; the name and a file of
+            it, such as `"gmlp_photo_64/model.keras"`; or another source, such as a path. A path
+            that exists comes before a name.
+
+    Returns:
+        A `Path` for a name, else the source.
+
+    Raises:
+        ValueError: If the source can only be a name, and the included models are not here. One
+            line.
+
+    Example:
+        >>> find_shipped("gmlp_conv_n4_32-cifar10").parent.name
+        'saved_models'
+        >>> find_shipped("runs/mine/model.keras")
+        'runs/mine/model.keras'
+    """
+    if not isinstance(source, str | os.PathLike) or os.path.exists(source):
+        return source
+    if _is_name(source) and not FOLDER.is_dir():
+        raise ValueError(
+            f"{source}: no such file or folder, and the included models are not in this "
+            "installation: they come with a clone of the repository. Clone it and run "
+            "pip install -e . in it, or give the path of a model."
+        )
+    name, *rest = re.split(r"[/\\]", str(source))
+    known = name in list_shipped() and ".." not in rest
+    return FOLDER / source if known and (FOLDER / source).exists() else source
+
+
+def suggest_shipped(source):
+    """Returns the end of an error for a source that is missing: the included models' near names.
+
+    Example:
+        >>> suggest_shipped("gmlp_conv_n4_32")
+        ' Did you mean gmlp_conv_n4_32-cifar10?'
+        >>> suggest_shipped("runs/mine")
+        ''
+    """
+    if not _is_name(source):
+        return ""
+    near = difflib.get_close_matches(str(source), list_shipped(), MOST)
+    return f" Did you mean {' or '.join(near)}?" if near else ""
+
+
+def _is_name(source):
+    """Returns whether a source has no separator and no suffix, as a path mostly has."""
+    return bool(re.fullmatch(r"[\w-]+", str(source)))
