@@ -227,6 +227,7 @@ def read_settings(options):
         ValueError: If an option is wrong.
     """
     from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
+    from keras_gmlp.runs.settings import require_backbone
 
     if options.weights == "":  # an unset variable of a shell
         raise ValueError("--weights is empty; expected a run's folder, a file or hf-hub:NAME")
@@ -265,19 +266,6 @@ def starts_from_backbone(options):
     described = options.model or options.overrides or options.patch_size or options.patch_window
     own = holds_files(options.data) or is_packed(Path(options.data).expanduser())
     return own and not described and options.recipe in (None, "finetune")
-
-
-def require_backbone():
-    """Returns the name of the included backbone, or raises a `ValueError` if it is not here."""
-    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, find_shipped
-
-    if not Path(find_shipped(DEFAULT_BACKBONE)).is_dir():
-        raise ValueError(
-            f"images of your own start from {DEFAULT_BACKBONE}, which is not in this installation: "
-            "included models come with a clone of the repository. Clone it and run pip install "
-            "-e . in it, give --weights SOURCE, or --weights none to train from scratch."
-        )
-    return DEFAULT_BACKBONE
 
 
 def read_overrides(options):

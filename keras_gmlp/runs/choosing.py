@@ -59,7 +59,8 @@ def choose(prepared, *, restart=False, report=lambda text: None, **options):
 
     Only the recipe `"finetune"`, from weights that do not know the classes, leaves any open. Given
     settings stay as they are; with `epochs`, `freeze`, `patience`, `optimizer` or `teacher` nothing
-    is chosen. A choice that was stopped resumes; one that was made is read.
+    is chosen. With `epochs` of 0 only the regularization of the head is. A choice that was stopped
+    resumes; one that was made is read.
 
     Args:
         prepared: `PreparedRun`.
@@ -104,7 +105,8 @@ def is_open(prepared):
         settings.recipe == "finetune"
         and prepared.transfer is not None
         and not prepared.testable
-        and not FIXING & set(settings.changes)
+        and (settings.leaves_head or not FIXING & set(settings.changes))
+        and not (settings.leaves_head and "fit_head" in settings.changes)
         and type(prepared.recipe.task) is ImageClassification
         and "head" in names
         and "head_distillation" not in names
@@ -155,6 +157,7 @@ class _Search:
         strength, *rows = self._try_heads()
         given = self.settings.changes.get("learning_rate")
         rates = RATES if given is None else [given]
+        rates = [] if self.settings.leaves_head else rates
         if rows[0]["accuracy"] < 1:  # otherwise these images cannot show a gain
             rows += [self._try_training(strength, rate) for rate in rates]
         best = choose_best(rows)
@@ -181,7 +184,8 @@ class _Search:
             (tested,), expected = linear_head.read_features(model, other, views)
         self.seen = seen, truth
         task, classes = self.prepared.recipe.task, len(self.data.labels)
-        strengths = [task.fit_head] if task.fit_head else linear_head.STRENGTHS
+        given = self.settings.changes.get("fit_head")
+        strengths = [given] if given else linear_head.STRENGTHS
         weights = task.class_weights(truth, classes)
         heads = linear_head.fit_head(seen, truth, classes, strengths, weights)
         scores = [linear_head.score_head(*head, tested, expected) for head in heads]

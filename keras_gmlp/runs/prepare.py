@@ -105,13 +105,14 @@ class PreparedRun:
         write_json(Path(self.settings.directory) / "metrics.json", metrics)
 
 
-def prepare(settings, seed_process=True):
+def prepare(settings, seed_process=True, dataset=None):
     """Loads the data and builds the model of a run.
 
     Args:
         settings: `RunSettings`.
         seed_process: Whether to draw the initial weights from the recipe's seed. Keras then seeds
             the generators of the whole process (`keras.utils.set_random_seed`).
+        dataset: An `ImageData` in place of the one that the settings name; `None` to load that.
 
     Returns:
         A `PreparedRun`.
@@ -121,7 +122,8 @@ def prepare(settings, seed_process=True):
             another process uses the directory.
     """
     settings.check()
-    check_path(settings.data.name)  # before weights are downloaded
+    if dataset is None:
+        check_path(settings.data.name)  # before weights are downloaded
     run_once(lambda: _check_directory(settings.directory))
     source = None
     if settings.model.weights:
@@ -130,7 +132,7 @@ def prepare(settings, seed_process=True):
         fit = settings.data.fit or source.preparation.get("fit")
         chosen = dataclasses.replace(settings.data, fit=fit)
         settings = dataclasses.replace(settings, model=named, data=chosen)
-    dataset = load_data(settings, source.model.input_shape[1:] if source else None)
+    dataset = load_data(settings, source.model.input_shape[1:] if source else None, dataset)
     require_validation(settings.make_recipe(), dataset)
     if seed_process:
         keras.utils.set_random_seed(settings.make_recipe().seed)
@@ -167,21 +169,23 @@ def build(settings, source, dataset):
     return PreparedRun(settings, recipe, dataset, model, arguments, transfer, source)
 
 
-def load_data(settings, image_shape=None):
-    """Loads the data of a run.
+def load_data(settings, image_shape=None, dataset=None):
+    """Loads the data of a run, and divides the training images.
 
     Args:
         settings: `RunSettings`.
         image_shape: Shape of the images that weights were trained on; `None` without weights.
+        dataset: An `ImageData` to divide; `None` to load the one that the settings name.
 
     Returns:
         An `ImageData`.
     """
-    shape = image_shape or lookup(settings.model.preset)[1]["input_shape"]
     chosen = settings.data
-    size = chosen.size or shape[:2]
-    channels = image_shape[2] if image_shape else None
-    dataset = data.load(chosen.name, size, chosen.data_dir, channels, chosen.groups, chosen.fit)
+    if dataset is None:
+        shape = image_shape or lookup(settings.model.preset)[1]["input_shape"]
+        size = chosen.size or shape[:2]
+        channels = image_shape[2] if image_shape else None
+        dataset = data.load(chosen.name, size, chosen.data_dir, channels, chosen.groups, chosen.fit)
     parts = {name: getattr(chosen, name) for name in PARTS}
     return divide_training(dataset, **parts, groups=chosen.groups)
 
