@@ -3,9 +3,12 @@
 import argparse
 import contextlib
 import json
+from pathlib import Path
 
 from cli import add_backend, add_data_dir, add_fit, image_size
 from processes import add_process_options
+
+SCRATCH = "none"  # of --weights
 
 # Settings of a recipe whose values are words.
 TEXTS = ("optimizer", "precision", "pipeline", "teaching")
@@ -25,15 +28,16 @@ def add_run_options(parser, measures_precision=False):
         "--model",
         metavar="PRESET",
         help="gmlp, amlp, vit, deit, mixer, resmlp, eamlp or ff_only with _n4_32, small enough for "
-        "a CPU, resnet_56_32, convnet_8_32, or another of keras_gmlp.PRESETS; default: gmlp_n4_32, "
-        "or the weights' preset",
+        "a CPU, resnet_56_32, convnet_8_32, or another of keras_gmlp.PRESETS; default: the weights' "
+        "preset, or gmlp_n4_32",
     )
     parser.add_argument(
         "--weights",
         metavar="SOURCE",
         help="weights to start from: a run's folder, the name of an included model, a .keras file, "
         "a file of published weights, or hf-hub:NAME; resized to the images, with a new head if "
-        "the classes differ",
+        "the classes differ; none trains from scratch; default: for a folder, table or packed set "
+        "without --model, the included gmlp_photo_64, which knows photographs",
     )
     parser.add_argument(
         "--teacher",
@@ -226,10 +230,14 @@ def read_settings(options):
         ValueError: If an option is wrong.
     """
     from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
+    from keras_gmlp.runs.settings import require_backbone
 
     if options.weights == "":  # an unset variable of a shell
         raise ValueError("--weights is empty; expected a run's folder, a file or hf-hub:NAME")
     weights = options.weights and options.weights.rstrip("/")
+    if weights is None and starts_from_backbone(options):
+        weights = require_backbone()
+    weights = None if weights == SCRATCH else weights
     patches = {"patch_size": options.patch_size, "patch_window": options.patch_window}
     settings = RunSettings(
         model=ModelSettings(options.model, weights, **patches, overrides=read_overrides(options)),
@@ -248,6 +256,19 @@ def read_settings(options):
     )
     settings.check()
     return settings
+
+
+def starts_from_backbone(options):
+    """Returns whether a run without `--weights` starts from the included backbone.
+
+    It does on a user's own images, unless an option describes a model or a recipe from scratch.
+    """
+    from keras_gmlp.data.datasets import holds_files
+    from keras_gmlp.data.packed import is_packed
+
+    described = options.model or options.overrides or options.patch_size or options.patch_window
+    own = holds_files(options.data) or is_packed(Path(options.data).expanduser())
+    return own and not described and options.recipe in (None, "finetune")
 
 
 def read_overrides(options):

@@ -4,6 +4,7 @@
 import dataclasses
 import json
 import sys
+from functools import partial
 
 from callback_options import add_callback_option, make_callbacks
 from cli import Parser, choose_backend, import_tensorflow
@@ -20,7 +21,9 @@ EPILOG = """\
 examples:
   apps/train.py                                        a gMLP on handwritten digits, a minute
   apps/train.py --data cifar10 --recipe standard       CIFAR-10, about three hours on one core
-  apps/train.py --data my_photos/ --image-size 64      a folder with one folder for each class
+  apps/train.py --data my_photos/                      a folder with one folder for each class,
+                                                       from a model that knows photographs
+  apps/train.py --data my_photos/ --weights none --image-size 64          the same from scratch
   apps/train.py --recipe long --set mixup=0.2          a recipe with one setting changed
   apps/train.py --data my_photos/ --folds 5            cross-validation: mean and deviation
   apps/train.py --weights gmlp_n4_32-cifar10 --data my_photos/
@@ -30,8 +33,10 @@ examples:
                                                        the first of two machines
 
 recipes: quick (12 epochs), standard (36, with MixUp and CutMix), long (300, for a GPU), finetune
-(12, from weights), resolution (8, from weights to larger images), imagenet (300, the gMLP paper's),
-airbench (16, for convnet_8_32).
+(from weights to other classes), resolution (8, from weights to larger images), imagenet (300, the
+gMLP paper's), airbench (16, for convnet_8_32). finetune tries a linear head on the features and two learning rates on images held
+out, and takes the best; --learning-rate limits it to one, --epochs switches the choice off, and
+--epochs 0 fits the head alone, in seconds.
 They compute in bfloat16 where that is faster, otherwise in float32: --precision auto measures it.
 
 A run that was stopped or killed resumes when the same command is given again, without --restart.
@@ -142,12 +147,15 @@ def train(options, settings, callbacks):
     if not complete and process_number() == 0:  # the first process searches for all
         warn_of_duplicates(prepared.data)
     options.training = True
+    shared = {"checkpoint_minutes": options.checkpoint_minutes}
+    shared["verbose"] = 0 if options.json else 1 if interactive else 2
+    report = (lambda text: None) if options.json else partial(print, flush=True)
+    prepared = runs.choose(prepared, restart=options.restart, report=report, **shared)
     metrics = prepared.train(
-        restart=options.restart,
+        restart=options.restart and prepared.choice is None,  # a choice has deleted the old run
         tensorboard=options.tensorboard,
-        checkpoint_minutes=options.checkpoint_minutes,
         callbacks=callbacks,
-        verbose=0 if options.json else 1 if interactive else 2,
+        **shared,
     )
     if complete and not options.json:
         print("this run is complete already; --restart trains it again.")
@@ -157,11 +165,15 @@ def train(options, settings, callbacks):
 
 def introduce(prepared):
     """Prints what will be trained on what."""
+    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+
     settings, data = prepared.settings, prepared.data
     sizes = " + ".join(f"{len(split):,} {name}" for name, split in data.splits().items())
     print(f"model  {settings.model.preset}, {prepared.model.count_params():,} parameters")
     if prepared.transfer is not None:
         print(f"from   {settings.model.weights}: {prepared.transfer}")
+        if settings.model.weights == DEFAULT_BACKBONE:
+            print("       it knows photographs; --weights none trains from scratch")
     print(f"data   {data.name}, {len(data.labels)} classes, {sizes} images")
     print(f"in     {prepared.recipe.precision}, {advise_backend(prepared.recipe.precision)}")
     print(f"to     {settings.directory}")
@@ -241,7 +253,8 @@ def report(options, metrics, directory):
             )
     exported = f", {directory}/model.tflite" if "tflite" in metrics.get("exports", {}) else ""
     print(f"model   {directory}/model.keras{exported}")
-    print(f"curves  {directory}/curves.png")
+    if metrics["epochs"]:
+        print(f"curves  {directory}/curves.png")
 
 
 def report_folds(options, results, directory):

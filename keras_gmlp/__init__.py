@@ -41,6 +41,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "training.recipes": ["RECIPES", "Recipe"],
         "training.saving": ["load_model"],
         "training.train": ["train"],
+        "runs.finetuning": ["finetune"],
         "weights.pretrained": ["build"],
     },
 )

@@ -76,11 +76,40 @@ def hold_out(data, share=0.1, groups=None, seed=0):
         >>> len(digits.train), len(digits.validation), len(digits.test)
         (1294, 143, 360)
     """
-    check_share(share)
     if data.validation is not None:
         raise ValueError(
             f"{printable(data.name)}: has validation images already; give no share to hold out."
         )
+    kept, cut = find_held_out(data, share, groups, seed)
+    train, validation = (choose_samples(data.train, places) for places in (kept, cut))
+    if data.label_sets is not None:
+        rows = data.label_rows()
+        present, left = (rows[s.read_labels()].any(axis=0) for s in (data.train, train))
+        if (present & ~left).any():
+            name = data.labels[np.argmax(present & ~left)]
+            raise ValueError(
+                f"{printable(data.name)}: all images with the label {printable(name)} would be for "
+                "validation. Add images, or choose a smaller share."
+            )
+    return dataclasses.replace(data, train=train, validation=validation)
+
+
+def find_held_out(data, share, groups=None, seed=0):
+    """Returns the places of the training images that `hold_out` keeps, and of those it holds out.
+
+    Args:
+        data: An `ImageData`.
+        share: As for `hold_out`, like the other arguments.
+        groups: See there.
+        seed: See there.
+
+    Returns:
+        Two lists of ascending numbers.
+
+    Raises:
+        ValueError: As `hold_out`.
+    """
+    check_share(share)
     labels = _read_classes(data)
     if groups is None:
         kept, cut = divide(range(len(labels)), labels, share, seed)
@@ -94,17 +123,7 @@ def hold_out(data, share=0.1, groups=None, seed=0):
             f"{printable(data.name)}: {which} has too few images, or groups, for training and "
             "validation. Add images, or choose smaller groups."
         )
-    train, validation = (choose_samples(data.train, places) for places in (kept, cut))
-    if data.label_sets is not None:
-        rows = data.label_rows()
-        present, left = (rows[s.read_labels()].any(axis=0) for s in (data.train, train))
-        if (present & ~left).any():
-            name = data.labels[np.argmax(present & ~left)]
-            raise ValueError(
-                f"{printable(data.name)}: all images with the label {printable(name)} would be for "
-                "validation. Add images, or choose a smaller share."
-            )
-    return dataclasses.replace(data, train=train, validation=validation)
+    return kept, cut
 
 
 def make_folds(data, count=5, groups=None, seed=0):

@@ -7,7 +7,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "folds": ["fold_settings", "train_folds", "write_folds"],
-        "prepare": ["PreparedRun", "finish", "prepare", "train_run"],
+        "choosing": ["choose"],
+        "prepare": ["PreparedRun", "finish", "prepare"],
         "settings": ["DataSettings", "ModelSettings", "RunSettings"],
+        "run": ["train_run"],
     },
 )

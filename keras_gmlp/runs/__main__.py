@@ -12,7 +12,7 @@ import threading
 def main(arguments=None):
     """Trains the run; exits with a line on standard error if it fails."""
     stop_with_parent()
-    from keras_gmlp.runs.prepare import train_run
+    from keras_gmlp.runs.run import train_run
     from keras_gmlp.runs.settings import RunSettings
     from keras_gmlp.training.allocator import keep_freed_memory
 

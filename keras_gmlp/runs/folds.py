@@ -5,7 +5,7 @@ import statistics
 from pathlib import Path
 
 from keras_gmlp.data.validation import check_folds
-from keras_gmlp.runs.prepare import train_run
+from keras_gmlp.runs.run import train_run
 from keras_gmlp.training.processes import run_once
 from keras_gmlp.utils.files import write_json
 

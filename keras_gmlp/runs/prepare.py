@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import keras
@@ -12,8 +13,9 @@ from keras_gmlp.data.datasets import check_path
 from keras_gmlp.data.validation import PARTS, divide_training
 from keras_gmlp.export.verify import export_run
 from keras_gmlp.models.presets import lookup
+from keras_gmlp.runs.choice import Choice
 from keras_gmlp.runs.settings import RunSettings
-from keras_gmlp.training import run_directory
+from keras_gmlp.training import linear_head, run_directory
 from keras_gmlp.training import train as training
 from keras_gmlp.training.devices import single_device, whole_batches
 from keras_gmlp.training.multi_label import match_labels
@@ -36,6 +38,9 @@ class PreparedRun:
         arguments: Keyword arguments with which `keras_gmlp.build` rebuilds the model, or `None`
             if the source of the weights does not name its own.
         transfer: Report on the weights that were transferred, or `None`.
+        source: The trained model that the weights come from, or `None`.
+        choice: How the recipe was chosen, a `Choice`, or `None`.
+        vectors: What `read_features` returned for these training images, or `None`.
     """
 
     settings: RunSettings
@@ -44,6 +49,9 @@ class PreparedRun:
     model: keras.Model
     arguments: dict | None
     transfer: object = None
+    source: pretrained.Pretrained | None = None
+    choice: Choice | None = None
+    vectors: tuple | None = None
 
     @property
     def complete(self):
@@ -65,7 +73,27 @@ class PreparedRun:
         """Trains the model, or resumes; returns the metrics. Options are those of `train`."""
         extra = {**self.settings.record(), "arguments": self.arguments}
         place = self.settings.directory
+        if self.choice is not None:
+            extra["choice"] = self.choice.record()
+        if options.get("restart") or not run_directory.has_progress(place):
+            self.fit_head()
         return training.train(self.model, self.data, self.recipe, place, extra=extra, **options)
+
+    def fit_head(self):
+        """Fits the head to the training images if the recipe has a `fit_head`."""
+        task, classes = self.recipe.task, len(self.data.labels)
+        if not getattr(task, "fit_head", 0):
+            return
+        vectors, labels = self.vectors or self.read_features()
+        weights = task.class_weights(labels, classes)
+        (head,) = linear_head.fit_head(vectors, labels, classes, [task.fit_head], weights)
+        linear_head.set_head(self.model, *head)
+
+    def read_features(self):
+        """Returns the vectors of the views of the training images, and their labels."""
+        mirror = self.data.mirror and self.recipe.task.augmentation.flip
+        views = linear_head.choose_views(len(self.data.train), mirror)
+        return linear_head.read_features(self.model, self.data.train, views)
 
     def export(self, formats=("tflite",)):
         """Writes and checks further formats of the model; returns what was measured, a dict."""
@@ -77,13 +105,14 @@ class PreparedRun:
         write_json(Path(self.settings.directory) / "metrics.json", metrics)
 
 
-def prepare(settings, seed_process=True):
+def prepare(settings, seed_process=True, dataset=None):
     """Loads the data and builds the model of a run.
 
     Args:
         settings: `RunSettings`.
         seed_process: Whether to draw the initial weights from the recipe's seed. Keras then seeds
             the generators of the whole process (`keras.utils.set_random_seed`).
+        dataset: An `ImageData` in place of the one that the settings name; `None` to load that.
 
     Returns:
         A `PreparedRun`.
@@ -93,7 +122,8 @@ def prepare(settings, seed_process=True):
             another process uses the directory.
     """
     settings.check()
-    check_path(settings.data.name)  # before weights are downloaded
+    if dataset is None:
+        check_path(settings.data.name)  # before weights are downloaded
     run_once(lambda: _check_directory(settings.directory))
     source = None
     if settings.model.weights:
@@ -102,15 +132,24 @@ def prepare(settings, seed_process=True):
         fit = settings.data.fit or source.preparation.get("fit")
         chosen = dataclasses.replace(settings.data, fit=fit)
         settings = dataclasses.replace(settings, model=named, data=chosen)
-    dataset = load_data(settings, source.model.input_shape[1:] if source else None)
+    dataset = load_data(settings, source.model.input_shape[1:] if source else None, dataset)
     require_validation(settings.make_recipe(), dataset)
     if seed_process:
         keras.utils.set_random_seed(settings.make_recipe().seed)
-    return _build(settings, source, dataset)
+    return build(settings, source, dataset)
 
 
-def _build(settings, source, dataset):
-    """Builds the preset's model, or adapts the one of the weights, for the data and the recipe."""
+def build(settings, source, dataset):
+    """Builds the preset's model, or adapts the one of the weights, for the data and the recipe.
+
+    Args:
+        settings: `RunSettings`, with the preset of the weights.
+        source: `Pretrained`, or `None` without weights.
+        dataset: The data set.
+
+    Returns:
+        A `PreparedRun`.
+    """
     recipe = match_labels(settings.make_recipe(), dataset)
     chosen = {"input_shape": dataset.image_shape, **settings.model.patches()}
     chosen |= settings.model.overrides
@@ -127,49 +166,32 @@ def _build(settings, source, dataset):
         for training_only in ("dtype", "stochastic_depth"):  # the saved model is float32
             arguments.pop(training_only, None)
         arguments = json.loads(json.dumps(arguments))  # as the card holds them
-    return PreparedRun(settings, recipe, dataset, model, arguments, transfer)
+    return PreparedRun(settings, recipe, dataset, model, arguments, transfer, source)
 
 
-def load_data(settings, image_shape=None):
-    """Loads the data of a run.
+def load_data(settings, image_shape=None, dataset=None):
+    """Loads the data of a run, and divides the training images.
 
     Args:
         settings: `RunSettings`.
         image_shape: Shape of the images that weights were trained on; `None` without weights.
+        dataset: An `ImageData` to divide; `None` to load the one that the settings name.
 
     Returns:
         An `ImageData`.
     """
-    shape = image_shape or lookup(settings.model.preset)[1]["input_shape"]
     chosen = settings.data
-    size = chosen.size or shape[:2]
-    channels = image_shape[2] if image_shape else None
-    dataset = data.load(chosen.name, size, chosen.data_dir, channels, chosen.groups, chosen.fit)
+    if dataset is None:
+        shape = image_shape or lookup(settings.model.preset)[1]["input_shape"]
+        size = chosen.size or shape[:2]
+        channels = image_shape[2] if image_shape else None
+        dataset = data.load(chosen.name, size, chosen.data_dir, channels, chosen.groups, chosen.fit)
     parts = {name: getattr(chosen, name) for name in PARTS}
     return divide_training(dataset, **parts, groups=chosen.groups)
 
 
-def train_run(settings, export=True, **options):
-    """Trains one run, or resumes it.
-
-    Args:
-        settings: `RunSettings`.
-        export: Whether to write and check `model.tflite` as well.
-        **options: `restart`, `tensorboard`, `verbose`, `time_limit`, `checkpoint_minutes` and
-            `callbacks` of `keras_gmlp.train`.
-
-    Returns:
-        The metrics, a dict; see `keras_gmlp.train`. With weights that know the classes they
-        include `accuracy_before`.
-    """
-    run = prepare(settings)
-    known = run.testable and (options.get("restart") or not run.complete)
-    before = run.evaluate() if known else None
-    return finish(run, run.train(**options), before, export)
-
-
 def finish(run, metrics, before=None, export=True):
-    """Adds the evaluation before training and the exports to the metrics of a run.
+    """Adds the evaluation before training, candidates and exports to the metrics of a run.
 
     Args:
         run: `PreparedRun` that was trained.
@@ -191,6 +213,12 @@ def _finish(run, metrics, before, export):
         name = f"{'validation_' * validated}{task.headline}_before"
         metrics[name] = before[task.headline]
         run.write_metrics(metrics)
+    if run.choice is not None:
+        if "candidates" not in metrics:
+            metrics["candidates"] = run.choice.candidates
+            run.write_metrics(metrics)
+        place = Path(run.settings.directory, run_directory.CANDIDATES)
+        shutil.rmtree(place, ignore_errors=True)
     if export and "tflite" not in metrics.get("exports", {}):
         metrics["exports"] = run.export()
 

@@ -93,7 +93,7 @@ def train_entry(settings, data_dir=None, **options):
         return prepare_language_run(settings).train(**options)
     if isinstance(settings, FineTuningSettings):
         return prepare_fine_tuning(settings, data_dir).train(**options)
-    from keras_gmlp.runs.prepare import train_run
+    from keras_gmlp.runs.run import train_run
 
     return train_run(settings, export=False, **options)
 

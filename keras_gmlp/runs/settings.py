@@ -11,7 +11,7 @@ from keras_gmlp.data.validation import PARTS
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.training.recipes import find_recipe
 from keras_gmlp.training.settings import override
-from keras_gmlp.utils.shipped import find_shipped
+from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, find_shipped
 from keras_gmlp.weights.files import short_name
 
 # Arguments of a model that follow from other settings.
@@ -25,6 +25,21 @@ TAKEN_BY = {
     "name": "the preset",
 }
 TAKEN = set(TAKEN_BY)
+
+
+def require_backbone():
+    """Returns the name of the included backbone for a user's own images.
+
+    Raises:
+        ValueError: If its files are not here. One line.
+    """
+    if not Path(find_shipped(DEFAULT_BACKBONE)).is_dir():
+        raise ValueError(
+            f"images of your own start from {DEFAULT_BACKBONE}, which is not in this installation: "
+            "included models come with a clone of the repository. Clone it and run pip install "
+            "-e . in it, or give other weights; --weights none trains from scratch."
+        )
+    return DEFAULT_BACKBONE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,12 +172,27 @@ class RunSettings:
         Raises:
             ValueError: If there is no such recipe or setting, or a value is out of its range.
         """
-        recipe = override(find_recipe(self.recipe), self.changes)
+        changes = self.changes
+        if self.leaves_head:
+            changes = {"fit_head": 1.0, **changes}  # until one is chosen
+        recipe = override(find_recipe(self.recipe), changes)
         if recipe.freeze and not self.model.weights:
             raise ValueError(
                 "freeze trains the head of a trained model: give --weights (weights=...)."
             )
+        if getattr(recipe.task, "fit_head", 0) and not self.model.weights:
+            raise ValueError(
+                "fit_head fits the head to the features of a trained model: give --weights "
+                "(weights=...)."
+            )
         return recipe
+
+    @property
+    def leaves_head(self):
+        """Whether this is a fine-tuning of no epochs: a head that is fitted alone."""
+        return self.recipe == "finetune" and bool(
+            self.model.weights and self.changes.get("epochs") == 0
+        )
 
     def check(self):
         """Raises a `ValueError` for settings that cannot work, before anything is loaded."""

@@ -28,16 +28,30 @@ def training_section(place, recipe, picture="Accuracy and loss after each epoch"
     if recipe.get("fraction", 1) != 1:
         rows["training images used"] = percent(recipe["fraction"])
     rows |= _machine(recipe.get("environment", {}))
-    return "\n\n".join(
-        [
-            "## Training",
-            f"![{picture}](curves.png)",
-            table(rows),
-            _reproduction(place, recipe),
+    if rows.get("epochs") == 0:
+        shown = "A logistic regression on the features of the starting weights is the head."
+        files = "`recipe.json` holds all settings and versions."
+    else:
+        shown = f"![{picture}](curves.png)"
+        files = (
             "`recipe.json` holds all settings and versions, `history.csv` the figures of each "
-            "epoch.",
-        ]
-    )
+            "epoch."
+        )
+    parts = ["## Training", shown, table(rows), *_choice(recipe.get("choice"))]
+    return "\n\n".join([*parts, _reproduction(place, recipe), files])
+
+
+def _choice(choice):
+    """Returns what a run chose its settings from, in a list; an empty one without a choice."""
+    if not choice:
+        return []
+    rows = [
+        [row["name"], percent(row["accuracy"]), f"{row['loss']:.4f}", str(row["epochs"])]
+        for row in choice["candidates"]
+    ]
+    kind = "held-out training" if choice["held_out"] else "validation"
+    table_of_candidates = grid(["candidate", "accuracy", "loss", "epochs"], rows)
+    return [f"{choice['images']:,} {kind} images chose the settings:\n\n{table_of_candidates}"]
 
 
 def _reproduction(place, recipe):

@@ -14,8 +14,8 @@ class MultiLabelClassification(ImageClassification):
     """Classification of images with any number of labels, whose `ImageData` has `label_sets`.
 
     The loss is the binary cross-entropy, the mean over the classes. Settings are those of
-    `ImageClassification`; label smoothing moves labels towards 1/2. `balance` and `teacher` require
-    one label.
+    `ImageClassification`; label smoothing moves labels towards 1/2. `balance`, `teacher` and
+    `fit_head` require one label.
     """
 
     name = "multi_label_classification"
@@ -23,7 +23,7 @@ class MultiLabelClassification(ImageClassification):
 
     def __post_init__(self):
         super().__post_init__()
-        for setting in ("balance", "teacher"):
+        for setting in ("balance", "teacher", "fit_head"):
             if getattr(self, setting):
                 raise ValueError(
                     f"{setting} requires images of one label each; received several labels. Leave "

@@ -3,13 +3,14 @@
 import functools
 import statistics
 import time
+from pathlib import Path
 
 import keras
 from keras import ops
 
 from keras_gmlp.training.processes import run_once
 from keras_gmlp.training.recipes import PRECISIONS
-from keras_gmlp.training.run_directory import RESTORE, has_progress, read_recipe
+from keras_gmlp.training.run_directory import CANDIDATES, RESTORE, has_progress, read_recipe
 from keras_gmlp.utils.environment import accelerators
 
 SHAPE = (512, 256, 768)  # rows, inputs and outputs; small, since bfloat16 may be 50 times slower
@@ -34,11 +35,12 @@ def choose_precision(directory=None):
 
 
 def _choose(directory):
-    if directory is not None and has_progress(directory):
-        recorded = read_recipe(directory)
+    places = [] if directory is None else [Path(directory), *Path(directory, CANDIDATES).glob("*")]
+    for place in filter(has_progress, places):
+        recorded = read_recipe(place)
         if recorded.get("precision", PRECISIONS[0]) not in PRECISIONS:
             raise ValueError(
-                f"{directory}/recipe.json: damaged (its precision is {recorded['precision']!r}). "
+                f"{place}/recipe.json: damaged (its precision is {recorded['precision']!r}). "
                 f"{RESTORE}"
             )
         if "precision" in recorded:

@@ -21,7 +21,7 @@ class Recipe:
     """How a model is optimized, and the settings of the task it is optimized for.
 
     Attributes:
-        epochs: Passes over the training split.
+        epochs: Passes over the training split; 0 saves the head that `fit_head` of the task fits.
         batch_size: Samples per step.
         optimizer: `"adamw"`; `"muon"`, which uses Muon for all kernels except the first and the
             last and AdamW for all other weights; or `"sgd"`, with a momentum of 0.9.
@@ -95,7 +95,8 @@ def _check_whole_numbers(recipe):
         if type(value) is not int and (name, value) != ("patience", None):
             raise ValueError(f"{name} must be a whole number; received {value!r}.")
     for name in ("epochs", "batch_size", "patience"):
-        if given[name] is not None and given[name] < 1:
+        fitted = name == "epochs" and given[name] == 0 and getattr(recipe.task, "fit_head", 0)
+        if given[name] is not None and given[name] < 1 and not fitted:
             raise ValueError(f"{name} must be at least 1; received {getattr(recipe, name)}.")
     if not 0 <= recipe.seed < 2**32:
         raise ValueError(f"seed must be in [0, 2**32); received {recipe.seed}.")

@@ -18,6 +18,8 @@ from keras_gmlp.utils.files import (
 
 CHECKPOINTS = "[0-9]*.weights.h5"  # excludes the hidden file of an unfinished write
 
+CANDIDATES = "candidates"  # folder of the runs that a run chooses its settings from
+
 
 def has_progress(directory):
     """Returns whether a run has finished an epoch, so that it can resume."""
@@ -80,6 +82,7 @@ def clear(directory):
     """Deletes a run; `recipe.json` last, because it protects the other files."""
     shutil.rmtree(directory / "checkpoint", ignore_errors=True)
     shutil.rmtree(directory / "saved_model", ignore_errors=True)
+    shutil.rmtree(directory / CANDIDATES, ignore_errors=True)
     for path in directory.glob("model*_batch*.tflite"):
         path.unlink()
     for path in (directory / name for name in WRITTEN):

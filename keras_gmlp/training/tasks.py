@@ -204,6 +204,9 @@ class ImageClassification(Task):
             `"token"` for that class as the label of the distillation token only, as in DeiT.
         temperature: Divides the logits of teacher and student for soft answers; above 0.
         feature_weight: Weight of the difference from the teacher's features, at least 0.
+        fit_head: Inverse strength of the regularization of a logistic regression. `keras_gmlp.runs`
+            fits it to the features of the starting weights, and training begins with its head; see
+            `training.linear_head`. 0 for a random head.
     """
 
     label_smoothing: float = 0.1
@@ -214,6 +217,7 @@ class ImageClassification(Task):
     teaching: str = "soft"
     temperature: float = 1.0
     feature_weight: float = 0.0
+    fit_head: float = 0.0
 
     name = "image_classification"
     headline = "accuracy"
@@ -238,6 +242,8 @@ class ImageClassification(Task):
             raise ValueError(f"feature_weight must be at least 0; received {self.feature_weight}.")
         if self.feature_weight and self.teacher is None:
             raise ValueError("feature_weight requires a teacher; received none.")
+        if not self.fit_head >= 0:
+            raise ValueError(f"fit_head must not be below 0; received {self.fit_head}.")
 
     def loss(self, training=True):
         return CrossEntropy(self.label_smoothing if training else 0.0)
@@ -245,11 +251,14 @@ class ImageClassification(Task):
     def training_loss(self, data):
         if not self.balance:
             return self.loss()
-        labels = data.train.read_labels()
-        counts = np.bincount(labels, minlength=len(data.labels))
-        weights = np.maximum(counts, 1.0) ** -self.balance  # a fraction may lack classes
-        weights *= len(labels) / np.sum(counts * weights)
+        weights = self.class_weights(data.train.read_labels(), len(data.labels))
         return CrossEntropy(self.label_smoothing, class_weights=weights)
+
+    def class_weights(self, labels, classes):
+        """Returns the weight of each class by `balance`; their mean over the images is 1."""
+        counts = np.bincount(labels, minlength=classes)
+        weights = np.maximum(counts, 1.0) ** -self.balance  # a fraction may lack classes
+        return weights * (len(labels) / np.sum(counts * weights))
 
     def metrics(self):
         return [Accuracy()]

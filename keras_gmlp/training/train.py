@@ -241,7 +241,7 @@ class _Run:
                 run_once(lambda: None)  # process 0 has saved the epoch
                 # The end of `fit` has replaced the weights by their averages.
                 initial_epoch = checkpoint.restore(model)
-            over = keep is not None and keep.ended(initial_epoch)
+            over = not recipe.epochs or (keep is not None and keep.ended(initial_epoch))
             epochs = initial_epoch if over else fit(callbacks, initial_epoch)
         if keep is not None:
             keep.restore(model)

@@ -21,7 +21,7 @@ KEYS = (
     *("weight_decay", "clip_norm", "label_smoothing", "layer_decay", "freeze", "ema"),
     *("precision", "stochastic_depth", "augmentation", "seed"),
 )
-NEW_KEYS = ("balance", "patience", "pipeline", "teacher", "teacher_share", "teaching")
+NEW_KEYS = ("balance", "fit_head", "patience", "pipeline", "teacher", "teacher_share", "teaching")
 NEW_KEYS += ("temperature", "feature_weight")
 
 

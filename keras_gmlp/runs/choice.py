@@ -1,0 +1,83 @@
+"""What a run chose its settings from, and the file that keeps it until the run has its own."""
+
+import dataclasses
+from pathlib import Path
+
+from keras_gmlp.training.run_directory import CANDIDATES, has_progress, read_recipe
+from keras_gmlp.utils.files import read_json, write_json
+
+FILE = "choice.json"  # in the folder of the candidates
+
+HEAD = "linear head"  # name of the candidate without training
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """Settings that images chose which no candidate trained on.
+
+    Attributes:
+        changes: Settings of the recipe, a dict.
+        images: Number of these images: the data's validation images, or held-out training images.
+        held_out: Whether they are training images, on which the run then trains too.
+        candidates: What was tried, dicts with `name`, `epochs`, `accuracy`, `loss` and `seconds`;
+            of those that train also `learning_rate` and `best_epoch`.
+    """
+
+    changes: dict
+    images: int
+    held_out: bool
+    candidates: list
+
+    def record(self):
+        """Returns the entry of `recipe.json`, which is the same when the choice is repeated."""
+        rows = [{k: v for k, v in row.items() if k != "seconds"} for row in self.candidates]
+        return {**dataclasses.asdict(self), "candidates": rows}
+
+    def best(self):
+        """Returns the candidate that was chosen."""
+        return choose_best(self.candidates)
+
+    def lines(self):
+        """Returns a table of the candidates, a list of lines."""
+        kind = "held-out training" if self.held_out else "validation"
+        lines = [f"candidates, on {self.images:,} {kind} images:"]
+        lines.append(f"  {'':24} accuracy   loss  best epoch  seconds")
+        for row in self.candidates:
+            epoch = f"{row['best_epoch']} of {row['epochs']}" if row["epochs"] else ""
+            mark = "  chosen" if row == self.best() else ""
+            lines.append(
+                f"  {row['name']:24} {100 * row['accuracy']:6.2f} % {row['loss']:6.3f}  {epoch:>10}"
+                f"  {row['seconds']:7.1f}{mark}"
+            )
+        return lines
+
+
+def choose_best(candidates):
+    """Returns the candidate of the highest accuracy; of equal ones, that of the lowest loss."""
+    return max(candidates, key=lambda row: (row["accuracy"], -row["loss"]))
+
+
+def write_choice(directory, choice):
+    """Keeps a choice in the folder of a run."""
+    write_json(Path(directory, CANDIDATES, FILE), dataclasses.asdict(choice))
+
+
+def read_choice(directory):
+    """Returns the choice of the run in a folder, or `None`.
+
+    Raises:
+        ValueError: If the file that holds it is damaged. One line.
+    """
+    found = read_json(Path(directory, CANDIDATES, FILE))
+    if found is None and has_progress(directory):
+        found = read_recipe(directory).get("choice")
+        if found is not None:
+            rows = [{"seconds": 0.0, **row} for row in found["candidates"]]
+            found = {**found, "candidates": rows}
+    try:
+        return None if found is None else Choice(**found)
+    except TypeError:
+        raise ValueError(
+            f"{directory}: its choice of settings is damaged; start the run again with --restart "
+            "(restart=True)."
+        ) from None

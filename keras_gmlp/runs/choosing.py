@@ -1,0 +1,223 @@
+"""Chooses how to fine-tune: a linear head, or training at one of two rates, for some epochs.
+
+Images that no candidate trains on decide: the data's validation images or, without them, a share of
+the training images. Test images decide nothing. If the head names all of these images, training has
+nothing to gain and is not tried. The run then trains on all training images, which
+is worth more than an epoch chosen on the images left out; its length follows from the best epoch of
+the chosen candidate, twice as many epochs, since the candidates are short.
+"""
+
+import dataclasses
+import time
+from pathlib import Path
+
+import keras
+
+from keras_gmlp.data.batches import fits_in_memory
+from keras_gmlp.data.chosen_splits import choose_samples
+from keras_gmlp.data.splits import ArraySplit
+from keras_gmlp.data.validation import find_held_out
+from keras_gmlp.runs.choice import HEAD, Choice, choose_best, read_choice, write_choice
+from keras_gmlp.runs.prepare import build
+from keras_gmlp.training import linear_head, run_directory
+from keras_gmlp.training.processes import process_count
+from keras_gmlp.training.tasks import ImageClassification
+from keras_gmlp.utils.files import directory_lock
+
+SHARE = 0.2  # of the training images, held out
+
+RATES = (1e-3, 3e-4)
+
+# Settings that fix what would be chosen, or that the candidates do not cover.
+FIXING = {"epochs", "freeze", "patience", "optimizer", "teacher"}
+
+# Images that a run may train on, counted each time, for sets of up to so many images and for each
+# image beyond. With the features that is two minutes of a core for 500 images and six for 1,200.
+PASSES, IMAGES, FURTHER = 3_200, 500, 14
+MOST_PASSES = 10.8  # for each image of large sets
+
+
+def plan(images):
+    """Returns how long the candidates train on a number of images, and in which batches.
+
+    Two candidates of some epochs on four fifths of the images and the run of up to twice as many
+    epochs on all of them are 3.6 times these epochs.
+
+    Args:
+        images: Number of training images, those held out included.
+
+    Returns:
+        A dict: `epochs` and `batch_size`.
+    """
+    passes = min(PASSES + FURTHER * max(0, images - IMAGES), max(PASSES, MOST_PASSES * images))
+    epochs = round(passes / ((2 * (1 - SHARE) + 2) * images))
+    return {"epochs": min(8, max(2, epochs)), "batch_size": 16 if images < 300 else 32}
+
+
+def choose(prepared, *, restart=False, report=lambda text: None, **options):
+    """Chooses the settings of a fine-tuning that its own settings leave open.
+
+    Only the recipe `"finetune"`, from weights that do not know the classes, leaves any open. Given
+    settings stay as they are; with `epochs`, `freeze`, `patience`, `optimizer` or `teacher` nothing
+    is chosen. With `epochs` of 0 only the regularization of the head is. A choice that was stopped
+    resumes; one that was made is read.
+
+    Args:
+        prepared: `PreparedRun`.
+        restart: Whether to delete a run in the directory and choose again. Do not let the run
+            restart after that.
+        report: Function that receives lines of text.
+        **options: As for `PreparedRun.train`, for the candidates.
+
+    Returns:
+        A `PreparedRun` with a `choice`; the one received if nothing is chosen.
+
+    Raises:
+        ValueError: As `prepare` and `data.hold_out`.
+    """
+    directory = Path(prepared.settings.directory)
+    if not is_open(prepared):
+        return prepared
+    if restart:
+        with directory_lock(directory, run_directory.LOCK_TIMEOUT):
+            run_directory.clear(directory)
+    choice, vectors = read_choice(directory), None
+    if choice is None:
+        if run_directory.has_progress(directory):  # it began without a choice
+            return prepared
+        search = _Search(prepared, report, options)
+        with directory_lock(directory / run_directory.CANDIDATES, run_directory.LOCK_TIMEOUT):
+            choice, vectors = search.choose(), search.vectors
+            write_choice(directory, choice)
+        for line in choice.lines():
+            report(line)
+    changes = {**choice.changes, **prepared.settings.changes}
+    settings = dataclasses.replace(prepared.settings, changes=changes)
+    keras.utils.set_random_seed(settings.make_recipe().seed)
+    run = build(settings, prepared.source, prepared.data)
+    return dataclasses.replace(run, choice=choice, vectors=vectors)
+
+
+def is_open(prepared):
+    """Returns whether a run leaves settings to be chosen."""
+    settings, names = prepared.settings, {layer.name for layer in prepared.model.layers}
+    if not (
+        settings.recipe == "finetune"
+        and prepared.transfer is not None
+        and not prepared.testable
+        and (settings.leaves_head or not FIXING & set(settings.changes))
+        and not (settings.leaves_head and "fit_head" in settings.changes)
+        and type(prepared.recipe.task) is ImageClassification
+        and "head" in names
+        and "head_distillation" not in names
+        and process_count() == 1
+        and keras.distribution.distribution() is None
+    ):
+        return False
+    labels = prepared.data.train.read_labels().tolist()
+    return len(labels) > len(set(labels)) > 1
+
+
+@dataclasses.dataclass(frozen=True)
+class _Trial(ImageClassification):
+    """Training of a candidate, which is tested on the images that decide alone."""
+
+    model_card = False
+
+    def measure(self, model, data):
+        found = self.evaluate(model, data, "validation")
+        return {"test_accuracy": found["accuracy"], "test_loss": found["loss"]}
+
+
+class _Search:
+    """The candidates of one run.
+
+    Attributes:
+        vectors: Vectors of all training images and their labels.
+    """
+
+    def __init__(self, prepared, report, options):
+        self.prepared, self.report, self.options = prepared, report, options
+        self.settings, data = prepared.settings, prepared.data
+        self.held_out = data.validation is None
+        self.plan = plan(len(data.train))
+        whole = data.train
+        if fits_in_memory(data, len(whole)):
+            whole = ArraySplit(*whole.arrays())
+        self.whole = dataclasses.replace(data, train=whole)
+        if self.held_out:
+            self.kept, self.cut = find_held_out(data, SHARE, self.settings.data.groups)
+            train, other = (choose_samples(whole, places) for places in (self.kept, self.cut))
+        else:
+            train, other = whole, data.validation
+        self.data = dataclasses.replace(data, train=train, validation=other, test=other)
+
+    def choose(self):
+        """Tries the candidates; returns the `Choice`."""
+        strength, *rows = self._try_heads()
+        given = self.settings.changes.get("learning_rate")
+        rates = RATES if given is None else [given]
+        rates = [] if self.settings.leaves_head else rates
+        if rows[0]["accuracy"] < 1:  # otherwise these images cannot show a gain
+            rows += [self._try_training(strength, rate) for rate in rates]
+        best = choose_best(rows)
+        chosen = {"fit_head": strength, "epochs": 2 * best.get("best_epoch", 0)}
+        if best["epochs"]:
+            chosen |= {name: best[name] for name in ("learning_rate", "batch_size")}
+            if not self.held_out:
+                chosen["patience"] = chosen["epochs"]
+        return Choice(chosen, len(self.data.validation), self.held_out, rows)
+
+    def _try_heads(self):
+        """Returns the best strength of the regularization, and its candidate."""
+        self.report("fitting a linear head to the features")
+        began = time.perf_counter()
+        whole = dataclasses.replace(self.prepared, data=self.whole)
+        vectors, labels = self.vectors = whole.read_features()
+        if self.held_out:
+            seen, truth = (vectors[:, self.kept], labels[self.kept])
+            tested, expected = vectors[0, self.cut], labels[self.cut]
+        else:
+            seen, truth = vectors, labels
+            views = linear_head.choose_views(len(labels), mirror=False)[:1]
+            model, other = self.prepared.model, self.data.validation
+            (tested,), expected = linear_head.read_features(model, other, views)
+        self.seen = seen, truth
+        task, classes = self.prepared.recipe.task, len(self.data.labels)
+        given = self.settings.changes.get("fit_head")
+        strengths = [given] if given else linear_head.STRENGTHS
+        weights = task.class_weights(truth, classes)
+        heads = linear_head.fit_head(seen, truth, classes, strengths, weights)
+        scores = [linear_head.score_head(*head, tested, expected) for head in heads]
+        loss, accuracy, strength = min(
+            (loss, -accuracy, strength)
+            for (accuracy, loss), strength in zip(scores, strengths, strict=True)
+        )
+        seconds = round(time.perf_counter() - began, 1)
+        row = {"name": HEAD, "epochs": 0, "accuracy": round(-accuracy, 6), "loss": round(loss, 6)}
+        return strength, {**row, "fit_head": strength, "seconds": seconds}
+
+    def _try_training(self, strength, rate):
+        """Trains a candidate, or resumes; returns its row."""
+        self.report(f"training at the rate {rate:g}")
+        given = {**self.plan, **self.settings.changes, "learning_rate": rate}
+        given |= {"fit_head": strength, "patience": given["epochs"]}
+        place = Path(self.settings.directory, run_directory.CANDIDATES, f"rate-{rate:g}")
+        settings = dataclasses.replace(self.settings, changes=given, directory=str(place))
+        keras.utils.set_random_seed(settings.make_recipe().seed)
+        run = build(settings, self.prepared.source, self.data)
+        fields = {f.name: getattr(run.recipe.task, f.name) for f in dataclasses.fields(_Trial)}
+        recipe = dataclasses.replace(run.recipe, task=_Trial(**fields))
+        run = dataclasses.replace(run, recipe=recipe, vectors=self.seen)
+        metrics = run.train(**self.options)
+        return {
+            "name": f"all layers, rate {rate:g}",
+            "learning_rate": rate,
+            "batch_size": recipe.batch_size,
+            "fit_head": strength,
+            "epochs": recipe.epochs,
+            "best_epoch": metrics["best_epoch"],
+            "accuracy": metrics["test_accuracy"],
+            "loss": metrics["test_loss"],
+            "seconds": metrics.get("seconds", 0.0),
+        }

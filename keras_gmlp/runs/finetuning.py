@@ -1,0 +1,88 @@
+"""`finetune`: from a folder of pictures to a trained model, in one call."""
+
+import dataclasses
+
+from keras_gmlp.data.datasets import canonical_name
+from keras_gmlp.data.image_data import ImageData
+from keras_gmlp.runs.prepare import prepare
+from keras_gmlp.runs.run import train_prepared
+from keras_gmlp.runs.settings import DataSettings, ModelSettings, RunSettings, require_backbone
+from keras_gmlp.training.precision import choose_precision
+from keras_gmlp.training.saving import load_model, model_path
+
+
+def finetune(
+    data,
+    weights=None,
+    *,
+    directory=None,
+    image_size=None,
+    validation=None,
+    groups=None,
+    export=False,
+    restart=False,
+    verbose="auto",
+    **changes,
+):
+    """Trains a classifier of your own pictures from a model that knows photographs.
+
+    It fits a linear head to the features of the weights, trains all layers at two learning rates,
+    and takes what is best on pictures that were held out from training. Test pictures choose
+    nothing. The folder of the run then holds the model, its history and its model card; the same
+    call loads a complete run, and resumes one that was stopped.
+
+    Args:
+        data: A folder with one folder of pictures for each class, a table or a packed set, as in
+            `data.load`; or an `ImageData`.
+        weights: Weights to start from, as in `build`. Defaults to the included `gmlp_photo_64`.
+        directory: Folder of the run. Defaults to `runs/WEIGHTS-DATA`.
+        image_size: Side of the images in pixels, or `(height, width)`. Defaults to that of the
+            weights.
+        validation: Share of the training pictures that chooses and is never trained on, in (0, 1).
+            By default a fifth chooses, and the model then trains on all of them.
+        groups: Regular expression that finds the group of a picture in its path, such as a burst or
+            a patient; a group is not divided. See `data.load`.
+        export: Whether to write and check `model.tflite` as well.
+        restart: Whether to delete a run in the directory and start again.
+        verbose: As in `model.fit`; 0 prints nothing.
+        **changes: Settings of the recipe `"finetune"`, such as `flip=False` for letters or
+            `learning_rate=1e-3`. `epochs` switches the choice off; `epochs=0` fits the head alone,
+            in seconds.
+
+    Returns:
+        `(model, metrics)`: a `keras.Model` from pixels in [0, 255] to logits, with the classes in
+        the order of `metrics["labels"]`; and a dict as `train` returns it, with the `directory` of
+        the run and, after a choice, its `candidates`.
+
+    Raises:
+        ValueError: If the data or the weights cannot be loaded, a setting is wrong, or the included
+            weights are not in this installation. One line.
+
+    Example:
+        >>> import tempfile
+        >>> digits = keras_gmlp.data.load("digits", image_size=(32, 32), channels=3)
+        >>> few = keras_gmlp.data.take_fraction(digits, 0.1)
+        >>> place, start = tempfile.TemporaryDirectory(), "saved_models/gmlp_n4_32-cifar10"
+        >>> settings = {"directory": place.name, "epochs": 0, "flip": False, "verbose": 0}
+        >>> model, metrics = keras_gmlp.finetune(few, start, **settings)
+        >>> metrics["test_accuracy"] > 0.6
+        True
+    """
+    dataset = data if isinstance(data, ImageData) else None
+    name = data.name if dataset else canonical_name(data)
+    settings = RunSettings(
+        ModelSettings(weights=str(weights) if weights is not None else require_backbone()),
+        DataSettings(name, image_size, validation=validation, groups=groups),
+        "finetune",
+        changes,
+        None if directory is None else str(directory),
+    )
+    settings.check()
+    if "precision" not in changes:
+        precision = choose_precision(None if restart else settings.directory)
+        settings = dataclasses.replace(settings, changes={**changes, "precision": precision})
+    run = prepare(settings, dataset=dataset)
+    report = (lambda text: None) if verbose == 0 else print
+    run, metrics = train_prepared(run, export, report, restart=restart, verbose=verbose)
+    labels, place = list(run.data.labels), run.settings.directory
+    return load_model(model_path(place)), {**metrics, "labels": labels, "directory": place}

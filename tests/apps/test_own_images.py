@@ -1,0 +1,84 @@
+"""What apps/train.py starts from on a user's own images."""
+
+import json
+
+import pytest
+from load_app import load_app
+from own_images import write_folder, write_start
+
+from keras_gmlp.runs import choosing, settings
+from keras_gmlp.utils import shipped
+
+pytestmark = [pytest.mark.once, pytest.mark.eager]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_folder(tmp_path_factory.mktemp("own") / "photos")
+
+
+@pytest.fixture
+def backbone(tmp_path, monkeypatch):
+    """A tiny model in place of the included backbone."""
+    name = shipped.DEFAULT_BACKBONE
+    (tmp_path / "models" / name).mkdir(parents=True)
+    write_start(tmp_path / "models" / name / "model.keras")
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "models")
+    monkeypatch.setattr(choosing, "plan", lambda images: {"epochs": 1, "batch_size": 8})
+    return name
+
+
+def read_settings(arguments):
+    train = load_app("train")
+    return train.read_settings(train.parse(arguments)[1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "weights", "preset", "recipe"),
+    [
+        ([], "backbone", None, "finetune"),
+        (["--recipe", "finetune"], "backbone", None, "finetune"),
+        (["--weights", "none"], None, "gmlp_n4_32", "quick"),
+        (["--model", "vit_n4_32"], None, "vit_n4_32", "quick"),
+        (["--recipe", "quick"], None, "gmlp_n4_32", "quick"),
+        (["--set-model", "depth=2"], None, "gmlp_n4_32", "quick"),
+        (["--patch-size", "8"], None, "gmlp_n4_32", "quick"),
+        (["--weights", "runs/other"], "runs/other", None, "finetune"),
+    ],
+)
+def test_start(backbone, folder, arguments, weights, preset, recipe):
+    found = read_settings(["--data", folder, *arguments])
+    assert found.model.weights == (backbone if weights == "backbone" else weights)
+    assert (found.model.preset, found.recipe) == (preset, recipe)
+
+
+def test_named_data_start_from_scratch(backbone):
+    for name in ("digits", "cifar10"):
+        assert read_settings(["--data", name]).model.weights is None
+
+
+def test_a_folder_is_fine_tuned_and_the_start_is_named(backbone, folder, tmp_path, capsys):
+    place = tmp_path / "run"
+    arguments = ["--data", folder, "--out", str(place), "--precision", "float32", "--no-export"]
+    assert load_app("train").main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (start,) = [i for i, line in enumerate(lines) if line.startswith(f"from   {backbone}: ")]
+    assert lines[start + 1] == "       it knows photographs; --weights none trains from scratch"
+    assert "candidates, on 12 held-out training images:" in lines
+    assert sum(line.endswith("chosen") for line in lines) == 1
+    assert json.loads((place / "recipe.json").read_text())["weights"] == backbone
+    assert load_app("train").main([*arguments, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["candidates"]) == 3
+    assert load_app("train").main([*arguments, "--restart", "--epochs", "0"]) == 0
+    assert "after 0 epochs" in capsys.readouterr().out
+
+
+def test_without_the_included_model_there_is_one_clear_line(folder, monkeypatch, capsys):
+    monkeypatch.setattr(settings, "find_shipped", lambda name: name)
+    with pytest.raises(SystemExit) as caught:
+        load_app("train").main(["--data", folder])
+    assert caught.value.code == 2
+    error = capsys.readouterr().err
+    assert "gmlp_photo_64, which is not in this installation" in error
+    assert "--weights none" in error
+    assert error.count("\n") == 1

@@ -1,0 +1,198 @@
+"""A fine-tuning chooses its settings on held-out images, and gives the same after a kill."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from own_images import write_folder, write_start
+
+import keras_gmlp
+from keras_gmlp import runs
+from keras_gmlp.data import ArraySplit
+from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings, choosing
+from keras_gmlp.runs.choice import HEAD, Choice, choose_best
+from keras_gmlp.training.checkpoints import RunCheckpoint
+from keras_gmlp.training.command import training_command
+
+pytestmark = pytest.mark.eager
+
+
+class Kill(BaseException):
+    """Nothing catches it."""
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """The path of the weights and that of the folder."""
+    place = tmp_path_factory.mktemp("own")
+    return write_start(place / "start.keras"), write_folder(place / "photos")
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    monkeypatch.setattr(choosing, "plan", lambda images: {"epochs": 2, "batch_size": 8})
+
+
+def make_settings(places, directory, data=None, **changes):
+    weights, folder = places
+    changes = {"precision": "float32", **changes}
+    model = ModelSettings(weights=weights)
+    return RunSettings(model, data or folder, changes=changes, directory=str(directory))
+
+
+def read(directory, name):
+    return json.loads((directory / name).read_text())
+
+
+@pytest.fixture(scope="module")
+def chosen(places, tmp_path_factory):
+    """The folder of a complete run."""
+    directory = tmp_path_factory.mktemp("run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choosing, "plan", lambda images: {"epochs": 2, "batch_size": 8})
+        runs.train_run(make_settings(places, directory), export=False, verbose=0)
+    return directory
+
+
+def test_the_candidates_are_recorded(chosen):
+    recipe, metrics = read(chosen, "recipe.json"), read(chosen, "metrics.json")
+    choice = recipe["choice"]
+    assert (choice["images"], choice["held_out"]) == (12, True)
+    names = [row["name"] for row in choice["candidates"]]
+    assert names == [HEAD, "all layers, rate 0.001", "all layers, rate 0.0003"]
+    best = choose_best(choice["candidates"])
+    assert recipe["epochs"] == 2 * best.get("best_epoch", 0) == metrics["epochs"]
+    assert recipe["fit_head"] == best["fit_head"] > 0
+    assert [row["name"] for row in metrics["candidates"]] == names
+    assert not (chosen / "candidates").exists()
+    assert "12 held-out training images chose the settings" in (chosen / "README.md").read_text()
+
+
+def test_a_complete_run_is_loaded(places, chosen):
+    lines = []
+    run = runs.choose(runs.prepare(make_settings(places, chosen)), report=lines.append)
+    assert lines == []
+    assert run.train(verbose=0) == read(chosen, "metrics.json")
+
+
+def test_its_command_repeats_it_without_a_choice(chosen):
+    command = training_command(read(chosen, "recipe.json"))
+    assert "--recipe finetune" in command
+    assert f"fit_head={read(chosen, 'recipe.json')['fit_head']}" in command
+    assert "--epochs" in command
+
+
+@pytest.mark.parametrize("saves", [1, 3, 5])
+def test_killed_and_resumed_gives_the_same_weights(places, chosen, tmp_path, monkeypatch, saves):
+    """Dies in the first candidate, in the second one, and (if it trains) in the run itself."""
+    settings, count = make_settings(places, tmp_path), []
+
+    def save_and_die(self, epoch, logs=None, original=RunCheckpoint.on_epoch_end):
+        original(self, epoch, logs)
+        count.append(epoch)
+        if len(count) == saves:
+            raise Kill
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunCheckpoint, "on_epoch_end", save_and_die)
+        if read(chosen, "metrics.json")["epochs"] or saves < 5:
+            with pytest.raises(Kill):
+                runs.train_run(settings, export=False, verbose=0)
+    runs.train_run(settings, export=False, verbose=0)
+    expected, found = (
+        keras_gmlp.load_model(place / "model.keras").get_weights() for place in (chosen, tmp_path)
+    )
+    for a, b in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(a, b)
+    first, second = (read(place, "recipe.json")["choice"] for place in (chosen, tmp_path))
+    assert first == second
+
+
+class Forbidden(ArraySplit):
+    """Test images that must not be read."""
+
+    def arrays(self):
+        raise AssertionError
+
+    def batches(self, size):
+        raise AssertionError
+
+
+@pytest.mark.parametrize("rate", [None, 0.002])
+def test_test_images_choose_nothing(places, tmp_path, rate):
+    given = {} if rate is None else {"learning_rate": rate}
+    prepared = runs.prepare(make_settings(places, tmp_path, **given))
+    test = Forbidden(*prepared.data.test.arrays())
+    data = dataclasses.replace(prepared.data, test=test)
+    run = runs.choose(dataclasses.replace(prepared, data=data), verbose=0)
+    rates = [row["learning_rate"] for row in run.choice.candidates[1:]]
+    assert rates == ([1e-3, 3e-4] if rate is None else [rate])
+    assert len(run.data.train) == 60  # all of them again
+    assert run.data.test is test
+
+
+def test_validation_images_of_the_data_choose(places, tmp_path):
+    folder = write_folder(tmp_path / "photos", validation=3)
+    run = runs.choose(runs.prepare(make_settings(places, tmp_path / "run", folder)), verbose=0)
+    assert (run.choice.images, run.choice.held_out) == (9, False)
+    assert len(run.data.validation) == 9
+    if run.recipe.epochs:
+        assert run.recipe.patience == run.recipe.epochs
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("changes", [{"epochs": 1}, {"freeze": True}, {"teacher": "x"}])
+def test_given_settings_leave_no_choice(places, tmp_path, changes):
+    prepared = runs.prepare(make_settings(places, tmp_path, **changes))
+    assert runs.choose(prepared) is prepared
+
+
+@pytest.mark.once
+def test_other_runs_choose_nothing(places, tmp_path):
+    scratch = RunSettings("gmlp_n4_32", DataSettings("digits", 8), directory=str(tmp_path))
+    assert not choosing.is_open(runs.prepare(scratch))
+    quick = dataclasses.replace(make_settings(places, tmp_path), recipe="quick")
+    assert not choosing.is_open(runs.prepare(quick))
+    single = write_folder(tmp_path / "single", train=1)
+    assert not choosing.is_open(runs.prepare(make_settings(places, tmp_path, single)))
+
+
+@pytest.mark.once
+def test_the_head_is_chosen_where_training_gains_nothing(places, tmp_path):
+    folder = write_folder(tmp_path / "photos", noise=5)
+    settings = make_settings(places, tmp_path / "run", folder)
+    metrics = runs.train_run(settings, export=False, verbose=0)
+    assert [row["name"] for row in metrics["candidates"]] == [HEAD]
+    assert metrics["epochs"] == 0
+    assert metrics["test_accuracy"] == 1
+    assert not (tmp_path / "run" / "curves.png").exists()
+    assert "curves.png" not in (tmp_path / "run" / "README.md").read_text()
+
+
+@pytest.mark.once
+def test_ties_go_to_the_lower_loss():
+    rows = [{"accuracy": 0.9, "loss": 0.3}, {"accuracy": 0.9, "loss": 0.2}]
+    assert choose_best([*rows, {"accuracy": 0.8, "loss": 0.1}]) is rows[1]
+    row = {"name": HEAD, "epochs": 0, "accuracy": 0.9, "loss": 0.3, "seconds": 1.0}
+    table = Choice({}, 10, True, [row]).lines()
+    assert table[0] == "candidates, on 10 held-out training images:"
+    assert table[2].split() == ["linear", "head", "90.00", "%", "0.300", "1.0", "chosen"]
+
+
+@pytest.mark.once
+def test_restart_deletes_the_old_candidates(places, tmp_path):
+    prepared = runs.prepare(make_settings(places, tmp_path))
+    runs.choose(prepared, verbose=0)
+    (tmp_path / "candidates" / "choice.json").write_text("{}")
+    with pytest.raises(ValueError, match="choice of settings is damaged"):
+        runs.choose(prepared, verbose=0)
+    assert runs.choose(prepared, restart=True, verbose=0).choice.images == 12
+
+
+@pytest.mark.once
+def test_plan_keeps_to_the_budget(monkeypatch):
+    monkeypatch.undo()
+    lengths = {images: choosing.plan(images)["epochs"] for images in (30, 121, 500, 1200, 50_000)}
+    assert lengths == {30: 8, 121: 7, 500: 2, 1200: 3, 50_000: 3}
+    assert [choosing.plan(n)["batch_size"] for n in (121, 500)] == [16, 32]

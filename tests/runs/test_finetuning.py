@@ -1,0 +1,62 @@
+"""`keras_gmlp.finetune`: from a folder to a model in one call."""
+
+import json
+
+import numpy as np
+import pytest
+from own_images import write_folder, write_start
+
+import keras_gmlp
+from keras_gmlp.runs import choosing, settings
+
+pytestmark = pytest.mark.eager
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    place = tmp_path_factory.mktemp("own")
+    return write_start(place / "start.keras"), write_folder(place / "photos", noise=60)
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    monkeypatch.setattr(choosing, "plan", lambda images: {"epochs": 1, "batch_size": 8})
+
+
+def test_model_and_metrics(places, tmp_path):
+    weights, folder = places
+    options = {"directory": tmp_path, "precision": "float32", "verbose": 0}
+    model, metrics = keras_gmlp.finetune(folder, weights, **options)
+    assert metrics["labels"] == ["blue", "green", "red"]
+    assert metrics["directory"] == str(tmp_path)
+    data = keras_gmlp.data.load(folder, (8, 8))
+    images, labels = keras_gmlp.data.arrays(data)
+    accuracy = float(np.mean(model.predict(images, verbose=0).argmax(1) == labels))
+    assert accuracy == pytest.approx(metrics["test_accuracy"], abs=1e-5)
+    assert keras_gmlp.finetune(folder, weights, **options)[1] == metrics  # loaded
+
+
+def test_the_head_alone_on_image_data(places, tmp_path, capsys):
+    weights, folder = places
+    data = keras_gmlp.data.load(folder, (8, 8))
+    _, metrics = keras_gmlp.finetune(data, weights, directory=tmp_path, epochs=0, flip=False)
+    recipe = json.loads((tmp_path / "recipe.json").read_text())
+    assert (metrics["epochs"], len(metrics["candidates"])) == (0, 1)
+    assert recipe["fit_head"] == metrics["candidates"][0]["fit_head"]
+    assert "linear head" in capsys.readouterr().out
+
+
+@pytest.mark.once
+def test_without_the_included_weights(places, monkeypatch):
+    monkeypatch.setattr(settings, "DEFAULT_BACKBONE", "gmlp_that_nobody_has_64")
+    with pytest.raises(ValueError, match=r"come with a clone of the repository.*--weights none"):
+        keras_gmlp.finetune(places[1])
+
+
+@pytest.mark.once
+def test_wrong_settings(places, tmp_path):
+    weights, folder = places
+    with pytest.raises(ValueError, match="mixpu: no such setting"):
+        keras_gmlp.finetune(folder, weights, directory=tmp_path, mixpu=1)
+    with pytest.raises(ValueError, match="an empty name"):
+        keras_gmlp.finetune("", weights, directory=tmp_path)
