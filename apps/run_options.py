@@ -28,8 +28,8 @@ def add_run_options(parser, measures_precision=False):
         "--model",
         metavar="PRESET",
         help="gmlp, amlp, vit, deit, mixer, resmlp, eamlp or ff_only with _n4_32, small enough for "
-        "a CPU, resnet_56_32, convnet_8_32, or another of keras_gmlp.PRESETS; default: the weights' "
-        "preset, or gmlp_n4_32",
+        "a CPU, resnet_56_32, convnet_8_32, or another of keras_gmlp.PRESETS; default: that of the "
+        "weights, or gmlp_n4_32",
     )
     parser.add_argument(
         "--weights",

@@ -34,9 +34,9 @@ examples:
 
 recipes: quick (12 epochs), standard (36, with MixUp and CutMix), long (300, for a GPU), finetune
 (from weights to other classes), resolution (8, from weights to larger images), imagenet (300, the
-gMLP paper's), airbench (16, for convnet_8_32). finetune tries a linear head on the features and two learning rates on images held
-out, and takes the best; --learning-rate limits it to one, --epochs switches the choice off, and
---epochs 0 fits the head alone, in seconds.
+gMLP paper's), airbench (16, for convnet_8_32). finetune tries a linear head on the features and two
+learning rates on images held out, and takes the best; --learning-rate limits it to one, --epochs
+switches the choice off, and --epochs 0 fits the head alone, in seconds.
 They compute in bfloat16 where that is faster, otherwise in float32: --precision auto measures it.
 
 A run that was stopped or killed resumes when the same command is given again, without --restart.
