@@ -73,6 +73,9 @@ def parse(arguments):
     parser.add_argument(
         "--validation", type=float, metavar="SHARE", help="held out in training, as for train.py"
     )
+    parser.add_argument(
+        "--groups", metavar="REGEX", help="groups of images, as for train.py; for --validation"
+    )
     parser.add_argument("--fraction", type=float, default=1.0, help="of the training images")
     parser.add_argument(
         "--threads", type=int, metavar="N", help="threads of an ONNX file; default: all"
@@ -81,6 +84,8 @@ def parse(arguments):
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
     options = parser.parse_args(arguments)
     try:
+        if not options.out:
+            raise ValueError("--out is empty; expected a folder for the answers")
         options.views = make_views(options)
     except ValueError as error:
         parser.error(str(error))
@@ -109,9 +114,9 @@ def run(options):
     teacher = open_teacher(options.teacher, options.threads)
     size = both_sides(options.image_size) if options.image_size else teacher.image_shape[:2]
     channels = teacher.image_shape[2]
-    data = load(options.data, size, options.data_dir, channels, fit=options.fit)
+    data = load(options.data, size, options.data_dir, channels, options.groups, options.fit)
     parts = {"fraction": options.fraction, "validation": options.validation}
-    data = divide_training(data, **parts)
+    data = divide_training(data, **parts, groups=options.groups)
     views = options.views
     if not data.mirror:
         views = dataclasses.replace(views, flip=False)

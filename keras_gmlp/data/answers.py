@@ -1,7 +1,7 @@
 """A teacher's answers to fixed views of the training images, stored in a folder.
 
-The folder holds `answers.json`, `labels.npy` and for each view `logits-V.npy` and, if the teacher
-has features, `features-V.npy`, in float16.
+The folder holds `answers.json`, `labels.npy`, `samples.npy` (the first images, small) and for each
+view `logits-V.npy` and, if the teacher has features, `features-V.npy`, in float16.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ DESCRIPTION = "answers.json"
 
 TOGETHER = 64  # views that a teacher sees at a time
 
-KINDS = ("logits", "features")
+SAMPLED = 64  # images that identify the data
 
 
 def is_answers(folder):
@@ -44,22 +44,30 @@ class Answers:
         labels: Class names of the data.
         sizes: Numbers of logits and features of a view, a dict; without `features` if the teacher
             has none.
+        fit: How the pictures became the images, one of `data.fits.FITS`.
     """
 
     folder: Path
     views: Views
     labels: tuple[str, ...]
     sizes: dict
+    fit: str = "crop"
 
     def require_match(self, data):
         """Raises a `ValueError` if the answers are not for these training images in this order."""
         own = np.load(self.folder / "labels.npy")
         found = data.train.read_labels()
-        if tuple(data.labels) != self.labels or not np.array_equal(own[: len(found)], found):
+        same = tuple(data.labels) == self.labels and data.fit == self.fit
+        if same and np.array_equal(own[: len(found)], found):
+            samples = np.load(self.folder / "samples.npy")
+            same = _are_alike(samples, _sample(data.train))
+        else:
+            same = False
+        if not same:
             raise ValueError(
                 f"teacher {self.folder}: holds answers for {len(own):,} other training images; "
                 f"{data.name} has {len(found):,}. Store the answers with the same --data, "
-                "--validation and --fraction."
+                "--validation, --groups, --fraction and --fit."
             )
 
     def without_views(self, augmentation):
@@ -157,6 +165,7 @@ def load_answers(folder):
     try:
         views, sizes = Views(**found["views"]), {k: int(n) for k, n in found["sizes"].items()}
         labels, done = tuple(found["labels"]), int(found["done"])
+        fit = found.get("fit", "crop")
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{folder / DESCRIPTION}: damaged ({error!r}); store it again.") from None
     if done < views.count:
@@ -164,7 +173,7 @@ def load_answers(folder):
             f"{folder}: holds {done} of {views.count} views; finish it with the same command of "
             "apps/teach.py."
         )
-    return Answers(folder, views, labels, sizes)
+    return Answers(folder, views, labels, sizes, fit)
 
 
 def measure_answers(samples, views, sizes):
@@ -202,6 +211,8 @@ def store_answers(teacher, data, folder, views=None, batch_size=TOGETHER, descri
         OSError: If the disk has too little space.
     """
     folder, views = Path(folder), views or Views()
+    if data.label_sets is not None:
+        raise ValueError(f"{data.name}: images with several labels have no distillation.")
     if teacher.sizes["logits"] != len(data.labels):
         raise ValueError(
             f"The teacher has {teacher.sizes['logits']} classes; {data.name} has "
@@ -213,12 +224,13 @@ def store_answers(teacher, data, folder, views=None, batch_size=TOGETHER, descri
         "data": data.name,
         "labels": list(data.labels),
         "samples": len(labels),
+        "fit": data.fit,
         "views": json.loads(json.dumps(dataclasses.asdict(views))),  # tuples become lists
         "sizes": dict(teacher.sizes),
         "image_shape": list(teacher.image_shape),
     }
     with directory_lock(folder):
-        done = _begin(folder, begun, labels)
+        done = _begin(folder, begun, labels, _sample(data.train))
         remaining = views.count - done
         require_space(folder, measure_answers(len(labels), remaining, teacher.sizes))
         total = remaining * len(labels)
@@ -235,12 +247,31 @@ def _show(progress, first, done):
     progress.show(first + done)
 
 
-def _begin(folder, begun, labels):
+def _sample(split):
+    """Returns the first images, scaled to 8 x 8 pixels, by which data are recognized."""
+    images = next(iter(split.batches(min(SAMPLED, len(split)))))[0]
+    whole = np.tile(np.array([0, 0, 1, 1, 0], "float32"), (len(images), 1))
+    return cut_views(images, whole, (8, 8)).astype("float16")
+
+
+def _are_alike(stored, found):
+    """Returns whether two samples show the same images, perhaps read at different sizes."""
+    count = min(len(stored), len(found))
+    return bool(np.abs(stored[:count].astype("float32") - found[:count]).mean() < 4)
+
+
+def _begin(folder, begun, labels, samples):
     """Writes the description of new answers, or checks it; returns the number of stored views."""
-    remove_leftovers(folder, r"(logits|features)-\d+\.npy|labels\.npy")
+    remove_leftovers(folder, r"(logits|features)-\d+\.npy|(labels|samples)\.npy")
     if is_answers(folder):
         found = read_json(folder / DESCRIPTION)
+        found = found if isinstance(found, dict) else {}
         differing = [name for name, value in begun.items() if found.get(name) != value]
+        if not differing and not (
+            np.array_equal(np.load(folder / "labels.npy"), labels)
+            and _are_alike(np.load(folder / "samples.npy"), samples)
+        ):
+            differing = ["images"]
         if differing:
             raise ValueError(
                 f"{folder}: holds answers of other {differing[0]}; give another folder, or "
@@ -249,6 +280,8 @@ def _begin(folder, begun, labels):
         return int(found.get("done", 0))
     with atomic_write(folder / "labels.npy") as temporary:
         np.save(temporary, labels.astype("int32"))
+    with atomic_write(folder / "samples.npy") as temporary:
+        np.save(temporary, samples)
     write_json(folder / DESCRIPTION, {**begun, "done": 0})
     return 0
 

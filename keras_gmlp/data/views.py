@@ -80,7 +80,7 @@ def cut_views(images, windows, size, numpy=np):
     Returns:
         float32 views `(batch, *size, channels)`.
     """
-    cast = numpy.cast if hasattr(numpy, "cast") else numpy.asarray  # TensorFlow has `cast`
+    cast = numpy.asarray if hasattr(numpy, "asarray") else numpy.cast  # TensorFlow has `cast`
     images = cast(images, "float32")
     top, left, height, width, mirrored = (windows[:, i, None, None] for i in range(5))
     rows = _weights(top, height, images.shape[1], size[0], 0.0, numpy)

@@ -57,8 +57,12 @@ class OnnxTeacher:
         if not Path(path).is_file():
             raise ValueError(f"{path}: no such file.")
         opened = _open_in_openvino if is_installed("openvino") else _open_in_onnxruntime
-        self._run, shape, sizes = opened(str(path), threads)
-        fixed = len(shape) == 4 and all(type(side) is int and side > 0 for side in shape[1:])
+        try:
+            self._run, shape, sizes = opened(str(path), threads)
+        except (RuntimeError, IndexError):  # of the runtime, and of scalar outputs
+            raise ValueError(f"{path}: not an ONNX file, or a damaged one.") from None
+        numbers = [*shape[1:], *sizes.values()]
+        fixed = len(shape) == 4 and all(type(number) is int and number > 0 for number in numbers)
         if not fixed or shape[-1] not in (1, 3) or "logits" not in sizes:
             raise ValueError(
                 f"{path}: expected images (batch, height, width, channels) of a fixed size and an "
@@ -87,24 +91,23 @@ def _open_in_openvino(path, threads):
     import openvino
 
     core = openvino.Core()
-    try:
-        network = core.read_model(path)
-    except RuntimeError:
-        raise ValueError(f"{path}: not an ONNX file, or a damaged one.") from None
+    network = core.read_model(path)
     options = {} if threads is None else {"INFERENCE_NUM_THREADS": threads}
-    compiled = core.compile_model(network, "CPU", {**options, "PERFORMANCE_HINT": "THROUGHPUT"})
+    compiled = core.compile_model(network, "CPU", {**options, "PERFORMANCE_HINT": "LATENCY"})
     names = {port.get_any_name(): port for port in network.outputs if port.get_names()}
-    sizes = {name: port.get_partial_shape()[-1].get_length() for name, port in names.items()}
-    shape = [
-        side.get_length() if side.is_static else None
-        for side in network.inputs[0].get_partial_shape()
-    ]
+    sizes = {name: _length(port.get_partial_shape()[-1]) for name, port in names.items()}
+    shape = [_length(side) for side in network.inputs[0].get_partial_shape()]
 
     def run(images):
         found = compiled(images)
         return {name: found[name] for name in names}
 
     return run, shape, sizes
+
+
+def _length(side):
+    """Returns a side of a shape of OpenVINO, `None` if it is open."""
+    return side.get_length() if side.is_static else None
 
 
 def _open_in_onnxruntime(path, threads):
@@ -114,7 +117,7 @@ def _open_in_onnxruntime(path, threads):
     try:
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its own classes
-        raise ValueError(f"{path}: not an ONNX file, or a damaged one.") from error
+        raise RuntimeError(str(error)) from None
     (images,) = session.get_inputs()[:1]
     names = [output.name for output in session.get_outputs()]
     sizes = {output.name: output.shape[-1] for output in session.get_outputs()}

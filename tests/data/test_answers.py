@@ -12,8 +12,8 @@ from keras_gmlp.data.views import Views, cut_views
 VIEWS = Views(count=3, seed=1)
 
 
-def make_data(samples=10, labels=("a", "b")):
-    images = np.random.default_rng(0).integers(0, 256, (samples, 4, 4, 3)).astype("uint8")
+def make_data(samples=10, labels=("a", "b"), seed=0):
+    images = np.random.default_rng(seed).integers(0, 256, (samples, 4, 4, 3)).astype("uint8")
     split = ArraySplit(images, np.arange(samples) % 2)
     return ImageData("shades", labels, (4, 4, 3), split, split)
 
@@ -76,6 +76,10 @@ def test_other_settings_and_other_data_are_refused(tmp_path):
         answers.require_match(make_data(12))
     with pytest.raises(ValueError, match="other training images"):
         answers.require_match(make_data(labels=("a", "c")))
+    with pytest.raises(ValueError, match="other training images"):
+        answers.require_match(make_data(seed=1))  # the same labels
+    with pytest.raises(ValueError, match="answers of other images"):
+        store_answers(MeanTeacher(), make_data(seed=1), tmp_path, VIEWS)
     with pytest.raises(ValueError, match="The teacher has 2 classes; shades has 3"):
         store_answers(MeanTeacher(), make_data(labels=("a", "b", "c")), tmp_path, VIEWS)
 
