@@ -5,12 +5,15 @@ import re
 from pathlib import Path
 
 import pytest
+from own_images import write_folder, write_start
 from small_text import LINES
 
 import keras_gmlp
 from keras_gmlp import data, inference
 from keras_gmlp.analysis.tokens import spatial_filters
 from keras_gmlp.export.formats import export
+from keras_gmlp.runs import choosing
+from keras_gmlp.utils import shipped
 from keras_gmlp.weights import pretrained
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,8 +74,22 @@ def test_weights_example(monkeypatch):
     assert asked == [("hf-hub:timm/gmlp_s16_224.ra3_in1k", "gmlp_s16_224")]
 
 
+@pytest.mark.eager
+def test_finetuning_example(workspace, monkeypatch, capsys):
+    start = workspace / "models" / shipped.DEFAULT_BACKBONE
+    start.mkdir(parents=True)
+    write_start(start / "model.keras")  # tiny, in place of the included model
+    monkeypatch.setattr(shipped, "FOLDER", start.parent)
+    monkeypatch.setattr(choosing, "plan", lambda images: {"epochs": 1, "batch_size": 8})
+    write_folder(workspace / "photos")
+    names = run("docs/guides/your-images.md")
+    assert names["model"].output_shape == (None, 3)
+    assert names["metrics"]["directory"] == f"runs/{shipped.DEFAULT_BACKBONE}-photos"
+    assert "['blue', 'green', 'red']" in capsys.readouterr().out
+
+
 def test_folder_example(workspace):
-    run("docs/guides/your-images.md")
+    run("docs/guides/your-images.md", 1)
     found = data.load("runs/five_digits", (32, 32))
     assert found.labels == ("0", "1", "2", "3", "4")
     assert (len(found.train), len(found.test)) == (723, 178)
@@ -143,6 +160,7 @@ def test_every_python_block_has_a_test_above():
         ("docs/guides/text.md", 0),
         ("docs/guides/text.md", 1),
         ("docs/guides/your-images.md", 0),
+        ("docs/guides/your-images.md", 1),
     }
 
 
