@@ -4,24 +4,21 @@
 import contextlib
 import json
 import sys
-from pathlib import Path
 
 from cli import Parser, guarded, load_classifier, one_line
 
-MODELS = Path(__file__).resolve().parent.parent / "saved_models"
-DEFAULT = MODELS / "gmlp_conv_n4_32-cifar10"
 UNKNOWN = "not one of the classes I know"
 EPILOG = """\
 A model that apps/calibrate.py calibrated rejects pictures of other classes.
 
 examples:
-  apps/classify.py cat.jpg                        with the included CIFAR-10 model
+  apps/classify.py cat.jpg                        with the included gmlp_photo_64, 200 classes
   apps/classify.py photos/ --top 1                all images in a folder
   apps/classify.py cat.jpg --json                 one line of JSON per image
   apps/classify.py 7.png --model runs/gmlp_n4_32-digits
-  apps/classify.py cat.jpg --model resmlp_n4_32-cifar10   another included model, by its name
+  apps/classify.py cat.jpg --model gmlp_conv_n4_32-cifar10   another included model, ten classes
   apps/classify.py cat.jpg --model hf-hub:timm/gmlp_s16_224.ra3_in1k
-  apps/classify.py rose.jpg --model runs/NAME --head classifier.json
+  apps/classify.py rose.jpg --head classifier.json           classes that the page learned
 
 A model that was trained on several labels per image prints those that reach their thresholds;
 --json prints the probability of each label and whether it applies. --top is for other models.
@@ -41,11 +38,10 @@ def parse(arguments):
     )
     parser.add_argument(
         "--model",
-        default=str(DEFAULT),
         metavar="MODEL",
         help="a .tflite, .keras or .onnx file, a folder (SavedModel or run), the name of an "
         "included model, or published weights (a file or hf-hub:NAME); default: the included "
-        f"CIFAR-10 model, {DEFAULT.name}",
+        "gmlp_photo_64, which knows 200 everyday classes",
     )
     parser.add_argument(
         "--head",
@@ -71,14 +67,16 @@ def main(arguments=None):
 def classify(options):
     # Imported here, so that --help is fast.
     from keras_gmlp.data.read_image import find_images
+    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
+    model = DEFAULT_BACKBONE if options.model is None else options.model
     if options.head:
         from keras_gmlp.heads import add_head
         from keras_gmlp.similarity import find_features
 
-        classifier = add_head(load_classifier(str(find_features(options.model))), options.head)
+        classifier = add_head(load_classifier(str(find_features(model))), options.head)
     else:
-        classifier = load_classifier(options.model)
+        classifier = load_classifier(model)
     code = 0
     with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
         for given in options.images:

@@ -5,7 +5,6 @@ import json
 import sys
 from pathlib import Path
 
-from classify import DEFAULT
 from cli import (
     Parser,
     add_backend,
@@ -21,7 +20,7 @@ The similarity is the cosine between the vectors that the classifier's head gets
 that it cannot distinguish. DIR stays as it is.
 
 examples:
-  apps/similar.py cat.jpg --data photos/                    with the included CIFAR-10 model
+  apps/similar.py cat.jpg --data photos/                    with the included gmlp_photo_64
   apps/similar.py cat.jpg --data photos/ --out similar.png  a contact sheet
   apps/similar.py cat.jpg --data photos/ --model runs/gmlp_n4_32-photos --top 20 --json
 
@@ -38,11 +37,10 @@ def parse(arguments):
     )
     parser.add_argument(
         "--model",
-        default=str(DEFAULT),
         metavar="MODEL",
         help="the folder of a run, the name of an included model, a .keras file, a .tflite file of "
         "apps/export.py --formats features, or published weights (a file or hf-hub:NAME); default: "
-        f"the included CIFAR-10 model, {DEFAULT.name}",
+        "the included gmlp_photo_64",
     )
     parser.add_argument(
         "--top", type=int, default=15, metavar="N", help="images to find; default: %(default)s"
@@ -91,10 +89,11 @@ def run(options):
 
 
 def load_model(path):
-    """Loads a classifier with features."""
+    """Loads a classifier with features, by default the included one."""
     from keras_gmlp.similarity import find_features
+    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
-    path = str(find_features(path))
+    path = str(find_features(DEFAULT_BACKBONE if path is None else path))
     if not path.endswith(".tflite"):
         import_tensorflow()
     return load_classifier(path)

@@ -11,9 +11,10 @@ from keras_gmlp import inference
 from keras_gmlp.analysis.confidence import Confidence
 from keras_gmlp.card import read_card
 from keras_gmlp.heads import add_head
-from keras_gmlp.similarity import make_embedder
+from keras_gmlp.similarity import find_features, make_embedder
+from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
-MODEL = APPS.parent / "saved_models" / "resmlp_n4_32-cifar10" / "model_features.tflite"
+MODEL = find_features(DEFAULT_BACKBONE)
 CAT = APPS.parent / "docs" / "cat.jpg"
 
 
@@ -22,15 +23,20 @@ def classifier():
     return inference.load(MODEL)
 
 
+@pytest.fixture(scope="module")
+def features():
+    return read_card(MODEL)["features"]
+
+
 @pytest.fixture
-def head():
+def head(features):
     """The contents of a file with two classes, of which the bias decides for the second."""
     return {
         "kind": "keras_gmlp.head",
         "labels": ["dögs", "cats"],
         "model": "small",
         "model_sha256": read_card(MODEL)["model_sha256"],
-        "weights": np.random.default_rng(0).normal(0, 0.1, (2, 128)).tolist(),
+        "weights": np.random.default_rng(0).normal(0, 0.1, (2, features)).tolist(),
         "bias": [0, 50],
     }
 
@@ -42,11 +48,13 @@ def write(folder, head):
 
 
 def test_logits_by_hand(classifier, head, tmp_path):
-    images = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), "uint8")
+    shape = (3, *classifier.image_shape)
+    images = np.random.default_rng(0).integers(0, 256, shape, "uint8")
     features = make_embedder(classifier)(images)
     expected = features @ np.array(head["weights"]).T + head["bias"]
+    thresholds = (0.5,) * len(classifier.labels)
     other = dataclasses.replace(
-        classifier, confidence=Confidence(temperature=2.0), thresholds=(0.5,) * 10
+        classifier, confidence=Confidence(temperature=2.0), thresholds=thresholds
     )
     found = add_head(other, write(tmp_path, head))
     np.testing.assert_allclose(found.logits(images), expected, rtol=1e-5)
@@ -55,13 +63,14 @@ def test_logits_by_hand(classifier, head, tmp_path):
 
 
 def test_classify_with_a_head(head, tmp_path, capsys):
-    given = [str(CAT), "--head", str(write(tmp_path, head)), "--json", "--model"]
-    assert load_app("classify").main([*given, str(MODEL)]) == 0
+    given = [str(CAT), "--head", str(write(tmp_path, head)), "--json"]
+    assert load_app("classify").main(given) == 0  # the default model
     best, other = json.loads(capsys.readouterr().out)["predictions"]
     assert (best["label"], other["label"]) == ("cats", "dögs")
-    assert load_app("classify").main([*given, str(MODEL.parent)]) == 0
+    for model in (MODEL, MODEL.parent):
+        assert load_app("classify").main([*given, "--model", str(model)]) == 0
     capsys.readouterr()
-    assert load_app("classify").main([*given, str(MODEL.with_name("model.tflite"))]) == 1
+    assert load_app("classify").main([*given, "--model", "gmlp_conv_n4_32-cifar10"]) == 1
     error = capsys.readouterr().err
     assert "learned with small, whose hash is" in error
     assert error.count("\n") == 1

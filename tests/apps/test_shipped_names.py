@@ -69,10 +69,12 @@ def test_default_backbone(capsys, photos, tmp_path):
     assert json.loads(capsys.readouterr().out)["model"] is None
     pictures = run(capsys, "visualize", "--only", "explain", "--image", CAT)["pictures"]
     assert f"{shipped.DEFAULT_BACKBONE}/pictures" in pictures[0]
+    assert run(capsys, "classify", CAT)["predictions"][0]["label"] == "cat"
+    assert len(run(capsys, "similar", CAT, "--data", photos)["similar"]) == 12
     assert run(capsys, "calibrate", "--data", photos)["images"] == 12
 
 
-@pytest.mark.parametrize("app", ["calibrate", "check_data", "visualize"])
+@pytest.mark.parametrize("app", ["calibrate", "check_data", "classify", "similar", "visualize"])
 def test_help_names_the_default(app, capsys):
     with pytest.raises(SystemExit):
         load_app(app).main(["--help"])

@@ -5,7 +5,6 @@ import shutil
 
 import numpy as np
 import pytest
-from load_app import APPS
 from PIL import Image
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
@@ -13,9 +12,11 @@ from web_page import BYTES, as_text, encoded, give, open_browser, open_page, ser
 
 from keras_gmlp import inference
 from keras_gmlp.heads import add_head
+from keras_gmlp.similarity import find_features
+from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
-SOURCE = APPS.parent / "saved_models" / "resmlp_n4_32-cifar10" / "model_features.tflite"
-DIGITS = (4, 7)  # the model was trained on CIFAR-10
+SOURCE = find_features(DEFAULT_BACKBONE)
+DIGITS = (4, 7)  # the model was trained on photographs
 CLASSIFY = f"""async ([head, files]) => {{
   {BYTES}
   const {{ decode }} = await import("./decode.js");

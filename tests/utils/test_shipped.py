@@ -44,6 +44,21 @@ def test_names_of_the_clone():
     assert find_shipped(f"{NAME}/model.keras") == FOLDER / "model.keras"
 
 
+def test_models_take_at_most_45_megabytes():
+    listed = ["git", "ls-files", "-z", "saved_models"]
+    done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("no clone of the repository")
+    files = [ROOT / name for name in done.stdout.split("\0") if name]
+    assert 0 < sum(file.stat().st_size for file in files if file.exists()) <= 45e6
+
+
+def test_default_backbone_is_included():
+    assert shipped.DEFAULT_BACKBONE in list_shipped()
+    model = keras_gmlp.load_model(shipped.DEFAULT_BACKBONE, compile=False)
+    assert model.output_shape == (None, 200)
+
+
 def test_names_are_folders(few):
     assert list_shipped() == ["gmlp_photo_64", "vit_conv"]
     assert find_shipped("gmlp_photo_64/") == few / "gmlp_photo_64"
