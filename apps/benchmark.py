@@ -48,7 +48,8 @@ def parse(arguments):
         nargs="*",
         default=[str(DEFAULT)],
         metavar="MODEL",
-        help=f"a run's folder or a preset; default: {DEFAULT.name}",
+        help="a run's folder, the name of an included model, or a preset, which gets random "
+        f"weights; default: {DEFAULT.name}",
     )
     parser.add_argument(
         "--only", nargs="+", metavar="NAME", help="candidates to measure, see below; default: all"
@@ -122,8 +123,9 @@ def check(options):
     from keras_gmlp.benchmark import files
     from keras_gmlp.benchmark.candidates import candidate_names, required_formats
     from keras_gmlp.export.formats import DEFAULT_FORMATS
+    from keras_gmlp.utils.shipped import find_shipped
 
-    options.models = list(dict.fromkeys(options.models))
+    options.models = list(dict.fromkeys(str(find_shipped(source)) for source in options.models))
     for source in options.models:
         files.check_source(source)
     stems = [Path(source).resolve().name for source in options.models]

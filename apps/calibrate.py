@@ -26,7 +26,13 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 
 def parse(arguments):
     parser = Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument("run", metavar="RUN", help="folder of a run of apps/train.py")
+    parser.add_argument(
+        "run",
+        nargs="?",
+        metavar="RUN",
+        help="folder of a run, or the name of an included model; default: the included "
+        "gmlp_photo_64",
+    )
     parser.add_argument(
         "--data",
         metavar="DIR|NAME",
@@ -51,6 +57,10 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     if not 0 <= options.reject < 1:
         parser.error(f"--reject must be at least 0 and below 1; received {options.reject}")
+    if options.run is None:
+        from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+
+        options.run = DEFAULT_BACKBONE
     choose_backend(options)
     return options
 

@@ -3,9 +3,17 @@
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
-from cli import Parser, add_backend, choose_backend, guarded, import_tensorflow, quiet
+from cli import (
+    Parser,
+    add_backend,
+    choose_backend,
+    guarded,
+    import_tensorflow,
+    load_classifier,
+)
 
 SHOWN = 5  # findings of a kind that are printed
 EPILOG = """\
@@ -49,7 +57,8 @@ def parse(arguments):
     parser.add_argument(
         "--model",
         metavar="RUN",
-        help="a trained model whose features judge the labels; default: colours and edges",
+        help="folder of a run, or the name of an included model, whose features judge the labels; "
+        "none for colours and edges; default: the included gmlp_photo_64",
     )
     add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
@@ -83,29 +92,42 @@ def run(options):
     if not folder.is_dir() and not is_table(folder):
         state = "a file" if folder.exists() else "no such folder"
         raise ValueError(f"{folder}: {state}; expected a folder of class folders.")
-    embed = make_features(options.model) if options.model else None
+    model = choose_model(options.model)
+    embed = make_features(model) if model else None
     report = check_folder(folder, options.min_images, embed)
     files = [options.out / "findings.csv", options.out / "findings.png"]
     write_findings(report.findings, files[0])
     if draw_findings(report.findings, files[1]) is None:
         files.pop().unlink(missing_ok=True)  # of an earlier check
     if options.json:
-        print(json.dumps({**report.summary(), "files": list(map(str, files))}))
+        print(json.dumps({**report.summary(), "model": model, "files": list(map(str, files))}))
     else:
-        show(report, files, options.model)
+        show(report, files, model)
     return 1 if report.findings else 0
+
+
+def choose_model(given):
+    """Returns the model whose features judge the labels; `None` for colours and edges."""
+    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, list_shipped
+
+    if given is None:
+        return DEFAULT_BACKBONE if DEFAULT_BACKBONE in list_shipped() else None
+    return None if given == "none" else given
 
 
 def make_features(run):
     """Returns the function from image files to the features of a trained model."""
-    import_tensorflow()
-    from keras_gmlp import inference
-    from keras_gmlp.analysis.label_errors import make_embedder
+    from keras_gmlp.analysis.embeddings import embed_files
+    from keras_gmlp.similarity import find_features, make_embedder
     from keras_gmlp.training.saving import model_path
 
-    with quiet():
-        classifier = inference.load(model_path(run))
-    return make_embedder(classifier.model, classifier.read)
+    path = Path(find_features(run))
+    if not path.is_file():
+        model_path(run)  # raises what is missing
+    if path.suffix != ".tflite":
+        import_tensorflow()
+    classifier = load_classifier(str(path))
+    return partial(embed_files, make_embedder(classifier), classifier.read)
 
 
 def show(report, files, model):
@@ -148,7 +170,7 @@ def describe(found):
 def why_unjudged(report, model):
     if report.accuracy is None:
         return "not judged: that takes two classes of five readable pictures"
-    advice = "this model does not separate the classes" if model else "give a trained --model"
+    advice = f"{model} does not separate the classes" if model else "give a trained --model"
     return f"not judged: the features predict {100 * report.accuracy:.0f} % of the labels; {advice}"
 
 

@@ -19,8 +19,9 @@ examples:
   apps/classify.py photos/ --top 1                all images in a folder
   apps/classify.py cat.jpg --json                 one line of JSON per image
   apps/classify.py 7.png --model runs/gmlp_n4_32-digits
+  apps/classify.py cat.jpg --model resmlp_n4_32-cifar10   another included model, by its name
   apps/classify.py cat.jpg --model hf-hub:timm/gmlp_s16_224.ra3_in1k
-  apps/classify.py rose.jpg --model runs/NAME/model_features.tflite --head classifier.json
+  apps/classify.py rose.jpg --model runs/NAME --head classifier.json
 
 A model that was trained on several labels per image prints those that reach their thresholds;
 --json prints the probability of each label and whether it applies. --top is for other models.
@@ -41,16 +42,16 @@ def parse(arguments):
     parser.add_argument(
         "--model",
         default=str(DEFAULT),
-        metavar="PATH",
-        help="a .tflite, .keras or .onnx file, a folder (SavedModel or run), or published "
-        "weights (a file or hf-hub:NAME); default: the included CIFAR-10 model, "
-        f"{DEFAULT.parent.name}/{DEFAULT.name}",
+        metavar="MODEL",
+        help="a .tflite, .keras or .onnx file, a folder (SavedModel or run), the name of an "
+        "included model, or published weights (a file or hf-hub:NAME); default: the included "
+        f"CIFAR-10 model, {DEFAULT.name}",
     )
     parser.add_argument(
         "--head",
         metavar="FILE",
         help="a classifier that the tab Teach of the web page learned, classifier.json; --model is "
-        "the .tflite file that it learned with",
+        "the model that it learned with: its folder or its .tflite file with features",
     )
     parser.add_argument(
         "--top", type=int, default=5, metavar="N", help="classes per image; default: 5"
@@ -71,11 +72,13 @@ def classify(options):
     # Imported here, so that --help is fast.
     from keras_gmlp.data.read_image import find_images
 
-    classifier = load_classifier(options.model)
     if options.head:
         from keras_gmlp.heads import add_head
+        from keras_gmlp.similarity import find_features
 
-        classifier = add_head(classifier, options.head)
+        classifier = add_head(load_classifier(str(find_features(options.model))), options.head)
+    else:
+        classifier = load_classifier(options.model)
     code = 0
     with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
         for given in options.images:

@@ -27,8 +27,8 @@ def parse(arguments):
     parser.add_argument(
         "source",
         metavar="SOURCE",
-        help="hf-hub:NAME[@REVISION], a .safetensors, .pth, .pt, .bin or .npz file, a .keras file "
-        "or the folder of a run",
+        help="hf-hub:NAME[@REVISION], a .safetensors, .pth, .pt, .bin or .npz file, a .keras file, "
+        "the folder of a run or the name of an included model",
     )
     parser.add_argument("--preset", help="default: the name in the source")
     parser.add_argument(

@@ -49,7 +49,7 @@ predictions of a probability are right).
 examples:
   apps/evaluate.py runs/gmlp_n4_32-photos --data photos/
   apps/evaluate.py model.keras model.tflite model.onnx --data photos/ --out evaluation
-  apps/evaluate.py saved_models/gmlp_n4_32-cifar10 --data new_photos/ --split all
+  apps/evaluate.py gmlp_n4_32-cifar10 --data new_photos/ --split all
 
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
@@ -61,8 +61,8 @@ def parse(arguments):
         "models",
         nargs="+",
         metavar="MODEL",
-        help="a .tflite, .keras or .onnx file, a folder (SavedModel or run), or published weights "
-        "(a file or hf-hub:NAME)",
+        help="a .tflite, .keras or .onnx file, a folder (SavedModel or run), the name of an "
+        "included model, or published weights (a file or hf-hub:NAME)",
     )
     parser.add_argument(
         "--data",
@@ -105,10 +105,11 @@ def run(options):
     from keras_gmlp.data.labelled import LabelledImages
     from keras_gmlp.data.recorded import recorded_division
     from keras_gmlp.utils.files import read_json
+    from keras_gmlp.utils.shipped import find_shipped
 
     if options.csv and Path(options.csv).is_dir():
         raise ValueError(f"--csv {options.csv}: a folder; expected a file to write.")
-    recipe = read_json(Path(options.models[0], "recipe.json"), {})  # if it is a run
+    recipe = read_json(Path(find_shipped(options.models[0]), "recipe.json"), {})  # if it is a run
     recipe = recipe if isinstance(recipe, dict) else {}
     if not (Path(options.data).exists() or options.data == "digits"):
         import_tensorflow()  # which the search for a data set by name imports

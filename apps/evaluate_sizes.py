@@ -18,7 +18,7 @@ For each size, the images of the run's data set are scaled and up to four models
   fresh      spatial weights are as at the start of training; patches keep their pixels
 
 examples:
-  apps/evaluate_sizes.py saved_models/gmlp_n4_32-cifar10 --sizes 48 64
+  apps/evaluate_sizes.py gmlp_n4_32-cifar10 --sizes 48 64
   apps/evaluate_sizes.py runs/vit --sizes 40 --images 1000 --json
 
 To train further at a size: apps/train.py --weights RUN --data NAME --image-size 48, with
@@ -29,7 +29,9 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 
 def parse(arguments):
     parser = Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument("run", metavar="RUN", help="a folder written by apps/train.py")
+    parser.add_argument(
+        "run", metavar="RUN", help="folder of a run, or the name of an included model"
+    )
     parser.add_argument(
         "--sizes",
         type=int,
@@ -69,10 +71,11 @@ def measure(options):
     from keras_gmlp.data.datasets import require_one_label
     from keras_gmlp.data.recorded import load_recorded
     from keras_gmlp.utils.files import read_json
+    from keras_gmlp.utils.shipped import find_shipped
     from keras_gmlp.weights import pretrained
 
     source = pretrained.load(options.run)
-    recipe = read_json(Path(options.run) / "recipe.json", {})
+    recipe = read_json(Path(find_shipped(options.run)) / "recipe.json", {})
     name = recipe.get("data")
     if name is None:
         raise ValueError(f"{options.run}: no data named in recipe.json; expected a run's folder.")

@@ -31,10 +31,10 @@ questions, as SQuAD's own program does: choose yours on others.
 classifier confusion.png and reliability.png.
 
 examples:
-  apps/evaluate_text.py saved_models/gmlp_nano-sst2 --data sst2
+  apps/evaluate_text.py gmlp_nano-sst2 --data sst2
   apps/evaluate_text.py runs/a/model.keras runs/a/model.tflite --data reviews.csv --out evaluation
   apps/evaluate_text.py runs/amlp_nano-squad --data squad/v2.0 --threshold 1
-  apps/evaluate_text.py saved_models/amlp_nano-wiki --data held_out.txt --limit 500
+  apps/evaluate_text.py amlp_nano-wiki --data held_out.txt --limit 500
 
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
@@ -47,7 +47,10 @@ HIDDEN = ("classes", "confusion", "model", "cut")
 def parse(arguments):
     parser = Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument(
-        "models", nargs="+", metavar="MODEL", help=".tflite or .keras files, or folders of runs"
+        "models",
+        nargs="+",
+        metavar="MODEL",
+        help=".tflite or .keras files, folders of runs, or names of included models",
     )
     parser.add_argument(
         "--data",
@@ -140,9 +143,10 @@ def choose_part(options):
     tested on the texts that it trained on.
     """
     from keras_gmlp.utils.files import read_json
+    from keras_gmlp.utils.shipped import find_shipped
 
     named = name_columns(options)
-    place = Path(options.models[0])
+    place = Path(find_shipped(options.models[0]))
     recorded = read_json((place if place.is_dir() else place.parent) / "recipe.json") or {}
     same = recorded.get("data") == options.data or (
         os.path.exists(options.data)

@@ -33,7 +33,7 @@ formats:
 a text model has the formats tflite, tflite_float16 and tflite_float32, with its tokenizer
 
 examples:
-  apps/export.py saved_models/gmlp_n4_32-cifar10
+  apps/export.py gmlp_n4_32-cifar10                        an included model
   apps/export.py runs/gmlp_n4_32-digits --formats tflite saved_model
   apps/export.py runs/gmlp_n4_32-cifar10 --formats mediapipe
   apps/export.py runs/gmlp_nano-sst2                        a text classifier
@@ -45,7 +45,9 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C; complete 
 
 def parse(arguments):
     parser = Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument("run", metavar="RUN", help="folder of a run of apps/train.py")
+    parser.add_argument(
+        "run", metavar="RUN", help="folder of a run, or the name of an included model"
+    )
     parser.add_argument(
         "--formats",
         nargs="+",
@@ -110,8 +112,9 @@ def export(options):
     from keras_gmlp.export.verify import export_run
     from keras_gmlp.training import saving
     from keras_gmlp.utils.files import read_json
+    from keras_gmlp.utils.shipped import find_shipped
 
-    directory = Path(options.run)
+    directory = Path(find_shipped(options.run))
     model = saving.model_path(directory)
     recipe = read_json(directory / "recipe.json", {})
     report = (lambda text: None) if options.json else lambda text: print(text, flush=True)

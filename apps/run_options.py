@@ -28,22 +28,23 @@ def add_run_options(parser, measures_precision=False):
         "--model",
         metavar="PRESET",
         help="gmlp, amlp, vit, deit, mixer, resmlp, eamlp or ff_only with _n4_32, small enough for "
-        "a CPU, resnet_56_32, or another of keras_gmlp.PRESETS; default: the weights' preset, or "
-        "gmlp_n4_32",
+        "a CPU, resnet_56_32, convnet_8_32, or another of keras_gmlp.PRESETS; default: that of the "
+        "weights, or gmlp_n4_32",
     )
     parser.add_argument(
         "--weights",
         metavar="SOURCE",
-        help="weights to start from: a run's folder, a .keras file, a file of published weights, "
-        "or hf-hub:NAME; resized to the images, with a new head if the classes differ; none trains "
-        "from scratch; default: for a folder, table or packed set without --model, the included "
-        "gmlp_photo_64, which knows photographs",
+        help="weights to start from: a run's folder, the name of an included model, a .keras file, "
+        "a file of published weights, or hf-hub:NAME; resized to the images, with a new head if "
+        "the classes differ; none trains from scratch; default: for a folder, table or packed set "
+        "without --model, the included gmlp_photo_64, which knows photographs",
     )
     parser.add_argument(
         "--teacher",
-        metavar="RUN",
-        help="a run's folder or .keras file whose answers become half of the labels "
-        "(distillation); --set teacher_share=0.5 and --set teaching=hard change how",
+        metavar="RUN|ANSWERS",
+        help="distillation: a run's folder, the name of an included model or a .keras file whose "
+        "answers join the labels, or a folder of stored answers, see teach.py; change how by --set "
+        "teacher_share=0.5, teaching=hard or token, temperature=2, feature_weight=1",
     )
     parser.add_argument("--freeze", action="store_true", help="train the head alone")
     parser.add_argument(
@@ -57,8 +58,9 @@ def add_run_options(parser, measures_precision=False):
     parser.add_argument("--out", metavar="DIR", help="default: runs/PRESET-DATA")
     parser.add_argument(
         "--recipe",
-        help="quick, standard, long, finetune, resolution, imagenet; default: quick, or finetune "
-        "with weights; resolution trains weights further on larger images of the same classes",
+        help="quick, standard, long, finetune, resolution, imagenet, airbench; default: quick, or "
+        "finetune with weights; resolution trains weights further on larger images of the same "
+        "classes",
     )
     parser.add_argument(
         "--image-size",
@@ -114,9 +116,10 @@ def _add_patch_options(parser):
 
 
 SETTINGS = (
-    "weight_decay=0.05, optimizer=adamw, flip=0 (for letters and signs), balance=0.5 (for rare "
-    "classes, which then count more), mixup=0.3, cutmix=0.3, "
-    "resized_crop=[0.08,1], rand_augment=0.4, cutout=0.4, ema=0.05, stochastic_depth=0.1, "
+    "weight_decay=0.05, optimizer=adamw, flip=0 (for letters and signs), alternating_flip=1 (each "
+    "image in every other epoch), balance=0.5 (for rare classes, which then count more), "
+    "mixup=0.3, cutmix=0.3, resized_crop=[0.08,1], rand_augment=0.4, cutout=0.4, ema=0.05, "
+    "stochastic_depth=0.1, "
     "layer_decay=0.75, mix_until=0.8 (no MixUp and CutMix after 80 %% of the epochs), ..."
 )
 ARGUMENTS = "stem=convolutions, pooling=attention, toeplitz=true, heads=8, depth=4, ..."

@@ -48,7 +48,7 @@ def parse(arguments):
         type=Path,
         default=ROOT / "saved_models",
         metavar="DIR",
-        help="folder with .tflite files; default: saved_models",
+        help="folder with .tflite files, or the name of an included model; default: saved_models",
     )
     options = parser.parse_args(arguments)
     if not 0 <= options.port <= 65535:
@@ -62,7 +62,9 @@ def main(arguments=None):
 
 
 def serve(options):
-    server = make_server(options.port, options.models)
+    from keras_gmlp.utils.shipped import find_shipped
+
+    server = make_server(options.port, Path(find_shipped(options.models)))
     with server, contextlib.suppress(KeyboardInterrupt):
         print(f"http://{HOST}:{server.server_port}/  (Ctrl-C stops)", flush=True)
         server.serve_forever()
@@ -81,7 +83,11 @@ def make_server(port, models):
         )
     if not models.is_dir():
         received = "is a file" if models.exists() else "does not exist"
-        raise ValueError(f"{models} {received}; expected a folder with .tflite files.")
+        from keras_gmlp.utils.shipped import suggest_shipped
+
+        raise ValueError(
+            f"{models} {received}; expected a folder with .tflite files.{suggest_shipped(models)}"
+        )
     if not find_models(models, warn):
         raise ValueError(
             f"{models} has no .tflite file with a batch of one image, nor have its folders; "
@@ -101,6 +107,8 @@ def make_server(port, models):
 
 def find_models(directory, report=lambda line: None):
     """Returns .tflite files by name: the folder's name, or folder/file if a folder has several.
+
+    The file with features has the folder's name if the folder has no model.tflite.
 
     Args:
         directory: The folder.
@@ -122,7 +130,8 @@ def find_models(directory, report=lambda line: None):
             report(f"{str(path)!r} is left out: it leads out of {str(directory)!r}. Copy it there.")
             continue
         name = path.relative_to(directory).with_suffix("").as_posix()
-        short = name.removesuffix("/model")
+        alone = not path.with_name("model.tflite").exists()  # a file with features
+        short = name.removesuffix("/model_features" if alone else "/model")
         taken = (directory / f"{short}.tflite").exists()
         models[name if taken else short] = path
     return models
@@ -131,13 +140,15 @@ def find_models(directory, report=lambda line: None):
 def describe_models(directory, report):
     """Returns the page's list: the name, URL, bytes and card of each model.
 
-    Folders with the most accurate models come first, because the page opens with the first model.
-    Models without a readable card come last.
+    The page opens with the first model: the default backbone comes first, then the folders with
+    the most accurate models. Models without a readable card come last.
 
     Args:
         directory: The folder.
         report: Function that receives a line of text on each model that the page cannot list.
     """
+    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+
     models = []
     for name, path in find_models(directory, report).items():
         try:
@@ -152,7 +163,7 @@ def describe_models(directory, report):
     def folder(model):
         return model["name"].split("/")[0]
 
-    best = {}
+    best = {DEFAULT_BACKBONE: math.inf}
     for model in models:
         card = model["card"]  # which may contain null
         accuracy = card.get("test_accuracy") or card.get("test_mean_average_precision") or 0.0

@@ -39,10 +39,10 @@ def parse(arguments):
     parser.add_argument(
         "--model",
         default=str(DEFAULT),
-        metavar="PATH",
-        help="the folder of a run, a .keras file, a .tflite file of apps/export.py --formats "
-        "features, or published weights (a file or hf-hub:NAME); default: the included CIFAR-10 "
-        f"model, {DEFAULT.parent.name}/{DEFAULT.name}",
+        metavar="MODEL",
+        help="the folder of a run, the name of an included model, a .keras file, a .tflite file of "
+        "apps/export.py --formats features, or published weights (a file or hf-hub:NAME); default: "
+        f"the included CIFAR-10 model, {DEFAULT.name}",
     )
     parser.add_argument(
         "--top", type=int, default=15, metavar="N", help="images to find; default: %(default)s"
@@ -91,11 +91,13 @@ def run(options):
 
 
 def load_model(path):
-    """Loads a classifier; of a run its model.keras, since its model.tflite has no features."""
-    kept = Path(path, "model.keras")
-    if Path(path).suffix != ".tflite":
+    """Loads a classifier with features."""
+    from keras_gmlp.similarity import find_features
+
+    path = str(find_features(path))
+    if not path.endswith(".tflite"):
         import_tensorflow()
-    return load_classifier(str(kept) if kept.is_file() else path)
+    return load_classifier(path)
 
 
 def show(pairs, out):

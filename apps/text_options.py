@@ -16,8 +16,8 @@ def add_model(parser, default, top=5, what="words"):
     parser.add_argument(
         "--model",
         default=str(default),
-        metavar="PATH",
-        help="a .tflite or .keras file, or the folder of a run; "
+        metavar="MODEL",
+        help="a .tflite or .keras file, the folder of a run or the name of an included model; "
         + (included if default.exists() else "required, because none is included"),
     )
     parser.add_argument(

@@ -26,7 +26,7 @@ examples:
   apps/train.py --data my_photos/ --weights none --image-size 64          the same from scratch
   apps/train.py --recipe long --set mixup=0.2          a recipe with one setting changed
   apps/train.py --data my_photos/ --folds 5            cross-validation: mean and deviation
-  apps/train.py --weights saved_models/gmlp_n4_32-cifar10 --data my_photos/
+  apps/train.py --weights gmlp_n4_32-cifar10 --data my_photos/
                                                        start from a trained model
   apps/train.py --backend jax --devices all            all GPUs of the machine
   apps/train.py --backend jax --devices all --coordinator node0:3456 --processes 2 --process 0
@@ -34,9 +34,9 @@ examples:
 
 recipes: quick (12 epochs), standard (36, with MixUp and CutMix), long (300, for a GPU), finetune
 (from weights to other classes), resolution (8, from weights to larger images), imagenet (300, the
-gMLP paper's). finetune tries a linear head on the features and two learning rates on images held
-out, and takes the best; --learning-rate limits it to one, --epochs switches the choice off, and
---epochs 0 fits the head alone, in seconds.
+gMLP paper's), airbench (16, for convnet_8_32). finetune tries a linear head on the features and two
+learning rates on images held out, and takes the best; --learning-rate limits it to one, --epochs
+switches the choice off, and --epochs 0 fits the head alone, in seconds.
 They compute in bfloat16 where that is faster, otherwise in float32: --precision auto measures it.
 
 A run that was stopped or killed resumes when the same command is given again, without --restart.

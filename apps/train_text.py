@@ -79,7 +79,8 @@ def parse(arguments):
     tune.add_argument(
         "--weights",
         metavar="RUN",
-        help="folder of a pre-trained model, or an original BERT: hf-hub:NAME or its folder",
+        help="folder of a pre-trained model, the name of an included one, or an original BERT: "
+        "hf-hub:NAME or its folder",
     )
     add_columns(tune)
     tune.add_argument(

@@ -23,9 +23,9 @@ of a text model:
   attention   what the blocks of an aMLP or a BERT look at in a text
 
 examples:
-  apps/visualize.py saved_models/gmlp_n4_32-cifar10
+  apps/visualize.py gmlp_n4_32-cifar10
   apps/visualize.py runs/vit_n4_32-digits --only attention --image docs/seven.png
-  apps/visualize.py saved_models/gmlp_n4_32-cifar10 --only explain --image docs/cat.jpg --top 3
+  apps/visualize.py --only explain --image docs/cat.jpg --top 3     the included gmlp_photo_64
   apps/visualize.py runs/amlp_nano-text --text "Paris is the capital of France."
 
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
@@ -34,7 +34,13 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 
 def parse(arguments):
     parser = Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument("run", metavar="RUN", help="folder of a training run")
+    parser.add_argument(
+        "run",
+        nargs="?",
+        metavar="RUN",
+        help="folder of a run, or the name of an included model; default: the included "
+        "gmlp_photo_64",
+    )
     parser.add_argument("--out", metavar="DIR", help="output folder; default: RUN/pictures")
     parser.add_argument(
         "--only",
@@ -94,8 +100,9 @@ def draw(options):
     from keras_gmlp.analysis import plots
     from keras_gmlp.card import read_card
     from keras_gmlp.training import saving
+    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, find_shipped
 
-    directory = Path(options.run)
+    directory = Path(find_shipped(DEFAULT_BACKBONE if options.run is None else options.run))
     out = Path(options.out or directory / "pictures")
     wanted = options.only or PICTURES
     if read_card(saving.model_path(directory)).get("task"):

@@ -21,6 +21,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "weights",
     ],
     submod_attrs={
+        "models.convnet": ["ConvNet"],
         "models.families": [
             "EAMLP",
             "FeedForwardOnly",

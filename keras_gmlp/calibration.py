@@ -33,6 +33,7 @@ from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.files import directory_lock, read_json, write_json
 from keras_gmlp.utils.optional import require
 from keras_gmlp.utils.progress import ProgressBar
+from keras_gmlp.utils.shipped import find_shipped
 
 
 def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
@@ -43,7 +44,7 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
     compute probabilities themselves get the temperature when they are exported again.
 
     Args:
-        directory: Folder of a complete run.
+        directory: Folder of a complete run, or the name of an included model.
         data: A folder of class folders, or a data set by name. Defaults to the run's.
         split: `"validation"`, `"test"` or `"all"`. Defaults to the validation images of the run's
             data, and to all images of other data.
@@ -66,7 +67,7 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
     if not 0 <= reject < 1:
         raise ValueError(f"reject must be in [0, 1); received {reject}.")
     require("sklearn", "calibration", "demo")
-    directory = Path(directory)
+    directory = Path(find_shipped(directory))
     if read_card(model_path(directory)).get("task") in TEXT_TASKS:
         raise ValueError(f"{directory}: a text model; calibration requires an image classifier.")
     with directory_lock(directory):
@@ -92,7 +93,7 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
 
 def find_outdated(directory):
     """Returns the names of files that compute probabilities, perhaps with another temperature."""
-    directory = Path(directory)
+    directory = Path(find_shipped(directory))
     current = read_card(model_path(directory)).get(TEMPERATURE)
     outdated = ["saved_model"] if (directory / "saved_model").exists() else []
     for path in directory.glob("model*.tflite"):

@@ -13,6 +13,7 @@ import numpy as np
 from keras_gmlp.card import from_members, read_card
 from keras_gmlp.classifier import check_tensors, make_classifier
 from keras_gmlp.training.saving import (
+    FEATURES_FILE,
     damaged_error,
     load_model,
     open_tflite,
@@ -20,14 +21,16 @@ from keras_gmlp.training.saving import (
     require_readable,
 )
 from keras_gmlp.utils.errors import first_of
+from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
 
 EXPECTED = (
-    "expected a .tflite, .keras or .onnx file, the folder of a SavedModel or of a run; published "
-    "weights load with keras_gmlp.weights.load"
+    "expected a .tflite, .keras or .onnx file, the folder of a SavedModel or of a run, or the name "
+    "of an included model; published weights load with keras_gmlp.weights.load"
 )
 
 PREFERRED = (
     "model.tflite",
+    FEATURES_FILE,
     "model.keras",
     "saved_model",
 )  # in the folder of a run
@@ -38,8 +41,9 @@ def load(path, threads=None):
 
     Args:
         path: A `.tflite`, `.keras` or `.onnx` file, the folder of a SavedModel, or the folder of
-            a run, in which model.tflite comes before model.keras and saved_model. Published
-            weights load with `weights.load(source).classifier()`.
+            a run, in which model.tflite comes before model_features.tflite, model.keras and
+            saved_model; or the name of a model that comes with a clone of the repository, such as
+            `"gmlp_photo_64"`. Published weights load with `weights.load(source).classifier()`.
         threads: Number of threads of the LiteRT or ONNX runtime. Defaults to the number of cores,
             at most 4.
 
@@ -52,7 +56,7 @@ def load(path, threads=None):
         MemoryError: If the model does not fit in memory. One line.
 
     Example:
-        >>> classifier = load("saved_models/gmlp_n4_32-cifar10")
+        >>> classifier = load("gmlp_n4_32-cifar10")
         >>> classifier.classify("docs/cat.jpg", top=1)[0][0]
         'cat'
     """
@@ -65,7 +69,7 @@ def load(path, threads=None):
 def _load(path, threads):
     if not str(path):
         raise ValueError(f"'': an empty path; {EXPECTED}.")
-    path = Path(path)
+    path = Path(find_shipped(path))
     if path.is_dir() and not (path / "saved_model.pb").exists():
         models = [path / name for name in PREFERRED if (path / name).exists()]
         if not models:
@@ -75,7 +79,9 @@ def _load(path, threads):
             )
         path = models[0]
     if not path.exists():
-        raise ValueError(f"{path}: no such model file or folder; {EXPECTED}.")
+        raise ValueError(
+            f"{path}: no such model file or folder; {EXPECTED}.{suggest_shipped(path)}"
+        )
     require_readable(path)
     if path.is_dir():
         return _saved_model(path)

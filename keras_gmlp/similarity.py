@@ -5,12 +5,29 @@ A `.tflite` model requires neither Keras nor TensorFlow.
 
 import os
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from keras_gmlp.analysis.embeddings import TOGETHER, embed_files, find_nearest
-from keras_gmlp.training.saving import FEATURES_SIGNATURE
+from keras_gmlp.training.saving import FEATURES_FILE, FEATURES_SIGNATURE
 from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.shipped import find_shipped
+
+
+def find_features(source):
+    """Returns the file whose features represent a run.
+
+    Args:
+        source: The folder of a run, the name of an included model, or another source of a model.
+
+    Returns:
+        The path of the folder's model_features.tflite, which requires no Keras, or else of its
+        model.keras; any other source as it is.
+    """
+    folder = Path(find_shipped(source))
+    files = [folder / FEATURES_FILE, folder / "model.keras"]
+    return next((path for path in files if path.is_file()), source)
 
 
 def make_embedder(classifier):

@@ -222,8 +222,10 @@ def load(path, threads=None, warn=warnings.warn):
     """Loads a text model.
 
     Args:
-        path: A `.tflite` or `.keras` file, or the folder of a run, in which model.tflite comes
-            before model.keras. The file holds its tokenizer, or a tokenizer.json is next to it.
+        path: A `.tflite` or `.keras` file; the folder of a run, in which model.tflite comes
+            before model.keras; or the name of a model that comes with a clone of the repository,
+            such as `"amlp_nano-wiki"`. The file holds its tokenizer, or a tokenizer.json is next
+            to it.
         threads: Number of threads of the LiteRT runtime. Defaults to the number of cores, at most
             4.
         warn: Function that receives a line of text when a text is too long. Defaults to

@@ -16,6 +16,7 @@ MODELS = {
     "eamlp": (keras_gmlp.EAMLP, {"num_heads": 4, "class_token": False}),
     "ff_only": (keras_gmlp.FeedForwardOnly, {"token_hidden_dim": 68}),
     "resnet": (keras_gmlp.ResNet, {}),
+    "convnet": (keras_gmlp.ConvNet, {}),
 }
 
 
@@ -25,11 +26,15 @@ def random_model(family, **overrides):
     shell = {"dim": 32, "depth": 2, "patch_size": 4}
     if family == "resnet":
         shell = {"depth": 14, "width": 8}
+    elif family == "convnet":
+        shell = {"widths": (8, 12)}
     sizes = {**shell, "classes": 5, **sizes, **overrides}
     model = function(input_shape=(16, 16, 3), **sizes)
     rng = np.random.default_rng(0)
     for weight in model.weights:
-        noise = rng.normal(0, 0.3 if len(weight.shape) < 2 else 0.1, weight.shape)
+        # The largest values, divided by 9, hardly depend on the image with small kernels.
+        wide = len(weight.shape) < 2 or family == "convnet"
+        noise = rng.normal(0, 0.3 if wide else 0.1, weight.shape)
         # A variance stays above 0.
         noise = np.abs(noise) if weight.name == "moving_variance" else noise
         if "seed" not in weight.name:

@@ -59,7 +59,9 @@ def test_classify_with_a_head(head, tmp_path, capsys):
     assert load_app("classify").main([*given, str(MODEL)]) == 0
     best, other = json.loads(capsys.readouterr().out)["predictions"]
     assert (best["label"], other["label"]) == ("cats", "dögs")
-    assert load_app("classify").main([*given, str(MODEL.parent)]) == 1  # its model.tflite
+    assert load_app("classify").main([*given, str(MODEL.parent)]) == 0
+    capsys.readouterr()
+    assert load_app("classify").main([*given, str(MODEL.with_name("model.tflite"))]) == 1
     error = capsys.readouterr().err
     assert "learned with small, whose hash is" in error
     assert error.count("\n") == 1

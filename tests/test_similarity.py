@@ -1,6 +1,7 @@
 """The images in a folder that are most similar to another."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,10 +12,10 @@ from PIL import Image
 from random_models import random_model
 
 from keras_gmlp import inference
-from keras_gmlp.analysis.embeddings import find_nearest
+from keras_gmlp.analysis.embeddings import embed_files, find_nearest
 from keras_gmlp.classifier import Classifier
 from keras_gmlp.export.formats import export
-from keras_gmlp.similarity import find_similar, make_embedder
+from keras_gmlp.similarity import find_features, find_similar, make_embedder
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,30 @@ def test_nearest_by_hand():
     found = find_nearest(np.array([2, 0], "float32"), vectors, 4)
     assert list(found) == [4, 2, 0, 1]
     np.testing.assert_allclose(list(found.values()), [1, 0.5**0.5, 0, 0], atol=1e-6)
+
+
+def test_embedder_returns_what_the_head_takes():
+    import keras
+
+    model = random_model("gmlp")
+    images = np.random.default_rng(0).integers(0, 256, (70, *model.input_shape[1:]))
+    embed = make_embedder(SimpleNamespace(model=model))
+    features = embed_files(embed, lambda index: images[index], range(70))
+    logits = keras.ops.convert_to_numpy(model.get_layer("head")(features))
+    np.testing.assert_allclose(logits, model.predict(images, verbose=0), atol=1e-5)
+    other = keras.Sequential([keras.Input((8, 8, 1))], name="other")
+    with pytest.raises(ValueError, match="no layer named head; expected an image classifier"):
+        make_embedder(SimpleNamespace(model=other))
+
+
+def test_features_of_a_folder(tmp_path):
+    assert find_features(tmp_path) == tmp_path
+    (tmp_path / "model.tflite").touch()
+    (tmp_path / "model.keras").touch()
+    assert find_features(str(tmp_path)) == tmp_path / "model.keras"
+    (tmp_path / "model_features.tflite").touch()  # requires no Keras
+    assert find_features(tmp_path) == tmp_path / "model_features.tflite"
+    assert find_features("hf-hub:timm/gmlp_s16_224.ra3_in1k").startswith("hf-hub:")
 
 
 def test_planted_copy_is_first(pictures, model, capsys, tmp_path):

@@ -1,10 +1,7 @@
 """Pictures whose label is likely wrong, found without training a network."""
 
-from functools import partial
-
 import numpy as np
 
-from keras_gmlp.analysis.embeddings import TOGETHER, embed_files
 from keras_gmlp.utils.optional import require
 
 FOLDS = 5  # parts of the pictures; a class in fewer pictures is not judged
@@ -119,22 +116,3 @@ def can_judge(probabilities, labels):
     """
     wrong = np.mean(probabilities.argmax(axis=1) != labels)
     return bool(wrong <= 0.5 * (1 - np.bincount(labels).max() / len(labels)))
-
-
-def make_embedder(model, read):
-    """Returns a function from image files to what the head of a trained model takes.
-
-    Args:
-        model: An image classifier of this project, a `keras.Model`.
-        read: Function from a path to the pixels that the model takes.
-
-    Returns:
-        A function from a list of paths to a float32 array `(pictures, features)`.
-
-    Raises:
-        ValueError: If the model has no layer `head`.
-    """
-    from keras_gmlp.models.structure import features
-
-    body = features(model)
-    return partial(embed_files, partial(body.predict, batch_size=TOGETHER, verbose=0), read)

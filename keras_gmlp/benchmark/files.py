@@ -23,6 +23,7 @@ from keras_gmlp.models.precision import in_float32
 from keras_gmlp.training.saving import model_path
 from keras_gmlp.utils.errors import first_line, why_ended
 from keras_gmlp.utils.files import read_json
+from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
 from keras_gmlp.weights.names import ARCHITECTURES
 
 IN_TIMM = (gMLP, MLPMixer, ResMLP, ViT)  # at 224 pixels
@@ -58,21 +59,23 @@ class Model:
 
 
 def check_source(source):
-    """Raises a one-line `ValueError` unless the source is a run's folder or a preset."""
+    """Raises a one-line `ValueError` unless the source is a run's folder or name, or a preset."""
+    source = str(find_shipped(source))
     if Path(source).is_dir():
         model_path(source)
         return
     try:
         presets.lookup(source)
     except ValueError as error:
-        raise ValueError(f"{source}: no such folder. {error}") from None
+        raise ValueError(f"{source}: no such folder. {error}{suggest_shipped(source)}") from None
 
 
 def prepare(source, scratch, formats=DEFAULT_FORMATS):
     """Prepares a model and its exports.
 
     Args:
-        source: A run's folder, or a preset, which gets random weights.
+        source: A run's folder, the name of an included model, or a preset, which gets random
+            weights.
         scratch: Folder for missing files.
         formats: Keys of `export.formats.FORMATS`.
 
@@ -82,7 +85,7 @@ def prepare(source, scratch, formats=DEFAULT_FORMATS):
     Raises:
         ValueError: If the source cannot be loaded. One line.
     """
-    model, waiting = None, list(formats)
+    source, model, waiting = find_shipped(source), None, list(formats)
     while model is None or waiting:
         lines, reason = _in_process(source, scratch, waiting)
         if not lines:

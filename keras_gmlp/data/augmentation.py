@@ -9,6 +9,8 @@ its layers that draw nothing, in `rand_augment`.
 import dataclasses
 import math
 
+import numpy as np
+
 from keras_gmlp.data.batch_share import WHOLE
 from keras_gmlp.data.rand_augment import rand_augment
 from keras_gmlp.data.resized_crop import DRAWS
@@ -31,6 +33,8 @@ class Augmentation:
             replaces `crop`. Images in files that do not fit in memory are cut from the whole
             picture.
         flip: Mirror half of the images left and right.
+        alternating_flip: Whether an epoch mirrors exactly the images that the epoch before did not,
+            instead of a random half (https://arxiv.org/abs/2404.00498, section 3.6).
         rand_augment: Mean strength of RandAugment's two operations, in [0, 1].
         cutout: Side of a black square, as a share of the image's side.
         erasing: Share of the images in which a random rectangle, 2 to 33 % of the area, takes the
@@ -48,6 +52,7 @@ class Augmentation:
     crop: float = 0.125
     resized_crop: tuple[float, float] | None = None
     flip: bool = True
+    alternating_flip: bool = False
     rand_augment: float = 0.0
     cutout: float = 0.0
     erasing: float = 0.0
@@ -87,12 +92,18 @@ def draw_windows(key, samples):
     return tf.random.stateless_uniform((samples, DRAWS), _fold_in(key, 6))
 
 
+def first_mirrored(samples):
+    """Returns which samples an alternating flip mirrors in the first epoch, booleans."""
+    return np.random.Generator(np.random.Philox(0)).random(samples) < 0.5
+
+
 def make_augmenter(augmentation, data, share=WHOLE):
     """Returns a function that augments a batch, except for `resized_crop`.
 
-    Its arguments are a key, uint8 images, class indices, and whether MixUp and CutMix are active,
-    a boolean tensor. Images and labels are the share of the batch that `share` describes. Sets of
-    labels become rows of 0 and 1.
+    Its arguments are a key, uint8 images, class indices, whether MixUp and CutMix are active, a
+    boolean tensor, and with an alternating flip which images are mirrored, booleans `(batch,)`.
+    Images and labels are the share of the batch that `share` describes. Sets of labels become rows
+    of 0 and 1.
     """
     import tensorflow as tf
 
@@ -102,12 +113,18 @@ def make_augmenter(augmentation, data, share=WHOLE):
 
     rows = data.label_rows()
 
-    def augment(key, images, labels, mixing=True):
+    def augment(key, images, labels, *rest):
+        if isinstance(labels, dict):  # with a teacher's answers
+            images, changed = change(key, images, labels["labels"], *rest)
+            return images, {**labels, "labels": changed}
+        return change(key, images, labels, *rest)
+
+    def change(key, images, labels, mixing=True, mirrored=None):
         keys = _split(key, 5)
         flip = augmentation.flip and data.mirror
         crop = 0 if augmentation.resized_crop else augmentation.crop
         if crop or flip:
-            images = _crop_and_flip(images, crop, flip, keys, share)
+            images = _crop_and_flip(images, crop, flip, keys, share, mirrored)
         images = tf.cast(images, tf.float32)
         labels = labels if rows is None else tf.gather(rows, labels)
         if augmentation.rand_augment:
@@ -125,8 +142,11 @@ def make_augmenter(augmentation, data, share=WHOLE):
     return augment
 
 
-def _crop_and_flip(images, padding, flip, keys, share):
-    """Takes random windows of the images padded with black; mirrors half of them if `flip`."""
+def _crop_and_flip(images, padding, flip, keys, share, mirrored=None):
+    """Takes random windows of the images padded with black; mirrors some of them if `flip`.
+
+    These are a random half, or the `mirrored`, booleans.
+    """
     import tensorflow as tf
 
     shape = (share.whole(tf.shape(images)[0]), 1)
@@ -138,8 +158,11 @@ def _crop_and_flip(images, padding, flip, keys, share):
         start = tf.random.stateless_uniform(shape, axis_key, 0, 2 * margin + 1, tf.int32)
         places = share.take(start) + tf.range(size)
         if mirrors:  # in the same gather, since a reversed copy takes five times as long
-            draws = share.take(tf.random.stateless_uniform(shape, keys[1]))
-            places = tf.where(draws < 0.5, places[:, ::-1], places)
+            if mirrored is None:
+                chosen = share.take(tf.random.stateless_uniform(shape, keys[1])) < 0.5
+            else:
+                chosen = mirrored[:, None]
+            places = tf.where(chosen, places[:, ::-1], places)
         if margin:
             images = tf.pad(images, [[margin, margin] if i == axis else [0, 0] for i in range(4)])
         images = tf.gather(images, places, axis=axis, batch_dims=1)

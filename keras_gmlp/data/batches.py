@@ -8,7 +8,12 @@ import math
 
 import numpy as np
 
-from keras_gmlp.data.augmentation import Augmentation, draw_windows, make_augmenter
+from keras_gmlp.data.augmentation import (
+    Augmentation,
+    draw_windows,
+    first_mirrored,
+    make_augmenter,
+)
 from keras_gmlp.data.batch_share import WHOLE
 from keras_gmlp.data.encoded_splits import READERS
 from keras_gmlp.data.splits import ArraySplit
@@ -32,6 +37,7 @@ def training_batches(
     epochs=None,
     share=WHOLE,
     initial_step=0,
+    answers=None,
 ):
     """Returns shuffled, augmented batches of the training split; one iteration is one epoch.
 
@@ -51,10 +57,13 @@ def training_batches(
             except that data which fit in memory are read whole.
         initial_step: Number of steps of `initial_epoch` that are already done. If there are some,
             the batches are the rest of that epoch, and end with it.
+        answers: `Answers` of a teacher to views of these images, or `None`. The batches then show
+            one view after the other, epoch by epoch, without the augmentation's crop and flip.
 
     Returns:
         A `tf.data.Dataset` of (float32 images in [0, 255], labels). Labels are class indices, or
-        rows of probabilities with MixUp or CutMix; of sets of labels rows of 0 and 1.
+        rows of probabilities with MixUp or CutMix; of sets of labels rows of 0 and 1. With answers
+        they are a dict of `labels`, `logits` and, if stored, `features`.
 
     Raises:
         ValueError: If `batch_size` is below 1 or does not split into shares, or an image cannot be
@@ -65,6 +74,8 @@ def training_batches(
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1; received {batch_size}.")
     augmentation = augmentation or Augmentation(crop=0, flip=False)
+    if answers is not None:
+        augmentation = answers.without_views(augmentation)
     if augmentation.mix_until < 1 and epochs is None:
         raise ValueError("mix_until is a share of the epochs; give their number, epochs.")
     size = len(data.train)
@@ -79,29 +90,47 @@ def training_batches(
     scale, in_memory = augmentation.resized_crop, fits_in_memory(data, size)
     split = ArraySplit(*data.train.arrays()) if in_memory else data.train
     read, request = split.reader(scale), split.requester()
+    attach = None if answers is None else answers.attacher(size, data.image_shape[:2])
 
-    def batches_of(key):
+    mirrored = tf.constant(first_mirrored(size)) if augmentation.alternating_flip else None
+
+    def indices_of(key):
         indices = tf.data.Dataset.range(initial_step * batch_size, size)
         indices = indices.batch(batch_size, drop_remainder=True)
-        indices = indices.map(
+        return indices.map(
             lambda i: tf.random.experimental.index_shuffle(share.take(i), key, size - 1)
         )
+
+    def batches_of(key, number):
+        indices = indices_of(key)
         if scale:
             indices = indices.enumerate(initial_step).map(
                 lambda i, batch: (batch, share.take(draw_windows(fold_in(key, i), batch_size)))
             )
         elif in_memory:  # gathers a batch at once
-            return indices.map(read)
+            return with_answers(indices, indices.map(read), number)
         samples = indices.unbatch()
         if request:
             samples = _request_first(samples, request)
-        return samples.map(read, READERS).batch(rows, drop_remainder=True)
+        samples = samples.map(read, READERS).batch(rows, drop_remainder=True)
+        return with_answers(indices, samples, number)
+
+    def with_answers(indices, batches, number):
+        if attach is None:
+            return batches
+        pairs = tf.data.Dataset.zip((indices, batches))
+        return pairs.map(lambda i, batch: attach(number - 1, i, *batch))
 
     def with_keys(number):
         # Every batch draws from its own key and depends on no earlier draw.
         key, mixing = fold_in(root, number), tf.cast(number, tf.float32) <= mixed_epochs
-        batches = batches_of(key).enumerate(initial_step)
-        return batches.map(lambda i, batch: (fold_in(key, i), *batch, mixing))
+        batches = batches_of(key, number).enumerate(initial_step)
+        batches = batches.map(lambda i, batch: (fold_in(key, i), *batch, mixing))
+        if mirrored is None:
+            return batches
+        is_other = number % 2 == 0  # numbers begin at 1
+        chosen = indices_of(key).map(lambda i: tf.gather(mirrored, i) ^ is_other)
+        return tf.data.Dataset.zip(batches, chosen).map(lambda batch, flips: (*batch, flips))
 
     root = tf.constant([seed, 0], tf.int64)
     plain = tf.autograph.experimental.do_not_convert  # rewriting the functions takes a second

@@ -29,9 +29,10 @@ def make_device_augmenter(augmentation, classes, mirror):
 
     Returns:
         A function of the epoch's key, uint8 images `(batch, height, width, channels)`, class
-        indices `(batch,)`, the position of the first sample in the epoch and whether MixUp and
-        CutMix are active. It returns float32 images in [0, 255] and labels: class indices, or rows
-        of probabilities with MixUp or CutMix.
+        indices `(batch,)`, with an alternating flip which images the first epoch mirrors,
+        `(batch,)`, the position of the first sample in the epoch, whether MixUp and CutMix are
+        active, and whether the epoch's number, from 0, is odd. It returns float32 images in
+        [0, 255] and labels: class indices, or rows of probabilities with MixUp or CutMix.
     """
     import jax
     import jax.numpy as jnp
@@ -46,8 +47,10 @@ def make_device_augmenter(augmentation, classes, mirror):
     def draw(key, position):
         return jax.random.uniform(jax.random.fold_in(key, position), (number,))
 
-    def augment(key, images, labels, position, mixing=True):
+    def augment(key, images, labels, position, mixing=True, odd=False, mirrored=None):
         draws = jax.vmap(draw, (None, 0))(key, position + jnp.arange(len(images)))
+        if mirrored is not None:  # takes the place of the draw, below 0.5 for a mirrored image
+            draws = draws.at[:, FLIP].set(jnp.where(mirrored ^ odd, 0.0, 1.0))
         images = jax.vmap(change)(images, draws)
         if mixes:
             labels = jax.nn.one_hot(labels, classes)
@@ -61,7 +64,10 @@ def make_device_augmenter(augmentation, classes, mirror):
             images, labels = mix(images, labels, choice, weights, draws[:, CUTMIX])
         return images, labels
 
-    return augment
+    def augment_in_turn(key, images, labels, mirrored, position, mixing=True, odd=False):
+        return augment(key, images, labels, position, mixing, odd, mirrored)
+
+    return augment_in_turn if augmentation.alternating_flip else augment
 
 
 def _augment_one(image, draws, augmentation, flip):

@@ -9,11 +9,13 @@ class DeviceBatches(keras.utils.PyDataset):
 
     Each item is a dict that describes the chunk: `indices` `(steps, batch)` into `arrays`, which
     stay on the device, `positions` `(steps,)` of each step's first sample in the epoch, the epoch's
-    `key` `(2,)`, and whether the epoch is `mixing`. The order and the key follow from the seed and
-    the epoch alone, so that a resumed run sees what it would have seen.
+    `key` `(2,)`, whether the epoch is `mixing`, and whether its number is `odd`. The
+    order and the key follow from the seed and the epoch alone, so that a resumed run sees what it
+    would have seen.
 
     Args:
-        arrays: Tuple of arrays of the same length.
+        arrays: Tuple of arrays of the same length, or of functions from an epoch, which counts
+            from 0, to such an array. The first one is an array.
         batch_size: Samples per step. Each epoch leaves out the samples that do not fill a batch.
         seed: Seed of the order and of the keys.
         mixed_epochs: Number of epochs in which MixUp and CutMix are active; `None` for all.
@@ -22,6 +24,7 @@ class DeviceBatches(keras.utils.PyDataset):
         place: Function that copies a tuple of arrays to the device; `None` for `jax.device_put`.
 
     Attributes:
+        arrays: The arrays of the epoch, on the device.
         first_step: Steps of the epoch to leave out, because they are done.
 
     Raises:
@@ -45,11 +48,16 @@ class DeviceBatches(keras.utils.PyDataset):
         self.steps = steps or self.pass_steps
         self.chunk = min(chunk or chunk_length(self.steps), self.steps)
         self.first_step = 0
-        self.arrays = (place or jax.device_put)(tuple(arrays))
+        self._place, self._given = place or jax.device_put, tuple(arrays)
+        fixed = [array for array in self._given if not callable(array)]
+        self._fixed = self._place(tuple(fixed))
         self.start_epoch(0)
 
     def start_epoch(self, epoch):
-        """Draws the order of an epoch, which counts from 0."""
+        """Draws the order of an epoch, which counts from 0, and places its arrays."""
+        changing = [array(epoch) for array in self._given if callable(array)]
+        changing, fixed = iter(self._place(tuple(changing))), iter(self._fixed)
+        self.arrays = tuple(next(changing if callable(a) else fixed) for a in self._given)
         first, end = epoch * self.steps, (epoch + 1) * self.steps
         passes = range(first // self.pass_steps, -(-end // self.pass_steps))
         order = np.concatenate([self._draw(number)[0] for number in passes])
@@ -57,6 +65,7 @@ class DeviceBatches(keras.utils.PyDataset):
         self.order = order[start : start + self.steps]
         self.key = self._draw(epoch)[1]
         self.mixing = self.mixed_epochs is None or epoch < self.mixed_epochs
+        self.odd = epoch % 2 == 1
 
     def _draw(self, number):
         """Returns the order of a pass, `(steps, batch)`, and the key of the epoch `number`."""
@@ -76,6 +85,7 @@ class DeviceBatches(keras.utils.PyDataset):
             "positions": (steps * self.batch_size).astype("int32"),
             "key": self.key,
             "mixing": np.bool_(self.mixing),
+            "odd": np.bool_(self.odd),
         }
 
 

@@ -19,7 +19,7 @@ from keras_gmlp.card import check_labels, write_card
 from keras_gmlp.export.tflite import Traces, convert
 from keras_gmlp.models.folding import to_dense
 from keras_gmlp.models.structure import features, sublayers
-from keras_gmlp.training.saving import load_model
+from keras_gmlp.training.saving import FEATURES_FILE, load_model
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.subprocesses import run_on
 
@@ -28,7 +28,7 @@ FORMATS = {
     "tflite_float16": "model_float16.tflite",
     "tflite_float32": "model_float32.tflite",
     "tflite_int8": "model_int8.tflite",  # integers throughout, from uint8 pixels
-    "features": "model_features.tflite",  # as "tflite", with a second signature
+    "features": FEATURES_FILE,  # as "tflite", with a second signature
     "mediapipe": "model_mediapipe.tflite",  # as "tflite", to probabilities
     "saved_model": "saved_model",
     "onnx": "model.onnx",

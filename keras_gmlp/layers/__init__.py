@@ -24,6 +24,7 @@ from keras_gmlp.layers.text import (
     TokenPositions,
 )
 from keras_gmlp.layers.transformer import TransformerBlock
+from keras_gmlp.layers.whitening import WhiteningConvolution
 
 __all__ = [
     "Affine",
@@ -54,6 +55,7 @@ __all__ = [
     "TokenMLP",
     "TokenPositions",
     "TransformerBlock",
+    "WhiteningConvolution",
     "check_tokens",
     "make_dense",
     "mask_tokens",

@@ -6,6 +6,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "convnet": ["ConvNet"],
         "families": ["EAMLP", "FeedForwardOnly", "MLPMixer", "ResMLP", "ViT", "aMLP", "gMLP"],
         "folding": ["fold", "to_dense"],
         "image_classifier": ["image_classifier"],

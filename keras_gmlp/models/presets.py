@@ -8,6 +8,7 @@ ViT pools by attention. `ti2` has patches of 2.
 
 import difflib
 
+from keras_gmlp.models.convnet import ConvNet
 from keras_gmlp.models.families import EAMLP, FeedForwardOnly, MLPMixer, ResMLP, ViT, aMLP, gMLP
 from keras_gmlp.models.resnet import ResNet
 
@@ -18,6 +19,8 @@ _32 = {"input_shape": (32, 32, 3), "patch_size": 4, "classes": 10}
 _CONV = {**_32, "stem": "convolutions"}
 
 _SHIFT_INVARIANT = {"toeplitz": True, "heads": 8, **_CONV}
+
+_PHOTO = {"input_shape": (64, 64, 3), "patch_size": 8, "classes": 200}
 
 _IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 
@@ -111,6 +114,18 @@ PRESETS = {
         gMLP,
         {"dim": 256, "depth": 12, "hidden_dim": 768, **_SHIFT_INVARIANT, "patch_size": 2},
     ),
+    # For photographs: 200 classes of Tiny-ImageNet.
+    "gmlp_photo_64": (
+        gMLP,
+        {
+            "dim": 256,
+            "depth": 8,
+            "hidden_dim": 768,
+            "pooling": "attention",
+            **_SHIFT_INVARIANT,
+            **_PHOTO,
+        },
+    ),
     "amlp_conv_ti2_32": (
         aMLP,
         {
@@ -135,6 +150,7 @@ PRESETS = {
         },
     ),
     "resnet_56_32": (ResNet, {"depth": 56, "input_shape": (32, 32, 3), "classes": 10}),
+    "convnet_8_32": (ConvNet, {"input_shape": (32, 32, 3), "classes": 10}),
     "gmlp_ti4_32": (gMLP, {"dim": 256, "depth": 10, "hidden_dim": 1024, **_32}),
     "amlp_ti4_32": (aMLP, {"dim": 256, "depth": 8, "hidden_dim": 1024, **_32}),
     "vit_ti4_32": (ViT, {"dim": 192, "depth": 9, "num_heads": 3, **_32}),

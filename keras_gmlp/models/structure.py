@@ -80,7 +80,8 @@ def features(model):
     Returns:
         A `keras.Model` from images `(batch, height, width, channels)` with values in [0, 255] to
         float32 vectors `(batch, features)`. `features` is `dim`; four times the `width` of a
-        ResNet; twice `dim` with a distillation token, whose vector follows that of the class token.
+        ResNet; the last of the `widths` of a ConvNet; twice `dim` with a distillation token, whose
+        vector follows that of the class token.
 
     Raises:
         ValueError: If the model has no layer `head`.

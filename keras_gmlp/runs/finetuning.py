@@ -67,6 +67,7 @@ def finetune(
         >>> model, metrics = keras_gmlp.finetune(few, start, **settings)
         >>> metrics["test_accuracy"] > 0.6
         True
+        >>> place.cleanup()
     """
     dataset = data if isinstance(data, ImageData) else None
     name = data.name if dataset else canonical_name(data)

@@ -200,7 +200,7 @@ class RunSettings:
         if self.model.preset is not None:
             lookup(self.model.preset)
         place = Path(self.directory).resolve()
-        weights = self.model.weights
+        weights = self.model.weights and find_shipped(self.model.weights)
         if weights and Path(weights).resolve() in (place, place / "model.keras"):
             raise ValueError(
                 f"{self.directory} is where the weights are; choose another directory."

@@ -22,6 +22,7 @@ from keras_gmlp.training.span_answering import SpanAnswering
 from keras_gmlp.training.text_saving import longest_text, open_text_model
 from keras_gmlp.training.text_tasks import MaskedLM, TextClassification
 from keras_gmlp.utils.files import read_json
+from keras_gmlp.utils.shipped import find_shipped
 from keras_gmlp.weights.bert import is_bert, load_bert
 
 LABELLED = {"text", "label"}  # arguments of `load_text` that name columns
@@ -83,8 +84,9 @@ class FineTuningSettings:
     """Everything a classifier of texts, or a model that finds answers, is trained from.
 
     Attributes:
-        weights: Folder of a run that trained a language model, or an original BERT, as `load_bert`
-            takes it, such as `"hf-hub:google/bert_uncased_L-4_H-256_A-4"`.
+        weights: Folder of a run that trained a language model, the name of an included one, or an
+            original BERT, as `load_bert` takes it, such as
+            `"hf-hub:google/bert_uncased_L-4_H-256_A-4"`.
         data: Labelled texts, as `keras_gmlp.data.text.load_text` takes them, such as `"sst2"`; or
             questions, as `load_squad` takes them: `"squad"`, `"xquad/en"`, a `.json` file in
             SQuAD's format or a folder with such files.
@@ -115,7 +117,7 @@ class FineTuningSettings:
             object.__setattr__(self, "directory", f"runs/{self._model_name()}-{self._data_name()}")
 
     def _model_name(self):
-        recorded = read_json(Path(self.weights) / "recipe.json") or {}
+        recorded = read_json(Path(find_shipped(self.weights)) / "recipe.json") or {}
         return recorded.get("preset") or Path(self.weights).resolve().name
 
     def _data_name(self):
@@ -146,7 +148,7 @@ class FineTuningSettings:
             raise ValueError(
                 f"{self.data} has questions and no column of a {min(named)}; leave it out."
             )
-        if Path(self.weights).resolve() == Path(self.directory).resolve():
+        if Path(find_shipped(self.weights)).resolve() == Path(self.directory).resolve():
             raise ValueError(
                 f"{self.directory} is where the weights are; choose another directory."
             )
@@ -245,7 +247,7 @@ def prepare_fine_tuning(settings, data_dir=None, seed_process=True):
         model = span_classifier(encoder, tokenizer.sep_id)
     else:
         model = text_classifier(encoder, len(data.labels), settings.dropout)
-    recorded = read_json(Path(settings.weights) / "recipe.json") or {}
+    recorded = read_json(Path(find_shipped(settings.weights)) / "recipe.json") or {}
     origin = {"preset": recorded.get("preset")}
     return PreparedTextRun(settings, recipe, data, model, origin)
 

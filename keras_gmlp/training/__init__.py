@@ -6,6 +6,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "adapting": ["adapt_layers"],
         "recipes": ["RECIPES", "Recipe"],
         "saving": ["load_model"],
         "tasks": ["ImageClassification", "Task"],

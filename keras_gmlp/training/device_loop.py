@@ -6,7 +6,7 @@ from keras_gmlp.training.devices import split_batch
 
 
 class EpochOrder(keras.callbacks.Callback):
-    """Draws the order of each epoch of a `DeviceBatches`."""
+    """Draws the order of each epoch of a `DeviceBatches` and gives the model its arrays."""
 
     def __init__(self, batches):
         super().__init__()
@@ -14,6 +14,7 @@ class EpochOrder(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         self.batches.start_epoch(epoch)
+        self.model.arrays = self.batches.arrays
 
 
 def make_device_class(base, augment):
@@ -29,8 +30,8 @@ def make_device_class(base, augment):
     Args:
         base: `keras.Model`, or a subclass.
         augment: Function of an epoch's key, the arrays' samples, the position of the first sample
-            in the epoch and whether mixing is active; returns inputs, targets and, if the task has
-            them, weights.
+            in the epoch, whether mixing is active and whether the epoch is odd; returns inputs,
+            targets and, if the task has them, weights.
     """
     import jax
 
@@ -54,7 +55,7 @@ def make_device_class(base, augment):
             def one(state, item):
                 indices, position = item
                 samples = split_batch([array[indices] for array in arrays])
-                batch = augment(key, *samples, position, plan["mixing"])
+                batch = augment(key, *samples, position, plan["mixing"], plan["odd"])
                 logs, state = step(state, batch)
                 return state, logs
 

@@ -18,6 +18,7 @@ from keras_gmlp.training.linear_head import without_compiler
 from keras_gmlp.training.optimizers import freeze_backbone, make_optimizer
 from keras_gmlp.training.processes import process_count, process_number
 from keras_gmlp.training.run_directory import has_progress, read_recipe
+from keras_gmlp.training.torch_convolutions import channels_stay_last
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.errors import one_line_errors
 
@@ -141,7 +142,7 @@ def scaled(optimizer, recipe):
 @contextlib.contextmanager
 def fit_context():
     """Encloses `fit`: errors of one line, and PyTorch's own settings."""
-    with one_line_errors(), private_generator(), _unfused_attention():
+    with one_line_errors(), private_generator(), _unfused_attention(), channels_stay_last():
         yield
 
 

@@ -36,7 +36,7 @@ class Recipe:
         freeze: Whether to train the head alone.
         ema: Length of the exponential moving average of the weights, as a share of the run's
             steps, in [0, 1). The averaged weights are tested and saved. 0 for none. Batch
-            statistics of a ResNet are not averaged.
+            statistics of norms are not averaged.
         patience: Epochs without a better validation metric after which the run ends; the weights of
             the best epoch are saved. Requires validation images. `None` to train all epochs and
             save the last.
@@ -207,6 +207,20 @@ RECIPES = {
             augmentation=Augmentation(
                 resized_crop=(0.08, 1.0), rand_augment=0.5, mixup=0.5, cutmix=0.5
             )
+        ),
+    ),
+    # A convolutional network in few epochs, as airbench94 trains (https://arxiv.org/abs/2404.00498).
+    "airbench": Recipe(
+        epochs=16,
+        batch_size=1000,
+        optimizer="muon",
+        learning_rate=0.03,
+        weight_decay=0.1,
+        ema=0.0,
+        precision="mixed_bfloat16",
+        task=ImageClassification(
+            label_smoothing=0.2,
+            augmentation=Augmentation(crop=0.0625, alternating_flip=True),
         ),
     ),
 }

@@ -14,11 +14,16 @@ from keras_gmlp.card import TEXT_TASKS, require_undamaged
 from keras_gmlp.utils.archives import require_bounded
 from keras_gmlp.utils.errors import is_out_of_memory, why_ended
 from keras_gmlp.utils.files import read_json
+from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
 
 WEIGHTS = "model.weights.h5"  # a member of a .keras file
 
+EXPECTED = "expected a .keras file, the folder of a run or the name of an included model"
+
 # Of a .tflite file, from an image to the vector before the head.
 FEATURES_SIGNATURE = "serving_features"
+
+FEATURES_FILE = "model_features.tflite"  # with that signature, in the folder of a run
 
 
 def register():
@@ -42,7 +47,7 @@ def model_path(directory, kind="image"):
     """Returns the path of the `.keras` file in the folder of a training run.
 
     Args:
-        directory: The folder.
+        directory: The folder, or the name of an included model.
         kind: `"image"` or `"text"`: the program that errors name, unless recipe.json knows.
 
     Raises:
@@ -51,7 +56,7 @@ def model_path(directory, kind="image"):
     program, example = TRAINERS[kind]
     if not str(directory):  # an unset variable of a shell
         raise ValueError(f"'': an empty path; expected the folder of a run of {program}.")
-    directory = Path(directory)
+    directory = Path(find_shipped(directory))
     path = directory / "model.keras"
     if path.exists():
         return path
@@ -60,7 +65,7 @@ def model_path(directory, kind="image"):
     if not directory.exists():
         raise ValueError(
             f"{directory}: no such folder; expected the folder of a run of {program}, such as "
-            f"{example}."
+            f"{example}.{suggest_shipped(directory)}"
         )
     if not directory.is_dir():
         raise ValueError(f"{directory}: a file; expected the folder of a run of {program}.")
@@ -93,10 +98,11 @@ def require_readable(path):
 
 
 def load_model(path, compile=True):  # noqa: A002 (Keras' name)
-    """Loads a `.keras` file with the layers, losses and optimizers of this package.
+    """Loads a Keras model with the layers, losses and optimizers of this package.
 
     Args:
-        path: Path of the file.
+        path: Path of a `.keras` file, the folder of a run, or the name of a model that comes with
+            a clone of the repository, such as `"gmlp_conv_n4_32-cifar10"`.
         compile: Whether to compile the model with the optimizer and the loss in the file.
 
     Returns:
@@ -109,13 +115,17 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
         MemoryError: If the model does not fit in memory. One line.
 
     Example:
-        >>> model = load_model("saved_models/gmlp_n4_32-cifar10/model.keras")
+        >>> model = load_model("gmlp_n4_32-cifar10")
         >>> model.output_shape
         (None, 10)
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file.")
+    if not str(path):
+        raise ValueError(f"'': an empty path; {EXPECTED}.")
+    path = Path(find_shipped(path))
+    if path.is_dir():
+        path = model_path(path)
+    if not path.exists():
+        raise ValueError(f"{path}: no such file or folder; {EXPECTED}.{suggest_shipped(path)}")
     try:
         import keras
 

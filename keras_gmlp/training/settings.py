@@ -12,7 +12,8 @@ OPTIONS = ("epochs", "batch_size", "learning_rate", "seed", "precision", "patien
 UNNAMED = {**dict.fromkeys(PATCH_OPTIONS), "task": ImageClassification.name}
 UNNAMED |= {"overrides": {}, "pipeline": "host", "teacher": None, "patience": None}
 UNNAMED |= dict.fromkeys(("validation", "groups", "folds", "fold"))
-UNNAMED |= {"balance": 0.0, "fit": "crop", "fit_head": 0.0}
+UNNAMED |= {"balance": 0.0, "fit": "crop", "temperature": 1.0, "feature_weight": 0.0}
+UNNAMED |= {"fit_head": 0.0}
 
 AUTO = "auto"  # a run records what it chose
 

@@ -10,7 +10,8 @@ import keras
 import numpy as np
 
 from keras_gmlp.card import write_card
-from keras_gmlp.data.augmentation import Augmentation
+from keras_gmlp.data.answers import is_answers, load_answers
+from keras_gmlp.data.augmentation import Augmentation, first_mirrored
 from keras_gmlp.data.batch_share import WHOLE
 from keras_gmlp.data.batches import (
     arrays,
@@ -194,10 +195,15 @@ class ImageClassification(Task):
             inverse number of training images. 0 counts images equally, 1 classes; the mean weight
             of the images is 1.
         augmentation: Changes to the training images; see `Augmentation`.
-        teacher: Folder of a run, or a `.keras` file, whose answers become part of the labels
-            (distillation); `None` for none.
-        teacher_share: Weight of the teacher's answers, in [0, 1].
-        teaching: `"soft"` for the teacher's probabilities, `"hard"` for its most probable class.
+        teacher: Folder of a run or a `.keras` file, which answers to the augmented images, or a
+            folder of stored answers, see `data.answers`; `None` for none. `training.teacher` has
+            the loss.
+        teacher_share: Weight of the teacher's logits in the loss, in [0, 1]; the labels have the
+            rest.
+        teaching: `"soft"` for the teacher's probabilities, `"hard"` for its most probable class,
+            `"token"` for that class as the label of the distillation token only, as in DeiT.
+        temperature: Divides the logits of teacher and student for soft answers; above 0.
+        feature_weight: Weight of the difference from the teacher's features, at least 0.
         fit_head: Inverse strength of the regularization of a logistic regression. `keras_gmlp.runs`
             fits it to the features of the starting weights, and training begins with its head; see
             `training.linear_head`. 0 for a random head.
@@ -209,6 +215,8 @@ class ImageClassification(Task):
     teacher: str | None = None
     teacher_share: float = 0.5
     teaching: str = "soft"
+    temperature: float = 1.0
+    feature_weight: float = 0.0
     fit_head: float = 0.0
 
     name = "image_classification"
@@ -228,6 +236,12 @@ class ImageClassification(Task):
             raise ValueError(
                 f"teaching must be one of {', '.join(TEACHINGS)}; received {self.teaching!r}."
             )
+        if not self.temperature > 0:
+            raise ValueError(f"temperature must be above 0; received {self.temperature}.")
+        if not self.feature_weight >= 0:
+            raise ValueError(f"feature_weight must be at least 0; received {self.feature_weight}.")
+        if self.feature_weight and self.teacher is None:
+            raise ValueError("feature_weight requires a teacher; received none.")
         if not self.fit_head >= 0:
             raise ValueError(f"fit_head must not be below 0; received {self.fit_head}.")
 
@@ -256,6 +270,8 @@ class ImageClassification(Task):
                 f"{data.image_shape}. Build the model with input_shape={data.image_shape} or load "
                 f"the data with image_size={tuple(model.input_shape[1:3])}."
             )
+        if (answers := self.stored_answers()) is not None:
+            answers.require_match(data)
         if model.output_shape[-1] != len(data.labels):
             raise ValueError(
                 f"The model has {model.output_shape[-1]} classes; {data.name} has "
@@ -269,25 +285,47 @@ class ImageClassification(Task):
         self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE, initial_step=0
     ):
         order = seed, initial_epoch, epochs, share, initial_step
-        return training_batches(data, batch_size, self.augmentation, *order)
+        answers = self.stored_answers()
+        return training_batches(data, batch_size, self.augmentation, *order, answers=answers)
+
+    def stored_answers(self):
+        """Returns the stored `Answers` of the teacher, or `None` if it answers itself."""
+        if self.teacher is None or not is_answers(self.teacher):
+            return None
+        return load_answers(self.teacher)
 
     def training_class(self, model):
         if self.teacher is None:
             return keras.Model
-        teacher = load_teacher(self.teacher, model)
-        return make_taught_class(keras.Model, teacher, self.teacher_share, self.teaching)
+        answers = self.stored_answers()
+        if answers is None:
+            teacher = load_teacher(self.teacher, model, logits=self.teacher_share > 0)
+            return make_taught_class(keras.Model, self, teacher, teacher.output_shape[1][-1])
+        channels = answers.sizes.get("features")
+        if self.feature_weight and channels is None:
+            raise ValueError(
+                f"teacher {self.teacher}: stores no features, which feature_weight requires."
+            )
+        return make_taught_class(keras.Model, self, channels=channels)
 
     def fits_device(self, data):
         return fits_in_memory(data, self.size(data))
 
     def device_data(self, data):
         images, labels = arrays(data, "train")
-        augmentation = self.augmentation
+        samples, augmentation = (images, labels.astype("int32")), self.augmentation
+        if (answers := self.stored_answers()) is not None:
+            augmentation = answers.without_views(augmentation)
         augment = make_device_augmenter(augmentation, len(data.labels), data.mirror)
-        return (images, labels.astype("int32")), augment, augmentation.mix_until
+        if augmentation.alternating_flip:
+            samples += (first_mirrored(len(images)),)
+        if answers is not None:
+            samples += tuple(answers.epoch_arrays(len(images)))
+            augment = answers.device_augmenter(augment, data.image_shape[:2])
+        return samples, augment, augmentation.mix_until
 
     def device_sample(self, data, arrays):
-        return tuple(np.asarray(array[:1]) for array in arrays)
+        return tuple(np.asarray(array[:1]) for array in arrays[:2])
 
     def evaluation_batches(self, data, split="test", samples=-1):
         return evaluation_batches(data, split=split, samples=samples)

@@ -17,6 +17,7 @@ from keras_gmlp.training.saving import (
     require_readable,
 )
 from keras_gmlp.utils.files import read_json
+from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
 
 PREFERRED = ("model.tflite", "model.keras")  # in the folder of a run
 
@@ -60,10 +61,12 @@ def open_text_model(path, threads=None):
 
 
 def _find(path):
-    expected = "expected a .tflite or .keras file, or the folder of a run"
+    expected = (
+        "expected a .tflite or .keras file, the folder of a run or the name of an included model"
+    )
     if not str(path):
         raise ValueError(f"'': an empty path; {expected}.")
-    path = Path(path)
+    path = Path(find_shipped(path))
     if path.is_dir():
         models = [path / name for name in PREFERRED if (path / name).exists()]
         if not models:
@@ -73,7 +76,9 @@ def _find(path):
             )
         return models[0]
     if not path.exists():
-        raise ValueError(f"{path}: no such model file or folder; {expected}.")
+        raise ValueError(
+            f"{path}: no such model file or folder; {expected}.{suggest_shipped(path)}"
+        )
     if path.suffix not in (".tflite", ".keras"):
         raise ValueError(f"{path}: unknown kind of model; {expected}.")
     require_readable(path)

@@ -9,6 +9,7 @@ from pathlib import Path
 import keras
 
 from keras_gmlp.models.precision import in_float32
+from keras_gmlp.training.adapting import adapt_layers
 from keras_gmlp.training.callbacks import (
     Clock,
     DivergedError,
@@ -35,6 +36,7 @@ from keras_gmlp.training.run_directory import (
     WRITTEN,
     claim,
     clear,
+    has_progress,
     read_history,
     read_metrics,
     read_seconds,
@@ -177,6 +179,8 @@ class _Run:
         recipe, task, first = self.recipe, self.recipe.task, process_number() == 0
         batch_size = min(recipe.batch_size, task.size(self.data))
         steps = task.size(self.data) // batch_size
+        if not has_progress(self.directory):
+            adapt_layers(self.model, task, self.data)
         model, batches = prepare_fit(self.model, self.data, recipe, batch_size)
         checkpoint = RunCheckpoint(self.directory / "checkpoint")
         initial_epoch, step = checkpoint.restore(model), checkpoint.step

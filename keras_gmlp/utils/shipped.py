@@ -57,8 +57,8 @@ def suggest_shipped(source):
     """Returns the end of an error for a source that is missing: the included models' near names.
 
     Example:
-        >>> suggest_shipped("gmlp_conv_n4_32")
-        ' Did you mean gmlp_conv_n4_32-cifar10?'
+        >>> suggest_shipped("resnet_56")
+        ' Did you mean resnet_56_32-cifar10?'
         >>> suggest_shipped("runs/mine")
         ''
     """

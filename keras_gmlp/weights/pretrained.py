@@ -9,7 +9,7 @@ from keras_gmlp.classifier import DECISION
 from keras_gmlp.models.presets import PRESETS, build_fresh, lookup
 from keras_gmlp.models.structure import class_tokens, token_axes, token_grid
 from keras_gmlp.training.saving import model_path
-from keras_gmlp.utils.shipped import find_shipped
+from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
 from keras_gmlp.weights.conversion import every_link, load_arrays
 from keras_gmlp.weights.files import HUB, SUFFIXES, is_published, read_checkpoint
 from keras_gmlp.weights.names import ARCHITECTURES
@@ -27,7 +27,8 @@ def load(source, preset=None):
     Args:
         source: A name on the Hugging Face hub, `"hf-hub:timm/gmlp_s16_224.ra3_in1k"`; a file of
             published weights (see `weights.files.read_checkpoint`); a `.keras` file of this
-            package or the folder of a run.
+            package, the folder of a run, or the name of a model that comes with a clone of the
+            repository, such as `"gmlp_photo_64"`.
         preset: A key of `PRESETS`. Defaults to the name in the source. A file of weights without
             config.json requires it.
 
@@ -39,7 +40,7 @@ def load(source, preset=None):
             architecture or size. One line.
 
     Example:
-        >>> source = load("saved_models/gmlp_n4_32-cifar10")
+        >>> source = load("gmlp_n4_32-cifar10")
         >>> source.preset, source.labels[3]
         ('gmlp_n4_32', 'cat')
     """
@@ -156,8 +157,9 @@ def _load_own(source, preset):
     if path.suffix != ".keras":
         missing = "" if path.exists() else "no such folder; "
         raise ValueError(
-            f"{source}: {missing}expected {HUB}NAME, a file of weights ({', '.join(SUFFIXES)}), a "
-            ".keras file or the folder of a run."
+            f"{source}: {missing}expected {HUB}NAME, such as {HUB}timm/gmlp_s16_224.ra3_in1k, a "
+            f"file of weights ({', '.join(SUFFIXES)}), a .keras file, the folder of a run or the "
+            f"name of an included model.{suggest_shipped(source)}"
         )
     classifier, card = inference.load(path), read_card(path)
     stated = card.get("preset") or classifier.model.name
@@ -190,9 +192,10 @@ def build(preset, weights=None, **overrides):
     Args:
         preset: A key of `PRESETS`, for example `"gmlp_n4_32"`.
         weights: A source that `weights.load` accepts: a name on the Hugging Face hub
-            (`"hf-hub:timm/gmlp_s16_224.ra3_in1k"`), a file of published weights, a `.keras` file
-            or the folder of a run. They are resized to another image size; for another number of
-            classes the head is untrained. Defaults to fresh weights.
+            (`"hf-hub:timm/gmlp_s16_224.ra3_in1k"`), a file of published weights, a `.keras` file,
+            the folder of a run or the name of an included model. They are resized to another
+            image size; for another number of classes the head is untrained. Defaults to fresh
+            weights.
         **overrides: Arguments of the model that replace the preset's, for example
             `classes=5` or `input_shape=(64, 64, 3)`.
 

@@ -96,7 +96,7 @@ class Pretrained:
 
         Example:
             >>> from keras_gmlp.weights import load
-            >>> source = load("saved_models/gmlp_n4_32-cifar10")
+            >>> source = load("gmlp_n4_32-cifar10")
             >>> model, report = source.adapt(labels=("cat", "dog"))
             >>> report.fresh
             ('head/kernel', 'head/bias')

@@ -1,14 +1,12 @@
 """Planted wrong labels."""
 
 import numpy as np
-import pytest
 from blobs import digit, thumbnails
 from sklearn.datasets import load_digits
 
 from keras_gmlp.analysis.label_errors import (
     can_judge,
     find_label_errors,
-    make_embedder,
     predict_out_of_fold,
     thumbnail_features,
 )
@@ -48,20 +46,3 @@ def test_features_that_explain_nothing_judge_nothing():
     labels = np.arange(100) % 2
     features = np.random.default_rng(0).normal(size=(100, 8))
     assert not can_judge(predict_out_of_fold(features, labels), labels)
-
-
-def test_embedder_returns_what_the_head_takes():
-    import keras
-
-    import keras_gmlp
-
-    model = keras_gmlp.gMLP(
-        input_shape=(8, 8, 1), classes=3, patch_size=4, dim=16, depth=1, hidden_dim=32
-    )
-    images = np.random.default_rng(0).integers(0, 256, (70, 8, 8, 1))
-    features = make_embedder(model, lambda index: images[index])(range(70))
-    assert features.shape == (70, 16)
-    logits = keras.ops.convert_to_numpy(model.get_layer("head")(features))
-    np.testing.assert_allclose(logits, model.predict(images, verbose=0), atol=1e-5)
-    with pytest.raises(ValueError, match="no layer named head; expected an image classifier"):
-        make_embedder(keras.Sequential([keras.Input((8, 8, 1))], name="other"), None)

@@ -17,6 +17,7 @@ import pytest
 from load_app import APPS, load_app
 
 from keras_gmlp.card import write_card
+from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
 MODELS = APPS.parent / "saved_models"
 serve = load_app("serve")
@@ -138,7 +139,8 @@ def test_list_of_models(port):
     model = listed["gmlp_n4_32-cifar10"]
     assert model["card"]["preset"] == "gmlp_n4_32"
     assert 0.8 < model["card"]["test_accuracy"] < 0.9
-    accuracies = [model["card"].get("test_accuracy", 0) for model in listed.values()]
+    others = [model["card"] for name, model in listed.items() if DEFAULT_BACKBONE not in name]
+    accuracies = [card.get("test_accuracy", 0) for card in others]
     assert accuracies == sorted(accuracies, reverse=True)
     assert model["bytes"] == len(get(port, model["url"])[2])
 
@@ -168,6 +170,21 @@ def test_names_are_unique(tmp_path):
     found = serve.find_models(tmp_path)
     assert set(found) == {"a", "a/model", "a/model_int8", "b"}
     assert {path.relative_to(tmp_path).as_posix() for path in found.values()} == set(files)
+
+
+def test_file_with_features_alone_has_the_name_of_its_folder(tmp_path):
+    for name in ("a/model_features.tflite", "b/model.tflite", "b/model_features.tflite"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"one")
+    assert set(serve.find_models(tmp_path)) == {"a", "b", "b/model_features"}
+
+
+def test_page_opens_with_the_default_backbone(tmp_path):
+    for name, accuracy in (("a", 0.9), (DEFAULT_BACKBONE, 0.5), ("c", 0.8)):
+        (tmp_path / name).mkdir()
+        write_model(tmp_path / name / "model.tflite", test_accuracy=accuracy)
+    listed = serve.describe_models(tmp_path, print)
+    assert [model["name"] for model in listed] == [DEFAULT_BACKBONE, "a", "c"]
 
 
 def test_damaged_card_keeps_the_list_of_models(tmp_path):
@@ -302,6 +319,7 @@ def test_no_model(capsys, tmp_path):
     assert "none does not exist; expected a folder" in fails(
         capsys, "--models", str(tmp_path / "none")
     )
+    assert fails(capsys, "--models", "gmlp_n4_32").strip().endswith("?")  # near names
     (tmp_path / "model.tflite").touch()
     assert "model.tflite is a file; expected a folder" in fails(
         capsys, "--models", str(tmp_path / "model.tflite")

@@ -15,7 +15,7 @@ from keras_gmlp.utils.files import write_json
 REQUESTS = (
     b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
     b"GET /models.json HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET /models/vit_conv_n4_32-cifar10.tflite HTTP/1.1\r\nHost: localhost\r\n"
+    b"GET /models/gmlp_n4_32-cifar10.tflite HTTP/1.1\r\nHost: localhost\r\n"
     b"Range: bytes=0-9\r\n\r\n",
     b"HEAD /main.js HTTP/1.1\r\nHost: localhost\r\nIf-Modified-Since: now\r\n\r\n",
     b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n",

@@ -17,6 +17,7 @@ AUGMENTATIONS = {
     "nothing": Augmentation(**NOTHING),
     "crop": Augmentation(flip=False),
     "flip": Augmentation(crop=0),
+    "alternating flip": Augmentation(crop=0, alternating_flip=True),
     "cutout": Augmentation(cutout=0.4, **NOTHING),
     "mixup": Augmentation(mixup=1, **NOTHING),
     "cutmix": Augmentation(cutmix=1, **NOTHING),
@@ -168,6 +169,37 @@ def test_flip_mirrors_half_where_it_keeps_the_label(mirror):
     mirrored = (pixels[0] == originals[:, :, ::-1]).all(axis=(1, 2, 3))
     assert (kept ^ mirrored).all()
     assert 70 < mirrored.sum() < 130 if mirror else not mirrored.any()
+
+
+def mirrored_samples(images, epoch):
+    """Which samples an epoch mirrored, by their label: 0 or 1, and -1 for one that is missing."""
+    originals, found = images.train.arrays()[0], np.full(len(images.train), -1)
+    pixels, labels = epoch
+    for image, label in zip(pixels.reshape(-1, *originals.shape[1:]), labels.ravel(), strict=True):
+        kept, mirrored = (np.array_equal(image, originals[label][:, ::s]) for s in (1, -1))
+        assert kept != mirrored
+        found[label] = mirrored
+    return found
+
+
+@pytest.mark.parametrize("memory", [2**30, 0])
+def test_alternating_flip_mirrors_every_sample_in_one_of_two_epochs(monkeypatch, memory):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    images, augmentation = noise(60, size=4), AUGMENTATIONS["alternating flip"]
+    run = [mirrored_samples(images, e) for e in epochs(images, augmentation, 4, batch_size=20)]
+    assert 15 < run[0].sum() < 45
+    for epoch, found in enumerate(run):
+        np.testing.assert_array_equal(found, run[0] if epoch % 2 == 0 else 1 - run[0])
+    order = {"initial_epoch": 1, "initial_step": 2, "batch_size": 20}
+    (rest,) = (mirrored_samples(images, e) for e in epochs(images, augmentation, **order))
+    assert (rest >= 0).sum() == 20
+    np.testing.assert_array_equal(rest[rest >= 0], run[1][rest >= 0])
+
+
+def test_alternating_flip_keeps_images_whose_label_would_change():
+    images = noise(20, size=4, mirror=False)
+    for epoch in epochs(images, AUGMENTATIONS["alternating flip"], 2, batch_size=20):
+        assert not mirrored_samples(images, epoch).any()
 
 
 @pytest.mark.parametrize(("cutout", "side"), [(0.4, 6), (0.25, 4), (1, 16), (0.1, 2)])

@@ -9,6 +9,9 @@ import tensorflow as tf
 
 from keras_gmlp.data import rand_augment as host
 from keras_gmlp.data.augmentation import Augmentation
+from keras_gmlp.data.image_data import ImageData
+from keras_gmlp.data.splits import ArraySplit
+from keras_gmlp.training.tasks import ImageClassification
 
 jax = pytest.importorskip("jax")
 
@@ -18,6 +21,7 @@ from keras_gmlp.data.device_augmentation import (  # noqa: E402
     make_device_augmenter,
     mix,
 )
+from keras_gmlp.data.device_batches import DeviceBatches  # noqa: E402
 
 NOTHING = {"crop": 0, "flip": False}
 
@@ -112,6 +116,31 @@ def test_flip_mirrors_half_where_it_keeps_the_label(mirror):
     flipped = (outputs == image[:, ::-1]).all(axis=(1, 2, 3))
     assert (flipped | (outputs == image).all(axis=(1, 2, 3))).all()
     assert abs(flipped.mean() - 0.5 * mirror) < 0.1
+
+
+def test_alternating_flip_mirrors_every_sample_in_one_of_two_epochs():
+    images, labels = noise(40, size=4), np.arange(40)
+    split = ArraySplit(images, labels)
+    data = ImageData("noise", tuple(map(str, labels)), (4, 4, 3), split, split)
+    task = ImageClassification(augmentation=Augmentation(crop=0, alternating_flip=True))
+    arrays, augment, _ = task.device_data(data)
+    assert [len(array) for array in task.device_sample(data, arrays)] == [1, 1]
+    plan, run = DeviceBatches(arrays, 10, chunk=1), []
+    for epoch in range(4):
+        plan.start_epoch(epoch)
+        found = np.full(40, -1)
+        for item in (plan[i] for i in range(len(plan))):
+            samples = [array[item["indices"][0]] for array in plan.arrays]
+            key, (position,) = jax.random.wrap_key_data(item["key"]), item["positions"]
+            outputs, chosen = augment(key, *samples, position, item["mixing"], item["odd"])
+            for image, label in zip(np.asarray(outputs), np.asarray(chosen), strict=True):
+                kept, mirrored = (np.array_equal(image, images[label][:, ::s]) for s in (1, -1))
+                assert kept != mirrored
+                found[label] = mirrored
+        run.append(found)
+    assert 8 < run[0].sum() < 32
+    for epoch, found in enumerate(run):
+        np.testing.assert_array_equal(found, run[0] if epoch % 2 == 0 else 1 - run[0])
 
 
 def test_cutout_blacks_out_one_square():

@@ -22,6 +22,7 @@ models = {
     "eamlp": keras_gmlp.EAMLP(num_heads=4, class_token=False, **shell),
     "ff_only": keras_gmlp.FeedForwardOnly(token_hidden_dim=20, **shell),
     "resnet": keras_gmlp.ResNet(8, 4, input_shape=(8, 8, 3), classes=3),
+    "convnet": keras_gmlp.ConvNet((4, 6), input_shape=(8, 8, 3), classes=3),
 }
 for name, model in models.items():
     for weight in model.weights:
@@ -71,7 +72,7 @@ def saved(tmp_path_factory):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_model_of_any_backend_loads(saved, backend):
     rows = [line.split() for line in run_here_or_under(backend, LOAD, saved).splitlines()]
-    assert len(rows) == 9 * len(BACKENDS)
+    assert len(rows) == 10 * len(BACKENDS)
     assert {name: float(d) for name, d, _ in rows if float(d) > 1e-3} == {}
     spread = [np.ptp(np.load(path)) for path in saved.glob("*-*.npy")]
     assert min(spread) > 0.1  # the logits say something

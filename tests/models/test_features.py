@@ -27,6 +27,7 @@ def logits_from(vectors, model):
         ("vit", {}, 32),
         ("deit", {}, 64),
         ("resnet", {"depth": 8}, 32),
+        ("convnet", {}, 12),
     ],
 )
 def test_logits_are_a_linear_function_of_the_features(family, overrides, size):

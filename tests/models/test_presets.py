@@ -43,9 +43,11 @@ PARAMETERS = {
     "amlp_conv_n4_32": 807_818,
     "vit_conv_n4_32": 812_938,
     "gmlp_conv_ti2_32": 3_693_674,
+    "gmlp_photo_64": 2_819_592,
     "amlp_conv_ti2_32": 4_204_066,
     "vit_conv_ti2_32": 4_060_810,
     "resnet_56_32": 857_082,
+    "convnet_8_32": 1_973_954,
     "gmlp_ti4_32": 4_017_546,
     "amlp_ti4_32": 3_878_154,
     "vit_ti4_32": 4_028_170,
@@ -72,8 +74,8 @@ def shell(arguments, block, tokens=0, stem=None):
         stem = convolutional_stem(dim, patch_size)
     stem = stem or dense(patch_size * patch_size * 3, dim)
     positions = (tokens + token_count(arguments)) * dim if tokens else 0
-    if "pooling" in arguments:  # a score for each token; positions without a class token
-        positions = (token_count(arguments) + 1) * dim
+    if "pooling" in arguments:  # a score for each token; a ViT has positions without a class token
+        positions = (token_count(arguments) * ("num_heads" in arguments) + 1) * dim
     heads = max(tokens, 1) * dense(dim, classes)
     return stem + tokens * dim + positions + arguments["depth"] * block + 2 * dim + heads
 
@@ -158,6 +160,15 @@ def resnet_parameters(arguments):
     return count + dense(64, 10)
 
 
+def convnet_parameters(arguments):
+    """Kernel and bias of 24 filters of 2x2; in each group two convolutions and their norms."""
+    count, channels = 2 * 2 * 3 * 24 + 24, 24
+    for width in (64, 256, 256):
+        count += 9 * (channels + width) * width + 2 * 3 * width  # shift, mean and variance
+        channels = width
+    return count + dense(256, 10)
+
+
 FORMULAS = {
     "gmlp": gmlp_parameters,
     "amlp": amlp_parameters,
@@ -168,6 +179,7 @@ FORMULAS = {
     "eamlp": eamlp_parameters,
     "ff": ff_only_parameters,
     "resnet": resnet_parameters,
+    "convnet": convnet_parameters,
 }
 
 
@@ -202,6 +214,7 @@ def test_families_of_one_size_are_comparable():
     assert {name.split("_")[0] for name in nano} == set(FORMULAS)
     # ResNet-56 has the size that it is known by, and 4,064 statistics of norms are in its count.
     resnet = nano.pop("resnet_56_32")
+    del nano["convnet_8_32"]  # the size of airbench94
     assert max(nano.values()) / min(nano.values()) <= 1.05
     assert resnet / PARAMETERS["gmlp_n4_32"] <= 1.05
 

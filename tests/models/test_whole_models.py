@@ -18,7 +18,7 @@ from random_models import MODELS, random_model
 
 import keras_gmlp
 
-BLOCKS = {  # ResNet is tested in test_resnet.py
+BLOCKS = {  # ResNet and ConvNet are tested in files of their own
     "gmlp": partial(gmlp_block, gating="split"),
     "amlp": partial(gmlp_block, gating="split", attention_size=64),
     "vit": transformer_block,
@@ -48,7 +48,7 @@ def test_logits_of_eamlp_with_a_class_token():
 
 
 def test_every_family_is_here():
-    assert {*BLOCKS, "resnet"} == set(MODELS)
+    assert {*BLOCKS, "resnet", "convnet"} == set(MODELS)
 
 
 @pytest.mark.parametrize("family", MODELS)

@@ -22,6 +22,7 @@ KEYS = (
     *("precision", "stochastic_depth", "augmentation", "seed"),
 )
 NEW_KEYS = ("balance", "fit_head", "patience", "pipeline", "teacher", "teacher_share", "teaching")
+NEW_KEYS += ("temperature", "feature_weight")
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,15 @@ def test_recipe_out_of_range(field, value):
 
 
 def test_named_recipes():
-    assert set(RECIPES) == {"quick", "standard", "long", "finetune", "resolution", "imagenet"}
+    assert set(RECIPES) == {
+        "quick",
+        "standard",
+        "long",
+        "finetune",
+        "resolution",
+        "imagenet",
+        "airbench",
+    }
     imagenet = RECIPES["imagenet"]
     assert (imagenet.epochs, imagenet.batch_size, imagenet.learning_rate) == (300, 4096, 1e-3)
     assert (imagenet.weight_decay, imagenet.clip_norm, imagenet.task.label_smoothing) == (

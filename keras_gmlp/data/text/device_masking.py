@@ -31,8 +31,8 @@ def make_device_masker(corpus, length, rate, cut):
 
     Returns:
         A function of the epoch's key, tokens `(batch, length - 2)`, sizes `(batch,)`, the position
-        of the first window in the epoch and a flag that it ignores; it returns inputs, targets and
-        weights, as `masked_windows`.
+        of the first window in the epoch and two flags that it ignores; it returns inputs, targets
+        and weights, as `masked_windows`.
     """
     import jax
     import jax.numpy as jnp
@@ -69,7 +69,7 @@ def make_device_masker(corpus, length, rate, cut):
         ids = ids.at[positions].set(jnp.where(used, new, targets))
         return ids, positions, jnp.where(used, targets, 0), used.astype("float32")
 
-    def augment(key, tokens, sizes, position, mixing):
+    def augment(key, tokens, sizes, position, mixing, odd=False):
         numbers = position + jnp.arange(len(sizes))
         keys = jax.vmap(jax.random.fold_in, (None, 0))(key, numbers)
         ids, positions, targets, weights = jax.vmap(mask_window)(keys, tokens, sizes)

@@ -1,0 +1,125 @@
+"""Teachers whose answers are stored: models of Keras, and ONNX files of any framework."""
+
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.utils.optional import is_installed, require
+
+
+class KerasTeacher:
+    """A saved Keras model as a teacher for `data.answers.store_answers`.
+
+    Args:
+        source: Folder of a run, or a `.keras` file.
+
+    Attributes:
+        image_shape: `(height, width, channels)` of the images it sees.
+        sizes: Numbers of `logits` and `features`, a dict.
+    """
+
+    def __init__(self, source):
+        import keras
+
+        from keras_gmlp.models.structure import features
+        from keras_gmlp.training.saving import load_model, model_path, require_inputs
+
+        path = source if str(source).endswith(".keras") else model_path(source)
+        model = load_model(path, compile=False)
+        require_inputs(model, path)
+        vectors = features(model).output
+        self.model = keras.Model(model.input, {"logits": model.output, "features": vectors})
+        self.image_shape = tuple(model.input_shape[1:])
+        self.sizes = {"logits": model.output_shape[-1], "features": vectors.shape[-1]}
+
+    def answer(self, images):
+        """Returns logits and features, a dict of arrays `(batch, size)`."""
+        return self.model.predict_on_batch(images)
+
+
+class OnnxTeacher:
+    """An ONNX file as a teacher, run by OpenVINO if it is installed, else by ONNX Runtime.
+
+    Args:
+        path: File whose only input holds float32 images `(batch, height, width, channels)` in
+            [0, 255] of a fixed size, and whose outputs are `logits` and, if any, `features`.
+        threads: Number of threads; `None` for all.
+
+    Attributes:
+        image_shape: `(height, width, channels)` of the images it sees.
+        sizes: Numbers of `logits` and, if it has them, `features`, a dict.
+
+    Raises:
+        ValueError: If the file is missing, damaged, or has other inputs or outputs. One line.
+    """
+
+    def __init__(self, path, threads=None):
+        if not Path(path).is_file():
+            raise ValueError(f"{path}: no such file.")
+        opened = _open_in_openvino if is_installed("openvino") else _open_in_onnxruntime
+        self._run, shape, sizes = opened(str(path), threads)
+        fixed = len(shape) == 4 and all(type(side) is int and side > 0 for side in shape[1:])
+        if not fixed or shape[-1] not in (1, 3) or "logits" not in sizes:
+            raise ValueError(
+                f"{path}: expected images (batch, height, width, channels) of a fixed size and an "
+                f"output named logits; received {shape} and {', '.join(sizes) or 'no names'}."
+            )
+        self.image_shape = tuple(shape[1:])
+        self.sizes = {name: sizes[name] for name in ("logits", "features") if name in sizes}
+
+    def answer(self, images):
+        """Returns logits and features, a dict of arrays `(batch, size)`."""
+        return self._run(np.ascontiguousarray(images, "float32"))
+
+
+def open_teacher(source, threads=None):
+    """Opens a teacher by its path: an ONNX file, a `.keras` file or the folder of a run.
+
+    Raises:
+        ValueError: If it cannot be opened; one line.
+    """
+    if Path(source).suffix.lower() == ".onnx":
+        return OnnxTeacher(source, threads)
+    return KerasTeacher(source)
+
+
+def _open_in_openvino(path, threads):
+    import openvino
+
+    core = openvino.Core()
+    try:
+        network = core.read_model(path)
+    except RuntimeError:
+        raise ValueError(f"{path}: not an ONNX file, or a damaged one.") from None
+    options = {} if threads is None else {"INFERENCE_NUM_THREADS": threads}
+    compiled = core.compile_model(network, "CPU", {**options, "PERFORMANCE_HINT": "THROUGHPUT"})
+    names = {port.get_any_name(): port for port in network.outputs if port.get_names()}
+    sizes = {name: port.get_partial_shape()[-1].get_length() for name, port in names.items()}
+    shape = [
+        side.get_length() if side.is_static else None
+        for side in network.inputs[0].get_partial_shape()
+    ]
+
+    def run(images):
+        found = compiled(images)
+        return {name: found[name] for name in names}
+
+    return run, shape, sizes
+
+
+def _open_in_onnxruntime(path, threads):
+    onnxruntime = require("onnxruntime", "an ONNX teacher", "onnx")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or 0
+    try:
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its own classes
+        raise ValueError(f"{path}: not an ONNX file, or a damaged one.") from error
+    (images,) = session.get_inputs()[:1]
+    names = [output.name for output in session.get_outputs()]
+    sizes = {output.name: output.shape[-1] for output in session.get_outputs()}
+
+    def run(batch):
+        return dict(zip(names, session.run(names, {images.name: batch}), strict=True))
+
+    return run, list(images.shape), sizes

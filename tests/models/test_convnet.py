@@ -1,0 +1,129 @@
+import math
+
+import keras
+import numpy as np
+import pytest
+from check_layer import to_numpy
+from numpy_reference import convolution
+
+from keras_gmlp import ConvNet
+from keras_gmlp.models.convnet import PartialIdentity
+
+SMALL = {"widths": (6, 8), "input_shape": (10, 9, 3), "classes": 3}
+
+
+def redrawn(**overrides):
+    """Returns a ConvNet with random weights and statistics, and these by path."""
+    model = ConvNet(**{**SMALL, **overrides})
+    generator = np.random.default_rng(1)
+    weights = {}
+    for weight in model.weights:
+        value = generator.normal(0.0, 0.5, weight.shape)
+        if len(weight.shape) == 4:
+            value *= 2 / np.sqrt(np.prod(weight.shape[:-1]))
+        if weight.path.endswith("variance"):
+            value = np.abs(value) + 0.5
+        weight.assign(value)
+        weights[weight.path] = value
+    return model, weights
+
+
+def pixels(*shape):
+    return np.random.default_rng(2).integers(0, 256, shape, dtype="uint8")
+
+
+def gelu(x):
+    return x * (1 + np.vectorize(math.erf)(x / np.sqrt(2))) / 2
+
+
+def halved(x):
+    """The largest of 2 x 2 values; a last odd row or column is left out."""
+    rows, columns = x.shape[1] // 2, x.shape[2] // 2
+    x = x[:, : 2 * rows, : 2 * columns]
+    return x.reshape(len(x), rows, 2, columns, 2, -1).max(axis=(2, 4))
+
+
+def reference(images, weights):
+    """Jordan 2024, section 3.1: after each first convolution of a group the pooling."""
+    x = images / 127.5 - 1
+    kernel = np.pad(weights["stem/kernel"], [(1, 0), (1, 0), (0, 0), (0, 0)])
+    x = gelu(convolution(x, kernel)[:, :-1, :-1] + weights["stem/bias"])
+    for block in range(4):
+        x = convolution(x, weights[f"block_{block}_convolution/kernel"])
+        x = x if block % 2 else halved(x)
+        mean, variance = (weights[f"block_{block}_norm/moving_{k}"] for k in ("mean", "variance"))
+        x = gelu((x - mean) / np.sqrt(variance + 1e-5) + weights[f"block_{block}_norm/beta"])
+    return x.max(axis=(1, 2)) / 9 @ weights["head/kernel"] + weights["head/bias"]
+
+
+def test_logits():
+    model, weights = redrawn()
+    images = pixels(4, 10, 9, 3)
+    expected = reference(images.astype("float64"), weights)
+    assert np.abs(expected).max() > 0.1
+    np.testing.assert_allclose(to_numpy(model(images)), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_sizes_of_airbench94():
+    model = ConvNet()
+    shapes = [model.get_layer(f"block_{i}_gelu").output.shape[1:] for i in range(6)]
+    assert shapes == [(15, 15, 64)] * 2 + [(7, 7, 256)] * 2 + [(3, 3, 256)] * 2
+    assert model.get_layer("stem").output.shape[1:] == (31, 31, 24)
+    # Convolutions, shifts of the norms, bias of the first layer, head.
+    convolutions = 9 * (24 * 64 + 64 * 64 + 64 * 256 + 3 * 256 * 256)
+    trained = convolutions + 2 * (64 + 256 + 256) + 24 + 257 * 10
+    assert sum(math.prod(w.shape) for w in model.trainable_weights) == trained == 1_971_362
+    assert [w.path for w in model.weights if not w.trainable and "norm" not in w.path] == [
+        "stem/kernel"
+    ]
+
+
+def test_first_filters_copy_a_channel():
+    keras.utils.set_random_seed(0)
+    kernel = to_numpy(PartialIdentity()((3, 3, 4, 6), "float32"))
+    expected = np.zeros((3, 3, 4, 4))
+    expected[1, 1] = np.eye(4)
+    np.testing.assert_array_equal(kernel[..., :4], expected)
+    rest = kernel[..., 4:]
+    assert 0.1 < np.abs(rest).max() <= 1 / 6  # 1 / sqrt(36 inputs)
+    assert abs(rest.mean()) < 0.05
+    narrowing = to_numpy(PartialIdentity()((1, 1, 3, 2), "float32"))
+    np.testing.assert_array_equal(narrowing[0, 0], np.eye(3, 2))
+
+
+def test_fit_saves_and_loads(tmp_path):
+    model = ConvNet(**SMALL)
+    indices = np.array([0, 1, 2, 0])
+    images = (indices[:, None, None, None] * pixels(4, 10, 9, 3) // 2).astype("uint8")
+    model.get_layer("stem").adapt([images / 127.5 - 1])
+    model.optimizer.learning_rate = 0.01
+    history = model.fit(images, indices, epochs=20, verbose=0).history
+    assert history["loss"][-1] < 0.9 * history["loss"][0]
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(to_numpy(loaded(images)), to_numpy(model(images)))
+
+
+def test_first_layer_and_logits_are_float32_under_mixed_precision():
+    model, _ = redrawn(dtype="mixed_bfloat16")
+    assert keras.backend.standardize_dtype(model(pixels(4, 10, 9, 3)).dtype) == "float32"
+    assert model.get_layer("stem").compute_dtype == "float32"
+    assert model.get_layer("block_0_convolution").compute_dtype == "bfloat16"
+
+
+def test_without_top_the_model_returns_features():
+    assert ConvNet(**SMALL, include_top=False).output_shape == (None, 2, 2, 8)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"widths": 64}, "widths must be channels of each group, a tuple; received 64"),
+        ({"widths": ()}, r"widths must be channels of each group, a tuple; received \(\)"),
+        ({"widths": (4, 0)}, "widths must be a positive integer; received 0"),
+        ({"input_shape": (32, 4, 3)}, r"2 groups .* at least 5 x 5 pixels; .*\(32, 4, 3\)"),
+    ],
+)
+def test_sizes_out_of_range(changed, message):
+    with pytest.raises(ValueError, match=message):
+        ConvNet(**{**SMALL, **changed})

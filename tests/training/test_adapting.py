@@ -1,0 +1,84 @@
+"""Layers whose weights follow from the data: when they are set, and that a run resumes."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+from check_layer import to_numpy
+from tiny_run import RECIPE, Kill, make_data
+
+from keras_gmlp import ConvNet
+from keras_gmlp.layers import WhiteningConvolution
+from keras_gmlp.training import adapting
+from keras_gmlp.training.adapting import adapt_layers
+from keras_gmlp.training.train import train
+
+SIZES = {"widths": (6,), "input_shape": (8, 8, 3), "classes": 2}
+
+
+def small_model():
+    keras.utils.set_random_seed(0)
+    return ConvNet(**SIZES)
+
+
+def expected_kernel(images):
+    layer = WhiteningConvolution(2)
+    layer.adapt([images / 127.5 - 1])
+    return to_numpy(layer.kernel)
+
+
+def test_kernel_comes_from_the_first_training_images_unchanged(monkeypatch):
+    monkeypatch.setattr(adapting, "SAMPLES", 10)
+    data, model = make_data(), small_model()
+    assert adapt_layers(model, RECIPE.task, data) == ["stem"]
+    kernel = to_numpy(model.get_layer("stem").kernel)
+    expected = expected_kernel(data.train.arrays()[0][:10])
+    np.testing.assert_allclose(kernel, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_a_later_layer_sees_the_outputs_of_the_earlier_one():
+    inputs = keras.Input((8, 8, 3))
+    layers = [WhiteningConvolution(2, name="first"), WhiteningConvolution(1, name="second")]
+    model = keras.Model(inputs, layers[1](layers[0](inputs)))
+    assert adapt_layers(model, RECIPE.task, make_data()) == ["first", "second"]
+    outputs = to_numpy(model(make_data().train.arrays()[0])).reshape(-1, 48)
+    # Half of the 24 channels are the others with the opposite sign, so half have no variance.
+    np.testing.assert_allclose(np.var(outputs[:, :12], axis=0), 1, atol=0.01)
+
+
+def test_layers_that_have_their_weights_keep_them():
+    data, model = make_data(), small_model()
+    adapt_layers(model, RECIPE.task, data)
+    before = to_numpy(model.get_layer("stem").kernel).copy()
+    other = dataclasses.replace(data, train=data.test)
+    assert adapt_layers(model, RECIPE.task, other) == []
+    np.testing.assert_array_equal(to_numpy(model.get_layer("stem").kernel), before)
+
+
+def test_run_sets_the_layer_once_and_resumes_to_the_same_end(tmp_path, monkeypatch):
+    data, whole = make_data(), small_model()
+    train(whole, data, RECIPE, tmp_path / "whole", verbose=0)
+    kernel = to_numpy(whole.get_layer("stem").kernel)
+    expected = expected_kernel(data.train.arrays()[0])
+    np.testing.assert_allclose(kernel, expected, rtol=1e-3, atol=1e-4)
+
+    class KillInSecondEpoch(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            if epoch == 1:
+                raise Kill
+
+    with pytest.raises(Kill):
+        train(
+            small_model(),
+            data,
+            RECIPE,
+            tmp_path / "killed",
+            verbose=0,
+            callbacks=[KillInSecondEpoch()],
+        )
+    monkeypatch.delattr(WhiteningConvolution, "adapt")  # the checkpoint holds the kernel
+    resumed = small_model()
+    train(resumed, data, RECIPE, tmp_path / "killed", verbose=0)
+    for ours, theirs in zip(resumed.get_weights(), whole.get_weights(), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)

@@ -1,0 +1,141 @@
+"""Included models by name."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import keras_gmlp
+from keras_gmlp import inference, text_inference
+from keras_gmlp.training.saving import model_path
+from keras_gmlp.training.teacher import load_teacher
+from keras_gmlp.utils import shipped
+from keras_gmlp.utils.shipped import find_shipped, list_shipped, suggest_shipped
+from keras_gmlp.weights import pretrained
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = "gmlp_n4_32-cifar10"
+FOLDER = ROOT / "saved_models" / NAME
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Works in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def few(tmp_path, monkeypatch):
+    """A folder with two models."""
+    folder = tmp_path / "models"
+    for name in ("gmlp_photo_64", "vit_conv"):
+        (folder / name).mkdir(parents=True)
+    (folder / "gmlp_photo_64" / "model.keras").touch()
+    (folder / "notes.txt").touch()
+    monkeypatch.setattr(shipped, "FOLDER", folder)
+    return folder
+
+
+def test_names_of_the_clone():
+    assert {NAME, "amlp_nano-wiki"} <= set(list_shipped())
+    assert find_shipped(NAME) == FOLDER
+    assert find_shipped(f"{NAME}/model.keras") == FOLDER / "model.keras"
+
+
+def test_names_are_folders(few):
+    assert list_shipped() == ["gmlp_photo_64", "vit_conv"]
+    assert find_shipped("gmlp_photo_64/") == few / "gmlp_photo_64"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "",
+        "none",
+        "notes.txt",
+        "vit_conv/model.keras",
+        "vit_conv/../notes.txt",
+        "gmlp_photo_64/../notes.txt",
+        "./vit_conv",
+        "../models/vit_conv",
+        "hf-hub:timm/gmlp_s16_224.ra3_in1k",
+        Path("runs/mine"),
+        None,
+    ],
+)
+def test_other_sources_stay(few, source):
+    assert find_shipped(source) is source
+
+
+def test_a_path_comes_before_a_name(few, tmp_path):
+    (tmp_path / "vit_conv").mkdir()
+    assert find_shipped("vit_conv") == "vit_conv"
+
+
+def test_near_names(few):
+    assert suggest_shipped("gmlp_foto_64") == " Did you mean gmlp_photo_64?"
+    assert suggest_shipped("runs/gmlp_foto_64") == ""
+    assert suggest_shipped("imagenet") == ""
+
+
+def test_a_wheel_has_no_models(tmp_path, monkeypatch):
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "none")
+    assert list_shipped() == []
+    for load in (inference.load, text_inference.load, keras_gmlp.load_model, pretrained.load):
+        with pytest.raises(ValueError, match="come with a clone of the repository") as error:
+            load("gmlp_photo_64")
+        assert str(error.value).startswith("gmlp_photo_64: no such file or folder")
+        assert "\n" not in str(error.value)
+    assert find_shipped("runs/mine") == "runs/mine"
+
+
+def test_imports_no_keras():
+    code = "import sys, keras_gmlp.utils.shipped; sys.exit('keras' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
+    assert done.returncode == 0
+
+
+def test_python_takes_names():
+    assert inference.load(NAME).path == FOLDER / "model.tflite"
+    assert inference.load(f"{NAME}/model.keras").path == FOLDER / "model.keras"
+    assert model_path(NAME) == FOLDER / "model.keras"
+    assert pretrained.load(NAME).preset == "gmlp_n4_32"
+    assert keras_gmlp.build("gmlp_n4_32", weights=NAME, classes=3).output_shape == (None, 3)
+    model = keras_gmlp.load_model(NAME, compile=False)
+    assert load_teacher(NAME, model).count_params() == model.count_params()
+
+
+def test_text_models_by_name():
+    pytest.importorskip("tokenizers")
+    model = text_inference.load("gmlp_nano-sst2")
+    assert model.path == ROOT / "saved_models" / "gmlp_nano-sst2" / "model.tflite"
+
+
+@pytest.mark.parametrize(
+    "load",
+    [inference.load, text_inference.load, keras_gmlp.load_model, pretrained.load, model_path],
+)
+def test_unknown_names_get_the_nearest(load):
+    with pytest.raises(ValueError, match=r"Did you mean .*gmlp_n4_32-cifar10") as error:
+        load("gmlp_n4_32_cifar10")
+    assert str(error.value).startswith("gmlp_n4_32_cifar10: ")
+    assert "\n" not in str(error.value)
+
+
+def test_weights_that_are_none_name_what_works():
+    with pytest.raises(ValueError, match="such as hf-hub:timm/gmlp_s16_224"):
+        keras_gmlp.build("gmlp_n4_32", weights="imagenet")
+
+
+def test_load_model_takes_the_folder_of_a_run(tmp_path):
+    shutil.copytree(FOLDER, tmp_path / "run")
+    expected = keras_gmlp.load_model(tmp_path / "run" / "model.keras").count_params()
+    for given in ("run", tmp_path / "run"):
+        assert keras_gmlp.load_model(given).count_params() == expected
+    (tmp_path / "run" / "model.keras").unlink()
+    with pytest.raises(ValueError, match=r"the model\.keras of this run is missing"):
+        keras_gmlp.load_model("run")
+    with pytest.raises(ValueError, match="an empty path"):
+        keras_gmlp.load_model("")
