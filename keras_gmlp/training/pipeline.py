@@ -14,7 +14,6 @@ from keras_gmlp.training.devices import (
     copy_to_devices,
     make_distributed_class,
 )
-from keras_gmlp.training.linear_head import without_compiler
 from keras_gmlp.training.optimizers import freeze_backbone, make_optimizer
 from keras_gmlp.training.processes import process_count, process_number
 from keras_gmlp.training.run_directory import has_progress, read_recipe
@@ -96,8 +95,6 @@ def prepare_fit(model, data, recipe, batch_size):
         freeze_backbone(trained)
     total_steps = task.size(data) // batch_size * recipe.epochs
     task.compile(trained, scaled(make_optimizer(recipe, total_steps), recipe), data)
-    if getattr(task, "fit_head", 0):
-        without_compiler(trained)
     if batches is not None:
         trained.arrays = batches.arrays
         build_for_training(trained, *task.device_sample(data, batches.arrays))

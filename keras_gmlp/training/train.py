@@ -23,7 +23,6 @@ from keras_gmlp.training.checkpoints import ContinueEpoch, RunCheckpoint, SaveWi
 from keras_gmlp.training.curves import draw_curves
 from keras_gmlp.training.device_loop import EpochOrder
 from keras_gmlp.training.devices import single_device
-from keras_gmlp.training.linear_head import without_compiler
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.multi_label import match_labels
 from keras_gmlp.training.patience import KeepBest, require_validation
@@ -282,8 +281,6 @@ class _Run:
         final = in_float32(self.model)
         # Plain SGD keeps no state, which would triple the size of the file.
         task.compile(final, "sgd")
-        if getattr(task, "fit_head", 0):
-            without_compiler(final)
         with atomic_write(self.directory / "model.keras") as temporary:
             final.save(temporary)
             task.write_card(temporary, final, self.data, self.card)
