@@ -28,6 +28,10 @@ SHARE = 0.2  # of the training images, held out
 
 RATES = (1e-3, 3e-4)
 
+PATIENCE = 3  # epochs of a candidate without a better one
+
+MOST_IMAGES = 100_000  # of more, short candidates cost much and show little
+
 # Settings that fix what would be chosen, or that the candidates do not cover.
 FIXING = {"epochs", "freeze", "patience", "optimizer", "teacher"}
 
@@ -112,6 +116,7 @@ def is_open(prepared):
         and "head_distillation" not in names
         and process_count() == 1
         and keras.distribution.distribution() is None
+        and len(prepared.data.train) <= MOST_IMAGES
     ):
         return False
     labels = prepared.data.train.read_labels().tolist()
@@ -201,7 +206,7 @@ class _Search:
         """Trains a candidate, or resumes; returns its row."""
         self.report(f"training at the rate {rate:g}")
         given = {**self.plan, **self.settings.changes, "learning_rate": rate}
-        given |= {"fit_head": strength, "patience": given["epochs"]}
+        given |= {"fit_head": strength, "patience": PATIENCE}
         place = Path(self.settings.directory, run_directory.CANDIDATES, f"rate-{rate:g}")
         settings = dataclasses.replace(self.settings, changes=given, directory=str(place))
         keras.utils.set_random_seed(settings.make_recipe().seed)

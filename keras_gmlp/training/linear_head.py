@@ -4,10 +4,12 @@ It is not trained but fitted: a logistic regression has one best solution, and L
 seconds.
 """
 
+import keras
 import numpy as np
 
 from keras_gmlp.data.image_data import resize_images
 from keras_gmlp.models.structure import features
+from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.optional import require
 from keras_gmlp.utils.progress import ProgressBar
 
@@ -17,7 +19,8 @@ STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 # Where a view looks, as shares of the side: top, left, side. The first is the whole image.
 WINDOWS = ((0, 0, 1), (0, 0, 0.85), (0.15, 0.15, 0.85))
 
-MOST_ROWS = 6000  # vectors to fit to; more images get fewer views, but at least one
+# Every image gets so many views, and further ones while there are few; one of very many images.
+VIEWS, FURTHER, MANY = 3, 1000, 10_000
 
 TOGETHER = 64  # images that the model takes at a time
 
@@ -33,7 +36,7 @@ def choose_views(images, mirror):
     """
     mirrors = (False, True) if mirror else (False,)
     views = [(window, mirrored) for window in WINDOWS for mirrored in mirrors]
-    return views[: max(1, MOST_ROWS // max(1, images))]
+    return views[: VIEWS + FURTHER // max(1, images) if images < MANY else 1]
 
 
 def look(images, view):
@@ -62,7 +65,7 @@ def read_features(model, split, views):
     Raises:
         ValueError: If an image cannot be read, or the vectors are NaN or infinite.
     """
-    embed, vectors, labels = features(model), [], []
+    embed, vectors, labels = without_compiler(features(model)), [], []
     with ProgressBar("reading features", len(split)) as progress:
         for images, truth in split.batches(TOGETHER):
             # Always as many, since TensorFlow and JAX compile each number anew.
@@ -78,6 +81,16 @@ def read_features(model, split, views):
             "diverged. Copy or train the model again."
         )
     return vectors, np.concatenate(labels)
+
+
+def without_compiler(model):
+    """Turns off TensorFlow's compiler for a model, and returns it.
+
+    On a CPU it makes the steps no faster, and takes longer than a linear head or a short training.
+    """
+    if keras.backend.backend() == "tensorflow" and not accelerators():
+        model.jit_compile = False
+    return model
 
 
 def fit_head(vectors, labels, classes, strengths, class_weights=None):

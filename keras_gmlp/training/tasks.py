@@ -22,6 +22,7 @@ from keras_gmlp.data.batches import (
 from keras_gmlp.data.device_augmentation import make_device_augmenter
 from keras_gmlp.losses import Accuracy, CrossEntropy
 from keras_gmlp.training.curves import CURVES
+from keras_gmlp.training.linear_head import without_compiler
 from keras_gmlp.training.teacher import TEACHINGS, load_teacher, make_taught_class
 from keras_gmlp.utils.errors import one_line_errors
 from keras_gmlp.utils.files import atomic_write
@@ -253,6 +254,11 @@ class ImageClassification(Task):
             return self.loss()
         weights = self.class_weights(data.train.read_labels(), len(data.labels))
         return CrossEntropy(self.label_smoothing, class_weights=weights)
+
+    def compile(self, model, optimizer, data=None):
+        super().compile(model, optimizer, data)
+        if self.fit_head:
+            without_compiler(model)
 
     def class_weights(self, labels, classes):
         """Returns the weight of each class by `balance`; their mean over the images is 1."""
