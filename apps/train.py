@@ -5,6 +5,7 @@ import dataclasses
 import json
 import sys
 from functools import partial
+from pathlib import Path
 
 from callback_options import add_callback_option, make_callbacks
 from cli import Parser, choose_backend, import_tensorflow
@@ -121,11 +122,12 @@ def measure_precision(directory, restart):
 
 def how_to_resume(options, directory, directories):
     """Returns what stopped runs have kept in their directories, and what resumes them."""
-    from keras_gmlp.training.run_directory import has_progress
+    from keras_gmlp.training.run_directory import CANDIDATES, has_progress
 
     if options.restart and not options.training:
         return f"stopped; {directory} is unchanged. The same command starts again."
-    if not any(map(has_progress, directories)):
+    tried = [path for place in directories for path in Path(place, CANDIDATES).glob("*")]
+    if not any(map(has_progress, [*directories, *tried])):
         return "stopped; no epoch was finished. The same command starts again."
     command = "The same command without --restart" if options.restart else "The same command"
     return f"stopped; {directory} keeps the last checkpoint. {command} resumes the run."

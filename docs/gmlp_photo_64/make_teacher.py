@@ -106,5 +106,7 @@ def fit_head(head, features, labels):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     torch.manual_seed(0)
     main(*sys.argv[1:])

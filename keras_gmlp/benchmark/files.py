@@ -60,6 +60,8 @@ class Model:
 
 def check_source(source):
     """Raises a one-line `ValueError` unless the source is a run's folder or name, or a preset."""
+    if source in presets.PRESETS:
+        return
     source = str(find_shipped(source))
     if Path(source).is_dir():
         model_path(source)
@@ -85,7 +87,8 @@ def prepare(source, scratch, formats=DEFAULT_FORMATS):
     Raises:
         ValueError: If the source cannot be loaded. One line.
     """
-    source, model, waiting = find_shipped(source), None, list(formats)
+    source = source if source in presets.PRESETS else find_shipped(source)
+    model, waiting = None, list(formats)
     while model is None or waiting:
         lines, reason = _in_process(source, scratch, waiting)
         if not lines:

@@ -104,6 +104,10 @@ def measure(folder, way, options):
             found = measure_lite0(folder)
         else:
             metrics = train(folder, way, options, place)
+            if "test_accuracy" not in metrics:
+                raise ValueError(
+                    f"{folder}: images with several labels have no accuracy to compare."
+                )
             found = {"accuracy": metrics["test_accuracy"], "epochs": metrics["epochs"]}
             found |= {k: metrics[k] for k in ("candidates", "parameters") if k in metrics}
     return {**found, "seconds": round(time.perf_counter() - began, 1)}

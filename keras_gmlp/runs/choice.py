@@ -1,6 +1,7 @@
 """What a run chose its settings from, and the file that keeps it until the run has its own."""
 
 import dataclasses
+import json
 from pathlib import Path
 
 from keras_gmlp.training.run_directory import CANDIDATES, has_progress, read_recipe
@@ -57,22 +58,35 @@ def choose_best(candidates):
     return max(candidates, key=lambda row: (row["accuracy"], -row["loss"]))
 
 
-def write_choice(directory, choice):
-    """Keeps a choice in the folder of a run."""
-    write_json(Path(directory, CANDIDATES, FILE), dataclasses.asdict(choice))
+def write_choice(directory, choice, settings):
+    """Keeps a choice in the folder of a run, with the settings that it was made for, a dict."""
+    found = {"settings": settings, **dataclasses.asdict(choice)}
+    write_json(Path(directory, CANDIDATES, FILE), found)
 
 
-def read_choice(directory):
+def read_choice(directory, settings):
     """Returns the choice of the run in a folder, or `None`.
 
+    Args:
+        directory: Folder of the run.
+        settings: Settings that the choice must have been made for, a dict for JSON. Those of a run
+            that has begun are compared when it resumes.
+
     Raises:
-        ValueError: If the file that holds it is damaged. One line.
+        ValueError: If the file that holds it is damaged, or the settings differ. One line.
     """
     found = read_json(Path(directory, CANDIDATES, FILE))
-    if found is None and has_progress(directory):
+    if isinstance(found, dict):
+        made_for = found.pop("settings", None)
+        if made_for != json.loads(json.dumps(settings)):
+            raise ValueError(
+                f"{directory}: holds a choice for other settings. Give the same settings to resume "
+                "it, choose another directory, or start again with --restart (restart=True)."
+            )
+    elif has_progress(directory):
         found = read_recipe(directory).get("choice")
-        if found is not None:
-            rows = [{"seconds": 0.0, **row} for row in found["candidates"]]
+        if isinstance(found, dict):
+            rows = [{"seconds": 0.0, **row} for row in found.get("candidates", ())]
             found = {**found, "candidates": rows}
     try:
         return None if found is None else Choice(**found)

@@ -1,10 +1,10 @@
 """Chooses how to fine-tune: a linear head, or training at one of two rates, for some epochs.
 
 Images that no candidate trains on decide: the data's validation images or, without them, a share of
-the training images. Test images decide nothing. If the head names all of these images, training has
-nothing to gain and is not tried. The run then trains on all training images, which
-is worth more than an epoch chosen on the images left out; its length follows from the best epoch of
-the chosen candidate, twice as many epochs, since the candidates are short.
+the training images. Test images never decide. If the head is right on all images that decide, no
+training is tried, because it cannot show a gain. The run then trains on all training images, those
+held out included. It takes twice as many epochs as the best epoch of the chosen candidate, since
+the candidates are short.
 """
 
 import dataclasses
@@ -61,7 +61,7 @@ def plan(images):
 def choose(prepared, *, restart=False, report=lambda text: None, **options):
     """Chooses the settings of a fine-tuning that its own settings leave open.
 
-    Only the recipe `"finetune"`, from weights that do not know the classes, leaves any open. Given
+    The recipe `"finetune"` leaves settings open if the weights do not know the classes. Given
     settings stay as they are; with `epochs`, `freeze`, `patience`, `optimizer` or `teacher` nothing
     is chosen. With `epochs` of 0 only the regularization of the head is. A choice that was stopped
     resumes; one that was made is read.
@@ -82,19 +82,25 @@ def choose(prepared, *, restart=False, report=lambda text: None, **options):
     directory = Path(prepared.settings.directory)
     if not is_open(prepared):
         return prepared
-    if restart:
-        with directory_lock(directory, run_directory.LOCK_TIMEOUT):
+    made_for = {**prepared.settings.record(), **prepared.recipe.settings()}
+    made_for.pop("precision")  # measured, so that it may differ without a change of settings
+    vectors = None
+    with directory_lock(directory, run_directory.LOCK_TIMEOUT):
+        if restart:
             run_directory.clear(directory)
-    choice, vectors = read_choice(directory), None
-    if choice is None:
-        if run_directory.has_progress(directory):  # it began without a choice
-            return prepared
-        search = _Search(prepared, report, options)
-        with directory_lock(directory / run_directory.CANDIDATES, run_directory.LOCK_TIMEOUT):
+        choice = read_choice(directory, made_for)
+        if choice is None:
+            if run_directory.has_progress(directory):  # it began without a choice
+                return prepared
+            try:
+                search = _Search(prepared, report, options)
+            except ValueError as error:  # groups that are too large for a fifth
+                report(f"nothing is chosen: {error}")
+                return prepared
             choice, vectors = search.choose(), search.vectors
-            write_choice(directory, choice)
-        for line in choice.lines():
-            report(line)
+            write_choice(directory, choice, made_for)
+            for line in choice.lines():
+                report(line)
     changes = {**choice.changes, **prepared.settings.changes}
     settings = dataclasses.replace(prepared.settings, changes=changes)
     keras.utils.set_random_seed(settings.make_recipe().seed)
@@ -111,6 +117,7 @@ def is_open(prepared):
         and not prepared.testable
         and (settings.leaves_head or not FIXING & set(settings.changes))
         and not (settings.leaves_head and "fit_head" in settings.changes)
+        and settings.changes.get("fit_head", 1)  # 0 asks for a random head
         and type(prepared.recipe.task) is ImageClassification
         and "head" in names
         and "head_distillation" not in names
@@ -125,7 +132,7 @@ def is_open(prepared):
 
 @dataclasses.dataclass(frozen=True)
 class _Trial(ImageClassification):
-    """Training of a candidate, which is tested on the images that decide alone."""
+    """Training of a candidate, which is tested only on the images that decide."""
 
     model_card = False
 

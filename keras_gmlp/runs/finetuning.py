@@ -70,6 +70,11 @@ def finetune(
         >>> place.cleanup()
     """
     dataset = data if isinstance(data, ImageData) else None
+    if dataset and image_size is not None:
+        raise ValueError(
+            f"image_size is for pictures in files; received {image_size} and images in memory of "
+            f"{dataset.image_shape[0]} x {dataset.image_shape[1]} pixels. Leave it out."
+        )
     name = data.name if dataset else canonical_name(data)
     settings = RunSettings(
         ModelSettings(weights=str(weights) if weights is not None else require_backbone()),

@@ -11,7 +11,7 @@ from keras_gmlp.data.validation import PARTS
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.training.recipes import find_recipe
 from keras_gmlp.training.settings import override
-from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, find_shipped
+from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, find_shipped, list_shipped
 from keras_gmlp.weights.files import short_name
 
 # Arguments of a model that follow from other settings.
@@ -33,7 +33,7 @@ def require_backbone():
     Raises:
         ValueError: If its files are not here. One line.
     """
-    if not Path(find_shipped(DEFAULT_BACKBONE)).is_dir():
+    if DEFAULT_BACKBONE not in list_shipped():
         raise ValueError(
             f"images of your own start from {DEFAULT_BACKBONE}, which is not in this installation: "
             "included models come with a clone of the repository. Clone it and run pip install "

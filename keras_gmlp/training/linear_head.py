@@ -68,7 +68,7 @@ def read_features(model, split, views):
     embed, vectors, labels = without_compiler(features(model)), [], []
     with ProgressBar("reading features", len(split)) as progress:
         for images, truth in split.batches(TOGETHER):
-            # Always as many, since TensorFlow and JAX compile each number anew.
+            # Always as many, since TensorFlow and JAX compile each number again.
             full = images[np.arange(TOGETHER) % len(images)]
             seen = [embed.predict_on_batch(look(full, view)) for view in views]
             vectors.append(np.stack(seen)[:, : len(images)].astype("float32"))

@@ -112,6 +112,22 @@ def test_killed_and_resumed_gives_the_same_weights(places, chosen, tmp_path, mon
     assert first == second
 
 
+def test_a_choice_is_for_its_settings(places, tmp_path):
+    settings = make_settings(places, tmp_path, epochs=0)
+    runs.choose(runs.prepare(settings))
+    other = make_settings(places, tmp_path, epochs=0, seed=1)
+    with pytest.raises(ValueError, match="holds a choice for other settings"):
+        runs.choose(runs.prepare(other))
+    lines = []
+    runs.choose(runs.prepare(settings), report=lines.append)
+    assert lines == []  # read, not made again
+
+
+def test_a_random_head_leaves_nothing_to_choose(places, tmp_path):
+    prepared = runs.prepare(make_settings(places, tmp_path, fit_head=0))
+    assert runs.choose(prepared) is prepared
+
+
 class Forbidden(ArraySplit):
     """Test images that must not be read."""
 
