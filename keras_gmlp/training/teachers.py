@@ -1,5 +1,6 @@
 """Teachers whose answers are stored: models of Keras, and ONNX files of any framework."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +89,8 @@ def open_teacher(source, threads=None):
 
 
 def _open_in_openvino(path, threads):
+    # Without its telemetry, which sends data over the network: OpenVINO does without the package.
+    sys.modules.setdefault("openvino_telemetry", None)
     import openvino
 
     core = openvino.Core()

@@ -59,7 +59,9 @@ def test_training_warns_in_one_line(photos, monkeypatch, capsys):
         prepared = SimpleNamespace(
             data=data.load(photos, (4, 4)), complete=False, testable=False, train=lambda **_: {}
         )
+        prepared.choice = None
         monkeypatch.setattr(runs, "prepare", lambda settings: prepared)
+        monkeypatch.setattr(runs, "choose", lambda prepared, **_: prepared)
         monkeypatch.setattr(runs, "finish", lambda prepared, metrics, *_, **__: metrics)
         app = load_app("train")
         app.train(app.parse(["--json", "--no-export"])[1], None, [])
