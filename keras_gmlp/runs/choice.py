@@ -78,7 +78,7 @@ def read_choice(directory, settings):
     found = read_json(Path(directory, CANDIDATES, FILE))
     if isinstance(found, dict):
         made_for = found.pop("settings", None)
-        if made_for != json.loads(json.dumps(settings)):
+        if made_for and made_for != json.loads(json.dumps(settings)):
             raise ValueError(
                 f"{directory}: holds a choice for other settings. Give the same settings to resume "
                 "it, choose another directory, or start again with --restart (restart=True)."

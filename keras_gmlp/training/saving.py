@@ -27,12 +27,13 @@ FEATURES_FILE = "model_features.tflite"  # with that signature, in the folder of
 
 
 def register():
-    """Registers the layers, the loss, the metric and the optimizers of this package with Keras.
+    """Registers the layers, initializers, losses, metrics and optimizers with Keras.
 
     Classes register themselves when their module is imported.
     """
     import keras_gmlp.layers
     import keras_gmlp.losses
+    import keras_gmlp.models.convnet
     import keras_gmlp.training.optimizers  # noqa: F401
 
 

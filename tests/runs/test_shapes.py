@@ -137,6 +137,7 @@ def test_run_of_another_fit_is_not_resumed(trained, photos):
 
 def test_options_reach_the_data(photos):
     options = ["--data", str(photos), "--image-size", "8x16", "--fit", "pad"]
+    options += ["--model", "gmlp_n4_32"]
     settings = read_settings(load_app("train").parse(options)[1])
     assert settings.data == DataSettings(str(photos), image_size=(8, 16), fit="pad")
     found = load_data(settings)
@@ -157,6 +158,7 @@ def test_options_reach_the_data(photos):
 )
 def test_bad_size_is_one_line(photos, tmp_path, capsys, size, code, reason):
     arguments = ["--data", str(photos), "--image-size", size, "--out", str(tmp_path / "run")]
+    arguments += ["--model", "gmlp_n4_32"]
     try:
         found = load_app("train").main(arguments)
     except SystemExit as ended:
