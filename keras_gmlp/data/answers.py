@@ -57,13 +57,12 @@ class Answers:
         """Raises a `ValueError` if the answers are not for these training images in this order."""
         own = np.load(self.folder / "labels.npy")
         found = data.train.read_labels()
-        same = tuple(data.labels) == self.labels and data.fit == self.fit
-        if same and np.array_equal(own[: len(found)], found):
-            samples = np.load(self.folder / "samples.npy")
-            same = _are_alike(samples, _sample(data.train))
-        else:
-            same = False
-        if not same:
+        if not (
+            tuple(data.labels) == self.labels
+            and data.fit == self.fit
+            and np.array_equal(own[: len(found)], found)
+            and _are_alike(np.load(self.folder / "samples.npy"), _sample(data.train))
+        ):
             raise ValueError(
                 f"teacher {self.folder}: holds answers for {len(own):,} other training images; "
                 f"{data.name} has {len(found):,}. Store the answers with the same --data, "

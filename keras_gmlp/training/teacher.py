@@ -21,6 +21,14 @@ TEACHINGS = ("soft", "hard", "token")
 TOKEN_HEAD = "head_distillation"  # of a ViT with a distillation token
 
 
+def open_model(source):
+    """Opens a saved classifier as a `keras.Model` from images to `[logits, features]`."""
+    path = source if str(source).endswith(".keras") else model_path(source)
+    model = load_model(path, compile=False)
+    require_inputs(model, path)
+    return keras.Model(model.input, [model.output, features(model).output])
+
+
 def load_teacher(source, model, logits=True):
     """Loads a teacher that sees the images of a batch.
 
@@ -36,12 +44,10 @@ def load_teacher(source, model, logits=True):
     Raises:
         ValueError: If there is no such model, or its channels or classes differ from the model's.
     """
-    path = source if str(source).endswith(".keras") else model_path(source)
-    teacher = load_model(path, compile=False)
-    require_inputs(teacher, path)
+    teacher = open_model(source)
     given = [("channels", model.input_shape[-1], teacher.input_shape[-1])]
     if logits:
-        given.append(("classes", model.output_shape[-1], teacher.output_shape[-1]))
+        given.append(("classes", model.output_shape[-1], teacher.output_shape[0][-1]))
     for name, ours, theirs in given:
         if ours != theirs:
             raise ValueError(
@@ -49,7 +55,7 @@ def load_teacher(source, model, logits=True):
                 "teacher that was trained on the same data."
             )
     teacher.trainable = False  # PyTorch then records no operations for gradients
-    return keras.Model(teacher.input, [teacher.output, features(teacher).output])
+    return teacher
 
 
 def answer(teacher, images):

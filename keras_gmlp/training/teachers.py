@@ -20,22 +20,16 @@ class KerasTeacher:
     """
 
     def __init__(self, source):
-        import keras
+        from keras_gmlp.training.teacher import open_model
 
-        from keras_gmlp.models.structure import features
-        from keras_gmlp.training.saving import load_model, model_path, require_inputs
-
-        path = source if str(source).endswith(".keras") else model_path(source)
-        model = load_model(path, compile=False)
-        require_inputs(model, path)
-        vectors = features(model).output
-        self.model = keras.Model(model.input, {"logits": model.output, "features": vectors})
-        self.image_shape = tuple(model.input_shape[1:])
-        self.sizes = {"logits": model.output_shape[-1], "features": vectors.shape[-1]}
+        self.model = open_model(source)
+        self.image_shape = tuple(self.model.input_shape[1:])
+        kinds = "logits", "features"
+        self.sizes = {k: s[-1] for k, s in zip(kinds, self.model.output_shape, strict=True)}
 
     def answer(self, images):
         """Returns logits and features, a dict of arrays `(batch, size)`."""
-        return self.model.predict_on_batch(images)
+        return dict(zip(self.sizes, self.model.predict_on_batch(images), strict=True))
 
 
 class OnnxTeacher:
