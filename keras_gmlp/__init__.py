@@ -1,25 +1,17 @@
 """The MLP family for images and text, in Keras 3, with attention and convolution baselines."""
 
+import pkgutil
+
 import lazy_loader
+
+from keras_gmlp.utils.import_hooks import call_once_keras_is_imported
 
 __version__ = "0.1.0"
 
 # Names load on first use (SPEC 1): classifying with a .tflite file never imports Keras.
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=[
-        "analysis",
-        "data",
-        "evaluation",
-        "export",
-        "inference",
-        "layers",
-        "models",
-        "runs",
-        "similarity",
-        "training",
-        "weights",
-    ],
+    submodules=[module.name for module in pkgutil.iter_modules(__path__)],
     submod_attrs={
         "models.convnet": ["ConvNet"],
         "models.families": [
@@ -45,3 +37,18 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "weights.pretrained": ["build"],
     },
 )
+
+
+def _register():
+    """Registers layers, initializers, losses, metrics and optimizers with Keras.
+
+    Classes register themselves when their module is imported.
+    """
+    import keras_gmlp.layers
+    import keras_gmlp.losses
+    import keras_gmlp.metrics
+    import keras_gmlp.models.convnet
+    import keras_gmlp.training.optimizers  # noqa: F401
+
+
+call_once_keras_is_imported(_register)

@@ -70,10 +70,10 @@ def read_root_names():
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "attach"
     ]
-    tables = {keyword.arg: ast.literal_eval(keyword.value) for keyword in attach.keywords}
+    (table,) = [keyword.value for keyword in attach.keywords if keyword.arg == "submod_attrs"]
     return {
         name: f"keras_gmlp.{module}"
-        for module, names in tables["submod_attrs"].items()
+        for module, names in ast.literal_eval(table).items()
         for name in names
     }
 

@@ -3,6 +3,7 @@
 import importlib
 import json
 import pkgutil
+import re
 import shutil
 import subprocess
 import sys
@@ -52,6 +53,53 @@ def test_name_resolves(path):
 def test_package_declares_its_names():
     assert set(dir(keras_gmlp)) >= set(keras_gmlp.__all__)
     assert {"gMLP", "build", "train", "load_model", "PRESETS", "RECIPES"} <= set(keras_gmlp.__all__)
+
+
+FRESH = """
+import json, pkgutil, sys
+import keras_gmlp
+
+parts = {module.name for module in pkgutil.iter_modules(keras_gmlp.__path__)}
+early = [name for name in ("keras", "numpy") if name in sys.modules]
+names = [getattr(keras_gmlp, name) for name in (*parts, *keras_gmlp.__all__)]
+model = keras_gmlp.text.build("gmlp_nano", depth=1)
+print(json.dumps({"early": early, "model": model.name, "missing": [n for n in names if n is None],
+                  "unlisted": sorted(parts - set(keras_gmlp.__all__))}))
+"""
+
+
+def run_python(program):
+    """Returns what a program prints, run in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_package_alone_reaches_every_part():
+    found = json.loads(run_python(FRESH))
+    assert found == {"early": [], "model": "gmlp_nano", "missing": [], "unlisted": []}
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import keras, keras_gmlp",
+        "import keras_gmlp, keras",
+        "from keras_gmlp.losses import Accuracy; import keras",
+    ],
+)
+def test_keras_knows_every_class_after_the_import_alone(imports):
+    pattern = re.compile(r"register_keras_serializable\(\"keras_gmlp\"\)\n(?:class|def) (\w+)")
+    sources = [path.read_text() for path in (ROOT / "keras_gmlp").rglob("*.py")]
+    declared = {f"keras_gmlp>{name}" for source in sources for name in pattern.findall(source)}
+    path = "saved_models/gmlp_n4_32-cifar10/model.keras"
+    load = f"print(keras.saving.load_model({path!r}).name, *keras.saving.get_custom_objects())"
+    model, *registered = run_python(f"{imports}; {load}").split()
+    assert model == "gmlp_n4_32"
+    assert len(declared) > 30
+    assert declared <= set(registered)
 
 
 def test_train_is_the_function():

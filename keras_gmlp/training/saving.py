@@ -1,4 +1,4 @@
-"""Loads saved models; holds the one list of what the package registers with Keras."""
+"""Loads saved models."""
 
 import contextlib
 import io
@@ -24,17 +24,6 @@ EXPECTED = "expected a .keras file, the folder of a run or the name of an includ
 FEATURES_SIGNATURE = "serving_features"
 
 FEATURES_FILE = "model_features.tflite"  # with that signature, in the folder of a run
-
-
-def register():
-    """Registers the layers, initializers, losses, metrics and optimizers with Keras.
-
-    Classes register themselves when their module is imported.
-    """
-    import keras_gmlp.layers
-    import keras_gmlp.losses
-    import keras_gmlp.models.convnet
-    import keras_gmlp.training.optimizers  # noqa: F401
 
 
 # The program that trains images or texts, and a folder as it leaves one, for errors.
@@ -128,11 +117,9 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
     if not path.exists():
         raise ValueError(f"{path}: no such file or folder; {EXPECTED}.{suggest_shipped(path)}")
     try:
-        import keras
+        import keras  # registers the classes of this package
 
         from keras_gmlp.models.image_classifier import require_channels_last
-
-        register()
     except ImportError as error:
         raise ValueError(
             f"{path}: a .keras file requires Keras and its backend ({error}); install one, such as "
