@@ -1,4 +1,4 @@
-"""What a loaded model of any format answers for image files."""
+"""What a loaded model of any format answers for images."""
 
 import dataclasses
 import itertools
@@ -15,7 +15,7 @@ from keras_gmlp.analysis.confidence import (
     read_confidence,
 )
 from keras_gmlp.card import read_labels
-from keras_gmlp.data.read_image import read_image
+from keras_gmlp.data.read_image import is_many, read_image
 from keras_gmlp.training.saving import require_numbers
 
 TEXT = "Text models load with keras_gmlp.text_inference.load."
@@ -58,32 +58,41 @@ class Classifier:
     confidence: Confidence = dataclasses.field(default_factory=Confidence)
     thresholds: tuple[float, ...] | None = None
 
-    def read(self, path):
-        """Reads an image file to the model's pixels; see `data.read_image.read_image`."""
-        return read_image(path, self.image_shape, **self.preparation)
+    def read(self, image):
+        """Reads an image to the model's pixels; see `data.read_image.read_image`."""
+        return read_image(image, self.image_shape, **self.preparation)
 
-    def classify(self, path, top=5):
-        """Returns the most probable classes of an image file.
+    def classify(self, image, top=5):
+        """Returns the most probable classes of an image.
 
         Args:
-            path: An image file.
-            top: Number of classes to return.
+            image: A path, the bytes of a file, a file object, a Pillow image, or a uint8 array
+                `(height, width, channels)` of any size; see `data.read_image.read_image`. Or
+                several: a list of these, or an array `(images, height, width, channels)`.
+            top: Number of classes to return, at least 1.
 
         Returns:
-            Pairs `(label, probability)`, the most probable first. Of a model with `thresholds` each
-            label has its own probability, and they do not sum to 1.
+            Pairs `(label, probability)`, the most probable first; of several images a list of such
+            lists. Of a model with `thresholds` each label has its own probability, and they do not
+            sum to 1.
 
         Raises:
-            ValueError: If the file cannot be read as an image, or a logit is NaN.
+            ValueError: If an image cannot be read, `top` is below 1, or a logit is NaN.
         """
-        return self.answer(path, top).predictions
+        if is_many(image):
+            return [self.classify(one, top) for one in image]
+        return self.answer(image, top).predictions
 
-    def answer(self, path, top=5):
-        """Returns the `Answer` for an image file: its most probable classes, and if it is known.
+    def answer(self, image, top=5):
+        """Returns the `Answer` for an image: its most probable classes, and if it is known.
 
-        Arguments and errors are those of `classify`.
+        Arguments and errors are those of `classify`; several images give a list.
         """
-        logits = self.logits(self.read(path)[None])[0]
+        if top < 1:
+            raise ValueError(f"top must be at least 1; received {top}.")
+        if is_many(image):
+            return [self.answer(one, top) for one in image]
+        logits = self.logits(self.read(image)[None])[0]
         require_numbers(logits, self.path)
         known = None
         if self.thresholds is None:
@@ -102,21 +111,24 @@ class Classifier:
             return self.confidence.probabilities(logits)
         return 0.5 + 0.5 * np.tanh(np.asarray(logits, "float64") / 2)  # never overflows
 
-    def find_labels(self, path):
-        """Returns the labels of an image file: those that reach their thresholds.
+    def find_labels(self, image):
+        """Returns the labels of an image: those that reach their thresholds.
 
         Args:
-            path: An image file.
+            image: As for `classify`.
 
         Returns:
-            Pairs `(label, probability)`, the most probable first; none if no label applies.
+            Pairs `(label, probability)`, the most probable first; none if no label applies. Of
+            several images a list of such lists.
 
         Raises:
             ValueError: As for `classify`, or if the model gives one label.
         """
         if self.thresholds is None:
             raise ValueError(f"{self.path}: gives one label for each image; use classify.")
-        pairs = self.classify(path, len(self.labels))
+        if is_many(image):
+            return [self.find_labels(one) for one in image]
+        pairs = self.classify(image, len(self.labels))
         return list(itertools.compress(pairs, self.apply_thresholds(pairs)))
 
     def apply_thresholds(self, pairs):

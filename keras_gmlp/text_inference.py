@@ -64,8 +64,9 @@ class TextModel:
         """Returns the most probable words for each `[MASK]` in a text.
 
         Args:
-            text: A text with `[MASK]`, in capitals, in the place of one word or more.
-            top: Number of words.
+            text: A text with `[MASK]`, in capitals, in the place of one word or more; or a list
+                of texts, which gives a list of results.
+            top: Number of words, at least 1.
 
         Returns:
             For one `[MASK]`, a list of dicts, the most probable word first: `score`, its
@@ -78,6 +79,9 @@ class TextModel:
                 line.
         """
         self.require("fill_mask")
+        _check_top(top)
+        if isinstance(text, list | tuple):
+            return [self.fill_mask(one, top) for one in text]
         tokenizer = self.tokenizer
         encoding, whole = self._encode(text)
         (positions,) = np.nonzero(encoding.ids == tokenizer.mask_id)
@@ -110,9 +114,9 @@ class TextModel:
         """Returns the classes of a text or of a pair of texts.
 
         Args:
-            text: A text.
-            pair: The second text, for a model that was trained on pairs.
-            top: Number of classes. Defaults to all.
+            text: A text, or a list of texts, which gives a list of results.
+            pair: The second text, or a list of as many, for a model that was trained on pairs.
+            top: Number of classes, at least 1. Defaults to all.
 
         Returns:
             A list of dicts, the most probable class first: `label` and `score`, its probability.
@@ -122,6 +126,12 @@ class TextModel:
                 round, or it has another task. One line.
         """
         self.require("classify")
+        _check_top(top)
+        if isinstance(text, list | tuple):
+            pairs = [None] * len(text) if pair is None else pair
+            if not isinstance(pairs, list | tuple) or len(pairs) != len(text):
+                raise ValueError(f"expected a list of {len(text)} second texts, one for each text.")
+            return [self.classify(*both, top) for both in zip(text, pairs, strict=True)]
         if self.pairs is not None and self.pairs != (pair is not None):
             takes, fix = ("pairs of texts", "give") if self.pairs else ("single texts", "omit")
             raise ValueError(
@@ -147,7 +157,7 @@ class TextModel:
         Args:
             question: A question.
             context: The text that answers it, of any length.
-            top: Number of answers, at most 20.
+            top: Number of answers, 1 to 20.
             threshold: For a model that was trained on questions without an answer as well: no
                 answer comes first if its score, a sum of logits, is higher than that of the best
                 answer by more than the threshold. Defaults to answers alone.
@@ -167,6 +177,7 @@ class TextModel:
         from keras_gmlp.data.text.squad_features import span_features
 
         self.require("answer")
+        _check_top(top)
         asked = Question(_checked(question), _checked(context))
         most = question_length(self.length)
         self._report_cut("question", len(self.tokenizer.encode(question)) - 2, most)
@@ -276,6 +287,12 @@ def question_length(length):
     if room < 1:
         raise ValueError(f"the model takes {length} tokens; questions require {MAX_ANSWER + 5}.")
     return min(QUESTION, room)
+
+
+def _check_top(top):
+    """Raises a `ValueError` if a number of results is below 1."""
+    if top is not None and top < 1:
+        raise ValueError(f"top must be at least 1; received {top}.")
 
 
 def _checked(text):

@@ -49,6 +49,25 @@ def test_every_format_classifies(run, tmp_path, name, colour):
     assert classifier.classify(path, top=1) == predictions[:1]
 
 
+@pytest.mark.parametrize("name", ["model.keras", "model.tflite"])
+def test_one_image_or_many_of_every_source(run, tmp_path, name):
+    pixels = np.random.default_rng(1).integers(0, 256, (17, 31, 3), "uint8")
+    path = tmp_path / "picture.png"
+    Image.fromarray(pixels).save(path)
+    classifier = inference.load(run / name)
+    expected = classifier.classify(str(path), top=2)
+    with open(path, "rb") as file, Image.open(path) as opened:
+        sources = [path, path.read_bytes(), file, opened, pixels]
+        assert classifier.classify(sources, top=2) == [expected] * 5
+    assert classifier.classify(pixels, top=2) == expected
+    assert classifier.classify(pixels[None], top=2) == [expected]
+    assert [answer.predictions for answer in classifier.answer((path,), 2)] == [expected]
+    assert classifier.classify([]) == []
+    for top in (0, -3):
+        with pytest.raises(ValueError, match=f"top must be at least 1; received {top}"):
+            classifier.classify(path, top=top)
+
+
 def test_probabilities_are_the_softmax_of_the_logits(run, tmp_path):
     path = tmp_path / "picture.png"
     Image.new("RGB", (8, 8), "red").save(path)

@@ -116,6 +116,7 @@ def test_classify(open_task, tokenizer):
     assert sum(entry["score"] for entry in found) == pytest.approx(1)
     assert found[0]["score"] >= found[1]["score"]
     assert model.classify("a gem of a film", top=1) == found[:1]
+    assert model.classify(["a gem of a film", "a"]) == [found, model.classify("a")]
     ids = tokenizer.encode("a gem of a film", "a bore", length=LENGTH).ids[None]
     logits = to_numpy(small_text_model("text_classification", tokenizer)(ids))[0]
     pair = model.classify("a gem of a film", "a bore")
@@ -228,6 +229,9 @@ def test_long_text_is_reported_and_cut(folder):
         ),
         ("text_classification", lambda m: m.classify(" \n"), "the text is empty"),
         ("text_classification", lambda m: m.classify("a", ""), "the text is empty"),
+        ("text_classification", lambda m: m.classify("a", top=0), "top must be at least 1"),
+        ("text_classification", lambda m: m.classify(["a"], "b"), "a list of 1 second texts"),
+        ("question_answering", lambda m: m.answers("a", "b", top=-1), "top must be at least 1"),
         ("text_classification", lambda m: m.answer("a", "b"), "apps/classify_text.py (classify)"),
         ("question_answering", lambda m: m.answer("", LINES[0]), "the question is empty"),
         ("question_answering", lambda m: m.answer("who", " "), "the context is empty"),

@@ -1,9 +1,10 @@
-"""Reads image files as arrays, in the same way for training and classification.
+"""Reads images as arrays, in the same way for training and classification.
 
 Requires Pillow and NumPy only.
 """
 
 import contextlib
+import io
 import os
 import re
 import struct
@@ -43,8 +44,8 @@ MAX_PIXELS = 100_000_000  # up to 0.9 GB of memory, as WebP 1.7; more are refuse
 TILE = 1024  # pixels
 
 
-def read_image(path, image_shape, crop=None, interpolation="bicubic", window=None, fit="crop"):
-    """Reads an image file of any common format, mode and size.
+def read_image(source, image_shape, crop=None, interpolation="bicubic", window=None, fit="crop"):
+    """Reads an image of any common format, mode and size.
 
     The image is rotated by its EXIF tag, blended with white where it is transparent, and scaled to
     the target, by default to cover it and cropped around the centre. Animations give their first
@@ -53,7 +54,9 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic", window=Non
     grey images, and 1, 255 or 65535 in 32-bit TIFF images, depending on the largest value.
 
     Args:
-        path: Path of the file.
+        source: A path, the bytes of a file, a file object that is open for bytes, a Pillow image,
+            or a uint8 array `(height, width)` or `(height, width, channels)` with 1 channel, 3
+            (RGB) or 4 (RGBA). Pillow images and arrays are not changed.
         image_shape: `(height, width, channels)`, with 1 channel (grey) or 3 (RGB).
         crop: Share of the shorter side that is kept, in (0, 1]. The image is scaled to cover
             `height / crop` and `width / crop`, in whole pixels as in torchvision. Defaults to the
@@ -67,7 +70,7 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic", window=Non
         A uint8 array of shape `image_shape`, values 0 to 255.
 
     Raises:
-        ValueError: If the file is missing, unreadable, empty, damaged, not an image, or has more
+        ValueError: If the source is missing, unreadable, empty, damaged, not an image, or has more
             than `MAX_PIXELS` pixels before or after scaling; if `crop`, `interpolation` or `fit` is
             invalid, or `crop` is given with another fit. The message is one line.
         MemoryError: If there is too little memory to decode the image. One line.
@@ -80,11 +83,11 @@ def read_image(path, image_shape, crop=None, interpolation="bicubic", window=Non
     if crop is not None and fit != "crop":
         raise ValueError(f"crop requires the fit crop; received crop {crop} with the fit {fit}.")
     resampling = Image.Resampling[interpolation.upper()]
-    name = printable(path)
+    name = _name(source)
     # A crop and "nearest" must match published pixels exactly.
     reduced = 4 * max(height, width) if crop is None and interpolation != "nearest" else None
     try:
-        image = _decode(path, name, "L" if channels == 1 else "RGB", reduced)
+        image = _decode(source, name, "L" if channels == 1 else "RGB", reduced)
         if window is not None:
             image = scale_window(image, window, (height, width))
         elif fit == "stretch":
@@ -115,19 +118,33 @@ def read_pixels(path):
     return np.asarray(_decode(path, printable(path), "RGB", None))
 
 
-def _decode(path, name, mode, reduced):
-    """Returns the image of a file, upright and in grey or RGB.
+def is_many(source):
+    """Returns whether a source is several images: a list, a tuple or an array of images."""
+    return isinstance(source, list | tuple) or getattr(source, "ndim", None) == 4
+
+
+def _name(source):
+    """Returns what errors call a source."""
+    return printable(source) if isinstance(source, str | os.PathLike) else "the image"
+
+
+def _decode(source, name, mode, reduced):
+    """Returns the image of a source, upright and in grey (`"L"`) or `"RGB"`.
 
     Args:
-        path: Path of the file.
+        source: See `read_image`.
         name: Its name in errors.
         mode: `"L"` or `"RGB"`.
-        reduced: Pixels that each side of a JPEG keeps at least; `None` for all.
+        reduced: Pixels that each side of a JPEG file keeps at least; `None` for all.
     """
     try:
-        with open(path, "rb") as file, open_image(file, path) as image:
+        with contextlib.ExitStack() as stack:
+            image = _open_source(source, stack)
             if image.width * image.height > MAX_PIXELS:
                 raise Image.DecompressionBombError
+            if image is source:  # the steps below would change it
+                image = source.copy()
+                image.format = source.format  # says what white is
             if reduced is not None:
                 _reduce(image, reduced)
             ImageOps.exif_transpose(image, in_place=True)
@@ -145,12 +162,45 @@ def _decode(path, name, mode, reduced):
             f"{name}: more than {MAX_PIXELS:,} pixels, by its header. Scale the image down first."
         ) from None
     except UnidentifiedImageError:
-        raise ValueError(f"{name}: {_describe_unknown(path)}") from None
-    except _RangeError as error:
+        raise ValueError(
+            f"{name}: not an image, or not in a format that is read ({', '.join(FORMATS)})."
+        ) from None
+    except _RefusedError as error:
         raise ValueError(f"{name}: {error}") from None
     except Exception as error:  # damaged files make Pillow raise many types
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{name}: damaged or truncated image ({printable(reason)}).") from None
+
+
+def _open_source(source, stack):
+    """Returns the Pillow image of a source; the stack closes what is opened for it."""
+    if isinstance(source, Image.Image):
+        return source
+    if isinstance(source, np.ndarray):
+        shape = source.shape[:2] if source.shape[2:] == (1,) else source.shape
+        fits = len(shape) == 2 or (len(shape) == 3 and shape[2] in (3, 4))
+        if source.dtype != np.uint8 or not fits or not source.size:
+            raise _RefusedError(
+                "expected a uint8 array (height, width) or (height, width, channels) with 1, 3 or "
+                f"4 channels; received {source.dtype} {source.shape}."
+            )
+        return Image.fromarray(source.reshape(shape))
+    path = ""
+    if isinstance(source, str | os.PathLike):
+        file = stack.enter_context(open(source, "rb"))  # noqa: SIM115 (the stack closes it)
+        path = source
+    else:
+        content = source.read() if hasattr(source, "read") else source
+        if not isinstance(content, bytes | bytearray | memoryview):
+            raise _RefusedError(
+                "expected a path, bytes, a file object that is open for bytes, a Pillow image or "
+                f"a NumPy array; received {type(source).__name__}."
+            )
+        file = io.BytesIO(content)
+    if not file.read(1):
+        raise _RefusedError("the file is empty.")
+    file.seek(0)
+    return stack.enter_context(open_image(file, path))
 
 
 def open_image(file, path):
@@ -263,8 +313,8 @@ def _tiles(size):
             yield left, top, min(left + TILE, width), min(top + TILE, height)
 
 
-class _RangeError(ValueError):
-    """Raised if the brightness of the pixels is unknown."""
+class _RefusedError(ValueError):
+    """Raised for what cannot be read, without its name."""
 
 
 def _find_white(image):
@@ -275,7 +325,7 @@ def _find_white(image):
     for box in _tiles(image.size):
         values = np.asarray(image.crop(box), "float32")
         if not np.isfinite(values).all():
-            raise _RangeError("holds pixels that are no numbers (NaN or infinite). Replace them.")
+            raise _RefusedError("holds pixels that are no numbers (NaN or infinite). Replace them.")
         low, high = min(low, values.min()), max(high, values.max())
     below = -np.inf
     for top in (1, 255, 65535):
@@ -283,13 +333,7 @@ def _find_white(image):
         if 2 * below < high <= 1.1 * top and low >= -0.1 * max(1, high):
             return top
         below = top
-    raise _RangeError(
+    raise _RefusedError(
         f"pixels from {low:g} to {high:g}; expected 0 to 1, 0 to 255 or 0 to 65535. Scale them to "
         "8 bits."
     )
-
-
-def _describe_unknown(path):
-    if Path(path).stat().st_size == 0:
-        return "the file is empty."
-    return f"not an image, or not in a format that is read ({', '.join(FORMATS)})."

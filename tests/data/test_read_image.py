@@ -1,3 +1,4 @@
+import io
 import os
 import re
 import subprocess
@@ -74,6 +75,66 @@ def test_any_size_and_aspect(tmp_path, size, shape):
     assert pixels.shape == shape
     # ITU-R 601 luma, by hand: 0.299 * 9 + 0.587 * 99 + 0.114 * 199 = 83.5
     assert near(pixels, (9, 99, 199) if shape[2] == 3 else 83.5, 0 if shape[2] == 3 else 0.6)
+
+
+def sixteen_bits():
+    return Image.fromarray((np.arange(600, dtype="uint16") * 100).reshape(20, 30))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "make", "more"),
+    [
+        ("png", lambda: photo(60, 41), {"exif": exif(6)}),
+        ("png", lambda: photo(60, 41).convert("P"), {"transparency": 3}),
+        ("png", lambda: photo(60, 41).convert("LA"), {}),
+        ("tif", lambda: photo(60, 41), {"exif": exif(3)}),
+        ("tif", lambda: sixteen_bits().convert("I"), {}),
+        ("png", sixteen_bits, {}),
+        ("jpg", lambda: photo(60, 41), {"exif": exif(8)}),
+    ],
+)
+def test_every_source_gives_the_pixels_of_the_file(tmp_path, suffix, make, more):
+    path = tmp_path / f"a.{suffix}"
+    make().save(path, **more)
+    content = path.read_bytes()
+    expected = read_image(path, (8, 12, 3), fit="pad")
+    with Image.open(path) as opened, open(path, "rb") as file:
+        size = opened.size
+        for source in (str(path), content, memoryview(content), file, opened, opened):
+            np.testing.assert_array_equal(read_image(source, (8, 12, 3), fit="pad"), expected)
+        assert suffix == "tif" or opened.size == size  # Pillow itself turns a TIFF
+        assert not file.closed
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
+def test_arrays_are_read_as_files_are(tmp_path, mode):
+    image = photo(30, 20).convert(mode)
+    array = np.asarray(image)[:, ::-1]  # not contiguous, cannot be written to
+    path = save(Image.fromarray(array), tmp_path / "a.png")
+    np.testing.assert_array_equal(read_image(array, (7, 9, 3)), read_image(path, (7, 9, 3)))
+    if mode == "L":
+        column = array[..., None]
+        np.testing.assert_array_equal(read_image(column, (7, 9, 1)), read_image(path, (7, 9, 1)))
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (b"", "the file is empty"),
+        (b"no image at all, but some bytes", "not an image, or not in a format"),
+        (np.zeros((400, 300, 3)), r"expected a uint8 array .* received float64 \(400, 300, 3\)"),
+        (np.zeros((4, 4, 2), "uint8"), r"expected .* received uint8 \(4, 4, 2\)"),
+        (np.zeros((0, 4, 3), "uint8"), r"expected .* received uint8 \(0, 4, 3\)"),
+        (io.StringIO("text"), "expected a path, bytes, .* received StringIO"),
+        (3, "expected a path, bytes, .* received int"),
+        (None, "expected a path, bytes, .* received NoneType"),
+    ],
+)
+def test_sources_that_are_no_images(source, reason):
+    with pytest.raises(ValueError, match=f"^the image: {reason}") as caught:
+        read_image(source, (8, 8, 3))
+    assert len(str(caught.value)) < 200
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("crop", ["0.9", -0.5, 0, 1.5])
