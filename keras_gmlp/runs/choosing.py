@@ -71,7 +71,7 @@ def choose(prepared, *, restart=False, report=lambda text: None, **options):
         restart: Whether to delete a run in the directory and choose again. Do not let the run
             restart after that.
         report: Function that receives lines of text.
-        **options: As for `PreparedRun.train`, for the candidates.
+        **options: As for `PreparedRun.train`, for the candidates, which share a time limit.
 
     Returns:
         A `PreparedRun` with a `choice`; the one received if nothing is chosen.
@@ -106,6 +106,13 @@ def choose(prepared, *, restart=False, report=lambda text: None, **options):
     keras.utils.set_random_seed(settings.make_recipe().seed)
     run = build(settings, prepared.source, prepared.data)
     return dataclasses.replace(run, choice=choice, vectors=vectors)
+
+
+def take_time(options, began):
+    """Returns options of training whose time limit began at a time, not when training begins."""
+    if options.get("time_limit") is None:
+        return options
+    return {**options, "time_limit": began + options["time_limit"] - time.monotonic()}
 
 
 def is_open(prepared):
@@ -150,6 +157,7 @@ class _Search:
 
     def __init__(self, prepared, report, options):
         self.prepared, self.report, self.options = prepared, report, options
+        self.began = time.monotonic()
         self.settings, data = prepared.settings, prepared.data
         self.held_out = data.validation is None
         self.plan = plan(len(data.train))
@@ -221,7 +229,7 @@ class _Search:
         fields = {f.name: getattr(run.recipe.task, f.name) for f in dataclasses.fields(_Trial)}
         recipe = dataclasses.replace(run.recipe, task=_Trial(**fields))
         run = dataclasses.replace(run, recipe=recipe, vectors=self.seen)
-        metrics = run.train(**self.options)
+        metrics = run.train(**take_time(self.options, self.began))
         return {
             "name": f"all layers, rate {rate:g}",
             "learning_rate": rate,

@@ -1,6 +1,8 @@
 """`train_run`: from `RunSettings` to a trained, exported model, in one call."""
 
-from keras_gmlp.runs.choosing import choose
+import time
+
+from keras_gmlp.runs.choosing import choose, take_time
 from keras_gmlp.runs.prepare import finish, prepare
 
 # Options of training that the candidates of a choice have too.
@@ -16,7 +18,7 @@ def train_run(settings, export=True, **options):
         settings: `RunSettings`.
         export: Whether to write and check `model.tflite` as well.
         **options: `restart`, `tensorboard`, `verbose`, `time_limit`, `checkpoint_minutes` and
-            `callbacks` of `keras_gmlp.train`.
+            `callbacks` of `keras_gmlp.train`. A choice takes its time from the `time_limit`.
 
     Returns:
         The metrics, a dict; see `keras_gmlp.train`. With weights that know the classes they
@@ -37,10 +39,11 @@ def train_prepared(run, export=True, report=lambda text: None, **options):
     Returns:
         `(run, metrics)`: the `PreparedRun` that was trained, and its metrics.
     """
+    began = time.monotonic()
     shared = {name: value for name, value in options.items() if name in SHARED}
     run = choose(run, restart=options.get("restart", False), report=report, **shared)
     if run.choice is not None:
         options["restart"] = False  # the choice began with an empty folder
     known = run.testable and (options.get("restart") or not run.complete)
     before = run.evaluate() if known else None
-    return run, finish(run, run.train(**options), before, export)
+    return run, finish(run, run.train(**take_time(options, began)), before, export)

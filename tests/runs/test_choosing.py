@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import time
 
 import keras
 import numpy as np
@@ -110,6 +111,21 @@ def test_killed_and_resumed_gives_the_same_weights(places, chosen, tmp_path, mon
         np.testing.assert_array_equal(a, b)
     first, second = (read(place, "recipe.json")["choice"] for place in (chosen, tmp_path))
     assert first == second
+
+
+@pytest.mark.once
+def test_candidates_and_run_share_a_time_limit(places, tmp_path, monkeypatch):
+    ends = []
+
+    def note(self, train=runs.PreparedRun.train, **options):
+        ends.append(time.monotonic() + options["time_limit"])
+        return train(self, **options)
+
+    monkeypatch.setattr(runs.PreparedRun, "train", note)
+    runs.train_run(make_settings(places, tmp_path), export=False, verbose=0, time_limit=1e4)
+    first, second, last = ends
+    assert second == pytest.approx(first, abs=0.1)  # although a candidate was trained between
+    assert first - 60 < last <= first + 0.1  # it began before the features were read
 
 
 def test_a_choice_is_for_its_settings(places, tmp_path):
