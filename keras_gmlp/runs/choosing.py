@@ -192,18 +192,17 @@ class _Search:
         """Returns the best strength of the regularization, and its candidate."""
         self.report("fitting a linear head to the features")
         began = time.perf_counter()
-        whole = dataclasses.replace(self.prepared, data=self.whole)
-        vectors, labels = self.vectors = whole.read_features()
+        model, task = self.prepared.model, self.prepared.recipe.task
+        vectors, labels = self.vectors = linear_head.read_training_features(model, self.whole, task)
         if self.held_out:
             seen, truth = (vectors[:, self.kept], labels[self.kept])
             tested, expected = vectors[0, self.cut], labels[self.cut]
         else:
             seen, truth = vectors, labels
             views = linear_head.choose_views(len(labels), mirror=False)[:1]
-            model, other = self.prepared.model, self.data.validation
-            (tested,), expected = linear_head.read_features(model, other, views)
+            (tested,), expected = linear_head.read_features(model, self.data.validation, views)
         self.seen = seen, truth
-        task, classes = self.prepared.recipe.task, len(self.data.labels)
+        classes = len(self.data.labels)
         given = self.settings.changes.get("fit_head")
         strengths = [given] if given else linear_head.STRENGTHS
         weights = task.class_weights(truth, classes)

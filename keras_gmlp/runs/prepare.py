@@ -15,7 +15,7 @@ from keras_gmlp.export.verify import export_run
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.runs.choice import Choice
 from keras_gmlp.runs.settings import RunSettings
-from keras_gmlp.training import linear_head, run_directory
+from keras_gmlp.training import run_directory
 from keras_gmlp.training import train as training
 from keras_gmlp.training.devices import single_device, whole_batches
 from keras_gmlp.training.multi_label import match_labels
@@ -75,25 +75,8 @@ class PreparedRun:
         place = self.settings.directory
         if self.choice is not None:
             extra["choice"] = self.choice.record()
-        if options.get("restart") or not run_directory.has_progress(place):
-            self.fit_head()
-        return training.train(self.model, self.data, self.recipe, place, extra=extra, **options)
-
-    def fit_head(self):
-        """Fits the head to the training images if the recipe has a `fit_head`."""
-        task, classes = self.recipe.task, len(self.data.labels)
-        if not getattr(task, "fit_head", 0):
-            return
-        vectors, labels = self.vectors or self.read_features()
-        weights = task.class_weights(labels, classes)
-        (head,) = linear_head.fit_head(vectors, labels, classes, [task.fit_head], weights)
-        linear_head.set_head(self.model, *head)
-
-    def read_features(self):
-        """Returns the vectors of the views of the training images, and their labels."""
-        mirror = self.data.mirror and self.recipe.task.augmentation.flip
-        views = linear_head.choose_views(len(self.data.train), mirror)
-        return linear_head.read_features(self.model, self.data.train, views)
+        options |= {"extra": extra, "vectors": self.vectors}
+        return training.train(self.model, self.data, self.recipe, place, **options)
 
     def export(self, formats=("tflite",)):
         """Writes and checks further formats of the model; returns what was measured, a dict."""

@@ -142,6 +142,21 @@ def _fold(regression, mean, deviation, classes):
     return kernel, bias
 
 
+def read_training_features(model, data, task):
+    """Returns the vectors of the views of the training images, and their labels."""
+    views = choose_views(len(data.train), data.mirror and task.augmentation.flip)
+    return read_features(model, data.train, views)
+
+
+def fit_model(model, data, task, vectors=None):
+    """Fits the head of a model to the training images as a task asks, or to vectors of them."""
+    vectors, labels = vectors or read_training_features(model, data, task)
+    classes = len(data.labels)
+    weights = task.class_weights(labels, classes)
+    (head,) = fit_head(vectors, labels, classes, [task.fit_head], weights)
+    set_head(model, *head)
+
+
 def set_head(model, kernel, bias):
     """Writes kernel and bias into the head of a model."""
     model.get_layer("head").set_weights([kernel.astype("float32"), bias.astype("float32")])

@@ -205,8 +205,8 @@ class ImageClassification(Task):
             `"token"` for that class as the label of the distillation token only, as in DeiT.
         temperature: Divides the logits of teacher and student for soft answers; above 0.
         feature_weight: Weight of the difference from the teacher's features, at least 0.
-        fit_head: Inverse strength of the regularization of a logistic regression. `keras_gmlp.runs`
-            fits it to the features of the starting weights, and training begins with its head; see
+        fit_head: Inverse strength of the regularization of a logistic regression. It is
+            fitted to the features of the starting weights, and training begins with its head; see
             `training.linear_head`. 0 for a random head.
     """
 

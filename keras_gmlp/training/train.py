@@ -9,6 +9,7 @@ from pathlib import Path
 import keras
 
 from keras_gmlp.models.precision import in_float32
+from keras_gmlp.training import linear_head
 from keras_gmlp.training.adapting import adapt_layers
 from keras_gmlp.training.callbacks import (
     Clock,
@@ -65,6 +66,7 @@ def train(
     checkpoint_minutes=None,
     callbacks=(),
     extra=None,
+    vectors=None,
 ):
     """Trains a model and saves everything about the run in a directory.
 
@@ -95,6 +97,8 @@ def train(
         extra: Further entries for `recipe.json`, a dict; for example `preset`. The entry
             `arguments`, the keyword arguments with which `keras_gmlp.build(preset, **arguments)`
             rebuilds the model, goes into the card of `model.keras` with `preset` instead.
+        vectors: For a `fit_head` of the task: what `training.linear_head.read_training_features`
+            returned for this model and these data. `None` to read them.
 
     Returns:
         The metrics, a dict. For images: `test_accuracy`, `train_accuracy` (on up to 10,000
@@ -136,6 +140,8 @@ def train(
         complete = run_once(begin)
         if complete:
             return run.load()
+        if not has_progress(directory) and getattr(recipe.task, "fit_head", 0):
+            linear_head.fit_model(model, data, recipe.task, vectors)
         return run.train(tensorboard, verbose, time_limit, checkpoint_minutes, callbacks)
 
 
