@@ -11,7 +11,7 @@ from keras_gmlp.data.image_data import resize_images
 from keras_gmlp.models.structure import features
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.optional import require
-from keras_gmlp.utils.progress import ProgressBar
+from keras_gmlp.utils.progress import PATIENCE, ProgressBar
 
 # Inverse strengths of the regularization, for standardized features.
 STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -124,9 +124,12 @@ def fit_head(vectors, labels, classes, strengths, class_weights=None):
     if class_weights is not None:
         weights *= np.asarray(class_weights)[truth]
     regression = LogisticRegression(max_iter=STEPS, warm_start=True)
-    for strength in strengths:
-        regression.set_params(C=strength).fit(rows, truth, weights)
-        yield _fold(regression, mean, deviation, classes)
+    patience = PATIENCE if len(labels) < MANY else 0  # many take longer before the first one ends
+    with ProgressBar("fitting the head", len(strengths), patience) as progress:
+        for done, strength in enumerate(strengths):
+            progress.show(done)
+            regression.set_params(C=strength).fit(rows, truth, weights)
+            yield _fold(regression, mean, deviation, classes)
 
 
 def _fold(regression, mean, deviation, classes):

@@ -50,11 +50,12 @@ class ProgressBar:
     Args:
         job: What is done, the start of the line.
         total: Number of items.
+        patience: Seconds of work before the bar appears. Defaults to three.
     """
 
-    def __init__(self, job, total):
+    def __init__(self, job, total, patience=PATIENCE):
         self.job, self.total = job, total
-        self.line, self.shown = StatusLine(), time.monotonic() + PATIENCE
+        self.line, self.shown = StatusLine(), time.monotonic() + patience
 
     def show(self, done):
         """Shows how many items are done, at most five times per second."""
