@@ -4,10 +4,8 @@ import dataclasses
 import json
 from pathlib import Path
 
-from keras_gmlp.training.run_directory import CANDIDATES, has_progress, read_recipe
+from keras_gmlp.training.run_directory import CANDIDATES, CHOICE, has_progress, read_recipe
 from keras_gmlp.utils.files import read_json, write_json
-
-FILE = "choice.json"  # in the folder of the candidates
 
 HEAD = "linear head"  # name of the candidate without training
 
@@ -61,7 +59,7 @@ def choose_best(candidates):
 def write_choice(directory, choice, settings):
     """Keeps a choice in the folder of a run, with the settings that it was made for, a dict."""
     found = {"settings": settings, **dataclasses.asdict(choice)}
-    write_json(Path(directory, CANDIDATES, FILE), found)
+    write_json(Path(directory, CANDIDATES, CHOICE), found)
 
 
 def read_choice(directory, settings):
@@ -75,7 +73,7 @@ def read_choice(directory, settings):
     Raises:
         ValueError: If the file that holds it is damaged, or the settings differ. One line.
     """
-    found = read_json(Path(directory, CANDIDATES, FILE))
+    found = read_json(Path(directory, CANDIDATES, CHOICE))
     if isinstance(found, dict):
         made_for = found.pop("settings", None)
         if made_for and made_for != json.loads(json.dumps(settings)):

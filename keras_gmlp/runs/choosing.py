@@ -77,7 +77,8 @@ def choose(prepared, *, restart=False, report=lambda text: None, **options):
         A `PreparedRun` with a `choice`; the one received if nothing is chosen.
 
     Raises:
-        ValueError: As `prepare` and `data.hold_out`.
+        ValueError: As `prepare` and `data.hold_out`, and if the folder `candidates` of the run
+            holds other files.
     """
     directory = Path(prepared.settings.directory)
     if not is_open(prepared):
@@ -92,6 +93,7 @@ def choose(prepared, *, restart=False, report=lambda text: None, **options):
         if choice is None:
             if run_directory.has_progress(directory):  # it began without a choice
                 return prepared
+            run_directory.check_candidates(directory)
             try:
                 search = _Search(prepared, report, options)
             except ValueError as error:  # groups that are too large for a fifth

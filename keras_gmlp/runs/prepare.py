@@ -200,8 +200,10 @@ def _finish(run, metrics, before, export):
         if "candidates" not in metrics:
             metrics["candidates"] = run.choice.candidates
             run.write_metrics(metrics)
-        place = Path(run.settings.directory, run_directory.CANDIDATES)
-        shutil.rmtree(place, ignore_errors=True)
+        place = run.settings.directory
+        with contextlib.suppress(ValueError):  # the user's files may have come since
+            run_directory.check_candidates(place)
+            shutil.rmtree(Path(place, run_directory.CANDIDATES), ignore_errors=True)
     if export and "tflite" not in metrics.get("exports", {}):
         metrics["exports"] = run.export()
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import shutil
 import statistics
 from pathlib import Path
@@ -19,6 +20,7 @@ from keras_gmlp.utils.files import (
 CHECKPOINTS = "[0-9]*.weights.h5"  # excludes the hidden file of an unfinished write
 
 CANDIDATES = "candidates"  # folder of the runs that a run chooses its settings from
+CHOICE = "choice.json"  # in that folder
 
 
 def has_progress(directory):
@@ -80,6 +82,7 @@ def read_recipe(directory):
 
 def clear(directory):
     """Deletes a run; `recipe.json` last, because it protects the other files."""
+    check_candidates(directory)
     shutil.rmtree(directory / "checkpoint", ignore_errors=True)
     shutil.rmtree(directory / "saved_model", ignore_errors=True)
     shutil.rmtree(directory / CANDIDATES, ignore_errors=True)
@@ -88,6 +91,18 @@ def clear(directory):
     for path in (directory / name for name in WRITTEN):
         if path.name != model_card.FILE or model_card.is_model_card(path):  # not the user's README
             path.unlink(missing_ok=True)
+
+
+def check_candidates(directory):
+    """Raises a `ValueError` if the folder of candidates holds what no choice has written there."""
+    for path in sorted(Path(directory, CANDIDATES).glob("*")):
+        is_run = path.name.startswith("rate-") and (path / "recipe.json").exists()
+        empty = path.is_dir() and not any(path.iterdir())
+        if not (is_run or empty or re.fullmatch(rf"(\.\d+\.)?{CHOICE}", path.name)):
+            raise ValueError(
+                f"{path}: not a file of the run. Move it, since a run deletes the folder "
+                f"{CANDIDATES}, or choose another directory for the run."
+            )
 
 
 def read_history(path, columns=("epoch", "seconds")):

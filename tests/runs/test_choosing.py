@@ -226,6 +226,19 @@ def test_restart_deletes_the_old_candidates(places, tmp_path):
 
 
 @pytest.mark.once
+@pytest.mark.parametrize("name", ["notes.txt", "rate-0.001/notes.txt"])
+@pytest.mark.parametrize("restart", [False, True])
+def test_other_files_among_the_candidates_stay(places, tmp_path, name, restart):
+    path = tmp_path / "candidates" / name
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    settings = make_settings(places, tmp_path, epochs=0)
+    with pytest.raises(ValueError, match=r"(notes.txt|rate-0.001): not a file of the run\. Move"):
+        runs.train_run(settings, export=False, verbose=0, restart=restart)
+    assert path.read_text() == "mine"
+
+
+@pytest.mark.once
 def test_plan_keeps_to_the_budget(monkeypatch):
     monkeypatch.undo()
     lengths = {images: choosing.plan(images)["epochs"] for images in (30, 121, 500, 1200, 50_000)}
