@@ -12,7 +12,19 @@ from keras_gmlp.layers.dense import Dense
 NORM_PLACEMENTS = ("pre", "post")
 
 
-class Block(layers.Layer):
+class TokenLayer(layers.Layer):
+    """A layer that refuses inputs of another shape than `(batch, tokens, dim)`."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.input_spec = layers.InputSpec(ndim=3)
+
+    def fix_tokens(self, input_shape):
+        """Refuses, from now on, another number of tokens or channels."""
+        self.input_spec = layers.InputSpec(shape=(None, *input_shape[1:]))
+
+
+class Block(TokenLayer):
     """Maps tokens to tokens. The base class of every family's block.
 
     A subclass creates its layers and defines `call(inputs, mask=None, training=None)`. A block with
@@ -159,9 +171,11 @@ def check_rates(**rates):
 
 
 def check_tokens(layer, input_shape):
-    """Raises a `ValueError` if the number of tokens or channels is not fixed."""
+    """Raises a `ValueError` if the number of tokens or channels is not fixed, or if it changes."""
     if len(input_shape) != 3 or None in input_shape[1:]:
         raise ValueError(
             f"{type(layer).__name__} has weights for each token, so their number must be fixed: "
             f"expected shape (batch, tokens, dim); received {tuple(input_shape)}."
         )
+    if isinstance(layer, TokenLayer):
+        layer.fix_tokens(input_shape)

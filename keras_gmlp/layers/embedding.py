@@ -5,7 +5,7 @@ from typing import ClassVar
 import keras
 from keras import layers, ops
 
-from keras_gmlp.layers.block import rename_key
+from keras_gmlp.layers.block import TokenLayer, rename_key
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -178,7 +178,7 @@ def _token_grid(layer, input_shape):
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class ClassToken(layers.Layer):
+class ClassToken(TokenLayer):
     """Prepends a learned token, from which a classifier computes the logits.
 
     "An Image is Worth 16x16 Words", https://arxiv.org/abs/2010.11929. It starts at zero.
@@ -213,7 +213,7 @@ class ClassToken(layers.Layer):
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class PositionEmbedding(layers.Layer):
+class PositionEmbedding(TokenLayer):
     """Adds a learned vector to each position.
 
     "An Image is Worth 16x16 Words", https://arxiv.org/abs/2010.11929.
@@ -247,6 +247,7 @@ class PositionEmbedding(layers.Layer):
                 "PositionEmbedding expects a fixed number of tokens, shape (batch, tokens, dim); "
                 f"received {tuple(input_shape)}."
             )
+        self.fix_tokens(input_shape)
         self.embedding = self.add_weight(
             shape=(1, *input_shape[1:]), initializer=self.initializer, name="embedding"
         )

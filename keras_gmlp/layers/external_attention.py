@@ -1,14 +1,14 @@
 """EAMLP: "Beyond Self-attention: External Attention", https://arxiv.org/abs/2105.02358."""
 
 import keras
-from keras import layers, ops
+from keras import ops
 
-from keras_gmlp.layers.block import make_dense, mask_scores, serialize_initializer
+from keras_gmlp.layers.block import TokenLayer, make_dense, mask_scores, serialize_initializer
 from keras_gmlp.layers.residual import ResidualBlock
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class ExternalAttention(layers.Layer):
+class ExternalAttention(TokenLayer):
     """Attends to two small memories in place of the tokens' own keys and values.
 
     For the features F of one head, `A = norm(F M_k^T)` and the output is `A M_v`. The double

@@ -5,6 +5,7 @@ from keras import layers, ops
 
 from keras_gmlp.layers.block import (
     Block,
+    TokenLayer,
     drop,
     make_dense,
     mask_scores,
@@ -22,7 +23,7 @@ GATINGS = ("linear", "additive", "multiplicative", "split")
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class SpatialGatingUnit(layers.Layer):
+class SpatialGatingUnit(TokenLayer):
     """Mixes tokens by a learned (n, n) matrix and gates with the result.
 
     With `f(Z) = W norm(Z) + b`, the spatial projection over the token axis, the unit computes
@@ -91,6 +92,8 @@ class SpatialGatingUnit(layers.Layer):
     def build(self, inputs_shape, attention_shape=None):
         tokens, channels = inputs_shape[1:]
         check_length(self, inputs_shape)
+        if self.max_tokens is None:
+            self.fix_tokens(inputs_shape)
         if self.gating == "split" and channels % 2:
             raise ValueError(
                 f"gating='split' halves the channels; received an odd number, {channels}. Choose "
@@ -158,7 +161,7 @@ class SpatialGatingUnit(layers.Layer):
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class TinyAttention(layers.Layer):
+class TinyAttention(TokenLayer):
     """One small attention head, the "a" of aMLP.
 
     Args:

@@ -3,9 +3,10 @@
 from typing import ClassVar
 
 import keras
-from keras import layers, ops
+from keras import ops
 
 from keras_gmlp.layers.block import (
+    TokenLayer,
     check_tokens,
     make_dense,
     mask_tokens,
@@ -15,7 +16,7 @@ from keras_gmlp.layers.residual import ResidualBlock
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class TokenMLP(layers.Layer):
+class TokenMLP(TokenLayer):
     """A feed-forward network along the tokens, the same for every channel.
 
     Args:

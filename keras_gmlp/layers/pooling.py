@@ -3,11 +3,11 @@
 import keras
 from keras import layers, ops
 
-from keras_gmlp.layers.block import mask_scores
+from keras_gmlp.layers.block import TokenLayer, mask_scores
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class AttentionPooling(layers.Layer):
+class AttentionPooling(TokenLayer):
     """Averages tokens by weights that a linear layer and a softmax over tokens compute.
 
     It starts as the mean over tokens.

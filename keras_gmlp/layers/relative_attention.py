@@ -2,9 +2,9 @@
 
 import keras
 import numpy as np
-from keras import layers, ops
+from keras import ops
 
-from keras_gmlp.layers.block import make_dense, mask_scores, serialize_initializer
+from keras_gmlp.layers.block import TokenLayer, make_dense, mask_scores, serialize_initializer
 from keras_gmlp.layers.spatial_projection import (
     check_length,
     check_max_tokens,
@@ -46,7 +46,7 @@ def relative_buckets(offsets, buckets=32, max_distance=128):
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class RelativePositionBias(layers.Layer):
+class RelativePositionBias(TokenLayer):
     """Learned biases for the scores of attention, by head and distance of two tokens.
 
     Args:
@@ -125,7 +125,7 @@ class RelativePositionBias(layers.Layer):
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class RelativeAttention(layers.Layer):
+class RelativeAttention(TokenLayer):
     """Multi-head self-attention with biases for the distance of two tokens.
 
     Args:

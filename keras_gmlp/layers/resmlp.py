@@ -6,7 +6,7 @@ from typing import ClassVar
 import keras
 from keras import layers, ops
 
-from keras_gmlp.layers.block import check_tokens, make_dense, mask_tokens
+from keras_gmlp.layers.block import TokenLayer, check_tokens, make_dense, mask_tokens
 from keras_gmlp.layers.residual import ResidualBlock
 
 
@@ -138,7 +138,7 @@ class ResMLPBlock(ResidualBlock):
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class FoldedResMLPBlock(layers.Layer):
+class FoldedResMLPBlock(TokenLayer):
     """A `ResMLPBlock` for inference: Affine and LayerScale are part of its linear layers.
 
     The Affine and LayerScale around the channel MLP vanish into its kernels. The matrix over tokens

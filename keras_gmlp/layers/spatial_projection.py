@@ -3,11 +3,13 @@
 import math
 
 import keras
-from keras import layers, ops
+from keras import ops
+
+from keras_gmlp.layers.block import TokenLayer
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class SpatialProjection(layers.Layer):
+class SpatialProjection(TokenLayer):
     """Mixes tokens by one matrix for each group of channels.
 
     The channels are split into `heads` groups. Output token i of head h is
@@ -68,6 +70,8 @@ class SpatialProjection(layers.Layer):
 
     def build(self, input_shape):
         self._check_shape(input_shape)
+        if self.max_tokens is None:
+            self.fix_tokens(input_shape)
         tokens = self.max_tokens or input_shape[1]
         near_zero = keras.initializers.RandomNormal(stddev=1e-6)
         if self.toeplitz:
@@ -88,6 +92,7 @@ class SpatialProjection(layers.Layer):
         size = channels // self.heads
         matrices, bias = self.matrices(), ops.convert_to_tensor(self.bias)
         if tokens != bias.shape[1]:
+            check_length(self, inputs.shape)
             tokens = ops.shape(inputs)[1]
             matrices, bias = matrices[:, :tokens, :tokens], bias[:, :tokens]
         if training and self.heads == 1:

@@ -277,3 +277,27 @@ def test_rate_outside_its_range(name, rate, value):
     block, arguments = BLOCKS[name]
     with pytest.raises(ValueError, match=rf"{rate} must be in \[0, 1\); received {value}\."):
         block(**arguments, **{rate: value})
+
+
+@every_block
+@pytest.mark.parametrize("shape", [(2, 6), (2, 2, 3, 6)])
+def test_input_that_is_no_tokens(name, shape):
+    block, arguments = BLOCKS[name]
+    with pytest.raises(ValueError, match=rf"expected ndim=3, found ndim={len(shape)}.*{shape[-1]}"):
+        block(**arguments)(np.zeros(shape, "float32"))
+
+
+@pytest.mark.parametrize("name", ["gmlp split", "amlp", "mixer", "ff_only", "resmlp"])
+def test_another_number_of_tokens(name):
+    block, arguments = BLOCKS[name]
+    layer = block(**arguments)
+    layer(np.zeros((2, 4, 6), "float32"))
+    with pytest.raises(ValueError, match=r"expected shape=\(None, 4, .*found shape=\(2, 9, "):
+        layer(np.zeros((2, 9, 6), "float32"))
+
+
+def test_more_tokens_than_the_limit():
+    layer = GMLPBlock(14, max_tokens=4)
+    layer(np.zeros((2, 3, 6), "float32"))
+    with pytest.raises(ValueError, match="takes at most max_tokens=4 tokens; received 9"):
+        layer(np.zeros((2, 9, 6), "float32"))

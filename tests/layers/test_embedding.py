@@ -125,7 +125,14 @@ def test_patches_must_divide_both_sides(stem, height, width):
         stem(5, patch_size=2)(keras.Input((height, width, 3)))
 
 
-@pytest.mark.parametrize("shape", [(None, 6), (6,), (2, 3, 4)])
-def test_position_embedding_needs_a_fixed_number_of_tokens(shape):
-    with pytest.raises(ValueError, match=r"expects a fixed number of tokens.*received \(None, "):
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((None, 6), r"expects a fixed number of tokens.*received \(None, "),
+        ((6,), "expected ndim=3, found ndim=2"),
+        ((2, 3, 4), "expected ndim=3, found ndim=4"),
+    ],
+)
+def test_position_embedding_needs_a_fixed_number_of_tokens(shape, message):
+    with pytest.raises(ValueError, match=message):
         PositionEmbedding()(keras.Input(shape))
