@@ -203,6 +203,9 @@ def from_keras(model, path, card):
     """
     import keras
 
+    from keras_gmlp.models.structure import require_logits
+
+    require_logits(model)
     run = functools.partial(model, training=False)
     if keras.backend.backend() == "torch":
         from keras_gmlp.utils.torch_graph import Replayed

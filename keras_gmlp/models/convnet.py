@@ -5,7 +5,7 @@ import numpy as np
 from keras import layers, ops
 
 from keras_gmlp.layers.whitening import WhiteningConvolution
-from keras_gmlp.models.image_classifier import check_sizes, compiled, head, pixels
+from keras_gmlp.models.image_classifier import check_sizes, classifier, head, pixels, pool_map
 
 LOGIT_SCALE = 1 / 9
 
@@ -16,6 +16,8 @@ def ConvNet(
     input_shape=(32, 32, 3),
     classes=10,
     include_top=True,
+    pooling=None,
+    classifier_activation=None,
     mean=0.5,
     std=0.5,
     dtype=None,
@@ -32,6 +34,8 @@ def ConvNet(
         classes: Number of classes.
         include_top: If `False`, the model returns the features of the last group, `(batch, rows,
             columns, channels)`.
+        pooling: Without a top, `"avg"` or `"max"` for a vector `(batch, channels)` of them.
+        classifier_activation: See `image_classifier`.
         mean, std: Mean and standard deviation of the pixels in [0, 1]; one number or one per
             channel.
         dtype: Dtype policy of the groups; the first layer and the logits are always float32.
@@ -67,10 +71,10 @@ def ConvNet(
         x = _block(x, width, True, f"block_{2 * group}", dtype)
         x = _block(x, width, False, f"block_{2 * group + 1}", dtype)
     if not include_top:
-        return keras.Model(inputs, x, name=name)
+        return keras.Model(inputs, pool_map(x, pooling), name=name)
     x = layers.GlobalMaxPooling2D("channels_last", dtype="float32", name="max_pool")(x)
     x = layers.Rescaling(LOGIT_SCALE, dtype="float32", name="scale")(x)
-    return compiled(keras.Model(inputs, head(classes)(x), name=name))
+    return classifier(inputs, head(classes)(x), classifier_activation, name)
 
 
 def _block(x, width, pools, name, dtype):

@@ -63,7 +63,7 @@ def gMLP(
         "toeplitz": toeplitz,
         "grid": _grid(**kwargs) if toeplitz else None,
     }
-    family = "aMLP" if attention_size else "gMLP"
+    family = aMLP if attention_size else gMLP
     return family_classifier(
         family, GMLPBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
     )
@@ -119,7 +119,7 @@ def MLPMixer(
     check_rates(dropout=dropout)
     arguments = {"token_hidden_dim": units, "hidden_dim": channels, "dropout": dropout}
     return family_classifier(
-        "MLPMixer", MixerBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
+        MLPMixer, MixerBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
     )
 
 
@@ -152,7 +152,7 @@ def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="r
     }
     kwargs = {"norm": Affine, **kwargs}
     return family_classifier(
-        "ResMLP", ResMLPBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
+        ResMLP, ResMLPBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
     )
 
 
@@ -196,7 +196,7 @@ def EAMLP(
     }
     kwargs = {"stem": "convolutions", "class_token": True, "position_embedding": True, **kwargs}
     return family_classifier(
-        "EAMLP", ExternalAttentionBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
+        EAMLP, ExternalAttentionBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
     )
 
 
@@ -230,7 +230,7 @@ def FeedForwardOnly(
         "dropout": dropout,
     }
     return family_classifier(
-        "FeedForwardOnly",
+        FeedForwardOnly,
         FeedForwardOnlyBlock,
         arguments,
         dim=dim,
@@ -280,7 +280,7 @@ def ViT(
     }
     kwargs = {"class_token": class_token, "position_embedding": True, **kwargs}
     return family_classifier(
-        "ViT", TransformerBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
+        ViT, TransformerBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
     )
 
 

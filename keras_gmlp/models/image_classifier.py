@@ -1,5 +1,6 @@
 """The image classifier that all families share; the block is an argument."""
 
+import difflib
 import inspect
 from numbers import Integral
 
@@ -19,7 +20,21 @@ from keras_gmlp.losses import Accuracy, CrossEntropy
 
 STEMS = {"patches": PatchEmbedding, "convolutions": ConvolutionalStem}
 
-POOLINGS = ("mean", "attention")
+# Arguments of timm, torchvision and Keras, and what they are called here.
+SYNONYMS = {
+    "num_classes": "classes",
+    "image_size": "input_shape",
+    "img_size": "input_shape",
+    "input_tensor": "input_shape",
+    "in_chans": "input_shape",
+    "pretrained": "weights of keras_gmlp.build",
+    "embed_dim": "dim",
+    "num_layers": "depth",
+    "drop_rate": "dropout",
+    "drop_path_rate": "stochastic_depth",
+}
+
+POOLINGS = (None, "avg", "mean", "max", "attention")
 
 
 def image_classifier(
@@ -34,8 +49,9 @@ def image_classifier(
     classes=1000,
     stochastic_depth=0.0,
     include_top=True,
+    classifier_activation=None,
     stem="patches",
-    pooling="mean",
+    pooling=None,
     class_token=False,
     distillation_token=False,
     position_embedding=False,
@@ -63,11 +79,16 @@ def image_classifier(
         classes: Number of classes.
         stochastic_depth: Probability, in [0, 1), that a sample skips the last block in training;
             it grows linearly from 0 at the first block.
-        include_top: If `False`, the model returns the tokens after the last norm,
-            `(batch, tokens, dim)`.
+        include_top: If `False`, the model has no head: it returns what `pooling` makes of the
+            tokens after the last norm.
+        classifier_activation: Activation on the logits, such as `"softmax"`. The model is then not
+            compiled and cannot be trained by `keras_gmlp.train`, which requires logits.
         stem: `"patches"`, or `"convolutions"` for a few convolutions of stride 2.
-        pooling: How the head sees the tokens: `"mean"` for their mean, `"attention"` for a mean by
-            learned weights, see `layers.AttentionPooling`. Ignored with a class token.
+        pooling: How tokens become one vector: `"avg"` or `"mean"` for their mean, `"max"` for their
+            maximum, `"attention"` for a mean by learned weights, see `layers.AttentionPooling`.
+            With a top, `None` is the mean, and a class token is read in place of the pooling.
+            Without a top, `None` returns all tokens, `(batch, tokens, dim)`; the others return a
+            vector, `(batch, dim)`, of the patches, without a class or distillation token.
         class_token: Classify from a learned class token instead of all tokens.
         distillation_token: Add a second token with a separate head, `head_distillation`; the logits
             are the mean of both heads. Requires `class_token=True`.
@@ -123,18 +144,17 @@ def image_classifier(
         x = block(**(block_arguments or {}), **shared, name=f"block_{i}")(x)
     x = (norm or _layer_norm)(dtype=dtype, name="norm")(x)
     if not include_top:
+        if pooling is not None:
+            x = _pool(pooling)(x[:, int(class_token) + int(distillation_token) :])
         return keras.Model(inputs, x, name=name)
     if distillation_token:
         heads = [head(classes)(x[:, 0]), head(classes, "head_distillation")(x[:, 1])]
         logits = layers.Average(dtype="float32", name="logits")(heads)
     elif class_token:
         logits = head(classes)(x[:, 0])
-    elif pooling == "attention":
-        logits = head(classes)(AttentionPooling(dtype="float32", name="pool")(x))
     else:
-        pool = layers.GlobalAveragePooling1D("channels_last", dtype="float32", name="pool")
-        logits = head(classes)(pool(x))
-    return compiled(keras.Model(inputs, logits, name=name))
+        logits = head(classes)(_pool(pooling or "avg")(x))
+    return classifier(inputs, logits, classifier_activation, name)
 
 
 def require_channels_last():
@@ -163,6 +183,14 @@ def head(classes, name="head"):
     return layers.Dense(classes, kernel_initializer="zeros", dtype="float32", name=name)
 
 
+def classifier(inputs, logits, activation, name):
+    """Returns a compiled model with logits, or one with an activation on them."""
+    if activation in (None, "linear"):
+        return compiled(keras.Model(inputs, logits, name=name))
+    activation = layers.Activation(activation, dtype="float32", name="classifier_activation")
+    return keras.Model(inputs, activation(logits), name=name)
+
+
 def compiled(model):
     """Compiles a model with a default optimizer and a loss for both kinds of labels."""
     model.compile(
@@ -180,13 +208,19 @@ def family_classifier(family, block, block_arguments, **arguments):
 
 
 def require_known(family, shell, arguments):
-    """Raises a `TypeError` if a family has an argument that the function for all has not."""
-    known = inspect.signature(shell).parameters
-    if unknown := sorted(set(arguments) - set(known)):
-        raise TypeError(
-            f"{family} has no argument {', '.join(map(repr, unknown))}; the arguments of all "
-            f"families are {', '.join(n for n in known if not n.startswith('block'))}."
-        )
+    """Raises a `TypeError` for arguments that neither a family nor the function for all has."""
+    known = [n for n in inspect.signature(shell).parameters if not n.startswith("block")]
+    unknown = sorted(set(arguments) - set(known))
+    if not unknown:
+        return
+    known = list(dict.fromkeys([*inspect.signature(family).parameters, *known]))
+    near = [SYNONYMS.get(n) or (difflib.get_close_matches(n, known, 1) or [""])[0] for n in unknown]
+    hint = " or ".join(filter(None, near))
+    hint = f"did you mean {hint}? The" if hint else "the"
+    raise TypeError(
+        f"{family.__name__} has no argument {', '.join(map(repr, unknown))}; {hint} arguments are "
+        f"{', '.join(n for n in known if n != 'kwargs')}."
+    )
 
 
 def check_sizes(**sizes):
@@ -203,6 +237,23 @@ def check_sizes(**sizes):
 def _is_positive_integer(value):
     # A bool is an Integral, but as a size it is a mistake.
     return isinstance(value, Integral) and not isinstance(value, bool) and value > 0
+
+
+def _pool(pooling):
+    if pooling == "attention":
+        return AttentionPooling(dtype="float32", name="pool")
+    kind = layers.GlobalMaxPooling1D if pooling == "max" else layers.GlobalAveragePooling1D
+    return kind("channels_last", dtype="float32", name="pool")
+
+
+def pool_map(x, pooling):
+    """Pools features `(batch, rows, columns, channels)` by `"avg"` or `"max"`, or not."""
+    kinds = {"avg": layers.GlobalAveragePooling2D, "max": layers.GlobalMaxPooling2D}
+    if pooling is None:
+        return x
+    if pooling not in kinds:
+        raise ValueError(f"pooling must be None, 'avg' or 'max'; received {pooling!r}.")
+    return kinds[pooling]("channels_last", dtype="float32", name="pool")(x)
 
 
 def _layer_norm(**kwargs):

@@ -7,9 +7,11 @@ ViT pools by attention. `ti2` has patches of 2.
 """
 
 import difflib
+import inspect
 
 from keras_gmlp.models.convnet import ConvNet
 from keras_gmlp.models.families import EAMLP, FeedForwardOnly, MLPMixer, ResMLP, ViT, aMLP, gMLP
+from keras_gmlp.models.image_classifier import require_known
 from keras_gmlp.models.resnet import ResNet
 
 _224 = {"input_shape": (224, 224, 3), "patch_size": 16, "classes": 1000}
@@ -189,4 +191,8 @@ def find(preset, table):
 def build_fresh(preset, **overrides):
     """Builds the model of a preset with fresh weights; see `keras_gmlp.build`."""
     function, arguments = lookup(preset)
+    if not overrides.get("include_top", True):  # the preset's pooling belongs to its head
+        arguments = {key: value for key, value in arguments.items() if key != "pooling"}
+    if "kwargs" not in inspect.signature(function).parameters:  # otherwise the family checks them
+        require_known(function, function, overrides)
     return function(**{**arguments, "name": preset, **overrides})

@@ -3,7 +3,14 @@
 import keras
 from keras import layers, ops
 
-from keras_gmlp.models.image_classifier import check_rates, check_sizes, compiled, head, pixels
+from keras_gmlp.models.image_classifier import (
+    check_rates,
+    check_sizes,
+    classifier,
+    head,
+    pixels,
+    pool_map,
+)
 
 
 def ResNet(
@@ -14,6 +21,8 @@ def ResNet(
     classes=10,
     stochastic_depth=0.0,
     include_top=True,
+    pooling=None,
+    classifier_activation=None,
     mean=0.5,
     std=0.5,
     dtype=None,
@@ -30,6 +39,8 @@ def ResNet(
             it grows linearly from 0 at the first block.
         include_top: If `False`, the model returns the features of the last stage, `(batch, rows,
             columns, channels)`.
+        pooling: Without a top, `"avg"` or `"max"` for a vector `(batch, channels)` of them.
+        classifier_activation: See `image_classifier`.
         mean, std: Mean and standard deviation of the pixels in [0, 1]; one number or one per
             channel.
         dtype: Dtype policy of all layers. Logits are always float32.
@@ -64,9 +75,9 @@ def ResNet(
         strides = 2 if stage and not first else 1
         x = _basic_block(x, width << stage, strides, rate, f"block_{i}", own)
     if not include_top:
-        return keras.Model(inputs, x, name=name)
+        return keras.Model(inputs, pool_map(x, pooling), name=name)
     pool = layers.GlobalAveragePooling2D("channels_last", dtype="float32", name="pool")
-    return compiled(keras.Model(inputs, head(classes)(pool(x)), name=name))
+    return classifier(inputs, head(classes)(pool(x)), classifier_activation, name)
 
 
 def _basic_block(x, channels, strides, rate, name, own):

@@ -105,6 +105,15 @@ def features(model):
     return keras.Model(model.input, joined, name="features")
 
 
+def require_logits(model):
+    """Raises a `ValueError` if a model ends in the activation of `classifier_activation`."""
+    if [layer.name for layer in model.layers[-1:]] == ["classifier_activation"]:
+        raise ValueError(
+            f"{model.name}: expected a model that returns logits; received one with a "
+            "classifier_activation. Build it without."
+        )
+
+
 def sublayers(layer):
     """Returns the layers inside a layer or a model, at every depth, each once."""
     found, holders = {}, [layer]

@@ -40,7 +40,7 @@ def gMLP(
         >>> model.output_shape
         (None, None, 1000)
     """
-    require_known("aMLP" if attention_size else "gMLP", language_model, kwargs)
+    require_known(aMLP if attention_size else gMLP, language_model, kwargs)
     check_sizes(hidden_dim=hidden_dim, heads=heads, max_length=max_length)
     arguments = {
         "hidden_dim": hidden_dim,
@@ -109,7 +109,7 @@ def BERT(
         >>> BERT(1000, dim=64, depth=2, num_heads=2).output_shape
         (None, None, 1000)
     """
-    require_known("BERT", language_model, kwargs)
+    require_known(BERT, language_model, kwargs)
     check_sizes(num_heads=num_heads, max_length=max_length)
     arguments = {
         "num_heads": num_heads,

@@ -21,6 +21,7 @@ from keras_gmlp.data.batches import (
 )
 from keras_gmlp.data.device_augmentation import make_device_augmenter
 from keras_gmlp.losses import Accuracy, CrossEntropy
+from keras_gmlp.models.structure import require_logits
 from keras_gmlp.training.curves import CURVES
 from keras_gmlp.training.linear_head import without_compiler
 from keras_gmlp.training.teacher import TEACHINGS, load_teacher, make_taught_class
@@ -270,6 +271,7 @@ class ImageClassification(Task):
         return [Accuracy()]
 
     def check_fit(self, model, data):
+        require_logits(model)
         if tuple(model.input_shape[1:]) != tuple(data.image_shape):
             raise ValueError(
                 f"The model requires images of shape {model.input_shape[1:]}; {data.name} has "

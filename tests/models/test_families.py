@@ -165,6 +165,31 @@ def test_without_top_the_model_returns_tokens(family, tokens):
     np.testing.assert_allclose(outputs.std(axis=-1), np.ones((4, tokens)), atol=1e-2)
 
 
+@pytest.mark.parametrize(("family", "leading"), [("gmlp", 0), ("vit", 1), ("deit", 2)])
+@pytest.mark.parametrize("pooling", ["avg", "mean", "max", "attention"])
+def test_without_top_the_pooling_gives_a_vector_of_the_patches(family, leading, pooling):
+    tokens = tiny(family, include_top=False)
+    model = tiny(family, include_top=False, pooling=pooling)
+    redraw_weights(tokens)
+    model.set_weights([*tokens.get_weights(), *model.get_weights()[len(tokens.weights) :]])
+    images = pixels(4, 8, 8, 3)
+    patches = to_numpy(tokens(images))[:, leading:]
+    expected = patches.max(axis=1) if pooling == "max" else patches.mean(axis=1)
+    np.testing.assert_allclose(to_numpy(model(images)), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("preset", ["vit_conv_n4_32", "gmlp_n4_32"])
+def test_preset_without_top_returns_tokens(preset):
+    assert len(keras_gmlp.build(preset, depth=1, include_top=False).output_shape) == 3
+
+
+@pytest.mark.parametrize("preset", ["resnet_56_32", "convnet_8_32"])
+def test_convolutions_without_top_pool_as_asked(preset):
+    arguments = {"depth": 8} if preset == "resnet_56_32" else {}
+    model = keras_gmlp.build(preset, include_top=False, pooling="avg", **arguments)
+    assert len(model.output_shape) == 2
+
+
 @every_family
 def test_layer_names(family):
     names = [layer.name for layer in tiny(family).layers]
