@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.fits import require_fit
+from keras_gmlp.data.fits import require_fit, require_size
 from keras_gmlp.data.folder import load_folder
 from keras_gmlp.data.image_data import ImageData, resize_images
 from keras_gmlp.data.packed import is_packed, load_packed
@@ -102,10 +102,12 @@ def load(name, image_size=None, data_dir=None, channels=None, groups=None, fit=N
 
     Raises:
         ValueError: If the data set or folder does not exist, or has no images or classes; if
-            the fit is unknown, or not that of a packed set.
+            the fit is unknown, or not that of a packed set, or the size is impossible.
     """
     if fit is not None:
         require_fit(fit)
+    if image_size is not None:
+        require_size(image_size)
     return _with_channels(_open(name, image_size, data_dir, groups, fit), channels)
 
 

@@ -6,6 +6,7 @@ around its centre, and fills the rest with black.
 """
 
 import math
+import numbers
 
 from PIL import Image
 
@@ -16,6 +17,15 @@ def require_fit(fit):
     """Raises a `ValueError` if a name is not in `FITS`."""
     if fit not in FITS:
         raise ValueError(f"fit must be one of {', '.join(FITS)}; received {fit!r}.")
+
+
+def require_size(size):
+    """Raises a `ValueError` if a size is not `(height, width)`, whole numbers from 1."""
+    sides = size if isinstance(size, list | tuple) else ()
+    if len(sides) != 2 or not all(isinstance(n, numbers.Integral) and n > 0 for n in sides):
+        raise ValueError(
+            f"image_size must be (height, width), whole numbers of at least 1; received {size!r}."
+        )
 
 
 def find_inner_size(size, target):

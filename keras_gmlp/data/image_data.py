@@ -9,6 +9,7 @@ from keras_gmlp.card import check_labels
 from keras_gmlp.data.fits import find_inner_size, find_place, require_fit
 from keras_gmlp.data.label_sets import make_rows
 from keras_gmlp.data.splits import Split, as_split
+from keras_gmlp.utils.errors import printable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,8 +30,8 @@ class ImageData:
         fit: How images of another aspect ratio became these, one of `data.fits.FITS`.
 
     Raises:
-        ValueError: If a split is neither, `labels.txt` cannot hold a class name, or the fit is
-            unknown.
+        ValueError: If a split is neither, `labels.txt` cannot hold a class name, a split in memory
+            has a class index out of range, or the fit is unknown.
     """
 
     name: str
@@ -50,6 +51,20 @@ class ImageData:
             object.__setattr__(self, name, as_split(getattr(self, name)))
         if self.validation is not None:
             object.__setattr__(self, "validation", as_split(self.validation))
+        self._check_indices()
+
+    def _check_indices(self):
+        count = len(self.labels if self.label_sets is None else self.label_sets)
+        for name, split in self.splits().items():
+            found = split.read_labels() if split.holds_labels else ()
+            if not len(found):
+                continue
+            low, high = found.min(), found.max()
+            if not (low >= 0 and high < count) or np.any(found % 1):
+                raise ValueError(
+                    f"{printable(self.name)}: class indices from {low} to {high} in {name}; "
+                    f"expected whole numbers from 0 to {count - 1}."
+                )
 
     def label_rows(self):
         """Returns a row of 0 and 1 for each set of labels, float32 `(sets, classes)`, or `None`."""

@@ -161,6 +161,8 @@ class PackedSplit(Split):
         ValueError: If a file is missing or damaged. One line.
     """
 
+    holds_labels = True
+
     def __init__(self, folder, name, shape, samples=None, fit="crop"):
         self._again = functools.partial(PackedSplit, folder, name, shape, fit=fit)
         self.fit = fit

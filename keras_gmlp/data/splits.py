@@ -28,7 +28,12 @@ class Split:
 
     A subclass implements `__len__`, the number of samples, and the methods that raise
     `NotImplementedError` here; and `arrays`, or `read_into` and the attribute `shape`.
+
+    Attributes:
+        holds_labels: Whether `read_labels` takes no time. `ImageData` then checks them.
     """
+
+    holds_labels = False
 
     def __len__(self):
         raise NotImplementedError
@@ -138,8 +143,10 @@ class ArraySplit(Split):
         labels: Class indices `(samples,)`.
 
     Raises:
-        ValueError: If they have other shapes, or images another type.
+        ValueError: If they have other shapes or types.
     """
+
+    holds_labels = True
 
     def __init__(self, images, labels):
         images, labels = np.asarray(images), np.asarray(labels)
@@ -148,6 +155,8 @@ class ArraySplit(Split):
                 "expected uint8 images (samples, height, width, channels) and class indices "
                 f"(samples,); received {images.dtype} {images.shape} and {labels.shape}."
             )
+        if labels.dtype.kind not in "biuf" or np.any(labels % 1):
+            raise ValueError(f"expected class indices, whole numbers; received {labels.dtype}.")
         self._images, self._labels = images, labels.astype("int64")
 
     def __len__(self):

@@ -41,6 +41,11 @@ def test_grey_becomes_colour_and_colour_grey(tmp_path):
         data.load("digits", channels=4)
 
 
+@pytest.mark.parametrize("size", [(-1, 4), (0, 8), (8,), 8, (8.0, 8), ()])
+def test_impossible_size(size):
+    fails(r"image_size must be \(height, width\), whole numbers", "digits", image_size=size)
+
+
 def test_digits():
     digits = data.load("digits")
     assert digits.labels == tuple("0123456789")

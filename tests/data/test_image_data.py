@@ -39,6 +39,14 @@ def test_class_name_of_two_lines_is_refused(arrays):
         ImageData("planted", ("0", "a\nb"), (4, 4, 3), split, split)
 
 
+@pytest.mark.parametrize("label", [-1, 2, 1.5, np.nan, np.inf])
+def test_impossible_class_indices_are_refused(arrays, label):
+    images, labels = arrays
+    with pytest.raises(ValueError, match="class indices") as error, np.errstate(invalid="ignore"):
+        image_data(ArraySplit(images, np.where(np.arange(10) == 3, label, labels)))
+    assert len(str(error.value).splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("change", "match"),
     [

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import mmap
+import shutil
 import types
 
 import numpy as np
@@ -182,6 +183,16 @@ def test_file_larger_than_memory_is_read(tmp_path):
     ((image, label),) = batches.without_tuning(indices.map(read))
     assert label == images - 1
     assert image.numpy().sum() == image[-1, -1, -1] == 7
+
+
+@pytest.mark.parametrize("label", [-5, np.nan, 1.5, 1000])
+def test_class_index_out_of_range(packed, tmp_path, label):
+    copy = shutil.copytree(packed, tmp_path / "copy")
+    labels = np.load(copy / "train_labels.npy").astype("float64")
+    labels[0] = label
+    np.save(copy / "train_labels.npy", labels)
+    with pytest.raises(ValueError, match=r"copy: class indices from .* in train; expected whole"):
+        load_packed(copy)
 
 
 def record_requests(monkeypatch, size):

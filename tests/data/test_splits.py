@@ -130,7 +130,8 @@ def test_streamed_epochs_shuffle_all_samples(monkeypatch):
     monkeypatch.setattr(batches, "MEMORY_LIMIT", 0)
     count = 15_000
     split = ArraySplit(np.zeros((count, 1, 1, 1), "uint8"), np.arange(count))
-    stream = training_batches(ImageData("planted", ("a",), (1, 1, 1), split, split), 1_000)
+    names = tuple(map(str, range(count)))
+    stream = training_batches(ImageData("planted", names, (1, 1, 1), split, split), 1_000)
     orders = [
         np.concatenate([labels for _, labels in stream.as_numpy_iterator()]) for _ in range(2)
     ]

@@ -26,7 +26,8 @@ def open_texts(name, columns=None, held_out=0.0, data_dir=None):
     if not held_out:
         return texts
     # Most training texts of SST-2 are phrases of other ones.
-    return hold_out(texts, held_out, whole=name in ("sst2", "glue/sst2"))
+    held = hold_out(texts, held_out, whole=name in ("sst2", "glue/sst2"))
+    return dataclasses.replace(held, test=held.validation, validation=None)
 
 
 def open_questions(name, columns=None, held_out=0.0, data_dir=None):

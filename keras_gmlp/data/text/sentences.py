@@ -63,6 +63,8 @@ class TextData:
         name: Name in TFDS, or a path.
         labels: Class names, in the order of their indices.
         train, test: `TextSplit`.
+        validation: `TextSplit` that training tests after each epoch, in place of `test`; `None`
+            for none.
 
     Raises:
         ValueError: If `labels.txt` cannot hold a class name. One line.
@@ -72,6 +74,7 @@ class TextData:
     labels: tuple[str, ...]
     train: TextSplit
     test: TextSplit
+    validation: TextSplit | None = None
 
     def __post_init__(self):
         check_labels(self.labels, self.name)
@@ -123,10 +126,10 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
 
 
 def hold_out(data, share=0.1, seed=0, whole=False):
-    """Cuts a part of the training texts off, to choose settings on.
+    """Holds a share of the training texts out for validation.
 
     Args:
-        data: A `TextData`.
+        data: A `TextData` without validation texts.
         share: Share of each class that is cut off, in (0, 1). Equal texts stay together.
         seed: Seed of the choice.
         whole: Whether to cut whole texts off alone, and to leave their parts out of the training
@@ -134,16 +137,19 @@ def hold_out(data, share=0.1, seed=0, whole=False):
             easier than the test texts, which are whole sentences.
 
     Returns:
-        A `TextData` whose `test` is that part; the test texts of `data` are not in it.
+        A `TextData` with fewer training texts, and `validation`.
 
     Raises:
-        ValueError: If `share` is outside (0, 1), or texts are pairs and `whole` is true.
+        ValueError: If `data` has validation texts, `share` is outside (0, 1), or texts are pairs
+            and `whole` is true.
     """
+    if data.validation is not None:
+        raise ValueError(f"{data.name}: has validation texts already; hold out none.")
     if whole and data.pairs:
         raise ValueError("whole=True expects single texts; received pairs.")
     choose = divide_whole if whole else divide
     kept, cut = choose(data.train.texts, data.train.labels, share, seed)
-    return dataclasses.replace(data, train=data.train.take(kept), test=data.train.take(cut))
+    return dataclasses.replace(data, train=data.train.take(kept), validation=data.train.take(cut))
 
 
 def find_parts(path):

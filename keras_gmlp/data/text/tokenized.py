@@ -42,6 +42,10 @@ class TokenizedText:
     def test(self):
         return self.texts.test
 
+    @property
+    def validation(self):
+        return self.texts.validation
+
     def encode(self, split, length):
         """Returns the token ids, int32 `(texts, length)`, and the class indices of a split."""
         return self._encoded(split, length), getattr(self.texts, split).labels

@@ -297,11 +297,14 @@ def many(size=200):
 def test_division_is_seeded_and_keeps_equal_texts_together():
     data = TextData("many", ("a", "b"), many(), many(2))
     held = hold_out(data, share=0.2, seed=3)
-    assert [len(held.train), len(held.test)] == [160, 40]
-    assert np.bincount(held.test.labels).tolist() == [20, 20]
-    assert not set(held.train.texts) & set(held.test.texts)
-    assert hold_out(data, 0.2, 3).test.texts == held.test.texts
-    assert hold_out(data, 0.2, 4).test.texts != held.test.texts
+    assert [len(held.train), len(held.validation)] == [160, 40]
+    assert np.bincount(held.validation.labels).tolist() == [20, 20]
+    assert not set(held.train.texts) & set(held.validation.texts)
+    assert hold_out(data, 0.2, 3).validation.texts == held.validation.texts
+    assert hold_out(data, 0.2, 4).validation.texts != held.validation.texts
+    assert held.test is data.test
+    with pytest.raises(ValueError, match="many: has validation texts already"):
+        hold_out(held)
     for share in (0, 1, -0.5):
         with pytest.raises(ValueError, match=r"share must be between 0 and 1; received"):
             hold_out(data, share)
@@ -313,10 +316,12 @@ def test_held_out_whole_texts_have_no_parts_in_training():
     texts = [*phrases, *sentences, sentences[0].upper()]
     split = TextSplit(texts, [n % 2 for n in range(len(texts))])
     held = hold_out(TextData("films", ("a", "b"), split, split), share=0.2, whole=True)
-    assert all(text.lower() in sentences for text in held.test.texts)
-    assert len(held.test) == 4
+    assert all(text.lower() in sentences for text in held.validation.texts)
+    assert len(held.validation) == 4
     assert not any(
-        f" {part.lower()} " in f" {text} " for text in held.test.texts for part in held.train.texts
+        f" {part.lower()} " in f" {text} "
+        for text in held.validation.texts
+        for part in held.train.texts
     )
     assert len(held.train) in (48, 49)  # each takes two phrases along
     pairs = TextData("pairs", ("a", "b"), TextSplit([("a", "b")], [0]), split)
