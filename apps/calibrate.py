@@ -28,10 +28,9 @@ def parse(arguments):
     parser = Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument(
         "run",
-        nargs="?",
         metavar="RUN",
-        help="folder of a run, or the name of an included model; default: the included "
-        "gmlp_photo_64",
+        help="folder of a run, or the name of an included model, such as gmlp_photo_64, whose own "
+        "files then change",
     )
     parser.add_argument(
         "--data",
@@ -57,10 +56,6 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     if not 0 <= options.reject < 1:
         parser.error(f"--reject must be at least 0 and below 1; received {options.reject}")
-    if options.run is None:
-        from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
-
-        options.run = DEFAULT_BACKBONE
     choose_backend(options)
     return options
 

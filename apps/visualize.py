@@ -41,7 +41,11 @@ def parse(arguments):
         help="folder of a run, or the name of an included model; default: the included "
         "gmlp_photo_64",
     )
-    parser.add_argument("--out", metavar="DIR", help="output folder; default: RUN/pictures")
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help="output folder; default: RUN/pictures, without RUN runs/gmlp_photo_64/pictures",
+    )
     parser.add_argument(
         "--only",
         nargs="+",
@@ -103,7 +107,8 @@ def draw(options):
     from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, find_shipped
 
     directory = Path(find_shipped(DEFAULT_BACKBONE if options.run is None else options.run))
-    out = Path(options.out or directory / "pictures")
+    place = Path("runs", DEFAULT_BACKBONE) if options.run is None else directory
+    out = Path(options.out or place / "pictures")
     wanted = options.only or PICTURES
     if read_card(saving.model_path(directory)).get("task"):
         yield from draw_text(options, directory, out)

@@ -68,13 +68,19 @@ def test_default_backbone(capsys, photos, tmp_path):
     load_app("check_data").main([photos, *out, "--model", "none"])
     assert json.loads(capsys.readouterr().out)["model"] is None
     pictures = run(capsys, "visualize", "--only", "explain", "--image", CAT)["pictures"]
-    assert f"{shipped.DEFAULT_BACKBONE}/pictures" in pictures[0]
+    assert pictures == [f"runs/{shipped.DEFAULT_BACKBONE}/pictures/explain.png"]
     assert run(capsys, "classify", CAT)["predictions"][0]["label"] == "cat"
     assert len(run(capsys, "similar", CAT, "--data", photos)["similar"]) == 12
-    assert run(capsys, "calibrate", "--data", photos)["images"] == 12
 
 
-@pytest.mark.parametrize("app", ["calibrate", "check_data", "classify", "similar", "visualize"])
+def test_calibrate_changes_a_model_that_is_named(photos, capsys):
+    with pytest.raises(SystemExit) as ended:
+        load_app("calibrate").main(["--data", photos])
+    assert ended.value.code == 2
+    assert "required: RUN" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("app", ["check_data", "classify", "similar", "visualize"])
 def test_help_names_the_default(app, capsys):
     with pytest.raises(SystemExit):
         load_app(app).main(["--help"])
