@@ -17,12 +17,15 @@ from keras_gmlp.data.batches import fits_in_memory
 from keras_gmlp.data.chosen_splits import choose_samples
 from keras_gmlp.data.splits import ArraySplit
 from keras_gmlp.data.validation import find_held_out
+from keras_gmlp.runs.budget import Budget
 from keras_gmlp.runs.choice import HEAD, Choice, choose_best, read_choice, write_choice
 from keras_gmlp.runs.prepare import build
 from keras_gmlp.training import linear_head, run_directory
 from keras_gmlp.training.processes import process_count
 from keras_gmlp.training.tasks import ImageClassification
+from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.files import directory_lock
+from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
 SHARE = 0.2  # of the training images, held out
 
@@ -173,6 +176,10 @@ class _Search:
         else:
             train, other = whole, data.validation
         self.data = dataclasses.replace(data, train=train, validation=other, test=other)
+        self.budget = None
+        included = self.settings.model.weights == DEFAULT_BACKBONE and not self.settings.data.size
+        if included and not accelerators():
+            self.budget = Budget(len(whole), len(train) / len(whole))
 
     def choose(self):
         """Tries the candidates; returns the `Choice`."""
@@ -181,9 +188,19 @@ class _Search:
         rates = RATES if given is None else [given]
         rates = [] if self.settings.leaves_head else rates
         if rows[0]["accuracy"] < 1:  # otherwise these images cannot show a gain
-            rows += [self._try_training(strength, rate) for rate in rates]
+            for rate in rates:
+                # So that there is time for the run if no other candidate is better.
+                needed = 2 * rows[-1].get("best_epoch", 0)
+                if self.budget and self.budget.epochs_left(self.budget.seconds) < needed:
+                    self.report(f"no time to try the rate {rate:g}")
+                else:
+                    rows.append(self._try_training(strength, rate))
         best = choose_best(rows)
-        chosen = {"fit_head": strength, "epochs": 2 * best.get("best_epoch", 0)}
+        epochs = 2 * best.get("best_epoch", 0)
+        if self.budget and (most := max(1, self.budget.epochs_left())) < epochs:
+            self.report(f"there is time for {most} epochs in place of {epochs}")
+            epochs = most
+        chosen = {"fit_head": strength, "epochs": epochs}
         if best["epochs"]:
             chosen |= {name: best[name] for name in ("learning_rate", "batch_size")}
             if not self.held_out:
@@ -220,6 +237,7 @@ class _Search:
 
     def _try_training(self, strength, rate):
         """Trains a candidate, or resumes; returns its row."""
+        budget, began = self.budget, time.process_time()
         self.report(f"training at the rate {rate:g}")
         given = {**self.plan, **self.settings.changes, "learning_rate": rate}
         given |= {"fit_head": strength, "patience": PATIENCE}
@@ -230,13 +248,16 @@ class _Search:
         fields = {f.name: getattr(run.recipe.task, f.name) for f in dataclasses.fields(_Trial)}
         recipe = dataclasses.replace(run.recipe, task=_Trial(**fields))
         run = dataclasses.replace(run, recipe=recipe, vectors=self.seen)
-        metrics = run.train(**take_time(self.options, self.began))
+        options = {"callbacks": [budget] if budget else [], **self.options}
+        metrics = run.train(**take_time(options, self.began))
+        if budget:
+            budget.measure(time.process_time() - began, metrics["epochs"])
         return {
             "name": f"all layers, rate {rate:g}",
             "learning_rate": rate,
             "batch_size": recipe.batch_size,
             "fit_head": strength,
-            "epochs": recipe.epochs,
+            "epochs": metrics["epochs"],
             "best_epoch": metrics["best_epoch"],
             "accuracy": metrics["test_accuracy"],
             "loss": metrics["test_loss"],

@@ -12,7 +12,7 @@ from own_images import write_folder, write_start
 import keras_gmlp
 from keras_gmlp import runs
 from keras_gmlp.data import ArraySplit
-from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings, choosing
+from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings, budget, choosing
 from keras_gmlp.runs.choice import HEAD, Choice, choose_best
 from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.training.command import training_command
@@ -236,6 +236,18 @@ def test_other_files_among_the_candidates_stay(places, tmp_path, name, restart):
     with pytest.raises(ValueError, match=r"(notes.txt|rate-0.001): not a file of the run\. Move"):
         runs.train_run(settings, export=False, verbose=0, restart=restart)
     assert path.read_text() == "mine"
+
+
+@pytest.mark.once
+def test_a_slow_machine_tries_less_and_trains_for_less(places, tmp_path, monkeypatch):
+    monkeypatch.setattr(choosing, "DEFAULT_BACKBONE", places[0])
+    monkeypatch.setattr(budget, "SECONDS", 0.0)
+    lines = []
+    run = runs.choose(runs.prepare(make_settings(places, tmp_path)), report=lines.append, verbose=0)
+    names = [row["name"] for row in run.choice.candidates]
+    assert names == [HEAD, "all layers, rate 0.001"]
+    assert "no time to try the rate 0.0003" in lines
+    assert run.recipe.epochs == (1 if run.choice.best()["epochs"] else 0)
 
 
 @pytest.mark.once
