@@ -25,7 +25,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "models.folding": ["fold"],
         "models.image_classifier": ["image_classifier"],
-        "models.presets": ["PRESETS"],
+        "models.presets": ["PRESETS", "list_presets"],
         "models.resnet": ["ResNet"],
         "models.structure": ["features"],
         "training.devices": ["use_devices"],

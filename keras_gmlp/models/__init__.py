@@ -11,7 +11,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "folding": ["fold", "to_dense"],
         "image_classifier": ["image_classifier"],
         "precision": ["in_float32"],
-        "presets": ["PRESETS"],
+        "presets": ["PRESETS", "list_presets"],
         "resnet": ["ResNet"],
         "structure": ["class_tokens", "features", "find_stem", "token_grid"],
     },

@@ -7,6 +7,7 @@ ViT pools by attention. `ti2` has patches of 2.
 """
 
 import difflib
+import fnmatch
 import inspect
 
 from keras_gmlp.models.convnet import ConvNet
@@ -177,6 +178,22 @@ def lookup(preset):
         ('gMLP', 192)
     """
     return find(preset, PRESETS)
+
+
+def list_presets(pattern="*"):
+    """Lists the names of presets that match a pattern.
+
+    Args:
+        pattern: A pattern of a shell, such as `"gmlp*"`.
+
+    Returns:
+        A list of keys of `PRESETS`.
+
+    Example:
+        >>> list_presets("resmlp_*_224")
+        ['resmlp_12_224', 'resmlp_24_224', 'resmlp_36_224']
+    """
+    return fnmatch.filter(PRESETS, pattern)
 
 
 def find(preset, table):
