@@ -8,7 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "augmentation": ["Augmentation"],
         "batches": ["arrays", "evaluation_batches", "training_batches"],
-        "datasets": ["load"],
+        "datasets": ["from_arrays", "load"],
         "image_data": ["ImageData", "take_fraction"],
         "encoded_splits": ["FileSplit"],
         "packed": ["pack"],

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import keras
 
+from keras_gmlp.data.datasets import from_arrays, is_raw
+from keras_gmlp.data.image_data import ImageData
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.training import linear_head
 from keras_gmlp.training.adapting import adapt_layers
@@ -29,7 +31,7 @@ from keras_gmlp.training.multi_label import match_labels
 from keras_gmlp.training.patience import KeepBest, require_validation
 from keras_gmlp.training.pipeline import choose_pipeline, fit_context, make_batches, prepare_fit
 from keras_gmlp.training.processes import check_agreement, process_number, run_once
-from keras_gmlp.training.recipes import Recipe
+from keras_gmlp.training.recipes import Recipe, find_recipe
 from keras_gmlp.training.run_directory import (
     LOCK_TIMEOUT,
     RESTORE,
@@ -57,7 +59,7 @@ def train(
     model,
     data,
     recipe,
-    directory,
+    directory=None,
     *,
     restart=False,
     tensorboard=False,
@@ -82,9 +84,11 @@ def train(
     Args:
         model: `keras.Model` built with `recipe.model_arguments()`; for images it maps pixels in
             [0, 255] to logits. It holds the averaged weights at the end.
-        data: Data set that fits the model and `recipe.task`; an `ImageData` for images.
-        recipe: `Recipe`.
-        directory: Folder of the run; created if missing.
+        data: Data set that fits the model and `recipe.task`; an `ImageData` for images, or what
+            `data.from_arrays` takes, such as a pair of arrays `(images, labels)`.
+        recipe: `Recipe`, or for images its name in `RECIPES`.
+        directory: Folder of the run; created if missing. Defaults to `runs/MODEL-DATA`, by the
+            names of the model and the data.
         restart: Whether to delete a run in the directory and start again.
         tensorboard: Whether to write logs to `directory/tensorboard` as well.
         verbose: As in `model.fit`.
@@ -120,6 +124,15 @@ def train(
 
     if checkpoint_minutes is not None and not checkpoint_minutes > 0:
         raise ValueError(f"checkpoint_minutes must be positive; received {checkpoint_minutes}.")
+    if is_raw(data):
+        data = from_arrays(data)
+    if isinstance(recipe, str):
+        if not isinstance(data, ImageData):
+            raise ValueError("a recipe by its name is for images; give a Recipe with the task.")
+        recipe = find_recipe(recipe)
+    if directory is None:
+        directory = Path("runs", f"{model.name}-{Path(data.name).name}")
+    directory = Path(directory)
     recipe = match_labels(recipe, data)
     recipe.task.check_fit(model, data)
     require_validation(recipe, data)
@@ -128,13 +141,13 @@ def train(
     own = {"model": model.name, "checkpoint_minutes": checkpoint_minutes}
     own["samples"] = recipe.task.size(data)  # a folder may hold other files on another machine
     check_agreement({**recipe.settings(), **recipe.task.describe_data(data), **own})
-    run = _Run(model, data, recipe, Path(directory), dict(extra or {}))
+    run = _Run(model, data, recipe, directory, dict(extra or {}))
     with contextlib.ExitStack() as stack:
 
         def begin():
             stack.enter_context(directory_lock(directory, LOCK_TIMEOUT))
             if restart:
-                clear(Path(directory))
+                clear(directory)
             return run.begin()
 
         complete = run_once(begin)

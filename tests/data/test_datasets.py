@@ -388,3 +388,92 @@ def test_real_cifar10():
     images, labels = cifar.test.take(1_000).arrays()
     assert len(set(labels)) == 10
     assert 100 < images.mean() < 140
+
+
+class Table:
+    """Columns as the `datasets` of Hugging Face give them."""
+
+    def __init__(self, images, labels, label_kind="ClassLabel"):
+        self.columns = {"img": list(map(Image.fromarray, images)), "label": list(labels)}
+        kinds = {"img": ("Image", {}), "label": (label_kind, {"names": ["cat", "dog"]})}
+        self.features = {name: type(kind, (), own)() for name, (kind, own) in kinds.items()}
+        self.column_names = list(self.columns)
+
+    def __getitem__(self, name):
+        return self.columns[name]
+
+
+@pytest.fixture
+def own():
+    images = np.random.default_rng(0).integers(0, 256, (20, 6, 8, 3), "uint8")
+    return images, np.arange(20) % 2
+
+
+def as_tensors(images, labels, size=None):
+    tf = pytest.importorskip("tensorflow")
+    pairs = tf.data.Dataset.from_tensor_slices((images, labels))
+    return pairs if size is None else pairs.batch(size)
+
+
+@pytest.mark.parametrize(
+    ("make", "labels"),
+    [
+        (lambda x, y: (x, y), ("0", "1")),
+        (lambda x, y: (list(x), y[:, None]), ("0", "1")),
+        (lambda x, y: (x, np.array(["cat", "dog"])[y]), ("cat", "dog")),
+        (as_tensors, ("0", "1")),
+        (lambda x, y: as_tensors(x, y, 7), ("0", "1")),
+        (Table, ("cat", "dog")),
+    ],
+)
+def test_own_images_of_every_kind(own, make, labels):
+    whole = data.from_arrays(make(*own), test=make(*own))
+    assert (whole.labels, whole.image_shape) == (labels, (6, 8, 3))
+    for split in (whole.train, whole.test):
+        for found, expected in zip(split.arrays(), own, strict=True):
+            np.testing.assert_array_equal(found, expected)
+    divided = data.from_arrays(make(*own))
+    assert np.bincount(divided.test.read_labels()).tolist() == [2, 2]
+    assert len(divided.train) == 16
+    assert divided.name != whole.name
+    assert data.from_arrays(make(*own)).name == divided.name
+
+
+def test_own_images_in_splits(own):
+    images, labels = own
+    pairs = data.from_arrays(((images[..., 0], labels), (images[:4, ..., 0], labels[:4])))
+    assert (pairs.image_shape, len(pairs.test)) == ((6, 8, 1), 4)
+    splits = {"train": Table(*own), "validation": Table(images[:6], labels[:6])}
+    found = data.from_arrays(splits, image_size=(3, 4), name="pets")
+    assert (found.name, found.image_shape) == ("pets", (3, 4, 3))
+    assert [len(split) for split in found.splits().values()] == [16, 4, 6]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda x, y: (x / 255, y), "expected uint8 images .* received float64"),
+        (lambda x, y: (x, y[:3]), r"and \(3,\)"),
+        (lambda x, y: (x, y - 1), "class indices from -1 to 0"),
+        (lambda x, y: (x,), "expected images and labels, .* received tuple"),
+        (lambda x, y: (), "expected images and labels, .* received tuple"),
+        (lambda x, y: (x[:1], y[:1]), "too few images to test on"),
+        (lambda x, y: ([x[0], x[1, 1:]], y[:2]), "several sizes"),
+        (lambda x, y: ((x, y), (x[:, 1:], y)), "images of 2 shapes"),
+        (lambda x, y: {"test": (x, y)}, "expected a split train; received test"),
+        (lambda x, y: as_tensors(x, y).map(lambda x, y: x), "of .image, label.; received TensorSp"),
+        (lambda x, y: Table([x[0], x[1, 1:]], y[:2]), "several sizes"),
+        (lambda x, y: Table(x, y, "Image"), "expected one column of images and one of classes"),
+    ],
+)
+def test_own_images_that_do_not_fit(own, change, reason):
+    with pytest.raises(ValueError, match=reason) as error:
+        data.from_arrays(change(*own))
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_class_name_that_is_not_among_the_labels(own):
+    named = own[0], np.array(["cat", "dog"])[own[1]]
+    assert data.from_arrays(named, labels=("dog", "cat")).labels == ("dog", "cat")
+    with pytest.raises(ValueError, match="class 'cat' is not among the labels"):
+        data.from_arrays(named, labels=("dog", "mouse"))

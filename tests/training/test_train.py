@@ -26,7 +26,7 @@ from keras_gmlp.training.callbacks import (
 from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.training.optimizers import make_optimizer
 from keras_gmlp.training.pipeline import scaled
-from keras_gmlp.training.recipes import Recipe
+from keras_gmlp.training.recipes import Recipe, find_recipe
 from keras_gmlp.training.tasks import ImageClassification
 from keras_gmlp.training.train import train
 from keras_gmlp.utils.files import directory_lock
@@ -71,6 +71,21 @@ def run(data, tmp_path_factory):
     keras.utils.set_random_seed(0)
     preset = {"preset": "tiny"}
     return directory, train(tiny_model(), data, RECIPE, directory, verbose=0, extra=preset)
+
+
+@pytest.mark.once
+def test_arrays_train_by_the_name_of_a_recipe(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    images, labels = np.zeros((20, 8, 8, 3), "uint8"), np.arange(20) % 2
+    model = tiny_model(**find_recipe("quick").model_arguments())
+    metrics = keras_gmlp.train(model, (images, labels), "quick", verbose=0)
+    (directory,) = (tmp_path / "runs").iterdir()
+    assert directory.name.startswith(f"{model.name}-arrays-")
+    assert (metrics["epochs"], metrics["test_accuracy"]) == (12, 0.5)
+    with pytest.raises(ValueError, match=r"requires images of shape \(8, 8, 3\); arrays-.* has"):
+        keras_gmlp.train(model, (images[:, 1:], labels), "quick")
+    with pytest.raises(ValueError, match="Unknown recipe 'quik'"):
+        keras_gmlp.train(model, (images, labels), "quik")
 
 
 def test_run_leaves_everything(run):
