@@ -14,7 +14,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submodules=[module.name for module in pkgutil.iter_modules(__path__)],
     submod_attrs={
         "models.convnet": ["ConvNet"],
-        "models.families": [
+        "models.image_families": [
             "EAMLP",
             "FeedForwardOnly",
             "MLPMixer",
@@ -31,7 +31,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "training.devices": ["use_devices"],
         "training.processes": ["join_processes"],
         "training.recipes": ["RECIPES", "Recipe"],
-        "training.saving": ["load_model"],
+        "inference.opening": ["load_model"],
         "training.train": ["train"],
         "runs.finetuning": ["finetune"],
         "weights.pretrained": ["build"],
@@ -45,10 +45,10 @@ def _register():
     Classes register themselves when their module is imported.
     """
     import keras_gmlp.layers
-    import keras_gmlp.losses
-    import keras_gmlp.metrics
     import keras_gmlp.models.convnet
-    import keras_gmlp.training.optimizers  # noqa: F401
+    import keras_gmlp.objectives.losses
+    import keras_gmlp.objectives.metrics
+    import keras_gmlp.objectives.optimizers  # noqa: F401
 
 
 call_once_keras_is_imported(_register)

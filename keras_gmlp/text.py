@@ -33,16 +33,17 @@ _MODULES = {
         "prepare_corpus",
         "validation_set",
     ],
-    "models.text": ["adapt", "language_model", "span_classifier", "text_classifier"],
-    "models.text_families": ["BERT", "aMLP", "build", "gMLP"],
-    "training.span_answering": ["SpanAnswering"],
-    "training.text_tasks": ["MaskedLM", "TextClassification"],
+    "models.language_model": ["adapt", "language_model", "span_classifier", "text_classifier"],
+    "models.language_families": ["BERT", "aMLP", "build", "gMLP"],
+    "tasks.question_answering": ["SpanAnswering"],
+    "tasks.masked_lm": ["MaskedLM"],
+    "tasks.text_classification": ["TextClassification"],
     "weights.bert": ["load_bert"],
-    "text_inference": ["TextModel", "from_keras", "load"],
+    "inference.text": ["TextModel", "from_keras", "load"],
     "export.text": ["export_text"],
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
-_PLACES["PRESETS"] = "models.text_families"
+_PLACES["PRESETS"] = "models.language_families"
 
 __all__ = sorted(_PLACES)
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from keras_gmlp.data.text import Tokenizer
-from keras_gmlp.models.text import span_classifier, text_classifier
-from keras_gmlp.models.text_families import aMLP, gMLP
+from keras_gmlp.models.language_families import aMLP, gMLP
+from keras_gmlp.models.language_model import span_classifier, text_classifier
 
 LINES = [
     "Paris is the capital of France, and Rome is the capital of Italy.",

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from web_page import BYTES, as_text, open_browser, open_page, serve_models
 
-from keras_gmlp.data.pictures import list_pictures
-from keras_gmlp.similarity import find_features
+from keras_gmlp.inference.similarity import find_features
+from keras_gmlp.inspection.pictures import list_pictures
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
 TAUGHT = 10  # photographs of a class

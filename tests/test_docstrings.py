@@ -39,7 +39,7 @@ def test_examples(name):
 
 
 def test_layers_and_models_have_examples():
-    assert {"keras_gmlp.layers.gmlp", "keras_gmlp.models.families"} <= set(MODULES)
+    assert {"keras_gmlp.layers.gmlp", "keras_gmlp.models.image_families"} <= set(MODULES)
 
 
 def test_wrong_example_is_found():

@@ -27,9 +27,8 @@ def module_of(path):
 
 
 def part_of(module):
-    """Returns `models` for `keras_gmlp.models.presets`, and `apps` for a program."""
-    names = module.split(".")
-    return names[0] if names[0] == "apps" else names[1]
+    """Returns `models` for `keras_gmlp.models.presets`."""
+    return module.split(".")[1]
 
 
 def imported_modules(module, source, known):
@@ -82,13 +81,13 @@ ROOT_NAMES = read_root_names()
 
 
 def read_sources():
-    paths = [*PACKAGE.rglob("*.py"), *(ROOT / "apps").glob("*.py")]
+    paths = PACKAGE.rglob("*.py")
     # An `__init__.py` re-exports names and belongs to no rank.
     return {module_of(p): p.read_text() for p in paths if p.name != "__init__.py"}
 
 
 def find_upward_imports(sources, order):
-    packages = {module.rpartition(".")[0] for module in sources} - {"keras_gmlp", "apps"}
+    packages = {module.rpartition(".")[0] for module in sources} - {"keras_gmlp"}
     known = {*sources, *packages}
     return [
         f"{module} imports {other}"
@@ -129,9 +128,9 @@ def test_no_import_circle():
         ("keras_gmlp.layers.gmlp", "from keras_gmlp.models import presets"),
         ("keras_gmlp.models.presets", "    import keras_gmlp.weights.pretrained"),
         ("keras_gmlp.models.presets", "from keras_gmlp import data"),
-        ("keras_gmlp.inference", "from keras_gmlp.weights import load"),
-        ("keras_gmlp.inference", "from keras_gmlp import weights, card"),
-        ("keras_gmlp.inference", "from keras_gmlp import card, weights"),
+        ("keras_gmlp.inference.images", "from keras_gmlp.weights import load"),
+        ("keras_gmlp.inference.images", "from keras_gmlp import weights, layers"),
+        ("keras_gmlp.inference.images", "from keras_gmlp import layers, weights"),
         ("keras_gmlp.layers.gmlp", "from ..models import presets"),
         ("keras_gmlp.models.presets", "from keras_gmlp import build"),
         ("keras_gmlp.models.presets", "from keras_gmlp import ViT, train"),

@@ -87,7 +87,7 @@ def test_the_package_alone_reaches_every_part():
     [
         "import keras, keras_gmlp",
         "import keras_gmlp, keras",
-        "from keras_gmlp.losses import Accuracy; import keras",
+        "from keras_gmlp.objectives.losses import Accuracy; import keras",
     ],
 )
 def test_keras_knows_every_class_after_the_import_alone(imports):

@@ -9,9 +9,10 @@ from own_images import write_folder, write_start
 from small_text import LINES
 
 import keras_gmlp
-from keras_gmlp import data, inference
+from keras_gmlp import data
 from keras_gmlp.analysis.tokens import spatial_filters
 from keras_gmlp.export.formats import export
+from keras_gmlp.inference import images as inference
 from keras_gmlp.runs import choosing
 from keras_gmlp.utils import shipped
 from keras_gmlp.weights import pretrained

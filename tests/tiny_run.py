@@ -9,9 +9,9 @@ import pytest
 
 import keras_gmlp
 from keras_gmlp.data import ArraySplit, Augmentation, ImageData
+from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.checkpoints import SaveWithinEpoch
 from keras_gmlp.training.recipes import Recipe
-from keras_gmlp.training.tasks import ImageClassification
 from keras_gmlp.training.train import train
 
 PIPELINES = [("host", 1), *[("device", 2)] * (keras.backend.backend() == "jax")]

@@ -17,7 +17,7 @@ from efficientnet_lite_pytorch import EfficientNet
 from efficientnet_lite_pytorch.utils import get_model_params
 
 from keras_gmlp.data import load
-from keras_gmlp.data.views import Views, cut_views
+from keras_gmlp.data.images.views import Views, cut_views
 from keras_gmlp.utils.progress import ProgressBar
 
 SIZE = 160  # pixels that the teacher sees

@@ -1,4 +1,4 @@
-"""Filters, attention maps, scores and confusions of trained models, as arrays and as pictures."""
+"""Filters, attention maps and class maps of trained models, as arrays and as pictures."""
 
 import lazy_loader
 
@@ -10,13 +10,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "plots": [
             "draw_attention",
             "draw_class_maps",
-            "draw_confusion",
-            "draw_gallery",
-            "draw_mistakes",
-            "draw_reliability",
             "draw_spatial_filters",
         ],
-        "scores": ["Predictions", "calibration_error", "score"],
-        "tokens": ["attention_maps", "confusion", "spatial_filters"],
+        "tokens": ["attention_maps", "spatial_filters"],
     },
 )

@@ -98,10 +98,3 @@ def _map(scores, grid):
     leading = scores.shape[1] - grid[0] * grid[1]  # class and distillation token
     looks = scores[0] if leading else scores.mean(axis=0)
     return looks[leading:].reshape(grid)
-
-
-def confusion(labels, predictions, classes):
-    """Returns counts `(classes, classes)`: true classes in rows, predicted classes in columns."""
-    counts = np.zeros((classes, classes), int)
-    np.add.at(counts, (labels, predictions), 1)
-    return counts

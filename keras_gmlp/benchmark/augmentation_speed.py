@@ -22,7 +22,7 @@ def make_candidates():
     """Returns functions of (key, uint8 images, class indices) by name."""
     import keras_cv
 
-    from keras_gmlp.data.augmentation import Augmentation, make_augmenter
+    from keras_gmlp.data.batches.augmentation import Augmentation, make_augmenter
 
     data = SimpleNamespace(mirror=True, labels=range(CLASSES))
     layer = keras_cv.layers.RandAugment((0, 255), 2, MAGNITUDE)

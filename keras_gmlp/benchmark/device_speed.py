@@ -128,14 +128,14 @@ def measure(preset, pipeline, options):
     import keras
     import numpy as np
 
-    from keras_gmlp.data.augmentation import Augmentation
-    from keras_gmlp.data.image_data import ImageData
-    from keras_gmlp.data.splits import ArraySplit
+    from keras_gmlp.data.batches.augmentation import Augmentation
+    from keras_gmlp.data.images.image_data import ImageData
+    from keras_gmlp.data.images.splits import ArraySplit
     from keras_gmlp.models.presets import build_fresh, lookup
+    from keras_gmlp.tasks.image_classification import ImageClassification
     from keras_gmlp.training.device_loop import EpochOrder
     from keras_gmlp.training.pipeline import prepare_fit
     from keras_gmlp.training.recipes import Recipe
-    from keras_gmlp.training.tasks import ImageClassification
 
     shape, classes = (lookup(preset)[1][name] for name in ("input_shape", "classes"))
     rng = np.random.default_rng(0)

@@ -24,8 +24,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import first_line
-from keras_gmlp.utils.optional import is_installed
 from keras_gmlp.utils.progress import StatusLine
 
 LITE0 = "Lite0"
@@ -135,7 +135,7 @@ def measure_lite0(folder):
     from keras_gmlp import data
     from keras_gmlp.data.validation import find_held_out
     from keras_gmlp.runs.choosing import SHARE
-    from keras_gmlp.training import linear_head
+    from keras_gmlp.tasks import linear_head
 
     images = data.load(folder, (LITE0_SIZE, LITE0_SIZE))
     embed, classes = load_lite0(), len(images.labels)

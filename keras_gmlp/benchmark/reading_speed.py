@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.training.allocator import keep_freed_memory
 from keras_gmlp.training.recipes import RECIPES
+from keras_gmlp.utils.environment import keep_freed_memory
 
 HEIGHT, WIDTH, SIZE, PACKED_SIZE = 375, 500, 224, 256
 
@@ -79,7 +79,7 @@ def read_imagenet(folder):
 
 def _stream(folder, **settings):
     from keras_gmlp import data
-    from keras_gmlp.data import batches
+    from keras_gmlp.data.batches import host as batches
 
     batches.MEMORY_LIMIT = 0
     return data.training_batches(
@@ -92,8 +92,8 @@ def read_buffered(folder):
     import tensorflow as tf
 
     from keras_gmlp import data
-    from keras_gmlp.data.augmentation import make_augmenter
-    from keras_gmlp.data.batches import without_tuning
+    from keras_gmlp.data.batches.augmentation import make_augmenter
+    from keras_gmlp.data.batches.host import without_tuning
 
     found = data.load(folder, (SIZE, SIZE))
     augment = make_augmenter(data.Augmentation(), found)
@@ -110,7 +110,7 @@ def read_with_torch(folder):
     from PIL import Image
 
     from keras_gmlp import data
-    from keras_gmlp.data.resized_crop import DRAWS, draw_window
+    from keras_gmlp.data.images.resized_crop import DRAWS, draw_window
 
     split = data.load(folder, (SIZE, SIZE)).train
 

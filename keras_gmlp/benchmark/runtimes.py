@@ -65,7 +65,7 @@ def load(settings):
 
 def _keras(settings):
     """`predict_on_batch`, which XLA compiles; under PyTorch `inference`, which replays."""
-    from keras_gmlp import inference
+    from keras_gmlp.inference import images as inference
 
     if os.environ["KERAS_BACKEND"] == "torch":
         _torch(settings)
@@ -74,7 +74,7 @@ def _keras(settings):
 
 
 def _file(settings):
-    from keras_gmlp import inference
+    from keras_gmlp.inference import images as inference
 
     return inference.load(settings["path"], threads=settings["threads"]).logits
 

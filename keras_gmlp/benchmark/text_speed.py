@@ -70,7 +70,7 @@ def measure(name, options):
 
 def work(options):
     """Trains one model in this process; returns its tokens per second."""
-    from keras_gmlp.training.allocator import keep_freed_memory
+    from keras_gmlp.utils.environment import keep_freed_memory
 
     keep_freed_memory()  # as the programs that train do
     step = peer_step(options) if options.worker == PEER else keras_step(options)
@@ -95,7 +95,7 @@ def keras_step(options):
     import keras
     import numpy as np
 
-    from keras_gmlp.models.text_families import build
+    from keras_gmlp.models.language_families import build
 
     ids, places, targets = batch_arrays(options)
     model = build(options.worker, vocabulary_size=WORDS, dtype=options.precision)

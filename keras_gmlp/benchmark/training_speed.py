@@ -33,14 +33,14 @@ import numpy as np
 import tensorflow as tf
 try:
     from keras_gmlp import Recipe, build, train
-    from keras_gmlp.data.image_data import ImageData
+    from keras_gmlp.data.images.image_data import ImageData
 except ImportError:  # before the modules moved to one folder per job
     from keras_gmlp import build
     from keras_gmlp.recipes import Recipe
     from keras_gmlp.sources import ImageData
     from keras_gmlp.training import train
 try:  # an older train() calls it itself
-    from keras_gmlp.training.allocator import keep_freed_memory
+    from keras_gmlp.utils.environment import keep_freed_memory
     keep_freed_memory()
 except ImportError:
     pass

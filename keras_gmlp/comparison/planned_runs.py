@@ -6,8 +6,8 @@ from pathlib import Path
 
 from keras_gmlp.comparison.results import trained_on
 from keras_gmlp.comparison.texts import ACCURACY, Measure, measure_of
+from keras_gmlp.models.language_families import TEXT_PRESETS
 from keras_gmlp.models.presets import PRESETS
-from keras_gmlp.models.text_families import TEXT_PRESETS
 from keras_gmlp.runs.queue import read_plan
 from keras_gmlp.runs.settings import DataSettings
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings

@@ -10,7 +10,7 @@ import keras
 
 from keras_gmlp.comparison.results import plan_runs
 from keras_gmlp.data.datasets import canonical_name
-from keras_gmlp.data.packed import is_packed
+from keras_gmlp.data.images.packed import is_packed
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.utils.environment import visible_gpus
 from keras_gmlp.utils.errors import why_ended

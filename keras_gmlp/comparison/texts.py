@@ -4,8 +4,8 @@ import dataclasses
 import math
 from pathlib import Path
 
+from keras_gmlp.models.language_families import TEXT_PRESETS
 from keras_gmlp.models.presets import find
-from keras_gmlp.models.text_families import TEXT_PRESETS
 from keras_gmlp.runs.queue import work
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 from keras_gmlp.training.run_directory import has_progress

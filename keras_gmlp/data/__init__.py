@@ -6,14 +6,14 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "augmentation": ["Augmentation"],
-        "batches": ["arrays", "evaluation_batches", "training_batches"],
+        "batches.augmentation": ["Augmentation"],
+        "batches.host": ["arrays", "evaluation_batches", "training_batches"],
         "datasets": ["from_arrays", "load"],
-        "image_data": ["ImageData", "take_fraction"],
-        "encoded_splits": ["FileSplit"],
-        "packed": ["pack"],
-        "records": ["RecordSplit"],
-        "splits": ["ArraySplit", "DatasetSplit", "Split"],
+        "images.image_data": ["ImageData", "take_fraction"],
+        "images.encoded_splits": ["FileSplit"],
+        "images.packed": ["pack"],
+        "images.records": ["RecordSplit"],
+        "images.splits": ["ArraySplit", "DatasetSplit", "Split"],
         "validation": ["hold_out", "make_folds"],
     },
 )

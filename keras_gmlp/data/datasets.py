@@ -8,17 +8,18 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.dividing import divide
-from keras_gmlp.data.fits import require_fit, require_size
-from keras_gmlp.data.folder import load_folder
-from keras_gmlp.data.image_data import ImageData, resize_images
-from keras_gmlp.data.packed import is_packed, load_packed
-from keras_gmlp.data.prepared import tfds_folder
-from keras_gmlp.data.read_image import read_image
-from keras_gmlp.data.records import load_records
-from keras_gmlp.data.splits import ArraySplit, ChannelSplit
-from keras_gmlp.data.table import is_table, list_table, refuse_several
+from keras_gmlp.data.images.fits import require_fit, require_size
+from keras_gmlp.data.images.folder import load_folder
+from keras_gmlp.data.images.image_data import ImageData, resize_images
+from keras_gmlp.data.images.packed import is_packed, load_packed
+from keras_gmlp.data.images.read_image import read_image
+from keras_gmlp.data.images.records import load_records
+from keras_gmlp.data.images.splits import ArraySplit, ChannelSplit
+from keras_gmlp.data.images.table import is_table, list_table, refuse_several
+from keras_gmlp.data.tfds.prepared import tfds_folder
+from keras_gmlp.data.validation import divide_training, recorded_parts
+from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import one_line_errors, printable
-from keras_gmlp.utils.optional import is_installed
 
 
 def canonical_name(name):
@@ -138,7 +139,7 @@ def _open(name, image_size, data_dir, groups, fit):
             f"TensorFlow Datasets prepared in {tfds_folder(data_dir)}; pip install -e '.[train]' "
             "installs what prepares it."
         )
-    from keras_gmlp.data import tfds
+    from keras_gmlp.data.images import tfds_download as tfds
 
     prepared = tfds.load_tfds(str(name), image_size, data_dir, fit)
     return load_records(str(name), image_size, data_dir, fit) or prepared
@@ -291,3 +292,47 @@ def _index(images, labels, names):
             raise ValueError(f"class {min(unknown)!r} is not among the labels.")
         labels = np.array([places[label] for label in labels.tolist()], "int64")
     return ArraySplit(images, labels)
+
+
+def same_data(name, other):
+    """Returns whether two names are equal, or paths of the same file or folder."""
+    if str(name) == str(other):
+        return True
+    paths = [os.path.expanduser(each) for each in (name, other)]
+    return all(map(os.path.exists, paths)) and os.path.samefile(*paths)
+
+
+def recorded_division(recipe, name, groups=None):
+    """Returns how a run divided data: `groups` and `parts`, keyword arguments, a dict.
+
+    Args:
+        recipe: Dict as in `recipe.json`.
+        name: The data. If they are not those of the run, it did not divide them.
+        groups: Regular expression that replaces the one of the run; then its parts do not apply.
+    """
+    if groups is not None or "data" not in recipe or not same_data(name, recipe["data"]):
+        return {"groups": groups, "parts": {}}
+    return {"groups": recipe.get("groups"), "parts": recorded_parts(recipe)}
+
+
+def load_recorded(recipe, image_shape, name=None, data_dir=None, fit="crop"):
+    """Loads the data of a run with its training, validation and test images.
+
+    Args:
+        recipe: Dict as in `recipe.json`.
+        image_shape: `(height, width, channels)`.
+        name: Data by name. Defaults to the run's. Other data are not divided.
+        data_dir: The folder of TFDS; see `data.load`.
+        fit: As for `data.load`.
+
+    Returns:
+        An `ImageData`.
+
+    Raises:
+        ValueError: If the data cannot be loaded, or can no longer be divided in this way.
+    """
+    name = canonical_name(recipe["data"] if name is None else name)
+    division = recorded_division(recipe, name)
+    *size, channels = image_shape
+    data = load(name, tuple(size), data_dir, channels, division["groups"], fit)
+    return divide_training(data, **division["parts"], groups=division["groups"])

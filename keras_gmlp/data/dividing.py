@@ -1,6 +1,11 @@
 """Dividing samples into those for training and those that are held out."""
 
+import os
+import re
+
 import numpy as np
+
+from keras_gmlp.utils.errors import printable
 
 
 def divide(groups, labels, share, seed):
@@ -43,3 +48,101 @@ def choose(labels, share, seed):
         size = min(max(round(share * len(members)), 1), len(members) - 1)
         chosen.extend(members[:size])
     return chosen
+
+
+def find_groups(paths, pattern):
+    """Finds the group of each image in its path.
+
+    Args:
+        paths: Paths as bytes.
+        pattern: Regular expression, such as `r"patient(\\d+)"`; the group is what its parentheses
+            match, or all that it matches.
+
+    Returns:
+        A list of groups, strings or tuples of strings.
+
+    Raises:
+        ValueError: If the pattern is no regular expression or finds nothing in a path. One line.
+    """
+    try:
+        expression = re.compile(pattern)
+    except re.error as error:
+        raise ValueError(
+            f"groups {pattern!r}: not a regular expression ({error}); expected one such as "
+            r"'patient(\d+)', which finds the group in the path of an image."
+        ) from None
+    groups = []
+    for path in map(os.fsdecode, paths):
+        match = expression.search(path)
+        if match is None:
+            raise ValueError(
+                f"{printable(path)}: groups {pattern!r} finds nothing in this path; expected a "
+                "regular expression that finds the group of every image."
+            )
+        groups.append(match.groups() or match.group())
+    return groups
+
+
+def divide_groups(groups, labels, share, seed=0):
+    """Holds out a share of the groups; those of images of the same classes give their share.
+
+    Arguments and results are those of `dividing.divide`.
+    """
+    classes = {}
+    for group, label in zip(groups, labels, strict=True):
+        classes.setdefault(group, set()).add(int(label))
+    numbers = {}
+    strata = [numbers.setdefault(frozenset(classes[group]), len(numbers)) for group in groups]
+    return divide(groups, strata, share, seed)
+
+
+def check_apart(name, train, test):
+    """Checks that no group has training and test images.
+
+    Args:
+        name: Name of the data set, for the error.
+        train, test: Groups of the images, as `find_groups` returns them.
+
+    Raises:
+        ValueError: If one has both. One line.
+    """
+    shared = sorted(set(train) & set(test), key=str)
+    if shared:
+        some = shared[0] if isinstance(shared[0], str) else "".join(filter(None, shared[0]))
+        raise ValueError(
+            f"{printable(name)}: {len(shared):,} of the groups, such as {printable(some)!r}, have "
+            "training and test images, so the test accuracy would be too high. Move each group to "
+            "one side, training or test."
+        )
+
+
+def divide_whole(texts, labels, share, seed):
+    """Holds out whole texts, and leaves their parts out of the texts for training.
+
+    A text is whole if no other contains its words in a row. Arguments and errors are those of
+    `data.dividing.divide`; `texts` is a list of strings.
+
+    Returns:
+        The places of the texts that are kept and of those that are held out, in order; those of
+        parts of held-out texts are in neither.
+    """
+    check_share(share)
+    words = [tuple(text.lower().split()) for text in texts]
+    known = set(words)
+    lengths = sorted({len(text) for text in known})
+    inside = {part for text in known for part in _parts(text, lengths) if part in known}
+    last = {text: place for place, text in enumerate(words)}  # one place for equal texts
+    whole = [place for text, place in last.items() if text not in inside]
+    chosen = choose([labels[place] for place in whole], share, seed)
+    cut = sorted(whole[member] for member in chosen)
+    lost = {part for place in cut for part in (words[place], *_parts(words[place], lengths))}
+    return [place for place, text in enumerate(words) if text not in lost], cut
+
+
+def _parts(words, lengths):
+    """Yields the words in a row of these lengths, without the whole."""
+    for length in lengths:
+        if length >= len(words):
+            return
+        for start in range(len(words) - length + 1):
+            yield words[start : start + length]

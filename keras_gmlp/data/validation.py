@@ -4,14 +4,12 @@ import dataclasses
 
 import numpy as np
 
-from keras_gmlp.data.chosen_splits import choose_samples
-from keras_gmlp.data.dividing import check_share, divide
-from keras_gmlp.data.groups import check_apart, divide_groups, find_groups
-from keras_gmlp.data.image_data import take_fraction
-from keras_gmlp.data.label_sets import find_rarest
-from keras_gmlp.data.table import refuse_several
+from keras_gmlp.data.dividing import check_apart, check_share, divide, divide_groups, find_groups
+from keras_gmlp.data.images.chosen_splits import choose_samples
+from keras_gmlp.data.images.image_data import take_fraction
+from keras_gmlp.data.images.table import find_rarest, refuse_several
+from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import printable
-from keras_gmlp.utils.optional import require
 
 # Settings of a run that divide its training images: arguments of `divide_training`.
 PARTS = ("fraction", "folds", "fold", "validation")

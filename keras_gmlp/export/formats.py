@@ -15,13 +15,14 @@ import keras
 import numpy as np
 
 from keras_gmlp.analysis.explanation import has_exact_maps, map_grid
-from keras_gmlp.card import check_labels, write_card
 from keras_gmlp.export.tflite import Traces, convert
+from keras_gmlp.inference.card import write_card
+from keras_gmlp.inference.opening import FEATURES_FILE, load_model
 from keras_gmlp.models.folding import to_dense
 from keras_gmlp.models.structure import features, sublayers
-from keras_gmlp.training.saving import FEATURES_FILE, load_model
+from keras_gmlp.utils.environment import run_on
 from keras_gmlp.utils.files import atomic_write
-from keras_gmlp.utils.subprocesses import run_on
+from keras_gmlp.utils.labels import check_labels
 
 FORMATS = {
     "tflite": "model.tflite",  # 8-bit weights, float activations

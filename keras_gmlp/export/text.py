@@ -12,15 +12,15 @@ from pathlib import Path
 
 import keras
 
-from keras_gmlp.card import write_text_card
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.export.formats import FORMATS, require_exportable
+from keras_gmlp.inference.card import write_text_card
+from keras_gmlp.inference.opening import load_model
+from keras_gmlp.inference.text import MASKS
+from keras_gmlp.inference.text_opening import longest_text, task_of
 from keras_gmlp.models.folding import to_dense
-from keras_gmlp.text_inference import MASKS
-from keras_gmlp.training.saving import load_model
-from keras_gmlp.training.text_saving import longest_text, task_of
+from keras_gmlp.utils.environment import run_on
 from keras_gmlp.utils.files import atomic_write
-from keras_gmlp.utils.subprocesses import run_on
 
 TEXT_FORMATS = {name: FORMATS[name] for name in ("tflite", "tflite_float16", "tflite_float32")}
 

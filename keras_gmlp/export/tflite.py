@@ -12,8 +12,8 @@ import numpy as np
 
 from keras_gmlp.analysis.explanation import has_exact_maps, map_tokens
 from keras_gmlp.export.quantization import prepare_for_int8
+from keras_gmlp.inference.opening import FEATURES_SIGNATURE
 from keras_gmlp.models.structure import features
-from keras_gmlp.training.saving import FEATURES_SIGNATURE
 from keras_gmlp.utils.errors import first_line
 
 PRECISIONS = ("float32", "float16", "dynamic", "int8")

@@ -2,15 +2,11 @@
 
 import re
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp import inference
-from keras_gmlp.analysis.confidence import TEMPERATURE, THRESHOLD, Confidence
-from keras_gmlp.card import read_card
-from keras_gmlp.data.batches import arrays
+from keras_gmlp.data.batches.host import arrays
 from keras_gmlp.export.formats import (
     DEFAULT_FORMATS,
     FORMATS,
@@ -20,10 +16,14 @@ from keras_gmlp.export.formats import (
     require_exportable,
 )
 from keras_gmlp.export.tflite import Traces
-from keras_gmlp.metrics import MeanAveragePrecision
+from keras_gmlp.inference import images as inference
+from keras_gmlp.inference.card import read_card
+from keras_gmlp.inference.confidence import TEMPERATURE, THRESHOLD, Confidence
+from keras_gmlp.inference.latency import measure_latencies
+from keras_gmlp.inference.opening import model_path
 from keras_gmlp.models.folding import fold
+from keras_gmlp.objectives.metrics import MeanAveragePrecision
 from keras_gmlp.training.model_card import write_model_card
-from keras_gmlp.training.saving import model_path
 from keras_gmlp.utils.files import directory_lock, read_json, remove_leftovers, write_json
 
 CALIBRATION = 500  # training images that determine the ranges of the integers
@@ -192,29 +192,6 @@ def _compare(logits, expected, card):
         name, logits = "max_probability_difference", np.exp(logits)
         expected = Confidence(card.get(TEMPERATURE, 1.0)).probabilities(expected)
     return {name: float(f"{np.abs(logits - expected).max():.3g}")}
-
-
-def measure_latencies(classifiers, batch=1, repeats=50):
-    """Measures how long each classifier takes for a batch.
-
-    The classifiers run in turns, so that other work on the machine slows all of them.
-
-    Args:
-        classifiers: A dict of `Classifier`s.
-        batch: Images per call.
-        repeats: Measured calls of each classifier, after five to warm up.
-
-    Returns:
-        Median seconds, a dict with the same keys.
-    """
-    times = {name: [] for name in classifiers}
-    images = {name: np.zeros((batch, *c.image_shape), "uint8") for name, c in classifiers.items()}
-    for _ in range(5 + repeats):
-        for name, classifier in classifiers.items():
-            began = time.perf_counter()
-            classifier.logits(images[name])
-            times[name].append(time.perf_counter() - began)
-    return {name: float(np.median(seconds[5:])) for name, seconds in times.items()}
 
 
 def folding_speedup(name, path, source, batch, calibration):

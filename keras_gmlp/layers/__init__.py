@@ -1,28 +1,22 @@
 """The blocks and their parts, one file for each paper."""
 
-from keras_gmlp.layers.block import Block, check_tokens, make_dense, mask_tokens
+from keras_gmlp.layers.block import Block, ResidualBlock, check_tokens, make_dense, mask_tokens
 from keras_gmlp.layers.embedding import (
     ClassToken,
     ConvolutionalStem,
     PatchEmbedding,
     PositionEmbedding,
+    SegmentEmbedding,
+    TokenPositions,
 )
 from keras_gmlp.layers.external_attention import ExternalAttention, ExternalAttentionBlock
 from keras_gmlp.layers.feed_forward import FeedForwardOnlyBlock
 from keras_gmlp.layers.gmlp import GMLPBlock, SpatialGatingUnit, TinyAttention
+from keras_gmlp.layers.heads import AttentionPooling, LogitBias, MaskedLMHead, SpanHead
 from keras_gmlp.layers.mixer import MixerBlock, TokenMLP
-from keras_gmlp.layers.pooling import AttentionPooling
 from keras_gmlp.layers.relative_attention import RelativeAttention, RelativePositionBias
-from keras_gmlp.layers.residual import ResidualBlock
 from keras_gmlp.layers.resmlp import Affine, FoldedResMLPBlock, LayerScale, ResMLPBlock
 from keras_gmlp.layers.spatial_projection import SpatialProjection
-from keras_gmlp.layers.text import (
-    LogitBias,
-    MaskedLMHead,
-    SegmentEmbedding,
-    SpanHead,
-    TokenPositions,
-)
 from keras_gmlp.layers.transformer import TransformerBlock
 from keras_gmlp.layers.whitening import WhiteningConvolution
 

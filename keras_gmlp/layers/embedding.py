@@ -6,6 +6,7 @@ import keras
 from keras import layers, ops
 
 from keras_gmlp.layers.block import TokenLayer, rename_key
+from keras_gmlp.layers.spatial_projection import check_length, check_max_tokens
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -261,3 +262,118 @@ class PositionEmbedding(TokenLayer):
     def get_config(self):
         initializer = keras.initializers.serialize(self.initializer)
         return {**super().get_config(), "initializer": initializer}
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class TokenPositions(layers.Layer):
+    """Adds a learned vector to each position, for texts of any length up to a maximum.
+
+    Args:
+        max_tokens: Number of positions.
+        initializer: Initializer of the embedding. Defaults to a truncated normal distribution of
+            standard deviation 0.02.
+
+    Input and output shape: `(batch, tokens, dim)`.
+
+    Raises:
+        ValueError: If there are more tokens than positions.
+
+    Example:
+        >>> TokenPositions(128)(keras.ops.ones((2, 16, 64))).shape
+        (2, 16, 64)
+
+    Reference: "BERT", https://arxiv.org/abs/1810.04805.
+    """
+
+    supports_masking = True
+    token_axes: ClassVar[dict] = {"embedding": (None, "holds", None)}
+
+    def __init__(self, max_tokens, initializer=None, **kwargs):
+        super().__init__(**kwargs)
+        check_max_tokens(max_tokens)
+        self.max_tokens = max_tokens
+        self.initializer = keras.initializers.get(initializer or _truncated_normal())
+
+    def build(self, input_shape):
+        check_length(self, input_shape)
+        shape = (1, self.max_tokens, input_shape[-1])
+        self.embedding = self.add_weight(shape, self.initializer, name="embedding")
+
+    def call(self, inputs):
+        embedding = ops.convert_to_tensor(self.embedding)
+        if inputs.shape[1] != self.max_tokens:
+            embedding = embedding[:, : ops.shape(inputs)[1]]
+        return inputs + embedding
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        initializer = keras.initializers.serialize(self.initializer)
+        return {
+            **super().get_config(),
+            "max_tokens": self.max_tokens,
+            "initializer": initializer,
+        }
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class SegmentEmbedding(layers.Layer):
+    """Adds a learned vector for the segment of each token: the first sentence or the second.
+
+    A segment ends with a separator, which belongs to it. Tokens after the last segment, such as
+    padding, belong to the last one.
+
+    Args:
+        separator: Id of the separator `[SEP]`.
+        segments: Number of segments.
+
+    Call arguments:
+        inputs: Tokens, `(batch, tokens, dim)`.
+        token_ids: Integers, `(batch, tokens)`.
+
+    Output shape: the shape of `inputs`.
+
+    Example:
+        >>> embedding = SegmentEmbedding(separator=3)
+        >>> embedding(keras.ops.ones((1, 5, 8)), keras.ops.array([[2, 9, 3, 8, 3]])).shape
+        (1, 5, 8)
+
+    Reference: "BERT", https://arxiv.org/abs/1810.04805, figure 2.
+    """
+
+    supports_masking = True
+
+    def __init__(self, separator, segments=2, **kwargs):
+        super().__init__(**kwargs)
+        self.separator = separator
+        self.segments = segments
+
+    def build(self, inputs_shape, token_ids_shape=None):
+        shape = (self.segments, inputs_shape[-1])
+        self.embedding = self.add_weight(shape, _truncated_normal(), name="embedding")
+
+    def call(self, inputs, token_ids):
+        before = ops.minimum(count_ends(token_ids, self.separator), self.segments - 1)
+        chosen = ops.one_hot(before, self.segments, dtype=self.compute_dtype)
+        return inputs + ops.matmul(chosen, ops.convert_to_tensor(self.embedding))
+
+    def compute_output_shape(self, inputs_shape, token_ids_shape=None):
+        return inputs_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "separator": self.separator,
+            "segments": self.segments,
+        }
+
+
+def count_ends(token_ids, separator):
+    """Returns, for each token, the number of separators before it: `(batch, tokens)`."""
+    ends = ops.cast(ops.equal(token_ids, separator), "int32")
+    return ops.cumsum(ends, axis=1) - ends
+
+
+def _truncated_normal():
+    return keras.initializers.TruncatedNormal(stddev=0.02)

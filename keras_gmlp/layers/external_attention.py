@@ -3,8 +3,13 @@
 import keras
 from keras import ops
 
-from keras_gmlp.layers.block import TokenLayer, make_dense, mask_scores, serialize_initializer
-from keras_gmlp.layers.residual import ResidualBlock
+from keras_gmlp.layers.block import (
+    ResidualBlock,
+    TokenLayer,
+    make_dense,
+    mask_scores,
+    serialize_initializer,
+)
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")

@@ -6,9 +6,8 @@ from typing import ClassVar
 import keras
 from keras import ops
 
-from keras_gmlp.layers.block import check_tokens
+from keras_gmlp.layers.block import ResidualBlock, check_tokens
 from keras_gmlp.layers.mixer import TokenMLP
-from keras_gmlp.layers.residual import ResidualBlock
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")

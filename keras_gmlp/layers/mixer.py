@@ -6,13 +6,13 @@ import keras
 from keras import ops
 
 from keras_gmlp.layers.block import (
+    ResidualBlock,
     TokenLayer,
     check_tokens,
     make_dense,
     mask_tokens,
     serialize_initializer,
 )
-from keras_gmlp.layers.residual import ResidualBlock
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")

@@ -6,8 +6,7 @@ from typing import ClassVar
 import keras
 from keras import layers, ops
 
-from keras_gmlp.layers.block import TokenLayer, check_tokens, make_dense, mask_tokens
-from keras_gmlp.layers.residual import ResidualBlock
+from keras_gmlp.layers.block import ResidualBlock, TokenLayer, check_tokens, make_dense, mask_tokens
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")

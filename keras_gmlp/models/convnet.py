@@ -5,7 +5,7 @@ import numpy as np
 from keras import layers, ops
 
 from keras_gmlp.layers.whitening import WhiteningConvolution
-from keras_gmlp.models.image_classifier import check_sizes, classifier, head, pixels, pool_map
+from keras_gmlp.models.common import check_sizes, classifier, head, pixels, pool_map
 
 LOGIT_SCALE = 1 / 9
 

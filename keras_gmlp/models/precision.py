@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_gmlp.losses import Accuracy, CrossEntropy
+from keras_gmlp.objectives.losses import Accuracy, CrossEntropy
 
 
 def in_float32(model):

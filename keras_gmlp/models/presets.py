@@ -10,9 +10,17 @@ import difflib
 import fnmatch
 import inspect
 
+from keras_gmlp.models.common import require_known
 from keras_gmlp.models.convnet import ConvNet
-from keras_gmlp.models.families import EAMLP, FeedForwardOnly, MLPMixer, ResMLP, ViT, aMLP, gMLP
-from keras_gmlp.models.image_classifier import require_known
+from keras_gmlp.models.image_families import (
+    EAMLP,
+    FeedForwardOnly,
+    MLPMixer,
+    ResMLP,
+    ViT,
+    aMLP,
+    gMLP,
+)
 from keras_gmlp.models.resnet import ResNet
 
 _224 = {"input_shape": (224, 224, 3), "patch_size": 16, "classes": 1000}

@@ -3,14 +3,8 @@
 import keras
 from keras import layers, ops
 
-from keras_gmlp.models.image_classifier import (
-    check_rates,
-    check_sizes,
-    classifier,
-    head,
-    pixels,
-    pool_map,
-)
+from keras_gmlp.models.common import check_sizes, classifier, head, pixels, pool_map
+from keras_gmlp.models.image_classifier import check_rates
 
 
 def ResNet(

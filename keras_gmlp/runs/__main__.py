@@ -14,7 +14,7 @@ def main(arguments=None):
     stop_with_parent()
     from keras_gmlp.runs.run import train_run
     from keras_gmlp.runs.settings import RunSettings
-    from keras_gmlp.training.allocator import keep_freed_memory
+    from keras_gmlp.utils.environment import keep_freed_memory
 
     keep_freed_memory()
     (text,) = sys.argv[1:] if arguments is None else arguments

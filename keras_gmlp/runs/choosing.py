@@ -13,16 +13,17 @@ from pathlib import Path
 
 import keras
 
-from keras_gmlp.data.batches import fits_in_memory
-from keras_gmlp.data.chosen_splits import choose_samples
-from keras_gmlp.data.splits import ArraySplit
+from keras_gmlp.data.batches.host import fits_in_memory
+from keras_gmlp.data.images.chosen_splits import choose_samples
+from keras_gmlp.data.images.splits import ArraySplit
 from keras_gmlp.data.validation import find_held_out
 from keras_gmlp.runs.budget import Budget
 from keras_gmlp.runs.choice import HEAD, Choice, choose_best, read_choice, write_choice
 from keras_gmlp.runs.prepare import build
-from keras_gmlp.training import linear_head, run_directory
+from keras_gmlp.tasks import linear_head
+from keras_gmlp.tasks.image_classification import ImageClassification
+from keras_gmlp.training import run_directory
 from keras_gmlp.training.processes import process_count
-from keras_gmlp.training.tasks import ImageClassification
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.files import directory_lock
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE

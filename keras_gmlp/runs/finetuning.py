@@ -3,12 +3,12 @@
 import dataclasses
 
 from keras_gmlp.data.datasets import canonical_name
-from keras_gmlp.data.image_data import ImageData
+from keras_gmlp.data.images.image_data import ImageData
+from keras_gmlp.inference.opening import load_model, model_path
 from keras_gmlp.runs.prepare import prepare
 from keras_gmlp.runs.run import train_prepared
 from keras_gmlp.runs.settings import DataSettings, ModelSettings, RunSettings, require_backbone
 from keras_gmlp.training.precision import choose_precision
-from keras_gmlp.training.saving import load_model, model_path
 
 
 def finetune(

@@ -15,11 +15,11 @@ from keras_gmlp.export.verify import export_run
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.runs.choice import Choice
 from keras_gmlp.runs.settings import RunSettings
+from keras_gmlp.tasks.multi_label import match_labels
 from keras_gmlp.training import run_directory
 from keras_gmlp.training import train as training
+from keras_gmlp.training.callbacks import require_validation
 from keras_gmlp.training.devices import single_device, whole_batches
-from keras_gmlp.training.multi_label import match_labels
-from keras_gmlp.training.patience import require_validation
 from keras_gmlp.training.processes import run_once
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.utils.files import directory_lock, write_json

@@ -4,9 +4,9 @@ import dataclasses
 import json
 from pathlib import Path
 
-from keras_gmlp.data.fits import require_fit
-from keras_gmlp.data.groups import find_groups
-from keras_gmlp.data.table import name_folder
+from keras_gmlp.data.dividing import find_groups
+from keras_gmlp.data.images.fits import require_fit
+from keras_gmlp.data.images.table import name_folder
 from keras_gmlp.data.validation import PARTS
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.training.recipes import find_recipe

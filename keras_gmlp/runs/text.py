@@ -10,17 +10,18 @@ from keras_gmlp.data.text.chosen_splits import open_questions, open_texts
 from keras_gmlp.data.text.corpus import PreparedCorpus
 from keras_gmlp.data.text.squad import has_questions, missing_file
 from keras_gmlp.data.text.tokenized import TokenizedQuestions, TokenizedText
+from keras_gmlp.inference.opening import model_path
+from keras_gmlp.inference.text_opening import longest_text, open_text_model
 from keras_gmlp.layers.block import check_rates
+from keras_gmlp.models.language_families import TEXT_PRESETS, build
+from keras_gmlp.models.language_model import adapt, span_classifier, text_classifier
 from keras_gmlp.models.presets import find
-from keras_gmlp.models.text import adapt, span_classifier, text_classifier
-from keras_gmlp.models.text_families import TEXT_PRESETS, build
+from keras_gmlp.tasks.masked_lm import MaskedLM
+from keras_gmlp.tasks.question_answering import SpanAnswering
+from keras_gmlp.tasks.text_classification import TextClassification
 from keras_gmlp.training import train as training
 from keras_gmlp.training.recipes import find_recipe
-from keras_gmlp.training.saving import model_path
 from keras_gmlp.training.settings import override
-from keras_gmlp.training.span_answering import SpanAnswering
-from keras_gmlp.training.text_saving import longest_text, open_text_model
-from keras_gmlp.training.text_tasks import MaskedLM, TextClassification
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.utils.shipped import find_shipped
 from keras_gmlp.weights.bert import is_bert, load_bert

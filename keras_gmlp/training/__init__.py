@@ -8,7 +8,5 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "adapting": ["adapt_layers"],
         "recipes": ["RECIPES", "Recipe"],
-        "saving": ["load_model"],
-        "tasks": ["ImageClassification", "Task"],
     },
 )

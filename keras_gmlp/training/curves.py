@@ -1,8 +1,7 @@
 """Learning curves of a run."""
 
+from keras_gmlp.tasks.task import CURVES
 from keras_gmlp.utils import plotting
-
-CURVES = (("accuracy", "accuracy (%)", 100), ("loss", "cross-entropy (nats)", 1))
 
 
 def draw_curves(history, path, title="", averaged=True, curves=CURVES, split="test", train="train"):

@@ -4,8 +4,9 @@ import contextlib
 
 import keras
 
-from keras_gmlp.data.batch_share import Share
-from keras_gmlp.data.device_batches import DeviceBatches
+from keras_gmlp.data.batches.device import DeviceBatches
+from keras_gmlp.data.batches.share import Share
+from keras_gmlp.objectives.optimizers import freeze_backbone, make_optimizer
 from keras_gmlp.training.callbacks import private_generator
 from keras_gmlp.training.device_loop import build_for_training, make_device_class
 from keras_gmlp.training.devices import (
@@ -14,7 +15,6 @@ from keras_gmlp.training.devices import (
     copy_to_devices,
     make_distributed_class,
 )
-from keras_gmlp.training.optimizers import freeze_backbone, make_optimizer
 from keras_gmlp.training.processes import process_count, process_number
 from keras_gmlp.training.run_directory import has_progress, read_recipe
 from keras_gmlp.training.torch_convolutions import channels_stay_last

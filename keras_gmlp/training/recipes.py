@@ -2,11 +2,13 @@
 
 import dataclasses
 
-from keras_gmlp.data.augmentation import Augmentation
-from keras_gmlp.training.multi_label import MultiLabelClassification
-from keras_gmlp.training.span_answering import SpanAnswering
-from keras_gmlp.training.tasks import ImageClassification, Task
-from keras_gmlp.training.text_tasks import MaskedLM, TextClassification
+from keras_gmlp.data.batches.augmentation import Augmentation
+from keras_gmlp.tasks.image_classification import ImageClassification
+from keras_gmlp.tasks.masked_lm import MaskedLM
+from keras_gmlp.tasks.multi_label import MultiLabelClassification
+from keras_gmlp.tasks.question_answering import SpanAnswering
+from keras_gmlp.tasks.task import Task
+from keras_gmlp.tasks.text_classification import TextClassification
 
 OPTIMIZERS = ("adamw", "muon", "sgd")
 

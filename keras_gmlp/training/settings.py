@@ -2,8 +2,8 @@
 
 import dataclasses
 
+from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.recipes import PATCH_OPTIONS, RECIPES_BY_TASK
-from keras_gmlp.training.tasks import ImageClassification
 
 # Settings with an option of their own in apps/train.py; the others require --set.
 OPTIONS = ("epochs", "batch_size", "learning_rate", "seed", "precision", "patience")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.utils.optional import is_installed, require
+from keras_gmlp.utils.environment import is_installed, require
 
 
 class KerasTeacher:
@@ -20,7 +20,7 @@ class KerasTeacher:
     """
 
     def __init__(self, source):
-        from keras_gmlp.training.teacher import open_model
+        from keras_gmlp.tasks.teacher import open_model
 
         self.model = open_model(source)
         self.image_shape = tuple(self.model.input_shape[1:])

@@ -9,17 +9,21 @@ from pathlib import Path
 import keras
 
 from keras_gmlp.data.datasets import from_arrays, is_raw
-from keras_gmlp.data.image_data import ImageData
+from keras_gmlp.data.images.image_data import ImageData
+from keras_gmlp.inference.opening import load_model
 from keras_gmlp.models.precision import in_float32
-from keras_gmlp.training import linear_head
+from keras_gmlp.tasks import linear_head
+from keras_gmlp.tasks.multi_label import match_labels
 from keras_gmlp.training.adapting import adapt_layers
 from keras_gmlp.training.callbacks import (
     Clock,
     DivergedError,
+    KeepBest,
     ReseedDropout,
     StopOnInterrupt,
     StopWhenDiverged,
     TimeLimit,
+    require_validation,
     writing_callbacks,
 )
 from keras_gmlp.training.checkpoints import ContinueEpoch, RunCheckpoint, SaveWithinEpoch
@@ -27,8 +31,6 @@ from keras_gmlp.training.curves import draw_curves
 from keras_gmlp.training.device_loop import EpochOrder
 from keras_gmlp.training.devices import single_device
 from keras_gmlp.training.model_card import write_model_card
-from keras_gmlp.training.multi_label import match_labels
-from keras_gmlp.training.patience import KeepBest, require_validation
 from keras_gmlp.training.pipeline import choose_pipeline, fit_context, make_batches, prepare_fit
 from keras_gmlp.training.processes import check_agreement, process_number, run_once
 from keras_gmlp.training.recipes import Recipe, find_recipe
@@ -44,7 +46,6 @@ from keras_gmlp.training.run_directory import (
     read_seconds,
     trim_history,
 )
-from keras_gmlp.training.saving import load_model
 from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import (
     atomic_write,

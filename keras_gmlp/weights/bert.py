@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 from keras_gmlp.data.text.tokenizer import Tokenizer
-from keras_gmlp.models.text_families import BERT
+from keras_gmlp.models.language_families import BERT
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.weights.files import HUB, download, read_checkpoint, short_name
 

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.card import check_labels
-from keras_gmlp.data.read_image import INTERPOLATIONS
-from keras_gmlp.utils.archives import require_bounded
+from keras_gmlp.data.images.read_image import INTERPOLATIONS
 from keras_gmlp.utils.errors import is_out_of_memory, shortened
-from keras_gmlp.utils.files import atomic_write, write_json
+from keras_gmlp.utils.files import atomic_write, require_bounded, write_json
+from keras_gmlp.utils.labels import check_labels
 
 HUB = "hf-hub:"
 

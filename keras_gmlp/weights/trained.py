@@ -6,8 +6,8 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from keras_gmlp import inference
-from keras_gmlp.card import write_card
+from keras_gmlp.inference import images as inference
+from keras_gmlp.inference.card import write_card
 from keras_gmlp.layers import PatchEmbedding
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.models.presets import build_fresh

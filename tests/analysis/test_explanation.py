@@ -9,10 +9,11 @@ from check_layer import redraw_weights, to_numpy
 from load_app import load_app
 from PIL import Image
 
-from keras_gmlp import MLPMixer, ResMLP, ResNet, ViT, gMLP, inference
+from keras_gmlp import MLPMixer, ResMLP, ResNet, ViT, gMLP
 from keras_gmlp.analysis.explanation import class_maps, has_exact_maps
-from keras_gmlp.card import write_card
-from keras_gmlp.data.read_image import read_image
+from keras_gmlp.data.images.read_image import read_image
+from keras_gmlp.inference import images as inference
+from keras_gmlp.inference.card import write_card
 from keras_gmlp.models.structure import NotApplicableError
 
 TINY = {"dim": 8, "depth": 2, "input_shape": (8, 12, 3), "patch_size": 4, "classes": 3}

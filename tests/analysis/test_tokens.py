@@ -10,7 +10,8 @@ from PIL import Image
 
 from keras_gmlp import FeedForwardOnly, MLPMixer, ResMLP, ResNet, ViT, aMLP, fold, gMLP
 from keras_gmlp.analysis import plots
-from keras_gmlp.analysis.tokens import attention_maps, confusion, spatial_filters
+from keras_gmlp.analysis.tokens import attention_maps, spatial_filters
+from keras_gmlp.evaluation.scores import confusion
 from keras_gmlp.models.structure import NotApplicableError
 
 TINY = {"dim": 8, "depth": 2, "input_shape": (8, 12, 3), "patch_size": 4, "classes": 3}

@@ -12,7 +12,7 @@ import tensorflow as tf
 from load_app import APPS, load_app
 from PIL import Image
 
-from keras_gmlp.data.read_image import read_image
+from keras_gmlp.data.images.read_image import read_image
 
 console = load_app("cli")
 

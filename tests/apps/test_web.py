@@ -28,10 +28,11 @@ from web_page import (
 from web_samples import noisy_digits
 
 import keras_gmlp
-from keras_gmlp import data, inference
-from keras_gmlp.analysis.confidence import energies
+from keras_gmlp import data
 from keras_gmlp.export import formats
-from keras_gmlp.export.cards import update_card
+from keras_gmlp.inference import images as inference
+from keras_gmlp.inference.card_update import update_card
+from keras_gmlp.inference.confidence import energies
 
 NAME = "gmlp_n4_32-cifar10"
 SAVED = APPS.parent / "saved_models" / NAME

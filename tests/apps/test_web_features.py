@@ -6,11 +6,11 @@ from colours import LABELS, colour_model
 from PIL import Image
 from web_page import choose, encoded, open_browser, open_page, serve_models
 
-from keras_gmlp import inference
 from keras_gmlp.analysis.explanation import class_maps
-from keras_gmlp.export.cards import update_card
 from keras_gmlp.export.formats import export
-from keras_gmlp.similarity import make_embedder
+from keras_gmlp.inference import images as inference
+from keras_gmlp.inference.card_update import update_card
+from keras_gmlp.inference.similarity import make_embedder
 
 RUN = """async (data) => {
   const { loadModel } = await import("./model.js");

@@ -1,4 +1,4 @@
-"""The page computes the pixels of keras_gmlp.data.read_image: decoding and resampling."""
+"""The page computes the pixels of keras_gmlp.data.images.read_image: decoding and resampling."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ from load_app import APPS
 from PIL import Image, ImageDraw
 from web_page import BYTES, as_text, encoded, open_browser, open_page, serve_models
 
-from keras_gmlp.data.fits import find_inner_size, find_place
-from keras_gmlp.data.read_image import INTERPOLATIONS, read_image
+from keras_gmlp.data.images.fits import find_inner_size, find_place
+from keras_gmlp.data.images.read_image import INTERPOLATIONS, read_image
 
 RANDOM = np.random.default_rng(0)
 READ = f"""async ([file, shape, preparation]) => {{

@@ -10,9 +10,9 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from web_page import BYTES, as_text, encoded, give, open_browser, open_page, serve_models
 
-from keras_gmlp import inference
-from keras_gmlp.heads import add_head
-from keras_gmlp.similarity import find_features
+from keras_gmlp.inference import images as inference
+from keras_gmlp.inference.page_head import add_head
+from keras_gmlp.inference.similarity import find_features
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
 SOURCE = find_features(DEFAULT_BACKBONE)

@@ -3,7 +3,7 @@
 import os
 
 from attack.kinds import SilentLossError
-from keras_gmlp.data.read_image import find_images
+from keras_gmlp.data.images.read_image import find_images
 
 NAMES = (
     "a",

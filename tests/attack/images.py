@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 
 from attack.mutations import mutate
-from keras_gmlp.data.read_image import read_image
+from keras_gmlp.data.images.read_image import read_image
 
 SHAPES = ((16, 16, 3), (1, 7, 1), (64, 48, 3))
 

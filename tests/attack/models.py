@@ -11,8 +11,8 @@ from load_app import load_app
 import keras_gmlp
 from attack.kinds import SilentLossError
 from attack.mutations import mutate, mutate_json
-from keras_gmlp import inference
-from keras_gmlp.card import CARD, LABELS, write_card
+from keras_gmlp.inference import images as inference
+from keras_gmlp.inference.card import CARD, LABELS, write_card
 from keras_gmlp.weights.files import read_checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]

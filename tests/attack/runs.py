@@ -9,10 +9,10 @@ import keras_gmlp
 from attack.kinds import SilentLossError
 from attack.mutations import VALUES, mutate
 from keras_gmlp.data import ArraySplit, Augmentation, ImageData
+from keras_gmlp.inference.opening import load_model
+from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.callbacks import TimeLimitError
 from keras_gmlp.training.recipes import Recipe
-from keras_gmlp.training.saving import load_model
-from keras_gmlp.training.tasks import ImageClassification
 from keras_gmlp.training.train import train
 from keras_gmlp.utils.files import write_json
 

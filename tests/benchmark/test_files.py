@@ -10,7 +10,7 @@ from fake_worker import MODEL
 from keras_gmlp.benchmark import files
 from keras_gmlp.benchmark.candidates import list_candidates, required_formats
 from keras_gmlp.benchmark.files import Model, timm_architecture
-from keras_gmlp.comparison.flops import random_model
+from keras_gmlp.evaluation.flops import random_model
 
 
 def test_candidates_of_a_model():

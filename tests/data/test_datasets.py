@@ -9,9 +9,11 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from keras_gmlp import data
-from keras_gmlp.data import batches, datasets, folder
-from keras_gmlp.data.read_image import read_image
-from keras_gmlp.data.records import RecordSplit
+from keras_gmlp.data import datasets
+from keras_gmlp.data.batches import host as batches
+from keras_gmlp.data.images import folder
+from keras_gmlp.data.images.read_image import read_image
+from keras_gmlp.data.images.records import RecordSplit
 from keras_gmlp.utils.errors import one_line_errors
 
 RED, GREEN = (255, 0, 0), (0, 255, 0)
@@ -132,7 +134,7 @@ def test_folder_images_are_those_that_classify_reads(tmp_path, monkeypatch):
 
 def test_folder_of_many_files_is_listed_fast(tmp_path, monkeypatch):
     files = [Path(f"{i}.png") for i in range(20_000)]
-    monkeypatch.setattr("keras_gmlp.data.folder.find_images", lambda _: files)
+    monkeypatch.setattr("keras_gmlp.data.images.folder.find_images", lambda _: files)
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     photos = data.load(tmp_path)  # minutes, where it takes time by the square
@@ -300,7 +302,7 @@ def reader(request, monkeypatch):
     if request.param == "TFDS":
         monkeypatch.setattr(datasets, "load_records", lambda *_: None)
     else:
-        monkeypatch.setattr("keras_gmlp.data.tfds.load_tfds", None)
+        monkeypatch.setattr("keras_gmlp.data.images.tfds_download.load_tfds", None)
 
 
 @pytest.mark.usefixtures("reader")

@@ -8,9 +8,9 @@ from colours import LABELS, colour_model
 from load_app import load_app
 from PIL import Image
 
-from keras_gmlp.card import write_card
-from keras_gmlp.data.recorded import load_recorded, recorded_division, same_data
+from keras_gmlp.data.datasets import load_recorded, recorded_division, same_data
 from keras_gmlp.export import verify
+from keras_gmlp.inference.card import write_card
 from keras_gmlp.runs.prepare import load_data
 from keras_gmlp.runs.settings import DataSettings, RunSettings
 from keras_gmlp.utils.files import write_json

@@ -8,7 +8,7 @@ from PIL import Image
 
 from keras_gmlp import data
 from keras_gmlp.data import ArraySplit, ImageData, hold_out
-from keras_gmlp.data.labelled import SPLITS, LabelledImages
+from keras_gmlp.evaluation.labelled import SPLITS, LabelledImages
 
 
 def write_images(folder, names):

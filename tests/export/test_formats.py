@@ -7,12 +7,12 @@ import tensorflow as tf
 from other_backend import run_under
 from random_models import MODELS, random_model
 
-from keras_gmlp import inference
 from keras_gmlp.export.formats import DEFAULT_FORMATS, FORMATS, NEEDS, export, missing_requirement
 from keras_gmlp.export.verify import check_export
-from keras_gmlp.losses import CrossEntropy
+from keras_gmlp.inference import images as inference
 from keras_gmlp.models.precision import in_float32
-from keras_gmlp.training.optimizers import MatrixMuon
+from keras_gmlp.objectives.losses import CrossEntropy
+from keras_gmlp.objectives.optimizers import MatrixMuon
 from keras_gmlp.training.run_directory import WRITTEN
 
 # Largest logit difference; the logits' own spread is about 3.
@@ -146,7 +146,7 @@ def test_mixed_precision_is_refused_with_the_way_out(tmp_path, images):
 FROM_JAX = """
 import sys, keras, keras_gmlp, numpy as np
 from keras_gmlp.export import export
-from keras_gmlp.training.optimizers import MatrixMuon
+from keras_gmlp.objectives.optimizers import MatrixMuon
 from keras_gmlp.training.run_directory import WRITTEN
 model = keras_gmlp.load_model(sys.argv[1] + "/model.keras")
 assert keras.backend.backend() == "jax"

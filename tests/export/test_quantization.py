@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from random_models import random_model
 
-from keras_gmlp import inference
 from keras_gmlp.export import quantization
 from keras_gmlp.export.quantization import (
     EnlargedTokensBlock,
@@ -14,6 +13,7 @@ from keras_gmlp.export.quantization import (
     prepare_for_int8,
 )
 from keras_gmlp.export.tflite import convert
+from keras_gmlp.inference import images as inference
 from keras_gmlp.layers import ExternalAttention
 
 pytestmark = pytest.mark.skipif(

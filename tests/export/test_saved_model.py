@@ -11,7 +11,7 @@ import tensorflow as tf
 from PIL import Image
 from random_models import random_model
 
-from keras_gmlp.data.read_image import read_image
+from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.export.formats import export
 from keras_gmlp.export.saved_model import read
 

@@ -9,7 +9,6 @@ from check_layer import to_numpy
 from load_app import load_app
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
-from keras_gmlp.card import read_card, read_tokenizer, write_text_card
 from keras_gmlp.data.text import Tokenizer, prepare_corpus
 from keras_gmlp.export.text import TEXT_FORMATS, export_text
 from keras_gmlp.export.verify_text import (
@@ -18,8 +17,9 @@ from keras_gmlp.export.verify_text import (
     export_text_run,
     load_check_texts,
 )
-from keras_gmlp.models.text_families import BERT
-from keras_gmlp.text_inference import MASKS, from_keras, load
+from keras_gmlp.inference.card import read_card, read_tokenizer, write_text_card
+from keras_gmlp.inference.text import MASKS, from_keras, load
+from keras_gmlp.models.language_families import BERT
 
 # Largest logit difference; the logits' own spread is about 10.
 TOLERANCE = {"tflite_float32": 1e-3, "tflite_float16": 0.05, "tflite": 0.5}

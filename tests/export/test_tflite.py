@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from random_models import random_model
 
-from keras_gmlp import features, inference
-from keras_gmlp.analysis.embeddings import find_nearest
+from keras_gmlp import features
 from keras_gmlp.analysis.explanation import class_maps
-from keras_gmlp.card import read_card
 from keras_gmlp.export.formats import export
 from keras_gmlp.export.tflite import PRECISIONS, convert
-from keras_gmlp.similarity import make_embedder
+from keras_gmlp.inference import images as inference
+from keras_gmlp.inference.card import read_card
+from keras_gmlp.inference.similarity import find_nearest, make_embedder
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="the converter is TensorFlow's"

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from check_layer import to_numpy
 
-from keras_gmlp.layers.dense import Dense
+from keras_gmlp.layers.block import Dense
 
 
 @pytest.mark.parametrize("use_bias", [True, False])

@@ -43,7 +43,7 @@ images = np.load(directory / "images.npy")
 
 def recorded(model):
     import torch
-    from keras_gmlp.utils.torch_graph import record_or_keep
+    from keras_gmlp.inference.replay import record_or_keep
     with torch.no_grad():
         recording = record_or_keep(model, torch.zeros(1, *model.input_shape[1:]))
     return type(recording).__base__.__name__

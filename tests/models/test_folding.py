@@ -4,8 +4,9 @@ import pytest
 from check_layer import redraw_weights, to_numpy
 
 from keras_gmlp import aMLP, gMLP
-from keras_gmlp.models import text_families, to_dense
-from keras_gmlp.models.text import span_classifier, text_classifier
+from keras_gmlp.models import language_families as text_families
+from keras_gmlp.models import to_dense
+from keras_gmlp.models.language_model import span_classifier, text_classifier
 
 TINY = {"dim": 8, "depth": 2, "input_shape": (8, 12, 3), "patch_size": 4, "classes": 3}
 IMAGES = np.random.default_rng(0).uniform(0, 255, (2, 8, 12, 3)).astype("float32")

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from check_layer import to_numpy
 
-from keras_gmlp import PRESETS, build, inference
+from keras_gmlp import PRESETS, build
+from keras_gmlp.inference import images as inference
 
 PARAMETERS = {
     "gmlp_ti16_224": 5_867_328,

@@ -10,7 +10,7 @@ import pytest
 
 import keras_gmlp
 from keras_gmlp import runs
-from keras_gmlp.card import read_card
+from keras_gmlp.inference.card import read_card
 from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
 from keras_gmlp.runs.prepare import load_data
 from keras_gmlp.training.command import training_command

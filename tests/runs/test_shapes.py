@@ -9,14 +9,16 @@ import pytest
 import tensorflow as tf
 from load_app import load_app
 from PIL import Image
-from run_options import read_settings
 
 import keras_gmlp
-from keras_gmlp import calibration, data, inference, runs
-from keras_gmlp.card import read_card
-from keras_gmlp.data.labelled import LabelledImages
-from keras_gmlp.data.read_image import find_images
-from keras_gmlp.evaluation import evaluate
+from keras_gmlp import data, runs
+from keras_gmlp.data.images.read_image import find_images
+from keras_gmlp.evaluation import calibration
+from keras_gmlp.evaluation.images import evaluate
+from keras_gmlp.evaluation.labelled import LabelledImages
+from keras_gmlp.inference import images as inference
+from keras_gmlp.inference.card import read_card
+from keras_gmlp.programs.shared.run_options import read_settings
 from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
 from keras_gmlp.runs.prepare import load_data
 from keras_gmlp.training.command import training_command

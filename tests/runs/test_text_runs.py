@@ -11,7 +11,8 @@ import pytest
 from check_layer import to_numpy
 from load_app import load_app
 
-from keras_gmlp import text, text_inference
+from keras_gmlp import text
+from keras_gmlp.inference import text as text_inference
 from keras_gmlp.runs.text import (
     FineTuningSettings,
     LanguageRunSettings,

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from keras_gmlp.training import allocator
+from keras_gmlp.utils import environment as allocator
 
 MEASURE = """
 import ctypes, resource
-from keras_gmlp.training.allocator import keep_freed_memory
+from keras_gmlp.utils.environment import keep_freed_memory
 {call}
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]

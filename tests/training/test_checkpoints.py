@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tiny_run import PIPELINES, read_rows, train_killed, train_tiny
 
-from keras_gmlp.data.device_batches import DeviceBatches
+from keras_gmlp.data.batches.device import DeviceBatches
 from keras_gmlp.training import checkpoints
 from keras_gmlp.training.callbacks import Clock
 from keras_gmlp.training.checkpoints import ContinueEpoch, RunCheckpoint, SaveWithinEpoch
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.eager
 @pytest.mark.parametrize(("pipeline", "chunk"), PIPELINES)
 def test_killed_run_goes_on_at_its_step_to_the_same_end(tmp_path, monkeypatch, pipeline, chunk):
     # Keras counts the steps of a chunk as one.
-    monkeypatch.setattr("keras_gmlp.data.device_batches.chunk_length", lambda steps: chunk)
+    monkeypatch.setattr("keras_gmlp.data.batches.device.chunk_length", lambda steps: chunk)
     whole = train_tiny(tmp_path / "whole", pipeline)
     killed = tmp_path / "killed"
     for epoch in (0, 1):

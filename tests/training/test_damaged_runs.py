@@ -5,9 +5,9 @@ import shutil
 import pytest
 from attack.runs import train_run
 
+from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.callbacks import TimeLimitError
 from keras_gmlp.training.run_directory import read_history
-from keras_gmlp.training.tasks import ImageClassification
 from keras_gmlp.utils.files import read_json
 
 

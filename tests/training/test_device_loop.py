@@ -13,16 +13,16 @@ import pytest
 import tensorflow as tf
 
 import keras_gmlp
-from keras_gmlp.data.augmentation import Augmentation
-from keras_gmlp.data.device_augmentation import make_device_augmenter
-from keras_gmlp.data.device_batches import DeviceBatches, chunk_length
-from keras_gmlp.data.image_data import ImageData
-from keras_gmlp.losses import Accuracy, CrossEntropy
+from keras_gmlp.data.batches.augmentation import Augmentation
+from keras_gmlp.data.batches.device import DeviceBatches, chunk_length
+from keras_gmlp.data.batches.device_augmentation import make_device_augmenter
+from keras_gmlp.data.images.image_data import ImageData
+from keras_gmlp.objectives.losses import Accuracy, CrossEntropy
+from keras_gmlp.objectives.optimizers import make_optimizer
+from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.device_loop import EpochOrder, build_for_training, make_device_class
-from keras_gmlp.training.optimizers import make_optimizer
 from keras_gmlp.training.pipeline import choose_pipeline
 from keras_gmlp.training.recipes import Recipe
-from keras_gmlp.training.tasks import ImageClassification
 from keras_gmlp.training.train import train
 
 jax_only = pytest.mark.skipif(keras.backend.backend() != "jax", reason="the JAX path")
@@ -218,7 +218,7 @@ def test_pipeline_is_chosen_by_backend_data_and_device(monkeypatch):
     on_jax = keras.backend.backend() == "jax"
     assert choose_pipeline(auto, data()) == ("device" if on_jax else "host")
     assert choose_pipeline(dataclasses.replace(RECIPE, pipeline="host"), data()) == "host"
-    monkeypatch.setattr("keras_gmlp.data.batches.MEMORY_LIMIT", 10)
+    monkeypatch.setattr("keras_gmlp.data.batches.host.MEMORY_LIMIT", 10)
     assert choose_pipeline(auto, data()) == "host"
     with pytest.raises(ValueError, match=r"requires (the JAX backend|.*data that fit in memory)"):
         choose_pipeline(RECIPE, data())

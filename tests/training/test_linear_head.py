@@ -12,7 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 import keras_gmlp
 from keras_gmlp.data import ArraySplit
-from keras_gmlp.training.linear_head import (
+from keras_gmlp.tasks.image_classification import ImageClassification
+from keras_gmlp.tasks.linear_head import (
     choose_views,
     fit_head,
     look,
@@ -22,7 +23,6 @@ from keras_gmlp.training.linear_head import (
     set_head,
 )
 from keras_gmlp.training.recipes import Recipe
-from keras_gmlp.training.tasks import ImageClassification
 from keras_gmlp.weights import load
 
 WHOLE = choose_views(1, mirror=False)[:1]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from load_app import load_app
-from run_options import read_settings
 
 from keras_gmlp.export.formats import FORMATS
+from keras_gmlp.programs.shared.run_options import read_settings
 from keras_gmlp.training.command import training_command
 from keras_gmlp.training.model_card import NOTES, model_card, write_model_card
 from keras_gmlp.training.model_card_parts import EXPORTS

@@ -9,11 +9,10 @@ from tiny_run import PIPELINES, RECIPE, CountedSplit, Kill, make_data, train_kil
 
 import keras_gmlp
 from keras_gmlp.data import hold_out
-from keras_gmlp.training.callbacks import StopWhenDiverged
+from keras_gmlp.tasks.image_classification import ImageClassification
+from keras_gmlp.training.callbacks import KeepBest, StopWhenDiverged
 from keras_gmlp.training.checkpoints import RunCheckpoint
-from keras_gmlp.training.patience import KeepBest
 from keras_gmlp.training.recipes import Recipe
-from keras_gmlp.training.tasks import ImageClassification
 
 pytestmark = pytest.mark.eager
 
@@ -43,7 +42,7 @@ def losses(monkeypatch):
 
 @pytest.mark.parametrize("pipeline", [name for name, _ in PIPELINES])
 def test_the_planted_best_epoch_is_saved_also_after_kills(tmp_path, monkeypatch, losses, pipeline):
-    monkeypatch.setattr("keras_gmlp.data.device_batches.chunk_length", lambda steps: 1)
+    monkeypatch.setattr("keras_gmlp.data.batches.device.chunk_length", lambda steps: 1)
     data = split_data()
     run = {"pipeline": pipeline, "data": data, "recipe": PATIENT}
     # In the epoch that ends the patience, and then before the end of the run.

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from keras_gmlp.data.augmentation import Augmentation
+from keras_gmlp.data.batches.augmentation import Augmentation
+from keras_gmlp.tasks.image_classification import ImageClassification
+from keras_gmlp.tasks.task import Task
 from keras_gmlp.training.recipes import RECIPES, Recipe, find_recipe
 from keras_gmlp.training.settings import describe, differences, override, setting_names
-from keras_gmlp.training.tasks import ImageClassification, Task
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = sorted(

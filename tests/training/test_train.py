@@ -15,19 +15,19 @@ from tiny_run import CountedSplit, Kill
 
 import keras_gmlp
 from keras_gmlp.data import hold_out
-from keras_gmlp.data.augmentation import Augmentation
-from keras_gmlp.data.image_data import ImageData
-from keras_gmlp.losses import CrossEntropy
+from keras_gmlp.data.batches.augmentation import Augmentation
+from keras_gmlp.data.images.image_data import ImageData
+from keras_gmlp.objectives.losses import CrossEntropy
+from keras_gmlp.objectives.optimizers import make_optimizer
+from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.callbacks import (
     DivergedError,
     StopWhenDiverged,
     TimeLimitError,
 )
 from keras_gmlp.training.checkpoints import RunCheckpoint
-from keras_gmlp.training.optimizers import make_optimizer
 from keras_gmlp.training.pipeline import scaled
 from keras_gmlp.training.recipes import Recipe, find_recipe
-from keras_gmlp.training.tasks import ImageClassification
 from keras_gmlp.training.train import train
 from keras_gmlp.utils.files import directory_lock
 

@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from keras_gmlp.utils.archives import require_bounded
+from keras_gmlp.utils.files import require_bounded
 
 
 def pack(path, method, size=100_000):

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import keras_gmlp
-from keras_gmlp import inference, text_inference
-from keras_gmlp.training.saving import model_path
-from keras_gmlp.training.teacher import load_teacher
+from keras_gmlp.inference import images as inference
+from keras_gmlp.inference import text as text_inference
+from keras_gmlp.inference.opening import model_path
+from keras_gmlp.tasks.teacher import load_teacher
 from keras_gmlp.utils import shipped
 from keras_gmlp.utils.shipped import find_shipped, list_shipped, suggest_shipped
 from keras_gmlp.weights import pretrained

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from keras_gmlp.utils.subprocesses import run_on
+from keras_gmlp.utils.environment import run_on
 
 PROGRAM = """
 import json, os, sys

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from check_layer import to_numpy
 
-from keras_gmlp import text_inference
-from keras_gmlp.models.text import encoder
+from keras_gmlp.inference import text as text_inference
+from keras_gmlp.models.language_model import encoder
 from keras_gmlp.runs.text import FineTuningSettings, prepare_fine_tuning
 from keras_gmlp.weights.bert import load_bert
 

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.card import check_labels
-from keras_gmlp.data.dividing import divide
-from keras_gmlp.data.prepared import open_prepared, prepared_names, tfds_folder
-from keras_gmlp.data.text.dividing import divide_whole
+from keras_gmlp.data.dividing import divide, divide_whole
 from keras_gmlp.data.text.labelled_files import (
     SUFFIXES,
     choose_columns,
     read_folder,
     read_table,
 )
+from keras_gmlp.data.tfds.prepared import open_prepared, prepared_names, tfds_folder
+from keras_gmlp.utils.labels import check_labels
 
 SHORT_NAMES = {name: f"glue/{name}" for name in ("cola", "mrpc", "qqp", "qnli", "rte", "sst2")}
 

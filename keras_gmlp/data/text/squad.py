@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.prepared import open_prepared, prepared_names, tfds_folder
+from keras_gmlp.data.tfds.prepared import open_prepared, prepared_names, tfds_folder
 from keras_gmlp.utils.tables import read_text
 
 # How the names of files begin.

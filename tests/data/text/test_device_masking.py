@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from keras_gmlp.data.text import Tokenizer, build_corpus
-from keras_gmlp.data.text.device_masking import device_windows, make_device_masker
-from keras_gmlp.data.text.masking import most_masks
+from keras_gmlp.data.text.masking import device_windows, make_device_masker, most_masks
 
 jax = pytest.importorskip("jax")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_gmlp.data.text import TextData, TextSplit
-from keras_gmlp.data.text.floors import compute_floors, main
+from keras_gmlp.evaluation.floors import compute_floors, main
 
 
 def test_floors_of_single_texts():

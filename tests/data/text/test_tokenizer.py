@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from keras_gmlp.data.text import Tokenizer
-from keras_gmlp.data.text.tokenizer import shorten
-from keras_gmlp.data.text.wordpiece import SPECIAL_TOKENS
-from keras_gmlp.utils import optional
+from keras_gmlp.data.text.tokenizer import SPECIAL_TOKENS, shorten
+from keras_gmlp.utils import environment as optional
 
 # Give the path of bert-base-uncased's vocab.txt to compare with that vocabulary, too.
 BERT_VOCABULARY = os.environ.get("KERAS_GMLP_BERT_VOCABULARY")

@@ -1,0 +1,17 @@
+"""Starts a program of the package from this folder."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def start(name):
+    """Runs the program of a name in `keras_gmlp.programs` and ends with its exit code."""
+    if str(ROOT) not in sys.path:
+        sys.path.append(str(ROOT))  # also where the package is not installed
+    try:
+        from keras_gmlp.programs import run
+    except ModuleNotFoundError as error:
+        sys.exit(f"{name}: {error}. Install: pip install -e {str(ROOT)!r}")
+    sys.exit(run(name))

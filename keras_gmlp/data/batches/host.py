@@ -1,0 +1,273 @@
+"""Batches for training and evaluation: tf.data pipelines that shuffle, augment and resume.
+
+The batches feed models on every backend. Training batches require TensorFlow, evaluation does not.
+TensorFlow is imported inside the functions, so that importing this module is fast.
+"""
+
+import math
+
+import keras
+import numpy as np
+
+from keras_gmlp.data.batches.augmentation import (
+    Augmentation,
+    draw_windows,
+    first_mirrored,
+    make_augmenter,
+)
+from keras_gmlp.data.batches.share import WHOLE
+from keras_gmlp.data.images.encoded_splits import READERS
+from keras_gmlp.data.images.splits import ArraySplit
+from keras_gmlp.utils.environment import is_installed, require
+
+MEMORY_LIMIT = 4 * 2**30  # bytes of pixels kept in memory (twice while reading); larger sets stream
+
+PREFETCHED = 4  # batches prepared ahead of the training step
+
+REQUESTED = 64  # samples that are requested from the disk at a time
+
+PREPARED = 2**30  # bytes of batches that are augmented at a time, and of those prepared ahead
+
+
+def training_batches(
+    data,
+    batch_size,
+    augmentation=None,
+    seed=0,
+    initial_epoch=0,
+    epochs=None,
+    share=WHOLE,
+    initial_step=0,
+    answers=None,
+):
+    """Returns shuffled, augmented batches of the training split; one iteration is one epoch.
+
+    The same seed gives the same batches in every epoch, also when a run resumes at `initial_epoch`.
+    The order is a shuffle of all samples, another one in each epoch. Decoded pixels stay in memory
+    if they fit (`MEMORY_LIMIT`); samples of larger data sets are read and decoded in this order.
+
+    Args:
+        data: An `ImageData`.
+        batch_size: Samples in a batch. Each epoch leaves out the samples that do not fill a batch.
+        augmentation: An `Augmentation`, or `None` for none. `flip` is ignored if a mirrored image
+            would change its label.
+        seed: Seed of the order and of the augmentation.
+        initial_epoch: Number of epochs that are already done.
+        epochs: Number of epochs in all; required for `mix_until` below 1.
+        share: `Share` of each batch that this process makes; it reads and decodes no other samples,
+            except that data which fit in memory are read whole.
+        initial_step: Number of steps of `initial_epoch` that are already done. If there are some,
+            the batches are the rest of that epoch, and end with it.
+        answers: `Answers` of a teacher to views of these images, or `None`. The batches then show
+            one view after the other, epoch by epoch, without the augmentation's crop and flip.
+
+    Returns:
+        A `tf.data.Dataset` of (float32 images in [0, 255], labels). Labels are class indices, or
+        rows of probabilities with MixUp or CutMix; of sets of labels rows of 0 and 1. With answers
+        they are a dict of `labels`, `logits` and, if stored, `features`.
+
+    Raises:
+        ValueError: If `batch_size` is below 1 or does not split into shares, or an image cannot be
+            read. When samples stream, reading fails during iteration; see `one_line_errors`.
+        ImportError: If TensorFlow is not installed.
+    """
+    tf = require("tensorflow", "training_batches", "demo")
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1; received {batch_size}.")
+    augmentation = augmentation or Augmentation(crop=0, flip=False)
+    if answers is not None:
+        augmentation = answers.without_views(augmentation)
+    if augmentation.mix_until < 1 and epochs is None:
+        raise ValueError("mix_until is a share of the epochs; give their number, epochs.")
+    size = len(data.train)
+    batch_size = min(batch_size, size)
+    _check_share(share, batch_size, augmentation)
+    augment = make_augmenter(augmentation, data, share)
+    mixed_epochs = round(augmentation.mix_until * (epochs or 1)) if epochs else math.inf
+    epoch = tf.Variable(initial_epoch, dtype=tf.int64, trainable=False)
+    fold_in = tf.random.experimental.stateless_fold_in
+
+    rows = batch_size // share.processes
+    scale, in_memory = augmentation.resized_crop, fits_in_memory(data, size)
+    split = ArraySplit(*data.train.arrays()) if in_memory else data.train
+    read, request = split.reader(scale), split.requester()
+    attach = None if answers is None else answers.attacher(size, data.image_shape[:2])
+
+    mirrored = tf.constant(first_mirrored(size)) if augmentation.alternating_flip else None
+
+    def indices_of(key):
+        indices = tf.data.Dataset.range(initial_step * batch_size, size)
+        indices = indices.batch(batch_size, drop_remainder=True)
+        return indices.map(
+            lambda i: tf.random.experimental.index_shuffle(share.take(i), key, size - 1)
+        )
+
+    def batches_of(key, number):
+        indices = indices_of(key)
+        if scale:
+            indices = indices.enumerate(initial_step).map(
+                lambda i, batch: (batch, share.take(draw_windows(fold_in(key, i), batch_size)))
+            )
+        elif in_memory:  # gathers a batch at once
+            return with_answers(indices, indices.map(read), number)
+        samples = indices.unbatch()
+        if request:
+            samples = _request_first(samples, request)
+        samples = samples.map(read, READERS).batch(rows, drop_remainder=True)
+        return with_answers(indices, samples, number)
+
+    def with_answers(indices, batches, number):
+        if attach is None:
+            return batches
+        pairs = tf.data.Dataset.zip((indices, batches))
+        return pairs.map(lambda i, batch: attach(number - 1, i, *batch))
+
+    def with_keys(number):
+        # Every batch draws from its own key and depends on no earlier draw.
+        key, mixing = fold_in(root, number), tf.cast(number, tf.float32) <= mixed_epochs
+        batches = batches_of(key, number).enumerate(initial_step)
+        batches = batches.map(lambda i, batch: (fold_in(key, i), *batch, mixing))
+        if mirrored is None:
+            return batches
+        is_other = number % 2 == 0  # numbers begin at 1
+        chosen = indices_of(key).map(lambda i: tf.gather(mirrored, i) ^ is_other)
+        return tf.data.Dataset.zip(batches, chosen).map(lambda batch, flips: (*batch, flips))
+
+    root = tf.constant([seed, 0], tf.int64)
+    plain = tf.autograph.experimental.do_not_convert  # rewriting the functions takes a second
+    numbers = tf.data.Dataset.range(1).map(plain(lambda _: epoch.assign_add(1)))
+    held = max(1, PREPARED // (4 * rows * math.prod(data.image_shape)))  # float32
+    batches = numbers.flat_map(plain(with_keys)).map(plain(augment), min(READERS, held))
+    batches = batches.apply(
+        tf.data.experimental.assert_cardinality(size // batch_size - initial_step)
+    )
+    return without_tuning(batches.prefetch(min(PREFETCHED, held)))
+
+
+def _request_first(samples, request):
+    """Returns the same samples, indices first, which it requests before they are taken.
+
+    Args:
+        samples: A `tf.data.Dataset`.
+        request: As `Split.requester` returns it.
+    """
+    import tensorflow as tf
+
+    def request_indices(indices, *draws):
+        tf.numpy_function(request, [indices], [])
+        return (indices, *draws) if draws else indices
+
+    batches = samples.batch(REQUESTED).map(request_indices)
+    return batches.prefetch(PREFETCHED).unbatch()
+
+
+def _check_share(share, batch_size, augmentation):
+    """Raises a `ValueError` if a batch does not split into shares that mix in themselves."""
+    needed = share.processes
+    if share != WHOLE and (augmentation.mixup or augmentation.cutmix):
+        needed *= 2
+    if batch_size % needed:
+        raise ValueError(
+            f"{share.processes} processes require a batch size that {needed} divides (neighbours "
+            f"mix in MixUp and CutMix); received {batch_size}."
+        )
+
+
+def evaluation_batches(data, batch_size=250, split="test", samples=-1):
+    """Returns unchanged batches of a split, in order: (uint8 images, class indices).
+
+    Sets of labels become rows of 0 and 1, float32 `(batch, classes)`.
+
+    Args:
+        data: An `ImageData`.
+        batch_size: Samples in a batch; the last may be smaller.
+        split: `"test"`, `"train"` or `"validation"`.
+        samples: Number of samples from the start; -1 for all.
+
+    Returns:
+        A `tf.data.Dataset`; without TensorFlow, a `keras.utils.PyDataset` that holds the images in
+        memory.
+
+    Raises:
+        ValueError: If an image cannot be read. When samples stream, reading fails during iteration.
+    """
+    chosen, rows = getattr(data, split).take(samples), data.label_rows()
+    if not is_installed("tensorflow"):
+        images, labels = chosen.arrays()
+        return ArrayBatches(images, labels if rows is None else rows[labels], batch_size=batch_size)
+    if fits_in_memory(data, len(chosen)):
+        batches = ArraySplit(*chosen.arrays()).dataset().batch(batch_size)
+    else:
+        batches = chosen.dataset().batch(batch_size).prefetch(PREFETCHED)
+    if rows is not None:
+        import tensorflow as tf
+
+        batches = batches.map(lambda images, labels: (images, tf.gather(rows, labels)))
+    return without_tuning(batches)
+
+
+def arrays(data, split="test", samples=-1):
+    """Returns the samples of a split in order, as two arrays.
+
+    Args:
+        data: An `ImageData`.
+        split: `"test"` or `"train"`.
+        samples: Number of samples from the start; -1 for all.
+
+    Returns:
+        uint8 images `(samples, height, width, channels)` and int64 class indices `(samples,)`.
+
+    Raises:
+        ValueError: If an image cannot be read.
+    """
+    return getattr(data, split).take(samples).arrays()
+
+
+def without_tuning(batches):
+    """Turns off tf.data's autotuner and its rewriting of the pipeline.
+
+    The autotuner's thread sleeps up to a minute at a time. At the end of an epoch the iterator
+    waits for that thread (seen in TensorFlow 2.21), so that epochs of 82 s or more take up to 60 s
+    longer. Maps with AUTOTUNE still use all cores. Rewriting copies all tensors that the pipeline
+    reads from, such as the images of a data set, when an epoch begins.
+    """
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
+    return batches.with_options(options)
+
+
+def fits_in_memory(data, samples):
+    """Returns whether the pixels of that many samples may stay in memory; see `MEMORY_LIMIT`."""
+    return samples * np.prod(data.image_shape) <= MEMORY_LIMIT
+
+
+class ArrayBatches(keras.utils.PyDataset):
+    """Batches of arrays, in order; for `evaluate` and `predict` on any backend.
+
+    Args:
+        inputs: Array, or a dict of arrays by the name of an input.
+        targets: Array.
+        *weights: Array of sample weights, or nothing.
+        batch_size: Samples in a batch; the last may be smaller.
+
+    All arrays have the same length.
+    """
+
+    def __init__(self, inputs, targets, *weights, batch_size):
+        super().__init__()
+        self.inputs, self.arrays, self.batch_size = inputs, (targets, *weights), batch_size
+
+    def __len__(self):
+        return -(-len(self.arrays[0]) // self.batch_size)
+
+    def __getitem__(self, index):
+        part = slice(index * self.batch_size, (index + 1) * self.batch_size)
+        inputs = self.inputs
+        if isinstance(inputs, dict):
+            inputs = {name: array[part] for name, array in inputs.items()}
+        else:
+            inputs = inputs[part]
+        return inputs, *(array[part] for array in self.arrays)

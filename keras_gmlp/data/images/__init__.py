@@ -1,0 +1,1 @@
+"""Images: folders, tables, packed and prepared sets, files to pixels, splits."""

@@ -1,0 +1,301 @@
+"""A teacher's answers to fixed views of the training images, stored in a folder.
+
+The folder holds `answers.json`, `labels.npy`, `samples.npy` (the first images, small) and for each
+view `logits-V.npy` and, if the teacher has features, `features-V.npy`, in float16.
+"""
+
+import dataclasses
+import functools
+import json
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.data.images.views import Views, cut_views
+from keras_gmlp.utils.files import (
+    atomic_write,
+    directory_lock,
+    read_json,
+    remove_leftovers,
+    require_space,
+    write_json,
+)
+from keras_gmlp.utils.progress import ProgressBar
+
+DESCRIPTION = "answers.json"
+
+TOGETHER = 64  # views that a teacher sees at a time
+
+SAMPLED = 64  # images that identify the data
+
+
+def is_answers(folder):
+    """Returns whether a folder holds stored answers."""
+    return (Path(folder) / DESCRIPTION).is_file()
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers:
+    """Stored answers to the views of the training images of an `ImageData`.
+
+    Attributes:
+        folder: Their folder.
+        views: `Views` that the teacher saw.
+        labels: Class names of the data.
+        sizes: Numbers of logits and features of a view, a dict; without `features` if the teacher
+            has none.
+        fit: How the pictures became the images, one of `data.fits.FITS`.
+    """
+
+    folder: Path
+    views: Views
+    labels: tuple[str, ...]
+    sizes: dict
+    fit: str = "crop"
+
+    def require_match(self, data):
+        """Raises a `ValueError` if the answers are not for these training images in this order."""
+        own = np.load(self.folder / "labels.npy")
+        found = data.train.read_labels()
+        if not (
+            tuple(data.labels) == self.labels
+            and data.fit == self.fit
+            and np.array_equal(own[: len(found)], found)
+            and _are_alike(np.load(self.folder / "samples.npy"), _sample(data.train))
+        ):
+            raise ValueError(
+                f"teacher {self.folder}: holds answers for {len(own):,} other training images; "
+                f"{data.name} has {len(found):,}. Store the answers with the same --data, "
+                "--validation, --groups, --fraction and --fit."
+            )
+
+    def without_views(self, augmentation):
+        """Returns an augmentation without the crop and the flip, which the views replace.
+
+        Raises:
+            ValueError: If it mixes images, which the teacher has not seen mixed.
+        """
+        if augmentation.mixup or augmentation.cutmix:
+            raise ValueError(
+                f"teacher {self.folder}: its stored answers are for single images; received "
+                f"mixup={augmentation.mixup} and cutmix={augmentation.cutmix}. Set both to 0."
+            )
+        off = {"crop": 0.0, "resized_crop": None, "flip": False, "alternating_flip": False}
+        return dataclasses.replace(augmentation, **off)
+
+    def attacher(self, samples, size):
+        """Returns a function that cuts the views of a batch and adds the answers, for tf.data.
+
+        Args:
+            samples: Number of training images.
+            size: `(height, width)` of the views.
+
+        Returns:
+            A function of the epoch, the indices of the samples, their images and labels, all
+            tensors. It returns the views, float32, and a dict of `labels` and the answers.
+        """
+        import tensorflow as tf
+
+        files = {kind: self.files(kind) for kind in self.sizes}
+        with tf.device("CPU"):
+            windows = tf.constant(self.draw_windows(samples))
+
+        def gather(view, indices):
+            return [file[view][indices] for file in files.values()]
+
+        def attach(epoch, indices, images, labels):
+            view = epoch % self.views.count
+            found = tf.numpy_function(gather, [view, indices], [tf.float16] * len(files))
+            answers = {
+                kind: tf.ensure_shape(tf.cast(values, tf.float32), (None, self.sizes[kind]))
+                for kind, values in zip(files, found, strict=True)
+            }
+            views = cut_views(images, tf.gather(windows[view], indices), size, tf)
+            return views, {"labels": labels, **answers}
+
+        return attach
+
+    def epoch_arrays(self, samples):
+        """Returns functions from an epoch to arrays: the windows, then each kind of answers."""
+        windows = self.draw_windows(samples)
+        files = [windows, *(self.files(kind) for kind in self.sizes)]
+        return [
+            lambda epoch, views=views: np.asarray(views[epoch % self.views.count][:samples])
+            for views in files
+        ]
+
+    def device_augmenter(self, augment, size):
+        """Returns `augment` of `make_device_augmenter` for samples with windows and answers."""
+        import jax.numpy as jnp
+
+        def change(key, images, labels, windows, *rest):
+            answers, place = rest[: len(self.sizes)], rest[len(self.sizes) :]
+            views = cut_views(images, windows, size, jnp)
+            images, labels = augment(key, views, labels, *place)
+            answers = [values.astype("float32") for values in answers]
+            return images, {"labels": labels, **dict(zip(self.sizes, answers, strict=True))}
+
+        return change
+
+    def files(self, kind):
+        """Returns the answers of one kind, mapped into memory: an array for each view."""
+        names = [self.folder / f"{kind}-{view}.npy" for view in range(self.views.count)]
+        return [np.load(name, mmap_mode="r") for name in names]
+
+    def draw_windows(self, samples):
+        """Returns the windows of all views, float32 `(views, samples, 5)`."""
+        return np.stack([self.views.draw(view, samples) for view in range(self.views.count)])
+
+
+def load_answers(folder):
+    """Opens stored answers.
+
+    Args:
+        folder: Folder that `store_answers` wrote.
+
+    Returns:
+        An `Answers`.
+
+    Raises:
+        ValueError: If the folder holds no answers, or not all of them. One line.
+    """
+    folder = Path(folder)
+    found = read_json(folder / DESCRIPTION)
+    try:
+        views, sizes = Views(**found["views"]), {k: int(n) for k, n in found["sizes"].items()}
+        labels, done = tuple(found["labels"]), int(found["done"])
+        fit = found.get("fit", "crop")
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{folder / DESCRIPTION}: damaged ({error!r}); store it again.") from None
+    if done < views.count:
+        raise ValueError(
+            f"{folder}: holds {done} of {views.count} views; finish it with the same command of "
+            "apps/teach.py."
+        )
+    return Answers(folder, views, labels, sizes, fit)
+
+
+def measure_answers(samples, views, sizes):
+    """Returns the bytes that stored answers take.
+
+    Args:
+        samples: Number of training images.
+        views: Number of views of each image.
+        sizes: Numbers of logits and features, a dict.
+    """
+    return 2 * samples * views * sum(sizes.values())
+
+
+def store_answers(teacher, data, folder, views=None, batch_size=TOGETHER, description=None):
+    """Stores a teacher's answers to views of the training images, or resumes.
+
+    Views that an earlier call stored are kept.
+
+    Args:
+        teacher: Object with `image_shape`, `sizes` (numbers of logits and features, a dict) and a
+            method `answer(images)`, from float32 images in [0, 255] of that shape to a dict of
+            arrays `(batch, size)`; for example a `training.teachers.KerasTeacher`.
+        data: An `ImageData`.
+        folder: Folder for the answers; created if missing.
+        views: `Views`; `None` for the default.
+        batch_size: Views that the teacher sees at a time.
+        description: Further entries for `answers.json`, a dict.
+
+    Returns:
+        An `Answers`.
+
+    Raises:
+        ValueError: If the folder holds answers with other settings, another process uses it, the
+            teacher's classes are not those of the data, or an image cannot be read.
+        OSError: If the disk has too little space.
+    """
+    folder, views = Path(folder), views or Views()
+    if data.label_sets is not None:
+        raise ValueError(f"{data.name}: images with several labels have no distillation.")
+    if teacher.sizes["logits"] != len(data.labels):
+        raise ValueError(
+            f"The teacher has {teacher.sizes['logits']} classes; {data.name} has "
+            f"{len(data.labels)}. Choose a teacher that was trained on the same classes."
+        )
+    labels = data.train.read_labels()
+    begun = {
+        **(description or {}),
+        "data": data.name,
+        "labels": list(data.labels),
+        "samples": len(labels),
+        "fit": data.fit,
+        "views": json.loads(json.dumps(dataclasses.asdict(views))),  # tuples become lists
+        "sizes": dict(teacher.sizes),
+        "image_shape": list(teacher.image_shape),
+    }
+    with directory_lock(folder):
+        done = _begin(folder, begun, labels, _sample(data.train))
+        remaining = views.count - done
+        require_space(folder, measure_answers(len(labels), remaining, teacher.sizes))
+        total = remaining * len(labels)
+        with ProgressBar("asking the teacher", max(total, 1)) as progress:
+            for view in range(done, views.count):
+                first = (view - done) * len(labels)
+                show = functools.partial(_show, progress, first)
+                _store_view(teacher, data.train, folder, views, view, batch_size, show)
+                write_json(folder / DESCRIPTION, {**begun, "done": view + 1})
+    return load_answers(folder)
+
+
+def _show(progress, first, done):
+    progress.show(first + done)
+
+
+def _sample(split):
+    """Returns the first images, scaled to 8 x 8 pixels, by which data are recognized."""
+    images = next(iter(split.batches(min(SAMPLED, len(split)))))[0]
+    whole = np.tile(np.array([0, 0, 1, 1, 0], "float32"), (len(images), 1))
+    return cut_views(images, whole, (8, 8)).astype("float16")
+
+
+def _are_alike(stored, found):
+    """Returns whether two samples show the same images, perhaps read at different sizes."""
+    count = min(len(stored), len(found))
+    return bool(np.abs(stored[:count].astype("float32") - found[:count]).mean() < 4)
+
+
+def _begin(folder, begun, labels, samples):
+    """Writes the description of new answers, or checks it; returns the number of stored views."""
+    remove_leftovers(folder, r"(logits|features)-\d+\.npy|(labels|samples)\.npy")
+    if is_answers(folder):
+        found = read_json(folder / DESCRIPTION)
+        found = found if isinstance(found, dict) else {}
+        differing = [name for name, value in begun.items() if found.get(name) != value]
+        if not differing and not (
+            np.array_equal(np.load(folder / "labels.npy"), labels)
+            and _are_alike(np.load(folder / "samples.npy"), samples)
+        ):
+            differing = ["images"]
+        if differing:
+            raise ValueError(
+                f"{folder}: holds answers of other {differing[0]}; give another folder, or "
+                "delete this one."
+            )
+        return int(found.get("done", 0))
+    with atomic_write(folder / "labels.npy") as temporary:
+        np.save(temporary, labels.astype("int32"))
+    with atomic_write(folder / "samples.npy") as temporary:
+        np.save(temporary, samples)
+    write_json(folder / DESCRIPTION, {**begun, "done": 0})
+    return 0
+
+
+def _store_view(teacher, split, folder, views, view, batch_size, show):
+    """Stores the answers to one view of all images, complete or not at all."""
+    windows, found = views.draw(view, len(split)), {kind: [] for kind in teacher.sizes}
+    size, done = teacher.image_shape[:2], 0
+    for images, _ in split.batches(batch_size):
+        part = windows[done : done + len(images)]
+        answers = teacher.answer(cut_views(images, part, size))
+        for kind, values in found.items():
+            values.append(np.asarray(answers[kind]).astype("float16"))
+        done += len(images)
+        show(done)
+    for kind, values in found.items():
+        with atomic_write(folder / f"{kind}-{view}.npy") as temporary:
+            np.save(temporary, np.concatenate(values))

@@ -1,0 +1,261 @@
+"""Image folders, and tables of images, as data sets."""
+
+import itertools
+import os
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.data.dividing import check_apart, divide_groups, find_groups
+from keras_gmlp.data.images.encoded_splits import FileSplit
+from keras_gmlp.data.images.image_data import ImageData
+from keras_gmlp.data.images.read_image import find_images, read_image
+from keras_gmlp.data.images.table import find_rarest, is_table, list_table, make_rows
+from keras_gmlp.utils.errors import first_of, printable
+from keras_gmlp.utils.labels import is_label
+
+PATIENCE = 20.0  # seconds to search for more unreadable files after the first
+
+NAMED = 10  # unreadable files that an error lists
+
+OTHER = "_other"  # the folder of pictures that belong to no class, next to the class folders
+
+# Folders next to `train`; the first one has the test images.
+HELD_OUT = ("test", "val", "valid", "validation")
+
+
+class ImageFiles:
+    """Reads the files of a data set; its errors list all unreadable files. Thread-safe.
+
+    Args:
+        paths: Paths of the files, as bytes.
+        shape: `(height, width, channels)` of the images.
+        **preparation: How images are cut to size, arguments of `read_image`.
+    """
+
+    def __init__(self, paths, shape, **preparation):
+        self.paths, self.shape, self.preparation = paths, shape, preparation
+        self.lock, self.searched, self.unreadable = threading.Lock(), 0, []
+
+    def read(self, path, window=None):
+        """Returns the pixels of one file; see `read_image`.
+
+        Raises:
+            ValueError: If the file cannot be read. The message also lists the other unreadable
+                files found in `PATIENCE` seconds.
+        """
+        try:
+            return read_image(os.fsdecode(path), self.shape, window=window, **self.preparation)
+        except ValueError as error:
+            raise ValueError(f"{error}{self._others(path)}") from None
+
+    def _others(self, known):
+        with self.lock:
+            if not self.searched:
+                self._search()
+            # Read again: the user may have repaired some.
+            paths = [p for p in self.unreadable if p != known and not self._reads(p)]
+        if not paths:
+            return ""
+        names = [printable(os.fsdecode(path)) for path in paths]
+        return (
+            f" These of the {self.searched:,} files checked cannot be read either: "
+            f"{first_of(names, NAMED)}."
+        )
+
+    def _search(self):
+        end = time.monotonic() + PATIENCE
+        for path in self.paths:
+            self.searched += 1
+            if not self._reads(path):
+                self.unreadable.append(path)
+            if time.monotonic() > end:
+                break
+
+    def _reads(self, path):
+        try:
+            read_image(os.fsdecode(path), self.shape, **self.preparation)
+        except ValueError:
+            return False
+        return True
+
+
+def load_folder(root, image_size, groups=None, fit="crop"):
+    """Opens a folder of class folders, or a table, as an `ImageData` of `image_size` RGB images.
+
+    Arguments and errors are those of `datasets.load`.
+    """
+    labels, pairs, label_sets = _list_files(root, groups=groups)
+    # Shuffled once, so that the first part of the samples has all classes.
+    order = np.random.default_rng(0).permutation(len(pairs["train"]))
+    pairs["train"] = [pairs["train"][i] for i in order]
+    shape = (*image_size, 3)
+    files = ImageFiles([path for split in pairs.values() for path, _ in split], shape, fit=fit)
+    splits = {
+        name: FileSplit(*zip(*split, strict=True), shape, files.read, fit)
+        for name, split in pairs.items()
+    }
+    return ImageData(str(root), labels, shape, **splits, label_sets=label_sets, fit=fit)
+
+
+def list_images(root, split="all", groups=None):
+    """Lists the images in a folder of class folders, or in a table.
+
+    Args:
+        root: The folder, laid out as for `datasets.load`, or the table.
+        split: `"train"`, `"test"`, `"validation"` or, for all images, `"all"`.
+        groups: As for `datasets.load`.
+
+    Returns:
+        A tuple: the class names; the `(path, index)` pairs of the split, with paths as bytes and
+        the index of a class or of a set of labels; the number of images in all splits; the sets of
+        labels, as in `ImageData`.
+
+    Raises:
+        ValueError: If the folder has fewer than two classes, a class without an image, or no
+            images of the split. One line.
+    """
+    labels, pairs, label_sets = _list_files(root, hold_out=False, groups=groups)
+    everything = sorted(pair for part in pairs.values() for pair in part)
+    if split == "test" and not pairs["test"]:
+        raise ValueError(
+            f"{root}: no class has 5 images, of which the fifth is a test image. Evaluate all "
+            "images (--split all)."
+        )
+    if split == "validation" and split not in pairs:
+        missing = "folder val/ of validation images next to train/ and test/"
+        missing = "images of the split validation" if is_table(root) else missing
+        raise ValueError(f"{root}: has no {missing}. Choose another split (--split).")
+    return labels, everything if split == "all" else pairs[split], len(everything), label_sets
+
+
+def _list_files(root, hold_out=True, groups=None):
+    """Returns the class names; by split, the (path, class index) pairs; and the sets of labels."""
+    labels, splits, label_sets = _list_classes(root)
+    if "" not in splits:
+        pairs = {name: list(itertools.chain(*classes)) for name, classes in splits.items()}
+        if groups is not None:
+            train, *others = (find_groups(dict(part), groups) for part in pairs.values())
+            check_apart(root, train, itertools.chain(*others))
+        return labels, pairs, label_sets
+    classes = splits[""]
+    if groups is None:
+        train, test = (
+            [p for files in classes for i, p in enumerate(files) if choose_split(i) == split]
+            for split in ("train", "test")
+        )
+        reason = "no class has 5 images, of which the fifth would be held out for testing"
+    else:
+        pairs = list(itertools.chain(*classes))
+        paths, indices = zip(*pairs, strict=True)
+        if label_sets is not None:
+            indices = find_rarest(list(indices), make_rows(label_sets, len(labels)))
+        parts = divide_groups(find_groups(paths, groups), indices, 1 / 5)
+        train, test = ([pairs[place] for place in part] for part in parts)
+        reason = f"groups {groups!r} finds too few groups in the paths to hold one out"
+    if hold_out and not test:
+        layout = "lay them out as train/<class name>/<image> and test/<class name>/<image>"
+        layout = "add a column split with train and test" if is_table(root) else layout
+        raise ValueError(f"{root}: {reason}. Add images, or {layout}.")
+    return labels, {"train": train, "test": test}, label_sets
+
+
+def _list_classes(root):
+    """Returns what `list_table` does; of a folder without splits the only one is `""`."""
+    if is_table(root):
+        return list_table(root)
+    if folders := find_splits(root):
+        return *_list_splits(*folders.values()), None
+    labels = class_names(root)
+    return labels, {"": _class_files(root, labels)}, None
+
+
+def _list_splits(train, test, *others):
+    """Returns the class names and, by split, the pairs of each class, for folders of splits."""
+    labels = class_names(train)
+    folders = {"train": train, "test": test}
+    if test.name.lower() == "test" and others:
+        folders["validation"] = others[0]
+    splits = {split: _class_files(folder, labels) for split, folder in folders.items()}
+    for split, classes in splits.items():
+        if not any(classes):
+            folder = folders[split]
+            raise ValueError(
+                f"{folder}: expected a folder of images for each class; found none. Lay the images "
+                f"out as {folder}/<class name>/<image>."
+            )
+    return labels, splits
+
+
+def find_splits(root):
+    """Returns the folders of `train` and of held-out images by name; empty without both."""
+    splits = {name.lower(): root / name for name in list_folders(root)}
+    found = {name: splits[name] for name in ("train", *HELD_OUT) if name in splits}
+    return found if "train" in found and len(found) > 1 else {}
+
+
+def choose_split(place):
+    """Returns the split of an image by its place among the sorted files of its class."""
+    return "test" if place % 5 == 4 else "train"
+
+
+def list_folders(root):
+    """Returns the names of the visible folders in a folder, sorted."""
+    try:
+        names = [p.name for p in root.iterdir() if p.is_dir()]
+    except PermissionError:
+        raise ValueError(f"{printable(root)}: no permission to read this folder.") from None
+    return sorted(name for name in names if not name.startswith(".") and name != OTHER)
+
+
+def open_other(root, shape, **preparation):
+    """Opens the pictures that belong to no class, in the folder `OTHER` next to the class folders.
+
+    Args:
+        root: Folder of class folders, or of `train` and held-out images.
+        shape: `(height, width, channels)` of the images.
+        **preparation: How images are cut to size, arguments of `read_image`.
+
+    Returns:
+        A `FileSplit` whose class indices have no meaning, or `None` without such a folder.
+
+    Raises:
+        ValueError: If the folder holds no image.
+    """
+    folder = Path(root) / OTHER
+    if not folder.is_dir():
+        return None
+    paths = [os.fsencode(path) for path in find_images(folder)]
+    return FileSplit(paths, [0] * len(paths), shape, ImageFiles(paths, shape, **preparation).read)
+
+
+def class_names(root):
+    """Returns the class names in a folder of class folders, a tuple of two or more."""
+    names = tuple(list_folders(root))
+    if len(names) < 2:
+        found = f"{names[0]} alone" if names else "none"
+        raise ValueError(
+            f"{root}: expected a folder of images for each of two or more classes; found {found}. "
+            f"Lay the images out as {root}/<class name>/<image>."
+        )
+    for name in names:
+        if not is_label(name):
+            raise ValueError(
+                f"{os.fspath(root / name)!r}: labels.txt cannot hold this class name; expected one "
+                "line of text. Rename the folder."
+            )
+    return names
+
+
+def _class_files(root, labels):
+    """Returns the (path, class index) pairs of each class; a test split may lack classes."""
+    unknown = sorted(set(list_folders(root)) - set(labels))
+    if unknown:
+        raise ValueError(f"{root}: there is no training folder for {', '.join(unknown)}.")
+    return [
+        [(os.fsencode(path), index) for path in find_images(root / label)]
+        for index, label in enumerate(labels)
+        if (root / label).is_dir()
+    ]

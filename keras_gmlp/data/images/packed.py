@@ -1,0 +1,231 @@
+"""Packed data sets: all images scaled once, as arrays in files that are mapped into memory.
+
+A packed set is a folder with `packed.json`, which describes it, and for each split the uint8 images
+and the class indices as `.npy` files. Reading an image copies its pixels; nothing is decoded.
+"""
+
+import contextlib
+import functools
+import re
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.data.images.fits import require_fit
+from keras_gmlp.data.images.image_data import ImageData, resize_images
+from keras_gmlp.data.images.sample_readers import (
+    mapped_reader,
+    mapped_requester,
+    require_tensorflow,
+    with_windows,
+)
+from keras_gmlp.data.images.splits import Split
+from keras_gmlp.data.images.table import make_rows
+from keras_gmlp.utils.files import (
+    atomic_folder,
+    directory_lock,
+    read_json,
+    remove_leftovers,
+    require_space,
+    write_json,
+)
+from keras_gmlp.utils.progress import ProgressBar
+
+DESCRIPTION = "packed.json"
+
+VERSION = 1
+
+TOGETHER = 64  # images that are scaled at a time
+
+
+def pack(data, folder):
+    """Writes a data set as a packed set, complete or not at all.
+
+    Args:
+        data: An `ImageData`; all images have its `image_shape`.
+        folder: The folder to create.
+
+    Returns:
+        The number of bytes of the images.
+
+    Raises:
+        ValueError: If the folder exists, another process writes it or an image cannot be read.
+        OSError: If the disk has too little space.
+    """
+    folder = Path(folder)
+    if folder.exists():
+        raise ValueError(f"{folder}: exists; give a new folder, or delete this one.")
+    splits = data.splits()
+    size = sum(map(len, splits.values())) * int(np.prod(data.image_shape))
+    require_space(folder.parent, size)
+    with _lock(folder), atomic_folder(folder) as temporary:
+        temporary.mkdir()
+        for name, split in splits.items():
+            shape = (len(split), *data.image_shape)
+            path = temporary / f"{name}_images.npy"
+            images = np.lib.format.open_memmap(path, "w+", "uint8", shape)
+            np.save(temporary / f"{name}_labels.npy", split.read_into(images))
+            images.flush()
+        description = {
+            "version": VERSION,
+            "labels": list(data.labels),
+            "image_shape": list(data.image_shape),
+            "mirror": data.mirror,
+            "source": data.name,
+            "label_sets": data.label_sets,
+            "fit": data.fit,
+        }
+        write_json(temporary / DESCRIPTION, description)
+    return size
+
+
+@contextlib.contextmanager
+def _lock(folder):
+    """Locks the name of a folder to create, and deletes what a killed process left of it."""
+    lock = folder.with_name(f".{folder.name}.lock")
+    try:
+        with directory_lock(lock):
+            remove_leftovers(folder.parent, re.escape(folder.name))
+            yield
+    finally:
+        with contextlib.suppress(OSError):
+            lock.rmdir()
+
+
+def is_packed(folder):
+    """Returns whether a folder is a packed set."""
+    return (Path(folder) / DESCRIPTION).is_file()
+
+
+def load_packed(folder, image_size=None, fit=None):
+    """Opens a packed set as an `ImageData`.
+
+    Args:
+        folder: Its folder.
+        image_size: `(height, width)` of the loaded images. Defaults to the size at which they were
+            packed.
+        fit: One of `data.fits.FITS`; defaults to the one with which they were packed.
+
+    Raises:
+        ValueError: If a file is missing or damaged, or of another version; if the images were
+            packed with another fit, or padded to another aspect ratio. One line.
+    """
+    description = read_json(Path(folder) / DESCRIPTION)
+    try:
+        version, labels = description["version"], tuple(description["labels"])
+        rows, columns, channels = description["image_shape"]
+        mirror = bool(description["mirror"])
+        label_sets = description.get("label_sets")
+        if label_sets is not None:
+            label_sets = tuple(tuple(map(int, members)) for members in label_sets)
+            make_rows(label_sets, len(labels))
+        packed_fit = description.get("fit", "crop")
+        require_fit(packed_fit)
+    except (KeyError, TypeError, ValueError, IndexError):
+        raise ValueError(f"{Path(folder) / DESCRIPTION}: damaged; pack the set again.") from None
+    if version != VERSION:
+        raise ValueError(
+            f"{folder}: packed in version {version}; expected {VERSION}. Pack the set again."
+        )
+    if fit not in (None, packed_fit):
+        raise ValueError(
+            f"{folder}: packed with the fit {packed_fit}; received {fit}. Pack the set again with "
+            f"--fit {fit}, or choose the fit {packed_fit}."
+        )
+    height, width = image_size or (rows, columns)
+    if packed_fit == "pad" and height * columns != width * rows:
+        raise ValueError(
+            f"{folder}: padded to {rows}x{columns}; received {height}x{width}, of another aspect "
+            f"ratio. Pack the set again with --size {height}x{width}."
+        )
+    shape = (height, width, channels)
+    names = ["train", "test"]
+    if (Path(folder) / "validation_images.npy").exists():
+        names.append("validation")
+    splits = {name: PackedSplit(folder, name, shape, fit=packed_fit) for name in names}
+    own = {"mirror": mirror, "label_sets": label_sets, "fit": packed_fit}
+    return ImageData(str(folder), labels, shape, **splits, **own)
+
+
+class PackedSplit(Split):
+    """Samples of a packed set.
+
+    Args:
+        folder: The folder of the set.
+        name: `"train"` or `"test"`.
+        shape: `(height, width, channels)`; stored images of another size are scaled.
+        samples: Number of samples from the start. Defaults to all.
+        fit: How stored images of another aspect ratio are scaled, one of `data.fits.FITS`.
+
+    Raises:
+        ValueError: If a file is missing or damaged. One line.
+    """
+
+    holds_labels = True
+
+    def __init__(self, folder, name, shape, samples=None, fit="crop"):
+        self._again = functools.partial(PackedSplit, folder, name, shape, fit=fit)
+        self.fit = fit
+        self.shape, self._path = tuple(shape), Path(folder) / f"{name}_images.npy"
+        images = _open(self._path, mmap_mode="r")
+        labels = _open(Path(folder) / f"{name}_labels.npy")
+        if images.dtype != np.uint8 or images.ndim != 4 or labels.shape != images.shape[:1]:
+            raise ValueError(f"{folder}: the {name} files do not match; pack the set again.")
+        self._images, self._labels = images[:samples], labels[:samples]
+
+    def __len__(self):
+        return len(self._images)
+
+    def read_into(self, images):
+        with ProgressBar("reading images", len(self)) as progress:
+            for start in range(0, len(self), TOGETHER):
+                part = self._images[start : start + TOGETHER]
+                images[start : start + TOGETHER] = self._fit(part)
+                progress.show(start)
+        return self._labels
+
+    def read_labels(self):
+        return self._labels
+
+    def batches(self, size):
+        for start in range(0, len(self), size):
+            part = slice(start, start + size)
+            yield self._fit(self._images[part]), self._labels[part]
+
+    def dataset(self):
+        tf = require_tensorflow()
+        return tf.data.Dataset.range(len(self)).map(self.reader(), tf.data.AUTOTUNE)
+
+    def reader(self, scale=None):
+        tf = require_tensorflow()
+        stored = self._images.shape[1:]
+        read = mapped_reader(self._path, self._images.offset, stored, self._labels)
+        if scale is not None or stored == self.shape:
+            return with_windows(read, scale, self.shape)
+
+        def read_scaled(index):
+            image, label = read(index)
+            image = tf.numpy_function(self._fit, [image], tf.uint8)
+            return tf.ensure_shape(image, self.shape), label
+
+        return read_scaled
+
+    def requester(self):
+        return mapped_requester(self._path, self._images.offset, self._images.shape[1:])
+
+    def _fit(self, images):
+        if images.shape[-3:] == self.shape:
+            return images
+        return resize_images(images, self.shape, self.fit)
+
+    def _first(self, samples):
+        return self._again(samples=samples)
+
+
+def _open(path, **options):
+    try:
+        return np.load(path, allow_pickle=False, **options)
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file; pack the set again.") from None
+    except (ValueError, EOFError):
+        raise ValueError(f"{path}: damaged or truncated; pack the set again.") from None

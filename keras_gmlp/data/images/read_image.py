@@ -1,0 +1,334 @@
+"""Reads images as arrays, in the same way for training and classification.
+
+Requires Pillow and NumPy only.
+"""
+
+import contextlib
+import io
+import os
+import re
+import struct
+from pathlib import Path
+
+import numpy as np
+from PIL import (  # each plugin registers its format in Image.OPEN
+    BmpImagePlugin,  # noqa: F401
+    GifImagePlugin,  # noqa: F401
+    Image,
+    ImageOps,
+    JpegImagePlugin,  # noqa: F401
+    PngImagePlugin,  # noqa: F401
+    PpmImagePlugin,  # noqa: F401
+    TiffImagePlugin,  # noqa: F401
+    UnidentifiedImageError,
+    WebPImagePlugin,  # noqa: F401
+)
+
+from keras_gmlp.data.images.fits import crop_picture, find_cover_size, pad_picture, require_fit
+from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.files import list_visible_files
+
+EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
+
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # others may run programs (EPS)
+
+INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
+
+MAX_PIXELS = 100_000_000  # up to 0.9 GB of memory, as WebP 1.7; more are refused
+
+TILE = 1024  # pixels
+
+
+def read_image(source, image_shape, crop=None, interpolation="bicubic", window=None, fit="crop"):
+    """Reads an image of any common format, mode and size.
+
+    The image is rotated by its EXIF tag, blended with white where it is transparent, and scaled to
+    the target, by default to cover it and cropped around the centre. Animations give their first
+    frame. A JPEG many times larger than the target is decoded at a fraction of its size, which
+    changes photos by one or two levels and hard edges by up to twenty. White is 65535 in 16-bit
+    grey images, and 1, 255 or 65535 in 32-bit TIFF images, depending on the largest value.
+
+    Args:
+        source: A path, the bytes of a file, a file object that is open for bytes, a Pillow image,
+            or a uint8 array `(height, width)` or `(height, width, channels)` with 1 channel, 3
+            (RGB) or 4 (RGBA). Pillow images and arrays are not changed.
+        image_shape: `(height, width, channels)`, with 1 channel (grey) or 3 (RGB).
+        crop: Share of the shorter side that is kept, in (0, 1]. The image is scaled to cover
+            `height / crop` and `width / crop`, in whole pixels as in torchvision. Defaults to the
+            whole side, scaled to fractions of a pixel.
+        interpolation: One of `INTERPOLATIONS`, antialiased except for `"nearest"`.
+        window: Function from the height and the width of the image to the top, left, height and
+            width of the part that is scaled to the target, bilinearly. Defaults to `fit`.
+        fit: How an image of another aspect ratio becomes the target, one of `data.fits.FITS`.
+
+    Returns:
+        A uint8 array of shape `image_shape`, values 0 to 255.
+
+    Raises:
+        ValueError: If the source is missing, unreadable, empty, damaged, not an image, or has more
+            than `MAX_PIXELS` pixels before or after scaling; if `crop`, `interpolation` or `fit` is
+            invalid, or `crop` is given with another fit. The message is one line.
+        MemoryError: If there is too little memory to decode the image. One line.
+    """
+    height, width, channels = image_shape
+    check_interpolation(interpolation)
+    require_fit(fit)
+    if crop is not None and not (isinstance(crop, int | float) and 0 < crop <= 1):
+        raise ValueError(f"crop must be in (0, 1]; received {crop!r}.")
+    if crop is not None and fit != "crop":
+        raise ValueError(f"crop requires the fit crop; received crop {crop} with the fit {fit}.")
+    resampling = Image.Resampling[interpolation.upper()]
+    name = _name(source)
+    # A crop and "nearest" must match published pixels exactly.
+    reduced = 4 * max(height, width) if crop is None and interpolation != "nearest" else None
+    try:
+        image = _decode(source, name, "L" if channels == 1 else "RGB", reduced)
+        if window is not None:
+            image = scale_window(image, window, (height, width))
+        elif fit == "stretch":
+            image = image.resize((width, height), resampling)
+        elif fit == "pad":
+            image = pad_picture(image, (width, height), resampling)
+        elif crop is None:
+            image = ImageOps.fit(image, (width, height), resampling)
+        else:
+            scaled = find_cover_size(image.size, (width, height), crop)
+            if scaled[0] * scaled[1] > MAX_PIXELS:
+                raise ValueError(
+                    f"{name}: {image.width} by {image.height} is too thin: scaled it would have "
+                    f"more than {MAX_PIXELS:,} pixels. Cut it first."
+                )
+            image = crop_picture(image, scaled, (width, height), resampling)
+    except MemoryError:
+        raise MemoryError(f"{name}: not enough memory to decode and scale it.") from None
+    return np.asarray(image).reshape(image_shape)
+
+
+def read_pixels(path):
+    """Returns all pixels of an image file, upright and in RGB, `(height, width, 3)`.
+
+    Raises:
+        ValueError: If it cannot be read, as in `read_image`.
+    """
+    return np.asarray(_decode(path, printable(path), "RGB", None))
+
+
+def is_many(source):
+    """Returns whether a source is several images: a list, a tuple or an array of images."""
+    return isinstance(source, list | tuple) or getattr(source, "ndim", None) == 4
+
+
+def _name(source):
+    """Returns what errors call a source."""
+    return printable(source) if isinstance(source, str | os.PathLike) else "the image"
+
+
+def _decode(source, name, mode, reduced):
+    """Returns the image of a source, upright and in grey (`"L"`) or `"RGB"`.
+
+    Args:
+        source: See `read_image`.
+        name: Its name in errors.
+        mode: `"L"` or `"RGB"`.
+        reduced: Pixels that each side of a JPEG file keeps at least; `None` for all.
+    """
+    try:
+        with contextlib.ExitStack() as stack:
+            image = _open_source(source, stack)
+            if image.width * image.height > MAX_PIXELS:
+                raise Image.DecompressionBombError
+            if image is source:  # the steps below would change it
+                image = source.copy()
+                image.format = source.format  # says what white is
+            if reduced is not None:
+                _reduce(image, reduced)
+            ImageOps.exif_transpose(image, in_place=True)
+            return _to_mode(image, mode)
+    except MemoryError:
+        raise
+    except FileNotFoundError:
+        raise ValueError(f"{name}: no such file.") from None
+    except IsADirectoryError:
+        raise ValueError(f"{name}: is a folder, not an image file.") from None
+    except PermissionError:
+        raise ValueError(f"{name}: no permission to read it.") from None
+    except Image.DecompressionBombError:
+        raise ValueError(
+            f"{name}: more than {MAX_PIXELS:,} pixels, by its header. Scale the image down first."
+        ) from None
+    except UnidentifiedImageError:
+        raise ValueError(
+            f"{name}: not an image, or not in a format that is read ({', '.join(FORMATS)})."
+        ) from None
+    except _RefusedError as error:
+        raise ValueError(f"{name}: {error}") from None
+    except Exception as error:  # damaged files make Pillow raise many types
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{name}: damaged or truncated image ({printable(reason)}).") from None
+
+
+def _open_source(source, stack):
+    """Returns the Pillow image of a source; the stack closes what is opened for it."""
+    if isinstance(source, Image.Image):
+        return source
+    if isinstance(source, np.ndarray):
+        shape = source.shape[:2] if source.shape[2:] == (1,) else source.shape
+        fits = len(shape) == 2 or (len(shape) == 3 and shape[2] in (3, 4))
+        if source.dtype != np.uint8 or not fits or not source.size:
+            raise _RefusedError(
+                "expected a uint8 array (height, width) or (height, width, channels) with 1, 3 or "
+                f"4 channels; received {source.dtype} {source.shape}."
+            )
+        return Image.fromarray(source.reshape(shape))
+    path = ""
+    if isinstance(source, str | os.PathLike):
+        file = stack.enter_context(open(source, "rb"))  # noqa: SIM115 (the stack closes it)
+        path = source
+    else:
+        content = source.read() if hasattr(source, "read") else source
+        if not isinstance(content, bytes | bytearray | memoryview):
+            raise _RefusedError(
+                "expected a path, bytes, a file object that is open for bytes, a Pillow image or "
+                f"a NumPy array; received {type(source).__name__}."
+            )
+        file = io.BytesIO(content)
+    if not file.read(1):
+        raise _RefusedError("the file is empty.")
+    file.seek(0)
+    return stack.enter_context(open_image(file, path))
+
+
+def open_image(file, path):
+    """Opens as `Image.open`, which would warn of large images: callers check `MAX_PIXELS`."""
+    prefix = file.read(16)
+    for name in FORMATS:
+        opens, accepts = Image.OPEN[name]
+        if accepts(prefix) is True:
+            with contextlib.suppress(SyntaxError, IndexError, TypeError, struct.error):
+                file.seek(0)
+                return opens(file, os.fspath(path))
+    raise UnidentifiedImageError
+
+
+def scale_window(image, window, size):
+    """Returns a part of a Pillow image, scaled to `(height, width)`; see `read_image`."""
+    top, left, height, width = window(image.height, image.width)
+    part = image.crop((left, top, left + width, top + height))
+    return part.resize(size[::-1], Image.Resampling.BILINEAR)
+
+
+def check_interpolation(name):
+    """Raises a ValueError if a name is not in `INTERPOLATIONS`."""
+    if name not in INTERPOLATIONS:
+        raise ValueError(
+            f"interpolation must be one of {', '.join(INTERPOLATIONS)}; received {name!r}."
+        )
+
+
+def find_images(path):
+    """Lists the image files in a folder and its subfolders.
+
+    Args:
+        path: Path of a folder, or of one file.
+
+    Returns:
+        A sorted list of paths without hidden files; `[path]` for a file.
+
+    Raises:
+        ValueError: If the path is empty or does not exist, if it or a subfolder cannot be read, or
+            if the folder holds no image.
+    """
+    if not str(path):  # an unset shell variable, not the current folder
+        raise ValueError("'': an empty path; expected an image file or a folder.")
+    name = printable(path)
+    if re.match("[a-z]+://", str(path)):
+        raise ValueError(f"{name}: an address; download the picture and give its file.")
+    path = Path(path)
+    try:
+        is_folder, exists = path.is_dir(), path.exists()
+    except PermissionError:  # of a parent folder
+        raise ValueError(f"{name}: no permission to read it.") from None
+    if not is_folder:
+        if not exists:
+            raise ValueError(f"{name}: no such file or folder.")
+        if not path.is_file():  # reading a pipe would block
+            raise ValueError(f"{name}: neither a file nor a folder.")
+        return [path]
+    images = [file for file in list_visible_files(path) if is_image_file(file)]
+    if not images:
+        raise ValueError(f"{name}: no image in this folder ({', '.join(EXTENSIONS)}).")
+    return images
+
+
+def is_image_file(path):
+    """Returns whether a path is an image by its suffix, and a file or a link that leads nowhere.
+
+    Reading reports such a link.
+    """
+    is_file = os.path.isfile(path) or not os.path.exists(path)
+    return is_file and path.suffix.lower() in EXTENSIONS
+
+
+def _reduce(image, side):
+    """Sets a JPEG to be decoded faster, at a fraction of its size, but not below `side`.
+
+    The fraction must divide both sides: Pillow rounds up, which would shift the image.
+    """
+    for scale in (8, 4, 2):
+        size = (image.width // scale, image.height // scale)
+        if image.width % scale == image.height % scale == 0 and min(size) >= side:
+            image.draft(None, size)
+            return
+
+
+def _to_mode(image, mode):
+    """Converts any mode to grey or RGB, transparency to white."""
+    high = image.mode.startswith(("I", "F"))  # more than 8 bits: Pillow would clip at 255
+    if not high and not image.has_transparency_data:
+        return image.convert(mode)
+    white = _find_white(image) if high else None
+    result = Image.new(mode, image.size)
+    for box in _tiles(image.size):  # in whole, the steps would take three times the memory
+        tile = image.crop(box)
+        if high:
+            values = np.asarray(tile, "float32").clip(0, white)
+            tile = Image.fromarray((values * np.float32(255 / white)).round().astype("uint8"))
+        else:
+            tile = tile.convert("RGBA")
+            tile = Image.alpha_composite(Image.new("RGBA", tile.size, "white"), tile)
+        result.paste(tile.convert(mode), box)
+    return result
+
+
+def _tiles(size):
+    """Yields the boxes that cut an image into tiles."""
+    width, height = size
+    for top in range(0, height, TILE):
+        for left in range(0, width, TILE):
+            yield left, top, min(left + TILE, width), min(top + TILE, height)
+
+
+class _RefusedError(ValueError):
+    """Raised for what cannot be read, without its name."""
+
+
+def _find_white(image):
+    """Returns the value of white for pixels of more than 8 bits."""
+    if image.mode != "F" and (image.mode, image.format) != ("I", "TIFF"):
+        return 65535
+    low, high = np.inf, -np.inf
+    for box in _tiles(image.size):
+        values = np.asarray(image.crop(box), "float32")
+        if not np.isfinite(values).all():
+            raise _RefusedError("holds pixels that are no numbers (NaN or infinite). Replace them.")
+        low, high = min(low, values.min()), max(high, values.max())
+    below = -np.inf
+    for top in (1, 255, 65535):
+        # Resampling overshoots by up to a tenth. Values just above a smaller range are ambiguous.
+        if 2 * below < high <= 1.1 * top and low >= -0.1 * max(1, high):
+            return top
+        below = top
+    raise _RefusedError(
+        f"pixels from {low:g} to {high:g}; expected 0 to 1, 0 to 255 or 0 to 65535. Scale them to "
+        "8 bits."
+    )

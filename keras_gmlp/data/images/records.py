@@ -1,0 +1,207 @@
+"""Sets of labelled images that TensorFlow Datasets (TFDS) prepared, read without it.
+
+The samples, their order and their pixels are those that TFDS gives.
+"""
+
+import io
+import itertools
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from keras_gmlp.data.images.encoded_splits import READERS, EncodedSplit
+from keras_gmlp.data.images.image_data import ImageData, resize_images
+from keras_gmlp.data.images.read_image import MAX_PIXELS, open_image, scale_window
+from keras_gmlp.data.images.sample_readers import require_tensorflow
+from keras_gmlp.data.tfds.prepared import FILES_IN_TURN, SAMPLES_IN_TURN, open_prepared, take_turns
+from keras_gmlp.data.tfds.tfrecords import find_records, parse_example, read_records
+
+# Data sets of letters and digits: a mirrored image has another label, or none.
+MIRRORED_CHANGES_LABEL = (
+    "binary_alpha_digits",
+    "cmaterdb",
+    "emnist",
+    "kmnist",
+    "mnist",
+    "mnist_corrupted",
+    "omniglot",
+    "svhn_cropped",
+)
+
+
+def load_records(name, image_size=None, data_dir=None, fit="crop"):
+    """Opens a data set from TFRecord files that TFDS prepared.
+
+    Args:
+        name: As in TFDS, for example `"cifar10"`, `"mnist_corrupted/fog"` or `"cifar10:3.0.2"`.
+        image_size: `(height, width)` of the loaded images; see `datasets.load`.
+        data_dir: The folder of TFDS.
+        fit: One of `data.fits.FITS`.
+
+    Returns:
+        An `ImageData`, or `None` if the set is not in the folder, has other files than TFRecord
+        or other features than an image of 8 bits and a class.
+
+    Raises:
+        ValueError: If a file is missing or damaged.
+    """
+    prepared = open_prepared(name, data_dir)
+    if prepared is None:
+        return None
+    size, classes = _features(prepared)
+    splits = prepared.splits
+    if size is None or not prepared.readable or not splits.get("train", {}).get("shardLengths"):
+        return None
+    shape = (*(image_size or (size[0] or 224, size[1] or 224)), size[2] or 3)
+
+    def open_split(*part):
+        return RecordSplit(prepared.shards(*part), shape, prepared.cycle, fit=fit)
+
+    held_out = next(
+        (n for n in ("test", "validation") if n in splits and _labelled(open_split(n))), None
+    )
+    parts = [("train",), (held_out,)] if held_out else [("train", 0, 80), ("train", 80, 100)]
+    train, test = (open_split(*part) for part in parts)
+    mirror = prepared.name not in MIRRORED_CHANGES_LABEL
+    return ImageData(name, prepared.class_names(classes), shape, train, test, mirror, fit=fit)
+
+
+class RecordSplit(EncodedSplit):
+    """Samples in TFRecord files, in the order of TFDS.
+
+    Args:
+        shards: A list of `Shard`.
+        shape: `(height, width, channels)`; images of another size are scaled.
+        cycle: Number of files that take turns.
+        samples: Number of samples from the start. Defaults to all.
+        fit: How images of another aspect ratio are scaled, one of `data.fits.FITS`.
+    """
+
+    def __init__(self, shards, shape, cycle=FILES_IN_TURN, samples=None, fit="crop"):
+        self.shards, self.shape, self.cycle = list(shards), tuple(shape), cycle
+        self.fit = fit
+        whole = sum(shard.take for shard in self.shards)
+        self.samples = whole if samples is None else min(samples, whole)
+
+    def __len__(self):
+        return self.samples
+
+    def _first(self, samples):
+        return RecordSplit(self.shards, self.shape, self.cycle, samples, self.fit)
+
+    def _sources(self):
+        order = take_turns(map(_read_shard, self.shards), self.cycle, SAMPLES_IN_TURN)
+        return itertools.islice(order, self.samples)
+
+    def _finder(self):
+        tf = require_tensorflow()
+        with ThreadPoolExecutor(READERS) as pool:
+            found = list(pool.map(lambda s: find_records(s.path, s.skip, s.take), self.shards))
+        ends = np.cumsum([len(places) for places in found])
+        starts, places = ends - [len(places) for places in found], np.concatenate(found)
+        numbers = (range(*pair) for pair in zip(starts, ends, strict=True))
+        turns = take_turns(numbers, self.cycle, SAMPLES_IN_TURN)
+        order = np.fromiter(itertools.islice(turns, self.samples), "int64", self.samples)
+
+        def find(index):
+            number = order[index]
+            which = np.searchsorted(ends, number, "right")
+            shard, (first, size) = self.shards[which], places[number]
+            with open(shard.path, "rb") as file:
+                file.seek(first)
+                record = file.read(size)
+            source, label = _parse(shard, number - starts[which] + shard.skip, record)
+            return *source, np.int64(label)
+
+        types = tf.string, tf.string, tf.int64
+        return lambda index: tf.numpy_function(find, [index], types)
+
+    def _encoded(self, encoded, place):
+        return encoded
+
+    def _decode(self, encoded, place, window=None):
+        return decode_image(encoded, self.shape, os.fsdecode(place), window, self.fit)
+
+
+def decode_image(encoded, shape, place, window=None, fit="crop"):
+    """Decodes an image of a data set, to the pixels that TensorFlow gives.
+
+    Args:
+        encoded: Bytes of a JPEG, PNG or other image file.
+        shape: `(height, width, channels)`; an image of another size is scaled.
+        place: Where the bytes come from, the start of errors.
+        window: Part of the image, in place of `fit`; see `read_image`.
+        fit: One of `data.fits.FITS`.
+
+    Returns:
+        A uint8 array of this shape.
+
+    Raises:
+        ValueError: If the bytes are no image, or a damaged one. One line.
+    """
+    channels = shape[-1]
+    try:
+        with open_image(io.BytesIO(encoded), place) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise ValueError(f"more than {MAX_PIXELS:,} pixels")
+            mode = "L" if channels == 1 else "RGB"
+            if channels == 1 and image.format == "JPEG":
+                image.draft(mode, image.size)  # the brightness that the file holds
+            if image.mode.startswith("I"):  # 16 bits
+                image = Image.fromarray((np.asarray(image) >> 8).astype("uint8"))
+            image = image if image.mode == mode else image.convert(mode)
+            pixels = np.asarray(scale_window(image, window, shape[:2]) if window else image)
+    except UnidentifiedImageError:
+        raise ValueError(f"{place}: not an image.") from None
+    except MemoryError:
+        raise
+    except Exception as error:  # damaged files make Pillow raise many types
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{place}: damaged image ({reason}).") from None
+    pixels = pixels.reshape(*pixels.shape[:2], channels)
+    return pixels if pixels.shape == shape else resize_images(pixels, shape, fit)
+
+
+def _read_shard(shard):
+    """Yields ((encoded image, place), class index) for each sample of a shard."""
+    records = read_records(shard.path, shard.skip, shard.take)
+    for number, record in enumerate(records, shard.skip):
+        yield _parse(shard, number, record)
+
+
+def _parse(shard, number, record):
+    """Returns ((encoded image, place), class index) of one record."""
+    place = f"{shard.path}, sample {number}"
+    try:
+        image, label = parse_example(record, ("image", "label"))
+    except ValueError as error:
+        raise ValueError(f"{place}: damaged ({error}).") from None
+    if not isinstance(image, bytes) or not isinstance(label, int):
+        raise ValueError(f"{place}: holds no image and label.")
+    return (image, os.fsencode(place)), label
+
+
+def _features(prepared):
+    """Returns the size of the images and the number of classes, or `(None, 0)` for other data.
+
+    A size is `(height, width, channels)`, `None` for what varies.
+    """
+    known = prepared.features
+    image = known.get("image", {}).get("image", {})
+    classes = known.get("label", {}).get("classLabel", {}).get("numClasses")
+    size = [int(n) for n in image.get("shape", {}).get("dimensions", ())]
+    if (
+        classes is None
+        or len(size) != 3
+        or size[2] not in (-1, 1, 3)
+        or image.get("dtype") != "uint8"
+    ):
+        return None, 0
+    return [None if n < 0 else n for n in size], int(classes)
+
+
+def _labelled(split):
+    """Returns whether there is a first sample and it has a label; a hidden one is -1."""
+    return any(label >= 0 for _, label in split.take(1)._sources())

@@ -1,0 +1,245 @@
+"""Tables of labelled images: CSV and TSV files with the columns `path`, `label` and `split`."""
+
+import dataclasses
+import os
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.utils.errors import first_of, printable
+from keras_gmlp.utils.labels import is_label
+from keras_gmlp.utils.tables import TABLES, read_rows
+
+# The names of splits in a table.
+SPLITS = {name: name for name in ("", "train", "test", "validation")}
+
+SPLITS |= {"valid": "validation", "val": "validation"}
+
+SEVERAL = "|"  # between several labels
+
+NAMED = 10  # rows that an error lists
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A row of a table.
+
+    Attributes:
+        place: The table and the line, for errors.
+        line: Number of the line, as text.
+        path: Path of the image file.
+        labels: Names of its classes, sorted.
+        split: `"train"`, `"test"`, `"validation"`, or `""` for none.
+    """
+
+    place: str
+    line: str
+    path: Path
+    labels: tuple[str, ...]
+    split: str
+
+
+def is_table(name):
+    """Returns whether a data set's name ends like a table's and is no folder's."""
+    path = Path(os.path.expanduser(name))
+    return path.suffix.lower() in TABLES and not path.is_dir()
+
+
+def name_folder(name):
+    """Returns a data set's name in that of a folder: its last part, `photos-csv` of a table."""
+    path = Path(name)
+    return path.name.replace(".", "-") if is_table(path) else path.name
+
+
+def refuse_several(name, label_sets):
+    """Raises a `ValueError` of one line if images have several labels; see `list_table`."""
+    if label_sets is not None:
+        raise ValueError(
+            f"{printable(name)}: images have any number of labels; expected one each. See 'Several "
+            "labels per image' in docs/guides/your-images.md for the programs that take several."
+        )
+
+
+def list_table(path):
+    """Lists the images in a table.
+
+    Args:
+        path: Path of a CSV or TSV file in UTF-8. The column `path` has the paths of image files,
+            relative to the table, `label` the class names. `split`, if there is one, has `train`,
+            `test` or `validation`; it may be empty in all rows. Other columns are ignored. If a
+            row has several labels, separated by `|`, or the column is named `labels`, images
+            have any number of labels.
+
+    Returns:
+        The class names, a tuple; by split a list of the `(path, class index)` pairs of each
+        class, sorted, with paths as bytes; and `None`. The only split is `""` if the table has
+        none. With any number of labels the third result is a tuple of the sets of labels that
+        occur, tuples of class indices; indices of sets take the place of class indices, and the
+        class of an image is the rarest.
+
+    Raises:
+        ValueError: If the table cannot be read or lacks a column, a row has no file, no label or
+            an unknown split, two rows of an image differ, or there are fewer than two classes. One
+            line.
+    """
+    rows, (read, several) = {}, _read_rows(Path(path))
+    for row in read:
+        if not (row.labels or several):
+            raise ValueError(f"{row.place}: label is empty; fill it or remove the row.")
+        first = rows.setdefault(os.path.normpath(row.path), row)
+        if (row.labels, row.split) != (first.labels, first.split):
+            now, before = (
+                " in ".join(filter(None, (SEVERAL.join(r.labels) or "no class", r.split)))
+                for r in (row, first)
+            )
+            raise ValueError(
+                f"{row.place}: {printable(row.path)} is {printable(now)}; line {first.line} says "
+                f"{printable(before)}. Give each image one row."
+            )
+    rows = sorted(rows.values(), key=lambda row: row.path)
+    _require_files(rows)
+    splits = _check_splits(path, rows)
+    labels = _class_names(path, rows)
+    indices = {label: index for index, label in enumerate(labels)}
+    found = [tuple(sorted(indices[label] for label in row.labels)) for row in rows]
+    sets = tuple(sorted(set(found))) if several else tuple((index,) for index in indices.values())
+    numbers = {members: number for number, members in enumerate(sets)}
+    found = [numbers[members] for members in found]
+    pairs = {split: [[] for _ in range(len(labels) + 1)] for split in splits.values()}
+    rarest = find_rarest(found, make_rows(sets, len(labels))) if several else found
+    for row, index, place in zip(rows, found, rarest, strict=True):
+        pairs[splits[row.split]][place].append((os.fsencode(row.path), index))
+    return labels, pairs, sets if several else None
+
+
+def _read_rows(path):
+    """Returns the rows, a list, and whether images have any number of labels."""
+    if not path.is_file():
+        raise ValueError(f"{printable(path)}: no such file; expected a table of images.")
+    names, rows = read_rows(path)
+    columns = {name.lower(): name for name in reversed(names)}
+    several = "label" not in columns and "labels" in columns
+    columns |= {"label": columns["labels"]} if several else {}
+    for name in ("path", "label"):
+        if name not in columns:
+            raise ValueError(
+                f"{printable(path)}: no column {name}; expected path, label and perhaps split, "
+                f"found {printable(', '.join(names)) or 'an empty file'}."
+            )
+    several |= any(SEVERAL in values[columns["label"]] for _, values in rows)
+    return [_read_row(path, columns, *row) for row in rows], several
+
+
+def _read_row(path, columns, number, values):
+    place = f"{printable(path)}, {number}"
+    texts = {name: values[column].strip() for name, column in columns.items()}
+    if not texts["path"]:
+        raise ValueError(f"{place}: path is empty; fill it or remove the row.")
+    split, label = texts.get("split", ""), texts["label"]
+    labels = tuple(sorted({label.strip() for label in label.split(SEVERAL)})) if label else ()
+    if "" in labels:
+        raise ValueError(f"{place}: an empty label in {printable(label)}; remove a {SEVERAL}.")
+    for label in labels:
+        if not is_label(label):
+            raise ValueError(
+                f"{place}: labels.txt cannot hold the class name {label!r}; expected one line "
+                "of text. Rename the class."
+            )
+    if split.lower() not in SPLITS:
+        raise ValueError(f"{place}: split {printable(split)}; expected train, test or validation.")
+    line = number.removeprefix("line ")
+    return Row(place, line, path.parent / texts["path"], labels, SPLITS[split.lower()])
+
+
+def _require_files(rows):
+    missing = [row for row in rows if not os.path.isfile(row.path)]
+    if missing:
+        first, *others = sorted(missing, key=lambda row: int(row.line))
+        lines = first_of([row.line for row in others], NAMED)
+        raise ValueError(
+            f"{first.place}: no such image file: {printable(first.path)}. Expected a path relative "
+            "to the table." + (f" Other lines without their file: {lines}." if lines else "")
+        )
+
+
+def _check_splits(path, rows):
+    """Returns the splits of a table, and for each the name of the split that it becomes."""
+    splits = {row.split for row in rows}
+    if splits <= {""}:
+        return {"": ""}
+    if "" in splits:
+        row = next(row for row in rows if not row.split)
+        raise ValueError(
+            f"{row.place}: split is empty, but other rows have one; expected train, test or "
+            "validation in all rows or in none."
+        )
+    if "train" not in splits or len(splits) < 2:
+        raise ValueError(
+            f"{printable(path)}: all images have the split {' or '.join(sorted(splits))}; expected "
+            "train, and test for some. Without the column split every fifth image is held out."
+        )
+    # As in a folder, validation images are the test images if there are no others.
+    held_out = {} if "test" in splits else {"validation": "test"}
+    return {split: held_out.get(split, split) for split in SPLITS if split in splits}
+
+
+def _class_names(path, rows):
+    """Returns the classes of the training images, sorted."""
+    training = [row for row in rows if row.split in ("", "train")]
+    labels = tuple(sorted({label for row in training for label in row.labels}))
+    if len(labels) < 2:
+        found = f"{printable(labels[0])} alone" if labels else "none"
+        raise ValueError(
+            f"{printable(path)}: expected training images of two or more classes; found {found}."
+        )
+    known = set(labels)
+    for row in rows:
+        for label in row.labels:
+            if label not in known:
+                raise ValueError(
+                    f"{row.place}: there is no training image of class {printable(label)}."
+                )
+    return labels
+
+
+def make_rows(label_sets, classes):
+    """Returns a row for each set, with 1 for its classes and 0 for others.
+
+    Args:
+        label_sets: Tuples of class indices.
+        classes: Number of classes.
+
+    Returns:
+        float32 array `(sets, classes)`.
+
+    Example:
+        >>> make_rows([(), (0, 2)], 3).tolist()
+        [[0.0, 0.0, 0.0], [1.0, 0.0, 1.0]]
+    """
+    rows = np.zeros((len(label_sets), classes), "float32")
+    for row, members in zip(rows, label_sets, strict=True):
+        row[list(members)] = 1
+    return rows
+
+
+def find_rarest(indices, rows):
+    """Finds the class of each image that the fewest images have.
+
+    Images are divided by it, so that rare classes are in both parts; a frequent one may be absent
+    from one of two small parts.
+
+    Args:
+        indices: Index of each image's set, `(images,)`.
+        rows: Array that `make_rows` returns.
+
+    Returns:
+        int64 class indices `(images,)`; for images without a class the number of classes.
+
+    Example:
+        >>> find_rarest([0, 1, 2], make_rows([(), (0, 1), (0,)], 2)).tolist()
+        [2, 1, 0]
+    """
+    counts = np.bincount(indices, minlength=len(rows)) @ rows
+    order = np.argsort(counts, kind="stable")
+    rarest = order[np.argmax(rows[:, order], axis=1)]
+    return np.where(rows.any(axis=1), rarest, rows.shape[1])[indices]

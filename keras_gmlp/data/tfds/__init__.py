@@ -1,0 +1,1 @@
+"""Prepared sets of TensorFlow Datasets, read without TensorFlow."""

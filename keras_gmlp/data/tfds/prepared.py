@@ -1,0 +1,173 @@
+"""Sets that TensorFlow Datasets (TFDS) prepared: folders, files and the order of samples."""
+
+import dataclasses
+import itertools
+import os
+import re
+from pathlib import Path
+
+from keras_gmlp.data.tfds.tfrecords import parse_features, read_records
+from keras_gmlp.utils.files import read_json
+
+FILES_IN_TURN, SAMPLES_IN_TURN = 16, 16  # TFDS reads so many files, so many samples of each
+
+TEMPLATE = (
+    "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"  # of file names, unless a set has its own
+)
+
+NAME = re.compile(r"(\w+)(?:/([\w.+-]+))?(?::(\d+\.\d+\.\d+))?")  # name/config:version
+
+
+def tfds_folder(data_dir=None):
+    """Returns the folder of TFDS: `data_dir`, `$TFDS_DATA_DIR` or its default."""
+    folder = data_dir or os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
+    return Path(os.path.expanduser(folder))
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """A part of a TFRecord file: the samples from `skip`, `take` of them."""
+
+    path: Path
+    skip: int
+    take: int
+
+
+class PreparedSet:
+    """A set of TFRecord files that TFDS prepared.
+
+    Args:
+        folder: The folder of its version.
+
+    Attributes:
+        folder: That folder.
+        name: Name of the set, without its config and version.
+        features: Descriptions of the features by name, as in `features.json`.
+        splits: Descriptions of the splits by name, as in `dataset_info.json`.
+        readable: Whether the files are TFRecord files.
+        cycle: Number of files that take turns.
+    """
+
+    def __init__(self, folder):
+        info = read_json(folder / "dataset_info.json")
+        described = read_json(folder / "features.json", {})
+        self.folder, self.name = folder, info.get("name")
+        self.features = described.get("featuresDict", {}).get("features", {})
+        self.splits = {split["name"]: split for split in info.get("splits", ())}
+        self.readable = info.get("fileFormat", "tfrecord") == "tfrecord"
+        self.cycle = 1 if info.get("disableShuffling") else FILES_IN_TURN
+
+    def class_names(self, classes, feature="label"):
+        """Returns the names of the classes of a feature, their numbers if it has no names."""
+        path = self.folder / f"{feature}.labels.txt"
+        if not path.exists():
+            return tuple(map(str, range(classes)))
+        return tuple(line.strip() for line in path.read_text().split("\n") if line.strip())
+
+    def shards(self, split, start=0, stop=100):
+        """Returns the shards of a split from one percentage to another, rounded as in TFDS."""
+        described = self.splits[split]
+        lengths = [int(length) for length in described.get("shardLengths", ())]
+        start, stop = (round(percent * sum(lengths) / 100) for percent in (start, stop))
+        template = described.get("filepathTemplate") or TEMPLATE
+        shards, before = [], 0
+        for number, length in enumerate(lengths):
+            first, last = max(start - before, 0), min(stop - before, length)
+            before += length
+            if first < last:
+                index, count = f"{number:05}", f"{len(lengths):05}"
+                file = template.format(
+                    DATASET=self.name,
+                    SPLIT=split,
+                    FILEFORMAT="tfrecord",
+                    SHARD_INDEX=index,
+                    NUM_SHARDS=count,
+                    SHARD_X_OF_Y=f"{index}-of-{count}",
+                )
+                shards.append(Shard(_uncompressed_first(self.folder / file), first, last - first))
+        return shards
+
+    def samples(self, split):
+        """Yields the features of each sample in the order of TFDS, as `parse_features` does.
+
+        Raises:
+            ValueError: If a file is missing or damaged. One line.
+        """
+        return take_turns(map(_read_shard, self.shards(split)), self.cycle, SAMPLES_IN_TURN)
+
+
+def open_prepared(name, data_dir=None):
+    """Returns a `PreparedSet`, or `None` if the set is not in the folder.
+
+    Args:
+        name: As in TFDS, for example `"cifar10"`, `"glue/sst2"` or `"cifar10:3.0.2"`. Without a
+            version it is the newest one.
+        data_dir: The folder of TFDS.
+    """
+    folder = _find(name, tfds_folder(data_dir))
+    return folder and PreparedSet(folder)
+
+
+def prepared_names(data_dir=None):
+    """Returns the names of all sets in the folder of TFDS, with their configs."""
+    root = tfds_folder(data_dir)
+    files = [*root.glob("*/*/dataset_info.json"), *root.glob("*/*/*/dataset_info.json")]
+    return sorted({path.parent.parent.relative_to(root).as_posix() for path in files})
+
+
+def take_turns(iterables, cycle, block):
+    """Yields from several iterables in turn, in the order of `tf.data.Dataset.interleave`.
+
+    Args:
+        iterables: Iterable of iterables. When one is exhausted, the next one takes its place, from
+            the next turn on.
+        cycle: Number of iterables that take turns.
+        block: Items of a turn.
+    """
+    waiting, active = map(iter, iterables), [None] * cycle
+    for place in itertools.cycle(range(cycle)):
+        if active[place] is None:
+            active[place] = next(waiting, None)
+        if active[place] is not None:
+            items = list(itertools.islice(active[place], block))
+            yield from items
+            if len(items) < block:
+                active[place] = None
+        elif not any(active):
+            return
+
+
+def _read_shard(shard):
+    for number, record in enumerate(read_records(shard.path, shard.skip, shard.take), shard.skip):
+        try:
+            yield parse_features(record)
+        except ValueError as error:
+            raise ValueError(f"{shard.path}, sample {number}: damaged ({error}).") from None
+
+
+def _find(name, root):
+    """Returns the folder of a data set, or `None`; without a version that of the newest one."""
+    match = NAME.fullmatch(name)
+    if not match:
+        return None
+    base, config, version = match.groups()
+    place = root / base
+    if not config and not _versions(place):
+        config = read_json(place / ".config/metadata.json", {}).get("default_config_name")
+    place = place / config if config else place
+    versions = _versions(place)
+    newest = max(versions, key=lambda text: [int(part) for part in text.split(".")], default=None)
+    version = version or newest
+    return place / version if version in versions else None
+
+
+def _versions(place):
+    """Returns the names of the complete versions in a folder."""
+    names = [path.parent.name for path in place.glob("*/dataset_info.json")]
+    return [name for name in names if re.fullmatch(r"\d+\.\d+\.\d+", name)]
+
+
+def _uncompressed_first(path):
+    """Returns the path of a file, or that of its compressed form if there is no other."""
+    compressed = path.with_name(f"{path.name}.xz")
+    return compressed if compressed.exists() and not path.exists() else path

@@ -1,0 +1,15 @@
+"""How good a model of any format is on labelled images and texts."""
+
+import lazy_loader
+
+# Names load on first use (SPEC 1): a device with the LiteRT runtime alone imports no Keras.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "images": ["evaluate", "report", "write_predictions", "write_report"],
+        "text": ["evaluate_texts"],
+        "calibration": ["calibrate_run"],
+        "scores": ["Predictions", "calibration_error", "score"],
+        "labelled": ["LabelledImages"],
+    },
+)

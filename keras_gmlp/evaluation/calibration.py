@@ -1,0 +1,221 @@
+"""Calibrates a run on images that it was not trained on: its temperature, and what it rejects.
+
+The model of a run and its exports get the same values: their logits are nearly the same.
+"""
+
+import dataclasses
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.data.datasets import canonical_name, load_recorded, same_data
+from keras_gmlp.data.images.folder import OTHER, open_other
+from keras_gmlp.data.images.table import refuse_several
+from keras_gmlp.evaluation.labelled import BATCH, LabelledImages
+from keras_gmlp.evaluation.scores import calibration_error
+from keras_gmlp.inference import images as inference
+from keras_gmlp.inference.card import TEXT_TASKS, read_card
+from keras_gmlp.inference.card_update import find_models, read_any_card, update_card
+from keras_gmlp.inference.confidence import (
+    TEMPERATURE,
+    THRESHOLD,
+    Confidence,
+    energies,
+    fit_temperature,
+    fit_threshold,
+)
+from keras_gmlp.inference.opening import model_path, require_numbers
+from keras_gmlp.training.model_card import write_model_card
+from keras_gmlp.utils.environment import require
+from keras_gmlp.utils.errors import first_of, printable
+from keras_gmlp.utils.files import directory_lock, read_json, write_json
+from keras_gmlp.utils.progress import ProgressBar
+from keras_gmlp.utils.shipped import find_shipped
+
+
+def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
+    """Fits temperature and energy threshold, and writes them into all models of a run.
+
+    The values go into the card of each model file, and with what was measured into metrics.json
+    under `"calibration"` and into the model card. Repeating a call changes nothing. Files that
+    compute probabilities themselves get the temperature when they are exported again.
+
+    Args:
+        directory: Folder of a complete run, or the name of an included model.
+        data: A folder of class folders, or a data set by name. Defaults to the run's.
+        split: `"validation"`, `"test"` or `"all"`. Defaults to the validation images of the run's
+            data, and to all images of other data.
+        reject: Share of the images of known classes that may be rejected, in [0, 1).
+        data_dir: The folder of TFDS; see `data.load`.
+
+    Returns:
+        A dict that JSON can hold: `data`, `split`, `images` (their number), `temperature`,
+        `energy_threshold`, `reject`, `calibration_error_before`, `calibration_error` (with the
+        temperature, on the same images) and `rejected`, a share. If the data have a folder
+        `_other/`, also `other_images` (their number), `other_rejected` (a share) and `auroc`, with
+        which the energy separates them from the images of known classes.
+
+    Raises:
+        ValueError: If the run has no validation images and no other data are given, the data
+            cannot be read, no class is known to the model, a file of the run has no card, or
+            another process uses the folder. One line.
+        ImportError: If scikit-learn or, for an `.onnx` file, onnx is not installed. One line.
+    """
+    if not 0 <= reject < 1:
+        raise ValueError(f"reject must be in [0, 1); received {reject}.")
+    require("sklearn", "calibration", "demo")
+    directory = Path(find_shipped(directory))
+    if read_card(model_path(directory)).get("task") in TEXT_TASKS:
+        raise ValueError(f"{directory}: a text model; calibration requires an image classifier.")
+    with directory_lock(directory):
+        cards = {path: read_any_card(path) for path in find_models(directory)}
+        metrics = read_json(directory / "metrics.json", {})
+        classifier = inference.load(model_path(directory))
+        if classifier.thresholds is not None:
+            raise ValueError(
+                f"{directory}: gives any number of labels for an image, by thresholds; calibration "
+                "requires a model that gives one."
+            )
+        images = _open_images(directory, classifier, data, split, data_dir)
+        result = _measure(classifier, images, reject)
+        entries = {name: result[name] for name in (TEMPERATURE, THRESHOLD)}
+        for path, card in cards.items():
+            if card.get("output") != "probabilities":
+                update_card(path, entries)
+        if metrics:
+            write_json(directory / "metrics.json", {**metrics, "calibration": result})
+            write_model_card(directory)
+    return result
+
+
+def find_outdated(directory):
+    """Returns the names of files that compute probabilities, perhaps with another temperature."""
+    directory = Path(find_shipped(directory))
+    current = read_card(model_path(directory)).get(TEMPERATURE)
+    outdated = ["saved_model"] if (directory / "saved_model").exists() else []
+    for path in directory.glob("model*.tflite"):
+        card = read_card(path)
+        if card.get("output") == "probabilities" and card.get(TEMPERATURE) != current:
+            outdated.append(path.name)
+    return outdated
+
+
+@dataclasses.dataclass(frozen=True)
+class _Images:
+    """Labelled images as a classifier reads them.
+
+    Attributes:
+        data, split: What they are.
+        labels: Class names.
+        batches: Iterable of uint8 images and class indices.
+        count: Number of images.
+    """
+
+    data: str
+    split: str
+    labels: tuple[str, ...]
+    batches: Iterable
+    count: int
+
+
+def _open_images(directory, classifier, data, split, data_dir):
+    recipe = read_json(directory / "recipe.json", {})
+    recipe = recipe if isinstance(recipe, dict) else {}
+    own = data is None or ("data" in recipe and same_data(data, recipe["data"]))
+    name = recipe.get("data") if own else canonical_name(data)
+    if name is None:
+        raise ValueError(f"{directory}: its data set is unknown; give images with --data DIR.")
+    split = split or ("validation" if own else "all")
+    if own and split == "all":
+        raise ValueError(
+            f"{printable(name)}: the run was trained on some of these images; give --split "
+            "validation, --split test, or other images with --data DIR."
+        )
+    groups = recipe.get("groups") if own else None
+    if own and split == "validation":
+        fit = classifier.preparation.get("fit", "crop")
+        found = load_recorded(recipe, classifier.image_shape, data_dir=data_dir, fit=fit)
+        held_out = found.validation
+        if held_out is None:
+            raise ValueError(
+                f"{directory}: was trained without validation images. Give images that it was not "
+                "trained on with --data DIR --split all, or train it again with --validation 0.1."
+            )
+        return _Images(name, split, found.labels, held_out.batches(BATCH), len(held_out))
+    images = LabelledImages(name, split, data_dir, groups)
+    refuse_several(name, images.label_rows)
+    return _Images(name, split, images.labels, images.batches(classifier), len(images))
+
+
+def _measure(classifier, images, reject):
+    """Fits both values and returns the result of `calibrate_run`."""
+    logits, labels = _read_logits(classifier, images)
+    temperature = fit_temperature(logits, labels)
+    fitted = Confidence(temperature, fit_threshold(logits, temperature, reject))
+    correct = logits.argmax(axis=-1) == labels
+    before, after = (
+        round(float(calibration_error(each.probabilities(logits).max(axis=-1), correct)), 6)
+        for each in (Confidence(), fitted)
+    )
+    result = {
+        "data": images.data,
+        "split": images.split,
+        "images": len(labels),
+        TEMPERATURE: fitted.temperature,
+        THRESHOLD: fitted.energy_threshold,
+        "reject": reject,
+        "calibration_error_before": before,
+        "calibration_error": after,
+        "rejected": _share_rejected(fitted, logits),
+    }
+    folder = Path(os.path.expanduser(images.data))
+    other = open_other(folder, classifier.image_shape, **classifier.preparation)
+    if other is None:
+        return result
+    from sklearn.metrics import roc_auc_score
+
+    pictures = _Images(images.data, OTHER, (OTHER,), other.batches(BATCH), len(other))
+    others, _ = _read_logits(classifier, pictures, every=True)
+    scores = energies(np.concatenate([logits, others]), temperature)
+    is_other = np.arange(len(scores)) >= len(logits)
+    return {
+        **result,
+        "other_images": len(others),
+        "other_rejected": _share_rejected(fitted, others),
+        "auroc": round(float(roc_auc_score(is_other, scores)), 6),
+    }
+
+
+def _share_rejected(confidence, logits):
+    return round(float(np.mean(~confidence.is_known(logits))), 6)
+
+
+def _read_logits(classifier, images, every=False):
+    """Returns logits and labels as indices of the model's classes; leaves out other classes.
+
+    With `every`, images of other classes stay, with the label -1.
+    """
+    places = {label: i for i, label in enumerate(classifier.labels)}
+    true = np.array([places.get(label, -1) for label in images.labels])
+    parts, done = [], 0
+    with ProgressBar(f"reading {images.split} images", images.count) as progress:
+        for pixels, classes in images.batches:
+            chosen = (true[classes] >= 0) | every
+            done += len(pixels)
+            if chosen.any():
+                logits = require_numbers(classifier.logits(pixels[chosen]), classifier.path)
+                parts.append((logits.astype("float64"), true[classes][chosen]))
+            progress.show(done)
+    if not parts:
+        raise ValueError(
+            f"{printable(images.data)}: {printable(classifier.path)} knows none of its classes; "
+            f"received {_first(images.labels)}; expected {_first(classifier.labels)}. Name the "
+            "folders as the model names its classes."
+        )
+    return tuple(map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _first(labels):
+    return first_of([*map(printable, labels)], 10)

@@ -1,0 +1,101 @@
+"""Labelled images that classifiers of any format read, each in its own size."""
+
+import os
+from pathlib import Path
+
+from keras_gmlp.data.datasets import canonical_name, holds_files, load
+from keras_gmlp.data.images.encoded_splits import FileSplit
+from keras_gmlp.data.images.folder import ImageFiles, list_images
+from keras_gmlp.data.images.table import make_rows
+from keras_gmlp.data.validation import divide_training
+from keras_gmlp.utils.errors import printable
+
+SPLITS = ("test", "train", "validation", "all")
+
+BATCH = 64  # images that are in memory at a time
+
+
+class LabelledImages:
+    """Labelled images, which each classifier reads in its own size.
+
+    Args:
+        name: A folder of class folders, a table, or a data set by name; see `data.load`.
+        split: `"test"`, `"train"`, `"validation"`, or `"all"` for all of these.
+        data_dir: The folder of TFDS; see `data.load`.
+        groups: Regular expression that divided the images of a folder; see `data.load`.
+        parts: How a run divided the training images, arguments of `divide_training`; `None` or
+            empty for all of them. The test images stay those of the data.
+
+    Attributes:
+        name, split: The arguments.
+        labels: Class names.
+        label_rows: A row of 0 and 1 for each set of labels, `(sets, classes)`, if images have
+            several labels; the batches then have the index of a set. `None` for one label each.
+        names: File of each image, or its place in its split, such as `"test/17"`.
+        total: Number of images in all splits.
+
+    Raises:
+        ValueError: If the data do not exist or have no images or classes. One line.
+    """
+
+    def __init__(self, name, split="test", data_dir=None, groups=None, parts=None):
+        if split not in SPLITS:
+            raise ValueError(f"split must be one of {', '.join(SPLITS)}; received {split!r}.")
+        self.name, self.split, self._data_dir = canonical_name(name), split, data_dir
+        self._groups, self._pairs = groups, None
+        self._parts = parts if split in ("train", "validation") else None
+        if holds_files(self.name):
+            folder = Path(self.name)
+            listed = "all" if self._parts else split
+            self.labels, self._pairs, self.total, label_sets = list_images(folder, listed, groups)
+            self.label_rows = label_sets and make_rows(label_sets, len(self.labels))
+            if self._parts:
+                chosen = self._choose(load(folder, groups=groups))[0]
+                self._pairs = sorted(zip(chosen.paths, chosen.read_labels(), strict=True))
+            self.names = tuple(os.fsdecode(path) for path, _ in self._pairs)
+            return
+        data = load(self.name, data_dir=data_dir, groups=groups)
+        self.labels, self.total = data.labels, sum(map(len, data.splits().values()))
+        self.label_rows = data.label_rows()
+        names = [n for n in SPLITS if n in data.splits()] if split == "all" else [split]
+        sizes = zip(names, map(len, self._choose(data)), strict=True)
+        self.names = tuple(f"{name}/{i}" for name, size in sizes for i in range(size))
+
+    def __len__(self):
+        return len(self.names)
+
+    def batches(self, classifier):
+        """Yields uint8 images as a `Classifier` takes them, and their indices, in order.
+
+        Raises:
+            ValueError: If an image cannot be read, or the card of the model asks for a crop or an
+                interpolation and the data are not image files. One line.
+        """
+        for samples in self._open(classifier):
+            yield from samples.batches(BATCH)
+
+    def _open(self, classifier):
+        shape, preparation = classifier.image_shape, classifier.preparation
+        if self._pairs is not None:
+            paths, labels = zip(*self._pairs, strict=True)
+            return [FileSplit(paths, labels, shape, ImageFiles(paths, shape, **preparation).read)]
+        if "crop" in preparation or preparation.get("interpolation", "bicubic") != "bicubic":
+            cut = ", ".join(f"{name} {value}" for name, value in preparation.items())
+            raise ValueError(
+                f"{printable(classifier.path)}: reads images with {cut}, which requires image "
+                f"files; received {printable(self.name)}. Give a folder of class folders or a "
+                "table."
+            )
+        fit = preparation.get("fit", "crop")
+        return self._choose(load(self.name, shape[:2], self._data_dir, shape[2], fit=fit))
+
+    def _choose(self, data):
+        """Returns the splits that these images are, a list."""
+        if self._parts:
+            data = divide_training(data, **self._parts, groups=self._groups)
+        splits = data.splits()
+        if self.split == "all":
+            return [splits[name] for name in SPLITS if name in splits]
+        if self.split not in splits:
+            raise ValueError(f"{printable(self.name)}: has no validation images.")
+        return [splits[self.split]]

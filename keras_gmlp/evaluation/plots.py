@@ -1,0 +1,104 @@
+"""Plots of predictions: confusion, mistakes, gallery, reliability."""
+
+import numpy as np
+
+from keras_gmlp.analysis.plots import _figure
+from keras_gmlp.evaluation.scores import bin_probabilities, calibration_error, confusion
+from keras_gmlp.inference.confidence import Confidence
+from keras_gmlp.utils import plotting
+
+
+def draw_confusion(labels, predictions, names, path, samples="images"):
+    """Draws the confusion matrix, in percent of the true class.
+
+    Args:
+        labels, predictions: Class indices, `(samples,)`.
+        names: Class names.
+        path: Path of the PNG file.
+        samples: What was classified, for the title.
+    """
+    counts = confusion(labels, predictions, len(names))
+    shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    legible = len(names) <= 50
+    size = 2.5 + 0.5 * min(len(names), 20)
+    figure, ((axes,),) = plotting.figure((size + 1, size))
+    shown = axes.imshow(shares, cmap="Blues", vmin=0, vmax=100)
+    if legible:
+        axes.set_xticks(range(len(names)), names, rotation=45 if len(names) <= 20 else 90)
+        axes.set_yticks(range(len(names)), names)
+    axes.set(xlabel="predicted class", ylabel="true class")
+    if len(names) <= 20:
+        for (row, column), share in np.ndenumerate(shares):
+            colour = "white" if share > 50 else "black"
+            text = f"{share:.1f}" if share else ""
+            axes.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
+    accuracy = 100 * np.mean(np.asarray(labels) == predictions)
+    axes.set_title(f"{len(labels):,} {samples}, {accuracy:.2f} % correct", fontsize=10)
+    figure.colorbar(shown, ax=axes, label="% of the class", shrink=0.8)
+    plotting.save(figure, path)
+
+
+def draw_mistakes(images, labels, logits, names, path, count=24):
+    """Draws the misclassified images with the highest confidence.
+
+    Args:
+        images: uint8 array `(samples, height, width, channels)`.
+        labels: Class indices, `(samples,)`.
+        logits: Array `(samples, classes)`.
+        names: Class names.
+        path: Path of the PNG file.
+        count: Maximum number of images.
+    """
+    confidence = Confidence().probabilities(logits).max(axis=-1)
+    predicted = logits.argmax(axis=-1)
+    wrong = np.flatnonzero(predicted != labels)
+    worst = wrong[np.argsort(-confidence[wrong], kind="stable")][:count]
+    answers = [(names[labels[i]], names[predicted[i]], confidence[i]) for i in worst]
+    title = f"most confident mistakes ({len(wrong):,} of {len(labels):,} images)"
+    draw_gallery(images[worst], answers, path, title)
+
+
+def draw_gallery(images, answers, path, title):
+    """Draws images in rows of eight, with their true and predicted classes.
+
+    Args:
+        images: List of uint8 images `(height, width, channels)`.
+        answers: For each image the true class, the predicted class and its probability.
+        path: Path of the PNG file.
+        title: Title of the figure.
+    """
+    columns = min(8, max(4, len(images)))  # fewer would cut off the title
+    rows = max(1, -(-len(images) // columns))
+    figure, grid = _figure(rows, columns, title, size=1.7)
+    for ax in grid.flat:
+        ax.set_axis_off()
+    for ax, image, (true, predicted, probability) in zip(grid.flat, images, answers, strict=False):
+        ax.imshow(image.squeeze(), cmap="gray" if image.shape[-1] == 1 else None)
+        ax.set_title(f"{true}\n→ {predicted} {100 * probability:.0f} %", fontsize=8)
+    plotting.save(figure, path)
+
+
+def draw_reliability(
+    probabilities, correct, path, predicted="predicted class", share="share that is right"
+):
+    """Draws the accuracy of predictions over their probability, and how many have which.
+
+    Args:
+        probabilities: Probabilities of the predictions, `(samples,)`.
+        correct: Whether the predictions are right, `(samples,)`.
+        path: Path of the PNG file.
+        predicted: What has the probability.
+        share: What `correct` is, for the axis.
+    """
+    counts, _, accuracies = bin_probabilities(probabilities, correct)
+    error = calibration_error(probabilities, correct)
+    centres = (np.arange(len(counts)) + 0.5) / len(counts)
+    figure, ((top,), (bottom,)) = plotting.figure((4.5, 5.5), 2, 1)
+    top.plot([0, 1], [0, 1], color="grey", linestyle="--", label="perfectly calibrated")
+    top.bar(centres, accuracies, 1 / len(counts), edgecolor="white", label="this model")
+    top.set(xlim=(0, 1), ylim=(0, 1), ylabel=share)
+    top.set_title(f"expected calibration error {100 * error:.2f} %", fontsize=10)
+    top.legend(fontsize=8)
+    bottom.bar(centres, counts, 1 / len(counts), edgecolor="white")
+    bottom.set(xlim=(0, 1), xlabel=f"probability of the {predicted}", ylabel="predictions")
+    plotting.save(figure, path)

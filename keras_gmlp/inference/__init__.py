@@ -1,0 +1,15 @@
+"""From a file to an answer; a `.tflite` file requires neither Keras nor TensorFlow."""
+
+import lazy_loader
+
+# Names load on first use (SPEC 1): a device with the LiteRT runtime alone imports no Keras.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "images": ["from_keras", "load"],
+        "classifier": ["Classifier"],
+        "similarity": ["find_features", "find_similar"],
+        "text": ["TextModel"],
+        "opening": ["load_model"],
+    },
+)

@@ -1,0 +1,91 @@
+"""Changes entries in the cards of model files, and nothing else in the files."""
+
+import json
+import zipfile
+from pathlib import Path
+
+from keras_gmlp.inference.card import CARD, from_members, read_card
+from keras_gmlp.inference.opening import damaged_error
+from keras_gmlp.utils.environment import require
+from keras_gmlp.utils.files import atomic_write
+
+
+def find_models(directory):
+    """Returns the paths of the image models in the folder of a run: model.keras and its exports."""
+    directory = Path(directory)
+    paths = [*directory.glob("model*.keras"), *directory.glob("model*.tflite")]
+    paths += [path for name in ("saved_model", "model.onnx") if (path := directory / name).exists()]
+    return sorted(paths, key=lambda path: (path.suffix != ".keras", path.name))
+
+
+def read_any_card(path):
+    """Reads the card of a model file in any format; see `card.read_card`.
+
+    Raises:
+        ValueError: If the file has no card, or a damaged one. One line.
+        ImportError: If an `.onnx` file is given and onnx is not installed. One line.
+    """
+    path = Path(path)
+    if path.suffix == ".onnx":
+        properties = {prop.key: prop.value for prop in _read_onnx(path).metadata_props}
+        try:
+            card = from_members(properties)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+    else:
+        card = read_card(path)
+    if not card:
+        raise ValueError(f"{path}: has no card; export it again, or move it to another folder.")
+    return card
+
+
+def update_card(path, entries):
+    """Replaces entries in the card of a model file.
+
+    The file is complete at any time. The other members of an archive, the model in front of it
+    and the other files of a SavedModel keep their bytes.
+
+    Args:
+        path: A `.keras`, `.tflite` or `.onnx` file, or the folder of a SavedModel.
+        entries: A dict that JSON can hold.
+
+    Raises:
+        ValueError, ImportError: As `read_any_card`.
+    """
+    path = Path(path)
+    card = {name: value for name, value in read_any_card(path).items() if name != "labels"}
+    text = json.dumps({**card, **entries})
+    if path.is_dir():
+        with atomic_write(path / "assets.extra" / CARD) as temporary:
+            temporary.write_text(text, "utf-8", newline="\n")
+    elif path.suffix == ".onnx":
+        model = _read_onnx(path)
+        for prop in model.metadata_props:
+            if prop.key == CARD:
+                prop.value = text
+        with atomic_write(path) as temporary:
+            temporary.write_bytes(model.SerializeToString())
+    else:
+        with atomic_write(path) as temporary:
+            _copy_archive(path, temporary, text)
+
+
+def _copy_archive(source, target, card):
+    """Copies what comes before a zip archive, and the archive with another card."""
+    with zipfile.ZipFile(source) as archive:
+        members = archive.infolist()
+        start = min(member.header_offset for member in members)
+        with open(source, "rb") as file:
+            Path(target).write_bytes(file.read(start))
+        with zipfile.ZipFile(target, "a") as copy:
+            for member in members:
+                content = card if member.filename == CARD else archive.read(member)
+                copy.writestr(member, content)
+
+
+def _read_onnx(path):
+    onnx = require("onnx", f"{path}: its card", "onnx")
+    try:
+        return onnx.load(path)
+    except Exception as error:  # protobuf's errors have many classes
+        raise damaged_error(path, error) from None

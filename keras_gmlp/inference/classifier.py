@@ -1,0 +1,229 @@
+"""What a loaded model of any format answers for images."""
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.data.images.read_image import is_many, read_image
+from keras_gmlp.inference.confidence import (
+    TEMPERATURE,
+    THRESHOLD,
+    Answer,
+    Confidence,
+    read_confidence,
+)
+from keras_gmlp.inference.opening import require_numbers
+from keras_gmlp.utils.labels import read_labels
+
+TEXT = "Text models load with keras_gmlp.inference.text.load."
+
+# Entries of a card that are arguments of `read_image`.
+PREPARATION = ("crop", "interpolation", "fit")
+
+# Entries of a card that say what follows from the logits.
+DECISION = (TEMPERATURE, THRESHOLD, "thresholds")
+
+
+@dataclasses.dataclass(frozen=True)
+class Classifier:
+    """A loaded model that classifies images.
+
+    Attributes:
+        logits: Function from images `(batch, height, width, channels)` with values in [0, 255] to
+            float32 logits `(batch, classes)`. Of a file that computes probabilities, their
+            logarithms.
+        image_shape: `(height, width, channels)` of its images.
+        labels: Class names in the order of the logits; `"0"`, `"1"`, ... if the source has none.
+        path: The file or folder.
+        preparation: How images are cut to size, arguments of `data.read_image.read_image`.
+        model: The `keras.Model` of a `.keras` file or of published weights, else `None`.
+        named: Whether the source has class names.
+        interpreter: The LiteRT interpreter of a `.tflite` file, else `None`.
+        confidence: Temperature of its probabilities and which images it rejects, a `Confidence`.
+        thresholds: Of a model that gives any number of labels, the least probability of each that
+            applies; `None` of a model that gives one.
+    """
+
+    logits: Callable[[np.ndarray], np.ndarray]
+    image_shape: tuple[int, int, int]
+    labels: tuple[str, ...]
+    path: Path
+    preparation: dict = dataclasses.field(default_factory=dict)
+    model: object = None
+    named: bool = True
+    interpreter: object = None
+    confidence: Confidence = dataclasses.field(default_factory=Confidence)
+    thresholds: tuple[float, ...] | None = None
+
+    def read(self, image):
+        """Reads an image to the model's pixels; see `data.read_image.read_image`."""
+        return read_image(image, self.image_shape, **self.preparation)
+
+    def classify(self, image, top=5):
+        """Returns the most probable classes of an image.
+
+        Args:
+            image: A path, the bytes of a file, a file object, a Pillow image, or a uint8 array
+                `(height, width, channels)` of any size; see `data.read_image.read_image`. Or
+                several: a list of these, or an array `(images, height, width, channels)`.
+            top: Number of classes to return, at least 1.
+
+        Returns:
+            Pairs `(label, probability)`, the most probable first; of several images a list of such
+            lists. Of a model with `thresholds` each label has its own probability, and they do not
+            sum to 1.
+
+        Raises:
+            ValueError: If an image cannot be read, `top` is below 1, or a logit is NaN.
+        """
+        if is_many(image):
+            return [self.classify(one, top) for one in image]
+        return self.answer(image, top).predictions
+
+    def answer(self, image, top=5):
+        """Returns the `Answer` for an image: its most probable classes, and if it is known.
+
+        Arguments and errors are those of `classify`; several images give a list.
+        """
+        if top < 1:
+            raise ValueError(f"top must be at least 1; received {top}.")
+        if is_many(image):
+            return [self.answer(one, top) for one in image]
+        logits = self.logits(self.read(image)[None])[0]
+        require_numbers(logits, self.path)
+        known = None
+        if self.thresholds is None:
+            known = self.confidence.is_known(logits)
+        probabilities = self.probabilities(logits)
+        order = np.argsort(-logits, kind="stable")[:top]
+        predictions = [(self.labels[i], float(probabilities[i])) for i in order]
+        return Answer(predictions, None if known is None else bool(known))
+
+    def probabilities(self, logits):
+        """Returns the probabilities of logits `(..., classes)`, an array of the same shape.
+
+        Those of a model with `thresholds` are independent, those of others sum to 1.
+        """
+        if self.thresholds is None:
+            return self.confidence.probabilities(logits)
+        return 0.5 + 0.5 * np.tanh(np.asarray(logits, "float64") / 2)  # never overflows
+
+    def find_labels(self, image):
+        """Returns the labels of an image: those that reach their thresholds.
+
+        Args:
+            image: As for `classify`.
+
+        Returns:
+            Pairs `(label, probability)`, the most probable first; none if no label applies. Of
+            several images a list of such lists.
+
+        Raises:
+            ValueError: As for `classify`, or if the model gives one label.
+        """
+        if self.thresholds is None:
+            raise ValueError(f"{self.path}: gives one label for each image; use classify.")
+        if is_many(image):
+            return [self.find_labels(one) for one in image]
+        pairs = self.classify(image, len(self.labels))
+        return list(itertools.compress(pairs, self.apply_thresholds(pairs)))
+
+    def apply_thresholds(self, pairs):
+        """Returns whether each of some pairs `(label, probability)` reaches its threshold, a list.
+
+        Requires a model with `thresholds`.
+        """
+        least = dict(zip(self.labels, self.thresholds, strict=True))
+        return [probability >= least[label] for label, probability in pairs]
+
+
+def make_classifier(logits, shape, classes, path, card, model=None, interpreter=None):
+    """Returns the `Classifier` that a card describes.
+
+    Args:
+        logits: As for `Classifier`.
+        shape: `(height, width, channels)` of its images.
+        classes: Number of logits.
+        path: The file or folder. If the card has no labels, labels.txt next to it has them.
+        card: Dict as `keras_gmlp.inference.card.read_card` returns it.
+        model, interpreter: As for `Classifier`.
+
+    Raises:
+        ValueError: If the images are neither grey nor RGB, or the card does not fit. One line.
+    """
+    if shape[-1] not in (1, 3):
+        raise ValueError(
+            f"{path}: the model takes images of shape {tuple(shape)}; expected (height, width, "
+            "channels) with 1 or 3 channels."
+        )
+    labels, neighbour = card.get("labels"), path.parent / "labels.txt"
+    if labels is None and neighbour.exists():
+        labels = read_labels(neighbour)
+    fitting = labels is not None and len(labels) == classes
+    named = fitting and card.get("named", True)
+    labels = tuple(labels) if fitting else tuple(map(str, range(classes)))
+    preparation = {name: card[name] for name in PREPARATION if card.get(name)}
+    try:
+        confidence = read_confidence(card)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    return Classifier(
+        logits,
+        tuple(shape),
+        labels,
+        path,
+        preparation,
+        model,
+        named,
+        interpreter,
+        confidence,
+        _read_thresholds(card, classes, path),
+    )
+
+
+def _read_thresholds(card, classes, path):
+    """Returns the thresholds in a card, or `None`."""
+    thresholds = card.get("thresholds")
+    if thresholds is None:
+        return None
+    numbers = isinstance(thresholds, list) and all(type(t) in (int, float) for t in thresholds)
+    if not numbers or len(thresholds) != classes:
+        raise ValueError(
+            f"{path}: its card has no threshold for each of its {classes} labels. Copy or export "
+            "it again."
+        )
+    return tuple(map(float, thresholds))
+
+
+def check_tensors(path, inputs, outputs, pixels):
+    """Checks that a model takes images and returns logits.
+
+    Args:
+        path: The file or folder, for the message.
+        inputs: Pairs of a shape and the name of a dtype, one for each input.
+        outputs: The same for each output.
+        pixels: Names of the dtypes that the input may have.
+
+    Raises:
+        ValueError: If it is not an image classifier. One line.
+    """
+    if (
+        len(inputs) == len(outputs) == 1
+        and len(inputs[0][0]) == 4
+        and len(outputs[0][0]) == 2
+        and all(isinstance(n, int) for n in (*inputs[0][0][1:], outputs[0][0][1]))
+        and inputs[0][1] in pixels
+        and outputs[0][1] == "float32"
+    ):
+        return
+    taken, given = (
+        ", ".join(f"{dtype} {shape}" for shape, dtype in pairs) for pairs in (inputs, outputs)
+    )
+    raise ValueError(
+        f"{path}: not an image classifier; expected {' or '.join(pixels)} (batch, height, width, "
+        f"channels) in and float32 (batch, classes) out; received {taken} in and {given} out."
+        + (f" {TEXT}" if any(dtype == "int32" for _, dtype in inputs) else "")
+    )

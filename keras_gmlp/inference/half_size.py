@@ -1,0 +1,102 @@
+"""Halves a model's file: stores its weights in float16.
+
+python -m keras_gmlp.training.half_size saved_models/vit_conv_n4_32-cifar10
+"""
+
+import argparse
+import io
+import sys
+import zipfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from keras_gmlp.inference.opening import WEIGHTS, model_path
+from keras_gmlp.utils.files import atomic_write
+
+
+def halve_weights(path):
+    """Rewrites a `.keras` file with its weights in float16.
+
+    The model stays a float32 model: Keras converts the weights when it loads them. Everything else
+    in the file stays the same byte for byte.
+
+    Args:
+        path: Path of the file.
+
+    Returns:
+        The largest relative change of a weight that float16 holds with all its digits (above
+        6.1e-5), at most 2**-11.
+
+    Raises:
+        ValueError: If the file is no `.keras` file or a weight is too large for float16. One line.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {info: archive.read(info) for info in archive.infolist()}
+    except (OSError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path}: not a .keras file ({error}).") from None
+    names = [info.filename for info in members]
+    if WEIGHTS not in names:
+        raise ValueError(f"{path}: not a .keras file; it has no {WEIGHTS}.")
+    change = 0.0
+    with atomic_write(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        for info, content in members.items():
+            if info.filename == WEIGHTS:
+                content, change = _halve(content, path)
+            archive.writestr(info, content)
+    return change
+
+
+def _halve(content, path):
+    """Returns the content of an HDF5 file with float16 data, and the largest relative change."""
+    changes, target = [0.0], io.BytesIO()
+
+    def convert(name, item):
+        if isinstance(item, h5py.Group):
+            group = new.require_group(name)
+            group.attrs.update(item.attrs)
+            return
+        values = item[()]
+        if np.issubdtype(values.dtype, np.floating):
+            with np.errstate(over="ignore"):  # checked in the next line
+                half = values.astype("float16")
+            if not np.isfinite(half).all():
+                raise ValueError(f"{path}: {name} has a weight that float16 cannot hold.")
+            normal = np.abs(values) >= np.finfo("float16").smallest_normal
+            changes.append(np.abs(half[normal] / values[normal] - 1).max(initial=0.0))
+            values = half
+        new.create_dataset(name, data=values).attrs.update(item.attrs)
+
+    with h5py.File(io.BytesIO(content)) as old, h5py.File(target, "w") as new:
+        new.attrs.update(old.attrs)
+        old.visititems(convert)
+    return target.getvalue(), float(max(changes))
+
+
+def main(arguments=None):
+    """Runs the command; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description="Stores the weights of model.keras in float16, which halves the file.",
+        epilog="exit codes: 0 done, 1 failure, 2 wrong usage",
+    )
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="folder of a training run")
+    for run in parser.parse_args(arguments).runs:
+        try:
+            path = model_path(Path(run))
+            before = path.stat().st_size
+            change = halve_weights(path)
+        except (ValueError, OSError) as error:
+            print(f"half_size: {error}", file=sys.stderr)
+            return 1
+        sizes = f"{before / 1e6:.2f} MB -> {path.stat().st_size / 1e6:.2f} MB"
+        print(
+            f"{path}: {sizes}; weights above 6.1e-5 changed by at most {change:.2g} of their "
+            "value, smaller ones by at most 3e-8"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""Classifiers that the web page learned: a head on the features of a model."""
+
+import dataclasses
+import json
+
+import numpy as np
+
+from keras_gmlp.inference.card import DIGEST, read_card
+from keras_gmlp.inference.confidence import Confidence
+from keras_gmlp.inference.similarity import make_embedder
+from keras_gmlp.utils.labels import is_label
+
+KIND = "keras_gmlp.head"  # of the file that apps/web/head.js writes
+
+MAX_BYTES = 20_000_000
+
+
+def add_head(classifier, path):
+    """Replaces the classes of a classifier with those that the web page learned.
+
+    Args:
+        classifier: A `Classifier` of the `.tflite` file with features that the page
+            learned with.
+        path: The JSON file that the page's tab Teach downloads.
+
+    Returns:
+        A `Classifier` of the file's classes, without a threshold.
+
+    Raises:
+        ValueError: If the file cannot be read, is damaged, or belongs to another model. One line.
+    """
+    head, weights, bias = _read_head(path)
+    found, expected = read_card(classifier.path).get(DIGEST), head[DIGEST]
+    if found != expected:
+        raise ValueError(
+            f"{path}: learned with {head['model']}, whose hash is {expected[:12]}; received "
+            f"{classifier.path} with {str(found)[:12]}. Choose that model's file with features."
+        )
+    embed = make_embedder(classifier)
+    features = embed(np.zeros((1, *classifier.image_shape), "uint8")).shape[1]
+    if weights.shape[1] != features:
+        raise ValueError(
+            f"{path}: {weights.shape[1]} weights in a row; {classifier.path} has {features} "
+            "features. Download the classifier again."
+        )
+    return dataclasses.replace(
+        classifier,
+        logits=lambda images: (embed(images) @ weights.T + bias).astype("float32"),
+        labels=tuple(head["labels"]),
+        model=None,
+        interpreter=None,
+        named=True,
+        confidence=Confidence(),
+        thresholds=None,
+    )
+
+
+def _read_head(path):
+    """Returns the contents of a file, its weights `(classes, features)` and bias `(classes,)`."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror}).") from None
+    try:
+        head = json.loads(text) if len(text) <= MAX_BYTES else {}
+        weights, bias = np.array(head["weights"], "float64"), np.array(head["bias"], "float64")
+        valid = (
+            head["kind"] == KIND
+            and all(isinstance(head[key], str) for key in ("model", DIGEST))
+            and isinstance(head["labels"], list)
+            and all(map(is_label, head["labels"]))
+            and weights.ndim == 2
+            and len(weights) == len(head["labels"]) >= 2
+            and bias.shape == (len(weights),)
+            and np.isfinite(weights).all()
+            and np.isfinite(bias).all()
+        )
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+        valid = False
+    if not valid:
+        raise ValueError(f"{path}: no classifier of the web page, or damaged. Download it again.")
+    return head, weights, bias

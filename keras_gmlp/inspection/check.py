@@ -1,0 +1,222 @@
+"""What is wrong with a folder or a table of pictures: files, copies, classes, labels."""
+
+import collections
+import csv
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.data.images.read_image import read_image
+from keras_gmlp.data.images.table import is_table
+from keras_gmlp.inspection.label_errors import (
+    FOLDS,
+    can_judge,
+    find_label_errors,
+    predict_out_of_fold,
+    thumbnail_features,
+)
+from keras_gmlp.inspection.near_duplicates import find_equal_pixels, find_near_duplicates
+from keras_gmlp.inspection.pictures import list_empty_classes, list_pictures
+from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.files import atomic_write, list_visible_files
+from keras_gmlp.utils.progress import map_in_threads
+
+SIDE = 32  # of the thumbnails, in pixels
+
+IMBALANCE = 10  # largest ratio of two classes' pictures
+
+KINDS = (
+    "unreadable",
+    "exact duplicate",
+    "near duplicate",
+    "empty class",
+    "few pictures",
+    "imbalance",
+    "label",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One finding, a row of findings.csv.
+
+    Attributes:
+        path: Path of the file, or of the folder for a finding on classes.
+        label: Its class, `""` for imbalance.
+        finding: One of `KINDS`.
+        other: The other file of a pair, the suggested class of a label, or `""`.
+        score: Difference of a near duplicate (0 is equal), probability of a label, number of
+            pictures, or ratio of the largest and the smallest class.
+        note: Why a file is unreadable, or `across splits` and `different classes` of a pair.
+    """
+
+    path: Path
+    label: str
+    finding: str
+    other: str = ""
+    score: float | None = None
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """The result of `check_folder`.
+
+    Attributes:
+        pictures: Number of image files in class folders.
+        classes: Number of classes.
+        ignored: Number of other files: not images by name, or in no class folder.
+        findings: List of `Finding`, in the order of `KINDS`.
+        accuracy: Share of the labels that classifiers predicted out of fold, `None` without two
+            classes of five pictures.
+        judged: Whether these predictions were good enough to doubt labels.
+    """
+
+    pictures: int
+    classes: int
+    ignored: int
+    findings: list[Finding]
+    accuracy: float | None
+    judged: bool
+
+    def summary(self):
+        """Returns the numbers as a dict for JSON, with the number of findings of each kind."""
+        counts = collections.Counter(found.finding for found in self.findings)
+        return {
+            "pictures": self.pictures,
+            "classes": self.classes,
+            "ignored": self.ignored,
+            "findings": {kind: counts[kind] for kind in KINDS},
+            "across_splits": sum("across splits" in found.note for found in self.findings),
+            "different_classes": sum("different classes" in found.note for found in self.findings),
+            "accuracy": self.accuracy,
+            "judged": self.judged,
+        }
+
+
+def check_folder(root, min_images=10, embed=None):
+    """Looks for unreadable files, duplicates, small classes and labels that are likely wrong.
+
+    Reads each picture once, to 32 x 32 pixels, and keeps no more of it. Changes nothing.
+
+    Args:
+        root: Path of a folder of class folders, or of a table, as `data.load` takes it.
+        min_images: Smallest number of readable pictures of a class that is not reported.
+        embed: Function from paths to features `(pictures, features)`, by which labels are judged;
+            see `embeddings.embed_files`. Defaults to colours and edges of the thumbnails.
+
+    Returns:
+        A `Report`.
+
+    Raises:
+        ValueError: If a folder or the table cannot be read, or if there are fewer than two classes.
+        ImportError: If scikit-learn is not installed.
+    """
+    root = Path(root)
+    listed, labels = list_pictures(root)
+    ignored = 0 if is_table(root) else len(list_visible_files(root)) - len(listed)
+    thumbnails, reasons = _read_thumbnails(listed)
+    findings = [
+        Finding(listed[i].path, listed[i].label, "unreadable", note=reason)
+        for i, reason in reasons.items()
+    ]
+    kept = [i for i in range(len(listed)) if i not in reasons]
+    # Training pictures first: a pair then names the copy that is held out.
+    kept.sort(key=lambda i: listed[i].split != "train")
+    pictures, thumbnails = [listed[i] for i in kept], thumbnails[kept]
+    findings += _find_copies(pictures, thumbnails)
+    findings += [
+        Finding(folder, folder.name, "empty class", note="training would stop at this folder")
+        for folder in list_empty_classes(root, listed)
+    ]
+    present = {picture.label for picture in listed}
+    findings += _find_small_classes(root, pictures, sorted(present), min_images)
+    suspects, accuracy, judged = _find_suspects(pictures, thumbnails, embed)
+    return Report(len(listed), len(labels), ignored, findings + suspects, accuracy, judged)
+
+
+def write_findings(findings, path):
+    """Writes findings as a CSV file with a header, complete or not at all."""
+    settings = {"newline": "", "encoding": "utf-8", "errors": "surrogateescape"}
+    with atomic_write(path) as temporary, open(temporary, "w", **settings) as file:
+        rows = csv.writer(file)
+        rows.writerow(["path", "class", "finding", "other", "score", "note"])
+        for found in findings:
+            score = "" if found.score is None else f"{found.score:.4g}"
+            rows.writerow([found.path, found.label, found.finding, found.other, score, found.note])
+
+
+def _read_thumbnails(pictures):
+    """Returns an array `(pictures, 32, 32, 3)` and the reasons of unreadable files by index."""
+
+    def read(picture):
+        try:
+            return read_image(picture.path, (SIDE, SIDE, 3))
+        except (ValueError, MemoryError) as error:
+            return str(error).removeprefix(f"{printable(picture.path)}: ")
+
+    thumbnails, reasons = np.zeros((len(pictures), SIDE, SIDE, 3), "uint8"), {}
+    for i, result in enumerate(map_in_threads(read, pictures, "reading images")):
+        if isinstance(result, str):
+            reasons[i] = result
+        else:
+            thumbnails[i] = result
+    return thumbnails, reasons
+
+
+def _find_copies(pictures, thumbnails):
+    """Returns the exact duplicates, each with the first of them, and the near duplicates."""
+    equal = find_equal_pixels([picture.path for picture in pictures], thumbnails)
+    pairs = [("exact duplicate", group[0], i, 0.0) for group in equal for i in group[1:]]
+    copies = {i for _, _, i, _ in pairs}
+    single = [i for i in range(len(pictures)) if i not in copies]
+    near = find_near_duplicates(thumbnails[single])
+    closest = sorted(near.items(), key=lambda item: item[1])
+    pairs += [("near duplicate", single[a], single[b], score) for (a, b), score in closest]
+    findings = []
+    for kind, first, second, score in pairs:
+        whole, copy = pictures[first], pictures[second]
+        notes = ["across splits"] * (whole.split != copy.split)
+        notes += ["different classes"] * (whole.label != copy.label)
+        note = ", ".join(notes)
+        findings.append(Finding(copy.path, copy.label, kind, str(whole.path), score, note))
+    return findings
+
+
+def _find_small_classes(root, pictures, labels, min_images):
+    counts = collections.Counter(picture.label for picture in pictures)
+    findings = [
+        Finding(root, label, "few pictures", score=counts[label])
+        for label in labels
+        if counts[label] < min_images
+    ]
+    ranked = counts.most_common()
+    if ranked and ranked[0][1] > IMBALANCE * ranked[-1][1]:
+        (largest, most), (smallest, least) = ranked[0], ranked[-1]
+        ratio, note = most / least, f"{largest} has {most:,} pictures, {smallest} has {least:,}"
+        findings.append(Finding(root, "", "imbalance", score=ratio, note=note))
+    return findings
+
+
+def _find_suspects(pictures, thumbnails, embed):
+    """Returns the findings on labels, the accuracy of the predictions, whether it is enough."""
+    counts = collections.Counter(picture.label for picture in pictures)
+    names = sorted(label for label, count in counts.items() if count >= FOLDS)
+    if len(names) < 2:
+        return [], None, False
+    chosen = [i for i, picture in enumerate(pictures) if picture.label in names]
+    labels = np.array([names.index(pictures[i].label) for i in chosen])
+    if embed is None:
+        features = thumbnail_features(thumbnails[chosen])
+    else:
+        features = embed([pictures[i].path for i in chosen])
+    probabilities = predict_out_of_fold(features, labels)
+    accuracy = float(np.mean(probabilities.argmax(axis=1) == labels))
+    if not can_judge(probabilities, labels):
+        return [], accuracy, False
+    findings = []
+    for row, suggested in find_label_errors(probabilities, labels).items():
+        picture, score = pictures[chosen[row]], float(probabilities[row, labels[row]])
+        findings.append(Finding(picture.path, picture.label, "label", names[suggested], score))
+    return findings, accuracy, True

@@ -1,0 +1,75 @@
+"""The pictures in a folder or a table with their labels and splits, for checks of the data."""
+
+import dataclasses
+import os
+from pathlib import Path
+
+from keras_gmlp.data.images.folder import choose_split, class_names, find_splits, list_folders
+from keras_gmlp.data.images.read_image import is_image_file
+from keras_gmlp.data.images.table import is_table, list_table, refuse_several
+from keras_gmlp.utils.files import list_visible_files
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """An image file in a folder of class folders, or in a table.
+
+    Attributes:
+        path: Path of the file.
+        label: Name of its class.
+        split: `"train"`, or the name of the split that it is held out for.
+    """
+
+    path: Path
+    label: str
+    split: str
+
+
+def list_pictures(root):
+    """Lists the pictures in a folder or a table, however few they are; decodes none.
+
+    Args:
+        root: Path of the folder, with or without folders for each split, or of the table.
+
+    Returns:
+        A list of `Picture`, and the class names, also of folders without pictures.
+
+    Raises:
+        ValueError: If a folder or the table cannot be read, or if there are fewer than two classes.
+    """
+    if is_table(root):
+        labels, splits, label_sets = list_table(root)
+        refuse_several(root, label_sets)
+        return [
+            Picture(Path(os.fsdecode(path)), labels[index], split or choose_split(i))
+            for split, classes in splits.items()
+            for files in classes
+            for i, (path, index) in enumerate(files)
+        ], labels
+    splits = find_splits(root)
+    labels = class_names(splits.get("train", root))
+    pictures = []
+    for split, folder in (splits or {"": root}).items():
+        for label in sorted({*labels, *list_folders(folder)}):
+            files = list_visible_files(folder / label) if (folder / label).is_dir() else []
+            for i, path in enumerate(filter(is_image_file, files)):
+                pictures.append(Picture(path, label, split or choose_split(i)))
+    return pictures, tuple(sorted({*labels, *(picture.label for picture in pictures)}))
+
+
+def list_empty_classes(root, pictures):
+    """Returns the class folders without pictures, at which `load_folder` stops, a list of paths.
+
+    Args:
+        root: Path of the folder; a table has none.
+        pictures: List of `Picture` in it.
+    """
+    if is_table(root):
+        return []
+    folders = [
+        split / label
+        for split in find_splits(root).values() or [root]
+        for label in list_folders(split)
+    ]
+    used = {parent for picture in pictures for parent in picture.path.parents}
+    return [folder for folder in folders if folder not in used]

@@ -1,0 +1,181 @@
+"""Parts of language models: positions, segments, and the head for masked tokens."""
+
+import keras
+from keras import layers, ops
+
+from keras_gmlp.layers.block import TokenLayer, make_dense, mask_scores, serialize_initializer
+from keras_gmlp.layers.embedding import count_ends
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class SpanHead(layers.Layer):
+    """Computes the logits of the first and the last token of an answer.
+
+    Places outside the text get low logits, except place 0, `[CLS]`, which stands for no answer.
+
+    Args:
+        separator: Id of the separator `[SEP]`. The text is between the first and the second.
+
+    Call arguments:
+        inputs: Tokens, `(batch, tokens, dim)`.
+        token_ids: Integers, `(batch, tokens)`.
+
+    Output shape: `(batch, 2, tokens)`.
+
+    Example:
+        >>> head = SpanHead(separator=3)
+        >>> head(keras.ops.ones((1, 6, 8)), keras.ops.array([[2, 9, 3, 8, 3, 0]])).shape
+        (1, 2, 6)
+
+    Reference: "BERT", https://arxiv.org/abs/1810.04805, section 4.2.
+    """
+
+    supports_masking = True
+
+    def __init__(self, separator, kernel_initializer="glorot_uniform", **kwargs):
+        super().__init__(**kwargs)
+        self.separator = separator
+        self.kernel_initializer = kernel_initializer
+        self.dense = make_dense(self, 2, "dense")
+
+    def build(self, inputs_shape, token_ids_shape=None):
+        self.dense.build(inputs_shape)
+
+    def call(self, inputs, token_ids):
+        scores = ops.transpose(self.dense(inputs), (0, 2, 1))  # (b, n, 2) -> (b, 2, n)
+        text = ops.equal(count_ends(token_ids, self.separator), 1)
+        text = ops.logical_and(text, ops.not_equal(token_ids, self.separator))
+        first = ops.equal(ops.cumsum(ops.ones_like(token_ids), axis=1), 1)
+        return mask_scores(scores, ops.logical_or(text, first)[:, None, :])
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return None  # the outputs are not the tokens
+
+    def compute_output_shape(self, inputs_shape, token_ids_shape=None):
+        return inputs_shape[0], 2, inputs_shape[1]
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "separator": self.separator,
+            "kernel_initializer": serialize_initializer(self.kernel_initializer),
+        }
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class MaskedLMHead(layers.Layer):
+    """Computes what the token embedding compares with each word, at the masked positions alone.
+
+    Takes the tokens at the positions, then a dense layer, GELU and layer normalization. The logits
+    follow from the transpose of the token embedding (`ReversibleEmbedding`) and `LogitBias`.
+
+    Args:
+        kernel_initializer: Initializer of the dense layer.
+        epsilon: Added to the variance in the normalization.
+
+    Call arguments:
+        inputs: Tokens, `(batch, tokens, dim)`.
+        mask_positions: Integers in [0, tokens), `(batch, masked)`.
+
+    Output shape: `(batch, masked, dim)`.
+
+    Example:
+        >>> head = MaskedLMHead()
+        >>> head(keras.ops.ones((2, 16, 64)), keras.ops.array([[1, 5], [2, 0]])).shape
+        (2, 2, 64)
+
+    Reference: "BERT", https://arxiv.org/abs/1810.04805, section 3.1.
+    """
+
+    supports_masking = True
+
+    def __init__(self, kernel_initializer="glorot_uniform", epsilon=1e-6, **kwargs):
+        super().__init__(**kwargs)
+        self.kernel_initializer = kernel_initializer
+        self.epsilon = epsilon
+        self.norm = layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name="norm")
+
+    def build(self, inputs_shape, mask_positions_shape=None):
+        dim = inputs_shape[-1]
+        self.dense = make_dense(self, dim, "dense", activation="gelu")
+        self.dense.build((None, None, dim))
+        self.norm.build((None, None, dim))
+
+    def call(self, inputs, mask_positions):
+        places = ops.cast(mask_positions, "int32")[:, :, None]
+        x = ops.take_along_axis(inputs, places, axis=1)
+        return self.norm(self.dense(x))
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return None  # the outputs are not the tokens
+
+    def compute_output_shape(self, inputs_shape, mask_positions_shape):
+        return (*mask_positions_shape, inputs_shape[-1])
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "kernel_initializer": serialize_initializer(self.kernel_initializer),
+            "epsilon": self.epsilon,
+        }
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class LogitBias(layers.Layer):
+    """Adds a learned bias to each logit.
+
+    Input and output shape: `(..., words)`.
+
+    Example:
+        >>> LogitBias()(keras.ops.ones((2, 3, 10))).shape
+        (2, 3, 10)
+    """
+
+    def build(self, input_shape):
+        self.bias = self.add_weight((input_shape[-1],), "zeros", name="bias")
+
+    def call(self, inputs):
+        return inputs + self.bias
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class AttentionPooling(TokenLayer):
+    """Averages tokens by weights that a linear layer and a softmax over tokens compute.
+
+    It starts as the mean over tokens.
+
+    Input shape: `(batch, tokens, dim)`. `mask` is `(batch, tokens)`: `False` at padding.
+    Output shape: `(batch, dim)`.
+
+    Example:
+        >>> AttentionPooling()(keras.ops.ones((2, 64, 128))).shape
+        (2, 128)
+
+    Reference: SeqPool of "Escaping the Big Data Paradigm with Compact Transformers",
+    https://arxiv.org/abs/2104.05704.
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.score = layers.Dense(
+            1, kernel_initializer="zeros", use_bias=False, dtype=self.dtype_policy, name="score"
+        )
+
+    def build(self, input_shape):
+        self.score.build(input_shape)
+
+    def call(self, inputs, mask=None):
+        scores = ops.transpose(self.score(inputs), (0, 2, 1))  # (b, n, 1) -> (b, 1, n)
+        if mask is not None:
+            scores = mask_scores(scores, mask[:, None, :])
+        return ops.matmul(ops.softmax(scores), inputs)[:, 0]
+
+    def compute_mask(self, inputs, previous_mask):
+        return None
+
+    def compute_output_shape(self, input_shape):
+        return input_shape[0], input_shape[2]

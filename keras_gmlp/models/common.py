@@ -1,0 +1,142 @@
+"""Parts that all classifiers share: checks of sizes, the head, compiling."""
+
+import difflib
+import inspect
+from numbers import Integral
+
+import keras
+import numpy as np
+from keras import layers
+
+from keras_gmlp.layers import AttentionPooling
+from keras_gmlp.objectives.losses import Accuracy, CrossEntropy
+
+# Arguments of timm, torchvision and Keras, and what they are called here.
+SYNONYMS = {
+    "num_classes": "classes",
+    "image_size": "input_shape",
+    "img_size": "input_shape",
+    "input_tensor": "input_shape",
+    "in_chans": "input_shape",
+    "pretrained": "weights of keras_gmlp.build",
+    "embed_dim": "dim",
+    "num_layers": "depth",
+    "drop_rate": "dropout",
+    "drop_path_rate": "stochastic_depth",
+}
+
+POOLINGS = (None, "avg", "mean", "max", "attention")
+
+
+def require_channels_last():
+    """Raises a `ValueError` if Keras is set to `"channels_first"`, which `Rescaling` obeys."""
+    if keras.config.image_data_format() != "channels_last":
+        raise ValueError(
+            "keras_gmlp takes images of shape (height, width, channels); received image data "
+            "format 'channels_first'. Call keras.config.set_image_data_format(\"channels_last\")."
+        )
+
+
+def pixels(input_shape, mean, std):
+    """Returns the input of a model and the pixels, scaled and normalized.
+
+    Raises:
+        ValueError: If Keras is set to `"channels_first"`.
+    """
+    require_channels_last()
+    inputs = keras.Input(input_shape, name="image")
+    # In float32 under every policy: bfloat16 has too few digits for mixed pixels.
+    return inputs, _normalization(mean, std, input_shape[-1])(inputs)
+
+
+def head(classes, name="head"):
+    """Returns the linear layer for the logits: in float32, and zero at the start."""
+    return layers.Dense(classes, kernel_initializer="zeros", dtype="float32", name=name)
+
+
+def classifier(inputs, logits, activation, name):
+    """Returns a compiled model with logits, or one with an activation on them."""
+    if activation in (None, "linear"):
+        return compiled(keras.Model(inputs, logits, name=name))
+    activation = layers.Activation(activation, dtype="float32", name="classifier_activation")
+    return keras.Model(inputs, activation(logits), name=name)
+
+
+def compiled(model):
+    """Compiles a model with a default optimizer and a loss for both kinds of labels."""
+    model.compile(
+        optimizer=keras.optimizers.AdamW(1e-3, weight_decay=0.05),
+        loss=CrossEntropy(),
+        metrics=[Accuracy()],
+    )
+    return model
+
+
+def require_known(family, shell, arguments):
+    """Raises a `TypeError` for arguments that neither a family nor the function for all has."""
+    known = [n for n in inspect.signature(shell).parameters if not n.startswith("block")]
+    unknown = sorted(set(arguments) - set(known))
+    if not unknown:
+        return
+    known = list(dict.fromkeys([*inspect.signature(family).parameters, *known]))
+    near = [SYNONYMS.get(n) or (difflib.get_close_matches(n, known, 1) or [""])[0] for n in unknown]
+    hint = " or ".join(filter(None, near))
+    hint = f"did you mean {hint}? The" if hint else "the"
+    raise TypeError(
+        f"{family.__name__} has no argument {', '.join(map(repr, unknown))}; {hint} arguments are "
+        f"{', '.join(n for n in known if n != 'kwargs')}."
+    )
+
+
+def check_sizes(**sizes):
+    """Raises a `ValueError` if a size or an entry of a shape is not a positive integer."""
+    for name, value in sizes.items():
+        is_shape = name == "input_shape" and isinstance(value, tuple | list)
+        if name == "input_shape" and not (is_shape and len(value) == 3):
+            raise ValueError(f"input_shape must be (height, width, channels); received {value}.")
+        if not all(map(_is_positive_integer, value if is_shape else [value])):
+            expected = "positive integers" if is_shape else "a positive integer"
+            raise ValueError(f"{name} must be {expected}; received {value!r}.")
+
+
+def _is_positive_integer(value):
+    # A bool is an Integral, but as a size it is a mistake.
+    return isinstance(value, Integral) and not isinstance(value, bool) and value > 0
+
+
+def _pool(pooling):
+    if pooling == "attention":
+        return AttentionPooling(dtype="float32", name="pool")
+    kind = layers.GlobalMaxPooling1D if pooling == "max" else layers.GlobalAveragePooling1D
+    return kind("channels_last", dtype="float32", name="pool")
+
+
+def pool_map(x, pooling):
+    """Pools features `(batch, rows, columns, channels)` by `"avg"` or `"max"`, or not."""
+    kinds = {"avg": layers.GlobalAveragePooling2D, "max": layers.GlobalMaxPooling2D}
+    if pooling is None:
+        return x
+    if pooling not in kinds:
+        raise ValueError(f"pooling must be None, 'avg' or 'max'; received {pooling!r}.")
+    return kinds[pooling]("channels_last", dtype="float32", name="pool")(x)
+
+
+def _normalization(mean, std, channels):
+    def per_channel(value):
+        values = [value] * channels if np.ndim(value) == 0 else list(value)
+        if len(values) != channels:
+            raise ValueError(
+                f"mean and std must be one number or one for each of {channels} channels; "
+                f"received {value}."
+            )
+        return values
+
+    means, stds = per_channel(mean), per_channel(std)
+    if not all(s > 0 for s in stds):
+        raise ValueError(f"std must be above 0; received {std}.")
+    return layers.Rescaling(
+        [1 / (255 * s) for s in stds],
+        [-m / s for m, s in zip(means, stds, strict=True)],
+        dtype="float32",
+        name="normalization",
+    )

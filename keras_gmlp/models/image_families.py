@@ -1,0 +1,305 @@
+"""The families: each passes its block to `image_classifier`."""
+
+import math
+from numbers import Real
+
+from keras_gmlp.layers import (
+    Affine,
+    ExternalAttentionBlock,
+    FeedForwardOnlyBlock,
+    GMLPBlock,
+    MixerBlock,
+    ResMLPBlock,
+    TransformerBlock,
+)
+from keras_gmlp.models.common import check_sizes
+from keras_gmlp.models.image_classifier import check_rates, family_classifier
+
+
+def gMLP(
+    dim=256,
+    depth=30,
+    hidden_dim=1536,
+    gating="split",
+    attention_size=0,
+    dropout=0.0,
+    heads=1,
+    toeplitz=False,
+    name="gmlp",
+    **kwargs,
+):
+    """gMLP, "Pay Attention to MLPs" (https://arxiv.org/abs/2105.08050). Defaults: gMLP-S.
+
+    Args:
+        dim, depth: See `image_classifier`.
+        hidden_dim: Channels inside a block, the paper's d_ffn.
+        gating: `"split"`, `"multiplicative"`, `"additive"`, `"linear"`, or `"none"` for blocks
+            without a gate, which do not mix tokens.
+        attention_size: Head size of the tiny attention; 0 for none.
+        dropout: Rate, in [0, 1), on the output of each block.
+        heads: Groups of channels with their own matrix over tokens.
+        toeplitz: Whether the entries of that matrix depend on the offset between two tokens alone,
+            as in the paper's language models. This form learns more from small data sets; see
+            `layers.SpatialProjection`.
+        name: Name of the model.
+        **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
+            `classes`, `stochastic_depth` and `include_top`.
+
+    Returns:
+        A compiled `keras.Model` from images in [0, 255] to logits.
+
+    Example:
+        >>> model = gMLP(128, 8, 512, input_shape=(32, 32, 3), patch_size=4, classes=10)
+        >>> model.output_shape
+        (None, 10)
+    """
+    check_sizes(hidden_dim=hidden_dim, heads=heads)
+    check_rates(dropout=dropout)
+    arguments = {
+        "hidden_dim": hidden_dim,
+        "gating": gating,
+        "attention_size": attention_size,
+        "dropout": dropout,
+        "heads": heads,
+        "toeplitz": toeplitz,
+        "grid": _grid(**kwargs) if toeplitz else None,
+    }
+    family = aMLP if attention_size else gMLP
+    return family_classifier(
+        family, GMLPBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
+    )
+
+
+def aMLP(dim=256, depth=24, hidden_dim=1536, attention_size=64, name="amlp", **kwargs):
+    """gMLP with a tiny attention of one head in the gate of each block.
+
+    Args:
+        dim, depth, hidden_dim, name: See `gMLP`.
+        attention_size: Head size, at least 1.
+        **kwargs: Further arguments of `gMLP` and `image_classifier`.
+
+    Returns:
+        A compiled `keras.Model` from images in [0, 255] to logits.
+
+    Reference: "Pay Attention to MLPs", https://arxiv.org/abs/2105.08050, section 4.3.
+    """
+    check_sizes(attention_size=attention_size)
+    return gMLP(dim, depth, hidden_dim, attention_size=attention_size, name=name, **kwargs)
+
+
+def MLPMixer(
+    dim=512,
+    depth=8,
+    token_hidden_dim=None,
+    channel_hidden_dim=None,
+    dropout=0.0,
+    name="mixer",
+    **kwargs,
+):
+    """MLP-Mixer, "An all-MLP Architecture for Vision". Defaults: Mixer-S.
+
+    Args:
+        dim, depth: See `image_classifier`.
+        token_hidden_dim: Hidden units of the token MLP, the paper's D_S. Defaults to `dim // 2`.
+        channel_hidden_dim: Hidden channels of the channel MLP, the paper's D_C. Defaults to
+            4 x `dim`.
+        dropout: Rate, in [0, 1), on the output of each branch.
+        name: Name of the model.
+        **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
+            `classes`, `stochastic_depth` and `include_top`.
+
+    Returns:
+        A compiled `keras.Model` from images in [0, 255] to logits.
+
+    Reference: https://arxiv.org/abs/2105.01601.
+    """
+    check_sizes(dim=dim)
+    units = max(1, dim // 2) if token_hidden_dim is None else token_hidden_dim
+    channels = 4 * dim if channel_hidden_dim is None else channel_hidden_dim
+    check_sizes(token_hidden_dim=units, channel_hidden_dim=channels)
+    check_rates(dropout=dropout)
+    arguments = {"token_hidden_dim": units, "hidden_dim": channels, "dropout": dropout}
+    return family_classifier(
+        MLPMixer, MixerBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
+    )
+
+
+def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="resmlp", **kwargs):
+    """ResMLP, "Feedforward networks for image classification". Defaults: the sizes of ResMLP-S12.
+
+    `keras_gmlp.fold(model)` returns the same model without Affine and LayerScale.
+
+    Args:
+        dim, depth: See `image_classifier`.
+        mlp_ratio: Ratio of the hidden channels of the MLP to `dim`.
+        layer_scale: Initial scale of each branch. The authors of LayerScale recommend 0.1 for up to
+            18 blocks; the presets of published sizes use the values of the release, 1e-4 or less.
+        dropout: Rate, in [0, 1), on the output of each branch.
+        name: Name of the model.
+        **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
+            `classes`, `stochastic_depth` and `include_top`.
+
+    Returns:
+        A compiled `keras.Model` from images in [0, 255] to logits.
+
+    Reference: https://arxiv.org/abs/2105.03404.
+    """
+    check_sizes(dim=dim)
+    check_rates(dropout=dropout)
+    arguments = {
+        "hidden_dim": _hidden_channels(dim, mlp_ratio),
+        "layer_scale": layer_scale,
+        "dropout": dropout,
+    }
+    kwargs = {"norm": Affine, **kwargs}
+    return family_classifier(
+        ResMLP, ResMLPBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
+    )
+
+
+def EAMLP(
+    dim=384,
+    depth=14,
+    num_heads=24,
+    slots=64,
+    expansion=4,
+    mlp_ratio=3,
+    dropout=0.0,
+    name="eamlp",
+    **kwargs,
+):
+    """EAMLP, a ViT with external attention. Defaults: EAMLP-14 with a convolutional stem.
+
+    Args:
+        dim, depth: See `image_classifier`.
+        num_heads, slots, expansion: See `layers.ExternalAttention`. `num_heads=1, expansion=1` is
+            the single-head form.
+        mlp_ratio: Ratio of the hidden channels of the feed-forward network to `dim`.
+        dropout: Rate, in [0, 1), on the output of each branch.
+        name: Name of the model.
+        **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
+            `classes`, `stochastic_depth`, `stem` and `include_top`.
+
+    Returns:
+        A compiled `keras.Model` from images in [0, 255] to logits.
+
+    Reference: "Beyond Self-attention: External Attention", https://arxiv.org/abs/2105.02358. The
+    published models have other convolutional stems or T2T.
+    """
+    check_sizes(dim=dim, num_heads=num_heads, slots=slots, expansion=expansion)
+    check_rates(dropout=dropout)
+    arguments = {
+        "hidden_dim": _hidden_channels(dim, mlp_ratio),
+        "num_heads": num_heads,
+        "slots": slots,
+        "expansion": expansion,
+        "dropout": dropout,
+    }
+    kwargs = {"stem": "convolutions", "class_token": True, "position_embedding": True, **kwargs}
+    return family_classifier(
+        EAMLP, ExternalAttentionBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
+    )
+
+
+def FeedForwardOnly(
+    dim=192, depth=12, token_hidden_dim=None, mlp_ratio=4, dropout=0.0, name="ff_only", **kwargs
+):
+    """A ViT with attention replaced by an MLP over tokens. Defaults: tiny.
+
+    Args:
+        dim, depth: See `image_classifier`.
+        token_hidden_dim: Hidden units of the token MLP. Defaults to the paper's 4 x tokens,
+            including the class token.
+        mlp_ratio: Ratio of the hidden channels of the channel MLP to `dim`.
+        dropout: Rate, in [0, 1), on the output of each branch.
+        name: Name of the model.
+        **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
+            `classes`, `stochastic_depth` and `include_top`.
+
+    Returns:
+        A compiled `keras.Model` from images in [0, 255] to logits.
+
+    Reference: "Do You Even Need Attention?", https://arxiv.org/abs/2105.02723.
+    """
+    kwargs = {"class_token": True, "position_embedding": True, **kwargs}
+    units = 4 * _tokens(**kwargs) if token_hidden_dim is None else token_hidden_dim
+    check_sizes(dim=dim, token_hidden_dim=units)
+    check_rates(dropout=dropout)
+    arguments = {
+        "token_hidden_dim": units,
+        "hidden_dim": _hidden_channels(dim, mlp_ratio),
+        "dropout": dropout,
+    }
+    return family_classifier(
+        FeedForwardOnly,
+        FeedForwardOnlyBlock,
+        arguments,
+        dim=dim,
+        depth=depth,
+        name=name,
+        **kwargs,
+    )
+
+
+def ViT(
+    dim=384,
+    depth=12,
+    num_heads=6,
+    mlp_ratio=4,
+    dropout=0.0,
+    class_token=True,
+    name="vit",
+    **kwargs,
+):
+    """Vision Transformer, "An Image is Worth 16x16 Words". Defaults: ViT-S.
+
+    Args:
+        dim, depth: See `image_classifier`.
+        num_heads: Attention heads; they must divide `dim`.
+        mlp_ratio: Ratio of the hidden channels of the feed-forward network to `dim`.
+        dropout: Rate, in [0, 1), on the output of each branch.
+        class_token: Classify from a class token, as in the paper; `False` uses the mean over
+            tokens.
+        name: Name of the model.
+        **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
+            `classes`, `stochastic_depth` and `include_top`. `distillation_token=True` builds
+            a distilled DeiT, whose logits are the mean of two heads. To train the second head on
+            the labels of a teacher, build a `keras.Model` with the outputs of the layers `head` and
+            `head_distillation`.
+
+    Returns:
+        A compiled `keras.Model` from images in [0, 255] to logits.
+
+    Reference: https://arxiv.org/abs/2010.11929; DeiT: https://arxiv.org/abs/2012.12877.
+    """
+    check_sizes(dim=dim, num_heads=num_heads)
+    check_rates(dropout=dropout)
+    arguments = {
+        "num_heads": num_heads,
+        "hidden_dim": _hidden_channels(dim, mlp_ratio),
+        "dropout": dropout,
+    }
+    kwargs = {"class_token": class_token, "position_embedding": True, **kwargs}
+    return family_classifier(
+        ViT, TransformerBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
+    )
+
+
+def _tokens(class_token=False, distillation_token=False, **kwargs):
+    """Returns the number of tokens; the defaults are those of `image_classifier`."""
+    return math.prod(_grid(**kwargs)) + class_token + distillation_token
+
+
+def _grid(input_shape=(224, 224, 3), patch_size=16, **_):
+    """Returns the rows and columns of tokens; the defaults are those of `image_classifier`."""
+    check_sizes(input_shape=input_shape, patch_size=patch_size)
+    return input_shape[0] // patch_size, input_shape[1] // patch_size
+
+
+def _hidden_channels(dim, mlp_ratio):
+    """Returns `dim * mlp_ratio` rounded down; raises a `ValueError` if that is less than 1."""
+    if not (isinstance(mlp_ratio, Real) and 1 <= dim * mlp_ratio < math.inf):
+        raise ValueError(
+            f"mlp_ratio must be at least 1 / dim, with dim={dim}; received {mlp_ratio!r}."
+        )
+    return int(dim * mlp_ratio)

@@ -1,0 +1,195 @@
+"""The families of language models, and their sizes by name."""
+
+from keras_gmlp.layers import GMLPBlock, TransformerBlock
+from keras_gmlp.models.common import check_sizes, require_known
+from keras_gmlp.models.language_model import language_model
+from keras_gmlp.models.presets import find
+
+
+def gMLP(
+    vocabulary_size,
+    dim=512,
+    depth=48,
+    hidden_dim=3072,
+    gating="split",
+    attention_size=0,
+    toeplitz=True,
+    heads=1,
+    max_length=128,
+    name="gmlp",
+    **kwargs,
+):
+    """gMLP for text, "Pay Attention to MLPs" (https://arxiv.org/abs/2105.08050). Defaults: base.
+
+    Args:
+        vocabulary_size, dim, depth, max_length: See `language_model`.
+        hidden_dim: Channels inside a block, the paper's d_ffn.
+        gating: See `layers.SpatialGatingUnit`; `"none"` for blocks that do not mix tokens.
+        attention_size: Head size of the tiny attention; 0 for none.
+        toeplitz: Whether the weight between two tokens depends on their distance alone, as in all
+            language models of the paper.
+        heads: Groups of channels with their own matrix over tokens.
+        name: Name of the model.
+        **kwargs: Further arguments of `language_model`.
+
+    Returns:
+        A compiled `keras.Model`; see `language_model`.
+
+    Example:
+        >>> model = gMLP(1000, dim=64, depth=2, hidden_dim=128)
+        >>> model.output_shape
+        (None, None, 1000)
+    """
+    require_known(aMLP if attention_size else gMLP, language_model, kwargs)
+    check_sizes(hidden_dim=hidden_dim, heads=heads, max_length=max_length)
+    arguments = {
+        "hidden_dim": hidden_dim,
+        "gating": gating,
+        "attention_size": attention_size,
+        "toeplitz": toeplitz,
+        "heads": heads,
+        "max_tokens": max_length,
+    }
+    sizes = {"dim": dim, "depth": depth, "max_length": max_length, "name": name}
+    return language_model(GMLPBlock, arguments, vocabulary_size=vocabulary_size, **sizes, **kwargs)
+
+
+def aMLP(vocabulary_size, dim=512, depth=36, hidden_dim=3072, attention_size=64, **kwargs):
+    """aMLP for text: a gMLP whose gates have a tiny attention. Defaults: base.
+
+    Args:
+        vocabulary_size, dim, depth, hidden_dim, attention_size, **kwargs: See `gMLP`.
+
+    Returns:
+        A compiled `keras.Model`; see `language_model`.
+
+    Example:
+        >>> aMLP(1000, dim=64, depth=2, hidden_dim=128).name
+        'amlp'
+
+    Reference: "Pay Attention to MLPs", https://arxiv.org/abs/2105.08050, section 4.3.
+    """
+    kwargs = {"name": "amlp", **kwargs}
+    return gMLP(vocabulary_size, dim, depth, hidden_dim, attention_size=attention_size, **kwargs)
+
+
+def BERT(
+    vocabulary_size,
+    dim=768,
+    depth=12,
+    num_heads=12,
+    mlp_ratio=4,
+    relative=True,
+    content=True,
+    max_length=128,
+    name="bert",
+    **kwargs,
+):
+    """BERT, "BERT" (https://arxiv.org/abs/1810.04805), with norms before the branches by default.
+
+    Args:
+        vocabulary_size, dim, depth, max_length: See `language_model`.
+        num_heads: Attention heads; they share the channels equally.
+        mlp_ratio: Hidden channels of the feed-forward network relative to `dim`.
+        relative: Whether attention has learned biases for the distance of two tokens, as in T5;
+            otherwise each position has a learned vector, as in the original.
+        content: Whether attention depends on the tokens; `False` leaves the biases alone.
+        name: Name of the model.
+        **kwargs: Further arguments of `language_model`. `norm_placement="post"`, `segments=2`,
+            `relative=False` and `epsilon=1e-12` give the original.
+
+    Returns:
+        A compiled `keras.Model`; see `language_model`.
+
+    Raises:
+        ValueError: If the channels are not a multiple of the heads, or `content=False` without
+            `relative=True`.
+
+    Example:
+        >>> BERT(1000, dim=64, depth=2, num_heads=2).output_shape
+        (None, None, 1000)
+    """
+    require_known(BERT, language_model, kwargs)
+    check_sizes(num_heads=num_heads, max_length=max_length)
+    arguments = {
+        "num_heads": num_heads,
+        "hidden_dim": int(mlp_ratio * dim),
+        "relative": relative,
+        "content": content,
+        "max_tokens": max_length,
+    }
+    sizes = {"dim": dim, "depth": depth, "max_length": max_length, "name": name}
+    settings = {"positions": not relative, **kwargs}
+    return language_model(
+        TransformerBlock, arguments, vocabulary_size=vocabulary_size, **sizes, **settings
+    )
+
+
+_NANO = {"vocabulary_size": 8192, "dim": 128}
+
+_SMALL = {"vocabulary_size": 16384, "dim": 256}
+
+_MEDIUM = {"vocabulary_size": 16384, "dim": 512}
+
+_PAPER = {"vocabulary_size": 32000, "max_length": 512}
+
+_UNSPLIT = {**_SMALL, "depth": 12, "hidden_dim": 1024}
+
+TEXT_PRESETS = {
+    "gmlp_nano": (gMLP, {**_NANO, "depth": 12, "hidden_dim": 768}),
+    "amlp_nano": (aMLP, {**_NANO, "depth": 9, "hidden_dim": 768}),
+    "bert_nano": (BERT, {**_NANO, "depth": 9, "num_heads": 2}),
+    "gmlp_small": (gMLP, {**_SMALL, "depth": 12, "hidden_dim": 1536}),
+    "amlp_small": (aMLP, {**_SMALL, "depth": 10, "hidden_dim": 1536}),
+    "bert_small": (BERT, {**_SMALL, "depth": 9, "num_heads": 4}),
+    "gmlp_medium": (gMLP, {**_MEDIUM, "depth": 12, "hidden_dim": 3072}),
+    "amlp_medium": (aMLP, {**_MEDIUM, "depth": 11, "hidden_dim": 3072}),
+    "bert_medium": (BERT, {**_MEDIUM, "depth": 9, "num_heads": 8}),
+    # The rows of the paper's comparisons at the size of small.
+    "amlp_deep_small": (aMLP, {**_SMALL, "depth": 12, "hidden_dim": 1536}),
+    "gmlp_free_small": (gMLP, {**_SMALL, "depth": 12, "hidden_dim": 1536, "toeplitz": False}),
+    "gmlp_linear_small": (gMLP, {**_UNSPLIT, "gating": "linear"}),
+    "gmlp_additive_small": (gMLP, {**_UNSPLIT, "gating": "additive"}),
+    "gmlp_multiplicative_small": (gMLP, {**_UNSPLIT, "gating": "multiplicative"}),
+    "gmlp_none_small": (gMLP, {**_UNSPLIT, "gating": "none"}),
+    "bert_positions_small": (BERT, {**_SMALL, "depth": 9, "num_heads": 4, "relative": False}),
+    "bert_no_attention_small": (BERT, {**_SMALL, "depth": 9, "num_heads": 4, "content": False}),
+    "gmlp_multiplicative_nano": (
+        gMLP,
+        {**_NANO, "depth": 12, "hidden_dim": 512, "gating": "multiplicative"},
+    ),
+    # The paper's sizes, "Pay Attention to MLPs", tables 6 and 7.
+    "gmlp_base": (gMLP, {**_PAPER, "dim": 512, "depth": 48, "hidden_dim": 3072}),
+    "amlp_base": (aMLP, {**_PAPER, "dim": 512, "depth": 36, "hidden_dim": 3072}),
+    "gmlp_large": (gMLP, {**_PAPER, "dim": 768, "depth": 96, "hidden_dim": 3072}),
+    "amlp_large": (
+        aMLP,
+        {**_PAPER, "dim": 768, "depth": 72, "hidden_dim": 3072, "attention_size": 128},
+    ),
+    "gmlp_xlarge": (gMLP, {**_PAPER, "dim": 1024, "depth": 144, "hidden_dim": 4096}),
+}
+
+
+def build(name, tokenizer=None, **overrides):
+    """Builds the language model of a preset with fresh weights.
+
+    Args:
+        name: Key of `TEXT_PRESETS`, such as `"gmlp_small"`.
+        tokenizer: The `Tokenizer` whose vocabulary the model gets; `None` for the preset's size.
+        **overrides: Arguments that replace the preset's, such as `max_length`.
+
+    Returns:
+        A compiled `keras.Model`; see `language_model`.
+
+    Raises:
+        ValueError: If the preset is unknown.
+
+    Example:
+        >>> build("gmlp_nano").count_params()
+        2871156
+    """
+    function, arguments = find(name, TEXT_PRESETS)
+    if tokenizer is not None:
+        known = {"vocabulary_size": tokenizer.size, "separator": tokenizer.sep_id}
+        overrides = {**known, **overrides}
+    return function(**{**arguments, "name": name, **overrides})

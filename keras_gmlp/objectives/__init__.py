@@ -1,0 +1,1 @@
+"""Losses, metrics and optimizers: what training minimizes, measures and steps with."""

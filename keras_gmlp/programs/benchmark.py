@@ -1,0 +1,197 @@
+"""Measures how fast a model runs in Keras, as an export, and in timm."""
+
+import json
+import shlex
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from keras_gmlp.programs.shared.cli import Parser, guarded, import_tensorflow
+
+DEFAULT = Path(__file__).resolve().parents[2] / "saved_models" / "gmlp_conv_n4_32-cifar10"
+
+TIMM_WORKER = Path(__file__).resolve().parent / "shared" / "timm_worker.py"
+
+BATCHES, THREADS = (1, 64), (1, 2)
+
+EPILOG = """\
+candidates, each in its own process on the CPU, once per number of --threads:
+  keras-tensorflow, keras-jax   model.predict_on_batch, which XLA compiles
+  keras-torch       the logits of keras_gmlp.inference, which replays PyTorch's operators
+  saved_model, tflite, tflite_float16, ...   the files of apps/export.py; a TFLite file takes one
+                    image at a time, so a batch is a loop
+  openvino, openvino-bfloat16   model.onnx in OpenVINO; a batch is a request for each thread.
+                    bfloat16 requires a processor with it
+  timm, timm-compiled   timm's model, eager and with torch.compile, if timm has the preset
+Matrix products of NumPy and PyTorch show what the machine can do.
+
+examples:
+  apps/benchmark.py                                    the gMLP in saved_models/
+  apps/benchmark.py runs/gmlp_n4_32-digits --quick     3 short rounds
+  apps/benchmark.py gmlp_s16_224 mixer_s16_224         presets, with random weights
+  apps/benchmark.py gmlp_s16_224 --only tflite_float32 timm --threads 2 --batch 1
+  apps/benchmark.py --out docs                         the figures of the docs, on an idle machine
+
+All candidates of a model run at once and take turns; the others sleep. A process takes 0.1 GB
+(TFLite) to 0.9 GB (TensorFlow). The default model needs 5 GB in all, a model for 224 pixels at
+batch 64 about 20 GB. With less free memory (known on Linux), they are measured in groups.
+Writes OUT/benchmark.csv, OUT/benchmark.md and OUT/benchmark.png. A failed candidate is a row with
+its reason. Exports missing from a run's folder go to a temporary folder.
+exit codes: 0 done, 1 failure or no candidate measured, 2 wrong usage, 130 stopped with Ctrl-C
+"""
+
+
+def parse(arguments):
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    parser = Parser(description=__doc__, epilog=EPILOG)
+    parser.add_argument(
+        "models",
+        nargs="*",
+        default=[str(DEFAULT)],
+        metavar="MODEL",
+        help="a run's folder, the name of an included model, or a preset, which gets random "
+        f"weights; default: {DEFAULT.name}",
+    )
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help="candidates to measure, see below; default: all"
+    )
+    parser.add_argument(
+        "--batch",
+        type=int,
+        nargs="+",
+        default=BATCHES,
+        metavar="N",
+        help="batch sizes; default: 1 64",
+    )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        nargs="+",
+        default=THREADS,
+        metavar="N",
+        help="numbers of threads; default: 1 2",
+    )
+    parser.add_argument("--rounds", type=int, help="bursts per candidate; default: 10")
+    parser.add_argument("--quick", action="store_true", help="measure 3 short rounds")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("runs/benchmark"),
+        metavar="DIR",
+        help="output folder; default: %(default)s",
+    )
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+    options = parser.parse_args(arguments)
+    options.rounds = options.rounds if options.rounds is not None else 3 if options.quick else 10
+    for name in ("rounds", "batch", "threads"):
+        given = getattr(options, name)
+        least = given if name == "rounds" else min(given)
+        if least < 1:
+            parser.error(f"--{name} must be at least 1; received {least}")
+    options.batch, options.threads = sorted(set(options.batch)), sorted(set(options.threads))
+    options.command = " ".join(["apps/benchmark.py", *map(shlex.quote, arguments)])
+    return parser, options
+
+
+def main(arguments=None):
+    parser, options = parse(arguments)
+    return guarded("benchmark", lambda: benchmark(parser, options))
+
+
+def benchmark(parser, options):
+    """Checks the options, measures and reports; returns the exit code."""
+    import_tensorflow()
+    try:
+        check(options)
+    except ValueError as error:
+        parser.error(str(error))
+    options.out.mkdir(parents=True, exist_ok=True)
+    from keras_gmlp.utils.progress import StatusLine
+
+    progress = StatusLine(log=True)
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            measured = [run(source, options, scratch, progress) for source in options.models]
+        return report(options, measured, progress)
+    finally:
+        progress.clear()
+
+
+def check(options):
+    """Raises a ValueError for wrong options, before anything is measured."""
+    import matplotlib.figure  # noqa: F401 (a missing one would fail at the end)
+
+    from keras_gmlp.benchmark import files
+    from keras_gmlp.benchmark.candidates import candidate_names, required_formats
+    from keras_gmlp.export.formats import DEFAULT_FORMATS
+    from keras_gmlp.utils.shipped import find_shipped
+
+    options.models = list(dict.fromkeys(str(find_shipped(source)) for source in options.models))
+    for source in options.models:
+        files.check_source(source)
+    stems = [Path(source).resolve().name for source in options.models]
+    if len(set(stems)) < len(stems):
+        raise ValueError(f"expected models with different names; received {', '.join(stems)}")
+    known = candidate_names(DEFAULT_FORMATS)
+    unknown = [name for name in options.only or () if name not in known]
+    if unknown:
+        raise ValueError(
+            f"unknown candidates: {', '.join(unknown)}; expected some of {', '.join(known)}."
+        )
+    options.formats = required_formats(DEFAULT_FORMATS, options.only)
+
+
+def run(source, options, scratch, progress):
+    """Measures one model; returns it and its rows."""
+    from keras_gmlp.benchmark import candidates, files, measuring
+    from keras_gmlp.benchmark.client import Worker
+    from keras_gmlp.benchmark.report import to_rows
+
+    folder = Path(tempfile.mkdtemp(dir=scratch))
+    progress.show(f"{source}: exporting missing files")
+    model = files.prepare(source, folder, options.formats)
+    schedule = measuring.Schedule(options.rounds, 0.1 if options.quick else 0.3)
+    chosen = candidates.list_candidates(model, options.threads, options.batch, options.only)
+    results, others = measuring.measure(
+        chosen,
+        schedule,
+        lambda candidate: Worker(candidate, folder, program_of(candidate)),
+        lambda text: progress.show(f"{model.name}: {text}"),
+    )
+    shutil.rmtree(folder)
+    return model, to_rows(model, results, others)
+
+
+def program_of(candidate):
+    from keras_gmlp.benchmark.candidates import TIMM
+    from keras_gmlp.benchmark.client import PROGRAM
+
+    return (TIMM_WORKER,) if candidate.name in TIMM else PROGRAM
+
+
+def report(options, results, progress):
+    """Writes the files and prints the table; returns the exit code."""
+    from keras_gmlp.benchmark import charts, markdown
+    from keras_gmlp.benchmark.candidates import REFERENCES
+    from keras_gmlp.benchmark.report import write_csv
+    from keras_gmlp.utils.files import atomic_write
+
+    rows = [row for _, of_model in results for row in of_model]
+    text = markdown.to_markdown([model for model, _ in results], rows, options.command)
+    write_csv(rows, options.out / "benchmark.csv")
+    with atomic_write(options.out / "benchmark.md") as temporary:
+        temporary.write_text(text)
+    measured = [r for r in rows if r["status"] == "measured" and r["candidate"] not in REFERENCES]
+    if measured:
+        charts.draw_bars(measured, options.out / "benchmark.png")
+    progress.clear()
+    print(json.dumps(rows) if options.json else text)
+    for model, of_model in results:
+        if of_model[0]["busy"] == "yes":
+            progress.say(f"benchmark: warning: {model.name}: {markdown.describe_load(of_model[0])}")
+    return 0 if measured else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""Checks pictures in a folder or a table: unreadable files, duplicates, classes, wrong labels."""
+
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+from keras_gmlp.programs.shared.cli import (
+    Parser,
+    add_backend,
+    choose_backend,
+    guarded,
+    import_tensorflow,
+    load_classifier,
+)
+
+SHOWN = 5  # findings of a kind that are printed
+
+EPILOG = """\
+findings:
+  unreadable        files that training would stop at, with the reason
+  exact duplicate   the same pixels, in files of any format
+  near duplicate    a scaled, compressed, brightened or slightly cropped copy
+  empty class       class folders without an image file, at which training would stop
+  few pictures      classes with fewer than --min-images pictures
+  imbalance         the largest class has more than ten times the pictures of the smallest
+  label             labels that classifiers contradict which did not see the picture
+
+Pairs across splits spoil the test accuracy. Without train/ and test/, every fifth picture of
+a class is in the test split, as in training.
+
+--out gets findings.csv with all findings, and findings.png with some of the duplicates and labels.
+The pictures stay as they are.
+
+examples:
+  apps/check_data.py photos/
+  apps/check_data.py photos/ --model runs/gmlp_n4_32-photos    judge labels by this model's features
+  apps/check_data.py photos/ --min-images 50 --json
+
+exit codes: 0 nothing found, 1 something found, or a failure, 2 wrong usage, 130 stopped with Ctrl-C
+"""
+
+
+def parse(arguments):
+    parser = Parser(description=__doc__, epilog=EPILOG)
+    parser.add_argument(
+        "data", metavar="PATH", help="a folder or a table of images, as for --data in training"
+    )
+    parser.add_argument("--out", metavar="DIR", help="output folder; default: runs/check-NAME")
+    parser.add_argument(
+        "--min-images",
+        type=int,
+        default=10,
+        metavar="N",
+        help="report classes with fewer pictures; default: %(default)s",
+    )
+    parser.add_argument(
+        "--model",
+        metavar="RUN",
+        help="folder of a run, or the name of an included model, whose features judge the labels; "
+        "none for colours and edges; default: the included gmlp_photo_64",
+    )
+    add_backend(parser)
+    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
+    options = parser.parse_args(arguments)
+    from keras_gmlp.data.images.table import name_folder  # here, so that --help is fast
+
+    if options.min_images < 0:
+        parser.error(f"--min-images must be at least 0; received {options.min_images}")
+    if not options.data:  # an unset variable of a shell
+        parser.error("PATH is empty; expected a folder of class folders, or a table")
+    root = Path(options.data).expanduser().resolve()
+    options.out = Path(options.out or Path("runs", f"check-{name_folder(root)}"))
+    if options.out.resolve().is_relative_to(root):
+        parser.error(f"{options.out} is in {options.data}; give --out a folder outside of it")
+    choose_backend(options)
+    return options
+
+
+def main(arguments=None):
+    options = parse(arguments)
+    return guarded("check_data", lambda: run(options))
+
+
+def run(options):
+    from keras_gmlp.data.datasets import canonical_name
+    from keras_gmlp.data.images.table import is_table
+    from keras_gmlp.inspection.check import check_folder, write_findings
+    from keras_gmlp.inspection.plots import draw_findings
+
+    folder = Path(canonical_name(options.data))
+    if not folder.is_dir() and not is_table(folder):
+        state = "a file" if folder.exists() else "no such folder"
+        raise ValueError(f"{folder}: {state}; expected a folder of class folders.")
+    model = choose_model(options.model)
+    embed = make_features(model) if model else None
+    report = check_folder(folder, options.min_images, embed)
+    files = [options.out / "findings.csv", options.out / "findings.png"]
+    write_findings(report.findings, files[0])
+    if draw_findings(report.findings, files[1]) is None:
+        files.pop().unlink(missing_ok=True)  # of an earlier check
+    if options.json:
+        print(json.dumps({**report.summary(), "model": model, "files": list(map(str, files))}))
+    else:
+        show(report, files, model)
+    return 1 if report.findings else 0
+
+
+def choose_model(given):
+    """Returns the model whose features judge the labels; `None` for colours and edges."""
+    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, list_shipped
+
+    if given is None:
+        return DEFAULT_BACKBONE if DEFAULT_BACKBONE in list_shipped() else None
+    return None if given == "none" else given
+
+
+def make_features(run):
+    """Returns the function from image files to the features of a trained model."""
+    from keras_gmlp.inference.opening import model_path
+    from keras_gmlp.inference.similarity import embed_files, find_features, make_embedder
+
+    path = Path(find_features(run))
+    if not path.is_file():
+        model_path(run)  # raises what is missing
+    if path.suffix != ".tflite":
+        import_tensorflow()
+    classifier = load_classifier(str(path))
+    return partial(embed_files, make_embedder(classifier), classifier.read)
+
+
+def show(report, files, model):
+    summary = report.summary()
+    print(f"pictures          {report.pictures:,} in {report.classes} classes")
+    if report.ignored:
+        print(f"ignored files     {report.ignored:,}, not images by name or in no class folder")
+    for kind, count in summary["findings"].items():
+        if kind == "label" and not report.judged:
+            print(f"{kind:17} {why_unjudged(report, model)}")
+            continue
+        print(f"{kind:17} {count:,}")
+        found = [f for f in report.findings if f.finding == kind]
+        for finding in found[:SHOWN]:
+            print(f"  {describe(finding)}")
+        if count > SHOWN:
+            print(f"  and {count - SHOWN:,} more")
+    if summary["across_splits"]:
+        print(f"{summary['across_splits']:,} pairs across splits: they spoil the test accuracy.")
+    if summary["different_classes"]:
+        print(f"{summary['different_classes']:,} pairs in different classes: look at their labels.")
+    for file in files:
+        print(f"to                {file}")
+
+
+def describe(found):
+    from keras_gmlp.utils.errors import printable
+
+    note = f" ({found.note})" if found.note else ""
+    text = {
+        "few pictures": f"{found.label}: {found.score}",
+        "imbalance": found.note,
+        "empty class": found.path,
+        "label": f"{found.path}: {found.label}, more likely {found.other}",
+        "unreadable": f"{found.path}: {found.note}",
+    }.get(found.finding, f"{found.path} is {found.other}{note}")
+    return printable(text)
+
+
+def why_unjudged(report, model):
+    if report.accuracy is None:
+        return "not judged: that takes two classes of five readable pictures"
+    advice = f"{model} does not separate the classes" if model else "give a trained --model"
+    return f"not judged: the features predict {100 * report.accuracy:.0f} % of the labels; {advice}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

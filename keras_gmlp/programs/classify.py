@@ -1,0 +1,140 @@
+"""Classifies images: prints the most probable classes of each, or all labels that apply."""
+
+import contextlib
+import json
+import sys
+
+from keras_gmlp.programs.shared.cli import Parser, guarded, load_classifier, one_line
+
+UNKNOWN = "not one of the classes I know"
+
+EPILOG = """\
+A model that apps/calibrate.py calibrated rejects pictures of other classes.
+
+examples:
+  apps/classify.py cat.jpg                        with the included gmlp_photo_64, 200 classes
+  apps/classify.py photos/ --top 1                all images in a folder
+  apps/classify.py cat.jpg --json                 one line of JSON per image
+  apps/classify.py 7.png --model runs/gmlp_n4_32-digits
+  apps/classify.py cat.jpg --model gmlp_conv_n4_32-cifar10   another included model, ten classes
+  apps/classify.py cat.jpg --model hf-hub:timm/gmlp_s16_224.ra3_in1k
+  apps/classify.py rose.jpg --head classifier.json           classes that the page learned
+
+A model that was trained on several labels per image prints those that reach their thresholds;
+--json prints the probability of each label and whether it applies. --top is for other models.
+
+exit codes: 0 all images classified, 1 an image or the model could not be read, 2 wrong usage,
+130 stopped with Ctrl-C
+"""
+
+
+def parse(arguments):
+    parser = Parser(description=__doc__, epilog=EPILOG)
+    parser.add_argument(
+        "images",
+        nargs="+",
+        metavar="IMAGE|FOLDER",
+        help="image files, or folders with all their images",
+    )
+    parser.add_argument(
+        "--model",
+        metavar="MODEL",
+        help="a .tflite, .keras or .onnx file, a folder (SavedModel or run), the name of an "
+        "included model, or published weights (a file or hf-hub:NAME); default: the included "
+        "gmlp_photo_64, which knows 200 everyday classes",
+    )
+    parser.add_argument(
+        "--head",
+        metavar="FILE",
+        help="a classifier that the tab Teach of the web page learned, classifier.json; --model is "
+        "the model that it learned with: its folder or its .tflite file with features",
+    )
+    parser.add_argument(
+        "--top", type=int, default=5, metavar="N", help="classes per image; default: 5"
+    )
+    parser.add_argument("--json", action="store_true", help="print one line of JSON per image")
+    options = parser.parse_args(arguments)
+    if options.top < 1:
+        parser.error(f"--top must be at least 1; received {options.top}")
+    return options
+
+
+def main(arguments=None):
+    options = parse(arguments)
+    return guarded("classify", lambda: classify(options), only_prints=True)
+
+
+def classify(options):
+    # Imported here, so that --help is fast.
+    from keras_gmlp.data.images.read_image import find_images
+    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+
+    model = DEFAULT_BACKBONE if options.model is None else options.model
+    if options.head:
+        from keras_gmlp.inference.page_head import add_head
+        from keras_gmlp.inference.similarity import find_features
+
+        classifier = add_head(load_classifier(str(find_features(model))), options.head)
+    else:
+        classifier = load_classifier(model)
+    code = 0
+    with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
+        for given in options.images:
+            try:
+                paths = find_images(given)
+            except ValueError as error:
+                code = _fail(error)
+                continue
+            for path in paths:
+                try:
+                    predictions, known = predict(classifier, path, options)
+                except (ValueError, MemoryError) as error:
+                    code = _fail(error)
+                else:
+                    show(path, predictions, options.json, known)
+    return code
+
+
+def predict(classifier, path, options):
+    """Returns the predictions for an image, a list of dicts for JSON, and if it is known."""
+    thresholds = classifier.thresholds
+    answer = classifier.answer(path, options.top if thresholds is None else len(thresholds))
+    pairs = answer.predictions
+    rows = [{"label": label, "probability": round(p, 6)} for label, p in pairs]
+    if thresholds is not None:
+        for row, applies in zip(rows, classifier.apply_thresholds(pairs), strict=True):
+            row["applies"] = applies
+    return rows, answer.known
+
+
+def show(path, predictions, as_json, known=None):
+    if as_json:
+        calibrated = {} if known is None else {"known": known}
+        print(json.dumps({"file": str(path), "predictions": predictions, **calibrated}), flush=True)
+        return
+    from keras_gmlp.utils.errors import printable
+
+    print(printable(path))
+    if known is False:
+        print(f"  {UNKNOWN}")
+        return
+    predictions = [
+        (printable(row["label"]), row["probability"])
+        for row in predictions
+        if row.get("applies", True)
+    ]
+    if not predictions:
+        print("  no label")
+        return
+    width = max(len(label) for label, _ in predictions)
+    for label, probability in predictions:
+        print(f"  {label:{width}} {100 * probability:5.1f} % {'█' * round(30 * probability)}")
+
+
+def _fail(error):
+    print(f"classify: {one_line(error)}", file=sys.stderr, flush=True)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

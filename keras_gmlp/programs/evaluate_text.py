@@ -1,0 +1,215 @@
+"""Evaluates text models of any format on labelled texts, questions or plain text."""
+
+import json
+import math
+import os
+import sys
+from pathlib import Path
+
+from keras_gmlp.programs.evaluate import SCORES, cells, percent, show_table, sort_classes
+from keras_gmlp.programs.shared.cli import (
+    Parser,
+    add_backend,
+    add_data_dir,
+    choose_backend,
+    guarded,
+    quiet,
+)
+from keras_gmlp.programs.shared.text_options import add_columns, name_columns
+
+EPILOG = """\
+The first model decides what the data are:
+  a text classifier       labelled texts: sst2, mrpc, cola, a CSV, TSV or JSON lines file, or a
+                          folder with one folder of text files for each class
+  a model for questions   squad, squad/v2.0, xquad/en, a .json file in SQuAD's format or a folder
+                          with such files
+  a language model        a text file, or the folder of a prepared text, for its perplexity
+
+Without --split, data that the first run trained on are tested on their held-out part, and any other
+file as a whole.
+Texts of a class that a model does not know are left out and named.
+
+Where some questions have no answer, as in SQuAD 2.0, a model gives none if the score of no answer
+exceeds that of its best answer by more than --threshold. The best threshold is chosen on the same
+questions, as SQuAD's own program does: choose yours on others.
+
+--out writes report.json, with all models, and for the first one predictions.csv, and for a
+classifier confusion.png and reliability.png.
+
+examples:
+  apps/evaluate_text.py gmlp_nano-sst2 --data sst2
+  apps/evaluate_text.py runs/a/model.keras runs/a/model.tflite --data reviews.csv --out evaluation
+  apps/evaluate_text.py runs/amlp_nano-squad --data squad/v2.0 --threshold 1
+  apps/evaluate_text.py amlp_nano-wiki --data held_out.txt --limit 500
+
+exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
+"""
+
+SHARES = ("accuracy", "top5_accuracy", "balanced_accuracy", "calibration_error")
+
+PERCENT = ("exact_match", "f1", "answerable_f1", "unanswerable_f1", "best_f1")  # as SQuAD prints
+
+HIDDEN = ("classes", "confusion", "model", "cut")
+
+
+def parse(arguments):
+    parser = Parser(description=__doc__, epilog=EPILOG)
+    parser.add_argument(
+        "models",
+        nargs="+",
+        metavar="MODEL",
+        help=".tflite or .keras files, folders of runs, or names of included models",
+    )
+    parser.add_argument(
+        "--data",
+        required=True,
+        metavar="NAME|PATH",
+        help="labelled texts, questions or a text, as the model requires; see below",
+    )
+    parser.add_argument(
+        "--split",
+        choices=("test", "train", "all"),
+        help="the texts that apps/train_text.py tests on, those it trains on, or all; default: "
+        "test, or all of a file of your own",
+    )
+    add_columns(parser)
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        metavar="T",
+        help="how much the score of no answer must exceed that of the best answer; default: 0 if "
+        "some questions have no answer",
+    )
+    parser.add_argument(
+        "--limit", type=int, metavar="N", help="evaluate on N texts or questions, drawn at random"
+    )
+    parser.add_argument("--out", metavar="DIR", help="folder for the report and the pictures")
+    add_data_dir(parser)
+    add_backend(parser)
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    options = parser.parse_args(arguments)
+    if options.limit is not None and options.limit < 1:
+        parser.error(f"--limit must be at least 1; received {options.limit}")
+    if options.threshold is not None and not math.isfinite(options.threshold):
+        parser.error(f"--threshold must be a number; received {options.threshold}")
+    choose_backend(options)
+    return parser, options
+
+
+def main(arguments=None):
+    parser, options = parse(arguments)
+    return guarded("evaluate_text", lambda: run(parser, options))
+
+
+def run(parser, options):
+    from keras_gmlp.utils.environment import require
+
+    if options.out:  # here, so that a useless path fails before the work
+        Path(options.out).mkdir(parents=True, exist_ok=True)
+        require("matplotlib", "a report with pictures", "demo")
+    with quiet():
+        from keras_gmlp.evaluation import text as text_evaluation
+        from keras_gmlp.inference import text as text_inference
+
+        models = [text_inference.load(path) for path in options.models]
+    task = models[0].task
+    check(parser, options, task)
+    part = {} if task == "masked_lm" else choose_part(options)
+    report, predictions = text_evaluation.evaluate_texts(
+        models,
+        options.data,
+        **part,
+        data_dir=options.data_dir,
+        limit=options.limit,
+        threshold=options.threshold,
+    )
+    for name, row in zip(options.models, report["models"], strict=True):
+        row["model"] = name
+    if options.out:
+        with quiet():
+            text_evaluation.write_text_report(options.out, report, predictions)
+    if options.json:
+        print(json.dumps(report))
+    else:
+        show(report, text_evaluation.COMPARED[report["task"]])
+    return 0
+
+
+def check(parser, options, task):
+    """Ends with exit code 2 if an option is for models of another task."""
+    if task != "text_classification" and (options.column or options.label):
+        parser.error("--column and --label are for text classifiers; leave them out")
+    if task != "question_answering" and options.threshold is not None:
+        parser.error("--threshold is for models for questions; leave it out")
+    if task == "masked_lm" and (options.split or options.test):
+        parser.error("--split and --test are not for language models; leave them out")
+
+
+def choose_part(options):
+    """Returns the split, the columns and the held-out share, a dict.
+
+    For the data that the first model's run trained on, they are those of the run, so that it is not
+    tested on the texts that it trained on.
+    """
+    from keras_gmlp.utils.files import read_json
+    from keras_gmlp.utils.shipped import find_shipped
+
+    named = name_columns(options)
+    place = Path(find_shipped(options.models[0]))
+    recorded = read_json((place if place.is_dir() else place.parent) / "recipe.json") or {}
+    same = recorded.get("data") == options.data or (
+        os.path.exists(options.data)
+        and os.path.exists(str(recorded.get("data")))
+        and os.path.samefile(options.data, recorded["data"])
+    )
+    if not same or "test" in named:
+        return {"split": options.split, "columns": named}
+    return {
+        "split": options.split or "test",
+        "columns": {**recorded.get("columns", {}), **named},
+        "held_out": recorded.get("held_out", 0.0),
+    }
+
+
+def show(report, compared):
+    from keras_gmlp.utils.errors import first_of, printable
+
+    first, *others = report["models"]
+    part = "" if report["task"] == "masked_lm" else f" (--split {report['split']})"
+    print(f"{printable(first['model'])} on {printable(report['data'])}{part}")
+    if unknown := report.get("unknown_classes"):
+        names = first_of([*map(printable, unknown)], 10)
+        print(f"{'unknown classes':20}{names} (texts left out)")
+    for key in first:
+        if key not in HIDDEN:
+            print(f"{spaced(key):20}{format_score(first, key):>10}")
+    if first.get("cut"):
+        print(f"{'cut':20}{first['cut']:>10,} (longer than the model takes)")
+    if "classes" in first:
+        title, classes = sort_classes(first["classes"])
+        rows = [(*cells(row, "label", SCORES), f"{row['texts']:,}") for row in classes]
+        show_table((title, "precision", "recall", "F1", "texts"), rows)
+    if others:
+        head = ("model", *map(spaced, compared))
+        rows = [
+            (printable(row["model"]), *(format_score(row, key) for key in compared))
+            for row in report["models"]
+        ]
+        show_table(head, rows)
+
+
+def spaced(key):
+    return key.replace("_", " ").replace("f1", "F1").replace("top5", "top-5")
+
+
+def format_score(row, key):
+    value = row[key]
+    if key in SHARES:
+        return percent(value).strip()
+    if key in PERCENT:
+        return f"{value:.2f} %"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,305 @@
+"""Serves a page that classifies pictures and texts in the visitor's browser."""
+
+import base64
+import contextlib
+import errno
+import functools
+import hashlib
+import json
+import math
+import re
+import sys
+from http import HTTPStatus
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
+
+from keras_gmlp.programs.shared.cli import Parser, guarded
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PAGE = ROOT / "apps" / "web"
+
+LITERT = PAGE / "node_modules" / "@litertjs"
+
+PAGE_TYPES, LITERT_TYPES = (".html", ".css", ".js", ".svg"), (".js", ".wasm")
+
+HOST = "127.0.0.1"
+
+HOSTS = r"(127\.0\.0\.1|localhost)(:\d+)?"
+
+MODELS = "/models/"  # the URLs of models
+
+EPILOG = """\
+Pictures and texts stay in the browser: the page loads only its own files, LiteRT.js and models, all
+from this server; its Content-Security-Policy blocks other hosts. Only this machine can reach the
+server.
+
+examples:
+  apps/serve.py                                   the models in saved_models, on port 8000
+  apps/serve.py --port 0                          on any free port
+  apps/serve.py --models runs                     the exports of your training runs
+
+A model is a .tflite file in DIR or in one of its folders. The page requires LiteRT.js: `make web`
+installs it and starts this program.
+exit codes: 0 stopped by Ctrl-C, 1 port in use, or no model or LiteRT.js found, 2 wrong usage
+"""
+
+
+def parse(arguments):
+    parser = Parser(description=__doc__, epilog=EPILOG)
+    parser.add_argument("--port", type=int, default=8000, help="default: %(default)s; 0: any free")
+    parser.add_argument(
+        "--models",
+        type=Path,
+        default=ROOT / "saved_models",
+        metavar="DIR",
+        help="folder with .tflite files, or the name of an included model; default: saved_models",
+    )
+    options = parser.parse_args(arguments)
+    if not 0 <= options.port <= 65535:
+        parser.error(f"--port must be from 0 to 65535; received {options.port}.")
+    return options
+
+
+def main(arguments=None):
+    options = parse(arguments)
+    return guarded("serve", lambda: serve(options))
+
+
+def serve(options):
+    from keras_gmlp.utils.shipped import find_shipped
+
+    server = make_server(options.port, Path(find_shipped(options.models)))
+    with server, contextlib.suppress(KeyboardInterrupt):
+        print(f"http://{HOST}:{server.server_port}/  (Ctrl-C stops)", flush=True)
+        server.serve_forever()
+    return 0
+
+
+def make_server(port, models):
+    """Returns a server that is bound to the port; `serve_forever` starts it.
+
+    Raises:
+        ValueError: If the port cannot be used, LiteRT.js is not installed or `models` has no model.
+    """
+    if not (LITERT / "core" / "wasm").is_dir():
+        raise ValueError(
+            "LiteRT.js is not installed. Run `make web`, or `npm install` in apps/web."
+        )
+    if not models.is_dir():
+        received = "is a file" if models.exists() else "does not exist"
+        from keras_gmlp.utils.shipped import suggest_shipped
+
+        raise ValueError(
+            f"{models} {received}; expected a folder with .tflite files.{suggest_shipped(models)}"
+        )
+    if not find_models(models, warn):
+        raise ValueError(
+            f"{models} has no .tflite file with a batch of one image, nor have its folders; "
+            "apps/export.py writes one."
+        )
+    attributes = {"models": models, "page_files": find_page_files()}
+    handler = type("ModelHandler", (Handler,), attributes)
+    try:
+        return Server((HOST, port), handler)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise ValueError(
+                f"port {port} is in use. Choose another with --port, or make web PORT=8001."
+            ) from None
+        raise ValueError(f"port {port} cannot be used: {error.strerror}.") from None
+
+
+def find_models(directory, report=lambda line: None):
+    """Returns .tflite files by name: the folder's name, or folder/file if a folder has several.
+
+    The file with features has the folder's name if the folder has no model.tflite.
+
+    Args:
+        directory: The folder.
+        report: Function that receives a line of text on each link that leads nowhere or out of the
+            folder, and is left out.
+    """
+    models, root = {}, directory.resolve()
+    for path in sorted([*directory.glob("*.tflite"), *directory.glob("*/*.tflite")]):
+        # Skip unfinished exports and those with a larger batch.
+        if path.name.startswith(".") or re.search(r"_batch\d+$", path.stem):
+            continue
+        # The page reads the file of the same model next to it.
+        if path.name == "model_mediapipe.tflite" and path.with_name("model.tflite").exists():
+            continue
+        if not path.is_file():
+            report(f"{str(path)!r} is left out: no such file.")
+            continue
+        if not path.resolve().is_relative_to(root):
+            report(f"{str(path)!r} is left out: it leads out of {str(directory)!r}. Copy it there.")
+            continue
+        name = path.relative_to(directory).with_suffix("").as_posix()
+        alone = not path.with_name("model.tflite").exists()  # a file with features
+        short = name.removesuffix("/model_features" if alone else "/model")
+        taken = (directory / f"{short}.tflite").exists()
+        models[name if taken else short] = path
+    return models
+
+
+def describe_models(directory, report):
+    """Returns the page's list: the name, URL, bytes and card of each model.
+
+    The page opens with the first model: the default backbone comes first, then the folders with
+    the most accurate models. Models without a readable card come last.
+
+    Args:
+        directory: The folder.
+        report: Function that receives a line of text on each model that the page cannot list.
+    """
+    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+
+    models = []
+    for name, path in find_models(directory, report).items():
+        try:
+            model = {"name": name, "url": quote(model_url(name)), "bytes": path.stat().st_size}
+            model["card"] = read_metadata(path)
+            json.dumps(model, allow_nan=False)
+        except (ValueError, RecursionError, OSError) as error:
+            report(f"{str(path)!r} is left out: {error}")
+        else:
+            models.append(model)
+
+    def folder(model):
+        return model["name"].split("/")[0]
+
+    best = {DEFAULT_BACKBONE: math.inf}
+    for model in models:
+        card = model["card"]  # which may contain null
+        accuracy = card.get("test_accuracy") or card.get("test_mean_average_precision") or 0.0
+        best[folder(model)] = max(accuracy, best.get(folder(model), 0.0))
+    return sorted(models, key=lambda model: (not model["card"], -best[folder(model)]))
+
+
+def read_metadata(path):
+    """Returns the card without its labels; {} if it is damaged, which the page reports later.
+
+    Raises:
+        ValueError: If a test result is not a finite number, which the page could not sort or show,
+            or the model computes probabilities, which the page would take for logits.
+    """
+    from keras_gmlp.inference.card import read_card
+
+    card = {}
+    with contextlib.suppress(ValueError):
+        card = {key: value for key, value in read_card(path).items() if key != "labels"}
+    if card.get("output") == "probabilities":
+        raise ValueError("it is for MediaPipe; the page requires logits, as in the format tflite.")
+    for key, value in card.items():
+        number = type(value) in (int, float) and abs(value) < math.inf
+        if key.startswith("test_") and value is not None and not number:
+            raise ValueError(f"its {key} is {str(value)[:40]!r}; expected a finite number.")
+    return card
+
+
+@functools.cache  # once for each line: the page asks for the list again and again
+def warn(line):
+    print(f"serve: {line}", file=sys.stderr, flush=True)
+
+
+def model_url(name):
+    return f"{MODELS}{name}.tflite"
+
+
+def find_page_files():
+    """Returns the files of the page and of LiteRT.js by URL path."""
+    served = {f"/{path.name}": path for path in PAGE.iterdir() if path.suffix in PAGE_TYPES}
+    for path in LITERT.rglob("*"):
+        if path.suffix in LITERT_TYPES:
+            served[f"/node_modules/@litertjs/{path.relative_to(LITERT).as_posix()}"] = path
+    return {"/": PAGE / "index.html", **served}
+
+
+def content_security_policy():
+    """Allows this origin, WebAssembly and the page's import map, identified by its hash."""
+    page = (PAGE / "index.html").read_text(encoding="utf-8")
+    import_map = re.search(r'<script type="importmap">(.*?)</script>', page, re.DOTALL)[1]
+    digest = base64.b64encode(hashlib.sha256(import_map.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'self' 'wasm-unsafe-eval' 'sha256-{digest}'; "
+        "connect-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' blob:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+class Server(ThreadingHTTPServer):
+    """Answers many visitors at once."""
+
+    request_queue_size = 1024  # connections that wait; a client tries a full queue a second later
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exception(), ConnectionError):  # the visitor closed the page
+            super().handle_error(request, client_address)
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """Serves `page_files`, the models in a folder and the list of them; nothing else."""
+
+    models = None
+    page_files = None
+    timeout = 20  # seconds that a connection may be idle
+    extensions_map = {  # noqa: RUF012 (overrides an attribute of the base class)
+        ".html": "text/html; charset=utf-8",
+        ".css": "text/css; charset=utf-8",
+        ".js": "text/javascript; charset=utf-8",
+        ".svg": "image/svg+xml",
+        ".wasm": "application/wasm",
+        ".tflite": "application/octet-stream",
+    }
+
+    def parse_request(self):
+        """Refuses other hosts, by which a page of another site could read this one."""
+        if not super().parse_request():
+            return False
+        if re.fullmatch(HOSTS, self.headers.get("Host", ""), re.IGNORECASE):
+            return True
+        self.send_error(HTTPStatus.MISDIRECTED_REQUEST, explain=f"Open the page at {HOST}.")
+        return False
+
+    def do_GET(self):
+        with contextlib.suppress(ConnectionError):  # the visitor closed the page
+            if urlsplit(self.path).path == "/models.json":
+                self.send_json(describe_models(self.models, warn))
+            else:
+                super().do_GET()
+
+    def send_json(self, value):
+        body = json.dumps(value, allow_nan=False).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def translate_path(self, path):
+        """Returns the file for a URL; for all others a path that does not exist, hence a 404."""
+        url = unquote(urlsplit(path).path)
+        served = self.page_files
+        if url.startswith(MODELS):
+            served = {model_url(name): path for name, path in find_models(self.models).items()}
+        return str(served.get(url, PAGE / "no such file"))
+
+    def end_headers(self):
+        # WebAssembly requires the first two to share memory between threads.
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.send_header("Content-Security-Policy", content_security_policy())
+        self.send_header("Permissions-Policy", "camera=(self), microphone=(), geolocation=()")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("Cache-Control", "no-cache")
+        super().end_headers()
+
+    def log_message(self, *_):
+        """Logs nothing."""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

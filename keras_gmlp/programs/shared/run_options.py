@@ -1,0 +1,310 @@
+"""The options that describe a training run, as train.py and compare.py read them."""
+
+import argparse
+import contextlib
+import json
+from pathlib import Path
+
+from keras_gmlp.programs.shared.cli import add_backend, add_data_dir, add_fit, image_size
+from keras_gmlp.programs.shared.processes import add_process_options
+
+SCRATCH = "none"  # of --weights
+
+# Settings of a recipe whose values are words.
+TEXTS = ("optimizer", "precision", "pipeline", "teaching")
+
+# Settings whose values are two numbers, as JSON, or 0 for none.
+RANGES = ("resized_crop",)
+
+
+def add_run_options(parser, measures_precision=False):
+    """Adds the options of a run: model, weights, data, recipe, backend.
+
+    Args:
+        parser: The parser.
+        measures_precision: Whether the program can measure which precision is faster.
+    """
+    parser.add_argument(
+        "--model",
+        metavar="PRESET",
+        help="gmlp, amlp, vit, deit, mixer, resmlp, eamlp or ff_only with _n4_32, small enough for "
+        "a CPU, resnet_56_32, convnet_8_32, or another of keras_gmlp.PRESETS; default: that of the "
+        "weights, or gmlp_n4_32",
+    )
+    parser.add_argument(
+        "--weights",
+        metavar="SOURCE",
+        help="weights to start from: a run's folder, the name of an included model, a .keras file, "
+        "a file of published weights, or hf-hub:NAME; resized to the images, with a new head if "
+        "the classes differ; none trains from scratch; default: for a folder, table or packed set "
+        "without --model, the included gmlp_photo_64, which knows photographs",
+    )
+    parser.add_argument(
+        "--teacher",
+        metavar="RUN|ANSWERS",
+        help="distillation: a run's folder, the name of an included model or a .keras file whose "
+        "answers join the labels, or a folder of stored answers, see teach.py; change how by --set "
+        "teacher_share=0.5, teaching=hard or token, temperature=2, feature_weight=1",
+    )
+    parser.add_argument("--freeze", action="store_true", help="train the head alone")
+    parser.add_argument(
+        "--data",
+        default="digits",
+        metavar="NAME|PATH",
+        help="digits (bundled), a TensorFlow Datasets name, a folder, or a table (.csv, .tsv) with "
+        "the columns path, label and perhaps split; default: %(default)s",
+    )
+    add_data_dir(parser)
+    parser.add_argument("--out", metavar="DIR", help="default: runs/PRESET-DATA")
+    parser.add_argument(
+        "--recipe",
+        help="quick, standard, long, finetune, resolution, imagenet, airbench; default: quick, or "
+        "finetune with weights; resolution trains weights further on larger images of the same "
+        "classes",
+    )
+    parser.add_argument(
+        "--image-size",
+        type=image_size,
+        metavar="PIXELS|HxW",
+        help="side of the images, or height and width, such as 96x160, multiples of the patch "
+        "size; default: the model's",
+    )
+    add_fit(parser)
+    _add_patch_options(parser)
+    parser.add_argument(
+        "--fraction", type=float, default=1.0, help="of the training images; default: all, 1.0"
+    )
+    parser.add_argument(
+        "--validation",
+        type=float,
+        metavar="SHARE",
+        help="hold a share of the training images out, such as 0.1, and test these after each "
+        "epoch; the test images are then read at the end alone. Folders may have val/ instead",
+    )
+    parser.add_argument(
+        "--groups",
+        metavar="REGEX",
+        help="images of a group, such as a burst, a patient or a video, stay on one side; finds "
+        r"the group in the path: 'patient(\d+)'",
+    )
+    parser.add_argument(
+        "--patience",
+        type=int,
+        metavar="EPOCHS",
+        help="end after so many epochs without a better validation score, and save the best "
+        "epoch; requires validation images; default: train all epochs and save the last",
+    )
+    add_recipe_options(parser, measures_precision)
+    add_backend(parser)
+
+
+def _add_patch_options(parser):
+    parser.add_argument(
+        "--patch-size",
+        type=int,
+        metavar="PIXELS",
+        help="default: the model's; with 6 instead of 4 a model for 32 pixels has as many tokens "
+        "at 48",
+    )
+    parser.add_argument(
+        "--patch-window",
+        type=int,
+        metavar="PIXELS",
+        help="side of what a token is made from, for images larger than the weights': 6 for "
+        "weights with patches of 4 at 32 pixels, on images of 48",
+    )
+
+
+SETTINGS = (
+    "weight_decay=0.05, optimizer=adamw, flip=0 (for letters and signs), alternating_flip=1 (each "
+    "image in every other epoch), balance=0.5 (for rare classes, which then count more), "
+    "mixup=0.3, cutmix=0.3, resized_crop=[0.08,1], rand_augment=0.4, cutout=0.4, ema=0.05, "
+    "stochastic_depth=0.1, "
+    "layer_decay=0.75, mix_until=0.8 (no MixUp and CutMix after 80 %% of the epochs), ..."
+)
+
+ARGUMENTS = "stem=convolutions, pooling=attention, toeplitz=true, heads=8, depth=4, ..."
+
+
+def add_recipe_options(parser, measures_precision, settings=SETTINGS, arguments=ARGUMENTS):
+    """Adds the options of a recipe.
+
+    Args:
+        parser: The parser.
+        measures_precision: Whether the program can measure which precision is faster.
+        settings: Examples of further settings, for the help.
+        arguments: Examples of arguments of the model, for the help.
+    """
+    parser.add_argument("--epochs", type=int, help="default: from the recipe")
+    parser.add_argument("--batch-size", type=int, help="default: from the recipe")
+    parser.add_argument(
+        "--learning-rate", type=float, help="after the warm-up; default: from the recipe"
+    )
+    parser.add_argument(
+        "--seed", type=int, help="of weights, order and augmentation; default: from the recipe"
+    )
+    parser.add_argument(
+        "--precision",
+        choices=["auto"] * measures_precision + ["float32", "mixed_bfloat16", "mixed_float16"],
+        default="auto" if measures_precision else None,
+        help="of the computation; weights stay in float32; default: "
+        + ("auto, which measures what is faster here" if measures_precision else "the recipe's"),
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        dest="settings",
+        help=f"any other setting of the recipe: {settings}",
+    )
+    parser.add_argument(
+        "--set-model",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        dest="overrides",
+        help=f"any argument of the model: {arguments}",
+    )
+
+
+def add_checkpoint_option(parser):
+    """Adds the option that saves checkpoints within an epoch."""
+    parser.add_argument(
+        "--checkpoint-minutes",
+        type=_minutes,
+        metavar="M",
+        help="save a checkpoint within an epoch, too, when the last one is that old, so that a "
+        "killed run loses no more; default: at the end of each epoch only",
+    )
+
+
+def _minutes(text):
+    with contextlib.suppress(ValueError):
+        if float(text) > 0:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"expected a number above 0; received {text!r}")
+
+
+def add_device_options(parser):
+    """Adds the options that choose the devices and processes to train on."""
+    parser.add_argument(
+        "--devices",
+        type=_count_or_all,
+        default=1,
+        metavar="N|all",
+        help="number of devices, of each process, that split each batch, on the JAX backend; the "
+        "batch size stays that of the whole batch; default: %(default)s",
+    )
+    parser.add_argument(
+        "--model-parallel",
+        type=int,
+        default=1,
+        metavar="M",
+        help="number of devices that shard one copy of the model, which saves memory; "
+        "divides --devices; default: %(default)s",
+    )
+    add_process_options(parser)
+
+
+def _count_or_all(text):
+    if text != "all" and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a number or all; received {text!r}")
+    return text if text == "all" else int(text)
+
+
+def check_device_options(options, settings):
+    """Raises a `ValueError` if the devices cannot train the run, or processes differ."""
+    from keras_gmlp.training.devices import check_devices
+    from keras_gmlp.training.processes import check_agreement
+
+    recipe = settings.make_recipe()
+    devices = {"devices": options.devices, "model_parallel": options.model_parallel}
+    check_devices(**devices, batch_size=recipe.batch_size)
+    check_agreement({**recipe.settings(), **settings.record(), **devices})
+
+
+def read_settings(options):
+    """Returns the `RunSettings` of the options, checked.
+
+    Raises:
+        ValueError: If an option is wrong.
+    """
+    from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
+    from keras_gmlp.runs.settings import require_backbone
+
+    if options.weights == "":  # an unset variable of a shell
+        raise ValueError("--weights is empty; expected a run's folder, a file or hf-hub:NAME")
+    weights = options.weights and options.weights.rstrip("/")
+    if weights is None and starts_from_backbone(options):
+        weights = require_backbone()
+    weights = None if weights == SCRATCH else weights
+    patches = {"patch_size": options.patch_size, "patch_window": options.patch_window}
+    settings = RunSettings(
+        model=ModelSettings(options.model, weights, **patches, overrides=read_overrides(options)),
+        data=DataSettings(
+            options.data,
+            options.image_size,
+            options.fraction,
+            options.data_dir,
+            options.validation,
+            options.groups,
+            fit=options.fit,
+        ),
+        recipe=options.recipe,
+        changes=read_changes(options),
+        directory=options.out,
+    )
+    settings.check()
+    return settings
+
+
+def starts_from_backbone(options):
+    """Returns whether a run without `--weights` starts from the included backbone.
+
+    It does on a user's own images, unless an option describes a model or a recipe from scratch.
+    """
+    from keras_gmlp.data.datasets import holds_files
+    from keras_gmlp.data.images.packed import is_packed
+
+    described = options.model or options.overrides or options.patch_size or options.patch_window
+    own = holds_files(options.data) or is_packed(Path(options.data).expanduser())
+    return own and not described and options.recipe in (None, "finetune")
+
+
+def read_overrides(options):
+    """Returns the arguments of `--set-model`, a dict; values that are no JSON are text."""
+    overrides = {}
+    for setting in options.overrides:
+        name, equals, text = setting.partition("=")
+        if not equals or not text:
+            raise ValueError(f"--set-model {setting}: expected NAME=VALUE.")
+        try:
+            overrides[name] = json.loads(text)
+        except ValueError:
+            overrides[name] = text
+    return overrides
+
+
+def read_changes(options):
+    """Returns the settings of the recipe that the options change, a dict."""
+    from keras_gmlp.training.settings import OPTIONS
+
+    changes = {name: getattr(options, name, None) for name in OPTIONS}
+    changes = {name: value for name, value in changes.items() if value not in (None, "auto")}
+    if getattr(options, "freeze", False):
+        changes["freeze"] = True
+    if getattr(options, "teacher", None):
+        changes["teacher"] = options.teacher.rstrip("/")
+    for setting in options.settings:
+        name, _, text = setting.partition("=")
+        value = text
+        with contextlib.suppress(ValueError):
+            value = json.loads(text)
+        kinds, form = int | float, "NUMBER"
+        if name in RANGES:
+            kinds, form = int | float | list, "[SMALLEST,LARGEST], or 0 for none"
+        if name not in TEXTS and not isinstance(value, kinds):
+            raise ValueError(f"--set {setting}: expected {name}={form}.")
+        changes[name] = value
+    return changes

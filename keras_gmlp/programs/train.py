@@ -1,0 +1,278 @@
+"""Trains a model on a data set, shows the progress, and leaves everything in one folder."""
+
+import dataclasses
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+from keras_gmlp.programs.shared.callback_options import add_callback_option, make_callbacks
+from keras_gmlp.programs.shared.cli import Parser, choose_backend, import_tensorflow
+from keras_gmlp.programs.shared.processes import check_process_options, run_processes
+from keras_gmlp.programs.shared.run_options import (
+    add_checkpoint_option,
+    add_device_options,
+    add_run_options,
+    check_device_options,
+    read_settings,
+)
+
+EPILOG = """\
+examples:
+  apps/train.py                                        a gMLP on handwritten digits, a minute
+  apps/train.py --data cifar10 --recipe standard       CIFAR-10, about three hours on one core
+  apps/train.py --data my_photos/                      a folder with one folder for each class,
+                                                       from a model that knows photographs
+  apps/train.py --data my_photos/ --weights none --image-size 64          the same from scratch
+  apps/train.py --recipe long --set mixup=0.2          a recipe with one setting changed
+  apps/train.py --data my_photos/ --folds 5            cross-validation: mean and deviation
+  apps/train.py --weights gmlp_n4_32-cifar10 --data my_photos/
+                                                       start from a trained model
+  apps/train.py --backend jax --devices all            all GPUs of the machine
+  apps/train.py --backend jax --devices all --coordinator node0:3456 --processes 2 --process 0
+                                                       the first of two machines
+
+recipes: quick (12 epochs), standard (36, with MixUp and CutMix), long (300, for a GPU), finetune
+(from weights to other classes), resolution (8, from weights to larger images), imagenet (300, the
+gMLP paper's), airbench (16, for convnet_8_32). finetune tries a linear head on the features and two
+learning rates on images held out, and takes the best; --learning-rate limits it to one, --epochs
+switches the choice off, and --epochs 0 fits the head alone, in seconds.
+They compute in bfloat16 where that is faster, otherwise in float32: --precision auto measures it.
+
+A run that was stopped or killed resumes when the same command is given again, without --restart.
+exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
+"""
+
+
+def parse(arguments):
+    parser = Parser(description=__doc__, epilog=EPILOG)
+    add_run_options(parser, measures_precision=True)
+    add_device_options(parser)
+    add_checkpoint_option(parser)
+    add_callback_option(parser)
+    parser.add_argument(
+        "--folds",
+        type=int,
+        metavar="K",
+        help="cross-validation: train K runs, in OUT/fold-1 and so on, each without one K-th of "
+        "the training images, which it tests; reads no test images and exports nothing",
+    )
+    parser.add_argument("--restart", action="store_true", help="delete the run in OUT and start")
+    parser.add_argument("--no-export", action="store_true", help="do not write model.tflite")
+    parser.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard")
+    parser.add_argument(
+        "--json", action="store_true", help="print the metrics as JSON, no progress"
+    )
+    options = parser.parse_args(arguments)
+    check_process_options(parser, options)
+    options.training = False
+    choose_backend(options)
+    return parser, options
+
+
+def main(arguments=None):
+    parser, options = parse(arguments)
+    return run_processes("train", parser, options, run)
+
+
+def run(parser, options):
+    """Checks the usage, trains and reports; returns the exit code."""
+    import_tensorflow()
+    from keras_gmlp.training.devices import use_devices
+    from keras_gmlp.utils.environment import keep_freed_memory
+
+    try:
+        settings = read_settings(options)
+        check_device_options(options, settings)
+        runs = list_runs(options, settings)
+        callbacks = [make_callbacks(options) for _ in runs]
+        if "precision" not in settings.changes:
+            precision = measure_precision(runs[0].directory, options.restart)
+            runs = [dataclasses.replace(r, changes={**r.changes, **precision}) for r in runs]
+    except ValueError as error:
+        parser.error(str(error))
+    keep_freed_memory()
+    try:
+        with use_devices(options.devices, options.model_parallel):
+            results = [train(options, *each) for each in zip(runs, callbacks, strict=True)]
+    except KeyboardInterrupt:
+        directories = [run.directory for run in runs]
+        raise KeyboardInterrupt(how_to_resume(options, settings.directory, directories)) from None
+    if options.folds is None:
+        report(options, results[0], settings.directory)
+    else:
+        report_folds(options, results, settings.directory)
+    return 0
+
+
+def list_runs(options, settings):
+    """Returns the settings of each run: of the one, or of the run on each fold."""
+    from keras_gmlp.runs import fold_settings
+
+    return [settings] if options.folds is None else fold_settings(settings, options.folds)
+
+
+def measure_precision(directory, restart):
+    """Returns the precision that is faster here, or that of a begun run, as a change."""
+    from keras_gmlp.training.precision import choose_precision
+
+    return {"precision": choose_precision(None if restart else directory)}
+
+
+def how_to_resume(options, directory, directories):
+    """Returns what stopped runs have kept in their directories, and what resumes them."""
+    from keras_gmlp.training.run_directory import CANDIDATES, has_progress
+
+    if options.restart and not options.training:
+        return f"stopped; {directory} is unchanged. The same command starts again."
+    tried = [path for place in directories for path in Path(place, CANDIDATES).glob("*")]
+    if not any(map(has_progress, [*directories, *tried])):
+        return "stopped; no epoch was finished. The same command starts again."
+    command = "The same command without --restart" if options.restart else "The same command"
+    return f"stopped; {directory} keeps the last checkpoint. {command} resumes the run."
+
+
+def train(options, settings, callbacks):
+    """Trains and exports; returns the metrics."""
+    from keras_gmlp import runs
+    from keras_gmlp.training.processes import process_number
+
+    prepared = runs.prepare(settings)
+    complete = prepared.complete and not options.restart
+    if not options.json:
+        introduce(prepared)
+    interactive = not options.json and sys.stdout.isatty()  # shows a progress bar
+    before = None
+    if prepared.testable and not complete:
+        before = evaluate_before(prepared, options.json, int(interactive))
+    if not complete and process_number() == 0:  # the first process searches for all
+        warn_of_duplicates(prepared.data)
+    options.training = True
+    shared = {"checkpoint_minutes": options.checkpoint_minutes}
+    shared["verbose"] = 0 if options.json else 1 if interactive else 2
+    report = (lambda text: None) if options.json else partial(print, flush=True)
+    prepared = runs.choose(prepared, restart=options.restart, report=report, **shared)
+    metrics = prepared.train(
+        restart=options.restart and prepared.choice is None,  # a choice has deleted the old run
+        tensorboard=options.tensorboard,
+        callbacks=callbacks,
+        **shared,
+    )
+    if complete and not options.json:
+        print("this run is complete already; --restart trains it again.")
+    export = not options.no_export and options.folds is None
+    return runs.finish(prepared, metrics, before, export=export)
+
+
+def introduce(prepared):
+    """Prints what will be trained on what."""
+    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+
+    settings, data = prepared.settings, prepared.data
+    sizes = " + ".join(f"{len(split):,} {name}" for name, split in data.splits().items())
+    print(f"model  {settings.model.preset}, {prepared.model.count_params():,} parameters")
+    if prepared.transfer is not None:
+        print(f"from   {settings.model.weights}: {prepared.transfer}")
+        if settings.model.weights == DEFAULT_BACKBONE:
+            print("       it knows photographs; --weights none trains from scratch")
+    print(f"data   {data.name}, {len(data.labels)} classes, {sizes} images")
+    print(f"in     {prepared.recipe.precision}, {advise_backend(prepared.recipe.precision)}")
+    print(f"to     {settings.directory}")
+
+
+def warn_of_duplicates(data):
+    """Prints a line if test images are training images, too."""
+    from keras_gmlp.inspection.near_duplicates import find_duplicates
+    from keras_gmlp.utils.errors import printable
+
+    found = find_duplicates(data)
+    if found:
+        test, train = map(printable, next(iter(found.items())))
+        print(
+            f"train: warning: {len(found):,} of {len(data.test):,} test images are training images "
+            f"too ({test} is {train}); the test accuracy will be too high. Remove them from one of "
+            "the splits.",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def advise_backend(precision):
+    """Returns the backend, and on a CPU the names of installed ones that usually are faster."""
+    import keras
+
+    from keras_gmlp.utils.environment import accelerators, installed_versions
+
+    backend = keras.backend.backend()
+    if accelerators():
+        return f"on {backend}"
+    # docs/results/speed.md, "Training speed". In float32 TensorFlow is as fast as PyTorch.
+    better = {"jax": ("torch", "tensorflow"), "tensorflow": ("torch",), "torch": ()}[backend]
+    if precision == "float32" and backend == "tensorflow":
+        better = ()
+    packages = {"torch": ("torch",), "tensorflow": ("tensorflow-cpu", "tensorflow")}
+    faster = [name for name in better if installed_versions(packages[name])]
+    if not faster:
+        return f"on {backend}"
+    return f"on {backend}; on a CPU --backend {' or '.join(faster)} usually trains faster"
+
+
+def evaluate_before(prepared, quiet, verbose):
+    """Tests the weights before training; returns loss and metrics."""
+    if quiet:
+        return prepared.evaluate()
+    print("before training: testing the weights ...", flush=True)
+    before = prepared.evaluate(verbose)
+    split = prepared.recipe.task.validation_split(prepared.data)
+    headline = prepared.recipe.task.headline
+    name = f"of the {split} images right"
+    if headline != "accuracy":
+        name = f"{headline.replace('_', ' ')} on the {split} images"
+    print(f"before {100 * before[headline]:.2f} % {name}")
+    return before
+
+
+def report(options, metrics, directory):
+    """Prints the results."""
+    if options.json:
+        print(json.dumps({"directory": str(directory), **metrics}))
+        return
+    seconds = f", {metrics['seconds']:.0f} s" if "seconds" in metrics else ""
+    # Images with several labels have no accuracy.
+    headline = "accuracy" if "test_accuracy" in metrics else "mean_average_precision"
+    score = headline.replace("_", " ")
+    accuracy = f"test {score} {100 * metrics[f'test_{headline}']:.2f} %"
+    if f"validation_{headline}" in metrics:
+        accuracy += f", validation {score} {100 * metrics[f'validation_{headline}']:.2f} %"
+    best = f", epoch {metrics['best_epoch']} is saved" if "best_epoch" in metrics else ""
+    print(f"{accuracy} after {metrics['epochs']} epochs{best}{seconds}")
+    for name, export in metrics.get("exports", {}).items():
+        if name != "keras":
+            print(
+                f"{name}: {score} {100 * export[headline]:.2f} %, {export['megabytes']} MB, "
+                f"{export['latency_ms']} ms per image on one thread"
+            )
+    exported = f", {directory}/model.tflite" if "tflite" in metrics.get("exports", {}) else ""
+    print(f"model   {directory}/model.keras{exported}")
+    if metrics["epochs"]:
+        print(f"curves  {directory}/curves.png")
+
+
+def report_folds(options, results, directory):
+    """Writes and prints the summary of all folds."""
+    from keras_gmlp.runs import write_folds
+
+    summary = write_folds(directory, results)
+    if options.json:
+        print(json.dumps({"directory": str(directory), **summary}))
+        return
+    print("\nfold  accuracy  epochs")
+    for number, metrics in enumerate(results, 1):
+        print(f"{number:4}  {100 * metrics['test_accuracy']:6.2f} %  {metrics['epochs']:6}")
+    mean, deviation = (100 * summary[f"accuracy_{name}"] for name in ("mean", "deviation"))
+    print(f"mean  {mean:6.2f} %, standard deviation {deviation:.2f} %")
+    print(f"folds   {directory}/folds.json")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,323 @@
+"""Trains language models, text classifiers and models for questions, each in one folder."""
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+from keras_gmlp.programs.shared.callback_options import add_callback_option, make_callbacks
+from keras_gmlp.programs.shared.cli import (
+    Parser,
+    add_backend,
+    add_data_dir,
+    choose_backend,
+    import_tensorflow,
+)
+from keras_gmlp.programs.shared.processes import check_process_options, run_processes
+from keras_gmlp.programs.shared.run_options import (
+    add_checkpoint_option,
+    add_device_options,
+    add_recipe_options,
+    check_device_options,
+    read_changes,
+    read_overrides,
+)
+from keras_gmlp.programs.shared.text_options import add_columns, name_columns
+from keras_gmlp.programs.train import how_to_resume, measure_precision
+
+EPILOG = """\
+examples:
+  apps/train_text.py --text wiki/*.txt --valid held_out.txt
+                                     pre-trains a nano gMLP to fill in masked tokens
+  apps/train_text.py --text wiki/*.txt --valid held_out.txt --model bert_nano
+                                     the same for BERT; the text is prepared once
+  apps/train_text.py --task sst2 --weights runs/gmlp_nano-text
+                                     fine-tunes it: sst2, mrpc, cola or another set of GLUE,
+                                     or squad, which finds answers in texts
+  apps/train_text.py --task sst2 --weights hf-hub:google/bert_uncased_L-4_H-256_A-4
+                                     the same for a published BERT
+  apps/train_text.py --task reviews.csv --weights runs/gmlp_nano-text
+                                     on a CSV, TSV or JSON lines file, or a folder with one folder
+                                     of text files for each class
+
+recipes: quick (20M tokens, for a CPU), standard (134M) and long (1.3G, both for a GPU) pre-train;
+finetune (3 epochs) trains a task. A text has one paragraph a line and a blank line between
+documents; files may be compressed with xz.
+
+A run that was stopped or killed resumes when the same command is given again, without --restart.
+exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
+"""
+
+FEW = 200  # test texts
+
+
+def parse(arguments):
+    parser = Parser(description=__doc__, epilog=EPILOG)
+    pretrain = parser.add_argument_group("pre-training")
+    pretrain.add_argument("--text", nargs="+", metavar="FILE", help=".txt or .txt.xz files")
+    pretrain.add_argument("--valid", nargs="+", metavar="FILE", help="text to test on")
+    pretrain.add_argument(
+        "--prepared",
+        metavar="FOLDER",
+        help="where the tokens are, or go; default: runs/text. With it alone, --text is not needed "
+        "again",
+    )
+    pretrain.add_argument(
+        "--model",
+        metavar="PRESET",
+        default="gmlp_nano",
+        help="gmlp, amlp or bert with _nano, _small, _medium, or another of keras_gmlp.text."
+        "PRESETS; default: %(default)s",
+    )
+    pretrain.add_argument(
+        "--vocabulary-size",
+        type=int,
+        metavar="N",
+        help="of a new tokenizer; default: the preset's, 8192 for nano, 16384 for small",
+    )
+    pretrain.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json or a vocab.txt")
+    tune = parser.add_argument_group("fine-tuning")
+    tune.add_argument(
+        "--task", metavar="NAME|FILE|FOLDER", help="labelled texts or questions; see below"
+    )
+    tune.add_argument(
+        "--weights",
+        metavar="RUN",
+        help="folder of a pre-trained model, the name of an included one, or an original BERT: "
+        "hf-hub:NAME or its folder",
+    )
+    add_columns(tune)
+    tune.add_argument(
+        "--hold-out",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="test on a share of the training texts instead, to choose settings",
+    )
+    tune.add_argument("--dropout", type=float, default=0.1, help="default: %(default)s")
+    add_data_dir(parser)
+    parser.add_argument("--out", metavar="DIR", help="default: runs/MODEL-DATA")
+    parser.add_argument("--recipe", help="default: quick, or finetune with --task")
+    add_recipe_options(
+        parser,
+        True,
+        "mask_rate=0.2, epoch_tokens=1000000, length=128, optimizer=adamw, weight_decay=0.01, "
+        "ema=0.05, ...",
+        "depth=4, max_length=256, gating=additive, dropout=0.1, ...",
+    )
+    add_backend(parser)
+    add_device_options(parser)
+    add_checkpoint_option(parser)
+    add_callback_option(parser)
+    parser.add_argument("--restart", action="store_true", help="delete the run in OUT and start")
+    parser.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard")
+    parser.add_argument(
+        "--json", action="store_true", help="print the metrics as JSON, no progress"
+    )
+    options = parser.parse_args(arguments)
+    check(parser, options)
+    check_process_options(parser, options)
+    options.training = False
+    choose_backend(options)
+    return parser, options
+
+
+def check(parser, options):
+    """Ends with exit code 2 if the options do not fit together."""
+    if options.task is not None and not options.weights:
+        parser.error("--task requires --weights, the folder of a pre-trained model")
+    if options.task is None and options.weights:
+        parser.error("--weights requires --task, such as --task sst2")
+    if options.task is None and not (options.text or options.prepared):
+        parser.error("give --text FILE to pre-train, or --task NAME --weights RUN to fine-tune")
+    if options.task is not None and (options.text or options.prepared):
+        parser.error("--text and --prepared are for pre-training; --task fine-tunes")
+    if options.task is not None and options.overrides:
+        parser.error("--set-model is for pre-training; --task takes the model of its weights")
+    tuning = options.column or options.label or options.test or options.hold_out
+    if options.task is None and tuning:
+        parser.error("--column, --label, --test and --hold-out require --task")
+    if options.text and not options.valid:
+        parser.error("--text requires --valid FILE, a text that is not in it")
+    if (options.vocabulary_size or options.tokenizer) and not options.text:
+        parser.error(
+            "--vocabulary-size and --tokenizer are for --text; prepared text has its tokenizer"
+        )
+    if options.vocabulary_size and options.tokenizer:
+        parser.error("give --vocabulary-size or --tokenizer, not both")
+
+
+def main(arguments=None):
+    parser, options = parse(arguments)
+    return run_processes("train_text", parser, options, run)
+
+
+def run(parser, options):
+    """Checks the usage, trains and reports; returns the exit code."""
+    from keras_gmlp.inference.opening import model_path
+    from keras_gmlp.training.devices import use_devices
+    from keras_gmlp.utils.environment import keep_freed_memory
+    from keras_gmlp.weights.bert import is_bert
+
+    try:
+        settings = read_settings(options)
+        if "precision" not in settings.changes:
+            precision = measure_precision(settings.directory, options.restart)
+            settings = dataclasses.replace(settings, changes={**settings.changes, **precision})
+        settings.check()
+        check_device_options(options, settings)
+        options.callbacks = make_callbacks(options)
+        if options.task is not None and not is_bert(settings.weights):
+            model_path(settings.weights, "text")
+    except ValueError as error:
+        parser.error(str(error))
+    import_tensorflow()
+    keep_freed_memory()
+    try:
+        with use_devices(options.devices, options.model_parallel):
+            metrics = train(options, settings)
+    except KeyboardInterrupt:
+        directory = settings.directory
+        raise KeyboardInterrupt(how_to_resume(options, directory, [directory])) from None
+    report(options, metrics, settings.directory)
+    return 0
+
+
+def read_settings(options):
+    """Returns the settings of the run that the options describe."""
+    from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
+
+    shared = {"changes": read_changes(options), "directory": options.out}
+    if options.recipe:
+        shared["recipe"] = options.recipe
+    if options.task is None:
+        folder = options.prepared or "runs/text"
+        overrides = read_overrides(options)
+        return LanguageRunSettings(options.model, folder, overrides=overrides, **shared)
+    weights = options.weights.rstrip("/")
+    tuning = {
+        "columns": name_columns(options),
+        "held_out": options.hold_out,
+        "dropout": options.dropout,
+    }
+    return FineTuningSettings(weights, options.task, **tuning, **shared)
+
+
+def train(options, settings):
+    """Prepares the text and the model, and trains; returns the metrics."""
+    from keras_gmlp.runs.text import prepare_fine_tuning, prepare_language_run
+    from keras_gmlp.training.processes import process_number, run_once
+
+    if options.task is None:
+        if options.text:
+            run_once(lambda: prepare_text(options, settings))
+        prepared = prepare_language_run(settings)
+    else:
+        prepared = prepare_fine_tuning(settings, options.data_dir)
+    complete = prepared.complete and not options.restart
+    if not options.json:
+        introduce(prepared)
+    if options.task is not None and not complete and process_number() == 0:
+        warn_of_few(prepared.data, settings.answers)
+    interactive = not options.json and sys.stdout.isatty()  # shows a progress bar
+    options.training = True
+    metrics = prepared.train(
+        restart=options.restart,
+        tensorboard=options.tensorboard,
+        checkpoint_minutes=options.checkpoint_minutes,
+        callbacks=options.callbacks,
+        verbose=0 if options.json else 1 if interactive else 2,
+    )
+    if complete and not options.json:
+        print("this run is complete already; --restart trains it again.")
+    return metrics
+
+
+def prepare_text(options, settings):
+    """Encodes the text files, once."""
+    from keras_gmlp.data.text.corpus import prepare_corpus
+
+    known = Path(settings.data, "tokenizer.json")
+    tokenizer = options.tokenizer or options.vocabulary_size
+    if tokenizer is None:
+        tokenizer = known if known.exists() else usual_words(settings.preset)
+    prepare_corpus(options.text, tokenizer, settings.data, valid=options.valid)
+
+
+def usual_words(preset):
+    """Returns the number of tokens in the vocabulary that a preset usually has."""
+    from keras_gmlp.models.language_families import TEXT_PRESETS
+    from keras_gmlp.models.presets import find
+
+    return find(preset, TEXT_PRESETS)[1]["vocabulary_size"]
+
+
+def introduce(prepared):
+    """Prints what will be trained on what."""
+    settings, data = prepared.settings, prepared.data
+    parameters = f"{prepared.model.count_params():,} parameters"
+    if hasattr(settings, "preset"):
+        print(f"model  {settings.preset}, {parameters}")
+        print(f"data   {data.name}, {data.train.summary()}")
+        introduce_tokenizer(settings, data.tokenizer)
+    else:
+        print(f"model  {settings.weights}, {parameters}")
+        sizes = f"{len(data.train):,} + {len(data.test):,}"
+        kind = "questions" if settings.answers else f"texts in {len(data.labels)} classes"
+        print(f"data   {data.name}, {sizes} {kind}")
+    print(f"in     {prepared.recipe.precision}")
+    print(f"to     {settings.directory}")
+
+
+def introduce_tokenizer(settings, tokenizer):
+    """Prints the number of tokens in the vocabulary, and whether the preset usually has another."""
+    usual = usual_words(settings.preset)
+    advice = (
+        f"; {settings.preset} usually has {usual:,}, which --text and --valid with a new folder as "
+        "--prepared learn"
+    )
+    advice = "" if tokenizer.size == usual else advice
+    print(f"words  {tokenizer.size:,}, from {settings.data}/tokenizer.json{advice}")
+
+
+def warn_of_few(data, answers):
+    """Prints a line if the test is too small to say much."""
+    samples = len(data.test)
+    if answers or samples >= FEW:
+        return
+    error = 50 / samples**0.5
+    print(
+        f"train_text: warning: number of test texts: {samples:,}, so the accuracy has a standard "
+        f"error of up to {error:.0f} points. Test on more if you can (--test, --hold-out).",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def report(options, metrics, directory):
+    """Prints the results."""
+    if options.json:
+        print(json.dumps({"directory": str(directory), **metrics}))
+        return
+    if "test_perplexity" in metrics:
+        result = (
+            f"perplexity {metrics['test_perplexity']:.2f}, "
+            f"{100 * metrics['test_accuracy']:.2f} % of the masked tokens right"
+        )
+    elif "test_exact_match" in metrics:
+        result = f"exact match {metrics['test_exact_match']:.2f} %, F1 {metrics['test_f1']:.2f} %"
+    else:
+        result = (
+            f"test accuracy {100 * metrics['test_accuracy']:.2f} %, Matthews correlation "
+            f"{metrics['test_matthews_correlation']:.3f}, F1 {metrics['test_f1']:.3f}"
+        )
+    seconds = f", {metrics['seconds']:.0f} s" if "seconds" in metrics else ""
+    print(f"{result} after {metrics['epochs']} epochs{seconds}")
+    if metrics.get("test_predicted_classes") == 1:
+        print("It predicts one class alone. Try another --seed or --learning-rate.")
+    print(f"model   {directory}/model.keras")
+    print(f"curves  {directory}/curves.png")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

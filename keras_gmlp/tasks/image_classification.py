@@ -1,0 +1,197 @@
+"""The task for images of one label each."""
+
+import dataclasses
+import json
+
+import keras
+import numpy as np
+
+from keras_gmlp.data.batches.augmentation import Augmentation, first_mirrored
+from keras_gmlp.data.batches.device_augmentation import make_device_augmenter
+from keras_gmlp.data.batches.host import (
+    arrays,
+    evaluation_batches,
+    fits_in_memory,
+    training_batches,
+)
+from keras_gmlp.data.batches.share import WHOLE
+from keras_gmlp.data.images.answers import is_answers, load_answers
+from keras_gmlp.inference.card import write_card
+from keras_gmlp.models.structure import require_logits
+from keras_gmlp.objectives.losses import Accuracy, CrossEntropy
+from keras_gmlp.tasks.linear_head import without_compiler
+from keras_gmlp.tasks.task import CURVES, Task
+from keras_gmlp.tasks.teacher import TEACHINGS, load_teacher, make_taught_class
+from keras_gmlp.utils.files import atomic_write
+
+
+@dataclasses.dataclass(frozen=True)
+class ImageClassification(Task):
+    """Classification of the images of an `ImageData`.
+
+    Attributes:
+        label_smoothing: Share of probability spread over all classes, in [0, 1); see
+            `CrossEntropy`.
+        balance: Weight of rare classes in the loss, in [0, 1]: a class counts by this power of its
+            inverse number of training images. 0 counts images equally, 1 classes; the mean weight
+            of the images is 1.
+        augmentation: Changes to the training images; see `Augmentation`.
+        teacher: Folder of a run or a `.keras` file, which answers to the augmented images, or a
+            folder of stored answers, see `data.answers`; `None` for none. `training.teacher` has
+            the loss.
+        teacher_share: Weight of the teacher's logits in the loss, in [0, 1]; the labels have the
+            rest.
+        teaching: `"soft"` for the teacher's probabilities, `"hard"` for its most probable class,
+            `"token"` for that class as the label of the distillation token only, as in DeiT.
+        temperature: Divides the logits of teacher and student for soft answers; above 0.
+        feature_weight: Weight of the difference from the teacher's features, at least 0.
+        fit_head: Inverse strength of the regularization of a logistic regression. It is
+            fitted to the features of the starting weights, and training begins with its head; see
+            `training.linear_head`. 0 for a random head.
+    """
+
+    label_smoothing: float = 0.1
+    balance: float = 0.0
+    augmentation: Augmentation = dataclasses.field(default_factory=Augmentation)
+    teacher: str | None = None
+    teacher_share: float = 0.5
+    teaching: str = "soft"
+    temperature: float = 1.0
+    feature_weight: float = 0.0
+    fit_head: float = 0.0
+
+    name = "image_classification"
+    headline = "accuracy"
+    unit = "images"
+    training_name = "train (augmented)"
+    model_card = True
+
+    def __post_init__(self):
+        if not 0 <= self.label_smoothing < 1:
+            raise ValueError(f"label_smoothing must be in [0, 1); received {self.label_smoothing}.")
+        if not 0 <= self.balance <= 1:
+            raise ValueError(f"balance must be in [0, 1]; received {self.balance}.")
+        if not 0 <= self.teacher_share <= 1:
+            raise ValueError(f"teacher_share must be in [0, 1]; received {self.teacher_share}.")
+        if self.teaching not in TEACHINGS:
+            raise ValueError(
+                f"teaching must be one of {', '.join(TEACHINGS)}; received {self.teaching!r}."
+            )
+        if not self.temperature > 0:
+            raise ValueError(f"temperature must be above 0; received {self.temperature}.")
+        if not self.feature_weight >= 0:
+            raise ValueError(f"feature_weight must be at least 0; received {self.feature_weight}.")
+        if self.feature_weight and self.teacher is None:
+            raise ValueError("feature_weight requires a teacher; received none.")
+        if not self.fit_head >= 0:
+            raise ValueError(f"fit_head must not be below 0; received {self.fit_head}.")
+
+    def loss(self, training=True):
+        return CrossEntropy(self.label_smoothing if training else 0.0)
+
+    def training_loss(self, data):
+        if not self.balance:
+            return self.loss()
+        weights = self.class_weights(data.train.read_labels(), len(data.labels))
+        return CrossEntropy(self.label_smoothing, class_weights=weights)
+
+    def compile(self, model, optimizer, data=None):
+        super().compile(model, optimizer, data)
+        if self.fit_head:
+            without_compiler(model)
+
+    def class_weights(self, labels, classes):
+        """Returns the weight of each class by `balance`; their mean over the images is 1."""
+        counts = np.bincount(labels, minlength=classes)
+        weights = np.maximum(counts, 1.0) ** -self.balance  # a fraction may lack classes
+        return weights * (len(labels) / np.sum(counts * weights))
+
+    def metrics(self):
+        return [Accuracy()]
+
+    def check_fit(self, model, data):
+        require_logits(model)
+        if tuple(model.input_shape[1:]) != tuple(data.image_shape):
+            raise ValueError(
+                f"The model requires images of shape {model.input_shape[1:]}; {data.name} has "
+                f"{data.image_shape}. Build the model with input_shape={data.image_shape} or load "
+                f"the data with image_size={tuple(model.input_shape[1:3])}."
+            )
+        if (answers := self.stored_answers()) is not None:
+            answers.require_match(data)
+        if model.output_shape[-1] != len(data.labels):
+            raise ValueError(
+                f"The model has {model.output_shape[-1]} classes; {data.name} has "
+                f"{len(data.labels)}. Build the model with classes={len(data.labels)}."
+            )
+
+    def size(self, data):
+        return len(data.train)
+
+    def training_batches(
+        self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE, initial_step=0
+    ):
+        order = seed, initial_epoch, epochs, share, initial_step
+        answers = self.stored_answers()
+        return training_batches(data, batch_size, self.augmentation, *order, answers=answers)
+
+    def stored_answers(self):
+        """Returns the stored `Answers` of the teacher, or `None` if it answers itself."""
+        if self.teacher is None or not is_answers(self.teacher):
+            return None
+        return load_answers(self.teacher)
+
+    def training_class(self, model):
+        if self.teacher is None:
+            return keras.Model
+        answers = self.stored_answers()
+        if answers is None:
+            teacher = load_teacher(self.teacher, model, logits=self.teacher_share > 0)
+            return make_taught_class(keras.Model, self, teacher, teacher.output_shape[1][-1])
+        channels = answers.sizes.get("features")
+        if self.feature_weight and channels is None:
+            raise ValueError(
+                f"teacher {self.teacher}: stores no features, which feature_weight requires."
+            )
+        return make_taught_class(keras.Model, self, channels=channels)
+
+    def fits_device(self, data):
+        return fits_in_memory(data, self.size(data))
+
+    def device_data(self, data):
+        images, labels = arrays(data, "train")
+        samples, augmentation = (images, labels.astype("int32")), self.augmentation
+        if (answers := self.stored_answers()) is not None:
+            augmentation = answers.without_views(augmentation)
+        augment = make_device_augmenter(augmentation, len(data.labels), data.mirror)
+        if augmentation.alternating_flip:
+            samples += (first_mirrored(len(images)),)
+        if answers is not None:
+            samples += tuple(answers.epoch_arrays(len(images)))
+            augment = answers.device_augmenter(augment, data.image_shape[:2])
+        return samples, augment, augmentation.mix_until
+
+    def device_sample(self, data, arrays):
+        return tuple(np.asarray(array[:1]) for array in arrays[:2])
+
+    def evaluation_batches(self, data, split="test", samples=-1):
+        return evaluation_batches(data, split=split, samples=samples)
+
+    def describe_data(self, data):
+        shape, labels = list(data.image_shape), list(data.labels)
+        return {"data": data.name, "image_shape": shape, "fit": data.fit, "labels": labels}
+
+    def curves(self):
+        return CURVES
+
+    def write_card(self, path, model, data, metadata):
+        fit = {} if data.fit == "crop" else {"fit": data.fit}
+        write_card(path, model, data.labels, {**metadata, **fit})
+
+    def write_files(self, data, directory):
+        with atomic_write(directory / "labels.txt") as temporary:
+            temporary.write_text("\n".join(data.labels) + "\n", "utf-8")
+
+    def settings(self):
+        # Without "task", because runs of all versions have the same keys; tuples become lists.
+        return json.loads(json.dumps(dataclasses.asdict(self)))

@@ -1,0 +1,172 @@
+"""A linear head on the features of a model whose other layers stay as they are.
+
+It is not trained but fitted: a logistic regression has one best solution, and L-BFGS finds it in
+seconds.
+"""
+
+import keras
+import numpy as np
+
+from keras_gmlp.data.images.image_data import resize_images
+from keras_gmlp.models.structure import features
+from keras_gmlp.utils.environment import accelerators, require
+from keras_gmlp.utils.progress import PATIENCE, ProgressBar
+
+# Inverse strengths of the regularization, for standardized features.
+STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+
+# Where a view looks, as shares of the side: top, left, side. The first is the whole image.
+WINDOWS = ((0, 0, 1), (0, 0, 0.85), (0.15, 0.15, 0.85))
+
+# Every image gets so many views, and further ones while there are few; one of very many images.
+VIEWS, FURTHER, MANY = 3, 1000, 10_000
+
+TOGETHER = 64  # images that the model takes at a time
+
+STEPS = 1000  # of L-BFGS, at most
+
+
+def choose_views(images, mirror):
+    """Returns the views of each image, pairs of a window and whether it is mirrored.
+
+    Args:
+        images: Number of images.
+        mirror: Whether mirrored images keep their label.
+    """
+    mirrors = (False, True) if mirror else (False,)
+    views = [(window, mirrored) for window in WINDOWS for mirrored in mirrors]
+    return views[: VIEWS + FURTHER // max(1, images) if images < MANY else 1]
+
+
+def look(images, view):
+    """Returns a view of images, uint8 `(samples, height, width, channels)`."""
+    (top, left, share), mirrored = view
+    if share < 1:
+        height, width = images.shape[1:3]
+        top, left = round(top * height), round(left * width)
+        rows, columns = max(1, round(share * height)), max(1, round(share * width))
+        part = images[:, top : top + rows, left : left + columns]
+        images = resize_images(part, (height, width), "stretch")
+    return images[:, :, ::-1] if mirrored else images
+
+
+def read_features(model, split, views):
+    """Computes the vectors before the head of a model.
+
+    Args:
+        model: An image classifier of this package.
+        split: `Split` of the images.
+        views: Views of each image, as `choose_views` returns them.
+
+    Returns:
+        float32 vectors `(views, samples, features)` and class indices `(samples,)`.
+
+    Raises:
+        ValueError: If an image cannot be read, or the vectors are NaN or infinite.
+    """
+    embed, vectors, labels = without_compiler(features(model)), [], []
+    with ProgressBar("reading features", len(split)) as progress:
+        for images, truth in split.batches(TOGETHER):
+            # Always as many, since TensorFlow and JAX compile each number again.
+            full = images[np.arange(TOGETHER) % len(images)]
+            seen = [embed.predict_on_batch(look(full, view)) for view in views]
+            vectors.append(np.stack(seen)[:, : len(images)].astype("float32"))
+            labels.append(truth)
+            progress.show(sum(map(len, labels)))
+    vectors = np.concatenate(vectors, axis=1)
+    if not np.isfinite(vectors).all():
+        raise ValueError(
+            f"{model.name}: its features are NaN or infinite; the file is damaged or its training "
+            "diverged. Copy or train the model again."
+        )
+    return vectors, np.concatenate(labels)
+
+
+def without_compiler(model):
+    """Turns off TensorFlow's compiler for a model, and returns it.
+
+    On a CPU it makes the steps no faster, and takes longer than a linear head or a short training.
+    """
+    if keras.backend.backend() == "tensorflow" and not accelerators():
+        model.jit_compile = False
+    return model
+
+
+def fit_head(vectors, labels, classes, strengths, class_weights=None):
+    """Fits a logistic regression for each strength of the regularization.
+
+    The vectors are standardized for the fit; the heads take them as they are.
+
+    Args:
+        vectors: `(views, samples, features)`. The views of a sample share its weight.
+        labels: Class indices `(samples,)`.
+        classes: Number of classes.
+        strengths: Inverse strengths of the regularization, ascending.
+        class_weights: Weights of the classes in the loss, `(classes,)`; `None` for equal ones.
+
+    Yields:
+        A kernel `(features, classes)` and a bias `(classes,)` for each strength, float64. Their
+        softmax gives scikit-learn's probabilities. A class without a sample is improbable.
+
+    Raises:
+        ImportError: If scikit-learn is not installed.
+    """
+    require("sklearn", "A fitted head", "demo")
+    from sklearn.linear_model import LogisticRegression
+
+    views = len(vectors)
+    rows = vectors.reshape(-1, vectors.shape[-1]).astype("float64")
+    mean, deviation = rows.mean(axis=0), rows.std(axis=0)
+    deviation = np.where(deviation > 1e-6 * np.abs(mean) + 1e-12, deviation, np.inf)  # constant
+    rows = (rows - mean) / deviation
+    truth, weights = np.tile(labels, views), np.full(len(rows), 1 / views)
+    if class_weights is not None:
+        weights *= np.asarray(class_weights)[truth]
+    regression = LogisticRegression(max_iter=STEPS, warm_start=True)
+    patience = PATIENCE if len(labels) < MANY else 0  # many take longer before the first one ends
+    with ProgressBar("fitting the head", len(strengths), patience) as progress:
+        for done, strength in enumerate(strengths):
+            progress.show(done)
+            regression.set_params(C=strength).fit(rows, truth, weights)
+            yield _fold(regression, mean, deviation, classes)
+
+
+def _fold(regression, mean, deviation, classes):
+    """Returns kernel and bias for vectors that are not standardized."""
+    weights, intercept = regression.coef_, regression.intercept_
+    if len(weights) == 1:  # two classes: a sigmoid, as a softmax of two halves
+        weights, intercept = (np.concatenate([-x, x]) / 2 for x in (weights, intercept))
+    known = regression.classes_.astype(int)
+    kernel = np.zeros((len(mean), classes))
+    bias = np.full(classes, intercept.min() - 5.0)
+    kernel[:, known] = weights.T / deviation[:, None]
+    bias[known] = intercept - mean @ kernel[:, known]
+    return kernel, bias
+
+
+def read_training_features(model, data, task):
+    """Returns the vectors of the views of the training images, and their labels."""
+    views = choose_views(len(data.train), data.mirror and task.augmentation.flip)
+    return read_features(model, data.train, views)
+
+
+def fit_model(model, data, task, vectors=None):
+    """Fits the head of a model to the training images as a task asks, or to vectors of them."""
+    vectors, labels = vectors or read_training_features(model, data, task)
+    classes = len(data.labels)
+    weights = task.class_weights(labels, classes)
+    (head,) = fit_head(vectors, labels, classes, [task.fit_head], weights)
+    set_head(model, *head)
+
+
+def set_head(model, kernel, bias):
+    """Writes kernel and bias into the head of a model."""
+    model.get_layer("head").set_weights([kernel.astype("float32"), bias.astype("float32")])
+
+
+def score_head(kernel, bias, vectors, labels):
+    """Returns accuracy and cross-entropy of a head on vectors `(samples, features)`."""
+    logits = vectors @ kernel + bias
+    logits = logits - logits.max(axis=1, keepdims=True)
+    losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(labels)), labels]
+    return float(np.mean(logits.argmax(axis=1) == labels)), float(losses.mean())

@@ -1,0 +1,92 @@
+"""The task for images with any number of labels."""
+
+import dataclasses
+
+import keras
+
+from keras_gmlp.objectives.metrics import MeanAveragePrecision, choose_thresholds
+from keras_gmlp.tasks.image_classification import ImageClassification
+from keras_gmlp.tasks.task import EVALUATED_SAMPLES
+from keras_gmlp.utils.errors import one_line_errors, printable
+
+
+@dataclasses.dataclass(frozen=True)
+class MultiLabelClassification(ImageClassification):
+    """Classification of images with any number of labels, whose `ImageData` has `label_sets`.
+
+    The loss is the binary cross-entropy, the mean over the classes. Settings are those of
+    `ImageClassification`; label smoothing moves labels towards 1/2. `balance`, `teacher` and
+    `fit_head` require one label.
+    """
+
+    name = "multi_label_classification"
+    headline = "mean_average_precision"
+
+    def __post_init__(self):
+        super().__post_init__()
+        for setting in ("balance", "teacher", "fit_head"):
+            if getattr(self, setting):
+                raise ValueError(
+                    f"{setting} requires images of one label each; received several labels. Leave "
+                    "it out."
+                )
+
+    def loss(self, training=True):
+        smoothing = self.label_smoothing if training else 0.0
+        return keras.losses.BinaryCrossentropy(from_logits=True, label_smoothing=smoothing)
+
+    def training_loss(self, data):
+        return self.loss()
+
+    def compile(self, model, optimizer, data=None):
+        metrics = [MeanAveragePrecision(model.output_shape[-1])]
+        model.compile(optimizer, loss=self.loss(data is not None), metrics=metrics)
+
+    def check_fit(self, model, data):
+        super().check_fit(model, data)
+        if data.label_sets is None:
+            raise ValueError(
+                f"{printable(data.name)}: images have one label each; expected several. Use the "
+                "task ImageClassification."
+            )
+
+    def fits_device(self, data):
+        return False
+
+    def curves(self):
+        label = "mean average precision (%)"
+        return (self.headline, label, 100), ("loss", "binary cross-entropy (nats)", 1)
+
+    def write_card(self, path, model, data, metadata):
+        chosen = {"thresholds": self.find_thresholds(model, data)}
+        super().write_card(path, model, data, {**metadata, **chosen})
+
+    def find_thresholds(self, model, data):
+        """Returns the threshold of each class, a list; see `choose_thresholds`.
+
+        They are chosen on the validation images, or else on up to 10,000 training images.
+        """
+        split = "train" if data.validation is None else "validation"
+        batches = self.evaluation_batches(data, split, EVALUATED_SAMPLES)
+        with one_line_errors():
+            logits = model.predict(batches, verbose=0)
+        labels = getattr(data, split).take(EVALUATED_SAMPLES).read_labels()
+        probabilities = keras.ops.convert_to_numpy(keras.ops.sigmoid(logits))
+        return choose_thresholds(data.label_rows()[labels], probabilities)
+
+    def settings(self):
+        return {"task": self.name, **super().settings()}
+
+
+def match_labels(recipe, data):
+    """Returns the recipe for a data set: with several labels, image classification changes to it.
+
+    Args:
+        recipe: `Recipe`.
+        data: Data set of any task.
+    """
+    task = recipe.task
+    if getattr(data, "label_sets", None) is None or type(task) is not ImageClassification:
+        return recipe
+    settings = {field.name: getattr(task, field.name) for field in dataclasses.fields(task)}
+    return dataclasses.replace(recipe, task=MultiLabelClassification(**settings))

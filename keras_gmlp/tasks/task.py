@@ -1,0 +1,170 @@
+"""Tasks: what a model is trained for, apart from how it is optimized.
+
+The training loop knows a task's methods alone. A new kind of data, such as text, is a new `Task`.
+"""
+
+import dataclasses
+
+import keras
+
+from keras_gmlp.data.batches.share import WHOLE
+from keras_gmlp.utils.errors import one_line_errors
+
+CURVES = (("accuracy", "accuracy (%)", 100), ("loss", "cross-entropy (nats)", 1))
+
+EVALUATED_SAMPLES = 10_000  # training samples that the final metrics are measured on, at most
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """The loss, the metrics and the batches of a kind of training; the base class of all tasks.
+
+    A subclass is a frozen dataclass whose fields are the task's settings. It sets the class
+    attributes and implements the methods that raise `NotImplementedError` here.
+
+    Attributes:
+        name: Name of the task in `recipe.json`; files without one are image classification.
+        headline: Metric that curves, tables and `metrics.json` report.
+        unit: Plural of what a training set consists of, for example `"images"`.
+        training_name: Name of the training samples in charts.
+        unit_size: Number of them in a sample.
+        weighted: Whether the metrics use the sample weights.
+        endless: Whether `training_batches` have no end, so that an epoch is a number of steps.
+        model_card: Whether a run gets a model card, `README.md`.
+    """
+
+    name = None
+    headline = None
+    unit = "samples"
+    training_name = "train"
+    unit_size = 1
+    weighted = False
+    endless = False
+    model_card = False
+
+    def loss(self, training=True):
+        """Returns a `keras.losses.Loss`: for training, or (`False`) for the final test."""
+        raise NotImplementedError
+
+    def training_loss(self, data):
+        """Returns the loss for training on a data set."""
+        return self.loss()
+
+    def metrics(self):
+        """Returns fresh metrics, a list of `keras.metrics.Metric`; one is named `headline`."""
+        raise NotImplementedError
+
+    def check_fit(self, model, data):
+        """Raises a `ValueError` if the model does not fit the data."""
+        raise NotImplementedError
+
+    def size(self, data):
+        """Returns the number of training samples."""
+        raise NotImplementedError
+
+    def training_batches(
+        self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE, initial_step=0
+    ):
+        """Returns the training batches; one iteration is one epoch.
+
+        The same seed gives the same batches, epoch for epoch; `initial_epoch` of the `epochs` are
+        skipped. If several processes train, `share` describes the rows of each batch that these
+        then are. If a run resumes within an epoch, the batches are the rest of that epoch, from
+        `initial_step` on.
+        """
+        raise NotImplementedError
+
+    def training_class(self, model):
+        """Returns the class with which a model trains: `keras.Model`, or a subclass of it."""
+        return keras.Model
+
+    def fits_device(self, data):
+        """Returns whether `device_data` is implemented and the data may stay on a device."""
+        return False
+
+    def device_data(self, data):
+        """Returns the training data for a device (JAX).
+
+        Returns:
+            `(arrays, augment, mix_until)`: arrays of the same length, with a sample at each index;
+            a function as `training.device_loop.make_device_class` takes it; and the share of the
+            epochs in which mixing is active.
+        """
+        raise NotImplementedError
+
+    def device_sample(self, data, arrays):
+        """Returns inputs, targets and, if the task has them, weights of one training sample.
+
+        Args:
+            data: The data set.
+            arrays: The arrays of `device_data`.
+        """
+        raise NotImplementedError
+
+    def evaluation_batches(self, data, split="test", samples=-1):
+        """Returns batches of a split in order, of its first `samples` or (-1) of all."""
+        raise NotImplementedError
+
+    def validation_split(self, data):
+        """Returns the name of the split that is tested after each epoch."""
+        return "test" if getattr(data, "validation", None) is None else "validation"
+
+    def validation_batches(self, data):
+        """Returns the batches that are tested after each epoch."""
+        return self.evaluation_batches(data, self.validation_split(data))
+
+    def compile(self, model, optimizer, data=None):
+        """Compiles a model with the metrics of the task and its loss.
+
+        `data` is the data set to train on; `None` for the final test.
+        """
+        loss = self.loss(training=False) if data is None else self.training_loss(data)
+        metrics = {"weighted_metrics" if self.weighted else "metrics": self.metrics()}
+        model.compile(optimizer, loss=loss, **metrics)
+
+    def describe_data(self, data):
+        """Returns what `recipe.json` says about the data, a dict."""
+        raise NotImplementedError
+
+    def curves(self):
+        """Returns what `draw_curves` draws: the headline and the loss."""
+        return (self.headline, self.headline, 1), ("loss", "loss", 1)
+
+    def write_card(self, path, model, data, metadata):
+        """Adds a card to a model's file; see `keras_gmlp.inference.card`. The default adds none."""
+
+    def write_files(self, data, directory):
+        """Writes what a user of the model needs next to it, such as `labels.txt`."""
+
+    def settings(self):
+        """Returns the task's settings for `recipe.json`, a dict."""
+        return {"task": self.name, **dataclasses.asdict(self)}
+
+    def evaluate(self, model, data, split="test", samples=-1, verbose=0):
+        """Returns loss and metrics of a compiled model, a dict of numbers with six digits.
+
+        Args:
+            model: Compiled `keras.Model`.
+            data: Data set that fits the task.
+            split: `"test"`, `"train"` or `"validation"`.
+            samples: Number of samples from the beginning of the split; -1 for all.
+            verbose: As in `model.evaluate`.
+
+        Raises:
+            ValueError: If a sample cannot be read.
+        """
+        batches = self.evaluation_batches(data, split, samples)
+        with one_line_errors():
+            values = model.evaluate(batches, verbose=verbose, return_dict=True)
+        return {name: round(float(value), 6) for name, value in values.items()}
+
+    def measure(self, model, data):
+        """Returns the final metrics: the headline on all splits, and the test loss."""
+        test = self.evaluate(model, data)
+        results = {"test": test, "train": self.evaluate(model, data, "train", EVALUATED_SAMPLES)}
+        if (split := self.validation_split(data)) not in results:
+            results[split] = self.evaluate(model, data, split)
+        found = {
+            f"{name}_{self.headline}": result[self.headline] for name, result in results.items()
+        }
+        return {**found, "test_loss": test["loss"]}

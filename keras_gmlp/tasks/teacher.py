@@ -1,0 +1,180 @@
+"""Distillation: a trained model teaches another one of any family.
+
+The loss of a taught model is `(1 - share) L + share T^2 CE(softmax(t / T), s / T) + weight D`: L is
+the loss on the labels, t and s are the logits of teacher and student, T is the temperature, CE the
+cross-entropy, and D the mean squared difference between the teacher's normalized features and a
+linear map of the student's. Training discards the map.
+
+References: "Distilling the Knowledge in a Neural Network" (https://arxiv.org/abs/1503.02531) for
+soft answers, DeiT (https://arxiv.org/abs/2012.12877) for hard ones and for the token, and
+"Locality Guidance" (https://arxiv.org/abs/2207.10026) for features.
+"""
+
+import keras
+from keras import ops
+
+from keras_gmlp.inference.opening import load_model, model_path, require_inputs
+from keras_gmlp.models.structure import features
+
+TEACHINGS = ("soft", "hard", "token")
+
+TOKEN_HEAD = "head_distillation"  # of a ViT with a distillation token
+
+
+def open_model(source):
+    """Opens a saved classifier as a `keras.Model` from images to `[logits, features]`."""
+    path = source if str(source).endswith(".keras") else model_path(source)
+    model = load_model(path, compile=False)
+    require_inputs(model, path)
+    return keras.Model(model.input, [model.output, features(model).output])
+
+
+def load_teacher(source, model, logits=True):
+    """Loads a teacher that sees the images of a batch.
+
+    Args:
+        source: Folder of a run, a `.keras` file, or the name of an included model.
+        model: The model to be taught. If its images have another size, the teacher sees them
+            scaled.
+        logits: Whether the teacher's logits are used, so that its classes must be the model's.
+
+    Returns:
+        A `keras.Model` whose outputs are logits and features.
+
+    Raises:
+        ValueError: If there is no such model, or its channels or classes differ from the model's.
+    """
+    teacher = open_model(source)
+    given = [("channels", model.input_shape[-1], teacher.input_shape[-1])]
+    if logits:
+        given.append(("classes", model.output_shape[-1], teacher.output_shape[0][-1]))
+    for name, ours, theirs in given:
+        if ours != theirs:
+            raise ValueError(
+                f"teacher {source}: expects {theirs} {name}; the model has {ours}. Choose a "
+                "teacher that was trained on the same data."
+            )
+    teacher.trainable = False  # PyTorch then records no operations for gradients
+    return teacher
+
+
+def answer(teacher, images):
+    """Returns a teacher's logits and features for images of any size, without gradients."""
+    size = tuple(teacher.input_shape[1:3])
+    if tuple(images.shape[1:3]) != size:
+        images = ops.image.resize(images, size, antialias=True, data_format="channels_last")
+    return [
+        ops.stop_gradient(ops.cast(output, "float32")) for output in teacher(images, training=False)
+    ]
+
+
+def logits_loss(teacher, student, teaching="soft", temperature=1.0):
+    """Computes the loss on a teacher's logits, one number for each sample.
+
+    Args:
+        teacher, student: Logits `(batch, classes)`.
+        teaching: `"soft"` for the teacher's probabilities, otherwise its most probable class.
+        temperature: Divides both logits; the loss is multiplied by its square. Soft answers only.
+
+    Returns:
+        A tensor `(batch,)`.
+    """
+    student = ops.cast(student, "float32")
+    if teaching != "soft":
+        classes = ops.argmax(teacher, axis=-1)
+        return ops.sparse_categorical_crossentropy(classes, student, from_logits=True)
+    rows = ops.softmax(teacher / temperature)
+    loss = ops.categorical_crossentropy(rows, student / temperature, from_logits=True)
+    return temperature**2 * loss
+
+
+def features_loss(teacher, student):
+    """Computes the mean squared difference of features, one number for each sample.
+
+    Args:
+        teacher: Features `(batch, features)`, which are normalized to mean 0 and variance 1 for
+            each sample.
+        student: Their prediction `(batch, features)`.
+
+    Returns:
+        A tensor `(batch,)`.
+    """
+    mean, variance = ops.moments(teacher, axes=-1, keepdims=True)
+    normalized = (teacher - mean) / ops.sqrt(variance + 1e-6)
+    return ops.mean(ops.square(normalized - ops.cast(student, "float32")), axis=-1)
+
+
+def make_taught_class(base, task, teacher=None, channels=None):
+    """Returns a subclass of a model class whose training loss includes a teacher's answers.
+
+    The teacher is not a part of the model: checkpoints do not hold it.
+
+    Args:
+        base: `keras.Model`, or a subclass.
+        task: An `ImageClassification`, which has the settings.
+        teacher: A model of `load_teacher`, which sees the augmented images. `None` if the targets
+            of the batches are dicts of `labels` and, as far as needed, `logits` and `features`.
+        channels: Number of the teacher's features; required for a `feature_weight`.
+    """
+    share, weight = task.teacher_share, task.feature_weight
+
+    class TaughtModel(base):
+        def __init__(self, inputs, outputs, **kwargs):
+            (logits,) = outputs
+            student = keras.Model(inputs, outputs, name=kwargs.get("name"))
+            outputs = {"logits": logits}
+            if task.teaching == "token":
+                outputs |= find_token_heads(student)
+            if weight:
+                # Its name begins as the head's, so that the optimizer treats both alike.
+                project = keras.layers.Dense(
+                    channels,
+                    kernel_initializer=keras.initializers.GlorotUniform(seed=0),
+                    name="head_features",
+                    dtype="float32",
+                )
+                outputs["features"] = project(features(student).output)
+            super().__init__(inputs, outputs, **kwargs)
+
+        def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+            labels = y["labels"] if isinstance(y, dict) else y
+            logits = y_pred["logits"]
+            if not training:
+                return super().compute_loss(x, labels, logits, sample_weight, training)
+            if teacher is not None:
+                answers = dict(zip(("logits", "features"), answer(teacher, x), strict=True))
+            else:
+                answers = {n: ops.cast(y[n], "float32") for n in ("logits", "features") if n in y}
+            own = y_pred.get("head", logits)
+            loss = super().compute_loss(x, labels, own, sample_weight, training)
+            loss = (1.0 - share) * loss
+            if share:
+                student = y_pred.get("token", logits)
+                found = logits_loss(answers["logits"], student, task.teaching, task.temperature)
+                loss = loss + share * ops.mean(found)
+            if weight:
+                found = features_loss(answers["features"], y_pred["features"])
+                loss = loss + weight * ops.mean(found)
+            return loss
+
+        def compute_metrics(self, x, y, y_pred, sample_weight=None):
+            labels = y["labels"] if isinstance(y, dict) else y
+            return super().compute_metrics(x, labels, y_pred["logits"], sample_weight)
+
+    return TaughtModel
+
+
+def find_token_heads(model):
+    """Returns the logits of the two heads of a ViT with a distillation token, a dict.
+
+    Raises:
+        ValueError: If the model has no distillation token.
+    """
+    try:
+        token = model.get_layer(TOKEN_HEAD)
+    except ValueError:
+        raise ValueError(
+            f"teaching='token' requires a model with a distillation token; {model.name} has none. "
+            "Choose a DeiT such as deit_n4_32, or teaching='soft'."
+        ) from None
+    return {"head": model.get_layer("head").output, "token": token.output}

@@ -1,0 +1,98 @@
+"""Each process makes a part of every batch; together the parts are the batch."""
+
+import keras
+import numpy as np
+import pytest
+from PIL import Image
+
+from keras_gmlp.data import Augmentation, FileSplit, ImageData
+from keras_gmlp.data.batches import host as batches
+from keras_gmlp.data.batches.host import ArrayBatches, training_batches
+from keras_gmlp.data.batches.share import WHOLE, Share, take_share
+from keras_gmlp.data.images.read_image import read_image
+
+AUGMENTATIONS = {
+    "crop": Augmentation(rand_augment=0.4, cutout=0.4, erasing=0.5),
+    "resized": Augmentation(resized_crop=(0.1, 1), mixup=0.5, cutmix=0.5),
+}
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Twenty-six PNG files, and the paths that were read."""
+    rng, read = np.random.default_rng(0), []
+    paths = [tmp_path / f"{number:02d}.png" for number in range(26)]
+    for path in paths:
+        Image.fromarray(rng.integers(0, 256, (10, 12, 3), "uint8")).save(path)
+
+    def read_and_count(path, window=None):
+        read.append(path)
+        return read_image(path.decode(), (8, 8, 3), window=window)
+
+    labels = np.arange(26) % 3
+    split = FileSplit(paths, labels, (8, 8, 3), read_and_count)
+    return ImageData("files", tuple("abc"), (8, 8, 3), split, split), read
+
+
+@pytest.mark.parametrize(("name", "memory"), [("crop", 2**30), ("resized", 0)])
+def test_shares_are_the_batch(files, monkeypatch, name, memory):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    data, read = files
+    order = {"seed": 3, "initial_epoch": 1, "epochs": 2}
+
+    def make(share):
+        read.clear()
+        made = training_batches(data, 8, AUGMENTATIONS[name], share=share, **order)
+        return list(made.as_numpy_iterator()), sorted(read)
+
+    whole, all_read = make(WHOLE)
+    (first, ours), (second, theirs) = (make(Share(i, 2)) for i in (0, 1))
+    assert len(whole) == len(first) == len(second) == 3
+    for batch, *parts in zip(whole, first, second, strict=True):
+        for array, *rows in zip(batch, *parts, strict=True):
+            assert [len(part) for part in rows] == [4, 4]
+            np.testing.assert_allclose(np.concatenate(rows), array, atol=1e-3)
+    if memory == 0:  # each sample is read once
+        assert len(ours) == len(theirs) == 12
+        assert sorted(ours + theirs) == all_read
+        assert len(set(all_read)) == 24
+
+
+@pytest.mark.parametrize(("resized_crop", "memory"), [(0, 2**30), ((0.1, 1), 0), (0, 0)])
+def test_batches_from_a_step_on_are_those_of_the_epoch(files, monkeypatch, resized_crop, memory):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    data, read = files
+    augmentation = Augmentation(resized_crop=resized_crop, mixup=0.5)
+
+    def make(step):
+        read.clear()
+        order = {"seed": 3, "initial_epoch": 1, "initial_step": step}
+        return list(training_batches(data, 8, augmentation, **order).as_numpy_iterator())
+
+    whole, rest = make(0), make(2)
+    assert len(rest) == 1
+    for ours, theirs in zip(rest[0], whole[2], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    if memory == 0:
+        assert len(read) == 8  # none of the skipped samples
+
+
+def test_share_of_arrays():
+    images = np.arange(12).reshape(6, 2)
+    made = take_share(ArrayBatches({"a": images}, np.arange(6), batch_size=4), Share(1, 2))
+    inputs, targets = made[0]
+    np.testing.assert_array_equal(inputs["a"], images[2:4])
+    np.testing.assert_array_equal(targets, [2, 3])
+    assert made.num_batches == 2
+    plain = keras.utils.PyDataset()
+    assert take_share(plain, WHOLE) is plain
+
+
+def test_neighbours_stay_in_one_share(files):
+    mixed = Augmentation(mixup=1)
+    with pytest.raises(ValueError, match="2 processes require a batch size that 4 divides") as e:
+        training_batches(files[0], 6, mixed, share=Share(0, 2))
+    assert "\n" not in str(e.value)
+    with pytest.raises(ValueError, match="that 2 divides"):
+        training_batches(files[0], 5, share=Share(0, 2))
+    training_batches(files[0], 6, share=Share(0, 2))

@@ -1,0 +1,303 @@
+"""Training and evaluation batches: order, augmentation, and that a run can be made again."""
+
+import itertools
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_gmlp.data.batches import host as batches
+from keras_gmlp.data.batches.augmentation import Augmentation
+from keras_gmlp.data.batches.host import evaluation_batches, training_batches
+from keras_gmlp.data.images.image_data import ImageData
+
+NOTHING = {"crop": 0, "flip": False}
+AUGMENTATIONS = {
+    "nothing": Augmentation(**NOTHING),
+    "crop": Augmentation(flip=False),
+    "flip": Augmentation(crop=0),
+    "alternating flip": Augmentation(crop=0, alternating_flip=True),
+    "cutout": Augmentation(cutout=0.4, **NOTHING),
+    "mixup": Augmentation(mixup=1, **NOTHING),
+    "cutmix": Augmentation(cutmix=1, **NOTHING),
+    "all but RandAugment": Augmentation(cutout=0.4, mixup=0.4, cutmix=0.4),
+    "all": Augmentation(rand_augment=0.5, cutout=0.4, mixup=0.4, cutmix=0.4),
+}
+
+
+def image_data(images, labels, mirror=True):
+    split = tf.data.Dataset.from_tensor_slices(
+        (np.asarray(images, "uint8"), np.asarray(labels, "int64"))
+    )
+    names = tuple(map(str, range(max(labels) + 1)))
+    return ImageData("planted", names, tuple(np.shape(images)[1:]), split, split, mirror)
+
+
+def noise(count=12, size=8, channels=3, mirror=True):
+    """Random images; the class is the number of the image."""
+    images = np.random.default_rng(0).integers(1, 256, (count, size, size, channels))
+    return image_data(images, range(count), mirror)
+
+
+def plain(*values, size=8):
+    """Images of one value each; the class is the number of the image."""
+    images = np.broadcast_to(np.reshape(values, (-1, 1, 1, 1)), (len(values), size, size, 3))
+    return image_data(images, range(len(values)))
+
+
+def epochs(images, augmentation, count=1, batch_size=4, **options):
+    """Of each epoch all batches of images and all batches of labels."""
+    batches = training_batches(images, batch_size, augmentation, **options)
+    for _ in range(count):
+        pixels, labels = zip(*batches.as_numpy_iterator(), strict=True)
+        yield np.stack(pixels), np.stack(labels)
+
+
+def same(one, other):
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "memory"),
+    [*((name, 2**30) for name in AUGMENTATIONS), ("nothing", 0), ("all but RandAugment", 0)],
+)
+def test_epochs_differ_and_come_again(monkeypatch, name, memory):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    images, augmentation = noise(), AUGMENTATIONS[name]
+    run = list(epochs(images, augmentation, 3))
+    for pixels, _ in run:
+        assert pixels.shape == (3, 4, 8, 8, 3)
+        assert pixels.dtype == np.float32
+        assert pixels.min() >= 0
+        assert pixels.max() <= 255
+    assert not any(same(*pair) for pair in itertools.combinations(run, 2))
+    tf.random.set_seed(99)  # a resumed run sets another, for its dropouts
+    resumed = list(epochs(images, augmentation, 2, initial_epoch=1))
+    assert same(resumed[0], run[1])
+    assert same(resumed[1], run[2])
+    if name != "all":  # RandAugment takes seconds to build
+        (other,) = epochs(images, augmentation, seed=1)
+        assert not any(same(other, epoch) for epoch in run)
+
+
+@pytest.mark.parametrize("memory", [2**30, 0])
+def test_global_seed_stays(monkeypatch, memory):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    tf.random.set_seed(3)
+    expected = tf.random.uniform((4,)).numpy()
+    tf.random.set_seed(3)
+    list(epochs(noise(), AUGMENTATIONS["all but RandAugment"]))
+    np.testing.assert_array_equal(tf.random.uniform((4,)), expected)
+
+
+@pytest.mark.parametrize("make", [training_batches, evaluation_batches])
+def test_end_of_an_epoch_does_not_wait_for_the_autotuner(make):
+    """Which wakes after 0.63, 1.27, 2.55 s, ... and then every minute; by the clock it is chance
+    whether a short epoch meets it."""
+    assert make(noise(), 4).options().autotune.enabled is False
+
+
+@pytest.mark.parametrize("seed", [-3, 2**40])
+def test_any_seed(seed):
+    augmentation = AUGMENTATIONS["all but RandAugment"]
+    (one,), (other,) = (epochs(noise(), augmentation, seed=seed) for _ in range(2))
+    assert same(one, other)
+
+
+def test_an_epoch_that_was_left_changes_none_that_follows():
+    augmentation = AUGMENTATIONS["all but RandAugment"]
+    run = list(epochs(noise(), augmentation, 3))
+    batches = training_batches(noise(), 4, augmentation)
+    left = iter(batches)
+    next(left)
+    pixels, labels = zip(*batches.as_numpy_iterator(), strict=True)
+    assert same((np.stack(pixels), np.stack(labels)), run[1])
+
+
+@pytest.mark.parametrize("memory", [2**30, 0])
+@pytest.mark.parametrize(("batch_size", "steps"), [(5, 2), (12, 1), (99, 1), (1, 12)])
+def test_each_sample_once_with_its_label(monkeypatch, memory, batch_size, steps):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    images = plain(*range(10, 130, 10))
+    assert int(training_batches(images, batch_size).cardinality()) == steps
+    seen = set()
+    for pixels, labels in epochs(images, None, 6, batch_size):
+        labels = labels.ravel()
+        assert len(labels) == len(set(labels)) == steps * min(batch_size, 12)
+        np.testing.assert_array_equal(
+            pixels.reshape(-1, 192), 10 * labels[:, None] + 10 + 0 * pixels.reshape(-1, 192)
+        )
+        seen |= set(labels)
+    assert seen == set(range(12))  # what an epoch leaves out is not always the same
+
+
+@pytest.mark.parametrize("name", ["crop", "flip", "cutout"])
+def test_labels_stay_with_their_images(name):
+    (epoch,) = epochs(plain(*range(10, 130, 10), size=16), AUGMENTATIONS[name])
+    for image, label in zip(epoch[0].reshape(-1, 768), epoch[1].ravel(), strict=True):
+        assert set(image) <= {0, 10 * label + 10}
+        assert image.max() == 10 * label + 10
+
+
+@pytest.mark.parametrize(("crop", "margin"), [(0.125, 1), (0.25, 2), (0.05, 0), (1, 8)])
+def test_crop_is_a_window_of_the_image_on_black(crop, margin):
+    images = noise(50)
+    ((pixels, labels),) = epochs(images, Augmentation(crop=crop, flip=False), batch_size=50)
+    originals = images.train.arrays()[0]
+    padded = np.pad(originals, [(0, 0), (margin, margin), (margin, margin), (0, 0)])
+    shifts = range(2 * margin + 1)
+    used = set()
+    for image, label in zip(pixels[0], labels[0], strict=True):
+        matches = [
+            (y, x)
+            for y, x in itertools.product(shifts, shifts)
+            if np.array_equal(padded[label, y : y + 8, x : x + 8], image)
+        ]
+        assert matches
+        used.add(matches[0])
+    if margin < 8:
+        assert {y for y, _ in used} == {x for _, x in used} == set(shifts)
+
+
+@pytest.mark.parametrize("mirror", [True, False])
+def test_flip_mirrors_half_where_it_keeps_the_label(mirror):
+    images = noise(200, size=4, mirror=mirror)
+    ((pixels, labels),) = epochs(images, AUGMENTATIONS["flip"], batch_size=200)
+    originals = images.train.arrays()[0][labels[0]]
+    kept = (pixels[0] == originals).all(axis=(1, 2, 3))
+    mirrored = (pixels[0] == originals[:, :, ::-1]).all(axis=(1, 2, 3))
+    assert (kept ^ mirrored).all()
+    assert 70 < mirrored.sum() < 130 if mirror else not mirrored.any()
+
+
+def mirrored_samples(images, epoch):
+    """Which samples an epoch mirrored, by their label: 0 or 1, and -1 for one that is missing."""
+    originals, found = images.train.arrays()[0], np.full(len(images.train), -1)
+    pixels, labels = epoch
+    for image, label in zip(pixels.reshape(-1, *originals.shape[1:]), labels.ravel(), strict=True):
+        kept, mirrored = (np.array_equal(image, originals[label][:, ::s]) for s in (1, -1))
+        assert kept != mirrored
+        found[label] = mirrored
+    return found
+
+
+@pytest.mark.parametrize("memory", [2**30, 0])
+def test_alternating_flip_mirrors_every_sample_in_one_of_two_epochs(monkeypatch, memory):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    images, augmentation = noise(60, size=4), AUGMENTATIONS["alternating flip"]
+    run = [mirrored_samples(images, e) for e in epochs(images, augmentation, 4, batch_size=20)]
+    assert 15 < run[0].sum() < 45
+    for epoch, found in enumerate(run):
+        np.testing.assert_array_equal(found, run[0] if epoch % 2 == 0 else 1 - run[0])
+    order = {"initial_epoch": 1, "initial_step": 2, "batch_size": 20}
+    (rest,) = (mirrored_samples(images, e) for e in epochs(images, augmentation, **order))
+    assert (rest >= 0).sum() == 20
+    np.testing.assert_array_equal(rest[rest >= 0], run[1][rest >= 0])
+
+
+def test_alternating_flip_keeps_images_whose_label_would_change():
+    images = noise(20, size=4, mirror=False)
+    for epoch in epochs(images, AUGMENTATIONS["alternating flip"], 2, batch_size=20):
+        assert not mirrored_samples(images, epoch).any()
+
+
+@pytest.mark.parametrize(("cutout", "side"), [(0.4, 6), (0.25, 4), (1, 16), (0.1, 2)])
+def test_cutout_blacks_out_one_square(cutout, side):
+    images = image_data(np.full((100, 16, 16, 3), 200), range(100))
+    ((pixels, _),) = epochs(images, Augmentation(cutout=cutout, **NOTHING), batch_size=100)
+    assert set(pixels.ravel()) == {0, 200}
+    lengths = []
+    for black in (pixels[0] == 0).all(axis=-1):
+        for along in (black.any(axis=0), black.any(axis=1)):
+            at = np.flatnonzero(along)
+            assert len(at) == at[-1] - at[0] + 1  # in one piece
+            assert len(at) == side or at[0] == 0 or at[-1] == 15  # smaller only at the border
+            lengths.append(len(at))
+        assert black.sum() == lengths[-1] * lengths[-2]
+    assert max(lengths) == side
+    assert len({tuple(image.ravel()) for image in pixels[0]}) > 20 or side == 16
+
+
+@pytest.mark.parametrize("name", ["mixup", "cutmix"])
+def test_labels_mix_as_the_pixels(name):
+    values = np.array([0, 80, 160, 240])
+    images = image_data(
+        np.ones((1, 16, 16, 3)) * np.tile(values, 16).reshape(-1, 1, 1, 1), list(range(4)) * 16
+    )
+    ((pixels, labels),) = epochs(images, AUGMENTATIONS[name], batch_size=32)
+    assert labels.dtype == np.float32
+    np.testing.assert_allclose(labels.sum(axis=-1), 1, atol=1e-6)
+    assert labels.min() >= 0
+    mean = labels @ values
+    np.testing.assert_allclose(pixels.mean(axis=(2, 3, 4)), mean, atol=1e-3)
+    if name == "mixup":
+        np.testing.assert_allclose(pixels, mean[..., None, None, None] + 0 * pixels, atol=1e-3)
+    else:
+        assert set(pixels.ravel()) <= set(values)
+
+
+@pytest.mark.parametrize("name", ["mixup", "cutmix"])
+def test_every_sample_of_every_epoch_mixes_by_its_own_weight(name):
+    one, other = (
+        labels.max(axis=-1) for _, labels in epochs(noise(size=32), AUGMENTATIONS[name], 2)
+    )
+    assert len(set(one.ravel().round(4))) > 8
+    assert (one != other).mean() > 0.8
+
+
+@pytest.mark.parametrize(("mixup", "cutmix"), [(0.5, 0), (0, 0.5), (0.3, 0.3), (0.6, 0.4)])
+def test_mixup_and_cutmix_get_their_shares_of_the_batches(mixup, cutmix):
+    augmentation = Augmentation(mixup=mixup, cutmix=cutmix, **NOTHING)
+    ((pixels, labels),) = epochs(plain(*(i % 250 for i in range(400)), size=4), augmentation)
+    mixed = (labels.max(axis=-1) < 1).any(axis=-1)
+    pasted = (np.ptp(pixels, axis=(2, 3)) > 0).any(axis=(1, 2))
+    assert mixed.any()
+    assert np.isclose(mixed.mean(), mixup + cutmix, atol=0.15)
+    assert np.isclose(pasted.mean(), cutmix, atol=0.15)
+
+
+def test_batch_of_none():
+    with pytest.raises(ValueError, match="batch_size must be at least 1; received 0"):
+        training_batches(noise(), 0)
+
+
+def test_batch_of_one_mixes_with_itself():
+    augmentation = Augmentation(mixup=0.5, cutmix=0.5, **NOTHING)
+    for pixels, labels in epochs(plain(10, 20), augmentation, batch_size=1):
+        np.testing.assert_allclose(pixels[:, 0, 0, 0, 0], 10 + 10 * labels.argmax(axis=-1)[:, 0])
+
+
+def test_grey_images():
+    ((pixels, labels),) = epochs(noise(channels=1), AUGMENTATIONS["all"])
+    assert pixels.shape == (3, 4, 8, 8, 1)
+    assert labels.shape == (3, 4, 12)
+
+
+@pytest.mark.parametrize("memory", [2**30, 0])
+def test_evaluation_batches_are_complete_and_in_order(monkeypatch, memory):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    found = evaluation_batches(plain(*range(12)), 5)
+    assert int(found.cardinality()) == 3
+    for _ in range(2):
+        pixels, labels = zip(*found.as_numpy_iterator(), strict=True)
+        assert [len(part) for part in pixels] == [5, 5, 2]
+        assert pixels[0].dtype == np.uint8
+        assert np.concatenate(labels).tolist() == list(range(12))
+        assert np.concatenate(pixels)[:, 0, 0, 0].tolist() == list(range(12))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"crop": -0.1}, {"cutout": 1.1}, {"mixup": float("nan")}, {"mixup": 0.6, "cutmix": 0.5}],
+)
+def test_bad_augmentation(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))) as error:
+        Augmentation(**wrong)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_missing_keras_cv_is_named_before_anything_is_traced(monkeypatch):
+    monkeypatch.setitem(sys.modules, "keras_cv", None)
+    with pytest.raises(ModuleNotFoundError, match="keras_cv"):
+        training_batches(noise(), 4, Augmentation(rand_augment=0.4))

@@ -1,0 +1,215 @@
+"""The augmentation in JAX, against the tf.data form and by its distributions."""
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_gmlp.data.batches import rand_augment as host
+from keras_gmlp.data.batches.augmentation import Augmentation
+from keras_gmlp.data.images.image_data import ImageData
+from keras_gmlp.data.images.splits import ArraySplit
+from keras_gmlp.tasks.image_classification import ImageClassification
+
+jax = pytest.importorskip("jax")
+
+from keras_gmlp.data.batches import device_rand_augment as device  # noqa: E402
+from keras_gmlp.data.batches.device import DeviceBatches  # noqa: E402
+from keras_gmlp.data.batches.device_augmentation import (  # noqa: E402
+    beta_quantiles,
+    make_device_augmenter,
+    mix,
+)
+
+NOTHING = {"crop": 0, "flip": False}
+
+
+def noise(count, size=8, channels=3):
+    return np.random.default_rng(0).integers(1, 256, (count, size, size, channels), "uint8")
+
+
+@functools.cache  # compiles once for all epochs
+def augmenter(augmentation, classes, mirror):
+    return jax.jit(make_device_augmenter(augmentation, classes, mirror))
+
+
+def run(augmentation, images, position=0, epoch=0, mirror=True, mixing=True):
+    classes = len(images)
+    augment = augmenter(augmentation, classes, mirror)
+    key = jax.random.fold_in(jax.random.key(0), epoch)
+    outputs = augment(key, images, np.arange(classes), position, mixing)
+    return tuple(map(np.asarray, outputs))
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("operation", [*host.OPERATIONS, "none"])
+def test_each_operation_is_that_of_the_pipeline(operation, channels):
+    generator = np.random.default_rng(1)
+    images = generator.integers(0, 256, (6, 12, 10, channels)).astype("float32")
+    images[0], images[1, :, :5] = 77.0, 200.0  # flat images have a case of their own
+    strength = generator.uniform(0, 1, 6).astype("float32")
+    signed = generator.uniform(-0.9, 0.9, 6).astype("float32")
+    index = [*host.OPERATIONS, "none"].index(operation)
+    indices = np.full(6, index, "int32")
+    expected = host.apply_operations(tf.constant(images), indices, strength, signed).numpy()
+    outputs = jax.vmap(device.apply_operation)(images, indices, strength, signed)
+    # Products in another order round differently; an interpolated place may round to another pixel.
+    np.testing.assert_allclose(outputs, expected, atol=0.02)
+
+
+def test_operations_are_drawn_as_often_and_as_strong():
+    draws = jax.random.uniform(jax.random.key(0), (20_000, 3))
+    index, strength, signed = jax.vmap(lambda row: device.draw_operation(row, 0.4))(draws)
+    counts = np.bincount(index, minlength=11)
+    assert counts.sum() == 20_000
+    np.testing.assert_allclose(counts / 20_000, 1 / 11, atol=0.01)
+    _, expected, _ = host.draw_operations(tf.constant([1, 2], tf.int64), 20_000, 0.4)
+    quantiles = np.linspace(0.05, 0.95, 10)
+    np.testing.assert_allclose(
+        np.quantile(strength, quantiles), np.quantile(expected, quantiles), atol=0.01
+    )
+    np.testing.assert_allclose(np.quantile(signed, quantiles), 0.8 * quantiles - 0.4, atol=0.02)
+
+
+EVERYTHING = Augmentation(rand_augment=0.5, cutout=0.3, erasing=0.5, mixup=0.4, cutmix=0.4)
+
+
+def test_a_sample_depends_on_its_epoch_and_position_alone():
+    augmentation = Augmentation(rand_augment=0.5, cutout=0.3, erasing=0.5)
+    images = noise(8)
+    whole, _ = run(augmentation, images)
+    second, _ = run(augmentation, images[4:], position=4)
+    np.testing.assert_array_equal(second, whole[4:])
+    assert not np.array_equal(run(augmentation, images, epoch=1)[0], whole)
+    assert not np.array_equal(run(augmentation, images, position=8)[0], whole)
+
+
+def test_everything_gives_pixels_and_probabilities():
+    for epoch in range(6):
+        images, labels = run(EVERYTHING, noise(8), epoch=epoch)
+        assert images.dtype == np.float32
+        assert images.min() >= 0
+        assert images.max() <= 255
+        np.testing.assert_allclose(labels.sum(axis=1), 1, rtol=1e-6)
+
+
+def test_crop_is_a_window_of_the_image_on_black():
+    image = noise(1)[0]
+    padded = np.pad(image, ((2, 2), (2, 2), (0, 0)))
+    windows = {
+        (y, x): padded[y : y + 8, x : x + 8] for y, x in itertools.product(range(5), repeat=2)
+    }
+    outputs, _ = run(Augmentation(crop=0.25, flip=False), np.repeat(image[None], 500, axis=0))
+    found = [
+        next(place for place, window in windows.items() if np.array_equal(output, window))
+        for output in outputs
+    ]
+    assert set(found) == set(windows)
+
+
+@pytest.mark.parametrize("mirror", [True, False])
+def test_flip_mirrors_half_where_it_keeps_the_label(mirror):
+    image = noise(1)[0]
+    outputs, _ = run(Augmentation(crop=0), np.repeat(image[None], 400, axis=0), mirror=mirror)
+    flipped = (outputs == image[:, ::-1]).all(axis=(1, 2, 3))
+    assert (flipped | (outputs == image).all(axis=(1, 2, 3))).all()
+    assert abs(flipped.mean() - 0.5 * mirror) < 0.1
+
+
+def test_alternating_flip_mirrors_every_sample_in_one_of_two_epochs():
+    images, labels = noise(40, size=4), np.arange(40)
+    split = ArraySplit(images, labels)
+    data = ImageData("noise", tuple(map(str, labels)), (4, 4, 3), split, split)
+    task = ImageClassification(augmentation=Augmentation(crop=0, alternating_flip=True))
+    arrays, augment, _ = task.device_data(data)
+    assert [len(array) for array in task.device_sample(data, arrays)] == [1, 1]
+    plan, run = DeviceBatches(arrays, 10, chunk=1), []
+    for epoch in range(4):
+        plan.start_epoch(epoch)
+        found = np.full(40, -1)
+        for item in (plan[i] for i in range(len(plan))):
+            samples = [array[item["indices"][0]] for array in plan.arrays]
+            key, (position,) = jax.random.wrap_key_data(item["key"]), item["positions"]
+            outputs, chosen = augment(key, *samples, position, item["mixing"], item["odd"])
+            for image, label in zip(np.asarray(outputs), np.asarray(chosen), strict=True):
+                kept, mirrored = (np.array_equal(image, images[label][:, ::s]) for s in (1, -1))
+                assert kept != mirrored
+                found[label] = mirrored
+        run.append(found)
+    assert 8 < run[0].sum() < 32
+    for epoch, found in enumerate(run):
+        np.testing.assert_array_equal(found, run[0] if epoch % 2 == 0 else 1 - run[0])
+
+
+def test_cutout_blacks_out_one_square():
+    outputs, _ = run(Augmentation(cutout=0.5, **NOTHING), noise(200))
+    for output in outputs:
+        rows, columns = np.nonzero((output == 0).all(axis=-1))
+        height, width = np.ptp(rows) + 1, np.ptp(columns) + 1
+        assert len(rows) == height * width
+        assert max(height, width) <= 4
+    assert ((outputs == 0).all(axis=-1).sum(axis=(1, 2)) == 16).any()
+
+
+def test_erasing_fills_a_rectangle_with_the_mean_colour():
+    images = noise(400, size=16)
+    outputs, _ = run(Augmentation(erasing=0.5, **NOTHING), images)
+    changed = (outputs != images).any(axis=-1)
+    assert abs(changed.any(axis=(1, 2)).mean() - 0.5) < 0.1
+    for image, output, mask in zip(images, outputs, changed, strict=True):
+        if mask.any():
+            rows, columns = np.nonzero(mask)
+            assert len(rows) <= 0.4 * mask.size
+            window = output[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
+            mean = image.mean(axis=(0, 1))
+            np.testing.assert_allclose(window, np.broadcast_to(mean, window.shape), rtol=1e-5)
+
+
+@pytest.mark.parametrize("choice", [0, 1, 2])
+def test_labels_mix_as_the_pixels(choice):
+    values = np.arange(1.0, 7.0, dtype="float32")  # an image is the number of its class
+    images = np.broadcast_to(values[:, None, None, None], (6, 8, 8, 1))
+    weights = np.linspace(0.1, 0.9, 6, dtype="float32")
+    draws = jax.random.uniform(jax.random.key(3), (6, 3))
+    pixels, labels = mix(images, np.eye(6, dtype="float32"), choice, weights, draws)
+    np.testing.assert_allclose(np.mean(pixels, axis=(1, 2, 3)), labels @ values, rtol=1e-5)
+    shares = {0: np.ones(6), 1: weights}.get(choice)
+    if shares is not None:
+        np.testing.assert_allclose(np.diag(labels), shares, rtol=1e-6)
+    else:
+        assert len(set(np.diag(labels))) > 1
+        assert set(np.unique(pixels)) <= set(values)
+
+
+def test_mixing_stops_on_demand():
+    images = noise(8)
+    outputs, labels = run(Augmentation(mixup=1, **NOTHING), images, mixing=False)
+    np.testing.assert_array_equal(outputs, images)
+    np.testing.assert_array_equal(labels, np.eye(8))
+
+
+def test_mixup_and_cutmix_get_their_shares():
+    augmentation = Augmentation(mixup=0.3, cutmix=0.4, **NOTHING)
+    augment = make_device_augmenter(augmentation, 4, True)
+    images = np.broadcast_to(np.reshape([0, 60, 120, 250], (4, 1, 1, 1)), (4, 8, 8, 1))
+    images = images.astype("uint8")
+
+    def kind(position):
+        pixels, labels = augment(jax.random.key(0), images, np.arange(4), 4 * position)
+        pasted = jax.numpy.isin(pixels, images).all()
+        return jax.numpy.where((labels == jax.numpy.eye(4)).all(), 0, jax.numpy.where(pasted, 2, 1))
+
+    kinds = jax.jit(jax.vmap(kind))(np.arange(600))
+    shares = np.bincount(kinds, minlength=3) / 600
+    np.testing.assert_allclose(shares[1:], [0.3, 0.4], atol=0.08)
+
+
+def test_quantiles_are_those_of_the_beta_distribution():
+    stats = pytest.importorskip("scipy.stats")
+    values, probabilities = beta_quantiles(0.8)
+    places = np.linspace(0.001, 0.999, 50)
+    np.testing.assert_allclose(
+        np.interp(places, probabilities, values), stats.beta.ppf(places, 0.8, 0.8), atol=2e-4
+    )

@@ -1,0 +1,227 @@
+"""RandAugment against Pillow and keras-cv's public layers; its draws; its determinism."""
+
+import keras_cv
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image, ImageChops, ImageEnhance, ImageOps
+
+from keras_gmlp.data.batches.rand_augment import (
+    OPERATIONS,
+    apply_operations,
+    draw_operations,
+    rand_augment,
+)
+
+KEY = tf.constant([3, 5], tf.int64)
+SAME = keras_cv.core.ConstantFactorSampler
+
+
+def photos(count=6, size=(20, 24), channels=3):
+    """Smooth images of whole levels up to 254 (solarize always inverts 255)."""
+    random = np.random.default_rng(0)
+    coarse = random.uniform(20, 235, (count, 4, 4, channels))
+    images = tf.image.resize(coarse, size, "bicubic").numpy()
+    return np.round(images.clip(0, 254)).astype("float32")
+
+
+def apply(name, images, strength=0.0, signed=0.0):
+    """One operation, with the same strength for all images."""
+    count = len(images)
+    index = np.full(count, list(OPERATIONS).index(name), "int32")
+    draws = (np.full(count, value, "float32") for value in (strength, signed))
+    return apply_operations(tf.constant(images), index, *draws).numpy()
+
+
+def keras_cv_layer(name, strength, signed):
+    """The layer of keras-cv, with a fixed strength."""
+    layers, levels = keras_cv.layers, (0, 255)
+    if name == "auto_contrast":
+        return layers.AutoContrast(levels)
+    if name == "equalize":
+        return layers.Equalization(levels)
+    if name == "solarize":
+        return layers.Solarization(levels, SAME(110 * strength), SAME(255 * (1 - strength)))
+    if name == "color":
+        return layers.RandomColorDegeneration(SAME(strength))
+    if name == "contrast":
+        return layers.RandomContrast(levels, (-signed, signed))
+    if name == "brightness":
+        return layers.RandomBrightness((signed, signed), levels)
+    if name == "shear_x":
+        return layers.RandomShear(x_factor=SAME(strength))
+    if name == "shear_y":
+        return layers.RandomShear(y_factor=SAME(strength))
+    # keras-cv counts in the other direction
+    shift = (-signed, -signed)
+    return layers.RandomTranslation(*((0, shift) if name == "translate_x" else (shift, 0)))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize(("strength", "signed"), [(0.0, 0.0), (0.4, -0.3), (0.7, 0.55), (1.0, 1.0)])
+def test_same_pixels_as_keras_cv(name, strength, signed):
+    images = photos()
+    layer = keras_cv_layer(name, strength, signed)
+    if name.startswith("shear"):  # keras-cv draws the direction by itself, for each image
+        expected = layer(np.tile(images[:1], (20, 1, 1, 1)), training=True).numpy()
+        ways = [apply(name, images[:1], strength, sign)[0] for sign in (-1.0, 1.0)]
+        for image in expected:
+            assert min(np.abs(image - way).max() for way in ways) < 1e-2
+        return
+    expected = layer(images, training=True).numpy()
+    np.testing.assert_allclose(apply(name, images, strength, signed), expected, atol=1e-2)
+
+
+def affine(terms):
+    """Pillow's affine resampling, which counts from the centres of pixels."""
+    a, b, c, d, e, f = terms
+    c, f = c + (1 - a - b) / 2, f + (1 - d - e) / 2
+
+    def transform(image):
+        return image.transform(
+            image.size, Image.Transform.AFFINE, (a, b, c, d, e, f), Image.Resampling.BILINEAR
+        )
+
+    return transform
+
+
+def solarize(image):
+    return ImageOps.solarize(ImageChops.add(image, Image.new("RGB", image.size, (44,) * 3)), 153)
+
+
+# name, strength, signed, the same in Pillow, largest difference. Pillow cuts off decimals, for
+# the colour twice.
+PILLOW = {
+    "auto_contrast": (0, 0, ImageOps.autocontrast, 1.01),
+    "solarize": (0.4, 0, solarize, 0),
+    "color": (0.3, 0, lambda image: ImageEnhance.Color(image).enhance(0.7), 1.2),
+    "shear_x": (0.2, 1, affine((1, 0.2, 0, 0, 1, 0)), 1.01),
+    "shear_y": (0.2, -1, affine((1, 0, 0, -0.2, 1, 0)), 1.01),
+    "translate_x": (0, 0.1, affine((1, 0, 2.4, 0, 1, 0)), 1.01),
+    "translate_y": (0, -0.1, affine((1, 0, 0, 0, 1, -2)), 1.01),
+}
+
+
+@pytest.mark.parametrize("name", PILLOW)
+def test_same_pixels_as_pillow(name):
+    strength, signed, function, tolerance = PILLOW[name]
+    images = photos()
+    expected = [function(Image.fromarray(image)) for image in images.astype("uint8")]
+    difference = np.abs(apply(name, images, strength, signed) - np.stack(expected))
+    assert difference[:, 5:-5, 5:-5].max() <= tolerance  # Pillow has black beyond the border
+
+
+def test_equalized_levels_are_about_equally_frequent():
+    """Pillow takes another count for the last level, so that single pixels differ more."""
+    images = photos(size=(64, 64))
+    expected = [ImageOps.equalize(Image.fromarray(i)) for i in images.astype("uint8")]
+    result = apply("equalize", images)
+    assert np.abs(result - np.stack(expected)).mean() < 2
+    for channel in np.moveaxis(result, -1, 1).reshape(-1, 64 * 64):
+        shares = np.histogram(channel, 8, (0, 256))[0] / 64**2
+        assert np.abs(shares - 1 / 8).max() < 0.04
+
+
+def test_contrast_and_brightness_by_hand():
+    image = np.float32([[[[10, 0, 100]], [[30, 0, 200]]]])
+    np.testing.assert_allclose(
+        apply("contrast", image, signed=0.5), [[[[5, 0, 75]], [[35, 0, 225]]]]
+    )
+    np.testing.assert_allclose(
+        apply("brightness", image, signed=-0.1), [[[[0, 0, 74.5]], [[4.5, 0, 174.5]]]], rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("name", sorted({*OPERATIONS} - {"auto_contrast", "equalize"}))
+def test_strength_zero_is_the_identity(name):
+    images = photos()
+    np.testing.assert_array_equal(apply(name, images), images)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_image_of_one_level(name):
+    """Brightness and solarize shift the level; nothing divides by a range of 0."""
+    image = np.full((1, 6, 6, 3), 90, "float32")
+    result = apply(name, image, 0.5, 0.2)
+    assert np.ptp(result) == pytest.approx(0, abs=1e-4)
+    level = {"solarize": 255 - 145, "brightness": 141}.get(name, 90)
+    assert result.mean() == pytest.approx(level, abs=0.01)  # weights of colours: 0.9999 in all
+
+
+def test_each_image_gets_the_operation_and_the_strength_drawn_for_it():
+    images, count = photos(40), 40
+    index, strength, signed = (draw.numpy() for draw in draw_operations(KEY, count, 0.5))
+    result = apply_operations(tf.constant(images), index, strength, signed).numpy()
+    names = [*OPERATIONS, None]
+    for i in range(count):
+        alone = images[i : i + 1]
+        if names[index[i]]:
+            alone = apply(names[index[i]], alone, strength[i], signed[i])
+        np.testing.assert_allclose(result[i], alone[0], atol=1e-3)
+    assert len(set(index)) > 8
+
+
+def test_operations_are_equally_frequent():
+    index, strength, signed = (draw.numpy() for draw in draw_operations(KEY, 22_000, 0.4))
+    counts = np.bincount(index, minlength=len(OPERATIONS) + 1)
+    assert len(counts) == 11
+    # 2,000 of each are expected; 4.5 standard deviations of 43
+    assert np.abs(counts - 2_000).max() < 192
+    assert strength.mean() == pytest.approx(0.4, abs=0.01)
+    assert strength.std() == pytest.approx(0.15, abs=0.01)
+    assert 0 <= strength.min() < 0.05
+    assert 0.8 < strength.max() <= 1
+    assert signed.min() == pytest.approx(-0.4, abs=1e-3)
+    assert signed.max() == pytest.approx(0.4, abs=1e-3)
+    assert np.abs(np.corrcoef([index, strength, signed])[np.triu_indices(3, 1)]).max() < 0.03
+
+
+def test_equal_images_of_a_batch_become_different():
+    images = np.repeat(photos(1), 200, axis=0)
+    result = rand_augment(tf.constant(images), KEY, 0.5).numpy()
+    assert len({image.tobytes() for image in result}) > 170  # 9 of 121 pairs have no strength
+    assert (result == images).all(axis=(1, 2, 3)).mean() < 0.05
+
+
+def test_key_decides():
+    images = tf.constant(photos(32))
+    one, again, other = (rand_augment(images, key, 0.5).numpy() for key in (KEY, KEY, KEY + 1))
+    np.testing.assert_array_equal(one, again)
+    assert (one != other).any(axis=(1, 2, 3)).mean() > 0.9
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("count", [1, 3])
+def test_small_batches_grey_and_colour(channels, count):
+    """Most operations then have no image."""
+    images = photos(count, (5, 7), channels)
+    augment = tf.function(lambda key: rand_augment(tf.constant(images), key, 1.0))
+    for key in range(20):
+        result = augment(tf.constant([key, 0], tf.int64)).numpy()
+        assert result.shape == images.shape
+        assert result.dtype == np.float32
+        assert result.min() >= 0
+        assert result.max() <= 255
+
+
+def test_grey_images_are_the_channels_of_grey_colour_images():
+    grey = photos(48, channels=1)
+    result = rand_augment(tf.constant(grey), KEY, 0.5).numpy()
+    coloured = rand_augment(tf.constant(np.tile(grey, 3)), KEY, 0.5).numpy()
+    # TensorFlow's weights of red, green and blue add up to 0.9999; equalize cuts off decimals
+    assert np.median(np.abs(coloured - result).max(axis=(1, 2, 3))) < 1e-3
+    assert np.abs(coloured - result).mean() < 0.1
+
+
+def test_number_of_threads_changes_no_bit():
+    images = tf.constant(photos(64))
+
+    def batches(threads):
+        options = tf.data.Options()
+        options.threading.private_threadpool_size = threads
+        options.threading.max_intra_op_parallelism = threads
+        keys = tf.data.Dataset.range(6).map(lambda i: tf.stack([i, 7]))
+        batches = keys.map(lambda key: rand_augment(images, key, 0.5), threads)
+        return np.stack(list(batches.with_options(options).as_numpy_iterator()))
+
+    np.testing.assert_array_equal(batches(8), batches(1))

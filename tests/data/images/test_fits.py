@@ -1,0 +1,151 @@
+"""Images of another aspect ratio: what each fit keeps, in files, arrays and splits."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from keras_gmlp import data
+from keras_gmlp.data.batches import host as batches
+from keras_gmlp.data.images.fits import FITS, find_inner_size, find_place
+from keras_gmlp.data.images.image_data import resize_images, resize_to_cover
+from keras_gmlp.data.images.read_image import read_image
+
+RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
+
+
+@pytest.fixture
+def flag(tmp_path):
+    """A picture of 40 by 20 pixels: ten columns red, twenty green, ten blue."""
+    pixels = np.repeat(np.array([RED, GREEN, GREEN, BLUE], "uint8"), 10, axis=0)
+    pixels = np.broadcast_to(pixels, (20, 40, 3))
+    Image.fromarray(pixels).save(tmp_path / "flag.png")
+    return tmp_path / "flag.png", pixels
+
+
+@pytest.mark.parametrize(
+    ("size", "target", "inner", "place"),
+    [
+        ((20, 40), (16, 16), (8, 16), (4, 0)),
+        ((40, 20), (16, 16), (16, 8), (0, 4)),
+        ((10, 10), (96, 160), (96, 96), (0, 32)),
+        ((2, 3), (5, 6), (4, 6), (0, 0)),
+        ((3, 4), (10, 10), (8, 10), (1, 0)),  # 7.5, halves up
+        ((1, 1000), (8, 8), (1, 8), (3, 0)),
+    ],
+)
+def test_size_inside(size, target, inner, place):
+    assert find_inner_size(size, target) == inner
+    assert find_place(inner, target) == place
+
+
+def both(flag, shape, fit):
+    """Returns the images that files and arrays become."""
+    path, pixels = flag
+    return read_image(path, shape, fit=fit), resize_images(pixels, shape, fit)
+
+
+def test_crop_loses_the_sides(flag):
+    for image in both(flag, (8, 8, 3), "crop"):
+        assert (image.argmax(-1) == GREEN.index(255)).all()
+
+
+def test_stretch_keeps_them(flag):
+    for image in both(flag, (20, 20, 3), "stretch"):
+        assert (image[:, 0] == RED).all()
+        assert (image[:, -1] == BLUE).all()
+        assert (image[:, 8:12] == GREEN).all()
+
+
+def test_pad_keeps_them_on_black(flag):
+    for image in both(flag, (21, 20, 3), "pad"):  # ten rows, after five and before six
+        assert not image[:5].any()
+        assert not image[15:].any()
+        assert (image[5:15, 0] == RED).all()
+        assert (image[5:15, -1] == BLUE).all()
+
+
+def test_grey_is_padded_too(flag):
+    image = read_image(flag[0], (20, 20, 1), fit="pad")
+    assert not image[:5].any()
+    assert image[5:15].all()
+
+
+@pytest.mark.parametrize("size", [(8, 8), (13, 24), (40, 7), (61, 90), (120, 200)])
+def test_stretched_arrays_have_the_pixels_of_tensorflow(size):
+    images = np.random.default_rng(0).integers(0, 256, (3, 61, 90, 3), "uint8")
+    expected = tf.image.resize(images, size, "bicubic", antialias=True)
+    expected = tf.clip_by_value(tf.round(expected), 0, 255).numpy().astype("uint8")
+    found = resize_images(images, (*size, 3), "stretch")
+    assert (found != expected).mean() <= 1e-4
+    np.testing.assert_array_equal(resize_images(images[0], size, "stretch"), found[0])
+
+
+def test_equal_aspects_differ_in_nothing():
+    images = np.random.default_rng(0).integers(0, 256, (3, 20, 40, 3), "uint8")
+    expected = resize_to_cover(images, (10, 20))
+    for fit in FITS:
+        np.testing.assert_array_equal(resize_images(images, (10, 20), fit), expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"fit": "squash"}, "fit must be one of crop, stretch, pad; received 'squash'"),
+        ({"fit": ["pad"]}, r"fit must be one of crop, stretch, pad; received \['pad'\]"),
+        ({"fit": "pad", "crop": 0.9}, "crop requires the fit crop; received crop 0.9 with the"),
+    ],
+)
+def test_bad_fit_is_refused(flag, arguments, match):
+    with pytest.raises(ValueError, match=match) as error:
+        read_image(flag[0], (8, 8, 3), **arguments)
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """A folder of pictures of many sizes, larger than they are read."""
+    folder, generator = tmp_path_factory.mktemp("photos"), np.random.default_rng(0)
+    for number in range(20):
+        path = folder / "ab"[number % 2] / f"{number}.jpg"
+        path.parent.mkdir(exist_ok=True)
+        size = (int(generator.integers(20, 60)), int(generator.integers(20, 60)), 3)
+        Image.fromarray(generator.integers(0, 256, size, "uint8")).save(path)
+    return folder
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("fit", FITS)
+def test_folder_is_read_as_its_files(photos, channels, fit):
+    found = data.load(photos, (12, 20), channels=channels, fit=fit)
+    assert (found.fit, found.image_shape) == (fit, (12, 20, channels))
+    test = data.load(photos, (12, 20), fit=fit).test
+    expected = [read_image(path.decode(), (12, 20, 3), fit=fit) for path in test.paths]
+    if channels == 3:
+        np.testing.assert_array_equal(data.arrays(found)[0], expected)
+    assert data.hold_out(found, 0.2).fit == fit
+
+
+@pytest.mark.parametrize("fit", ["stretch", "pad"])
+def test_random_windows_are_of_the_fitted_image(monkeypatch, photos, fit):
+    augmentation = data.Augmentation(crop=0, flip=False, resized_crop=(0.3, 1.0))
+    found = data.hold_out(data.load(photos, (12, 20), fit=fit), 0.2)
+    expected = list(data.training_batches(found, 8, augmentation).as_numpy_iterator())
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", 0)
+    streamed = list(data.training_batches(found, 8, augmentation).as_numpy_iterator())
+    for one, other in zip(streamed, expected, strict=True):
+        np.testing.assert_array_equal(one[0], other[0])
+
+
+@pytest.mark.parametrize("fit", FITS)
+def test_data_set_by_name(fit):
+    digits = data.load("digits")
+    found = data.load("digits", (8, 16), fit=fit)
+    assert found.fit == fit
+    expected = resize_images(data.arrays(digits)[0], (8, 16), fit)
+    np.testing.assert_array_equal(data.arrays(found)[0], expected)
+
+
+def test_unknown_fit_of_data_is_refused():
+    with pytest.raises(ValueError, match="fit must be one of crop, stretch, pad; received 'fill'"):
+        data.load("digits", (8, 16), fit="fill")

@@ -1,0 +1,95 @@
+"""What an `ImageData` takes, and images that are scaled to cover a size."""
+
+import platform
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_gmlp.data.images.image_data import ImageData, resize_to_cover, take_fraction
+from keras_gmlp.data.images.splits import ArraySplit
+
+
+def image_data(train, test=None):
+    return ImageData("planted", ("0", "1"), (4, 4, 3), train, train if test is None else test)
+
+
+@pytest.fixture
+def arrays():
+    images = np.random.default_rng(0).integers(0, 256, (10, 4, 4, 3), "uint8")
+    return images, np.arange(10) % 2
+
+
+def test_datasets_of_tensorflow_become_splits(arrays):
+    whole = tf.data.Dataset.from_tensor_slices(arrays)
+    data = image_data(whole.take(8), whole.skip(8))
+    assert (len(data.train), len(data.test)) == (8, 2)
+    images, labels = data.test.arrays()
+    assert (images.dtype, labels.dtype) == ("uint8", "int64")
+    np.testing.assert_array_equal(images, arrays[0][8:])
+    np.testing.assert_array_equal(labels, arrays[1][8:])
+    assert image_data(data.test).train is data.test
+
+
+def test_class_name_of_two_lines_is_refused(arrays):
+    split = ArraySplit(*arrays)
+    with pytest.raises(
+        ValueError, match=r"^planted: labels.txt cannot hold the class name 'a\\nb'"
+    ):
+        ImageData("planted", ("0", "a\nb"), (4, 4, 3), split, split)
+
+
+@pytest.mark.parametrize("label", [-1, 2, 1.5, np.nan, np.inf])
+def test_impossible_class_indices_are_refused(arrays, label):
+    images, labels = arrays
+    with pytest.raises(ValueError, match="class indices") as error, np.errstate(invalid="ignore"):
+        image_data(ArraySplit(images, np.where(np.arange(10) == 3, label, labels)))
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda whole: None, "received NoneType"),
+        (lambda whole: whole.map(lambda image, label: image), "received TensorSpec"),
+        (lambda whole: whole.map(lambda x, y: (x / 255, y)), "single samples, .uint8 image"),
+        (lambda whole: whole.batch(2), "single samples"),
+        (lambda whole: whole.repeat(), "known, finite size"),
+        (lambda whole: whole.filter(lambda image, label: label > 0), "known, finite size"),
+    ],
+)
+def test_other_data_are_refused(arrays, change, match):
+    with pytest.raises(ValueError, match=match) as error:
+        image_data(change(tf.data.Dataset.from_tensor_slices(arrays)))
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(("fraction", "samples"), [(1, 10), (0.5, 5), (0.26, 3), (0.001, 1)])
+def test_a_fraction_is_the_first_part(arrays, fraction, samples):
+    data = image_data(ArraySplit(*arrays))
+    part = take_fraction(data, fraction)
+    np.testing.assert_array_equal(part.train.arrays()[0], arrays[0][:samples])
+    assert part.test is data.test
+    with pytest.raises(ValueError, match=r"fraction must be in \(0, 1\]; received 1.1"):
+        take_fraction(data, 1.1)
+
+
+def test_cover_scales_and_crops_around_the_centre():
+    image = np.zeros((20, 60, 3), "uint8")
+    image[:, 15:45] = 0, 255, 0
+    for turned in (image, image.transpose(1, 0, 2)):
+        assert (resize_to_cover(turned, (10, 10, 3)) == (0, 255, 0)).all()
+
+
+@pytest.mark.parametrize("size", [(8, 8), (16, 16), (13, 24), (40, 7), (96, 96), (61, 90)])
+def test_cover_gives_the_pixels_of_tensorflow(size):
+    images = np.random.default_rng(0).integers(0, 256, (5, 61, 90, 3), "uint8")
+    ratio = max(new / old for new, old in zip(size, (61, 90), strict=True))
+    scaled = [int(np.ceil(old * ratio - 1e-3)) for old in (61, 90)]
+    expected = tf.image.resize(images, scaled, "bicubic", antialias=True)
+    expected = tf.image.resize_with_crop_or_pad(expected, *size)
+    expected = tf.clip_by_value(tf.round(expected), 0, 255).numpy().astype("uint8")
+    for found in (resize_to_cover(images, size), [resize_to_cover(i, size) for i in images]):
+        different = np.asarray(found) != expected
+        # Elsewhere TensorFlow may fuse a product and a sum, which rounds otherwise.
+        assert different.mean() <= (0 if platform.machine() == "x86_64" else 1e-4)

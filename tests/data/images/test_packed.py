@@ -1,0 +1,239 @@
+"""Packed sets: written complete or not at all, read as the folder they were made from."""
+
+import dataclasses
+import json
+import mmap
+import shutil
+import types
+
+import numpy as np
+import pytest
+from load_app import load_app
+from PIL import Image
+
+from keras_gmlp import data
+from keras_gmlp.data.batches import host as batches
+from keras_gmlp.data.images import sample_readers
+from keras_gmlp.data.images.image_data import resize_to_cover
+from keras_gmlp.data.images.packed import load_packed, pack
+from keras_gmlp.data.images.sample_readers import mapped_reader
+from keras_gmlp.data.images.splits import ChannelSplit, DatasetSplit
+from keras_gmlp.utils.files import directory_lock
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("photos")
+    generator = np.random.default_rng(0)
+    for number in range(20):
+        path = folder / "ab"[number % 2] / f"{number}.png"
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(generator.integers(0, 256, (20, 30, 3), "uint8")).save(path)
+    return folder
+
+
+@pytest.fixture
+def packed(tmp_path, photos):
+    pack(data.load(photos, (16, 16)), tmp_path / "packed")
+    return tmp_path / "packed"
+
+
+def test_program_writes_what_load_takes(tmp_path, photos, capsys):
+    folder = tmp_path / "new" / "packed"
+    given = [str(photos), "--out", str(folder), "--size", "16"]
+    assert load_app("pack").main([*given, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "path": str(folder),
+        "train": 16,
+        "test": 4,
+        "classes": 2,
+        "image_shape": [16, 16, 3],
+        "bytes": 20 * 768,
+    }
+    found, expected = data.load(folder), data.load(photos, (16, 16))
+    assert (found.labels, found.image_shape) == (expected.labels, expected.image_shape)
+    assert found.mirror
+    for part in ("train", "test"):
+        for one, other in zip(data.arrays(found, part), data.arrays(expected, part), strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert load_app("pack").main(given) == 1
+    assert capsys.readouterr().err == (
+        f"pack: {folder}: exists; give a new folder, or delete this one.\n"
+    )
+    with pytest.raises(SystemExit, match="2"):
+        load_app("pack").main([*given[:3], "--size", "0"])
+
+
+def test_fit_of_the_folder_is_kept(tmp_path, photos, packed, capsys):
+    folder = tmp_path / "padded"
+    given = [str(photos), "--out", str(folder), "--size", "12x16", "--fit", "pad"]
+    assert load_app("pack").main(given) == 0
+    found, expected = data.load(folder), data.load(photos, (12, 16), fit="pad")
+    assert (found.fit, found.image_shape) == ("pad", (12, 16, 3))
+    np.testing.assert_array_equal(data.arrays(found)[0], data.arrays(expected)[0])
+    assert data.load(folder, (6, 8), fit="pad").image_shape == (6, 8, 3)
+    with pytest.raises(ValueError, match="packed with the fit pad; received crop"):
+        data.load(folder, fit="crop")
+    with pytest.raises(ValueError, match="padded to 12x16; received 16x16"):
+        data.load(folder, (16, 16))
+    description = json.loads((packed / "packed.json").read_text())
+    del description["fit"]  # as of an older version
+    (packed / "packed.json").write_text(json.dumps(description))
+    assert data.load(packed).fit == "crop"
+    with pytest.raises(ValueError, match="packed with the fit crop; received stretch"):
+        data.load(packed, fit="stretch")
+
+
+@pytest.mark.parametrize("scale", [None, (0.2, 1.0)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_streams_the_batches_of_its_arrays(monkeypatch, packed, scale, channels):
+    augmentation = data.Augmentation(resized_crop=scale)
+    found = data.load(packed, channels=channels)
+    expected = list(data.training_batches(found, 5, augmentation).as_numpy_iterator())
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", 0)
+    streamed = list(data.training_batches(found, 5, augmentation).as_numpy_iterator())
+    for one, other in zip(streamed, expected, strict=True):
+        np.testing.assert_allclose(one[0], other[0], atol=1 if channels == 1 and scale else 0)
+        np.testing.assert_array_equal(one[1], other[1])
+
+
+def test_smaller_images_and_fewer(packed):
+    images, labels = data.load(packed).test.arrays()
+    part = data.load(packed, (10, 8)).test.take(3)
+    expected = resize_to_cover(images[:3], (10, 8))
+    np.testing.assert_array_equal(part.arrays()[0], expected)
+    np.testing.assert_array_equal(part.arrays()[1], labels[:3])
+    streamed, classes = zip(*part.dataset().as_numpy_iterator(), strict=True)
+    np.testing.assert_array_equal(streamed, expected)
+    pairs = list(part.batches(2))
+    np.testing.assert_array_equal(np.concatenate([batch for batch, _ in pairs]), expected)
+    assert [len(batch) for batch, _ in pairs] == [2, 1]
+    np.testing.assert_array_equal(np.concatenate([classes for _, classes in pairs]), labels[:3])
+    np.testing.assert_array_equal(classes, labels[:3])
+
+
+def test_nothing_is_left_of_a_set_that_cannot_be_written(tmp_path, photos, monkeypatch):
+    found = data.load(photos, (16, 16))
+    monkeypatch.setattr(found.test, "_read", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        pack(found, tmp_path / "packed")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: (10**9, 10**9, 15_359))
+    with pytest.raises(OSError, match="no space left: 15,360 bytes needed, 15,359 free"):
+        pack(found, tmp_path / "packed")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "match"),
+    [
+        ("packed.json", b"{", "packed.json: damaged or not JSON"),
+        ("packed.json", b"[]", "packed.json: damaged; pack the set again"),
+        ("train_images.npy", None, "train_images.npy: no such file; pack the set again"),
+        ("train_images.npy", 5_000, "train_images.npy: damaged or truncated; pack the set again"),
+        ("test_labels.npy", 0, "test_labels.npy: damaged or truncated; pack the set again"),
+    ],
+)
+def test_damaged_set_names_its_file(packed, name, content, match):
+    path = packed / name
+    before = path.read_bytes()
+    path.unlink()
+    if content is not None:
+        path.write_bytes(before[:content] if isinstance(content, int) else content)
+    with pytest.raises(ValueError, match=match) as error:
+        data.load(packed)
+    assert str(error.value).startswith(str(path))
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_other_versions_and_files_that_do_not_match(packed):
+    np.save(packed / "test_labels.npy", np.zeros(3, "int64"))
+    with pytest.raises(ValueError, match="the test files do not match; pack the set again"):
+        load_packed(packed)
+    description = json.loads((packed / "packed.json").read_text())
+    (packed / "packed.json").write_text(json.dumps({**description, "version": 2}))
+    with pytest.raises(ValueError, match=r"packed in version 2; expected 1\. Pack the set again"):
+        load_packed(packed)
+
+
+def test_leftovers_of_this_name_alone_are_deleted(tmp_path, photos):
+    for name in (".12.a+(1", ".12.aa(1", ".12.other"):
+        (tmp_path / name).mkdir()
+    pack(data.load(photos, (4, 4)), tmp_path / "a+(1")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".12.aa(1", ".12.other", "a+(1"]
+
+
+def test_second_process_that_packs_to_the_same_folder_is_refused(tmp_path, photos):
+    with (
+        directory_lock(tmp_path / ".packed.lock"),
+        pytest.raises(ValueError, match="another process uses"),
+    ):
+        pack(data.load(photos, (4, 4)), tmp_path / "packed")
+
+
+def test_file_larger_than_memory_is_read(tmp_path):
+    tf = pytest.importorskip("tensorflow")
+    images, shape, start = 100_000, (512, 512, 3), 128
+    path = tmp_path / "images"
+    with open(path, "wb") as file:
+        file.truncate(start + images * np.prod(shape))  # 79 GB of zeros, which take no space
+        file.seek(-1, 2)
+        file.write(b"\x07")
+    read = mapped_reader(path, start, shape, np.arange(images))
+    path.unlink()
+    indices = tf.data.Dataset.from_tensors(tf.constant(images - 1, tf.int64))
+    ((image, label),) = batches.without_tuning(indices.map(read))
+    assert label == images - 1
+    assert image.numpy().sum() == image[-1, -1, -1] == 7
+
+
+@pytest.mark.parametrize("label", [-5, np.nan, 1.5, 1000])
+def test_class_index_out_of_range(packed, tmp_path, label):
+    copy = shutil.copytree(packed, tmp_path / "copy")
+    labels = np.load(copy / "train_labels.npy").astype("float64")
+    labels[0] = label
+    np.save(copy / "train_labels.npy", labels)
+    with pytest.raises(ValueError, match=r"copy: class indices from .* in train; expected whole"):
+        load_packed(copy)
+
+
+def record_requests(monkeypatch, size):
+    """Returns the list to which the numbers of requested images of `size` bytes are appended."""
+    found = []
+
+    class Recorder(mmap.mmap):
+        def madvise(self, advice, start, length):
+            assert (advice, start % mmap.PAGESIZE) == (mmap.MADV_WILLNEED, 0)
+            found.append((start + length) // size - 1)  # files start with fewer bytes than `size`
+
+    monkeypatch.setattr(mmap, "mmap", Recorder)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["packed", "held out", "tf.data", "grey"])
+def test_images_are_requested_in_the_order_of_reading(kind, packed, monkeypatch):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(batches, "REQUESTED", 3)
+    pytest.importorskip("tensorflow")
+    found = load_packed(packed)
+    if kind == "held out":
+        found = data.hold_out(found, 0.25)
+    elif kind == "tf.data":
+        found = dataclasses.replace(found, train=DatasetSplit(found.train.dataset()))
+    elif kind == "grey":
+        train, test = (ChannelSplit(split, 1) for split in (found.train, found.test))
+        found = dataclasses.replace(found, image_shape=(16, 16, 1), train=train, test=test)
+    requested = record_requests(monkeypatch, 768)
+    read = np.concatenate([images for images, _ in data.training_batches(found, 4)])
+    own = found.train
+    stored = DatasetSplit(own.dataset()).arrays()[0] if kind == "tf.data" else own.arrays()[0]
+    order = [int(np.abs(stored - image).sum((1, 2, 3)).argmin()) for image in read]
+    places = own._places if kind == "held out" else np.arange(len(own))
+    assert requested == [places[i] for i in order]
+    assert sorted(requested) == sorted(places) != requested
+
+
+def test_images_are_read_without_requests_where_the_system_takes_none(packed, monkeypatch):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(sample_readers, "mmap", types.SimpleNamespace(mmap=object))
+    assert load_packed(packed).train.requester() is None
+    assert sum(len(labels) for _, labels in data.training_batches(load_packed(packed), 4)) == 16

@@ -1,0 +1,544 @@
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps, JpegImagePlugin
+from png_header import png_header
+
+from keras_gmlp.data.images.read_image import find_images, read_image
+
+RED, BLUE, GREEN, WHITE = (255, 0, 0), (0, 0, 255), (0, 128, 0), (255, 255, 255)
+TRANSPOSE = Image.Transpose
+# From the upright picture to what a camera stores under each EXIF orientation.
+STORED = {
+    1: None,
+    2: TRANSPOSE.FLIP_LEFT_RIGHT,
+    3: TRANSPOSE.ROTATE_180,
+    4: TRANSPOSE.FLIP_TOP_BOTTOM,
+    5: TRANSPOSE.TRANSPOSE,
+    6: TRANSPOSE.ROTATE_90,
+    7: TRANSPOSE.TRANSVERSE,
+    8: TRANSPOSE.ROTATE_270,
+}
+
+
+def save(image, path, **options):
+    image.save(path, **options)
+    return path
+
+
+def halves(size=(64, 32)):
+    image = Image.new("RGB", size, RED)
+    image.paste(BLUE, (size[0] // 2, 0, *size))
+    return image
+
+
+def photo(width, height):
+    """A soft texture, whose finest detail is about three pixels wide at the target size."""
+    random = np.random.default_rng(0)
+    coarse = Image.fromarray(random.integers(0, 256, (12, 16, 3), dtype="uint8"))
+    return coarse.resize((width, height), Image.Resampling.BICUBIC)
+
+
+def exif(orientation):
+    tags = Image.Exif()
+    tags[0x0112] = orientation
+    return tags
+
+
+def near(pixels, colour, tolerance=0):
+    return np.abs(pixels.astype(int) - np.array(colour)).max() <= tolerance
+
+
+@pytest.mark.parametrize(
+    ("suffix", "tolerance"),
+    [("png", 0), ("bmp", 0), ("gif", 0), ("tif", 0), ("ppm", 0), ("jpg", 4), ("webp", 4)],
+)
+def test_formats(tmp_path, suffix, tolerance):
+    pixels = read_image(save(halves(), tmp_path / f"a.{suffix}"), (32, 64, 3))
+    assert pixels.shape == (32, 64, 3)
+    assert pixels.dtype == np.uint8
+    assert near(pixels[:, :31], RED, tolerance)
+    assert near(pixels[:, 33:], BLUE, tolerance)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 500), (500, 1), (3000, 20), (20, 3000), (31, 33)])
+@pytest.mark.parametrize("shape", [(32, 32, 3), (8, 24, 3), (24, 8, 1)])
+def test_any_size_and_aspect(tmp_path, size, shape):
+    pixels = read_image(save(Image.new("RGB", size, (9, 99, 199)), tmp_path / "a.png"), shape)
+    assert pixels.shape == shape
+    # ITU-R 601 luma, by hand: 0.299 * 9 + 0.587 * 99 + 0.114 * 199 = 83.5
+    assert near(pixels, (9, 99, 199) if shape[2] == 3 else 83.5, 0 if shape[2] == 3 else 0.6)
+
+
+def sixteen_bits():
+    return Image.fromarray((np.arange(600, dtype="uint16") * 100).reshape(20, 30))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "make", "more"),
+    [
+        ("png", lambda: photo(60, 41), {"exif": exif(6)}),
+        ("png", lambda: photo(60, 41).convert("P"), {"transparency": 3}),
+        ("png", lambda: photo(60, 41).convert("LA"), {}),
+        ("tif", lambda: photo(60, 41), {"exif": exif(3)}),
+        ("tif", lambda: sixteen_bits().convert("I"), {}),
+        ("png", sixteen_bits, {}),
+        ("jpg", lambda: photo(60, 41), {"exif": exif(8)}),
+    ],
+)
+def test_every_source_gives_the_pixels_of_the_file(tmp_path, suffix, make, more):
+    path = tmp_path / f"a.{suffix}"
+    make().save(path, **more)
+    content = path.read_bytes()
+    expected = read_image(path, (8, 12, 3), fit="pad")
+    with Image.open(path) as opened, open(path, "rb") as file:
+        size = opened.size
+        for source in (str(path), content, memoryview(content), file, opened, opened):
+            np.testing.assert_array_equal(read_image(source, (8, 12, 3), fit="pad"), expected)
+        assert suffix == "tif" or opened.size == size  # Pillow itself turns a TIFF
+        assert not file.closed
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
+def test_arrays_are_read_as_files_are(tmp_path, mode):
+    image = photo(30, 20).convert(mode)
+    array = np.asarray(image)[:, ::-1]  # not contiguous, cannot be written to
+    path = save(Image.fromarray(array), tmp_path / "a.png")
+    np.testing.assert_array_equal(read_image(array, (7, 9, 3)), read_image(path, (7, 9, 3)))
+    if mode == "L":
+        column = array[..., None]
+        np.testing.assert_array_equal(read_image(column, (7, 9, 1)), read_image(path, (7, 9, 1)))
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (b"", "the file is empty"),
+        (b"no image at all, but some bytes", "not an image, or not in a format"),
+        (np.zeros((400, 300, 3)), r"expected a uint8 array .* received float64 \(400, 300, 3\)"),
+        (np.zeros((4, 4, 2), "uint8"), r"expected .* received uint8 \(4, 4, 2\)"),
+        (np.zeros((0, 4, 3), "uint8"), r"expected .* received uint8 \(0, 4, 3\)"),
+        (io.StringIO("text"), "expected a path, bytes, .* received StringIO"),
+        (3, "expected a path, bytes, .* received int"),
+        (None, "expected a path, bytes, .* received NoneType"),
+    ],
+)
+def test_sources_that_are_no_images(source, reason):
+    with pytest.raises(ValueError, match=f"^the image: {reason}") as caught:
+        read_image(source, (8, 8, 3))
+    assert len(str(caught.value)) < 200
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("crop", ["0.9", -0.5, 0, 1.5])
+def test_crop_out_of_its_range(tmp_path, crop):
+    path = save(Image.new("RGB", (4, 4)), tmp_path / "a.png")
+    with pytest.raises(ValueError, match=r"crop must be in \(0, 1\]; received"):
+        read_image(path, (4, 4, 3), crop)
+
+
+def test_thin_picture_that_scaling_would_blow_up(tmp_path):
+    path = save(Image.new("L", (1, 50_000)), tmp_path / "thin.png")
+    with pytest.raises(ValueError, match=r"thin\.png: 1 by 50000 is too thin"):
+        read_image(path, (224, 224, 3), crop=0.875)
+    assert read_image(path, (224, 224, 3)).shape == (224, 224, 3)
+
+
+@pytest.mark.parametrize(("size", "border"), [((300, 100), (75, 0)), ((100, 300), (0, 75))])
+def test_crops_around_the_centre(tmp_path, size, border):
+    image = ImageOps.expand(Image.new("RGB", size, GREEN), border, RED)
+    assert near(read_image(save(image, tmp_path / "a.png"), (10, 10, 3)), GREEN)
+
+
+def test_scaling_is_antialiased(tmp_path):
+    board = np.indices((256, 256)).sum(axis=0) % 2 * 255
+    path = save(Image.fromarray(board.astype("uint8")), tmp_path / "a.png")
+    assert near(read_image(path, (8, 8, 1)), 127.5, 3)
+
+
+def palette(transparency):
+    image = Image.new("P", (4, 4), 1)
+    image.putpalette([*GREEN, *RED])
+    return transparent(image, transparency)
+
+
+def transparent(image, key):
+    image.info["transparency"] = key
+    return image
+
+
+MODES = {
+    "palette, another colour transparent": (lambda: palette(0), "png", RED),
+    "palette, transparent": (lambda: palette(1), "png", WHITE),
+    "palette, half transparent": (lambda: palette(b"\xff\x80"), "png", (255, 127, 127)),
+    "colour key": (lambda: transparent(Image.new("RGB", (4, 4), RED), RED), "png", WHITE),
+    "grey": (lambda: Image.new("L", (4, 4), 70), "png", (70, 70, 70)),
+    "grey, alpha": (lambda: Image.new("LA", (4, 4), (0, 51)), "png", (204, 204, 204)),
+    "alpha": (lambda: Image.new("RGBA", (4, 4), (255, 0, 0, 128)), "png", (255, 127, 127)),
+    "alpha, hidden colour": (lambda: Image.new("RGBA", (4, 4), (9, 9, 9, 0)), "webp", WHITE),
+    "1 bit": (lambda: Image.new("1", (4, 4), 1), "png", WHITE),
+    "CMYK": (lambda: Image.new("CMYK", (4, 4), (0, 255, 255, 0)), "tif", RED),
+    "CMYK JPEG": (lambda: Image.new("CMYK", (4, 4), (255, 255, 0, 0)), "jpg", BLUE),
+    "grey JPEG": (lambda: Image.new("L", (4, 4), 70), "jpg", (70, 70, 70)),
+    "16 bits": (lambda: Image.frombytes("I;16B", (4, 4), b"FF" * 16), "tif", (70, 70, 70)),
+    "YCbCr": (lambda: Image.new("YCbCr", (4, 4), (76, 85, 255)), "tif", RED),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_modes(tmp_path, mode, channels):
+    make, suffix, colour = MODES[mode]
+    pixels = read_image(save(make(), tmp_path / f"a.{suffix}"), (8, 8, channels))
+    luma = np.dot(colour, (0.299, 0.587, 0.114))
+    assert near(pixels, colour if channels == 3 else luma, 2)
+
+
+@pytest.mark.parametrize("suffix", ["png", "tif", "pgm"])
+@pytest.mark.parametrize(("stored", "expected"), [(0, 0), (255, 1), (25700, 100), (65535, 255)])
+def test_16_bits_keep_their_scale_whatever_they_hold(tmp_path, suffix, stored, expected):
+    image = Image.fromarray(np.full((4, 4), stored, "uint16"))
+    assert near(read_image(save(image, tmp_path / f"a.{suffix}"), (4, 4, 3)), expected)
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "I;16", "F"])
+def test_tiles_change_no_pixel(tmp_path, monkeypatch, mode):
+    random = np.random.default_rng(0)
+    if mode == "RGBA":
+        image = Image.fromarray(random.integers(0, 256, (7, 20, 4), "uint8"))
+    else:
+        values = random.integers(0, 65536, (7, 20))
+        image = Image.fromarray(values.astype("float32" if mode == "F" else "uint16"))
+    path = save(image, tmp_path / "a.tif")
+    whole = read_image(path, (7, 20, 3))
+    monkeypatch.setattr("keras_gmlp.data.images.read_image.TILE", 3)
+    np.testing.assert_array_equal(read_image(path, (7, 20, 3)), whole)
+
+
+# Prints the bytes that reading an image adds to the peak of a process.
+PEAK = """
+import sys
+from keras_gmlp.benchmark.worker import peak_megabytes
+from keras_gmlp.data.images.read_image import read_image
+
+before = peak_megabytes()
+read_image(sys.argv[1], (8, 8, 3))
+print(1e6 * (peak_megabytes() - before))
+"""
+
+
+def test_memory_of_a_large_image(tmp_path):
+    path = save(Image.new("RGBA", (3000, 4000)), tmp_path / "a.tif")
+    command = [sys.executable, "-c", PEAK, str(path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert float(result.stdout) < 10.5 * 3000 * 4000  # four each in RGBA and in RGB, and the tiles
+
+
+# Prints what a function raises for a path, as a user who is not root.
+AS_A_USER = """
+import encodings.utf_8_sig  # Python may lie where only root reads
+import os, sys
+from pathlib import Path
+from keras_gmlp.data.images.read_image import find_images, read_image
+from keras_gmlp.data.text.labelled_files import read_folder
+
+if os.getuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+path, kind = Path(sys.argv[1]), sys.argv[2]
+try:
+    if kind == "texts":
+        read_folder(path)
+    elif path.is_dir():
+        find_images(path)
+    else:
+        read_image(path, (2, 2, 3))
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def public_folder():
+    """A folder that other users can read, unlike `tmp_path`."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        (Path(name) / "cats/kittens").mkdir(parents=True)
+        save(halves(), Path(name) / "cats/a.png")
+        yield Path(name)
+
+
+def error_as_a_user(path, kind="images"):
+    command = [sys.executable, "-W", "error", "-c", AS_A_USER, str(path), kind]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o111, 0o333, 0o444])
+@pytest.mark.parametrize("name", ["", "cats", "cats/kittens"])
+def test_folder_without_permission(public_folder, name, mode):
+    folder = public_folder / name
+    os.chmod(folder, mode)
+    try:
+        error = error_as_a_user(public_folder)
+    finally:
+        os.chmod(folder, 0o755)
+    assert error == f"{folder}: no permission to read this folder.\n"
+
+
+def test_folder_of_texts_without_permission(public_folder):
+    folder = public_folder / "cats/kittens"
+    (public_folder / "cats/a.txt").write_text("a cat")
+    (folder / "b.txt").write_text("a kitten")
+    assert error_as_a_user(public_folder, "texts") == ""
+    os.chmod(folder, 0o333)
+    try:
+        error = error_as_a_user(public_folder, "texts")
+    finally:
+        os.chmod(folder, 0o755)
+    assert error == f"{folder}: no permission to read this folder.\n"
+
+
+def test_file_without_permission(public_folder):
+    path = public_folder / "cats/a.png"
+    assert error_as_a_user(path) == ""
+    os.chmod(path, 0o000)
+    assert error_as_a_user(path) == f"{path}: no permission to read it.\n"
+
+
+def test_addresses_and_pipes_are_no_files(tmp_path):
+    with pytest.raises(ValueError, match=r"^https://a\.b/c\.jpg: an address; download the picture"):
+        find_images("https://a.b/c.jpg")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe: neither a file nor a folder"):
+        find_images(tmp_path / "pipe")
+
+
+def test_empty_path_is_not_the_folder_one_is_in():
+    with pytest.raises(ValueError, match="an empty path; expected an image file or a folder"):
+        find_images("")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize(
+    ("stored", "expected"),
+    [([0, 1], [0, 255]), ([0, 10, 255], [0, 10, 255]), ([0, 25700, 65535], [0, 100, 255])],
+)
+def test_32_bits_tell_by_their_values_where_white_is(tmp_path, dtype, stored, expected):
+    image = Image.fromarray(np.repeat([stored], 4, 0).astype(dtype))
+    pixels = read_image(save(image, tmp_path / "a.tif"), (4, len(stored), 1))
+    np.testing.assert_array_equal(pixels[:, :, 0], [expected] * 4)
+
+
+@pytest.mark.parametrize("scale", [1, 255, 65535])
+def test_floats_that_resampling_overshot(tmp_path, scale):
+    image = Image.fromarray(np.float32([[-0.05, 0.2, 1.02]] * 3) * scale)
+    pixels = read_image(save(image, tmp_path / "a.tif"), (3, 3, 1))
+    np.testing.assert_array_equal(pixels[:, :, 0], [[0, 51, 255]] * 3)
+
+
+@pytest.mark.parametrize(
+    ("stored", "reason"),
+    [
+        *(([-200, 800], "from -200 to 800; expected"), ([0, 1e38], "from 0 to 1e+38; expected")),
+        *(([-3, 0], "from -3 to 0; expected"), ([0, 1.2], "from 0 to 1.2; expected 0 to 1, 0 to")),
+        *(([0, 300], "from 0 to 300; expected"), ([0, np.nan], "holds pixels that are no numbers")),
+    ],
+)
+def test_floats_of_which_nobody_knows_how_bright_they_are(tmp_path, stored, reason):
+    path = save(Image.fromarray(np.float32([stored] * 2)), tmp_path / "a.tif")
+    with pytest.raises(ValueError, match=rf"a\.tif: .*{re.escape(reason)}"):
+        read_image(path, (2, 2, 1))
+
+
+@pytest.mark.parametrize("orientation", STORED)
+@pytest.mark.parametrize("suffix", ["jpg", "png", "webp", "tif"])
+def test_exif_turns_upright(tmp_path, orientation, suffix):
+    image = halves(size=(160, 80))
+    image.paste(GREEN, (0, 40, 80, 80))
+    if STORED[orientation] is not None:
+        image = image.transpose(STORED[orientation])
+    path = save(image, tmp_path / f"a.{suffix}", exif=exif(orientation))
+    pixels = read_image(path, (8, 16, 3))
+    assert near(pixels[:3, :7], RED, 6)
+    assert near(pixels[5:, :7], GREEN, 6)
+    assert near(pixels[:, 9:], BLUE, 6)
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK"])
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"exif": exif(6)}])
+@pytest.mark.parametrize(("size", "scale"), [((1280, 1040), 8), ((636, 516), 4), ((635, 520), 1)])
+def test_reduced_jpeg_decoding(tmp_path, monkeypatch, mode, channels, options, size, scale):
+    path = save(photo(*size).convert(mode), tmp_path / "a.jpg", quality=95, **options)
+    decoded = []
+    load = JpegImagePlugin.JpegImageFile.load
+    monkeypatch.setattr(
+        JpegImagePlugin.JpegImageFile, "load", lambda self: decoded.append(self.size) or load(self)
+    )
+    reduced = read_image(path, (32, 32, channels)).astype(int)
+    assert decoded[0] == (size[0] // scale, size[1] // scale)
+    monkeypatch.setattr(JpegImagePlugin.JpegImageFile, "draft", lambda *_: None)
+    full = read_image(path, (32, 32, channels)).astype(int)
+    assert full.std() > 30
+    assert np.abs(reduced - full).mean() < 0.5
+    assert np.abs(reduced - full).max() <= 4
+
+
+@pytest.mark.parametrize("orientation", [1, 6])
+@pytest.mark.parametrize(("size", "shape"), [((1600, 80), (32, 32, 3)), ((800, 200), (16, 64, 3))])
+def test_jpeg_is_not_reduced_too_far(tmp_path, orientation, size, shape):
+    cells = np.random.default_rng(0).integers(0, 256, (size[1] // 4, size[0] // 4), dtype="uint8")
+    image = Image.fromarray(cells).resize(size, Image.Resampling.BICUBIC)
+    jpeg = save(image, tmp_path / "a.jpg", quality=95, exif=exif(orientation))
+    png = save(image, tmp_path / "a.png", exif=exif(orientation))
+    difference = read_image(jpeg, shape).astype(int) - read_image(png, shape)
+    assert np.abs(difference).mean() < 3
+
+
+@pytest.mark.parametrize("suffix", ["gif", "webp", "png"])
+def test_first_frame_of_an_animation(tmp_path, suffix):
+    frames = {"save_all": True, "append_images": [Image.new("RGB", (8, 8), BLUE)]}
+    path = save(Image.new("RGB", (8, 8), RED), tmp_path / f"a.{suffix}", **frames)
+    assert near(read_image(path, (8, 8, 3)), RED, 4)
+
+
+def encoded(tmp_path, suffix, keep=1.0):
+    data = save(photo(64, 48), tmp_path / f"whole.{suffix}").read_bytes()
+    return data[: int(len(data) * keep)]
+
+
+BAD = {
+    "empty.png": (lambda _: b"", "the file is empty"),
+    "text.png": (lambda _: b"not an image\n" * 9, "not an image"),
+    "program.eps": (lambda p: encoded(p, "eps"), "not an image"),
+    "truncated.png": (lambda p: encoded(p, "png", 0.5), "damaged or truncated"),
+    "truncated.jpg": (lambda p: encoded(p, "jpg", 0.5), "damaged or truncated"),
+    "truncated.webp": (lambda p: encoded(p, "webp", 0.5), "damaged or truncated|not an image"),
+    "truncated.gif": (lambda p: encoded(p, "gif", 0.5), "damaged or truncated"),
+    "truncated.bmp": (lambda p: encoded(p, "bmp", 0.5), "damaged or truncated"),
+    "truncated.tif": (lambda p: encoded(p, "tif", 0.5), "damaged or truncated|not an image"),
+    "header.jpg": (lambda p: encoded(p, "jpg")[:20], "not an image|damaged"),
+    "nonsense.png": (lambda _: png_header(9, 9), "damaged or truncated"),
+    "bomb.png": (lambda _: png_header(60_000, 60_000), "more than 100,000,000 pixels"),
+    "big.png": (lambda _: png_header(10_001, 10_000), "more than 100,000,000 pixels"),
+    "none.png": (lambda _: png_header(0, 9), "not an image|damaged"),
+}
+
+
+def assert_one_line(error, path):
+    assert str(error.value).startswith(f"{path}: ")
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_file(tmp_path, name):
+    make, reason = BAD[name]
+    path = tmp_path / name
+    path.write_bytes(make(tmp_path))
+    with pytest.raises(ValueError, match=reason) as error:
+        read_image(path, (8, 8, 3))
+    assert_one_line(error, path)
+
+
+def test_error_names_an_odd_file_on_one_line(tmp_path):
+    path = tmp_path / "a\nb\x1b[2J.png"
+    shown = str(tmp_path / r"a\nb\x1b[2J.png")
+    for read in (find_images, lambda path: read_image(path, (8, 8, 3))):
+        with pytest.raises(ValueError, match="no such file") as error:
+            read(path)
+        assert_one_line(error, shown)
+    path.touch()
+    with pytest.raises(ValueError, match="the file is empty") as error:
+        read_image(path, (8, 8, 3))
+    assert_one_line(error, shown)
+
+
+@pytest.mark.parametrize("step", ["convert", "resize"])
+def test_want_of_memory_is_no_damage(tmp_path, monkeypatch, step):
+    def fail(*_, **__):
+        raise MemoryError
+
+    path = save(Image.new("1", (4, 4)), tmp_path / "a.png")
+    monkeypatch.setattr(Image.Image, step, fail)
+    with pytest.raises(MemoryError, match="not enough memory") as error:
+        read_image(path, (8, 8, 3))
+    assert_one_line(error, path)
+
+
+def test_no_file(tmp_path):
+    for path, reason in ((tmp_path / "none.png", "no such file"), (tmp_path, "is a folder")):
+        with pytest.raises(ValueError, match=reason) as error:
+            read_image(str(path), (8, 8, 3))
+        assert_one_line(error, path)
+
+
+def test_largest_size(tmp_path, monkeypatch):
+    monkeypatch.setattr("keras_gmlp.data.images.read_image.MAX_PIXELS", 6_000)
+    allowed = save(Image.new("RGB", (100, 60), RED), tmp_path / "a.png")
+    assert near(read_image(allowed, (8, 8, 3)), RED)
+    with pytest.raises(ValueError, match="more than 6,000 pixels"):
+        read_image(save(Image.new("RGB", (100, 61)), tmp_path / "b.png"), (8, 8, 3))
+
+
+def test_large_image_without_a_warning(tmp_path):
+    """Pillow warns above 89 million pixels; the limit here is 100 million."""
+    path = save(Image.new("1", (9_500, 10_000), 1), tmp_path / "a.png")
+    assert near(read_image(path, (8, 8, 1)), 255)
+
+
+def test_import_leaves_the_warning_filters():
+    code = (
+        "import warnings, numpy, PIL.Image; before = list(warnings.filters); "
+        "import keras_gmlp.data.images.read_image; assert warnings.filters == before"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data:UserWarning")
+def test_broken_exif_is_ignored(tmp_path):
+    broken = b"Exif\x00\x00II*\x00\x08\x00\x00\x00\x09\x00\x12\x01"
+    path = save(halves(), tmp_path / "a.jpg", exif=broken)
+    assert near(read_image(path, (32, 64, 3))[:, :31], RED, 4)
+
+
+@pytest.mark.parametrize("name", ["ü 图.png", "two words.PNG", "-x.png", "%s{0}", b"\xff.png"])
+def test_odd_names(tmp_path, name):
+    path = str(tmp_path / os.fsdecode(name))
+    with open(path, "wb") as file:
+        halves().save(file, "JPEG")  # the content counts, not the suffix
+    assert near(read_image(path, (32, 64, 3))[:, :31], RED, 4)
+    assert os.fspath(find_images(path)[0]) == path
+
+
+def test_find_images(tmp_path):
+    names = ["b.png", "a/z.JPG", "a/b/c.TiF", "a/ä.webp", "B.jpeg", "notes.txt", "png", "a/.x.png"]
+    for name in [*names, ".thumbnails/b.png", "d.png/e.gif"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = [path.relative_to(tmp_path).as_posix() for path in find_images(str(tmp_path))]
+    assert found == ["B.jpeg", "a/b/c.TiF", "a/z.JPG", "a/ä.webp", "b.png", "d.png/e.gif"]
+    hidden = tmp_path / ".thumbnails"
+    assert find_images(hidden) == [hidden / "b.png"]  # asked for by name
+    assert find_images(tmp_path / "notes.txt") == [tmp_path / "notes.txt"]
+
+
+def test_link_that_leads_nowhere_is_not_left_out(tmp_path):
+    (tmp_path / "a.png").symlink_to(tmp_path / "unmounted" / "a.png")
+    assert find_images(tmp_path) == [tmp_path / "a.png"]
+    with pytest.raises(ValueError, match=r"a\.png: no such file\."):
+        read_image(tmp_path / "a.png", (8, 8, 3))
+
+
+def test_find_images_where_there_are_none(tmp_path):
+    for path, reason in ((tmp_path, "no image in this folder"), (tmp_path / "x", "no such file")):
+        with pytest.raises(ValueError, match=reason) as error:
+            find_images(path)
+        assert_one_line(error, path)

@@ -1,0 +1,314 @@
+"""Sets that TensorFlow Datasets prepared, compared with what TensorFlow reads."""
+
+import io
+import json
+import lzma
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+from tfrecord_files import example, write_records, write_set
+
+from keras_gmlp import data
+from keras_gmlp.data.images.image_data import resize_to_cover
+from keras_gmlp.data.images.records import decode_image, load_records
+from keras_gmlp.data.tfds.tfrecords import find_records, parse_example, read_records
+from keras_gmlp.utils.errors import one_line_errors
+
+RECORDS = [b"", b"a", b"\x00" * 300, bytes(range(256)) * 300]
+
+
+def encoded(pixels, kind="PNG", **options):
+    file = io.BytesIO()
+    image = pixels if isinstance(pixels, Image.Image) else Image.fromarray(np.array(pixels))
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def photo(height=47, width=61):
+    """A smooth random picture."""
+    small = np.random.default_rng(0).integers(0, 256, (7, 9, 3), "uint8")
+    return Image.fromarray(small).resize((width, height), Image.BICUBIC)
+
+
+def compress(path):
+    Path(f"{path}.xz").write_bytes(lzma.compress(path.read_bytes()))
+    path.unlink()
+
+
+@pytest.fixture
+def file(tmp_path):
+    write_records(tmp_path / "file", RECORDS)
+    return tmp_path / "file"
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_records_are_those_that_were_written(file, compressed):
+    if compressed:
+        compress(file)
+        file = f"{file}.xz"
+    assert list(read_records(file)) == RECORDS
+    assert list(read_records(file, 1, 2)) == RECORDS[1:3]
+    assert list(read_records(file, 1)) == RECORDS[1:]
+    assert list(read_records(file, 4, 0)) == []
+    with pytest.raises(ValueError, match=r"/file(\.xz)?: truncated after 4 samples\."):
+        list(read_records(file, 3, 2))
+
+
+def test_records_are_where_they_are_found(file):
+    whole = file.read_bytes()
+    found = [whole[start : start + size] for start, size in find_records(file)]
+    assert found == RECORDS
+    np.testing.assert_array_equal(find_records(file, 1, 2), find_records(file)[1:3])
+    assert find_records(file, 4, 0).shape == (0, 2)
+
+
+def test_damaged_records_name_their_file(file):
+    whole = file.read_bytes()
+    compressed = lzma.compress(whole)
+    for name, content, match in [
+        ("a", whole[:5], "truncated after 0 samples"),
+        ("a", whole[:18], "truncated after 1 samples"),
+        ("a", whole[:-5], "truncated after 3 samples"),
+        ("a", whole[:16] + b"\x07" + whole[17:], "damaged after 1 samples"),
+        ("a.xz", compressed[:-40], "damaged or truncated after . samples"),
+        ("a.xz", compressed[:5], "damaged or truncated after 0 samples"),
+        ("a.xz", b"no archive", "damaged or truncated after 0 samples"),
+        ("a", None, "no such file; the data set is not complete"),
+    ]:
+        path = file.with_name(name)
+        path.unlink(missing_ok=True)
+        if content is not None:
+            path.write_bytes(content)
+        for read in (read_records, find_records):
+            if read is find_records and name == "a.xz":
+                match = "compressed, .* decompress its files with xz -d"
+            with pytest.raises(ValueError, match=match) as error:
+                list(read(path))
+            assert str(error.value).startswith(f"{path}: ")
+            assert len(str(error.value).splitlines()) == 1
+
+
+def test_examples_are_those_that_tensorflow_writes():
+    image = bytes(range(256)) * 2
+    for label in (0, 1, 127, 128, 2**40, -1, -(2**63)):
+        record = example(image=image, label=label, score=0.5, name=b"label")
+        assert parse_example(record, ("label", "image", "score", "none")) == [
+            label,
+            image,
+            None,
+            None,
+        ]
+    values = tf.train.Feature(int64_list=tf.train.Int64List(value=[1, 2]))
+    several = tf.train.Example(features=tf.train.Features(feature={"label": values}))
+    assert parse_example(several.SerializeToString(), ("label",)) == [None]
+
+
+def test_integer_that_is_not_packed():
+    feature = b"\x1a\x03\x08\xac\x02"  # an int64 list with the field 1, 300
+    entry = b"\x0a\x01a\x12" + bytes([len(feature)]) + feature
+    features = b"\x0a" + bytes([len(entry)]) + entry
+    record = b"\x0a" + bytes([len(features)]) + features
+    assert tf.train.Example.FromString(record).features.feature["a"].int64_list.value == [300]
+    assert parse_example(record, ("a",)) == [300]
+
+
+def test_damaged_example():
+    record = example(image=b"12345678", label=3)
+    for end in range(1, len(record)):
+        with pytest.raises(ValueError, match=r"no tf\.train\.Example"):
+            parse_example(record[:end], ("image", "label"))
+
+
+def tfds_arrays(folder, split, samples=-1):
+    """Returns the first samples of a split in the order of TFDS, decoded by TensorFlow."""
+    import tensorflow_datasets as tfds
+
+    decoders = {"image": tfds.decode.SkipDecoding()}
+    dataset = tfds.builder_from_directory(folder).as_dataset(split=split, decoders=decoders)
+    dataset = dataset.take(samples).map(
+        lambda sample: (
+            tf.io.decode_jpeg(sample["image"], dct_method="INTEGER_ACCURATE"),
+            sample["label"],
+        )
+    )
+    images, labels = zip(*dataset.as_numpy_iterator(), strict=True)
+    return np.stack(images), np.array(labels)
+
+
+def shards(*lengths):
+    """Returns shards of samples of which each has its own image."""
+    start = np.cumsum((0, *lengths))
+    return [
+        [(encoded(np.full((2, 3, 3), n, "uint8")), n % 3) for n in range(first, first + length)]
+        for first, length in zip(start, lengths, strict=False)
+    ]
+
+
+@pytest.mark.parametrize("lengths", [(90,), (40, 40, 41), (48, 32, 1, 16), (*range(3, 23), 5)])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_order_is_that_of_tfds(tmp_path, lengths, ordered):
+    files = shards(*lengths)
+    folder = write_set(tmp_path, {"train": files}, (2, 3, 3), "abc", disableShuffling=ordered)
+    found = load_records("planted", data_dir=tmp_path)
+    for split, percent in ((found.train, "train[:80%]"), (found.test, "train[80%:]")):
+        expected = tfds_arrays(folder, percent)
+        streamed = zip(*split.dataset().as_numpy_iterator(), strict=True)
+        for part, other, same in zip(split.arrays(), streamed, expected, strict=True):
+            np.testing.assert_array_equal(part, same)
+            np.testing.assert_array_equal(other, same)
+    assert len(found.train) + len(found.test) == sum(lengths)
+
+
+def test_compressed_files_give_the_same_samples(tmp_path):
+    folder = write_set(tmp_path, {"train": shards(30, 30), "test": shards(9)}, (2, 3, 3), "abc")
+    before = load_records("planted", data_dir=tmp_path).train.arrays()
+    for path in folder.glob("*-train.tfrecord-*"):
+        compress(path)
+    found = load_records("planted", data_dir=tmp_path)
+    for part, same in zip(found.train.arrays(), before, strict=True):
+        np.testing.assert_array_equal(part, same)
+    assert len(found.test.arrays()[0]) == 9
+
+
+FILES = {
+    "JPEG": encoded(photo(), "JPEG"),
+    "JPEG without subsampling": encoded(photo(), "JPEG", subsampling=0, quality=97),
+    "progressive JPEG": encoded(photo(), "JPEG", progressive=True),
+    "grey JPEG": encoded(photo().convert("L"), "JPEG"),
+    "CMYK JPEG": encoded(photo().convert("CMYK"), "JPEG"),
+    "PNG": encoded(photo()),
+    "grey PNG": encoded(photo().convert("L")),
+    "PNG with a palette": encoded(photo().quantize(64)),
+    "transparent PNG": encoded(photo().convert("RGBA")),
+    "grey transparent PNG": encoded(photo().convert("LA")),
+    "PNG of 1 bit": encoded(photo().convert("1")),
+    "PNG of 16 bits": encoded(np.arange(47 * 61, dtype="uint16").reshape(47, 61) * 17),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_pixels_are_those_of_tensorflow(name):
+    for channels in (1, 3):
+        if channels == 1 and name in ("CMYK JPEG", "PNG", "PNG with a palette", "transparent PNG"):
+            continue  # which TensorFlow refuses, or turns grey with other weights
+        expected = tf.io.decode_jpeg(FILES[name], channels, dct_method="INTEGER_ACCURATE").numpy()
+        found = decode_image(FILES[name], (47, 61, channels), "here")
+        np.testing.assert_array_equal(found, expected)
+        scaled = decode_image(FILES[name], (30, 30, channels), "here")
+        np.testing.assert_array_equal(scaled, resize_to_cover(expected, (30, 30)))
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        (b"", "not an image"),
+        (b"text", "not an image"),
+        (FILES["JPEG"][:300], "damaged image"),
+        (FILES["PNG"][:-60], "damaged image"),
+    ],
+)
+def test_damaged_image_names_its_place(tmp_path, content, match):
+    good = encoded(photo())
+    folder = write_set(
+        tmp_path, {"train": [[(good, 0), (content, 1)]], "test": [[(good, 0)]]}, (47, 61, 3), "ab"
+    )
+    split = load_records("planted", data_dir=tmp_path).train
+    path = folder / "planted-train.tfrecord-00000-of-00001"
+    for read in (split.arrays, lambda: list(split.dataset())):
+        with pytest.raises(ValueError, match=match) as error, one_line_errors():
+            read()
+        assert str(error.value).startswith(f"{path}, sample 1: {match}")
+        assert str(error.value).endswith("Remove what cannot be read, or repair it.")
+        assert len(str(error.value).splitlines()) == 1
+    assert len(split.take(1).arrays()[0]) == 1
+
+
+def test_fewer_samples_than_promised(tmp_path):
+    folder = write_set(tmp_path, {"train": shards(3, 3), "test": shards(3)}, (2, 3, 3), "abc")
+    path = folder / "planted-train.tfrecord-00001-of-00002"
+    write_records(path, [example(image=encoded(photo(2, 3)), label=0)])
+    with pytest.raises(ValueError, match=f"{path}: truncated after 1 samples"):
+        load_records("planted", data_dir=tmp_path).train.arrays()
+    write_records(path, [example(image=b"", name=0)])
+    with pytest.raises(ValueError, match=f"{path}, sample 0: holds no image and label"):
+        load_records("planted", data_dir=tmp_path).train.arrays()
+    write_records(path, [b"\xff"])
+    with pytest.raises(ValueError, match=f"{path}, sample 0: damaged"):
+        load_records("planted", data_dir=tmp_path).train.arrays()
+
+
+def test_newest_version_is_opened(tmp_path, monkeypatch):
+    for number, version in enumerate(("1.9.0", "1.10.0", "1.2.0")):
+        files = {"train": shards(5 + number), "test": shards(2)}
+        write_set(tmp_path, files, (2, 3, 3), None, f"planted/{version}")
+    (tmp_path / "planted/2.0.0.incomplete").mkdir()
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+    found = data.load("planted")
+    assert (found.name, len(found.train), found.labels) == ("planted", 6, ("0", "1", "2"))
+    assert len(data.load("planted:1.9.0").train) == 5
+    assert load_records("planted:3.0.0") is None
+    assert load_records("planted/none") is None
+
+
+def test_variant_of_a_set(tmp_path):
+    for number, variant in enumerate(("small", "large")):
+        files = {"train": shards(5 + number), "test": shards(2)}
+        write_set(tmp_path, files, (2, 3, 3), "abc", f"planted/{variant}/1.0.0")
+    assert len(load_records("planted/large", data_dir=tmp_path).train) == 6
+    assert load_records("planted", data_dir=tmp_path) is None
+    (tmp_path / "planted/.config").mkdir()
+    usual = {"default_config_name": "small"}
+    (tmp_path / "planted/.config/metadata.json").write_text(json.dumps(usual))
+    assert len(load_records("planted", data_dir=tmp_path).train) == 5
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("features.json", "classLabel", "text"),
+        ("features.json", "uint8", "uint16"),
+        ("features.json", '"3"]', '"4"]'),
+        ("features.json", "featuresDict", "content"),
+        ("dataset_info.json", '"tfrecord"', '"array_record"'),
+        ("dataset_info.json", '"train"', '"unlabelled"'),
+        ("dataset_info.json", "shardLengths", "numShards"),
+    ],
+)
+def test_what_is_left_to_tfds(tmp_path, file, old, new):
+    folder = write_set(tmp_path, {"train": shards(5), "test": shards(2)}, (2, 3, 3), "abc")
+    assert load_records("planted", data_dir=tmp_path) is not None
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new))
+    assert load_records("planted", data_dir=tmp_path) is None
+
+
+def test_damaged_description_names_its_file(tmp_path):
+    folder = write_set(tmp_path, {"train": shards(5), "test": shards(2)}, (2, 3, 3), "abc")
+    (folder / "features.json").write_text("{")
+    with pytest.raises(ValueError, match=r"features\.json: damaged or not JSON"):
+        load_records("planted", data_dir=tmp_path)
+
+
+def test_letters_are_not_mirrored(tmp_path):
+    files = {"train": shards(5), "test": shards(2)}
+    write_set(tmp_path, files, (2, 3, 3), "abc", "mnist/1.0.0", name="mnist")
+    for path in (tmp_path / "mnist/1.0.0").glob("planted-*"):
+        path.rename(path.with_name(path.name.replace("planted", "mnist")))
+    assert not load_records("mnist", data_dir=tmp_path).mirror
+
+
+def test_real_cifar10_is_that_of_tfds():
+    folder = Path(os.environ.get("TFDS_DATA_DIR", "/none"), "cifar10")
+    if not folder.is_dir():
+        pytest.skip("CIFAR-10 is not in $TFDS_DATA_DIR")
+    found = load_records("cifar10")
+    (version,) = folder.iterdir()
+    for split, name in ((found.train, "train"), (found.test, "test")):
+        expected = tfds_arrays(version, name, 1_000)
+        for part, same in zip(split.take(1_000).arrays(), expected, strict=True):
+            np.testing.assert_array_equal(part, same)

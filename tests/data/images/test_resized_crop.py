@@ -1,0 +1,176 @@
+"""Random resized crop: torchvision's windows, and Pillow's pixels on every path."""
+
+import io
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+from tfrecord_files import write_set
+
+from keras_gmlp.data.images.encoded_splits import FileSplit
+from keras_gmlp.data.images.records import load_records
+from keras_gmlp.data.images.resized_crop import DRAWS, crop_jpeg, draw_window, is_upright_jpeg
+from keras_gmlp.data.images.splits import ArraySplit, ChannelSplit, DatasetSplit
+from keras_gmlp.utils.errors import one_line_errors
+
+SCALE = (0.08, 1.0)
+
+
+def reference_window(draws, height, width, scale):
+    """The loop of torchvision's `RandomResizedCrop.get_params`, with given draws."""
+    low, high = math.log(3 / 4), math.log(4 / 3)
+    for share, aspect in zip(draws[:10], draws[10:20], strict=True):
+        target = height * width * (scale[0] + (scale[1] - scale[0]) * share)
+        aspect = math.exp(low + (high - low) * aspect)
+        w, h = round(math.sqrt(target * aspect)), round(math.sqrt(target / aspect))
+        if 0 < w <= width and 0 < h <= height:
+            return int(draws[20] * (height - h + 1)), int(draws[21] * (width - w + 1)), h, w
+    w, h = width, height
+    if width / height < 3 / 4:
+        h = round(width / (3 / 4))
+    elif width / height > 4 / 3:
+        w = round(height * (4 / 3))
+    return (height - h) // 2, (width - w) // 2, h, w
+
+
+@pytest.mark.parametrize("scale", [SCALE, (0.5, 0.5), (1, 1)])
+@pytest.mark.parametrize("size", [(375, 500), (500, 375), (32, 32), (2, 3), (40, 400), (300, 20)])
+def test_windows_are_those_of_torchvision(size, scale):
+    draws = np.random.default_rng(0).uniform(size=(300, DRAWS))
+    expected = [reference_window(row, *size, scale) for row in draws]
+    found = [draw_window(row, *map(float, size), scale, np) for row in draws]
+    np.testing.assert_array_equal(found, expected)
+    in_tensorflow = tf.data.Dataset.from_tensor_slices(draws.astype("float32")).map(
+        lambda row: tf.stack(draw_window(row, *map(float, size), scale, tf))
+    )
+    differ = (np.array(list(in_tensorflow)) != expected).any(axis=1)  # rounds in float32
+    assert differ.mean() < 0.02
+
+
+def test_areas_and_aspects_cover_their_ranges():
+    draws = np.random.default_rng(1).uniform(size=(5_000, DRAWS))
+    windows = [draw_window(row, 1_000, 1_000, SCALE, np) for row in draws]
+    top, left, height, width = np.transpose(windows)
+    shares, aspects = height * width / 1e6, width / height
+    assert 0.079 < shares.min() < 0.09
+    assert 0.95 < shares.max() <= 1
+    np.testing.assert_allclose(np.quantile(np.log(aspects), [0.01, 0.99]), [-0.28, 0.28], atol=0.02)
+    for start, length in ((top, height), (left, width)):
+        np.testing.assert_allclose((start / np.maximum(1_000 - length, 1)).mean(), 0.5, atol=0.02)
+
+
+def photo(height, width):
+    """A smooth random picture."""
+    small = np.random.default_rng(0).integers(0, 256, (7, 9, 3), "uint8")
+    return Image.fromarray(small).resize((width, height), Image.BICUBIC)
+
+
+def encoded(image, kind="JPEG", **options):
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def expected_pixels(image, draws, size):
+    """Pillow's pixels of the window, which are those of torchvision's transform."""
+    window = draw_window(draws, image.height, image.width, SCALE, np)
+    top, left, height, width = map(int, window)
+    part = image.crop((left, top, left + width, top + height))
+    return np.asarray(part.resize(size[::-1], Image.BILINEAR)).astype(int)
+
+
+@pytest.mark.parametrize(("size", "mean"), [((90, 120), 1), ((375, 500), 4), ((1200, 1600), 4)])
+def test_jpegs_give_the_pixels_of_pillow(size, mean):  # larger ones are decoded at a fraction
+    jpeg = encoded(photo(*size), quality=95)
+    whole = Image.open(io.BytesIO(jpeg))
+    draws = np.random.default_rng(2).uniform(size=(8, DRAWS)).astype("float32")
+    for row in draws:
+        found = crop_jpeg(tf.constant(jpeg), tf.constant(row), SCALE, (64, 80, 3)).numpy()
+        assert found.shape == (64, 80, 3)
+        assert found.dtype == np.uint8
+        expected = expected_pixels(whole, row, (64, 80))
+        assert np.abs(found - expected).mean() < mean
+        assert np.abs(found - expected).max() < 20
+
+
+def test_jpegs_with_an_orientation_are_left_to_pillow():
+    def turned(orientation, order=b"MM"):
+        exif = Image.Exif()
+        exif.endian = {b"MM": ">", b"II": "<"}[order]
+        exif[0x0112] = orientation
+        return encoded(photo(30, 40), exif=exif)
+
+    whole = encoded(photo(30, 40))
+    assert is_upright_jpeg(whole)
+    assert is_upright_jpeg(turned(1))
+    for other in (
+        turned(6),
+        turned(3, b"II"),
+        whole[:-9],
+        encoded(photo(30, 40), "PNG"),
+        b"",
+        b"\xff",
+    ):
+        assert not is_upright_jpeg(other)
+
+
+@pytest.fixture(scope="module")
+def images():
+    return np.stack([np.asarray(photo(24, 20 + n).resize((20, 24))) for n in range(6)])
+
+
+@pytest.mark.parametrize("kind", ["arrays", "dataset", "files", "records", "turned", "grey"])
+def test_every_split_reads_windows(tmp_path, images, kind):
+    labels, shape = np.arange(6) % 3, (24, 20, 3)
+    content = [encoded(Image.fromarray(image), "PNG") for image in images]
+    if kind == "turned":
+        exif = Image.Exif()
+        exif[0x0112] = 3
+        content = [
+            encoded(Image.fromarray(image[::-1, ::-1]), exif=exif, quality=100, subsampling=0)
+            for image in images
+        ]
+    paths = [tmp_path / str(number) for number in range(6)]
+    for path, data in zip(paths, content, strict=True):
+        path.write_bytes(data)
+    if kind == "records":
+        samples = [list(zip(content, labels.tolist(), strict=True))]
+        write_set(tmp_path, {"train": samples, "test": samples}, shape, "abc")
+    split = {
+        "arrays": lambda: ArraySplit(images, labels),
+        "grey": lambda: ChannelSplit(ArraySplit(images, labels), 1),
+        "dataset": lambda: DatasetSplit(tf.data.Dataset.from_tensor_slices((images, labels))),
+        "records": lambda: load_records("planted", data_dir=tmp_path).train,
+    }.get(kind, lambda: FileSplit(paths, labels, shape))()
+    draws = np.random.default_rng(3).uniform(size=(6, DRAWS)).astype("float32")
+    samples = tf.data.Dataset.from_tensor_slices((np.arange(6)[::-1], draws))
+    found = list(samples.map(split.reader(SCALE)).as_numpy_iterator())
+    for (pixels, label), number, row in zip(found, range(5, -1, -1), draws, strict=True):
+        expected = expected_pixels(Image.fromarray(images[number]), row, shape[:2])
+        if kind == "grey":
+            expected = expected @ [[0.299], [0.587], [0.114]]
+        assert pixels.shape == expected.shape
+        assert np.abs(pixels - expected).max() <= {"turned": 4, "grey": 1.5}.get(kind, 1)
+        assert label == labels[number]
+
+
+def test_damaged_files_are_named(tmp_path):
+    path = tmp_path / "a.jpg"
+    path.write_bytes(encoded(photo(30, 40))[:300])
+    read = FileSplit([path], [0], (8, 8, 3)).reader(SCALE)
+    samples = tf.data.Dataset.from_tensors((0, tf.zeros(DRAWS))).map(read)
+    with pytest.raises(ValueError, match=f"^{path}: damaged or truncated"), one_line_errors():
+        list(samples)
+
+
+def test_device_crops_as_the_pipeline(images):
+    jax = pytest.importorskip("jax")
+    from keras_gmlp.data.batches.device_augmentation import crop_and_resize
+
+    draws = np.random.default_rng(4).uniform(size=(6, DRAWS)).astype("float32")
+    found = jax.vmap(lambda image, row: crop_and_resize(image, row, SCALE))(images, draws)
+    read = ArraySplit(images, np.arange(6)).reader(SCALE)
+    for number, row in enumerate(draws):
+        np.testing.assert_allclose(found[number], read(number, tf.constant(row))[0], atol=1)

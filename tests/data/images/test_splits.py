@@ -1,0 +1,262 @@
+"""Splits: the same samples as arrays and as a `tf.data.Dataset`, in whole and in part."""
+
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from other_backend import run_under
+from PIL import Image
+from tfrecord_files import write_set
+
+from keras_gmlp import data
+from keras_gmlp.data.batches import host as batches
+from keras_gmlp.data.batches.host import evaluation_batches, training_batches
+from keras_gmlp.data.images.chosen_splits import ChosenSplit, choose_samples
+from keras_gmlp.data.images.encoded_splits import FileSplit
+from keras_gmlp.data.images.image_data import ImageData
+from keras_gmlp.data.images.records import load_records
+from keras_gmlp.data.images.splits import ArraySplit, ChannelSplit, DatasetSplit, Split
+from keras_gmlp.utils import progress
+from keras_gmlp.utils.errors import one_line_errors
+
+COUNT = 37  # threads decode 16 together
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    images = np.random.default_rng(0).integers(0, 256, (COUNT, 5, 4, 3), "uint8")
+    return images, np.arange(COUNT) % 3
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, arrays):
+    """The same images in files."""
+    folder = tmp_path_factory.mktemp("images")
+    for number, image in enumerate(arrays[0]):
+        Image.fromarray(image).save(folder / f"{number:02}.png")
+    return sorted(folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory, files, arrays):
+    """The folder of TFDS, with the same images."""
+    folder = tmp_path_factory.mktemp("tfds")
+    encoded = [path.read_bytes() for path in files]
+    samples = list(zip(encoded, arrays[1].tolist(), strict=True))
+    write_set(folder, {"train": [samples], "test": [samples[:5]]}, (5, 4, 3), "abc")
+    return folder
+
+
+@pytest.fixture(
+    params=["arrays", "files", "records", "dataset", "colour", "chosen", "chosen records"]
+)
+def split(request, arrays, files, records, tmp_path):
+    if request.param == "files":
+        return FileSplit(files, arrays[1], (5, 4, 3))
+    if request.param == "records":
+        return load_records("planted", data_dir=records).train
+    if request.param == "dataset":
+        return DatasetSplit(tf.data.Dataset.from_tensor_slices(arrays))
+    if request.param == "colour":
+        grey = np.ascontiguousarray(arrays[0][..., :1])
+        return ChannelSplit(ArraySplit(grey, arrays[1]), 3)
+    if request.param == "chosen":  # every other file of twice as many
+        mixed = [path for pair in zip(files[::-1], files, strict=True) for path in pair]
+        labels = np.stack([arrays[1][::-1], arrays[1]], axis=1).ravel()
+        return ChosenSplit(FileSplit(mixed, labels, (5, 4, 3)), np.arange(1, 2 * COUNT, 2))
+    if request.param == "chosen records":  # the others are no images
+        samples = list(zip([path.read_bytes() for path in files], arrays[1].tolist(), strict=True))
+        mixed = [sample for pair in samples for sample in ((b"no image", 0), pair)]
+        write_set(tmp_path, {"train": [mixed], "test": [samples[:5]]}, (5, 4, 3), "abc")
+        whole = load_records("planted", data_dir=tmp_path).train
+        return choose_samples(whole, np.arange(1, 2 * COUNT, 2))
+    return ArraySplit(*arrays)
+
+
+@pytest.mark.parametrize("samples", [-1, COUNT, COUNT + 1, 20, 1])
+def test_arrays_and_dataset_hold_the_first_samples(split, arrays, samples):
+    assert isinstance(split, Split)
+    assert len(split) == COUNT
+    part = split.take(samples)
+    expected = [array[:samples] if 0 < samples < COUNT else array for array in arrays]
+    if isinstance(split, ChannelSplit):
+        expected[0] = expected[0][..., :1].repeat(3, -1)
+    assert len(part) == len(expected[0])
+    images, labels = part.arrays()
+    assert (images.dtype, labels.dtype) == (np.uint8, np.int64)
+    np.testing.assert_array_equal(images, expected[0])
+    np.testing.assert_array_equal(labels, expected[1])
+    dataset = part.dataset()
+    assert int(dataset.cardinality()) == len(part)
+    assert [tuple(spec.shape) for spec in dataset.element_spec] == [(5, 4, 3), ()]
+    assert [spec.dtype for spec in dataset.element_spec] == [tf.uint8, tf.int64]
+    for _ in range(2):
+        images, labels = zip(*dataset.as_numpy_iterator(), strict=True)
+        np.testing.assert_array_equal(images, expected[0])
+        np.testing.assert_array_equal(labels, expected[1])
+
+
+def test_batches_hold_the_samples_in_order(split):
+    images, labels = split.arrays()
+    parts = list(split.batches(15))
+    assert [len(part) for part, _ in parts] == [15, 15, 7]
+    assert {part.dtype for part, _ in parts} == {images.dtype}
+    assert {classes.dtype for _, classes in parts} == {labels.dtype}
+    np.testing.assert_array_equal(np.concatenate([part for part, _ in parts]), images)
+    np.testing.assert_array_equal(np.concatenate([classes for _, classes in parts]), labels)
+
+
+@pytest.mark.parametrize("memory", [0, 2**30])
+def test_every_kind_gives_the_same_batches(monkeypatch, split, arrays, memory):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    if isinstance(split, ChannelSplit):
+        arrays = split.arrays()
+    expected, found = (
+        ImageData("planted", tuple("abc"), (5, 4, 3), *[part] * 2)
+        for part in (ArraySplit(*arrays), split)
+    )
+    augmentation = data.Augmentation(crop=0.5, mixup=0.5)
+    pairs = [(training_batches(d, 8, augmentation, 1) for d in (expected, found))]
+    pairs += [(evaluation_batches(d, 8) for d in (expected, found))]
+    for ours, others in pairs:
+        for one, other in zip(ours, others, strict=True):
+            for part, same in zip(one, other, strict=True):
+                np.testing.assert_array_equal(part, same)
+
+
+def test_streamed_epochs_shuffle_all_samples(monkeypatch):
+    monkeypatch.setattr(batches, "MEMORY_LIMIT", 0)
+    count = 15_000
+    split = ArraySplit(np.zeros((count, 1, 1, 1), "uint8"), np.arange(count))
+    names = tuple(map(str, range(count)))
+    stream = training_batches(ImageData("planted", names, (1, 1, 1), split, split), 1_000)
+    orders = [
+        np.concatenate([labels for _, labels in stream.as_numpy_iterator()]) for _ in range(2)
+    ]
+    # Places of the samples in the file and in two epochs.
+    places = np.stack([np.arange(count), *np.argsort(orders)])
+    np.testing.assert_array_equal(np.sort(orders), places[[0, 0]])
+    assert (np.abs(np.corrcoef(places)) - np.eye(3) < 0.05).all()
+
+
+def test_grey_weighs_as_pillow(arrays):
+    split = ChannelSplit(ArraySplit(*arrays), 1)
+    expected = [np.asarray(Image.fromarray(image).convert("L"))[..., None] for image in arrays[0]]
+    np.testing.assert_array_equal(split.arrays()[0], expected)
+    images = [image for image, _ in split.dataset().as_numpy_iterator()]
+    np.testing.assert_array_equal(images, expected)
+
+
+@pytest.mark.parametrize(
+    ("images", "labels"),
+    [
+        (np.zeros((3, 4, 4, 1), "float32"), np.zeros(3)),
+        (np.zeros((3, 4, 4), "uint8"), np.zeros(3)),
+        (np.zeros((3, 4, 4, 1), "uint8"), np.zeros(2)),
+        (np.zeros((3, 4, 4, 1), "uint8"), np.zeros((3, 2))),
+    ],
+)
+def test_wrong_arrays(images, labels):
+    with pytest.raises(ValueError, match=r"expected uint8 images .*; received \w+ \(3, 4, 4"):
+        ArraySplit(images, labels)
+
+
+def test_first_damaged_file_is_named(tmp_path, files, arrays):
+    paths = [tmp_path / path.name for path in files]
+    for path, original in zip(paths, files, strict=True):
+        path.write_bytes(original.read_bytes()[: 60 if path.stem in ("21", "30") else None])
+    split = FileSplit(paths, arrays[1], (5, 4, 3))
+    for read in (split.arrays, lambda: list(split.batches(5)), lambda: list(split.dataset())):
+        with pytest.raises(ValueError, match="damaged or truncated") as error, one_line_errors():
+            read()
+        assert str(error.value).startswith(f"{paths[21]}: ")
+        assert str(error.value).endswith(" Remove what cannot be read, or repair it.")
+        assert len(str(error.value).splitlines()) == 1
+
+
+def test_long_reading_shows_a_bar(monkeypatch, capsys, files, arrays):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    split = FileSplit(files, arrays[1], (5, 4, 3))
+    split.arrays()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    split.arrays()
+    shown = capsys.readouterr().err
+    assert shown.startswith("\rreading images [############..................] 16 of 37")
+    assert shown.endswith("\r")
+
+
+def test_training_requires_tensorflow_and_evaluation_does_not(monkeypatch, arrays):
+    planted = ImageData("planted", tuple("abc"), (5, 4, 3), *[ArraySplit(*arrays)] * 2)
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    for use in (lambda: training_batches(planted, 8), planted.train.dataset):
+        with pytest.raises(ImportError, match=r"requires tensorflow; .* '\.\[demo\]'$") as error:
+            use()
+        assert len(str(error.value).splitlines()) == 1
+    found = evaluation_batches(planted, 15)
+    assert isinstance(found, keras.utils.PyDataset)
+    assert [len(labels) for _, labels in (found[i] for i in range(len(found)))] == [15, 15, 7]
+    np.testing.assert_array_equal(np.concatenate([found[i][0] for i in range(3)]), arrays[0])
+
+
+WITHOUT_TENSORFLOW = """
+import sys
+from importlib.machinery import PathFinder
+
+class WithoutTensorFlow(PathFinder):  # as if it was not installed
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        hidden = name.startswith("tensorflow")
+        return None if hidden else super().find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = WithoutTensorFlow
+import keras
+import keras_gmlp
+from keras_gmlp import data
+from keras_gmlp.tasks.task import ImageClassification
+
+folder, prepared = sys.argv[1:]
+sets = [
+    data.load("digits", (16, 16)),
+    data.load(folder, (16, 16)),
+    data.load("planted", (16, 16), prepared),
+]
+for found in sets:
+    model = keras_gmlp.gMLP(
+        dim=8, depth=1, hidden_dim=8, patch_size=8, input_shape=found.image_shape,
+        classes=len(found.labels),
+    )
+    values = ImageClassification().evaluate(model, found, samples=20)
+    images, labels = data.arrays(found, "train")
+    print(found.name, len(found.train), len(found.test), images.sum(), labels.sum(), values["loss"])
+recipe = keras_gmlp.Recipe(epochs=1, batch_size=8, precision="float32", pipeline="device")
+keras_gmlp.train(model, found, recipe, prepared + "/run", verbose=0)
+unknown = lambda: data.load("cifar1O", data_dir=prepared)
+for use in (unknown, lambda: data.training_batches(found, 2)):
+    try:
+        use()
+    except (ValueError, ImportError) as error:
+        print(error)
+assert not [name for name in sys.modules if name.startswith("tensorflow")]
+"""
+
+
+def test_loads_and_evaluates_without_tensorflow(tmp_path, records):
+    for number in range(20):
+        path = tmp_path / "photos" / "ab"[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (20, 30), (number, 2 * number, 99)).save(path)
+    printed = run_under("jax", WITHOUT_TENSORFLOW, tmp_path / "photos", records)
+    *rows, unknown, streaming = printed.splitlines()
+    for row, name in zip(rows, ("digits", str(tmp_path / "photos"), "planted"), strict=True):
+        found = data.load(name, (16, 16), records)
+        images, labels = data.arrays(found, "train")
+        expected = [name, len(found.train), len(found.test), images.sum(), labels.sum()]
+        *same, loss = row.split()
+        assert same == list(map(str, expected))
+        assert 0 < float(loss) < 10
+    assert unknown.startswith("'cifar1O' is neither a folder, nor 'digits', nor a set of labelled")
+    assert str(records) in unknown
+    assert streaming == "training_batches requires tensorflow; install it: pip install -e '.[demo]'"

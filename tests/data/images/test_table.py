@@ -1,0 +1,181 @@
+"""Tables of labelled images, compared with the same images in folders."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from load_app import load_app
+from PIL import Image
+
+from keras_gmlp import data
+from keras_gmlp.data.images.folder import list_images
+from keras_gmlp.evaluation.labelled import LabelledImages
+from keras_gmlp.inspection.check import check_folder
+from keras_gmlp.runs import RunSettings
+
+SPLITS = {"train": 6, "test": 2, "val": 1}
+
+
+def save(path, number):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (4, 4), (number, 0, 0)).save(path)
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Eleven pictures of 2 bursts for each of two classes, a different red each."""
+    for number in range(22):
+        save(tmp_path / f"photos/{'ba'[number // 11]}/burst{number % 2}_{number:02}.png", number)
+    return tmp_path / "photos"
+
+
+def write(path, rows, head="path,label", **options):
+    path.write_text("\n".join([head, *rows]) + "\n", **options)
+    return path
+
+
+def make_table(photos, head="path,label", **options):
+    """Writes a table of the pictures, in another order than that of the files."""
+    paths = sorted(photos.rglob("*.png"), reverse=True)
+    rows = [f"{path.relative_to(photos.parent)},{path.parent.name}" for path in paths]
+    return write(photos.parent / "labels.csv", rows, head, **options)
+
+
+def contents(opened):
+    """Returns the class names, and the paths and class indices of all splits."""
+    found = {name: (s.paths, s.read_labels().tolist()) for name, s in opened.splits().items()}
+    return opened.labels, found
+
+
+@pytest.mark.parametrize("groups", [None, r"[ab]/burst\d"])
+def test_table_equals_its_folder(photos, groups):
+    table = make_table(photos)
+    folder, tabled = (data.load(name, (4, 4), groups=groups) for name in (photos, str(table)))
+    assert contents(tabled) == contents(folder)
+    assert tabled.name == str(table)
+    held = [data.hold_out(opened, 0.2) for opened in (folder, tabled)]
+    assert contents(held[0]) == contents(held[1])
+    augmentation = data.Augmentation(mixup=0.5)
+    batches = [data.training_batches(opened, 4, augmentation, seed=3) for opened in held]
+    for one, other in zip(*batches, strict=True):
+        for expected, received in zip(one, other, strict=True):
+            np.testing.assert_array_equal(expected, received)
+    for split in ("train", "test", "all"):
+        assert list_images(table, split, groups) == list_images(photos, split, groups)
+
+
+def test_groups_of_several_labels_hold_out_the_rare_ones(tmp_path):
+    # "rare" comes with another label in each of its five groups.
+    labels = [f"rare|{i}" for i in range(5)] + [str(i % 5) for i in range(40)]
+    rows = [f"burst{group}/{i}.png,{name}" for group, name in enumerate(labels) for i in range(2)]
+    for number, row in enumerate(rows):
+        save(tmp_path / row.split(",")[0], number)
+    opened = data.load(write(tmp_path / "t.csv", rows), (4, 4), groups=r"burst\d+")
+    shown = opened.label_rows()[opened.test.read_labels()].sum(axis=0)
+    assert shown[opened.labels.index("rare")] == 2  # one of five groups
+    assert len(opened.test) == 2 * (1 + 5 * 2)  # two of the eight groups of each other label
+
+
+@pytest.mark.parametrize("test", ["test", ""])
+def test_table_equals_folders_of_splits(tmp_path, test):
+    rows, number = [], 0
+    names = {name: count for name, count in SPLITS.items() if test or name != "test"}
+    for split, count in names.items():
+        for label in "ab":
+            for _ in range(count):
+                save(tmp_path / "photos" / split / label / f"{number:02}.png", number)
+                rows.append(f"{split.title()};{label};photos/{split}/{label}/{number:02}.png;x,y")
+                number += 1
+    table = write(tmp_path / "t.csv", rows[::-1], "Split;label;path;note", encoding="utf-8-sig")
+    folder, tabled = (data.load(name, (4, 4)) for name in (tmp_path / "photos", table))
+    assert contents(tabled) == contents(folder)
+    assert set(tabled.splits()) == {"train", "test", *(["validation"] if test else [])}
+    with pytest.raises(ValueError, match="such as '2', have training and test images"):
+        data.load(table, groups=r"(.)\.png")
+
+
+def test_tab_separated_table_with_quotes_and_repeated_rows(photos):
+    lines = make_table(photos).read_text().replace(",", "\t").splitlines()
+    lines[1] = '"{}"\t{}'.format(*lines[1].split("\t"))
+    table = write(photos.parent / "t.TSV", [*lines[1:], "./" + lines[2]], lines[0])
+    assert contents(data.load(table)) == contents(data.load(photos))
+
+
+def test_names_of_tables(photos, monkeypatch):
+    table = make_table(photos)
+    monkeypatch.setenv("HOME", str(photos.parent))
+    assert LabelledImages("~/labels.csv", "all").name == str(table)
+    assert RunSettings(data=str(table)).directory == "runs/gmlp_n4_32-labels-csv"
+    with pytest.raises(ValueError, match=r"^gone.csv: no such file; expected a table of images.$"):
+        data.load("gone.csv")
+    folder = shutil.move(photos, photos.parent / "photos.csv")
+    assert data.load(folder).labels == ("a", "b")
+
+
+def test_programs_read_tables(photos, tmp_path, capsys):
+    table = make_table(photos)
+    assert check_folder(table).pictures == check_folder(photos).pictures == 22
+    assert load_app("pack").main([str(table), "--out", str(tmp_path / "p"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["train"] == 18
+    rows = [",".join(row.split(",")[::-1]) for row in table.read_text().splitlines()[1:]]
+    splits = ["val", "test", *["train"] * 20]
+    rows = [f"{row},{split}" for row, split in zip(rows, splits, strict=True)]
+    table = write(photos.parent / "splits.csv", rows, "label,path,split")
+    assert load_app("pack").main([str(table), "--out", str(tmp_path / "q")]) == 0
+    assert "20 for training, 1 for testing, 1 for validation" in capsys.readouterr().out
+    arguments = ["check_data", [str(table), "--out", str(tmp_path / "found"), "--model", "none"]]
+    load_app(arguments[0]).main([*arguments[1], "--json"])
+    assert json.loads(capsys.readouterr().out)["ignored"] == 0
+
+
+A, B = "photos/a/burst1_11.png,a", "photos/b/burst0_00.png,b"
+FOUR = [A, A.replace("1_11", "0_12"), B, B.replace("0_00", "1_01")]
+
+
+@pytest.mark.parametrize(
+    ("head", "rows", "reason"),
+    [
+        ("file,label", [A, B], "labels.csv: no column path; expected .* found file, label.$"),
+        ("path,class", [A, B], "labels.csv: no column label; .* found path, class.$"),
+        ('path,"a\nb"', [A, B], r"no column label; .* found path, a\\nb.$"),
+        ("", [], "labels.csv: no column path; .* found an empty file.$"),
+        ("path,label", [], "two or more classes; found none.$"),
+        ("path,label", [A], "two or more classes; found a alone.$"),
+        ("path,label", FOUR, "no class has 5 images, .* or add a column split with train and"),
+        ("path,label", [A, ",b"], "labels.csv, line 3: path is empty; fill it or"),
+        ("path,label", [A, B, B[:-1]], "labels.csv, line 4: label is empty; fill it or"),
+        ("path,label", [A, B + "|"], r"line 3: an empty label in b\|; remove a \|"),
+        ("path,label", [A, B[:-1] + '"b\nc"'], r"labels.txt cannot hold the class name 'b\\nc'"),
+        ("path,label", [A + ",a"], "labels.csv, line 2: expected 2 columns .* received 3"),
+        ("path,label", [A, B, "./" + A[:-1] + "b"], "line 4: .*11.png is b; line 2 says a. Give"),
+        (
+            "path,label",
+            ["gone.png,a", A, "photos,b", *[f"{i},b" for i in range(20)]],
+            r"line 2: no such image file: /\S+/gone.png. .* file: 4, 5, .* 13 and 11 more.$",
+        ),
+        ("path,label,split", [A + ",train", B + ","], "line 3: split is empty, but other rows"),
+        ("path,label,split", [A + ",dev", B + ",train"], "line 2: split dev; expected train, test"),
+        ("path,label,split", [A + ",train", B + ",train"], "have the split train; expected train"),
+        ("path,label,split", [A + ",test", A + ",train"], "11.png is a in train; line 2 says a in"),
+        (
+            "path,label,split",
+            [f"{FOUR[0]},train", f"{FOUR[2]},train", f"{FOUR[3][:-1]}c,test"],
+            "line 4: there is no training image of class c.$",
+        ),
+    ],
+)
+def test_mistakes_are_one_line(photos, head, rows, reason):
+    table = write(photos.parent / "labels.csv", rows, head)
+    with pytest.raises(ValueError, match=reason) as error:
+        data.load(table)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_table_in_another_encoding_and_without_validation_images(photos):
+    table = make_table(photos)
+    with pytest.raises(ValueError, match=r"labels.csv: has no images of the split validation"):
+        LabelledImages(str(table), "validation")
+    table.write_bytes(b"path,label\nphotos/\xe4.png,a\n")
+    with pytest.raises(ValueError, match=r"not UTF-8 in line 2 \(byte 0xe4\); save it as UTF-8"):
+        data.load(table)

@@ -1,0 +1,295 @@
+"""Of a calibrated run, all files give the same probabilities and reject the same pictures."""
+
+import json
+import shutil
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from colours import LABELS, colour_model
+from load_app import load_app
+from PIL import Image
+from scipy.special import log_softmax, softmax
+from sklearn.datasets import load_digits
+
+import keras_gmlp
+from keras_gmlp import data
+from keras_gmlp.data.validation import divide_training
+from keras_gmlp.evaluation.calibration import calibrate_run
+from keras_gmlp.export.verify import check_export, export_run
+from keras_gmlp.inference import images as inference
+from keras_gmlp.inference.card import read_card, write_card
+from keras_gmlp.inference.card_update import update_card
+from keras_gmlp.inference.confidence import Confidence, energies
+from keras_gmlp.inspection.pictures import list_pictures
+from keras_gmlp.objectives.losses import CrossEntropy
+from keras_gmlp.training.model_card import write_model_card
+
+FILES = ("model.keras", "model_float32.tflite", "saved_model")  # with equal logits
+
+
+def save(path, colour):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (8, 8), tuple(map(int, colour))).save(path)
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """Thirty shades of each colour, one in ten nearer to another, and forty greys of no class."""
+    root, rng = tmp_path_factory.mktemp("photos"), np.random.default_rng(0)
+    for place, label in enumerate(LABELS):
+        for i in range(30):
+            shown = (place + (i % 10 == 3)) % 3
+            save(root / label / f"{i}.png", rng.integers(0, 90, 3) + 120 * (np.arange(3) == shown))
+    for i in range(40):
+        save(root / "_other" / f"{i}.png", np.full(3, rng.integers(20, 60)))
+    return root
+
+
+@pytest.fixture(scope="module")
+def exported(photos, tmp_path_factory):
+    """The folder of a run that was exported before it was calibrated, and after."""
+    directory = tmp_path_factory.mktemp("run")
+    model = colour_model()
+    model.save(directory / "model.keras")
+    write_card(directory / "model.keras", model, LABELS)
+    recipe = {"data": str(photos), "validation": 0.5, "labels": LABELS, "image_shape": [8, 8, 3]}
+    (directory / "recipe.json").write_text(json.dumps(recipe))
+    (directory / "metrics.json").write_text('{"test_accuracy": 0.9}')
+    write_model_card(directory)
+    export_run(directory, ["tflite_float32"])
+    result = calibrate_run(directory, reject=0.1)
+    export_run(directory, ["saved_model", "mediapipe"])
+    return directory, result
+
+
+@pytest.fixture
+def run(exported, tmp_path):
+    return shutil.copytree(exported[0], tmp_path / "run")
+
+
+def calibrate(capsys, *arguments):
+    assert load_app("calibrate").main([*map(str, arguments), "--json"]) == 0
+    out, err = capsys.readouterr()
+    return json.loads(out), err
+
+
+def fails(capsys, *arguments):
+    assert load_app("calibrate").main([*map(str, arguments)]) == 1
+    line = capsys.readouterr().err
+    assert line.startswith("calibrate: ")
+    assert line.count("\n") == 1
+    return line
+
+
+def validation_images(photos):
+    return data.hold_out(data.load(str(photos), (8, 8)), 0.5).validation.arrays()
+
+
+def test_every_format_obeys(exported, photos, tmp_path, capsys):
+    run, result = exported
+    images, labels = validation_images(photos)
+    logits = inference.load(run / "model.keras").logits(images)
+    assert (result["split"], result["images"], result["reject"]) == ("validation", len(labels), 0.1)
+    assert result["rejected"] == pytest.approx(3 / 36, abs=1e-6)
+    temperature, threshold = result["temperature"], result["energy_threshold"]
+    places = np.array([LABELS.index(label) for label in sorted(LABELS)])[labels]
+    before, after = (
+        log_softmax(logits / divisor, axis=1)[range(len(labels)), places].mean()
+        for divisor in (1, temperature)
+    )
+    assert after > before
+    for i in (0, 1, 2):
+        Image.fromarray(images[i]).save(tmp_path / f"{i}.png")
+    save(tmp_path / "grey.png", (30, 30, 30))
+    for name in FILES:
+        classifier = inference.load(run / name)
+        for i in (0, 1, 2):
+            answer = classifier.answer(tmp_path / f"{i}.png")
+            expected = softmax(logits[i] / temperature)
+            found = [dict(answer.predictions)[label] for label in LABELS]
+            np.testing.assert_allclose(found, expected, atol=1e-5)
+            assert answer.known == (energies(logits[i], temperature) <= threshold)
+            assert answer.predictions[0][0] == classifier.labels[logits[i].argmax()]
+        assert not classifier.answer(tmp_path / "grey.png").known
+    assert load_app("classify").main([str(tmp_path / "grey.png"), "--model", str(run)]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == ["  not one of the classes I know"]
+
+
+def test_classify_gives_the_best_guess_in_json(run, tmp_path, capsys):
+    save(tmp_path / "red.png", (255, 0, 0))
+    save(tmp_path / "grey.png", (40, 30, 30))
+
+    def answers():
+        given = [str(tmp_path / name) for name in ("red.png", "grey.png")]
+        assert load_app("classify").main([*given, "--model", str(run), "--json"]) == 0
+        return list(map(json.loads, capsys.readouterr().out.splitlines()))
+
+    red, grey = answers()
+    assert (red["known"], grey["known"]) == (True, False)
+    assert grey["predictions"][0]["label"] == "red"
+    update_card(run / "model.keras", {"energy_threshold": None})
+    (run / "model_float32.tflite").unlink()
+    assert all("known" not in answer for answer in answers())
+
+
+def test_exports_keep_the_calibration(exported, photos):
+    run, result = exported
+    images, labels = validation_images(photos)
+    for name in ("model_mediapipe.tflite", "saved_model"):
+        card = read_card(run / name)
+        assert card["temperature"] == result["temperature"]
+        assert card["energy_threshold"] == result["energy_threshold"]
+    logits = inference.load(run / "model.keras").logits(images)
+    expected = softmax(logits / result["temperature"], axis=1)
+    served = tf.saved_model.load(str(run / "saved_model")).signatures["serving_default"]
+    found = served(image=tf.constant(images, tf.float32))
+    np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)
+    np.testing.assert_allclose(found["logits"], logits, atol=1e-4)
+    checked = check_export(run / "model_mediapipe.tflite", images, logits, labels)
+    assert checked["max_probability_difference"] < 0.02
+    assert inference.load(run / "model_mediapipe.tflite").confidence == Confidence()
+
+
+def test_files_with_probabilities_of_their_own_are_named(run, capsys):
+    _, note = calibrate(capsys, run)
+    assert "saved_model: its own probabilities" in note
+    assert "mediapipe" not in note  # has this temperature
+    before = (run / "model_mediapipe.tflite").read_bytes()
+    _, note = calibrate(capsys, run, "--split", "test")
+    assert note.endswith(f"apps/export.py {run} --formats saved_model mediapipe\n")
+    assert (run / "model_mediapipe.tflite").read_bytes() == before
+
+
+def test_again_changes_nothing(run, capsys):
+    def contents():
+        return {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+
+    first = calibrate(capsys, run)
+    before = contents()
+    assert calibrate(capsys, run) == first
+    assert contents() == before
+    assert keras.saving.load_model(run / "model.keras", compile=False).count_params()
+
+
+def test_record_and_model_card(run, capsys):
+    result, _ = calibrate(capsys, run)
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["calibration"] == result
+    assert metrics["test_accuracy"] == 0.9
+    text = (run / "README.md").read_text("utf-8")
+    assert f"| temperature | {result['temperature']:.4f} |" in text
+    assert f"| energy threshold | {result['energy_threshold']:.4f} |" in text
+    assert f"| rejected | {100 * result['rejected']:.2f} % |" in text
+    assert "It names one of them for every picture" not in text
+    assert load_app("calibrate").main([str(run)]) == 0
+    out = capsys.readouterr().out
+    assert f"{100 * result['other_rejected']:.2f} % of 40 other pictures" in out
+    assert f"AUROC              {result['auroc']:.4f}" in out
+
+
+def test_evaluation_shows_what_is_rejected(run, photos, tmp_path, capsys):
+    result, _ = calibrate(capsys, run, "--data", photos, "--split", "test", "--reject", "0.2")
+    table = tmp_path / "table.csv"
+    given = [str(run / "model.keras"), "--data", str(photos), "--csv", str(table)]
+    assert load_app("evaluate").main(given) == 0
+    out = capsys.readouterr().out
+    assert f"calibration error {100 * result['calibration_error']:6.2f} %" in out
+    assert f"rejected          {100 * result['rejected']:6.2f} %" in out
+    rows = table.read_text().splitlines()
+    assert rows[0] == "path,label,prediction,probability,correct,known"
+    unknown = sum(row.endswith(",0") for row in rows[1:])
+    assert unknown == round(result["rejected"] * result["images"]) == 3
+
+
+def test_other_pictures_are_no_class(photos):
+    assert data.load(str(photos), (8, 8)).labels == tuple(sorted(LABELS))
+    assert list_pictures(photos)[1] == tuple(sorted(LABELS))
+
+
+def test_images_that_the_run_knows_are_refused(run, photos, capsys):
+    line = fails(capsys, run, "--data", f"{photos}/", "--split", "all")
+    assert "the run was trained on some of these images" in line
+    recipe = json.loads((run / "recipe.json").read_text())
+    (run / "recipe.json").write_text(json.dumps({**recipe, "validation": None}))
+    before = (run / "model.keras").read_bytes()
+    line = fails(capsys, run)
+    assert "--data DIR --split all" in line
+    assert "--validation 0.1" in line
+    assert (run / "model.keras").read_bytes() == before
+
+
+def test_run_on_a_fold_has_its_own_validation_images(run, photos, capsys):
+    recipe = json.loads((run / "recipe.json").read_text())
+    parts = {"folds": 3, "fold": 2, "validation": 0.25}
+    (run / "recipe.json").write_text(json.dumps({**recipe, **parts}))
+    result, _ = calibrate(capsys, run, "--reject", "0")
+    held_out = divide_training(data.load(str(photos), (8, 8)), **parts).validation
+    images, labels = held_out.arrays()
+    logits = inference.load(run / "model.keras").logits(images)
+    assert result["images"] == len(labels) == 12
+    highest = energies(logits, result["temperature"]).max()
+    assert result["energy_threshold"] == pytest.approx(highest, abs=1e-6)
+
+
+def test_other_data(run, photos, tmp_path, capsys):
+    new = shutil.copytree(photos, tmp_path / "new")
+    shutil.rmtree(new / "_other")
+    result, _ = calibrate(capsys, run, "--data", new)
+    assert (result["split"], result["images"]) == ("all", 90)
+    assert "auroc" not in result
+    for name in LABELS:
+        (new / name).rename(new / f"not {name}")
+    assert "knows none of its classes" in fails(capsys, run, "--data", new)
+
+
+def test_file_without_a_card_stops_it_before_a_change(run, capsys):
+    (run / "model_own.tflite").write_bytes(b"TFL3")
+    before = (run / "model.keras").read_bytes()
+    assert "model_own.tflite: has no card" in fails(capsys, run)
+    assert (run / "model.keras").read_bytes() == before
+
+
+def test_wrong_share(capsys):
+    for share in ("-0.1", "1", "nan"):
+        with pytest.raises(SystemExit) as stopped:
+            load_app("calibrate").main(["run", "--reject", share])
+        assert stopped.value.code == 2
+        assert f"below 1; received {float(share)}" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="reject must be in"):
+        calibrate_run("run", reject=1)
+
+
+@pytest.mark.slow
+def test_digits_that_it_never_saw_are_rejected(tmp_path, capsys):
+    """Trained on digits 0 to 4; 5 to 9 have higher energies, and the classes stay as they are."""
+    digits = load_digits()
+    for i, (pixels, label) in enumerate(zip(digits.images, digits.target, strict=True)):
+        shade = np.repeat(pixels[..., None] * 255 / 16, 3, axis=-1).astype("uint8")
+        path = tmp_path / "digits" / (str(label) if label < 5 else "_other") / f"{i}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(shade).save(path)
+    name = str(tmp_path / "digits")
+    held_out = data.hold_out(data.load(name, (8, 8)), 0.2)
+    model = keras_gmlp.gMLP(64, 2, 128, input_shape=(8, 8, 3), patch_size=2, classes=5)
+    model.compile(keras.optimizers.AdamW(3e-3), CrossEntropy())
+    model.fit(*held_out.train.arrays(), batch_size=64, epochs=20, verbose=0)
+    run = tmp_path / "run"
+    run.mkdir()
+    model.save(run / "model.keras")
+    write_card(run / "model.keras", model, held_out.labels)
+    (run / "recipe.json").write_text(json.dumps({"data": name, "validation": 0.2}))
+    images, labels = held_out.test.arrays()
+    before = inference.load(run / "model.keras")
+    result, _ = calibrate(capsys, run)
+    after = inference.load(run / "model.keras")
+    logits = before.logits(images)
+    np.testing.assert_array_equal(after.logits(images), logits)
+    classes = after.confidence.probabilities(logits).argmax(-1)
+    np.testing.assert_array_equal(classes, logits.argmax(-1))
+    assert np.mean(classes == labels) > 0.9
+    assert (result["split"], result["other_images"]) == ("validation", 896)
+    assert result["auroc"] >= 0.9
+    assert result["rejected"] <= 0.05 < result["other_rejected"]
+    assert np.mean(after.confidence.is_known(logits)) > 0.85

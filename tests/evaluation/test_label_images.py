@@ -1,0 +1,192 @@
+"""Evaluation of models that give any number of labels, and the program for it."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from load_app import load_app
+from PIL import Image
+from scipy.special import expit
+from sklearn.metrics import average_precision_score
+
+from keras_gmlp.evaluation.label_images import evaluate_labels, report_labels, write_label_report
+from keras_gmlp.evaluation.label_scores import LabelPredictions, score_labels
+from keras_gmlp.evaluation.labelled import LabelledImages
+from keras_gmlp.inference.classifier import Classifier
+
+COLOURS = ("red", "green", "blue")
+# Colours of six pictures, and their labels in the table, of which the last two are wrong.
+PICTURES = [
+    ((255, 0, 0), "red"),
+    ((0, 255, 0), "green"),
+    ((255, 255, 0), "red|green"),
+    ((0, 0, 0), ""),
+    ((200, 200, 0), "red"),
+    ((0, 0, 150), "blue|green"),
+]
+
+
+def classifier(labels=COLOURS, thresholds=None, path="colours.tflite"):
+    """Returns a classifier whose logits are the mean colours, at most 5 and at least -5."""
+    columns = [COLOURS.index(label) if label in COLOURS else 0 for label in labels]
+
+    def logits(images):
+        return (images.mean((1, 2))[:, columns] / 25.5 - 5).astype("float32")
+
+    thresholds = (0.5,) * len(labels) if thresholds is None else thresholds or None
+    return Classifier(logits, (8, 8, 3), tuple(labels), Path(path), thresholds=thresholds)
+
+
+@pytest.fixture
+def table(tmp_path):
+    rows = ["path,label"]
+    for number, (colour, labels) in enumerate(PICTURES):
+        Image.new("RGB", (8, 8), colour).save(tmp_path / f"{number}.png")
+        rows.append(f"{number}.png,{labels}")
+    (tmp_path / "colours.csv").write_text("\n".join(rows) + "\n")
+    return tmp_path / "colours.csv"
+
+
+def test_predictions_and_scores_by_hand(table):
+    images = LabelledImages(table, "all")
+    ((result, errors),) = evaluate_labels([classifier()], images)
+    assert result.labels == images.labels == ("blue", "green", "red")
+    assert [Path(name).name for name in result.names] == [f"{i}.png" for i in range(6)]
+    truth = [[0, 0, 1], [0, 1, 0], [0, 1, 1], [0, 0, 0], [0, 0, 1], [1, 1, 0]]
+    given = [[0, 0, 1], [0, 1, 0], [0, 1, 1], [0, 0, 0], [0, 1, 1], [1, 0, 0]]
+    np.testing.assert_array_equal(result.truth, truth)
+    np.testing.assert_array_equal(result.given, given)
+    pixels = np.array([colour[::-1] for colour, _ in PICTURES])
+    np.testing.assert_allclose(result.probabilities, expit(pixels / 25.5 - 5), atol=1e-6)
+    # Of the sixth picture green is wrong by 1 - sigmoid(-5), of the fifth by sigmoid(2.84).
+    assert [(image, label) for image, label, _ in errors] == [(5, 1), (4, 1)]
+    assert errors[1][2][0, 0].tolist() == [200, 200, 0]
+    scores = score_labels(result)
+    assert scores["images"] == 6
+    assert scores["exact_match"] == round(4 / 6, 6)
+    green = scores["classes"][1]
+    assert (green["label"], green["threshold"], green["images"]) == ("green", 0.5, 3)
+    assert (green["precision"], green["recall"]) == (round(2 / 3, 6), round(2 / 3, 6))
+    expected = [
+        average_precision_score(np.array(truth)[:, i], result.probabilities[:, i]) for i in range(3)
+    ]
+    np.testing.assert_allclose(
+        [row["average_precision"] for row in scores["classes"]], expected, atol=1e-6
+    )
+    assert scores["mean_average_precision"] == pytest.approx(np.mean(expected), abs=1e-6)
+    assert scores["mean_f1"] == pytest.approx((1 + 2 / 3 + 1) / 3, abs=1e-6)
+
+
+def test_calibration_error_compares_with_the_share_that_applies():
+    truth = np.array([[1, 0], [0, 0], [1, 0], [1, 0]], bool)
+    probabilities = np.array([[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.9, 0.1]])
+    result = LabelPredictions(("",) * 4, ("a", "b"), truth, probabilities, np.array([0.5, 0.5]))
+    scores = score_labels(result)
+    assert scores["calibration_error"] == pytest.approx((0.15 + 0.1) / 2)  # 0.75 and 0 of a bin
+    assert [row["label"] for row in scores["classes"]] == ["a"]  # "b" has no image
+
+
+def test_labels_are_matched_by_name_and_thresholds_obeyed(table):
+    images = LabelledImages(table, "all")
+    models = [classifier(), classifier(("green", "cat", "red"), (0.97, 0.5, 0.5))]
+    (first, _), (second, _) = evaluate_labels(models, images)
+    assert first.labels == second.labels == ("green", "red")
+    np.testing.assert_array_equal(first.probabilities, second.probabilities)
+    assert first.given[4].tolist() == [True, True]
+    assert second.given[4].tolist() == [False, True]
+    report = report_labels(["a", "b"], [first, second], images)
+    assert report["unknown_classes"] == ["blue"]
+    assert [row["agreement"] for row in report["models"]] == [1, round(11 / 12, 6)]
+    assert report["models"][1]["exact_match"] > report["models"][0]["exact_match"]
+
+
+def test_one_common_label(table):
+    images = LabelledImages(table, "all")
+    ((result, _),) = evaluate_labels([classifier(("cat", "green"))], images)
+    assert (result.labels, result.left_out) == (("green",), ("cat",))
+    (green,) = score_labels(result)["classes"]
+    assert (green["images"], green["precision"], green["recall"]) == (3, 0.666667, 0.666667)
+    report = report_labels(["a"], [result], images)
+    assert (report["unknown_classes"], report["missing_classes"]) == (["blue", "red"], ["cat"])
+
+
+def test_pictures_of_errors_say_what_the_model_said(table, tmp_path, saved_figures):
+    images = LabelledImages(table, "all")
+    ((result, errors),) = evaluate_labels([classifier()], images)
+    write_label_report(tmp_path, report_labels(["a"], [result], images), result, errors)
+    gallery, reliability = saved_figures
+    captions = [ax.get_title() for ax in gallery.axes if ax.get_title()]
+    assert ["not green 99 %" in captions[0], "green 94 %" in captions[1]] == [True, True], captions
+    assert reliability.axes[0].get_ylabel() == "share that applies"
+
+
+def test_images_of_one_label_count_as_having_that_one(table, tmp_path):
+    text = table.read_text().splitlines()
+    (tmp_path / "single.csv").write_text("\n".join([*text[:3], text[6].replace("|green", "")]))
+    ((result, _),) = evaluate_labels([classifier()], LabelledImages(tmp_path / "single.csv", "all"))
+    np.testing.assert_array_equal(result.truth, [[0, 0, 1], [0, 1, 0], [1, 0, 0]])
+
+
+@pytest.fixture
+def app(monkeypatch):
+    """The program, with classifiers that cost nothing to load."""
+    module = load_app("evaluate")
+    models = {
+        "colours": classifier(),
+        "strict": classifier(thresholds=(0.99, 0.99, 0.99)),
+        "single": classifier(thresholds=(), path="single.tflite"),
+        "animals": classifier(("cat", "dog", "owl")),
+    }
+    monkeypatch.setattr(module, "load_classifier", models.__getitem__)
+    return module
+
+
+def test_program_prints_and_writes_the_report(app, table, tmp_path, capsys):
+    given = [
+        "colours",
+        "strict",
+        "--data",
+        str(table),
+        "--split",
+        "all",
+        "--out",
+        str(tmp_path / "o"),
+    ]
+    assert app.main(given) == 0
+    out = capsys.readouterr().out
+    assert "exact match        66.67 %" in out
+    assert out.count("strict") == 1
+    head = next(line for line in out.splitlines() if line.startswith("label"))
+    assert head.split() == ["label", "AP", "threshold", "precision", "recall", "F1", "images"]
+    names = {path.name for path in (tmp_path / "o").iterdir()}
+    assert names == {"report.json", "predictions.csv", "errors.png", "reliability.png"}
+    with open(tmp_path / "o" / "predictions.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert (rows[4]["labels"], rows[4]["predictions"], rows[4]["correct"]) == (
+        "red",
+        "green|red",
+        "0",
+    )
+    assert rows[3]["predictions"] == ""
+    assert float(rows[0]["probability red"]) == pytest.approx(expit(5), abs=1e-6)
+    assert app.main([*given[:6], "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["models"][0]["exact_match"] == round(4 / 6, 6)
+    assert report["models"][1]["latency_ms"] > 0
+
+
+@pytest.mark.parametrize(
+    ("models", "reason"),
+    [
+        (["single"], "single.tflite: gives one label for an image, but the images have several."),
+        (["colours", "single"], "single.tflite: gives one label for an image, but the images have"),
+        (["animals"], "knows none of its classes; received blue, green, red; expected cat"),
+    ],
+)
+def test_failures_are_one_line(app, table, capsys, models, reason):
+    assert app.main([*models, "--data", str(table), "--split", "all"]) == 1
+    error = capsys.readouterr().err
+    assert reason in error
+    assert error.count("\n") == 1

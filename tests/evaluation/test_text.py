@@ -1,0 +1,256 @@
+"""Scores of text models on labelled texts, questions and plain text."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_text import LENGTH, LINES, small_text_model, small_tokenizer
+
+from keras_gmlp.data.text import Tokenizer
+from keras_gmlp.data.text.corpus import build_corpus, prepare_corpus
+from keras_gmlp.data.text.masking import validation_set
+from keras_gmlp.data.text.squad import read_squad
+from keras_gmlp.data.text.squad_answers import best_answers, squad_scores
+from keras_gmlp.data.text.squad_features import span_features
+from keras_gmlp.evaluation.text import evaluate_texts, write_text_report
+from keras_gmlp.inference.text import TextModel, from_keras, question_length
+from keras_gmlp.objectives.losses import MaskedCrossEntropy, Perplexity
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return small_tokenizer()
+
+
+def constant_model(task, tokenizer, logits, labels=(), pairs=None):
+    """A model whose logits do not depend on the text."""
+
+    def run(token_ids, **_):
+        return np.repeat(np.array([logits], "float32"), len(token_ids), axis=0)
+
+    return TextModel(run, task, tokenizer, LENGTH, labels, Path("constant"), pairs)
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    path = tmp_path / "reviews.csv"
+    rows = ["a gem,good", "a film,good", "a bore,bad", "dull,bad", "no idea,unsure"]
+    path.write_text("\n".join(["text,label", *rows, *rows]) + "\n")
+    return str(path)
+
+
+def test_a_classifier_by_hand(reviews, tokenizer, tmp_path):
+    # The model has the classes in another order and does not know "unsure".
+    model = constant_model("text_classification", tokenizer, [1.0, 0.0], ("good", "bad"))
+    report, predictions = evaluate_texts([model], reviews)
+    (scores,) = report["models"]
+    assert (report["split"], report["unknown_classes"]) == ("all", ["unsure"])
+    assert (scores["texts"], scores["cut"]) == (8, 0)
+    assert scores["texts"] == predictions.labels.size
+    good = np.mean([predictions.classes[i] == "good" for i in predictions.labels])
+    assert scores["accuracy"] == pytest.approx(good, abs=1e-6)
+    assert scores["matthews_correlation"] == 0
+    likelihood = good * np.log(1 / (1 + np.exp(-1))) + (1 - good) * np.log(1 / (1 + np.e))
+    assert scores["log_likelihood"] == pytest.approx(likelihood, abs=1e-6)
+    assert {row["label"] for row in scores["classes"]} == {"good", "bad"}
+    write_text_report(tmp_path / "report", report, predictions)
+    with open(tmp_path / "report" / "predictions.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == scores["texts"]
+    assert {row["prediction"] for row in rows} == {"good"}
+    assert {path.name for path in (tmp_path / "report").iterdir()} == {
+        *("report.json", "predictions.csv", "confusion.png", "reliability.png")
+    }
+
+
+def test_classes_that_do_not_fit(reviews, tokenizer):
+    model = constant_model("text_classification", tokenizer, [1.0, 0.0], ("cat", "dog"))
+    with pytest.raises(ValueError, match=r"knows none of its classes; received bad, good"):
+        evaluate_texts([model], reviews)
+    model = constant_model("text_classification", tokenizer, [1.0, 0.0], ("good", "bad"), True)
+    with pytest.raises(ValueError, match=r"has single texts; constant classifies pairs\."):
+        evaluate_texts([model], reviews)
+    other = from_keras(small_text_model("masked_lm", tokenizer), tokenizer)
+    with pytest.raises(ValueError, match="is a masked language model; expected a text classifier"):
+        evaluate_texts([model, other], reviews)
+    with pytest.raises(ValueError, match=r"split is 'valid'; expected test, train, all\."):
+        evaluate_texts([model], reviews, "valid")
+    with pytest.raises(ValueError, match="at least one model"):
+        evaluate_texts([], reviews)
+
+
+def test_models_are_scored_on_the_classes_that_all_know(reviews, tokenizer):
+    models = [
+        constant_model("text_classification", tokenizer, [1.0, 0.0], labels)
+        for labels in (("good", "bad"), ("good", "unsure"))
+    ]
+    report, _ = evaluate_texts(models, reviews)
+    assert report["unknown_classes"] == ["bad", "unsure"]
+    assert [row["texts"] for row in report["models"]] == [4, 4]
+    assert [row["accuracy"] for row in report["models"]] == [1, 1]
+
+
+def test_equal_class_names_count_as_one(reviews, tokenizer):
+    model = constant_model("text_classification", tokenizer, [0.0, 1.0], ("good", "good"))
+    report, _ = evaluate_texts([model], reviews)
+    assert report["models"][0]["accuracy"] == 1
+
+
+def test_a_limit_draws_from_all_classes(tmp_path, tokenizer):
+    rows = [f"{label} {n},{label}" for label in ("bad", "good") for n in range(50)]
+    (tmp_path / "rows.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    model = constant_model("text_classification", tokenizer, [1.0, 0.0], ("good", "bad"))
+    report, predictions = evaluate_texts([model], str(tmp_path / "rows.csv"), limit=20)
+    assert report["models"][0]["texts"] == 20
+    assert 5 < predictions.labels.sum() < 15
+
+
+def test_long_texts_are_counted(tmp_path, tokenizer):
+    long = "the old house by the river " * 9
+    (tmp_path / "rows.csv").write_text(f"text,label\n{long},good\na gem,bad\n")
+    model = constant_model("text_classification", tokenizer, [1.0, 0.0], ("good", "bad"))
+    report, _ = evaluate_texts([model], str(tmp_path / "rows.csv"))
+    assert report["models"][0]["cut"] == 1
+
+
+def questions_file(folder, *answers):
+    """Writes questions on "Rome has a cat.", one for each answer, `None` for no answer."""
+    qas = [
+        {
+            "id": str(number),
+            "question": "Who?",
+            "is_impossible": text is None,
+            "answers": [] if text is None else [{"text": text, "answer_start": 0}],
+        }
+        for number, text in enumerate(answers)
+    ]
+    paragraphs = [{"context": "Rome has a cat.", "qas": qas}]
+    path = folder / "questions.json"
+    path.write_text(json.dumps({"data": [{"title": "Rome", "paragraphs": paragraphs}]}))
+    return path
+
+
+def span_model(tokenizer, null):
+    """Answers "Rome", the first word of the text, with score 4; no answer has the score `null`."""
+    logits = np.full((2, 48), -9.0)
+    start = len(tokenizer.encode("Who?"))
+    logits[:, start], logits[:, 0] = 2.0, null / 2
+    model = constant_model("question_answering", tokenizer, logits)
+    return TextModel(**{**vars(model), "length": 48})
+
+
+@pytest.mark.parametrize(
+    ("null", "exact"),
+    [(3.0, 100 / 3), (5.0, 200 / 3)],  # always "Rome", right once in three; never an answer
+)
+def test_questions_without_answers_by_hand(tmp_path, tokenizer, null, exact):
+    path = questions_file(tmp_path, "Rome", None, None)
+    model = span_model(tokenizer, null)
+    report, rows = evaluate_texts([model], str(path))
+    (scores,) = report["models"]
+    assert (report["split"], scores["questions"], scores["threshold"]) == ("all", 3, 0)
+    assert scores["exact_match"] == scores["f1"] == pytest.approx(exact, abs=1e-4)
+    assert scores["best_f1"] == pytest.approx(200 / 3, abs=1e-4)
+    assert [row["answer"] for row in rows] == ["Rome" if null < 4 else ""] * 3
+    assert [row["difference"] for row in rows] == [null - 4] * 3
+    write_text_report(tmp_path / "report", report, rows)
+    with open(tmp_path / "report" / "predictions.csv", encoding="utf-8") as file:
+        assert [row["id"] for row in csv.DictReader(file)] == ["0", "1", "2"]
+    best, _ = evaluate_texts([model], str(path), threshold=scores["best_threshold"])
+    assert best["models"][0]["f1"] == pytest.approx(scores["best_f1"], abs=1e-4)
+    # A threshold between the scores turns the answers round.
+    _, rows = evaluate_texts([model], str(path), threshold=null - 4 + (-0.5 if null < 4 else 0.5))
+    assert [row["answer"] for row in rows] == ["" if null < 4 else "Rome"] * 3
+
+
+def test_answers_only_if_all_questions_have_one(tmp_path, tokenizer):
+    path = questions_file(tmp_path, "Rome", "cat")
+    report, _ = evaluate_texts([span_model(tokenizer, 9.0)], str(path))
+    (scores,) = report["models"]
+    assert scores == {
+        "model": "constant",
+        "questions": 2,
+        "exact_match": 50.0,
+        "f1": 50.0,
+        "cut": 0,
+    }
+    path = questions_file(tmp_path, None, None)
+    with pytest.raises(ValueError, match="no question has a known answer"):
+        evaluate_texts([span_model(tokenizer, 9.0)], str(path))
+
+
+def test_long_contexts_have_the_windows_of_training(tmp_path, tokenizer):
+    contexts = ["A cat lives in the old house by the river. " * 8, "Rome is the capital of Italy."]
+    questions = [
+        {"id": str(i), "question": "Who?", "answers": [{"text": text[:5], "answer_start": 0}]}
+        for i, text in enumerate(contexts)
+    ]
+    paragraphs = [{"context": c, "qas": [q]} for c, q in zip(contexts, questions, strict=True)]
+    path = tmp_path / "q.json"
+    path.write_text(json.dumps({"data": [{"title": "a", "paragraphs": paragraphs}]}))
+    model = small_text_model("question_answering", tokenizer)
+    asked = read_squad(path)
+    # Training reserves 64 tokens for the question, more than this model has.
+    features = span_features(asked, tokenizer, LENGTH, LENGTH // 2, question_length(LENGTH))
+    logits = model.predict(features.token_ids, verbose=0)
+    found = best_answers(asked, features, logits[:, 0], logits[:, 1])
+    expected = squad_scores(asked, [prediction.answer() for prediction in found])
+    report, _ = evaluate_texts([from_keras(model, tokenizer)], str(path))
+    assert report["models"][0]["f1"] == pytest.approx(expected["f1"], abs=1e-4)
+
+
+@pytest.fixture
+def text_file(tmp_path):
+    path = tmp_path / "valid.txt"
+    path.write_text("\n".join(LINES * 3), "utf-8")
+    return path
+
+
+def test_perplexity_equals_that_of_training(text_file, tokenizer, tmp_path):
+    model = small_text_model("masked_lm", tokenizer)
+    corpus = build_corpus([text_file], tokenizer, tmp_path / "corpus")
+    inputs, targets, weights = validation_set(corpus, LENGTH)
+    model.compile("sgd", MaskedCrossEntropy(), weighted_metrics=[Perplexity()])
+    expected = model.evaluate(inputs, targets, sample_weight=weights, verbose=0, return_dict=True)
+    report, none = evaluate_texts([from_keras(model, tokenizer)], text_file)
+    assert none is None
+    (scores,) = report["models"]
+    assert scores["perplexity"] == pytest.approx(expected["perplexity"], rel=1e-4)
+    assert scores["windows"] == len(targets)
+    assert scores["masked_tokens"] == weights.sum()
+
+
+def test_more_masks_than_a_call_takes(text_file, tokenizer):
+    model = constant_model("masked_lm", tokenizer, np.zeros((8, tokenizer.size)))
+    model = TextModel(**{**vars(model), "length": 96})  # up to 15 masks
+    report, _ = evaluate_texts([model], text_file)
+    assert report["models"][0]["perplexity"] == pytest.approx(tokenizer.size, rel=1e-6)
+    assert report["models"][0]["masked_tokens"] > 8
+    # A model of 48 tokens makes windows of 48 for both.
+    short = constant_model("masked_lm", tokenizer, np.zeros((8, tokenizer.size)))
+    report, _ = evaluate_texts([model, short], text_file, limit=2)
+    assert [row["windows"] for row in report["models"]] == [2, 2]
+    assert len({row["masked_tokens"] for row in report["models"]}) == 1
+
+
+def test_text_that_does_not_fit_a_language_model(text_file, tokenizer, tmp_path):
+    model = constant_model("masked_lm", tokenizer, np.zeros((8, tokenizer.size)))
+    other = tmp_path / "other.txt"
+    other.write_text("A storm came over the sea. Every boat went home.\n" * 9, "utf-8")
+    prepare_corpus([other], 128, tmp_path / "prepared", valid=[text_file])
+    with pytest.raises(ValueError, match="was prepared with another tokenizer"):
+        evaluate_texts([model], tmp_path / "prepared")
+    stranger = TextModel(**{**vars(model), "tokenizer": Tokenizer.train(["a storm"], 128)})
+    with pytest.raises(ValueError, match="has another tokenizer than constant, so their perplex"):
+        evaluate_texts([model, stranger], text_file)
+    with pytest.raises(
+        ValueError, match=r"no such file or folder\. Did you mean other\.txt\? A lang"
+    ):
+        evaluate_texts([model], tmp_path / "othr.txt")
+    other.write_text("\U0001f600 \U0001f600\n", "utf-8")
+    with pytest.raises(ValueError, match="no token to mask; the tokenizer of constant knows none"):
+        evaluate_texts([model], other)
+    with pytest.raises(ValueError, match="leave split and columns out"):
+        evaluate_texts([model], text_file, "test")

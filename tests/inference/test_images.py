@@ -1,0 +1,350 @@
+"""Loading of models and the classification of files, by every format."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+from colours import LABELS, colour_model
+from PIL import Image
+
+from keras_gmlp.export.formats import FORMATS, export
+from keras_gmlp.inference import images as inference
+from keras_gmlp.inference.card import read_card
+from keras_gmlp.inference.classifier import Classifier
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The folder of a run whose model distinguishes pure colours."""
+    directory = tmp_path_factory.mktemp("run")
+    model = colour_model()
+    model.save(directory / "model.keras")
+    (directory / "labels.txt").write_text("\n".join(LABELS) + "\n")
+    tints = np.random.default_rng(0).integers(0, 256, (50, 1, 1, 3), "uint8")
+    tints = np.concatenate([tints, 255 * np.eye(3, dtype="uint8").reshape(3, 1, 1, 3)])
+    calibration = np.broadcast_to(tints, (53, 8, 8, 3))
+    card = {"preset": "colours"}
+    export(model, directory, list(FORMATS), LABELS, card, calibration)
+    return directory
+
+
+@pytest.mark.parametrize("name", ["model.keras", *FORMATS.values()])
+@pytest.mark.parametrize("colour", LABELS)
+def test_every_format_classifies(run, tmp_path, name, colour):
+    path = tmp_path / "picture.png"
+    Image.new("RGB", (31, 17), colour).save(path)
+    classifier = inference.load(run / name)
+    assert classifier.image_shape == (8, 8, 3)
+    assert classifier.labels == LABELS
+    predictions = classifier.classify(path)
+    assert predictions[0][0] == colour
+    assert sum(probability for _, probability in predictions) == pytest.approx(1)
+    assert [p for _, p in predictions] == sorted((p for _, p in predictions), reverse=True)
+    assert classifier.classify(path, top=1) == predictions[:1]
+
+
+@pytest.mark.parametrize("name", ["model.keras", "model.tflite"])
+def test_one_image_or_many_of_every_source(run, tmp_path, name):
+    pixels = np.random.default_rng(1).integers(0, 256, (17, 31, 3), "uint8")
+    path = tmp_path / "picture.png"
+    Image.fromarray(pixels).save(path)
+    classifier = inference.load(run / name)
+    expected = classifier.classify(str(path), top=2)
+    with open(path, "rb") as file, Image.open(path) as opened:
+        sources = [path, path.read_bytes(), file, opened, pixels]
+        assert classifier.classify(sources, top=2) == [expected] * 5
+    assert classifier.classify(pixels, top=2) == expected
+    assert classifier.classify(pixels[None], top=2) == [expected]
+    assert [answer.predictions for answer in classifier.answer((path,), 2)] == [expected]
+    assert classifier.classify([]) == []
+    for top in (0, -3):
+        with pytest.raises(ValueError, match=f"top must be at least 1; received {top}"):
+            classifier.classify(path, top=top)
+
+
+def test_probabilities_are_the_softmax_of_the_logits(run, tmp_path):
+    path = tmp_path / "picture.png"
+    Image.new("RGB", (8, 8), "red").save(path)
+    classifier = inference.load(run / "model.keras")
+    logits = classifier.logits(np.array(Image.open(path))[None])[0]
+    expected = np.exp(logits) / np.exp(logits).sum()
+    found = dict(classifier.classify(path))
+    np.testing.assert_allclose([found[label] for label in LABELS], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("logits", [[0, np.nan], [0, np.inf], [-np.inf, -np.inf]])
+def test_logits_without_probabilities(tmp_path, logits):
+    Image.new("RGB", (8, 8)).save(tmp_path / "picture.png")
+    model = Classifier(
+        lambda images: np.array([logits], "float32"), (8, 8, 3), ("a", "b"), tmp_path / "m.tflite"
+    )
+    with pytest.raises(ValueError, match=r"m\.tflite: its logits are NaN or infinite") as caught:
+        model.classify(tmp_path / "picture.png")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("threads", "expected"), [(1, 1), (3, 3), (None, min(4, os.cpu_count()))])
+def test_threads_are_the_runtimes(run, monkeypatch, threads, expected):
+    import ai_edge_litert.interpreter
+    import onnxruntime
+
+    asked = []
+    interpreter, session = ai_edge_litert.interpreter.Interpreter, onnxruntime.InferenceSession
+
+    def interpret(path, num_threads):
+        asked.append(num_threads)
+        return interpreter(path, num_threads=num_threads)
+
+    def begin(path, options, **others):
+        asked.append(options.intra_op_num_threads)
+        return session(path, options, **others)
+
+    monkeypatch.setattr("ai_edge_litert.interpreter.Interpreter", interpret)
+    monkeypatch.setattr("onnxruntime.InferenceSession", begin)
+    for name in ("model.tflite", "model.onnx"):
+        inference.load(run / name, threads)
+    assert asked == [expected, expected]
+
+
+def test_folder_of_a_run_gives_its_smallest_model(run):
+    assert inference.load(run).path == run / "model.tflite"
+
+
+def test_card_travels_inside_the_file(run, tmp_path):
+    moved = tmp_path / "elsewhere.tflite"
+    moved.write_bytes((run / "model.tflite").read_bytes())
+    card = read_card(moved)
+    assert card["labels"] == list(LABELS)
+    assert card["preset"] == "colours"
+    assert card["image_shape"] == [8, 8, 3]
+    assert inference.load(moved).labels == LABELS
+
+
+@pytest.fixture
+def bare(run, tmp_path):
+    """A .tflite file without a card."""
+    whole = (run / "model.tflite").read_bytes()
+    with zipfile.ZipFile(run / "model.tflite") as archive:
+        start = archive.infolist()[0].header_offset
+    (tmp_path / "bare.tflite").write_bytes(whole[:start])
+    return tmp_path / "bare.tflite"
+
+
+def test_file_without_labels_numbers_its_classes(bare):
+    assert read_card(bare) == {}
+    assert inference.load(bare).labels == ("0", "1", "2")
+
+
+def test_flipped_bit_in_a_tflite_file(run, tmp_path):
+    flipped = bytearray((run / "model.tflite").read_bytes())
+    flipped[len(flipped) // 2] ^= 1
+    (tmp_path / "flipped.tflite").write_bytes(flipped)
+    with pytest.raises(ValueError, match=r"flipped\.tflite: the model has the hash"):
+        inference.load(tmp_path / "flipped.tflite")
+
+
+def test_tflite_file_that_crashes_the_runtime(run, bare, tmp_path, monkeypatch):
+    crash = tmp_path / "python"
+    crash.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    crash.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(crash))
+    with pytest.raises(ValueError, match=r"bare\.tflite: .*\(the runtime was ended by SIGSEGV\)"):
+        inference.load(bare)
+    inference.load(run / "model.tflite")  # its digest is enough
+
+
+def test_damaged_card_is_never_taken_for_another(run, tmp_path):
+    whole = (run / "model.tflite").read_bytes()
+    card = read_card(run / "model.tflite")
+    with zipfile.ZipFile(run / "model.tflite") as archive:
+        start = archive.infolist()[0].header_offset
+    found = []
+    damaged = tmp_path / "damaged.tflite"
+    for place in range(start, len(whole)):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << place % 8
+        damaged.write_bytes(flipped)
+        with contextlib.suppress(ValueError):
+            found.append(read_card(damaged) == card)  # of a date, which nobody reads
+    assert all(found)
+    assert len(found) < (len(whole) - start) / 2
+    damaged.write_bytes(whole[:-1])
+    with pytest.raises(ValueError, match=r"damaged\.tflite: its class names .* cut off or damaged"):
+        inference.load(damaged)
+
+
+@pytest.mark.parametrize("name", [b"card.json", b"labels.txt", b'"preset"'])
+def test_damaged_card_of_an_onnx_file(run, tmp_path, name):
+    whole = (run / "model.onnx").read_bytes()
+    assert whole.count(name) == 1
+    damaged = tmp_path / "damaged.onnx"
+    damaged.write_bytes(whole.replace(name, b"?" * len(name)))
+    with pytest.raises(ValueError, match=r"damaged\.onnx: its class names .* cut off or damaged"):
+        inference.load(damaged)
+
+
+def test_onnx_file_that_is_no_text_prints_nothing(run, tmp_path, capfd):
+    damaged = tmp_path / "damaged.onnx"
+    whole = (run / "model.onnx").read_bytes()
+    damaged.write_bytes(whole.replace(b"Transpose", b"Transp\xf4se"))  # the runtime quotes it
+    with pytest.raises(ValueError, match=r"damaged\.onnx: .*can't decode byte"):
+        inference.load(damaged)
+    assert capfd.readouterr() == ("", "")
+
+
+def bad_models(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken.keras").write_bytes(b"PK no zip")
+    (tmp_path / "broken.tflite").write_bytes(b"TFL3" * 100)
+    (tmp_path / "broken.onnx").write_bytes(b"no protocol buffer")
+    (tmp_path / "model.txt").write_text("weights")
+    (tmp_path / "saved").mkdir()
+    (tmp_path / "saved" / "saved_model.pb").write_bytes(b"none")
+    os.mkfifo(tmp_path / "pipe.tflite")
+    return {
+        "missing.tflite": "no such model file",
+        "empty": "no model in this folder",
+        "broken.keras": "damaged or of another kind.*not a zip archive",
+        "broken.tflite": "damaged or of another kind",
+        "broken.onnx": "damaged or of another kind",
+        "model.txt": "unknown kind of model",
+        "saved": "damaged or of another kind",
+        "pipe.tflite": "neither a file nor a folder",
+    }
+
+
+def test_bad_models_say_what_is_wrong_in_one_line(tmp_path):
+    for name, reason in bad_models(tmp_path).items():
+        with pytest.raises(ValueError, match=reason) as caught:
+            inference.load(tmp_path / name)
+        message = str(caught.value)
+        assert message.startswith(str(tmp_path / name))
+        assert "\n" not in message
+
+
+def test_folder_of_runs_names_them(tmp_path):
+    for i in range(12):
+        (tmp_path / f"run_{i:02}").mkdir()
+        (tmp_path / f"run_{i:02}" / "model.keras").touch()
+    names = ", ".join(f"run_{i:02}" for i in range(10))
+    with pytest.raises(ValueError, match=f"Give one of the folders in it: {names} or 2 more"):
+        inference.load(tmp_path)
+
+
+def test_model_that_nobody_may_read(run, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(ValueError, match=r"model\.tflite: no permission to read it"):
+        inference.load(run)
+
+
+def test_empty_path_is_no_model():
+    with pytest.raises(ValueError, match=r"an empty path; expected a \.tflite, \.keras or"):
+        inference.load("")
+
+
+def test_model_that_is_no_image_classifier(tmp_path):
+    inputs = keras.Input((4,))
+    keras.Model(inputs, keras.layers.Dense(2)(inputs)).save(tmp_path / "rows.keras")
+    with pytest.raises(ValueError, match="not an image classifier"):
+        inference.load(tmp_path / "rows.keras")
+
+
+@pytest.mark.filterwarnings("ignore:You are saving a model that has not yet been built")
+def test_model_without_inputs(tmp_path):
+    keras.Sequential([keras.layers.Dense(2)]).save(tmp_path / "unbuilt.keras")
+    with pytest.raises(ValueError, match=r"unbuilt\.keras: a Sequential without fixed inputs; exp"):
+        inference.load(tmp_path / "unbuilt.keras")
+
+
+@pytest.mark.parametrize(
+    ("pixels", "logits", "received"),
+    [
+        ("int8", "float32", r"received int8 \(1, 8, 8, 3\) in and float32 \(1, 2\) out"),
+        ("float32", "uint8", r"and uint8 \(1, 2\) out"),
+        ("float32", "map", r"and float32 \(1, 8, 8, 2\) out"),
+        ("uint8", "float32", r"are not pixels; .*received \(0\.0"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Statistics for quantized inputs")
+def test_tflite_from_elsewhere(tmp_path, pixels, logits, received):
+    import tensorflow as tf
+
+    image = keras.Input((8, 8, 3), 1)
+    found = keras.layers.Conv2D(2, 1)(image)
+    if logits != "map":
+        found = keras.layers.GlobalAveragePooling2D()(found)
+    converter = tf.lite.TFLiteConverter.from_keras_model(keras.Model(image, found))
+    if "int8" in pixels + logits:
+        images = np.random.default_rng(0).random((9, 1, 8, 8, 3), "float32")  # not 0 to 255
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        converter.representative_dataset = lambda: ([image] for image in images)
+        converter.inference_input_type = getattr(tf, pixels)
+        converter.inference_output_type = getattr(tf, logits)
+    path = tmp_path / "elsewhere.tflite"
+    path.write_bytes(converter.convert())
+    with pytest.raises(ValueError, match=received) as caught:
+        inference.load(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("shape", "output", "reason"),
+    [
+        (("batch", "h", "w", 3), ("batch", "h"), "not an image classifier"),
+        (("batch", 3, 8, 8), ("batch", 3), "1 or 3 channels"),
+        ((1, 8, 8, 3), (1, 8), "an open batch"),
+    ],
+)
+def test_onnx_from_elsewhere(tmp_path, shape, output, reason):
+    from onnx import TensorProto, helper, save
+
+    value = helper.make_tensor_value_info
+    nodes = [
+        helper.make_node("GlobalMaxPool", ["image"], ["pooled"]),
+        helper.make_node("Flatten", ["pooled"], ["logits"]),
+    ]
+    inputs = [value("image", TensorProto.FLOAT, shape)]
+    outputs = [value("logits", TensorProto.FLOAT, output)]
+    graph = helper.make_graph(nodes, "elsewhere", inputs, outputs)
+    opset = [helper.make_opsetid("", 18)]
+    path = tmp_path / "model.onnx"
+    save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
+    with pytest.raises(ValueError, match=reason) as caught:
+        inference.load(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_keras_file_without_a_backend(run):
+    program = "import sys; sys.modules['tensorflow'] = None; from keras_gmlp import inference;"
+    program += f"inference.load({str(run / 'model.keras')!r})"
+    output = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "KERAS_BACKEND": "tensorflow"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = output.stderr.strip().splitlines()[-1]
+    assert "ValueError" in last
+    assert "requires Keras and its backend" in last
+
+
+def test_tflite_needs_neither_keras_nor_tensorflow(run, tmp_path):
+    path = tmp_path / "picture.png"
+    Image.new("RGB", (8, 8), "blue").save(path)
+    program = (
+        "import json, sys; from keras_gmlp import inference;"
+        f"best = inference.load({str(run / 'model.tflite')!r}).classify({str(path)!r})[0][0];"
+        "heavy = [m for m in ('keras', 'tensorflow', 'jax', 'torch') if m in sys.modules];"
+        "print(json.dumps([best, heavy]))"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+    assert json.loads(output) == ["blue", []]

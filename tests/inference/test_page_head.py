@@ -1,0 +1,111 @@
+"""Classifiers that the page learned, in Python."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from load_app import APPS, load_app
+
+from keras_gmlp.inference import images as inference
+from keras_gmlp.inference.card import read_card
+from keras_gmlp.inference.confidence import Confidence
+from keras_gmlp.inference.page_head import add_head
+from keras_gmlp.inference.similarity import find_features, make_embedder
+from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+
+MODEL = find_features(DEFAULT_BACKBONE)
+CAT = APPS.parent / "docs" / "cat.jpg"
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return inference.load(MODEL)
+
+
+@pytest.fixture(scope="module")
+def features():
+    return read_card(MODEL)["features"]
+
+
+@pytest.fixture
+def head(features):
+    """The contents of a file with two classes, of which the bias decides for the second."""
+    return {
+        "kind": "keras_gmlp.head",
+        "labels": ["dögs", "cats"],
+        "model": "small",
+        "model_sha256": read_card(MODEL)["model_sha256"],
+        "weights": np.random.default_rng(0).normal(0, 0.1, (2, features)).tolist(),
+        "bias": [0, 50],
+    }
+
+
+def write(folder, head):
+    path = folder / "classifier.json"
+    path.write_text(json.dumps(head, ensure_ascii=False), "utf-8")
+    return path
+
+
+def test_logits_by_hand(classifier, head, tmp_path):
+    shape = (3, *classifier.image_shape)
+    images = np.random.default_rng(0).integers(0, 256, shape, "uint8")
+    features = make_embedder(classifier)(images)
+    expected = features @ np.array(head["weights"]).T + head["bias"]
+    thresholds = (0.5,) * len(classifier.labels)
+    other = dataclasses.replace(
+        classifier, confidence=Confidence(temperature=2.0), thresholds=thresholds
+    )
+    found = add_head(other, write(tmp_path, head))
+    np.testing.assert_allclose(found.logits(images), expected, rtol=1e-5)
+    assert found.confidence == Confidence()  # that of the former classes
+    assert found.thresholds is None
+
+
+def test_classify_with_a_head(head, tmp_path, capsys):
+    given = [str(CAT), "--head", str(write(tmp_path, head)), "--json"]
+    assert load_app("classify").main(given) == 0  # the default model
+    best, other = json.loads(capsys.readouterr().out)["predictions"]
+    assert (best["label"], other["label"]) == ("cats", "dögs")
+    for model in (MODEL, MODEL.parent):
+        assert load_app("classify").main([*given, "--model", str(model)]) == 0
+    capsys.readouterr()
+    assert load_app("classify").main([*given, "--model", "gmlp_conv_n4_32-cifar10"]) == 1
+    error = capsys.readouterr().err
+    assert "learned with small, whose hash is" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "other"},
+        {"labels": "ab"},
+        {"labels": ["a", "b\nc"]},
+        {"labels": ["a"]},
+        {"model_sha256": None},
+        {"weights": [[1], [2, 3]]},
+        {"weights": 10**400},
+        {"bias": [0, float("nan")]},
+        {"bias": [0]},
+        {"weights": [[1], [2]]},
+    ],
+)
+def test_damaged_file_is_one_line(classifier, head, tmp_path, change):
+    path = write(tmp_path, {**head, **change})
+    with pytest.raises(ValueError, match=r"Download .+ again\.$") as caught:
+        add_head(classifier, path)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b"\xff", b"[" * 100_000, b'"' + b"a" * 20_000_000])
+def test_other_files_are_one_line(classifier, tmp_path, text):
+    path = tmp_path / "other.json"
+    path.write_bytes(text)
+    with pytest.raises(ValueError, match="no classifier of the web page"):
+        add_head(classifier, path)
+
+
+def test_missing_file_is_one_line(classifier, tmp_path):
+    with pytest.raises(ValueError, match="cannot be read"):
+        add_head(classifier, tmp_path / "none.json")

@@ -1,0 +1,353 @@
+"""Masks, classes and answers from files, with results like those of the Hugging Face pipelines."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from check_layer import to_numpy
+from load_app import APPS
+from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
+
+from keras_gmlp.data.text import Tokenizer
+from keras_gmlp.export.text import export_text
+from keras_gmlp.inference import images as inference
+from keras_gmlp.inference.card import TEXT_TASKS, write_text_card
+from keras_gmlp.inference.text import (
+    MASKS,
+    PROGRAMS,
+    TASKS,
+    NoMaskError,
+    TextModel,
+    from_keras,
+    load,
+    question_length,
+)
+
+FRANCE = "Paris is the [MASK] of France."
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return small_tokenizer()
+
+
+@pytest.fixture(scope="module")
+def folder(tokenizer, tmp_path_factory):
+    """A folder with `TASK.keras` and `TASK.tflite` of each task."""
+    place = tmp_path_factory.mktemp("text")
+    for task in TEXT_TASKS:
+        model = small_text_model(task, tokenizer)
+        labels = LABELS if task == "text_classification" else ()
+        model.save(place / f"{task}.keras")
+        write_text_card(place / f"{task}.keras", task, tokenizer, labels, {"length": LENGTH})
+        files = export_text(model, place, tokenizer, LENGTH, ["tflite_float32"], labels)
+        files["tflite_float32"].rename(place / f"{task}.tflite")
+    return place
+
+
+@pytest.fixture(params=[".keras", ".tflite"])
+def open_task(request, folder):
+    return lambda task: load(folder / f"{task}{request.param}")
+
+
+def test_fill_mask(open_task, tokenizer):
+    model = open_task("masked_lm")
+    found = model.fill_mask(FRANCE, top=3)
+    scores = [entry["score"] for entry in found]
+    assert scores == sorted(scores, reverse=True)
+    assert len(found) == 3
+    for entry in found:
+        assert set(entry) == {"score", "token", "token_str", "sequence"}
+        assert entry["token_str"] == tokenizer.tokens[entry["token"]]
+        assert entry["token"] not in tokenizer.special_ids
+    ids = tokenizer.encode(FRANCE, length=LENGTH).ids[None]
+    place = int(np.flatnonzero(ids[0] == tokenizer.mask_id)[0])
+    inputs = {"token_ids": ids, "mask_positions": np.array([[place]], "int32")}
+    logits = to_numpy(small_text_model("masked_lm", tokenizer)(inputs)).ravel().astype("float64")
+    expected = np.exp(logits - logits.max())
+    token = found[0]["token"]
+    assert found[0]["score"] == pytest.approx(expected[token] / expected.sum(), rel=1e-3)
+
+
+def test_several_masks_give_a_list_for_each(open_task):
+    model = open_task("masked_lm")
+    text = "[MASK] " * (MASKS + 2) + "France."
+    found = model.fill_mask(text, top=2)
+    assert [len(entries) for entries in found] == [2] * (MASKS + 2)
+    for place, entries in enumerate(found):
+        before = entries[0]["sequence"].partition(entries[0]["token_str"].removeprefix("##"))[0]
+        assert before.count("[MASK]") == place
+        assert entries[0]["sequence"].count("[MASK]") == MASKS + 1
+
+
+@pytest.mark.parametrize("task", TEXT_TASKS)
+def test_logits_without_probabilities(task, tokenizer):
+    model = small_text_model(task, tokenizer)
+    for weight in model.trainable_weights:
+        weight.assign(np.full(weight.shape, np.nan))
+    ask = getattr(from_keras(model, tokenizer), TASKS[task][1])
+    texts = ("Who lives in Rome?", "A cat lives in Rome.") if task == TEXT_TASKS[2] else (FRANCE,)
+    with pytest.raises(ValueError, match="its logits are NaN or infinite"):
+        ask(*texts)
+
+
+def test_the_word_takes_the_place_of_the_mask(tokenizer):
+    def run(token_ids, mask_positions):
+        logits = np.zeros((1, MASKS, tokenizer.size), "float32")
+        logits[:, :, tokenizer.tokens.index("capital")] = 9
+        logits[:, :, tokenizer.tokens.index("##s")] = 8
+        return logits
+
+    model = TextModel(run, "masked_lm", tokenizer, 16, (), Path("here"))
+    first, second = model.fill_mask("Paris, the [MASK] of  France", top=2)
+    assert first["sequence"] == "Paris, the capital of  France"
+    assert (second["token_str"], second["sequence"]) == ("##s", "Paris, thes of  France")
+
+
+def test_classify(open_task, tokenizer):
+    model = open_task("text_classification")
+    found = model.classify("a gem of a film")
+    assert sorted(entry["label"] for entry in found) == sorted(LABELS)
+    assert sum(entry["score"] for entry in found) == pytest.approx(1)
+    assert found[0]["score"] >= found[1]["score"]
+    assert model.classify("a gem of a film", top=1) == found[:1]
+    assert model.classify(["a gem of a film", "a"]) == [found, model.classify("a")]
+    ids = tokenizer.encode("a gem of a film", "a bore", length=LENGTH).ids[None]
+    logits = to_numpy(small_text_model("text_classification", tokenizer)(ids))[0]
+    pair = model.classify("a gem of a film", "a bore")
+    assert pair[0]["label"] == LABELS[logits.argmax()]
+    assert pair[0]["score"] == pytest.approx(1 / (1 + np.exp(-np.ptp(logits))), rel=1e-3)
+
+
+def test_answer_is_a_part_of_the_context(open_task):
+    model, context = open_task("question_answering"), LINES[0]
+    found = model.answers("What is the capital of France?", context, top=4)
+    assert len(found) == 4
+    for entry in found:
+        assert set(entry) == {"score", "start", "end", "answer"}
+        assert context[entry["start"] : entry["end"]] == entry["answer"] != ""
+    assert model.answer("What is the capital of France?", context) == found[0]
+
+
+def test_no_answer_above_the_threshold(open_task):
+    model, question = open_task("question_answering"), "What is the capital of France?"
+    always = model.answers(question, LINES[0], top=20)
+    none = 1 - sum(entry["score"] for entry in always)  # what no answer gets
+    # The score of no answer less that of the best one, as probabilities are softmax of scores.
+    difference = np.log(none) - np.log(always[0]["score"])
+    allowed = model.answers(question, LINES[0], threshold=difference - 0.01)
+    assert allowed[0]["answer"] == ""
+    assert (allowed[0]["start"], allowed[0]["end"]) == (0, 0)
+    assert allowed[0]["score"] == pytest.approx(none, rel=1e-3)
+    assert allowed[1:] == always[:4]
+    assert model.answers(question, LINES[0], threshold=difference + 0.01) == always[:5]
+
+
+def test_files_of_both_kinds_agree(folder):
+    for suffix in (".keras", ".tflite"):
+        kinds = [load(folder / f"{task}{suffix}") for task in TEXT_TASKS]
+        assert [model.length for model in kinds] == [LENGTH] * 3
+        assert kinds[1].labels == LABELS
+    question, context = "Who lives in Rome?", " ".join(LINES * 6)
+    first, second = (
+        load(folder / f"question_answering{suffix}").answers(question, context)
+        for suffix in (".keras", ".tflite")
+    )
+    assert [entry["start"] for entry in first] == [entry["start"] for entry in second]
+    np.testing.assert_allclose(*[[e["score"] for e in f] for f in (first, second)], rtol=1e-3)
+
+
+def test_best_span_of_all_windows_wins(tokenizer):
+    """The model knows the answer wherever it is; windows overlap by half."""
+    word, windows = tokenizer.encode("house").ids[1], []
+
+    def run(token_ids):
+        windows.append(token_ids)
+        logits = np.full((len(token_ids), 2, token_ids.shape[1]), -5, "float32")
+        logits[:, :, 0] = 0
+        hit = token_ids == word
+        logits[:, 0][hit] = 7
+        logits[:, 1][hit] = 7
+        return logits
+
+    model = TextModel(run, "question_answering", tokenizer, LENGTH, (), Path("here"))
+    context = f"{LINES[0]} {LINES[1]} {LINES[0]} Élan. The house. {LINES[1]} {LINES[0]}"
+    found = model.answer("who", context)
+    assert (found["answer"], found["start"]) == ("house", context.index("house"))
+    assert found["score"] > 0.99
+    (rows,) = windows
+    assert len(rows) > 2
+    assert (rows == word).any(axis=1).sum() >= 2
+
+
+def test_no_answer_lowers_the_score(tokenizer):
+    def run(token_ids):
+        logits = np.zeros((len(token_ids), 2, token_ids.shape[1]), "float32")
+        logits[:, :, 0] = 8
+        return logits
+
+    model = TextModel(run, "question_answering", tokenizer, LENGTH, (), Path("here"))
+    assert model.answer("who", LINES[0])["score"] < 0.01
+
+
+def test_long_text_is_reported_and_cut(folder):
+    lines = []
+    model = load(folder / "text_classification.tflite", warn=lines.append)
+    text = " ".join(LINES * 3)
+    whole = len(model.tokenizer.encode(text))
+    assert model.classify(text)
+    assert lines == [
+        f"the text has {whole} tokens, the model takes {LENGTH}; the last {whole - LENGTH} were "
+        "cut."
+    ]
+    model = load(folder / "question_answering.tflite", warn=lines.append)
+    assert model.answer(text, LINES[0])
+    assert lines[1].startswith("the question has ")
+    assert f"the model takes {question_length(LENGTH)};" in lines[1]
+
+
+@pytest.mark.parametrize(
+    ("task", "use", "reason"),
+    [
+        ("masked_lm", lambda m: m.fill_mask("Paris is [mask]."), "no [MASK] in the text"),
+        (
+            "masked_lm",
+            lambda m: m.fill_mask(f"{LINES[0] * 5} [MASK]"),
+            "a [MASK] is after the first 46 tokens",
+        ),
+        ("masked_lm", lambda m: m.fill_mask("\udcff [MASK]"), "not UTF-8 at character 0"),
+        ("masked_lm", lambda m: m.fill_mask(7), "expected text; received int"),
+        (
+            "masked_lm",
+            lambda m: m.classify("a"),
+            "is a masked language model; expected a text classifier. apps/fill_mask.py (fill_mask)",
+        ),
+        ("text_classification", lambda m: m.classify(" \n"), "the text is empty"),
+        ("text_classification", lambda m: m.classify("a", ""), "the text is empty"),
+        ("text_classification", lambda m: m.classify("a", top=0), "top must be at least 1"),
+        ("text_classification", lambda m: m.classify(["a"], "b"), "a list of 1 second texts"),
+        ("question_answering", lambda m: m.answers("a", "b", top=-1), "top must be at least 1"),
+        ("text_classification", lambda m: m.answer("a", "b"), "apps/classify_text.py (classify)"),
+        ("question_answering", lambda m: m.answer("", LINES[0]), "the question is empty"),
+        ("question_answering", lambda m: m.answer("who", " "), "the context is empty"),
+        ("question_answering", lambda m: m.answer("who", "\u200b"), "has no words"),
+        ("question_answering", lambda m: m.fill_mask(FRANCE), "apps/answer.py (answer)"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:the text has")
+def test_mistakes(task, use, reason, folder):
+    with pytest.raises(ValueError, match=r".") as error:
+        use(load(folder / f"{task}.tflite"))
+    assert reason in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_no_mask_has_an_error_of_its_own(folder):
+    with pytest.raises(NoMaskError):
+        load(folder / "masked_lm.tflite").fill_mask("Paris")
+
+
+@pytest.mark.parametrize(("pairs", "second"), [(True, None), (False, "b")])
+def test_pairs_where_single_texts_are_expected(pairs, second, tokenizer):
+    labels = ("0", "1")
+    model = TextModel(None, "text_classification", tokenizer, 8, labels, Path("here"), pairs)
+    with pytest.raises(ValueError, match=r"here classifies (pairs of|single) texts; (give|omit)"):
+        model.classify("a", second)
+
+
+def test_folder_of_a_run(folder, tokenizer, tmp_path):
+    """A model without a card takes tokenizer.json and labels.txt next to it."""
+    small_text_model("text_classification", tokenizer).save(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match="has no tokenizer"):
+        load(tmp_path)
+    tokenizer.save(tmp_path / "tokenizer.json")
+    (tmp_path / "labels.txt").write_text("bad\ngood\n")
+    model = load(tmp_path)
+    assert (model.task, model.labels, model.length) == ("text_classification", LABELS, LENGTH)
+    (tmp_path / "model.tflite").write_bytes((folder / "masked_lm.tflite").read_bytes())
+    assert load(tmp_path).task == "masked_lm"
+
+
+def test_tokenizer_of_another_model(folder, tokenizer, tmp_path):
+    other = Tokenizer.train(["another text with other words"], vocabulary_size=128)
+    small_text_model("masked_lm", tokenizer).save(tmp_path / "model.keras")
+    other.save(tmp_path / "tokenizer.json")
+    with pytest.raises(ValueError, match=f"has {tokenizer.size} words, its tokenizer {other.size}"):
+        load(tmp_path)
+    (tmp_path / "recipe.json").write_text(json.dumps({"tokenizer": tokenizer.hash}))
+    with pytest.raises(ValueError, match="not the tokenizer that the model was trained with"):
+        load(tmp_path)
+    path = tmp_path / "model.tflite"
+    with zipfile.ZipFile(folder / "masked_lm.tflite") as archive:
+        card = archive.read("card.json")
+        bare = (folder / "masked_lm.tflite").read_bytes()
+    path.write_bytes(bare[: bare.index(b"PK\x03\x04")])
+    with zipfile.ZipFile(path, "a") as archive:
+        for name, text in {
+            "card.json": card,
+            "labels.txt": "",
+            "tokenizer.json": other.text,
+        }.items():
+            archive.writestr(name, text)
+    with pytest.raises(ValueError, match="its tokenizer has the hash"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("saved_models/gmlp_n4_32-cifar10", "is an image model; apps/classify.py takes it"),
+        ("nowhere", "no such model file or folder; expected a .tflite or .keras file"),
+        ("", "an empty path"),
+        ("docs", "no model in this folder"),
+        ("README.md", "unknown kind of model"),
+    ],
+)
+def test_what_is_no_text_model(name, reason):
+    with pytest.raises(ValueError, match=r".") as error:
+        load(name)
+    assert reason in str(error.value)
+
+
+def test_image_classifiers_name_the_way_out(folder):
+    for task in TEXT_TASKS:
+        for suffix in (".tflite", ".keras"):
+            with pytest.raises(ValueError, match=r"not an image .* keras_gmlp.inference.text.load"):
+                inference.load(folder / f"{task}{suffix}")
+
+
+def test_model_in_memory(tokenizer, folder):
+    model = small_text_model("text_classification", tokenizer)
+    opened = from_keras(model, tokenizer, LABELS)
+    expected = load(folder / "text_classification.keras").classify("a gem")
+    assert opened.classify("a gem") == expected
+    assert {entry["label"] for entry in from_keras(model, tokenizer).classify("a")} == {"0", "1"}
+
+
+def test_tflite_requires_neither_keras_nor_tensorflow(folder):
+    program = """
+import sys
+from keras_gmlp.inference.text import load
+folder = sys.argv[1]
+load(f"{folder}/masked_lm.tflite").fill_mask("Paris is the [MASK] of France.")
+load(f"{folder}/text_classification.tflite").classify("a gem")
+load(f"{folder}/question_answering.tflite").answer("Who?", "A cat lives in Rome.")
+heavy = {"keras", "tensorflow", "jax", "torch", "transformers", "PIL"}
+print(sorted(heavy & set(sys.modules)))
+"""
+    command = [sys.executable, "-c", program, str(folder)]
+    found = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
+
+
+def test_each_task_has_a_method_and_a_program():
+    assert TASKS.keys() == set(TEXT_TASKS)
+    assert {method for _, method in TASKS.values()} == PROGRAMS.keys()
+    for method, program in PROGRAMS.items():
+        assert callable(getattr(TextModel, method))
+        assert (APPS.parent / program).is_file()

@@ -1,0 +1,195 @@
+"""Findings that are planted in a folder of pictures."""
+
+import csv
+import json
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from blobs import crop, scene
+from load_app import load_app
+from PIL import Image, ImageEnhance
+
+from keras_gmlp.inspection.check import Finding, check_folder, write_findings
+from keras_gmlp.inspection.pictures import list_pictures
+from keras_gmlp.utils.files import hash_file
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """A folder with train and test, and one finding of each kind but imbalance."""
+    root, rng = tmp_path_factory.mktemp("data") / "photos", np.random.default_rng(0)
+    for split, count in (("train", 12), ("test", 6)):
+        for label, shade in (("dark", 0.3), ("light", 1.0)):
+            for number in range(count):
+                path = root / split / label / f"{number}.png"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                ImageEnhance.Brightness(scene(rng)).enhance(shade).save(path)
+    (root / "train/few").mkdir()
+    scene(rng).save(root / "train/few/0.png")
+    (root / "train/none").mkdir()
+    shutil.copy(root / "train/dark/0.png", root / "test/dark/copy.png")
+    crop(Image.open(root / "train/light/1.png")).save(root / "train/dark/moved.png")
+    for name in ("train/dark/broken.jpg", "test/light/empty.png"):
+        (root / name).write_bytes(b"broken" * name.startswith("train"))
+    (root / "notes.txt").write_text("not an image")
+    return root
+
+
+def test_each_kind_is_found_once(photos):
+    report = check_folder(photos)
+    assert (report.pictures, report.classes, report.ignored) == (41, 4, 1)
+    found = {}
+    for finding in report.findings:
+        found.setdefault(finding.finding, []).append(finding)
+    assert {f.path.name for f in found["unreadable"]} == {"broken.jpg", "empty.png"}
+    assert {f.note for f in found["unreadable"]} >= {"the file is empty."}
+    (exact,) = found["exact duplicate"]
+    assert (exact.path, exact.other) == (
+        photos / "test/dark/copy.png",
+        str(photos / "train/dark/0.png"),
+    )
+    assert exact.note == "across splits"
+    (near,) = found["near duplicate"]
+    assert {near.path.name, near.other.split("/")[-1]} == {"1.png", "moved.png"}
+    assert near.note == "different classes"
+    assert [(f.label, f.score) for f in found["few pictures"]] == [("few", 1)]
+    assert [f.path for f in found["empty class"]] == [photos / "train/none"]
+    (imbalance,) = found["imbalance"]
+    assert imbalance.score == 20
+    assert imbalance.note == "dark has 20 pictures, few has 1"
+
+
+def test_splits_of_a_plain_folder(tmp_path):
+    for label in "ab":
+        (tmp_path / label).mkdir()
+        for number in range(6):
+            (tmp_path / label / f"{number}.png").touch()
+    pictures, labels = list_pictures(tmp_path)
+    assert labels == ("a", "b")
+    assert [p.path.stem for p in pictures if p.split == "test"] == ["4", "4"]
+    assert {p.split for p in pictures} == {"train", "test"}
+
+
+def test_pair_names_the_held_out_copy(tmp_path):
+    rng = np.random.default_rng(0)
+    for label in "ab":
+        (tmp_path / label).mkdir()
+        for number in range(5):
+            scene(rng).save(tmp_path / label / f"{number}.png")
+    shutil.copy(tmp_path / "b/0.png", tmp_path / "a/4.png")
+    (pair,) = check_folder(tmp_path, min_images=0).findings
+    assert (pair.path, pair.other) == (tmp_path / "a/4.png", str(tmp_path / "b/0.png"))
+    assert pair.note == "across splits, different classes"
+
+
+def test_model_features_judge_labels(photos):
+    asked = []
+
+    def embed(paths):
+        asked.extend(paths)
+        # One picture has the features of the other class.
+        dark = [("dark" in p.parts) != (p.name == "5.png" and "train" in p.parts) for p in paths]
+        return np.array(dark, "float32")[:, None] * [1.0, -1.0] + 0.01 * np.eye(2)[0]
+
+    report = check_folder(photos, embed=embed)
+    suspects = [f for f in report.findings if f.finding == "label"]
+    assert {(f.path.name, f.label, f.other) for f in suspects} == {
+        ("5.png", "dark", "light"),
+        ("5.png", "light", "dark"),
+    }
+    assert report.judged
+    assert len(asked) == 38  # readable ones in classes of five or more
+
+
+def hash_tree(root):
+    return {path: hash_file(path) for path in root.rglob("*") if path.is_file()}
+
+
+def test_program_writes_findings_and_changes_nothing(photos, tmp_path, capsys):
+    before = hash_tree(photos.parent)
+    arguments = [str(photos), "--out", str(tmp_path), "--model", "none"]
+    assert load_app("check_data").main(arguments) == 1
+    text = capsys.readouterr().out
+    assert "pictures          41 in 4 classes\n" in text
+    assert f"  {photos}/test/light/empty.png: the file is empty.\n" in text
+    assert "(across splits)\n" in text
+    assert load_app("check_data").main([*arguments, "--json"]) == 1
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["findings"]["unreadable"] == 2
+    assert summary["across_splits"] == summary["different_classes"] == 1
+    with open(tmp_path / "findings.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == sum(summary["findings"].values())
+    assert rows[0]["path"].endswith("broken.jpg")
+    with Image.open(tmp_path / "findings.png") as gallery:
+        assert gallery.width > 500
+    assert hash_tree(photos.parent) == before
+
+
+def test_program_finds_nothing(tmp_path, capsys, monkeypatch):
+    rng = np.random.default_rng(0)
+    for label, shade in (("dark", 0.2), ("light", 1.0)):
+        (tmp_path / "clean" / label).mkdir(parents=True)
+        for number in range(10):
+            image = ImageEnhance.Brightness(scene(rng)).enhance(shade)
+            image.save(tmp_path / "clean" / label / f"{number}.png")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs/check-clean").mkdir(parents=True)
+    old = tmp_path / "runs/check-clean/findings.png"
+    old.touch()
+    assert load_app("check_data").main(["clean", "--model", "none"]) == 0
+    assert capsys.readouterr().out.endswith("to                runs/check-clean/findings.csv\n")
+    assert not old.exists()
+    assert (old.parent / "findings.csv").read_text().splitlines() == [
+        "path,class,finding,other,score,note"
+    ]
+
+
+def test_program_says_why_labels_are_not_judged():
+    why = load_app("check_data").why_unjudged
+    assert "two classes of five readable pictures" in why(SimpleNamespace(accuracy=None), None)
+    assert "predict 40 % of the labels" in why(SimpleNamespace(accuracy=0.4), None)
+    assert "runs/a does not separate" in why(SimpleNamespace(accuracy=0.4), "runs/a")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        (["--min-images", "-1"], 2, "--min-images must be at least 0; received -1"),
+        (["--out", "{0}/out"], 2, "give --out a folder outside of it"),
+        (["--model", "nowhere"], 1, "nowhere: no such folder"),
+    ],
+)
+def test_wrong_use_is_one_line(arguments, code, error, photos, capsys):
+    arguments = [str(photos), *(part.format(photos) for part in arguments)]
+    try:
+        result = load_app("check_data").main(arguments)
+    except SystemExit as stopped:
+        result = stopped.code
+    assert result == code
+    assert error in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_wrong_folder_is_one_line(tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "a.png").touch()
+    errors = {
+        "empty": "two or more classes; found none",
+        "gone": "gone: no such folder; expected a folder of class folders.",
+        "a.png": "a.png: a file; expected a folder of class folders.",
+    }
+    for name, error in errors.items():
+        out = ["--out", str(tmp_path / "out")]
+        assert load_app("check_data").main([str(tmp_path / name), *out]) == 1
+        text = capsys.readouterr().err
+        assert error in text
+        assert text.count("\n") == 1
+
+
+def test_names_in_the_table_are_kept(tmp_path):
+    names = ["a,b\n.png", "\udcff.png", "ü.png"]
+    write_findings([Finding(name, "c", "unreadable") for name in names], tmp_path / "f.csv")
+    with open(tmp_path / "f.csv", newline="", encoding="utf-8", errors="surrogateescape") as file:
+        assert [row["path"] for row in csv.DictReader(file)] == names

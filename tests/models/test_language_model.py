@@ -1,0 +1,252 @@
+import keras
+import numpy as np
+import pytest
+from check_layer import to_numpy
+
+from keras_gmlp.models.language_families import BERT, TEXT_PRESETS, aMLP, build, gMLP
+from keras_gmlp.models.language_model import adapt, encoder, span_classifier, text_classifier
+
+PARAMETERS = {
+    "gmlp_nano": 2_871_156,
+    "amlp_nano": 2_869_431,
+    "bert_nano": 2_859_072,
+    "gmlp_small": 11_406_580,
+    "amlp_small": 11_211_126,
+    "bert_small": 11_387_008,
+    "gmlp_medium": 37_079_028,
+    "amlp_medium": 36_893_365,
+    "bert_medium": 37_044_480,
+    "amlp_deep_small": 12_597_748,
+    "gmlp_free_small": 11_600_128,
+    "gmlp_linear_small": 10_620_148,
+    "gmlp_additive_small": 10_620_148,
+    "gmlp_multiplicative_small": 10_620_148,
+    "bert_positions_small": 11_418_624,
+    "bert_no_attention_small": 10_202_752,
+}
+# Millions of parameters in the paper's tables 6 and 7, which print 130, 109, 365, 316 and 941. The
+# other digit is what its sizes give on paper: 32,000 words, 512 tokens, Toeplitz matrices.
+PAPER = {
+    "gmlp_base": 130.1,
+    "amlp_base": 108.8,
+    "gmlp_large": 365.3,
+    "amlp_large": 315.6,
+    "gmlp_xlarge": 940.6,
+}
+# Table 3 prints 92, 92, 92 and 102, at 128 tokens; the counts only fit if the gates that do not
+# split have 2,048 channels.
+TABLE_3 = {
+    "linear": (2048, 92.2),
+    "additive": (2048, 92.2),
+    "multiplicative": (2048, 92.2),
+    "split": (3072, 101.6),
+}
+# Table 4, by depth; it prints 59, 102, 187 and 357 for gMLP, 67, 110, 195 and 365 for Transformers.
+DEPTHS = [
+    *(
+        (gMLP, depth, count)
+        for depth, count in {18: 59.0, 36: 101.6, 72: 186.8, 144: 357.3}.items()
+    ),
+    *((BERT, depth, count) for depth, count in {6: 67.1, 12: 109.6, 24: 194.7, 48: 364.8}.items()),
+]
+SMALL = {"vocabulary_size": 40, "max_length": 12, "dim": 8, "depth": 2}
+FAMILIES = {
+    "gmlp": lambda **kwargs: gMLP(hidden_dim=16, **SMALL, **kwargs),
+    "free": lambda **kwargs: gMLP(hidden_dim=16, toeplitz=False, **SMALL, **kwargs),
+    "amlp": lambda **kwargs: aMLP(hidden_dim=16, attention_size=4, **SMALL, **kwargs),
+    "relative": lambda **kwargs: BERT(num_heads=2, **SMALL, **kwargs),
+    "biases alone": lambda **kwargs: BERT(num_heads=2, content=False, **SMALL, **kwargs),
+    "original": lambda **kwargs: BERT(
+        num_heads=2, relative=False, segments=2, norm_placement="post", **SMALL, **kwargs
+    ),
+}
+once = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="counts are the same on every backend"
+)
+every_family = pytest.mark.parametrize("family", FAMILIES)
+
+
+def redraw(model, stddev=0.3):
+    generator = np.random.default_rng(1)
+    for weight in model.trainable_weights:
+        weight.assign(generator.normal(0.0, stddev, weight.shape))
+    return model
+
+
+def texts(lengths=(4, 7, 10), width=10):
+    generator = np.random.default_rng(0)
+    ids = generator.integers(5, 40, (len(lengths), width)).astype("int32")
+    ids[:, 0] = 2
+    ids[np.arange(len(lengths)), np.array(lengths) - 1] = 3
+    return np.where(np.arange(width) < np.array(lengths)[:, None], ids, 0).astype("int32")
+
+
+@once
+@pytest.mark.parametrize("name", ["gMLP", "aMLP", "BERT"])
+def test_misspelt_argument(name):
+    with pytest.raises(TypeError, match=f"^{name} has no argument 'dropuot'; .*dropout"):
+        build(f"{name.lower()}_nano", dropuot=0.1)
+
+
+@once
+@pytest.mark.usefixtures("start_at_zero")
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameters(name):
+    assert build(name).count_params() == PARAMETERS[name]
+
+
+def parameters(function, depth, **arguments):
+    """Counts the parameters of a deep model, without the head, from those of a shallow one.
+
+    The paper's counts exclude the head's dense layer, norm and bias.
+    """
+    model = function(**arguments, depth=1)
+    counts = {layer.name: layer.count_params() for layer in model.layers}
+    block = counts.pop("block_0")
+    rest = sum(count for name, count in counts.items() if not name.startswith("head_"))
+    return rest + depth * block
+
+
+def millions(count):
+    return round(count / 1e6, 1)
+
+
+@once
+@pytest.mark.usefixtures("start_at_zero")
+@pytest.mark.parametrize("name", PAPER)
+def test_parameters_of_the_paper(name):
+    function, arguments = TEXT_PRESETS[name]
+    assert millions(parameters(function, **arguments)) == PAPER[name]
+
+
+@once
+@pytest.mark.usefixtures("start_at_zero")
+@pytest.mark.parametrize("gating", TABLE_3)
+def test_parameters_of_the_papers_table_3(gating):
+    hidden_dim, expected = TABLE_3[gating]
+    sizes = {"vocabulary_size": 32000, "dim": 512, "hidden_dim": hidden_dim}
+    assert millions(parameters(gMLP, 36, gating=gating, **sizes)) == expected
+
+
+@once
+@pytest.mark.usefixtures("start_at_zero")
+@pytest.mark.parametrize(("function", "depth", "expected"), DEPTHS)
+def test_parameters_of_the_papers_table_4(function, depth, expected):
+    assert millions(parameters(function, depth, vocabulary_size=32000)) == expected
+
+
+@once
+@pytest.mark.usefixtures("start_at_zero")
+def test_parameters_of_the_papers_row_without_attention():
+    count = parameters(BERT, 12, vocabulary_size=32000, content=False)
+    assert millions(count) == 95.5  # the paper prints 96
+
+
+@every_family
+def test_padded_texts_equal_short_ones(family):
+    model = redraw(FAMILIES[family]())
+    ids, places = texts(), np.array([[1, 2], [3, 5], [8, 1]])
+    padded = np.pad(ids, ((0, 0), (0, 2)))
+    logits = to_numpy(model({"token_ids": padded, "mask_positions": places}))
+    assert logits.shape == (3, 2, 40)
+    for i, length in enumerate((4, 7, 10)):
+        short = {"token_ids": ids[i : i + 1, :length], "mask_positions": places[i : i + 1]}
+        np.testing.assert_allclose(logits[i], to_numpy(model(short))[0], rtol=1e-5, atol=1e-5)
+
+
+@every_family
+def test_a_longer_maximum_leaves_short_texts_unchanged(family):
+    model = redraw(FAMILIES[family]())
+    longer = adapt(model, max_length=20, dropout=0.1)
+    inputs = {"token_ids": texts(), "mask_positions": np.array([[1, 2], [3, 5], [8, 1]])}
+    np.testing.assert_array_equal(to_numpy(longer(inputs)), to_numpy(model(inputs)))
+    ids = np.full((1, 20), 7)
+    logits = to_numpy(longer({"token_ids": ids, "mask_positions": np.array([[19]])}))
+    assert np.isfinite(logits).all()
+    assert longer.get_layer("block_0").dropout == 0.1
+
+
+@pytest.mark.parametrize("head", [lambda m: m, lambda m: text_classifier(m, 3), span_classifier])
+def test_another_precision_leaves_the_logits_in_float32(head):
+    mixed = adapt(head(FAMILIES["relative"]()), dtype="mixed_bfloat16")
+    assert mixed.get_layer("block_0").compute_dtype == "bfloat16"
+    assert mixed.outputs[0].dtype == "float32"
+
+
+def test_new_offsets_start_at_zero_and_biases_at_the_last_one():
+    model = redraw(FAMILIES["gmlp"]())
+    old = model.get_layer("block_0").gate.spatial
+    new = adapt(model, max_length=14).get_layer("block_0").gate.spatial
+    offsets, bias = to_numpy(old.offsets), to_numpy(old.bias)
+    np.testing.assert_array_equal(to_numpy(new.offsets), np.pad(offsets, ((0, 0), (2, 2))))
+    np.testing.assert_array_equal(to_numpy(new.bias)[0, 12:], bias[0, [-1, -1]])
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        *("amlp", "relative", "original"),  # the layers of the others are parts of these
+        *(pytest.param(name, marks=pytest.mark.eager) for name in ("gmlp", "free", "biases alone")),
+    ],
+)
+def test_models_learn_save_and_load(family, tmp_path):
+    model = FAMILIES[family](dropout=0.1)
+    inputs = {"token_ids": texts(), "mask_positions": np.array([[1, 2], [3, 5], [8, 0]])}
+    targets, weights = np.full((3, 2), 6), np.array([[1, 1], [1, 1], [1, 0]], "float32")
+    before = {w.path: to_numpy(w) for w in model.trainable_weights}
+    model.optimizer.learning_rate = 0.01  # far beyond the noise of dropout
+    history = model.fit(inputs, targets, sample_weight=weights, epochs=6, verbose=0).history
+    assert set(history) == {"loss", "perplexity", "accuracy"}
+    assert history["loss"][-1] < history["loss"][0]
+    same = {w.path for w in model.trainable_weights if np.array_equal(w, before[w.path])}
+    assert {path for path in same if not path.endswith("key/bias")} == set()
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(to_numpy(loaded(inputs)), to_numpy(model(inputs)))
+
+
+@pytest.mark.once  # which weights are shared, and their numbers
+@pytest.mark.eager
+@every_family
+def test_heads_share_the_encoder(family):
+    model = FAMILIES[family]()
+    ids = texts()
+    classifier, finder = text_classifier(model, 3), span_classifier(model)
+    assert to_numpy(classifier(ids)).shape == (3, 3)
+    assert to_numpy(finder(ids)).shape == (3, 2, 10)
+    assert classifier.get_layer("block_1") is model.get_layer("block_1")
+    assert encoder(classifier)[1] is encoder(model)[1]
+    classifier.fit(ids, np.array([0, 1, 2]), verbose=0)
+    finder.fit(ids[:1], np.array([[0, 0]]), verbose=0)
+
+
+def test_perplexity_counts_tokens_and_not_batches():
+    model = redraw(FAMILIES["gmlp"](), 0.5)
+    places = np.array([[1, 2, 3], [1, 0, 0], [4, 5, 0], [6, 7, 8]])
+    weights = np.array([[1, 1, 1], [1, 0, 0], [1, 1, 0], [1, 1, 1]], "float32")
+    ids = texts((9, 9, 9, 9))
+    targets = np.random.default_rng(0).integers(5, 40, places.shape)
+    inputs = {"token_ids": ids, "mask_positions": places}
+    logits = to_numpy(model(inputs)).astype("float64")
+    logits -= np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    expected = np.exp((nll * weights).sum() / weights.sum())
+    by_batches = np.exp([(nll * weights)[i].sum() / weights[i].sum() for i in range(4)]).mean()
+    assert abs(by_batches / expected - 1) > 0.01
+    arguments = {"sample_weight": weights, "verbose": 0, "return_dict": True}
+    for batch_size in (1, 3, 4):
+        values = model.evaluate(inputs, targets, batch_size=batch_size, **arguments)
+        assert values["perplexity"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_mistakes():
+    with pytest.raises(ValueError, match="Did you mean 'gmlp_nano'"):
+        build("gmlp_nona")
+    model = FAMILIES["gmlp"]()
+    with pytest.raises(ValueError, match="max_length must be at least 12"):
+        adapt(model, max_length=10)
+    other = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)], name="other")
+    with pytest.raises(ValueError, match="other is no language model"):
+        text_classifier(other, 2)
+    with pytest.raises(ValueError, match="classes must be a positive integer"):
+        text_classifier(model, 0)

@@ -1,0 +1,109 @@
+import keras
+import numpy as np
+import pytest
+from check_layer import to_numpy
+
+from keras_gmlp.objectives.losses import Accuracy, CrossEntropy
+
+# softmax: (1/2, 1/4, 1/4) and (1/8, 1/8, 3/4)
+LOGITS = np.log(np.array([[2.0, 1.0, 1.0], [1.0, 1.0, 6.0]], "float32"))
+LABELS = {
+    "indices": np.array([1, 2]),
+    "column": np.array([[1], [2]]),
+    "small integers": np.array([1, 2], "uint8"),
+    "rows": np.array([[0, 1, 0], [0, 0, 1]], "float32"),
+}
+every_label = pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS.keys())
+
+
+@every_label
+def test_cross_entropy_by_hand(labels):
+    expected = (np.log(4) + np.log(4 / 3)) / 2
+    assert to_numpy(CrossEntropy()(labels, LOGITS)) == pytest.approx(expected, rel=1e-6)
+
+
+@every_label
+def test_label_smoothing_by_hand(labels):
+    # 0.3 spread over three classes: the right one has 0.8, the others 0.1 each.
+    first = 0.1 * np.log(2) + 0.8 * np.log(4) + 0.1 * np.log(4)
+    second = 0.1 * np.log(8) + 0.1 * np.log(8) + 0.8 * np.log(4 / 3)
+    loss = CrossEntropy(label_smoothing=0.3, reduction=None)(labels, LOGITS)
+    np.testing.assert_allclose(to_numpy(loss), [first, second], rtol=1e-6)
+
+
+def test_cross_entropy_of_mixed_rows():
+    mixed = np.array([[0.25, 0.75, 0.0], [0.0, 0.5, 0.5]], "float32")
+    first = 0.25 * np.log(2) + 0.75 * np.log(4)
+    second = 0.5 * np.log(8) + 0.5 * np.log(4 / 3)
+    loss = CrossEntropy(reduction=None)(mixed, LOGITS)
+    np.testing.assert_allclose(to_numpy(loss), [first, second], rtol=1e-6)
+
+
+def test_cross_entropy_weighs_classes():
+    mixed = np.array([[0.25, 0.75, 0.0], [0.0, 0.0, 1.0]], "float32")
+    first = 0.25 * 2.0 * np.log(2) + 0.75 * 0.5 * np.log(4)
+    second = 3.0 * np.log(4 / 3)
+    weighted = CrossEntropy(class_weights=[2.0, 0.5, 3.0], reduction=None)
+    np.testing.assert_allclose(to_numpy(weighted(mixed, LOGITS)), [first, second], rtol=1e-6)
+    restored = keras.losses.deserialize(keras.losses.serialize(weighted))
+    np.testing.assert_allclose(to_numpy(restored(mixed, LOGITS)), [first, second], rtol=1e-6)
+    equal = CrossEntropy(0.3, class_weights=[1, 1, 1])(mixed, LOGITS)
+    assert to_numpy(equal) == pytest.approx(to_numpy(CrossEntropy(0.3)(mixed, LOGITS)), rel=1e-6)
+
+
+def test_gradient_of_weighed_classes():
+    # One step of plain gradient descent on the logits themselves, the bias of a layer.
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(3)])
+    model.layers[0].set_weights([np.zeros((1, 3)), LOGITS[0]])
+    model.compile(keras.optimizers.SGD(1.0), loss=CrossEntropy(class_weights=[2.0, 0.5, 3.0]))
+    model.fit(np.zeros((1, 1)), np.array([[0.25, 0.75, 0.0]]), verbose=0)
+    weighted = np.array([0.5, 0.375, 0.0])
+    expected = weighted.sum() * np.array([0.5, 0.25, 0.25]) - weighted
+    moved = LOGITS[0] - to_numpy(model.layers[0].bias)
+    np.testing.assert_allclose(moved, expected, rtol=1e-5)
+
+
+def test_cross_entropy_weighs_samples():
+    loss = CrossEntropy(reduction="sum")(LABELS["indices"], LOGITS, sample_weight=[2.0, 0.0])
+    assert to_numpy(loss) == pytest.approx(2 * np.log(4), rel=1e-6)
+
+
+def test_as_many_samples_as_classes_are_still_indices():
+    logits = np.log(np.array([[2.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.0, 2.0]], "float32"))
+    loss = CrossEntropy()(np.array([0, 1, 2]), logits)
+    assert to_numpy(loss) == pytest.approx(np.log(2), rel=1e-6)
+
+
+@every_label
+def test_accuracy_by_hand(labels):
+    accuracy = Accuracy()
+    accuracy.update_state(labels, LOGITS)
+    assert to_numpy(accuracy.result()) == 0.5
+    accuracy.update_state(labels[1:], LOGITS[1:])
+    assert to_numpy(accuracy.result()) == pytest.approx(2 / 3)
+    accuracy.reset_state()
+    assert to_numpy(accuracy.result()) == 0.0
+
+
+def test_accuracy_of_mixed_rows_takes_the_most_probable_class():
+    accuracy = Accuracy()
+    accuracy.update_state(np.array([[0.6, 0.4, 0.0], [0.6, 0.0, 0.4]]), LOGITS)
+    assert to_numpy(accuracy.result()) == 0.5
+
+
+def test_cross_entropy_round_trip():
+    loss = CrossEntropy(label_smoothing=0.3, reduction="sum", name="smooth")
+    restored = keras.losses.deserialize(keras.losses.serialize(loss))
+    assert isinstance(restored, CrossEntropy)
+    assert restored.get_config() == loss.get_config()
+    labels = LABELS["indices"]
+    assert to_numpy(restored(labels, LOGITS)) == to_numpy(loss(labels, LOGITS))
+
+
+def test_accuracy_round_trip():
+    accuracy = Accuracy(name="top_1")
+    restored = keras.metrics.deserialize(keras.metrics.serialize(accuracy))
+    assert isinstance(restored, Accuracy)
+    assert restored.get_config() == accuracy.get_config() == {"name": "top_1", "dtype": "float32"}
+    restored.update_state(LABELS["indices"], LOGITS)
+    assert to_numpy(restored.result()) == 0.5

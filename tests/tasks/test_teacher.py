@@ -1,0 +1,269 @@
+import csv
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from check_layer import redraw_weights, to_numpy
+
+import keras_gmlp
+from keras_gmlp.data.batches.augmentation import Augmentation
+from keras_gmlp.data.images.answers import store_answers
+from keras_gmlp.data.images.image_data import ImageData
+from keras_gmlp.data.images.splits import ArraySplit
+from keras_gmlp.data.images.views import Views
+from keras_gmlp.tasks.image_classification import ImageClassification
+from keras_gmlp.tasks.teacher import answer, features_loss, load_teacher, logits_loss
+from keras_gmlp.training.recipes import Recipe
+from keras_gmlp.training.teachers import KerasTeacher, OnnxTeacher, open_teacher
+from keras_gmlp.training.train import train
+
+WHOLE = Views(count=1, scale=(1, 1), aspect=(1, 1), flip=False)
+
+
+def tiny_model(**overrides):
+    keras.utils.set_random_seed(0)
+    sizes = {"dim": 8, "depth": 1, "hidden_dim": 16, "patch_size": 4, "classes": 2}
+    return keras_gmlp.gMLP(**{**sizes, "input_shape": (8, 8, 3), **overrides})
+
+
+def test_logits_loss_by_hand():
+    teacher = np.log([[3.0, 1.0]]).astype("float32")
+    student = np.log([[1.0, 1.0]]).astype("float32")
+    soft = to_numpy(logits_loss(keras.ops.array(teacher), keras.ops.array(student)))
+    np.testing.assert_allclose(soft, [np.log(2)], rtol=1e-6)
+    # At temperature 2 the teacher's odds are the root of 3, the student's still 1.
+    student = np.log([[1.0, 4.0]]).astype("float32")  # odds 2 at temperature 2
+    p = np.sqrt(3) / (1 + np.sqrt(3))
+    expected = 4 * -(p * np.log(1 / 3) + (1 - p) * np.log(2 / 3))
+    found = logits_loss(keras.ops.array(teacher), keras.ops.array(student), "soft", 2.0)
+    np.testing.assert_allclose(to_numpy(found), [expected], rtol=1e-5)
+    hard = logits_loss(keras.ops.array(teacher), keras.ops.array(student), "hard", 2.0)
+    np.testing.assert_allclose(to_numpy(hard), [np.log(5)], rtol=1e-5)
+
+
+def test_features_loss_by_hand():
+    teacher = np.array([[1.0, 3.0], [5.0, 5.0]], "float32")  # normalized: (-1, 1) and (0, 0)
+    student = np.array([[0.0, 0.0], [2.0, 1.0]], "float32")
+    found = to_numpy(features_loss(keras.ops.array(teacher), keras.ops.array(student)))
+    np.testing.assert_allclose(found, [1.0, 2.5], rtol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run whose model answers class 1 for every image."""
+    folder = tmp_path_factory.mktemp("teacher")
+    model = tiny_model()
+    redraw_weights(model)
+    head = model.get_layer("head")
+    head.kernel.assign(np.zeros((8, 2)))
+    head.bias.assign([0.0, 9.0])
+    model.save(folder / "model.keras")
+    return folder
+
+
+def test_model_learns_from_its_teacher_and_not_from_the_labels(folder, tmp_path):
+    images = np.random.default_rng(0).integers(0, 256, (16, 8, 8, 3)).astype("uint8")
+    split = tf.data.Dataset.from_tensor_slices((images, np.zeros(16, "int64")))
+    data = ImageData("zeros", ("zero", "one"), (8, 8, 3), split, split)
+    task = ImageClassification(label_smoothing=0.0, teacher=str(folder), teacher_share=1.0)
+    recipe = Recipe(epochs=3, batch_size=4, learning_rate=0.05, task=task)
+    pipelines = ["host", "device"] if keras.backend.backend() == "jax" else ["host"]
+    for pipeline in pipelines:
+        chosen = dataclasses.replace(recipe, pipeline=pipeline)
+        model = tiny_model()
+        metrics = train(model, data, chosen, tmp_path / pipeline, verbose=0)
+        assert metrics["test_accuracy"] == 0.0  # all of class 1, as the teacher says
+        assert not any("teacher" in weight.path for weight in model.weights)
+        saved = keras.saving.load_model(tmp_path / pipeline / "model.keras")
+        assert saved.count_params() == tiny_model().count_params()
+
+
+def make_data(samples=16):
+    images = np.random.default_rng(0).integers(0, 256, (samples, 8, 8, 3)).astype("uint8")
+    split = ArraySplit(images, np.arange(samples) % 2)
+    return ImageData("pixels", ("zero", "one"), (8, 8, 3), split, split)
+
+
+def random_teacher(folder, **overrides):
+    model = tiny_model(**overrides)
+    redraw_weights(model)
+    model.save(folder / "model.keras")
+    return model
+
+
+def test_stored_answers_are_those_of_the_live_teacher(tmp_path):
+    teacher, data = random_teacher(tmp_path), make_data()
+    stored = store_answers(KerasTeacher(tmp_path), data, tmp_path / "answers", WHOLE)
+    images, _ = data.train.arrays()
+    live = answer(load_teacher(tmp_path, tiny_model()), keras.ops.array(images, "float32"))
+    for kind, values in zip(("logits", "features"), live, strict=True):
+        np.testing.assert_allclose(stored.files(kind)[0], to_numpy(values), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(to_numpy(live[0]), teacher.predict(images, verbose=0), atol=1e-5)
+
+
+def first_loss(task, data, directory, pipeline="host"):
+    """Returns the loss of one epoch of one batch, at a rate that changes nothing."""
+    recipe = Recipe(epochs=1, batch_size=16, learning_rate=1e-9, ema=0.0, task=task)
+    model = tiny_model()
+    for weight in model.weights:  # the same on each backend
+        weight.assign(np.random.default_rng(len(weight.shape)).normal(0, 0.3, weight.shape))
+    train(model, data, dataclasses.replace(recipe, pipeline=pipeline), directory, verbose=0)
+    return float(read_rows(directory / "history.csv")[0]["loss"]), model
+
+
+def read_rows(path):
+    with open(path) as file:
+        return list(csv.DictReader(file))
+
+
+def test_loss_of_a_batch_with_stored_answers(tmp_path):
+    data = make_data()
+
+    class Teacher:
+        image_shape = (8, 8, 3)
+        sizes = {"logits": 2, "features": 2}  # noqa: RUF012
+
+        def answer(self, images):
+            return {
+                "logits": np.tile([[2.0, 0.0]], (len(images), 1)),
+                "features": np.ones((len(images), 2)),
+            }
+
+    store_answers(Teacher(), data, tmp_path / "answers", WHOLE)
+    shared = {"label_smoothing": 0.0, "augmentation": Augmentation(crop=0, flip=False)}
+    task = ImageClassification(
+        teacher=str(tmp_path / "answers"), teacher_share=0.25, temperature=2.0, **shared
+    )
+    found, model = first_loss(task, data, tmp_path / "run")
+    images, labels = data.train.arrays()
+    logits = model.predict(images, verbose=0).astype("float64")
+
+    def cross_entropy(rows, logits):
+        logits = logits - logits.max(-1, keepdims=True)
+        return -(rows * (logits - np.log(np.exp(logits).sum(-1, keepdims=True)))).sum(-1).mean()
+
+    soft = np.exp([1.0, 0.0]) / np.exp([1.0, 0.0]).sum()
+    expected = 0.75 * cross_entropy(np.eye(2)[labels], logits)
+    expected += 0.25 * 4 * cross_entropy(soft[None], logits / 2)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    if keras.backend.backend() == "jax":
+        on_device, _ = first_loss(task, data, tmp_path / "device", "device")
+        np.testing.assert_allclose(on_device, expected, rtol=1e-5)
+
+
+def test_model_learns_features_and_the_run_resumes(tmp_path):
+    teacher, data = random_teacher(tmp_path, dim=12), make_data()
+    store_answers(KerasTeacher(tmp_path), data, tmp_path / "answers", Views(count=2))
+    task = ImageClassification(
+        teacher=str(tmp_path / "answers"), teacher_share=0.5, feature_weight=1.0
+    )
+    recipe = Recipe(epochs=3, batch_size=4, learning_rate=0.01, task=task, pipeline="host")
+
+    class Stop(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            if epoch == 1:
+                raise RuntimeError("killed")
+
+    whole, killed = tiny_model(), tiny_model()
+    train(whole, data, recipe, tmp_path / "whole", verbose=0)
+    with pytest.raises(RuntimeError, match="killed"):
+        train(killed, data, recipe, tmp_path / "killed", callbacks=[Stop()], verbose=0)
+    resumed = tiny_model()
+    train(resumed, data, recipe, tmp_path / "killed", verbose=0)
+    for ours, theirs in zip(resumed.get_weights(), whole.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    losses = [float(row["loss"]) for row in read_rows(tmp_path / "whole/history.csv")]
+    assert losses[-1] < losses[0]
+    assert teacher.count_params() != whole.count_params()
+
+
+def test_distillation_token_learns_the_teachers_classes(folder, tmp_path):
+    data = make_data()
+    keras.utils.set_random_seed(0)
+    deit = keras_gmlp.ViT(
+        dim=8,
+        depth=1,
+        num_heads=2,
+        patch_size=4,
+        classes=2,
+        input_shape=(8, 8, 3),
+        distillation_token=True,
+    )
+    task = ImageClassification(label_smoothing=0.0, teacher=str(folder), teaching="token")
+    recipe = Recipe(epochs=3, batch_size=4, learning_rate=0.05, ema=0.0, task=task)
+    train(deit, data, recipe, tmp_path, verbose=0)
+    images, _ = data.train.arrays()
+    heads = [deit.get_layer(name).output for name in ("head", "head_distillation")]
+    own, token = keras.Model(deit.input, heads).predict(images, verbose=0)
+    assert (token.argmax(-1) == 1).all()  # as the teacher says
+    assert token[:, 1].mean() - token[:, 0].mean() > own[:, 1].mean() - own[:, 0].mean() + 0.5
+    with pytest.raises(ValueError, match="requires a model with a distillation token; gmlp has"):
+        train(tiny_model(), data, recipe, tmp_path / "gmlp", verbose=0)
+
+
+def test_teacher_of_another_size_sees_scaled_images(tmp_path):
+    random_teacher(tmp_path, input_shape=(16, 16, 3))
+    teacher = load_teacher(tmp_path, tiny_model())
+    images = np.full((1, 8, 8, 3), 77, "float32")
+    same = np.full((1, 16, 16, 3), 77, "float32")
+    for ours, theirs in zip(answer(teacher, images), answer(teacher, same), strict=True):
+        np.testing.assert_allclose(to_numpy(ours), to_numpy(theirs), atol=1e-5)
+
+
+def test_onnx_teacher(tmp_path):
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    matrix = np.arange(6, dtype="float32").reshape(3, 2)
+    graph = helper.make_graph(
+        [
+            helper.make_node("ReduceMean", ["images", "axes"], ["features"], keepdims=0),
+            helper.make_node("MatMul", ["features", "matrix"], ["logits"]),
+        ],
+        "teacher",
+        [helper.make_tensor_value_info("images", TensorProto.FLOAT, ["batch", 4, 4, 3])],
+        [
+            helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", 2]),
+            helper.make_tensor_value_info("features", TensorProto.FLOAT, ["batch", 3]),
+        ],
+        [
+            numpy_helper.from_array(np.array([1, 2], "int64"), "axes"),
+            numpy_helper.from_array(matrix, "matrix"),
+        ],
+    )
+    opset = [helper.make_opsetid("", 18)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), tmp_path / "a.onnx")
+    teacher = open_teacher(tmp_path / "a.onnx", threads=1)
+    assert isinstance(teacher, OnnxTeacher)
+    assert teacher.image_shape == (4, 4, 3)
+    assert teacher.sizes == {"logits": 2, "features": 3}
+    images = np.random.default_rng(0).uniform(0, 255, (5, 4, 4, 3)).astype("float32")
+    found = teacher.answer(images)
+    means = images.mean(axis=(1, 2))
+    np.testing.assert_allclose(found["features"], means, rtol=1e-2)  # perhaps in bfloat16
+    np.testing.assert_allclose(found["logits"], means @ matrix, rtol=1e-2)
+    (tmp_path / "b.onnx").write_bytes(b"no model")
+    with pytest.raises(ValueError, match=r"b\.onnx: not an ONNX file"):
+        open_teacher(tmp_path / "b.onnx")
+    with pytest.raises(ValueError, match="no such file"):
+        open_teacher(tmp_path / "c.onnx")
+
+
+def test_teacher_must_fit(folder, tmp_path):
+    with pytest.raises(ValueError, match=r"expects 3 channels; the model has 1"):
+        load_teacher(folder, tiny_model(input_shape=(8, 8, 1)))
+    with pytest.raises(ValueError, match=r"expects 2 classes; the model has 5"):
+        load_teacher(folder, tiny_model(classes=5))
+    assert load_teacher(folder, tiny_model(classes=5), logits=False).output_shape[0] == (None, 2)
+    with pytest.raises(ValueError, match="no such folder"):
+        load_teacher(tmp_path / "missing", tiny_model())
+    with pytest.raises(ValueError, match="teaching must be one of soft, hard, token; received 'l"):
+        ImageClassification(teaching="loud")
+    with pytest.raises(ValueError, match=r"teacher_share must be in \[0, 1\]; received 2"):
+        ImageClassification(teacher_share=2)
+    with pytest.raises(ValueError, match="temperature must be above 0; received 0"):
+        ImageClassification(temperature=0)
+    with pytest.raises(ValueError, match="feature_weight requires a teacher"):
+        ImageClassification(feature_weight=1.0)

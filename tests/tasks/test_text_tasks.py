@@ -1,0 +1,118 @@
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+from check_layer import to_numpy
+
+from keras_gmlp import text
+from keras_gmlp.data.text.corpus import PreparedCorpus, build_corpus
+from keras_gmlp.data.text.tokenizer import Tokenizer
+from keras_gmlp.tasks.masked_lm import MaskedLM
+from keras_gmlp.tasks.question_answering import SpanAnswering
+from keras_gmlp.tasks.text_classification import TextClassification
+from keras_gmlp.training.recipes import Recipe, find_recipe
+from keras_gmlp.training.train import train
+
+WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
+TASK = MaskedLM(length=16, epoch_tokens=16 * 96, validation_windows=8)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """Documents that count through the words from a random one on."""
+    folder = tmp_path_factory.mktemp("text")
+    draw = np.random.default_rng(0)
+    for name, count in (("train", 30), ("valid", 5)):
+        starts = draw.integers(0, 10, count)
+        documents = [" ".join(WORDS[(s + i) % 10] for i in range(40)) for s in starts]
+        (folder / f"{name}.txt").write_text("\n\n".join(documents))
+    tokenizer = Tokenizer.train([" ".join(WORDS)] * 3, 128)
+    corpora = [build_corpus(folder / f"{n}.txt", tokenizer, folder, n) for n in ("train", "valid")]
+    return PreparedCorpus(tokenizer, *corpora, name="count")
+
+
+def tiny_model(tokenizer):
+    keras.utils.set_random_seed(0)
+    return text.gMLP(tokenizer.size, dim=16, depth=1, hidden_dim=32, max_length=16)
+
+
+@pytest.mark.parametrize("pipeline", ["host", "device"])
+def test_a_language_model_learns(prepared, tmp_path, pipeline):
+    if pipeline == "device" and keras.backend.backend() != "jax":
+        pytest.skip("the device pipeline requires JAX")
+    recipe = Recipe(epochs=12, batch_size=8, learning_rate=0.02, pipeline=pipeline, task=TASK)
+    metrics = train(tiny_model(prepared.tokenizer), prepared, recipe, tmp_path / "run", verbose=0)
+    assert metrics["test_perplexity"] < 8  # of ten words, if it ignored the others: 10
+    assert metrics["test_perplexity"] == pytest.approx(np.exp(metrics["test_loss"]), rel=0.05)
+    assert (tmp_path / "run" / "tokenizer.json").exists()
+
+
+def test_validation_takes_some_windows_and_the_test_all(prepared):
+    windows = len(prepared.valid.windows(16))
+    assert windows > 8
+    some, every = TASK.validation_batches(prepared), TASK.evaluation_batches(prepared)
+    sizes = [sum(len(batches[i][1]) for i in range(len(batches))) for batches in (some, every)]
+    assert sizes == [8, windows]
+    for part in (0, 1):
+        np.testing.assert_array_equal(
+            to_numpy(some[0][part]["token_ids"] if part == 0 else some[0][1]),
+            to_numpy(every[0][part]["token_ids"][:8] if part == 0 else every[0][1][:8]),
+        )
+
+
+def test_resumed_batches_are_those_of_an_unbroken_run(prepared):
+    whole = TASK.training_batches(prepared, 8, seed=3)
+    steps = TASK.size(prepared) // 8
+    resumed = TASK.training_batches(prepared, 8, seed=3, initial_epoch=2)
+    for i in range(3):
+        for a, b in zip(resumed[i][1:], whole[2 * steps + i][1:], strict=True):
+            np.testing.assert_array_equal(a, b)
+    within = TASK.training_batches(prepared, 8, seed=3, initial_epoch=2, initial_step=2)
+    for a, b in zip(within[0][1:], whole[2 * steps + 2][1:], strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_model_and_text_must_fit(prepared):
+    other = text.gMLP(50, dim=16, depth=1, hidden_dim=32, max_length=16)
+    with pytest.raises(ValueError, match=r"The model has 50 words; the tokenizer of count has"):
+        TASK.check_fit(other, prepared)
+    longer = dataclasses.replace(TASK, length=17)
+    with pytest.raises(ValueError, match=r"at most 16 tokens; received length=17\. Build it with"):
+        longer.check_fit(tiny_model(prepared.tokenizer), prepared)
+    without = dataclasses.replace(prepared, valid=None)
+    with pytest.raises(ValueError, match="count has no text for validation"):
+        TASK.check_fit(tiny_model(prepared.tokenizer), without)
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        (lambda: MaskedLM(mask_rate=0.0), r"mask_rate must be in \(0, 1\]; received 0.0"),
+        (lambda: MaskedLM(cut=1.5), r"cut must be in \[0, 1\]; received 1.5"),
+        (lambda: MaskedLM(epoch_tokens=0), "epoch_tokens must be a positive integer"),
+        (lambda: TextClassification(length=4), "length must be an integer from 8 on; received 4"),
+        (lambda: TextClassification(label_smoothing=1.0), "label_smoothing must be in"),
+        (lambda: SpanAnswering(stride=0), "stride must be a positive integer; received 0"),
+    ],
+)
+def test_settings_out_of_range(task, message):
+    with pytest.raises(ValueError, match=message):
+        task()
+
+
+@pytest.mark.parametrize(
+    ("task", "names"),
+    [
+        (MaskedLM, {"quick", "standard", "long"}),
+        (TextClassification, {"finetune"}),
+        (SpanAnswering, {"finetune"}),
+    ],
+)
+def test_recipes(task, names):
+    for name in names:
+        recipe = find_recipe(name, task.name)
+        assert isinstance(recipe.task, task)
+        assert recipe.settings()["task"] == task.name
+    with pytest.raises(ValueError, match="Unknown recipe 'resolution'"):
+        find_recipe("resolution", task.name)
