@@ -40,10 +40,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
 
 
 def _register():
-    """Registers layers, initializers, losses, metrics and optimizers with Keras.
-
-    Classes register themselves when their module is imported.
-    """
+    """Registers layers, initializers, losses, metrics and optimizers with Keras."""
     import keras_gmlp.layers
     import keras_gmlp.models.convnet
     import keras_gmlp.objectives.losses

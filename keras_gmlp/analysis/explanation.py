@@ -56,16 +56,7 @@ def map_grid(model):
 
 
 def map_tokens(model, tokens):
-    """Returns exact maps of all classes.
-
-    Args:
-        model: A model whose maps are exact.
-        tokens: What enters the model's layer `pool`, a tensor.
-
-    Returns:
-        A tensor `(batch, rows, columns, classes)`. The mean of a map plus the head's bias is the
-        logit.
-    """
+    """Returns exact maps of all classes."""
     pool, head = model.get_layer("pool"), model.get_layer("head")
     grid = map_grid(model)
     flat = ops.reshape(tokens, (-1, grid[0] * grid[1], tokens.shape[-1]))

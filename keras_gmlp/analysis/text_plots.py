@@ -9,20 +9,7 @@ COLUMNS = 4
 
 
 def draw_distance_filters(model, path, reach=24):
-    """Draws the weight that each gate gives to a token by its distance (gMLP, figure 4).
-
-    Each picture is a block, each line a head. Distances to the left are negative. The title of a
-    gate with free weights adds how much of them the distance explains; see `distance_shares`.
-
-    Args:
-        model: A text model with gates; see `texts.distance_filters`.
-        path: Path of the PNG file.
-        reach: Largest distance to draw, in tokens.
-
-    Raises:
-        NotApplicableError: If the model has no gates.
-        ValueError: If `reach` is below 1.
-    """
+    """Draws the weight that each gate gives to a token by its distance (gMLP, figure 4)."""
     if reach < 1:
         raise ValueError(f"reach must be at least 1; received {reach}.")
     filters, shares = distance_filters(model), distance_shares(model)
@@ -42,19 +29,7 @@ def draw_distance_filters(model, path, reach=24):
 
 
 def draw_token_attention(model, tokenizer, text, path):
-    """Draws what each block with attention looks at in a text.
-
-    Row by row: each token of the text, and the tokens that it looks at, brighter for more.
-
-    Args:
-        model: A text model with attention; see `texts.token_attention`.
-        tokenizer: The model's `Tokenizer`.
-        text: A text. The first 40 tokens are drawn.
-        path: Path of the PNG file.
-
-    Raises:
-        NotApplicableError: If the model has no attention.
-    """
+    """Draws what each block with attention looks at in a text."""
     ids = tokenizer.encode(text).ids[:40]
     maps = token_attention(model, ids)
     names = [tokenizer.tokens[i] for i in ids]

@@ -8,38 +8,12 @@ from keras_gmlp.models.structure import NotApplicableError
 
 
 def distance_filters(model):
-    """Returns the weight that each gate gives to a token by its distance.
-
-    Args:
-        model: A text model with gates.
-
-    Returns:
-        A dict from the name of a block to an array `(heads, 2 n - 1)` for texts of up to n tokens:
-        the weight of the token n - 1 places to the left, ..., of the token itself, ..., n - 1
-        places to the right. A gate without `toeplitz` has the mean weight of each distance.
-
-    Raises:
-        NotApplicableError: If the model has no gates.
-    """
+    """Returns the weight that each gate gives to a token by its distance."""
     return {name: _by_distance(matrices) for name, matrices in _gate_matrices(model).items()}
 
 
 def distance_shares(model):
-    """Returns how far the distance between two tokens explains the weights of each free gate.
-
-    The share is R squared of a fit by the mean weight of each distance: 1 if W is Toeplitz, near 0
-    if distances say nothing. The gMLP paper shows that a trained free W comes close to Toeplitz.
-
-    Args:
-        model: A text model with gates.
-
-    Returns:
-        A dict from the name of a block to its share, a float in [0, 1]; without the blocks whose
-        gate has `toeplitz=True`.
-
-    Raises:
-        NotApplicableError: If the model has no gates.
-    """
+    """Returns how far the distance between two tokens explains the weights of each free gate."""
     return {
         name: _explained_share(matrices)
         for name, matrices in _gate_matrices(model).items()
@@ -81,19 +55,7 @@ def _by_distance(matrices):
 
 
 def token_attention(model, ids):
-    """Returns what the blocks with attention look at in a text.
-
-    Args:
-        model: A text model with attention.
-        ids: int32 `(tokens,)`, a text without padding.
-
-    Returns:
-        A dict from the name of a block to an array `(tokens, tokens)`: row i is what token i looks
-        at, with a sum of 1, averaged over heads.
-
-    Raises:
-        NotApplicableError: If the model has no attention.
-    """
+    """Returns what the blocks with attention look at in a text."""
     blocks = [layer for layer in model.layers if hasattr(layer, "attention_scores")]
     (token_ids,) = [tensor for tensor in model.inputs if tensor.name == "token_ids"]
     maps = {}

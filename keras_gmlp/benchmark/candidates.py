@@ -87,17 +87,7 @@ def required_formats(formats, only=None):
 
 
 def list_candidates(model, threads, batches, only=None):
-    """Lists the candidates for a model and the matrix products.
-
-    Args:
-        model: A `files.Model`.
-        threads: Numbers of threads; each makes a candidate.
-        batches: Batch sizes.
-        only: Names of the candidates to list. Defaults to all.
-
-    Returns:
-        A list of `Candidate`s. It contains timm's if timm has the model or `only` asks for it.
-    """
+    """Lists the candidates for a model and the matrix products."""
     settings = {name: {"runtime": name} for name in REFERENCES}
     settings |= {f"keras-{b}": {"runtime": "keras", "path": str(model.keras)} for b in BACKENDS}
     settings |= {n: {"runtime": "file", "path": str(path)} for n, path in model.files.items()}

@@ -7,12 +7,7 @@ COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd")  # one per number of thre
 
 
 def draw_bars(rows, path):
-    """Draws milliseconds per image: one row of axes per model, one column per batch size.
-
-    Args:
-        rows: Rows of all models; see `report.to_rows`. Failed candidates are left out.
-        path: Path of the PNG file.
-    """
+    """Draws milliseconds per image: one row of axes per model, one column per batch size."""
     rows = [r for r in rows if r["status"] == "measured" and r["candidate"] not in REFERENCES]
     models = list(dict.fromkeys(row["model"] for row in rows))
     batches = sorted({row["batch"] for row in rows})

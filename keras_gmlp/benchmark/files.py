@@ -73,20 +73,7 @@ def check_source(source):
 
 
 def prepare(source, scratch, formats=DEFAULT_FORMATS):
-    """Prepares a model and its exports.
-
-    Args:
-        source: A run's folder, the name of an included model, or a preset, which gets random
-            weights.
-        scratch: Folder for missing files.
-        formats: Keys of `export.formats.FORMATS`.
-
-    Returns:
-        A `Model`.
-
-    Raises:
-        ValueError: If the source cannot be loaded. One line.
-    """
+    """Prepares a model and its exports."""
     source = source if source in presets.PRESETS else find_shipped(source)
     model, waiting = None, list(formats)
     while model is None or waiting:

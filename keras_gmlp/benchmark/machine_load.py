@@ -29,11 +29,7 @@ class Snapshot:
 
 
 def snapshot(children=()):
-    """Returns a `Snapshot`, or `None` if the system does not report CPU time.
-
-    Args:
-        children: Ids of running child processes; the times of ended ones are known.
-    """
+    """Returns a `Snapshot`, or `None` if the system does not report CPU time."""
     if not STAT.exists():
         return None
     ticks = os.sysconf("SC_CLK_TCK")
@@ -46,10 +42,7 @@ def snapshot(children=()):
 
 
 def machine_ticks(text):
-    """Reads the `(total, busy)` ticks of all cores from the text of /proc/stat.
-
-    Time that another virtual machine took ("steal") counts as busy.
-    """
+    """Reads the `(total, busy)` ticks of all cores from the text of /proc/stat."""
     user, nice, system, idle, waiting, interrupts, soft, stolen = (
         int(number) for number in text.splitlines()[0].split()[1:9]
     )
@@ -64,14 +57,7 @@ def process_ticks(text):
 
 
 def others_share(spans):
-    """Returns the share of CPU time that other processes took.
-
-    Args:
-        spans: Pairs of `Snapshot`s, before and after.
-
-    Returns:
-        A share from 0 to 1, or `None` if a snapshot is `None`.
-    """
+    """Returns the share of CPU time that other processes took."""
     if not spans or any(None in span for span in spans):
         return None
     total = sum(after.total - before.total for before, after in spans)

@@ -25,13 +25,7 @@ first answer, measured once. *MB* is the peak memory up to that batch."""
 
 
 def to_markdown(models, rows, command):
-    """Returns the report in Markdown, with tables aligned for reading as plain text.
-
-    Args:
-        models: List of `files.Model`s.
-        rows: Rows of all models; see `report.to_rows`.
-        command: The command that measured them.
-    """
+    """Returns the report in Markdown, with tables aligned for reading as plain text."""
     versions = environment.installed_versions(PACKAGES)
     memory = total_memory()
     lines = [

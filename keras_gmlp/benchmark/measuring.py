@@ -60,20 +60,7 @@ class Schedule:
 
 
 def measure(candidates, schedule, start, progress=lambda text: None, available=available_memory):
-    """Measures all candidates that start.
-
-    Args:
-        candidates: List of `Candidate`s. The matrix products are part of every group.
-        schedule: A `Schedule`.
-        start: Function that takes a candidate and returns its `Worker` or raises a
-            `CandidateError`.
-        progress: Function that receives a short text during the work.
-        available: Function that returns the bytes of free memory, or `None` if unknown.
-
-    Returns:
-        A tuple `(results, others)`: a list with one `Result` per candidate, and the share of CPU
-        time that other processes took meanwhile, or `None` if unknown.
-    """
+    """Measures all candidates that start."""
     results = {c: Result(c, error=c.missing) for c in candidates}
     waiting = [c for c in candidates if not c.reference and not c.missing]
     references = [candidate for candidate in candidates if candidate.reference]
@@ -103,10 +90,7 @@ class Group:
         self.largest = 0.0  # bytes, peak memory of the largest worker
 
     def fill(self, candidates, available=lambda: None):
-        """Starts and warms up candidates while memory is left; returns the others.
-
-        The first one always starts, so that every group makes progress.
-        """
+        """Starts and warms up candidates while memory is left; returns the others."""
         for number, candidate in enumerate(candidates):
             if number and not self._fits(available()):
                 return candidates[number:]

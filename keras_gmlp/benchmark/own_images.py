@@ -91,13 +91,7 @@ def parse(arguments):
 
 
 def measure(folder, way, options):
-    """Returns what one way gives on one folder, a dict.
-
-    Args:
-        folder: Name of the data, as in `data.load`.
-        way: One of `WAYS`.
-        options: `weights` and `seed`.
-    """
+    """Returns what one way gives on one folder, a dict."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as place:
         if way == LITE0:

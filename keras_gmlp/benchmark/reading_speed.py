@@ -146,13 +146,7 @@ CANDIDATES = {
 
 
 def measure(name, folder, most=None):
-    """Returns images per second of clock and of processor time, and the peak memory in bytes.
-
-    Args:
-        name: Key of `CANDIDATES`.
-        folder: Folder of class folders.
-        most: Number of batches of an epoch to read; `None` for all.
-    """
+    """Returns images per second of clock and of processor time, and the peak memory in bytes."""
     keep_freed_memory()  # as apps/train.py does
     batches, peak, images = CANDIDATES[name](folder), 0, 0
     for _ in itertools.islice(batches, most):

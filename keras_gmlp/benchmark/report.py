@@ -53,19 +53,7 @@ def spread(values):
 
 
 def to_rows(model, results, others):
-    """Returns the rows of one model.
-
-    Args:
-        model: A `files.Model`.
-        results: List of `measuring.Result`s, including the matrix products.
-        others: Share of CPU time that other processes took, or `None`.
-
-    Returns:
-        A list of dicts with `COLUMNS` as keys: one per candidate and batch, and one per failed
-        candidate. Unknown values are `""`. `ratio` compares with the fastest candidate on the
-        same threads and batch, `share_of_limit` with the fastest matrix product on these threads,
-        `logit_difference`, the largest one, with the first backend of Keras that was measured.
-    """
+    """Returns the rows of one model."""
     of_keras = (r.logits for r in results if r.candidate.name.startswith("keras-") and r.logits)
     expected = next(of_keras, None)
     rows = [row for result in results for row in _rows(model, result, expected)]
@@ -100,11 +88,7 @@ def write_csv(rows, path):
 
 
 def _product_spread(results):
-    """Returns the relative spread of the matrix products, or `None` without them.
-
-    On each number of threads the steadiest product counts, because a larger spread of another one
-    comes from its library and not from the machine. The largest of these is the result.
-    """
+    """Returns the relative spread of the matrix products, or `None` without them."""
     steadiest = {}
     for result in results:
         if result.candidate.reference and not result.error:

@@ -40,17 +40,7 @@ def variables(threads, backend):
 
 
 def load(settings):
-    """Loads a runtime.
-
-    Args:
-        settings: A dict with `runtime` (a key of `RUNTIMES`) and `threads`. A model also requires
-            `shape` (`(height, width, channels)` of an image), `classes`, and its `path` or its
-            `architecture` in timm. OpenVINO requires a value of `PRECISIONS` as `precision`.
-
-    Returns:
-        A function that takes a size (images in a batch, or rows of a square matrix), makes the
-        input, and returns a function without arguments. One call of that function is measured.
-    """
+    """Loads a runtime."""
     run = RUNTIMES[settings["runtime"]](settings)
     if settings["runtime"].startswith("product"):
         return run

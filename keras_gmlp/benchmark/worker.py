@@ -47,12 +47,7 @@ def work(requests):
 
 
 def burst(call, repeats, untimed):
-    """Times repeated calls.
-
-    Returns:
-        A dict with `seconds`, a list with one number per call; `cores`, the average number that
-        the process used; and `peak_megabytes`, the peak memory so far.
-    """
+    """Times repeated calls."""
     for _ in range(untimed):
         call()
     seconds, cpu, began = [], time.process_time(), time.perf_counter()

@@ -16,16 +16,7 @@ CHARTS = ("epochs.png", "costs.png", "fractions.png")
 
 
 def draw_comparison(runs, rows, directory):
-    """Draws accuracy over epochs, over costs and over training images, as far as the runs allow.
-
-    Args:
-        runs: List of complete `results.SweepRun`s.
-        rows: Rows of the table; see `results.write_results`.
-        directory: Output folder. Charts there that these runs do not allow are deleted.
-
-    Returns:
-        The list of paths of the PNG files.
-    """
+    """Draws accuracy over epochs, over costs and over training images, as far as the runs allow."""
     directory = Path(directory)
     colours = choose_colours(list(dict.fromkeys(run.preset for run in runs)))
     summary = summarize(rows)
@@ -162,12 +153,7 @@ def _label_points(axes, points, colours):
 
 
 def _label(axes, labels):
-    """Writes texts to the right of their points, moved up or down where they would overlap.
-
-    Args:
-        axes: Axes with their final limits.
-        labels: List of `(x, y, text, colour)`.
-    """
+    """Writes texts to the right of their points, moved up or down where they would overlap."""
     axes.figure.draw_without_rendering()  # the layout determines the positions of the points
     labels = sorted(labels, key=lambda label: label[1])
     places = axes.transData.transform([label[:2] for label in labels]) * 72 / axes.figure.dpi
@@ -186,12 +172,7 @@ def _label(axes, labels):
 
 
 def _separate(places, widths, height):
-    """Returns heights close to those of the places, at which the texts do not overlap.
-
-    Args:
-        places: Start `(x, y)` of each text, the lowest first.
-        widths, height: Size of the texts.
-    """
+    """Returns heights close to those of the places, at which the texts do not overlap."""
     heights = [y for _, y in places]
     pairs = [
         (low, high)

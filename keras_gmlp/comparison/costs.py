@@ -15,16 +15,7 @@ from keras_gmlp.utils.files import read_json, write_json
 
 
 def measure_costs(runs, report=lambda text: None, repeats=200):
-    """Counts the FLOPs of each preset and measures its 8-bit TFLite file, all in turns.
-
-    Args:
-        runs: List of complete runs. The first run of a preset on the whole training set counts.
-        report: Function that receives one line if a model does not export or cannot be counted.
-        repeats: Number of times that each file classifies one image, on one thread.
-
-    Returns:
-        A dict with a dict per preset: `flops` (requires PyTorch) and the median `latency_ms`.
-    """
+    """Counts the FLOPs of each preset and measures its 8-bit TFLite file, all in turns."""
     first = {}
     for run in sorted(runs, key=lambda run: (-run.fraction, run.seed)):
         first.setdefault(run.preset, run)
@@ -51,10 +42,7 @@ def measure_costs(runs, report=lambda text: None, repeats=200):
 
 @contextlib.contextmanager
 def _model_folder(run):
-    """Yields a folder with the run's model, or with a random model of the same cost.
-
-    If the run's TFLite file contains the folded model, the folder has no TFLite file.
-    """
+    """Yields a folder with the run's model, or with a random model of the same cost."""
     kept = run.directory / "model.keras"
     folded = read_card(run.directory / "model.tflite").get("folded")
     if kept.exists() and not folded:

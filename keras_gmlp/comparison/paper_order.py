@@ -21,18 +21,7 @@ SIZE = re.compile(r"_(nano|small|medium)$")
 
 
 def compare_order(lines):
-    """Compares each model with the next one in the paper's order.
-
-    Args:
-        lines: Complete lines of a plan, `planned_runs.Line`s. Those of other models are left out;
-            models whose size or settings differ are not compared.
-
-    Returns:
-        A list of dicts, one for each pair: `better` and `worse`, names of the paper's order;
-        `paper`, the difference of its perplexities; `differences`, ours for each seed that both
-        have; and `holds`, `True` or `False`, or `None` if the mean difference is within two
-        standard errors.
-    """
+    """Compares each model with the next one in the paper's order."""
     groups = {}
     for line in lines:
         run = line.runs[0]

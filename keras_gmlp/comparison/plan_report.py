@@ -30,12 +30,7 @@ GROWTH = 1.5  # a family has several sizes if the largest is that many times the
 
 
 def to_markdown(lines, command):
-    """Returns the table as Markdown, then the runs that are not complete.
-
-    Args:
-        lines: What `planned_runs.group` returns.
-        command: Command that made the table.
-    """
+    """Returns the table as Markdown, then the runs that are not complete."""
     done = [line for line in lines if line.complete]
     circumstances = dict.fromkeys(run.circumstances for line in done for run in line.complete)
     text = [*circumstances, "", f"Made by `{command}`.", ""]
@@ -80,15 +75,7 @@ def _format_score(line):
 
 
 def draw_capacity(lines, path):
-    """Draws the score of each family over its parameters, gMLP's own figure.
-
-    Args:
-        lines: What `planned_runs.group` returns.
-        path: Path of the PNG file.
-
-    Returns:
-        The path, or `None` if no family has several sizes.
-    """
+    """Draws the score of each family over its parameters, gMLP's own figure."""
     families = {}
     for line in lines:
         if line.complete and line.runs[0].family:
@@ -129,19 +116,7 @@ def draw_epochs(lines, path):
 
 
 def write_report(plan, directory, command):
-    """Writes results.csv, results.md and the charts of a plan.
-
-    Args:
-        plan: Path of the plan.
-        directory: Output folder. Charts there that the runs do not allow are deleted.
-        command: Command that made the report.
-
-    Returns:
-        The paths of the files, a list.
-
-    Raises:
-        ValueError: If the plan or a run cannot be read, or no run is complete. One line.
-    """
+    """Writes results.csv, results.md and the charts of a plan."""
     runs = read_runs(plan)
     if not any(run.metrics for run in runs):
         raise ValueError(

@@ -112,17 +112,7 @@ class Line:
 
 
 def read_runs(path):
-    """Reads the runs of a plan.
-
-    Args:
-        path: Path of the plan; the folders it names are relative to the working directory.
-
-    Returns:
-        A list of `PlannedRun`, in the order of the plan.
-
-    Raises:
-        ValueError: If the plan, or a file of a run, cannot be read. One line.
-    """
+    """Reads the runs of a plan."""
     return [_read_run(entry) for entry in read_plan(path)]
 
 

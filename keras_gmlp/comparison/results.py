@@ -154,12 +154,7 @@ def write_results(runs, path, costs=None):
 
 
 def find_left_out(path, rows):
-    """Returns the names of the complete runs in an earlier table that these rows lack.
-
-    Args:
-        path: Path of the earlier CSV file, which may be missing.
-        rows: See `write_results`.
-    """
+    """Returns the names of the complete runs in an earlier table that these rows lack."""
     if not Path(path).exists():
         return []
     key = ("preset", "seed", "fraction")
@@ -200,13 +195,7 @@ def summarize(rows):
 
 
 def to_markdown(rows, command, processor):
-    """Returns the table as Markdown: a line per preset and fraction, then the failed runs.
-
-    Args:
-        rows: See `write_results`.
-        command: Command that made the table.
-        processor: Processor that the latencies were measured on.
-    """
+    """Returns the table as Markdown: a line per preset and fraction, then the failed runs."""
     summary = summarize(rows)
     circumstances = dict.fromkeys(
         f"{row['data']}, recipe `{row['recipe']}`, Keras on {row['backend']}, {row['processor']} "

@@ -11,26 +11,14 @@ from keras_gmlp.utils.files import atomic_write
 
 
 def best_floor(task, floors):
-    """Returns the name and the score of the best simple classifier.
-
-    Args:
-        task: Name of the task.
-        floors: What `data.text.floors.compute_floors` returns.
-    """
+    """Returns the name and the score of the best simple classifier."""
     measure = measure_of(task)
     name = max(floors, key=lambda classifier: floors[classifier][measure.floor])
     return name, measure.factor * floors[name][measure.floor]
 
 
 def write_results(rows, directory, command, floors=None):
-    """Writes results.csv, one row per score, results.md and tasks.png; returns their paths.
-
-    Args:
-        rows: What `TextSweep.rows` returns.
-        directory: Folder for the files.
-        command: Command that made them.
-        floors: Dict from a task to what `best_floor` returns.
-    """
+    """Writes results.csv, one row per score, results.md and tasks.png; returns their paths."""
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     paths = [directory / "results.csv", directory / "results.md"]

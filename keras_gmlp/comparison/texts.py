@@ -141,12 +141,7 @@ class TextSweep:
         }
 
     def rows(self):
-        """Returns a dict for each preset.
-
-        `preset`; `parameters` and `perplexity`, `None` without a complete run; `scores`, a dict
-        from the task to a dict from the seed to the score of a complete run; and `single`, a dict
-        from the task to the seeds whose run predicts one class alone.
-        """
+        """Returns a dict for each preset."""
         rows = []
         for preset, settings in self.models.items():
             found = _metrics(settings)

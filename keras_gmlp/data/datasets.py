@@ -23,11 +23,7 @@ from keras_gmlp.utils.errors import one_line_errors, printable
 
 
 def canonical_name(name):
-    """Returns the `name` that `load(name)` gives its `ImageData`: a folder loses its last slash.
-
-    Raises:
-        ValueError: If the name is empty.
-    """
+    """Returns the `name` that `load(name)` gives its `ImageData`: a folder loses its last slash."""
     if not str(name):  # an unset shell variable, not the current folder
         raise ValueError("'': an empty name; expected a data set's, or a folder of class folders.")
     path = Path(os.path.expanduser(name))
@@ -42,11 +38,7 @@ def holds_files(name):
 
 
 def check_path(name):
-    """Checks a name that can only be a path.
-
-    Raises:
-        ValueError: If it is a file but no table, or a file or folder that does not exist.
-    """
+    """Checks a name that can only be a path."""
     path = Path(os.path.expanduser(name))
     if is_table(path):
         if not path.is_file():
@@ -303,34 +295,14 @@ def same_data(name, other):
 
 
 def recorded_division(recipe, name, groups=None):
-    """Returns how a run divided data: `groups` and `parts`, keyword arguments, a dict.
-
-    Args:
-        recipe: Dict as in `recipe.json`.
-        name: The data. If they are not those of the run, it did not divide them.
-        groups: Regular expression that replaces the one of the run; then its parts do not apply.
-    """
+    """Returns how a run divided data: `groups` and `parts`, keyword arguments, a dict."""
     if groups is not None or "data" not in recipe or not same_data(name, recipe["data"]):
         return {"groups": groups, "parts": {}}
     return {"groups": recipe.get("groups"), "parts": recorded_parts(recipe)}
 
 
 def load_recorded(recipe, image_shape, name=None, data_dir=None, fit="crop"):
-    """Loads the data of a run with its training, validation and test images.
-
-    Args:
-        recipe: Dict as in `recipe.json`.
-        image_shape: `(height, width, channels)`.
-        name: Data by name. Defaults to the run's. Other data are not divided.
-        data_dir: The folder of TFDS; see `data.load`.
-        fit: As for `data.load`.
-
-    Returns:
-        An `ImageData`.
-
-    Raises:
-        ValueError: If the data cannot be loaded, or can no longer be divided in this way.
-    """
+    """Loads the data of a run with its training, validation and test images."""
     name = canonical_name(recipe["data"] if name is None else name)
     division = recorded_division(recipe, name)
     *size, channels = image_shape

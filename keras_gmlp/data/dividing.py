@@ -9,21 +9,7 @@ from keras_gmlp.utils.errors import printable
 
 
 def divide(groups, labels, share, seed):
-    """Holds out a share of the samples of each class; a group stays together.
-
-    Args:
-        groups: Group of each sample, such as its text: samples of equal ones are a group.
-        labels: Class indices. The class of a group is that of its first sample.
-        share: Share to hold out, in (0, 1). At least one group of a class is held out, and one
-            kept; of a single one none is held out.
-        seed: Seed of the choice.
-
-    Returns:
-        The places of the samples that are kept and of those that are held out, in order.
-
-    Raises:
-        ValueError: If `share` is outside (0, 1).
-    """
+    """Holds out a share of the samples of each class; a group stays together."""
     check_share(share)
     places = {}
     for place, group in enumerate(groups):
@@ -51,19 +37,7 @@ def choose(labels, share, seed):
 
 
 def find_groups(paths, pattern):
-    """Finds the group of each image in its path.
-
-    Args:
-        paths: Paths as bytes.
-        pattern: Regular expression, such as `r"patient(\\d+)"`; the group is what its parentheses
-            match, or all that it matches.
-
-    Returns:
-        A list of groups, strings or tuples of strings.
-
-    Raises:
-        ValueError: If the pattern is no regular expression or finds nothing in a path. One line.
-    """
+    """Finds the group of each image in its path."""
     try:
         expression = re.compile(pattern)
     except re.error as error:
@@ -84,10 +58,7 @@ def find_groups(paths, pattern):
 
 
 def divide_groups(groups, labels, share, seed=0):
-    """Holds out a share of the groups; those of images of the same classes give their share.
-
-    Arguments and results are those of `dividing.divide`.
-    """
+    """Holds out a share of the groups; those of images of the same classes give their share."""
     classes = {}
     for group, label in zip(groups, labels, strict=True):
         classes.setdefault(group, set()).add(int(label))
@@ -97,15 +68,7 @@ def divide_groups(groups, labels, share, seed=0):
 
 
 def check_apart(name, train, test):
-    """Checks that no group has training and test images.
-
-    Args:
-        name: Name of the data set, for the error.
-        train, test: Groups of the images, as `find_groups` returns them.
-
-    Raises:
-        ValueError: If one has both. One line.
-    """
+    """Checks that no group has training and test images."""
     shared = sorted(set(train) & set(test), key=str)
     if shared:
         some = shared[0] if isinstance(shared[0], str) else "".join(filter(None, shared[0]))
@@ -117,15 +80,7 @@ def check_apart(name, train, test):
 
 
 def divide_whole(texts, labels, share, seed):
-    """Holds out whole texts, and leaves their parts out of the texts for training.
-
-    A text is whole if no other contains its words in a row. Arguments and errors are those of
-    `data.dividing.divide`; `texts` is a list of strings.
-
-    Returns:
-        The places of the texts that are kept and of those that are held out, in order; those of
-        parts of held-out texts are in neither.
-    """
+    """Holds out whole texts, and leaves their parts out of the texts for training."""
     check_share(share)
     words = [tuple(text.lower().split()) for text in texts]
     known = set(words)

@@ -16,22 +16,7 @@ PARTS = ("fraction", "folds", "fold", "validation")
 
 
 def divide_training(data, fraction=1.0, folds=None, fold=None, validation=None, groups=None):
-    """Divides the training images as a run does.
-
-    Args:
-        data: An `ImageData`.
-        fraction: Share of the training images, in (0, 1]; see `take_fraction`.
-        folds: Number of folds of these; `None` for none. See `make_folds`.
-        fold: Number of the fold, from 1, that replaces the test images.
-        validation: Share of the remaining images for validation; `None` for none. See `hold_out`.
-        groups: As for `hold_out`.
-
-    Returns:
-        An `ImageData`.
-
-    Raises:
-        ValueError: As the functions named above.
-    """
+    """Divides the training images as a run does."""
     if fraction < 1:
         data = take_fraction(data, fraction)
     if folds:
@@ -40,11 +25,7 @@ def divide_training(data, fraction=1.0, folds=None, fold=None, validation=None, 
 
 
 def recorded_parts(recipe):
-    """Returns how a run divided its training images, arguments of `divide_training` but `groups`.
-
-    Args:
-        recipe: Dict as in `recipe.json`. If the run did not divide them, the result is empty.
-    """
+    """Returns how a run divided its training images, arguments of `divide_training` but `groups`."""
     parts = {name: recipe[name] for name in PARTS if recipe.get(name) is not None}
     return {} if parts == {"fraction": 1} else parts
 
@@ -93,20 +74,7 @@ def hold_out(data, share=0.1, groups=None, seed=0):
 
 
 def find_held_out(data, share, groups=None, seed=0):
-    """Returns the places of the training images that `hold_out` keeps, and of those it holds out.
-
-    Args:
-        data: An `ImageData`.
-        share: As for `hold_out`, like the other arguments.
-        groups: See there.
-        seed: See there.
-
-    Returns:
-        Two lists of ascending numbers.
-
-    Raises:
-        ValueError: As `hold_out`.
-    """
+    """Returns the places of the training images that `hold_out` keeps, and of those it holds out."""
     check_share(share)
     labels = _read_classes(data)
     if groups is None:

@@ -193,10 +193,7 @@ def _share_rejected(confidence, logits):
 
 
 def _read_logits(classifier, images, every=False):
-    """Returns logits and labels as indices of the model's classes; leaves out other classes.
-
-    With `every`, images of other classes stay, with the label -1.
-    """
+    """Returns logits and labels as indices of the model's classes; leaves out other classes."""
     places = {label: i for i, label in enumerate(classifier.labels)}
     true = np.array([places.get(label, -1) for label in images.labels])
     parts, done = [], 0

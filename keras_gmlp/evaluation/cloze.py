@@ -12,14 +12,7 @@ from pathlib import Path
 
 
 def read_cloze(path):
-    """Reads texts with their right words.
-
-    Returns:
-        A list of pairs: a text with one `[MASK]`, and a list of words in small letters.
-
-    Raises:
-        ValueError: If the file cannot be read or a line has another form. One line.
-    """
+    """Reads texts with their right words."""
     try:
         lines = Path(path).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -42,13 +35,7 @@ def read_cloze(path):
 
 
 def rank_words(model, rows, top=10):
-    """Returns, for each text, the rank of the first right word, or `None` below the `top` words.
-
-    Args:
-        model: A `text_inference.TextModel` of a language model.
-        rows: As `read_cloze` returns them.
-        top: Number of words.
-    """
+    """Returns, for each text, the rank of the first right word, or `None` below the `top` words."""
     ranks = []
     for text, right in rows:
         words = [filled["token_str"].lower() for filled in model.fill_mask(text, top)]

@@ -22,21 +22,7 @@ MEASURES = ("accuracy", "matthews_correlation", "f1")
 
 
 def compute_floors(data, ngrams=2):
-    """Returns the scores of simple classifiers on the test texts.
-
-    Args:
-        data: A `TextData`.
-        ngrams: Longest sequence of words that is a feature.
-
-    Returns:
-        A dictionary from the classifier to its `"accuracy"`, `"matthews_correlation"` and `"f1"`.
-        F1 is that of class 1 if there are two classes, else the mean over all. The classifiers are
-        `"majority"`, `"n-grams"`, `"n-grams, balanced"`, in which all classes weigh the same, and
-        `"shared words"` for pairs.
-
-    Raises:
-        ImportError: If scikit-learn is not installed. One line.
-    """
+    """Returns the scores of simple classifiers on the test texts."""
     require("sklearn", "floors", "demo")
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression

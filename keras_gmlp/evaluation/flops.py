@@ -16,17 +16,7 @@ from keras_gmlp.weights import pretrained
 
 
 def count_flops(path):
-    """Counts the floating-point operations of a saved model for one image.
-
-    Args:
-        path: Path of a `.keras` file.
-
-    Returns:
-        An integer, or `None` if PyTorch is not installed.
-
-    Raises:
-        ValueError: If the model does not exist or is damaged.
-    """
+    """Counts the floating-point operations of a saved model for one image."""
     if keras.backend.backend() == "torch":
         return _count(inference.load(path).model)
     try:
@@ -38,14 +28,7 @@ def count_flops(path):
 
 
 def random_model(preset, **overrides):
-    """Builds a preset with random weights, which costs as much as a trained one.
-
-    A new model has biases of 0 and factors of 1, which runtimes may skip.
-
-    Args:
-        preset: Key of `PRESETS`.
-        overrides: Arguments for `pretrained.build`.
-    """
+    """Builds a preset with random weights, which costs as much as a trained one."""
     model = pretrained.build(preset, **overrides)
     rng = np.random.default_rng(0)
     for weight in model.weights:

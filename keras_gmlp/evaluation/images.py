@@ -138,13 +138,7 @@ def write_report(directory, scores, result, errors):
 
 
 def draw_scores(directory, result, samples="images"):
-    """Draws confusion.png and reliability.png of `Predictions` into a folder.
-
-    Args:
-        directory: The folder.
-        result: `Predictions`.
-        samples: What was classified, for the title.
-    """
+    """Draws confusion.png and reliability.png of `Predictions` into a folder."""
     from keras_gmlp.analysis import plots
 
     # A model of many classes may meet few of them.

@@ -20,25 +20,7 @@ from keras_gmlp.utils.progress import ProgressBar
 
 
 def evaluate_labels(classifiers, images):
-    """Finds the labels of images with one or more models.
-
-    Labels that a model does not know, or the data do not have, are left out for all models.
-
-    Args:
-        classifiers: A list of `Classifier` that give several labels.
-        images: `data.labelled.LabelledImages`.
-
-    Returns:
-        For each classifier a pair: its `LabelPredictions`, and its worst errors, a list of triples
-        of the indices of an image and a label and the uint8 image. They are the images with the
-        largest difference between probability and truth of a label that the model gives or lacks
-        wrongly, at most `evaluation.WORST`.
-
-    Raises:
-        ValueError: If a model gives one label, no label is known to all models, an image cannot be
-            read, or a logit is NaN. One line.
-        ImportError: If scikit-learn is not installed. One line.
-    """
+    """Finds the labels of images with one or more models."""
     require("sklearn", "evaluation", "demo")  # which `score_labels` imports, after the work
     if single := [c.path for c in classifiers if c.thresholds is None]:
         reason = (
@@ -55,21 +37,7 @@ def evaluate_labels(classifiers, images):
 
 
 def report_labels(models, results, images):
-    """Scores the predictions of models on the same images.
-
-    Args:
-        models: Name of each model.
-        results: `LabelPredictions` of each model.
-        images: The `LabelledImages`.
-
-    Returns:
-        A dict that JSON can hold: `data` and `split` of the images; `images`, their number;
-        `unknown_classes`, labels of the images that were left out; `missing_classes`, labels of the
-        first model that no image has, of which those that the data do not name were left out;
-        `models`, a dict for each model: `model`, its name, `agreement`, the share of pairs of image
-        and label for which it answers like the first model, and what
-        `analysis.label_scores.score_labels` returns.
-    """
+    """Scores the predictions of models on the same images."""
     first, *_ = results
     present = first.truth.any(axis=0)
     return {
@@ -90,11 +58,7 @@ def report_labels(models, results, images):
 
 
 def write_labels(path, result):
-    """Writes predictions as a CSV file: path, labels, predictions, correct (1 or 0).
-
-    `labels` and `predictions` are separated by `|`. A column for each label, such as
-    `probability cat`, has its probability.
-    """
+    """Writes predictions as a CSV file: path, labels, predictions, correct (1 or 0)."""
     with (
         atomic_write(path) as temporary,
         # File names that are no UTF-8 keep their bytes.
@@ -111,15 +75,7 @@ def write_labels(path, result):
 
 
 def write_label_report(directory, scores, result, errors):
-    """Writes report.json and, of one model, predictions.csv and two pictures into a folder.
-
-    The pictures are errors.png and reliability.png. Each file is complete or absent.
-
-    Args:
-        directory: The folder, created if necessary.
-        scores: What `report_labels` returns.
-        result, errors: What `evaluate_labels` returns for the model.
-    """
+    """Writes report.json and, of one model, predictions.csv and two pictures into a folder."""
     from keras_gmlp.analysis import plots
 
     directory = Path(directory)

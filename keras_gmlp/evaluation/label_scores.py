@@ -41,21 +41,7 @@ class LabelPredictions:
 
 
 def score_labels(result):
-    """Scores predictions of any number of labels.
-
-    Args:
-        result: `LabelPredictions` of at least one image.
-
-    Returns:
-        A dict that JSON can hold: `images` (their number), `mean_average_precision` (mean of the
-        labels with images; see `sklearn.metrics.average_precision_score`), `mean_f1` (of the same
-        labels), `exact_match` (share of the images whose compared labels are all right),
-        `calibration_error` (of the probabilities of all pairs of image and label: the mean
-        difference from the share of pairs in a bin whose label applies; see `calibration_error`),
-        and `classes`, for each label with images `label`, `threshold`, `average_precision`,
-        `precision`, `recall`, `f1` and `images`. Shares are in [0, 1]; the precision of a label
-        that is never given is 0. Without an image that has a label, there are no means.
-    """
+    """Scores predictions of any number of labels."""
     from sklearn.metrics import average_precision_score
 
     truth, given = result.truth, result.given

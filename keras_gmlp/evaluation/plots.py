@@ -9,14 +9,7 @@ from keras_gmlp.utils import plotting
 
 
 def draw_confusion(labels, predictions, names, path, samples="images"):
-    """Draws the confusion matrix, in percent of the true class.
-
-    Args:
-        labels, predictions: Class indices, `(samples,)`.
-        names: Class names.
-        path: Path of the PNG file.
-        samples: What was classified, for the title.
-    """
+    """Draws the confusion matrix, in percent of the true class."""
     counts = confusion(labels, predictions, len(names))
     shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     legible = len(names) <= 50
@@ -39,16 +32,7 @@ def draw_confusion(labels, predictions, names, path, samples="images"):
 
 
 def draw_mistakes(images, labels, logits, names, path, count=24):
-    """Draws the misclassified images with the highest confidence.
-
-    Args:
-        images: uint8 array `(samples, height, width, channels)`.
-        labels: Class indices, `(samples,)`.
-        logits: Array `(samples, classes)`.
-        names: Class names.
-        path: Path of the PNG file.
-        count: Maximum number of images.
-    """
+    """Draws the misclassified images with the highest confidence."""
     confidence = Confidence().probabilities(logits).max(axis=-1)
     predicted = logits.argmax(axis=-1)
     wrong = np.flatnonzero(predicted != labels)
@@ -59,14 +43,7 @@ def draw_mistakes(images, labels, logits, names, path, count=24):
 
 
 def draw_gallery(images, answers, path, title):
-    """Draws images in rows of eight, with their true and predicted classes.
-
-    Args:
-        images: List of uint8 images `(height, width, channels)`.
-        answers: For each image the true class, the predicted class and its probability.
-        path: Path of the PNG file.
-        title: Title of the figure.
-    """
+    """Draws images in rows of eight, with their true and predicted classes."""
     columns = min(8, max(4, len(images)))  # fewer would cut off the title
     rows = max(1, -(-len(images) // columns))
     figure, grid = _figure(rows, columns, title, size=1.7)
@@ -81,15 +58,7 @@ def draw_gallery(images, answers, path, title):
 def draw_reliability(
     probabilities, correct, path, predicted="predicted class", share="share that is right"
 ):
-    """Draws the accuracy of predictions over their probability, and how many have which.
-
-    Args:
-        probabilities: Probabilities of the predictions, `(samples,)`.
-        correct: Whether the predictions are right, `(samples,)`.
-        path: Path of the PNG file.
-        predicted: What has the probability.
-        share: What `correct` is, for the axis.
-    """
+    """Draws the accuracy of predictions over their probability, and how many have which."""
     counts, _, accuracies = bin_probabilities(probabilities, correct)
     error = calibration_error(probabilities, correct)
     centres = (np.arange(len(counts)) + 0.5) / len(counts)

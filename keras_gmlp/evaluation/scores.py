@@ -42,17 +42,7 @@ class Predictions:
 
 
 def rank_classes(logits, labels, columns, temperature=1.0):
-    """Returns what `Predictions` holds of logits, a dict.
-
-    Args:
-        logits: float64 array `(samples, classes)`.
-        labels: Indices of the true classes, `(samples,)`.
-        columns: For each class the first one of the same name, `(classes,)`.
-        temperature: What the logits are divided by.
-
-    Returns:
-        `predictions`, `probabilities`, `log_likelihoods` and `ranks`, arrays `(samples,)`.
-    """
+    """Returns what `Predictions` holds of logits, a dict."""
     shifted = (logits - logits.max(axis=-1, keepdims=True)) / temperature
     logs = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     of_labels = np.take_along_axis(logs, labels[:, None], axis=-1)
@@ -153,15 +143,7 @@ def calibration_error(probabilities, correct, bins=BINS):
 
 
 def bin_probabilities(probabilities, correct, bins=BINS):
-    """Groups predictions by their probability in bins `(0, 1/bins]`, ..., `(1 - 1/bins, 1]`.
-
-    Args:
-        probabilities, correct, bins: See `calibration_error`.
-
-    Returns:
-        Number of images, mean probability and accuracy of each bin, three arrays `(bins,)`; 0 in
-        empty bins.
-    """
+    """Groups predictions by their probability in bins `(0, 1/bins]`, ..., `(1 - 1/bins, 1]`."""
     probabilities = np.asarray(probabilities, "float64")
     places = np.clip(np.ceil(probabilities * bins).astype(int) - 1, 0, bins - 1)
     counts = np.bincount(places, minlength=bins)

@@ -113,16 +113,7 @@ def evaluate_texts(
 
 
 def write_text_report(directory, report, predictions):
-    """Writes report.json and, of one model, predictions.csv and pictures into a folder.
-
-    A classifier gets confusion.png and reliability.png. predictions.csv of a model for questions
-    has the columns id, question, answer, exact_match, f1 and difference, the score of no answer
-    minus that of the best answer. Each file is complete or absent.
-
-    Args:
-        directory: The folder, created if necessary.
-        report, predictions: What `evaluate_texts` returns.
-    """
+    """Writes report.json and, of one model, predictions.csv and pictures into a folder."""
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     write_json(directory / "report.json", report)
@@ -256,10 +247,7 @@ def _evaluate_language_models(models, name, limit):
 
 
 def _evaluate_masks(model, inputs, targets, used):
-    """Returns perplexity and accuracy over all masked tokens.
-
-    A file takes eight masks of a text in a call, so texts with more are read several times.
-    """
+    """Returns perplexity and accuracy over all masked tokens."""
     token_ids, positions = inputs["token_ids"], inputs["mask_positions"]
     token_ids = np.pad(token_ids, ((0, 0), (0, model.length - token_ids.shape[1])))
     extra = (0, -positions.shape[1] % MASKS)

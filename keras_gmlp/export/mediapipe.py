@@ -46,21 +46,7 @@ FEATURE_PROPERTIES, IMAGE_PROPERTIES, NORMALIZATION, RGB, TENSOR_AXIS_LABELS = 1
 
 
 def write_mediapipe(model, path, labels=None, card=None):
-    """Writes a file from `image`, float32 `(1, height, width, 3)`, to `probabilities`.
-
-    The weights have 8 bits, as in the format `"tflite"`. Both readers accept uint8 pixels too, but
-    the model computes with floats, so that the file would only begin with a cast.
-
-    Args:
-        model: A float32 `keras.Model` from RGB images in [0, 255] to logits.
-        path: Path of the file.
-        labels: Class names. Defaults to `"0"`, `"1"`, ...
-        card: Further metadata for the card; see `card.write_card`. Its entry `"output"` says that
-            the file returns probabilities; a temperature in it divides the logits.
-
-    Raises:
-        RuntimeError: If the conversion fails.
-    """
+    """Writes a file from `image`, float32 `(1, height, width, 3)`, to `probabilities`."""
     import tensorflow as tf
 
     temperature = read_confidence(card or {}).temperature
@@ -78,11 +64,7 @@ def write_mediapipe(model, path, labels=None, card=None):
 
 
 def make_metadata(name):
-    """Returns the metadata of an image classifier, a flatbuffer.
-
-    Args:
-        name: Name of the model.
-    """
+    """Returns the metadata of an image classifier, a flatbuffer."""
     image = {
         "name": "image",
         "description": "RGB image, values from 0 to 255",
@@ -128,12 +110,7 @@ def make_metadata(name):
 
 
 def pack(table):
-    """Returns a table as a flatbuffer.
-
-    Args:
-        table: A dict with keys of `SLOTS`. A value is an integer of 8 bits, a text, an array of
-            numbers, a table, or a list of tables.
-    """
+    """Returns a table as a flatbuffer."""
     import flatbuffers
 
     builder = flatbuffers.Builder()

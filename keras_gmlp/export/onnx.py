@@ -13,17 +13,7 @@ from keras_gmlp.utils.files import atomic_write
 
 
 def write_onnx(model, path, labels=None, card=None):
-    """Writes a model from `image`, float32 `(batch, height, width, channels)`, to `logits`.
-
-    Args:
-        model: A float32 `keras.Model` from images in [0, 255] to logits.
-        path: Path of the file. Its metadata contain the card.
-        labels: Class names. Defaults to `"0"`, `"1"`, ...
-        card: Further metadata for the card; see `card.write_card`.
-
-    Raises:
-        RuntimeError: If the conversion fails.
-    """
+    """Writes a model from `image`, float32 `(batch, height, width, channels)`, to `logits`."""
     import onnx
     import torch
 

@@ -74,21 +74,7 @@ class EnlargedTokensBlock(layers.Layer):
 
 
 def prepare_for_int8(model, calibration):
-    """Copies a model into a form that loses less accuracy in 8-bit integers.
-
-    The copy computes the same. Layer norms and external attention take their `INTEGER_FORMS`, also
-    inside the blocks of other packages. Small class tokens grow; see `measure_gains`.
-
-    Args:
-        model: A float32 `keras.Model` from images to logits.
-        calibration: Images `(samples, height, width, channels)`, typical inputs.
-
-    Returns:
-        A new `keras.Model`.
-
-    Raises:
-        ValueError: If a layer norm has no scale or shift, or normalizes another axis than the last.
-    """
+    """Copies a model into a form that loses less accuracy in 8-bit integers."""
     block, gains = measure_gains(model, calibration[:SAMPLES])
     copy = keras.models.clone_model(model, clone_function=functools.partial(_clone, block, gains))
     copy.set_weights(model.get_weights())
@@ -103,22 +89,7 @@ def prepare_for_int8(model, calibration):
 
 
 def measure_gains(model, calibration):
-    """Measures how much larger the class and distillation tokens may be.
-
-    All tokens of a tensor share one 8-bit grid. A trained class token may start at a tenth of the
-    patches' size, on few steps of the grid, until the output of the first MLP outweighs it. The
-    norms that read a token ignore its size while their epsilon is negligible. So the tokens may be
-    as large as the patches up to the first block's MLP.
-
-    Args:
-        model: A `keras.Model`.
-        calibration: Images.
-
-    Returns:
-        `(block, gains)`: the first block and a factor per token, array of shape `(tokens,)`.
-        `(None, None)` if the model has no such tokens, if they are more than half as large as the
-        patches or too small for epsilon, or if the first block is of another kind or post-norm.
-    """
+    """Measures how much larger the class and distillation tokens may be."""
     tokens = class_tokens(model)
     block = next((layer for layer in model.layers if isinstance(layer, Block)), None)
     if not tokens or not _computes_two_branches(block):

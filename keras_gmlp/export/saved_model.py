@@ -18,26 +18,7 @@ KERNELS = {"bilinear": "triangle", "bicubic": "keyscubic", "lanczos": "lanczos3"
 
 
 def write_saved_model(model, path, labels=None, card=None):
-    """Writes a SavedModel with three signatures, each for any number of images.
-
-    `serving_default` takes float pixels and `uint8` takes bytes, as `image` of shape
-    `(batch, height, width, channels)` in [0, 255]. `encoded` takes JPEG and PNG files as strings,
-    `image` of shape `(batch,)`, and prepares them as `read_image` does, except for the EXIF
-    rotation, about one level of the resampling, and the decoding of large JPEGs (see `read_image`).
-    Each returns `logits`, `probabilities` and, in the same order, the names of the `classes`, all
-    of shape `(batch, classes)`.
-
-    Args:
-        model: A float32 `keras.Model` from images in [0, 255] to logits.
-        path: Path of the folder, which is replaced once the new one is complete.
-        labels: Class names. Defaults to `"0"`, `"1"`, ...
-        card: Further metadata for the card; see `card.write_card`. `encoded` uses its `crop`,
-            `interpolation` and `fit`, all signatures its temperature.
-
-    Raises:
-        ValueError: If the interpolation is not in `data.read_image.INTERPOLATIONS`, or the fit not
-            in `data.fits.FITS`.
-    """
+    """Writes a SavedModel with three signatures, each for any number of images."""
     import tensorflow as tf
 
     check_interpolation((card or {}).get("interpolation") or "bicubic")

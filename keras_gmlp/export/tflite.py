@@ -36,31 +36,7 @@ class Traces(contextlib.ExitStack):
 
 
 def convert(model, precision, calibration=None, batch=1, with_features=False, traces=None):
-    """Converts a model to a flatbuffer with a signature from `image` to `logits`.
-
-    Args:
-        model: A float32 `keras.Model` from images in [0, 255] to logits.
-        precision: `"float32"`; `"float16"`, for the weights; `"dynamic"`, 8-bit weights and float
-            activations; or `"int8"`, 8-bit integers everywhere, from uint8 pixels to float logits.
-        calibration: For `"int8"`, uint8 images `(samples, height, width, channels)`, typical
-            inputs that determine the range of each activation. A few hundred are enough.
-        batch: Images per call. It is fixed, since runtimes in browsers reject an open batch.
-        with_features: Whether to add the signature `serving_features`, from `image` to `features`,
-            see `models.features`, and, if they are exact, the class maps `maps`
-            `(batch, rows, columns, classes)`, see `analysis.explanation.map_tokens`. Both
-            signatures share the weights. Not for `"int8"`.
-        traces: The `Traces` of this model, so that several precisions trace it once; `None` for
-            none.
-
-    Returns:
-        The flatbuffer, bytes.
-
-    Raises:
-        ValueError: If the precision is unknown, if the calibration images are missing or have
-            another shape, if features are asked for and the model has no head, or, for `"int8"`, if
-            a layer norm has no scale or shift or normalizes another axis than the last.
-        RuntimeError: If the conversion fails.
-    """
+    """Converts a model to a flatbuffer with a signature from `image` to `logits`."""
     import tensorflow as tf
 
     check_precision(precision)
@@ -95,23 +71,7 @@ def _features_function(model):
 
 
 def convert_function(model, function, specs, precision, samples=None, more=None):
-    """Converts a function of a model to a flatbuffer.
-
-    Args:
-        model: The `keras.Model` whose variables the function uses.
-        function: Maps tensors to a dict of tensors. The names of its arguments and the keys are
-            those of the flatbuffer's signature.
-        specs: A `tf.TensorSpec` for each argument.
-        precision: One of `PRECISIONS`.
-        samples: For `"int8"`, a function that yields dicts of inputs for the calibration.
-        more: Further functions with the same arguments, a dict by the names of their signatures.
-
-    Returns:
-        The flatbuffer, bytes.
-
-    Raises:
-        RuntimeError: If the conversion fails.
-    """
+    """Converts a function of a model to a flatbuffer."""
     with tempfile.TemporaryDirectory() as folder:
         _save(model, function, specs, folder, more)
         return _convert_folder(folder, precision, samples)
@@ -162,10 +122,7 @@ def check_precision(precision, known=PRECISIONS):
 
 
 def own_weights(model):
-    """Returns a `tf.Module` that owns the variables of a model, but not the model.
-
-    A module that owns the model would save its optimizer too, and the converter would miss weights.
-    """
+    """Returns a `tf.Module` that owns the variables of a model, but not the model."""
     import tensorflow as tf
 
     module = tf.Module()

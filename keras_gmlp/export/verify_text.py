@@ -27,25 +27,7 @@ EVERY = 7  # words from one mask to the next in the check of a masked language m
 
 
 def export_text_run(directory, formats=None, texts=None, truth=None, report=lambda text: None):
-    """Exports the `model.keras` in the folder of a run, checks each file and records the result.
-
-    Args:
-        directory: Folder of the run.
-        formats: Keys of `TEXT_FORMATS`. Defaults to all.
-        texts: What checks the files, a list: texts; for a classifier of pairs, pairs; for a model
-            for questions, pairs `(question, context)`. `None` skips the checks.
-        truth: For a classifier, the class indices of the texts, for its accuracy.
-        report: Function that receives a line of text on each step.
-
-    Returns:
-        A dict by format of what `check_text_export` returns, which is also written to metrics.json
-        under `"exports"`.
-
-    Raises:
-        ValueError: If the folder has no text model, a format is unknown, or another process uses
-            the folder. One line.
-        RuntimeError: If a conversion fails.
-    """
+    """Exports the `model.keras` in the folder of a run, checks each file and records the result."""
     directory = Path(directory)
     path = model_path(directory)
     if (directory / "recipe.json").exists() and not (directory / "metrics.json").exists():
@@ -74,19 +56,7 @@ def export_text_run(directory, formats=None, texts=None, truth=None, report=lamb
 
 
 def load_check_texts(source, name, columns=None, data_dir=None):
-    """Returns up to 1,000 texts to check files with, and the class indices of a classifier.
-
-    Args:
-        source: The `TextModel` of the run.
-        name: For a language model, a text file or the folder of a prepared corpus, whose
-            validation text is taken; otherwise a set as `data.text.load_text` or `load_squad` take
-            it, whose test split is taken.
-        columns: Further arguments of `load_text` or `load_squad`, a dict.
-        data_dir: Folder of TensorFlow Datasets.
-
-    Returns:
-        `texts` and `truth` of `export_text_run`.
-    """
+    """Returns up to 1,000 texts to check files with, and the class indices of a classifier."""
     if source.task == "masked_lm":
         return list(itertools.islice(_read_plain(source, Path(name)), CHECKED)), None
     load = load_squad if source.task == "question_answering" else load_text
@@ -118,10 +88,7 @@ def _read_plain(source, path):
 
 
 def check_inputs(source, texts):
-    """Returns a model's inputs for texts, a dict of int32 arrays; see `export_text_run`.
-
-    A masked language model gets a mask in each seventh place, at most eight in a text.
-    """
+    """Returns a model's inputs for texts, a dict of int32 arrays; see `export_text_run`."""
     tokenizer, length = source.tokenizer, source.length
     if source.task == "question_answering":
         asked = [Question(*pair) for pair in texts]
@@ -140,19 +107,7 @@ def check_inputs(source, texts):
 
 
 def check_text_export(path, inputs, expected, truth=None):
-    """Compares an exported file with the model.
-
-    Args:
-        path: Path of the file.
-        inputs: What `check_inputs` returns.
-        expected: Logits of the model for the inputs.
-        truth: Class indices of the texts, for the accuracy of a classifier.
-
-    Returns:
-        A dict: `max_logit_difference`; `top1_agreement`, the share of the labels, of the masked
-        words, or of the first and last tokens of answers that are the same; `accuracy` with
-        `truth`; `megabytes`; and `latency_ms`, for one text on one thread, median.
-    """
+    """Compares an exported file with the model."""
     opened = open_text_model(path, threads=1)
     found = opened.run(**inputs)
     used = np.ones(expected.shape[:-1], bool)

@@ -51,17 +51,7 @@ def members(model, labels=None, metadata=None):
 
 
 def from_members(texts):
-    """Parses the members of a card.
-
-    Args:
-        texts: a dict of texts by name.
-
-    Returns:
-        The metadata and, under `"labels"`, the class names; empty if both members are missing.
-
-    Raises:
-        ValueError: If one member is missing or cannot be parsed.
-    """
+    """Parses the members of a card."""
     if not {CARD, LABELS} & set(texts):
         return {}
     try:
@@ -71,21 +61,7 @@ def from_members(texts):
 
 
 def write_card(path, model, labels=None, metadata=None):
-    """Adds a card to a model's file that has none.
-
-    Args:
-        path: a `.keras` or `.tflite` file, or the folder of a SavedModel.
-        model: the `keras.Model` in it.
-        labels: class names in the order of the logits. Defaults to `"0"`, `"1"`, ...
-        metadata: Further entries, a dict that JSON can hold. `"crop"`, `"interpolation"` and
-            `"fit"` are arguments of `data.read_image.read_image`. With `"preset"` and
-            `"arguments"`, `keras_gmlp.build(preset, **arguments)` rebuilds the model, before
-            folding for a folded one. With `"output": "probabilities"`, a `.tflite` file computes
-            these instead of logits.
-
-    Raises:
-        ValueError: If labels.txt cannot hold a class name. One line.
-    """
+    """Adds a card to a model's file that has none."""
     card = members(model, labels, {**(metadata or {}), **_digest(path)})
     if Path(path).is_dir():
         extra = Path(path) / "assets.extra"
@@ -97,20 +73,7 @@ def write_card(path, model, labels=None, metadata=None):
 
 
 def write_text_card(path, task, tokenizer, labels=(), metadata=None):
-    """Adds a card to the file of a text model that has none.
-
-    Args:
-        path: A `.keras` or `.tflite` file.
-        task: One of `TEXT_TASKS`.
-        tokenizer: The model's `Tokenizer`; the file gets its tokenizer.json.
-        labels: Class names in the order of the logits; none for the other tasks.
-        metadata: Further entries, a dict that JSON can hold, such as `"length"`, the tokens of the
-            texts that the model was trained on. With `"preset"` and `"arguments"`,
-            `keras_gmlp.text.build(preset, **arguments)` rebuilds the language model.
-
-    Raises:
-        ValueError: If the task is unknown, or labels.txt cannot hold a class name. One line.
-    """
+    """Adds a card to the file of a text model that has none."""
     if task not in TEXT_TASKS:
         raise ValueError(f"task must be one of {', '.join(TEXT_TASKS)}; received {task!r}.")
     check_labels(labels, "labels")
@@ -133,17 +96,7 @@ def _digest(path):
 
 
 def require_undamaged(path):
-    """Checks the model in a `.tflite` file against the digest in its card.
-
-    Args:
-        path: A `.tflite` file. Cards of older versions have no digest, and pass.
-
-    Returns:
-        Whether the file has a card.
-
-    Raises:
-        ValueError: If the model or the card is damaged. One line.
-    """
+    """Checks the model in a `.tflite` file against the digest in its card."""
     card = read_card(path)
     if DIGEST in card:
         with zipfile.ZipFile(path) as archive:
@@ -159,18 +112,7 @@ def require_undamaged(path):
 
 
 def read_card(path):
-    """Reads the card of a model's file.
-
-    Args:
-        path: a `.keras` or `.tflite` file, or the folder of a SavedModel. The card of an `.onnx`
-            file requires its runtime; see `inference`.
-
-    Returns:
-        A dict of the metadata and the `"labels"`; empty if the file has no card.
-
-    Raises:
-        ValueError: If the card is damaged or larger than `LIMITS`. One line.
-    """
+    """Reads the card of a model's file."""
     path = Path(path)
     try:
         texts = _read_members(path, CARD, LABELS)
@@ -186,18 +128,7 @@ def read_card(path):
 
 
 def read_tokenizer(path):
-    """Reads the tokenizer of a text model's file.
-
-    Args:
-        path: A `.keras` or `.tflite` file.
-
-    Returns:
-        The text of its tokenizer.json; `None` if the file has none.
-
-    Raises:
-        ValueError: If the file is damaged or larger than `LIMITS`, or its tokenizer is not the one
-            that its card names. One line.
-    """
+    """Reads the tokenizer of a text model's file."""
     card = read_card(path)
     try:
         text = _read_members(Path(path), TOKENIZER)[TOKENIZER]

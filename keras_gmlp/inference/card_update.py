@@ -19,12 +19,7 @@ def find_models(directory):
 
 
 def read_any_card(path):
-    """Reads the card of a model file in any format; see `card.read_card`.
-
-    Raises:
-        ValueError: If the file has no card, or a damaged one. One line.
-        ImportError: If an `.onnx` file is given and onnx is not installed. One line.
-    """
+    """Reads the card of a model file in any format; see `card.read_card`."""
     path = Path(path)
     if path.suffix == ".onnx":
         properties = {prop.key: prop.value for prop in _read_onnx(path).metadata_props}
@@ -40,18 +35,7 @@ def read_any_card(path):
 
 
 def update_card(path, entries):
-    """Replaces entries in the card of a model file.
-
-    The file is complete at any time. The other members of an archive, the model in front of it
-    and the other files of a SavedModel keep their bytes.
-
-    Args:
-        path: A `.keras`, `.tflite` or `.onnx` file, or the folder of a SavedModel.
-        entries: A dict that JSON can hold.
-
-    Raises:
-        ValueError, ImportError: As `read_any_card`.
-    """
+    """Replaces entries in the card of a model file."""
     path = Path(path)
     card = {name: value for name, value in read_any_card(path).items() if name != "labels"}
     text = json.dumps({**card, **entries})

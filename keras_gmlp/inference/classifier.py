@@ -141,19 +141,7 @@ class Classifier:
 
 
 def make_classifier(logits, shape, classes, path, card, model=None, interpreter=None):
-    """Returns the `Classifier` that a card describes.
-
-    Args:
-        logits: As for `Classifier`.
-        shape: `(height, width, channels)` of its images.
-        classes: Number of logits.
-        path: The file or folder. If the card has no labels, labels.txt next to it has them.
-        card: Dict as `keras_gmlp.inference.card.read_card` returns it.
-        model, interpreter: As for `Classifier`.
-
-    Raises:
-        ValueError: If the images are neither grey nor RGB, or the card does not fit. One line.
-    """
+    """Returns the `Classifier` that a card describes."""
     if shape[-1] not in (1, 3):
         raise ValueError(
             f"{path}: the model takes images of shape {tuple(shape)}; expected (height, width, "
@@ -199,17 +187,7 @@ def _read_thresholds(card, classes, path):
 
 
 def check_tensors(path, inputs, outputs, pixels):
-    """Checks that a model takes images and returns logits.
-
-    Args:
-        path: The file or folder, for the message.
-        inputs: Pairs of a shape and the name of a dtype, one for each input.
-        outputs: The same for each output.
-        pixels: Names of the dtypes that the input may have.
-
-    Raises:
-        ValueError: If it is not an image classifier. One line.
-    """
+    """Checks that a model takes images and returns logits."""
     if (
         len(inputs) == len(outputs) == 1
         and len(inputs[0][0]) == 4

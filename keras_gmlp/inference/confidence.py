@@ -17,18 +17,7 @@ RANGES = {TEMPERATURE: (0.01, 100), THRESHOLD: (-1e30, 1e30)}  # in which no res
 
 
 def fit_temperature(logits, labels):
-    """Returns the temperature with the highest likelihood of the labels.
-
-    If all labels are predicted right, no temperature would be low enough. The true class then
-    counts as (n + 1) / (n + 2) and the other classes share the rest, as in Platt's scaling.
-
-    Args:
-        logits: `(samples, classes)`, with at least two classes.
-        labels: Indices of the true classes, `(samples,)`.
-
-    Returns:
-        A float in its range in `RANGES`.
-    """
+    """Returns the temperature with the highest likelihood of the labels."""
     from scipy.optimize import minimize_scalar
 
     logits = np.asarray(logits, "float64")
@@ -48,13 +37,7 @@ def fit_temperature(logits, labels):
 
 
 def fit_threshold(logits, temperature, reject):
-    """Returns the energy above which at most a share of the images lies.
-
-    Args:
-        logits: `(samples, classes)`, of images of known classes.
-        temperature: What the logits are divided by.
-        reject: Share of the images in [0, 1) that may be rejected.
-    """
+    """Returns the energy above which at most a share of the images lies."""
     return float(np.quantile(energies(logits, temperature), 1 - reject, method="inverted_cdf"))
 
 
@@ -97,11 +80,7 @@ class Confidence:
         return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
     def is_known(self, logits):
-        """Returns whether each image shows one of the classes, or `None` if not calibrated.
-
-        Args:
-            logits: `(..., classes)`.
-        """
+        """Returns whether each image shows one of the classes, or `None` if not calibrated."""
         if self.energy_threshold is None:
             return None
         return energies(logits, self.temperature) <= self.energy_threshold
@@ -122,13 +101,7 @@ class Answer:
 
 
 def read_confidence(card):
-    """Returns the `Confidence` in a card.
-
-    A file that computes probabilities has the temperature inside, and shows no energy.
-
-    Raises:
-        ValueError: If an entry is not a number in its range. One line.
-    """
+    """Returns the `Confidence` in a card."""
     if card.get("output") == "probabilities":
         return Confidence()
     entries = {name: card[name] for name in RANGES if card.get(name) is not None}

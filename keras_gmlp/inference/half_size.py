@@ -17,21 +17,7 @@ from keras_gmlp.utils.files import atomic_write
 
 
 def halve_weights(path):
-    """Rewrites a `.keras` file with its weights in float16.
-
-    The model stays a float32 model: Keras converts the weights when it loads them. Everything else
-    in the file stays the same byte for byte.
-
-    Args:
-        path: Path of the file.
-
-    Returns:
-        The largest relative change of a weight that float16 holds with all its digits (above
-        6.1e-5), at most 2**-11.
-
-    Raises:
-        ValueError: If the file is no `.keras` file or a weight is too large for float16. One line.
-    """
+    """Rewrites a `.keras` file with its weights in float16."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = {info: archive.read(info) for info in archive.infolist()}

@@ -6,18 +6,7 @@ import numpy as np
 
 
 def measure_latencies(classifiers, batch=1, repeats=50):
-    """Measures how long each classifier takes for a batch.
-
-    The classifiers run in turns, so that other work on the machine slows all of them.
-
-    Args:
-        classifiers: A dict of `Classifier`s.
-        batch: Images per call.
-        repeats: Measured calls of each classifier, after five to warm up.
-
-    Returns:
-        Median seconds, a dict with the same keys.
-    """
+    """Measures how long each classifier takes for a batch."""
     times = {name: [] for name in classifiers}
     images = {name: np.zeros((batch, *c.image_shape), "uint8") for name, c in classifiers.items()}
     for _ in range(5 + repeats):

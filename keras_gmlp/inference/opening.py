@@ -32,15 +32,7 @@ TRAINERS = {
 
 
 def model_path(directory, kind="image"):
-    """Returns the path of the `.keras` file in the folder of a training run.
-
-    Args:
-        directory: The folder, or the name of an included model.
-        kind: `"image"` or `"text"`: the program that errors name, unless recipe.json knows.
-
-    Raises:
-        ValueError: If the folder does not exist or holds no model. One line.
-    """
+    """Returns the path of the `.keras` file in the folder of a training run."""
     program, example = TRAINERS[kind]
     if not str(directory):  # an unset variable of a shell
         raise ValueError(f"'': an empty path; expected the folder of a run of {program}.")
@@ -142,10 +134,7 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
 
 
 def _require_bounded_weights(path):
-    """Raises an error if the weights in a `.keras` file declare more bytes than they have.
-
-    HDF5 fills the rest with a constant, or inflates it. Keras refuses only more than 4 GiB of it.
-    """
+    """Raises an error if the weights in a `.keras` file declare more bytes than they have."""
     import h5py
 
     with zipfile.ZipFile(path) as archive:
@@ -167,12 +156,7 @@ def require_inputs(model, path):
 
 
 def require_numbers(logits, path):
-    """Returns logits `(..., classes)`.
-
-    Raises:
-        ValueError: If the largest of a row is NaN or infinite: there are no probabilities. One
-            line.
-    """
+    """Returns logits `(..., classes)`."""
     if np.isfinite(logits.max(axis=-1)).all():
         return logits
     raise ValueError(
@@ -182,18 +166,7 @@ def require_numbers(logits, path):
 
 
 def open_tflite(path, threads=None):
-    """Returns the LiteRT interpreter of a `.tflite` file, ready to run; imports no Keras.
-
-    The first run of a file without a card, which no digest protects, is in a child process: the
-    runtime can crash on a damaged one.
-
-    Args:
-        path: Path of the file.
-        threads: Number of threads. Defaults to the number of cores, at most 4.
-
-    Raises:
-        ValueError: If the file is damaged or cannot be read. One line.
-    """
+    """Returns the LiteRT interpreter of a `.tflite` file, ready to run; imports no Keras."""
     require_readable(path)
     threads = threads or min(4, os.cpu_count() or 1)
     if not require_undamaged(path):
@@ -224,10 +197,7 @@ def _run_tflite(path, threads):
 
 
 def damaged_error(path, error):
-    """Returns an error of one line for a file that cannot be loaded.
-
-    It is a `ValueError`, or a `MemoryError` if there is too little memory.
-    """
+    """Returns an error of one line for a file that cannot be loaded."""
     if is_out_of_memory(error):
         return MemoryError(f"{path}: not enough memory to load it.")
     reason = " ".join(str(error).split())[:200]

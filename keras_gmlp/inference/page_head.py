@@ -16,19 +16,7 @@ MAX_BYTES = 20_000_000
 
 
 def add_head(classifier, path):
-    """Replaces the classes of a classifier with those that the web page learned.
-
-    Args:
-        classifier: A `Classifier` of the `.tflite` file with features that the page
-            learned with.
-        path: The JSON file that the page's tab Teach downloads.
-
-    Returns:
-        A `Classifier` of the file's classes, without a threshold.
-
-    Raises:
-        ValueError: If the file cannot be read, is damaged, or belongs to another model. One line.
-    """
+    """Replaces the classes of a classifier with those that the web page learned."""
     head, weights, bias = _read_head(path)
     found, expected = read_card(classifier.path).get(DIGEST), head[DIGEST]
     if found != expected:

@@ -43,10 +43,7 @@ class Replayed:
 
 
 def record_or_keep(function, batch):
-    """Returns the recording of a function for such a batch, or the function if they differ.
-
-    Records one sample and compares two, because any number may follow.
-    """
+    """Returns the recording of a function for such a batch, or the function if they differ."""
     shape = batch.shape[1:]
     ramp = torch.linspace(0, 255, 2 * shape.numel(), dtype=batch.dtype, device=batch.device)
     samples = ramp.reshape(2, *shape)

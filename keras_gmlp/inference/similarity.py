@@ -31,19 +31,7 @@ def find_features(source):
 
 
 def make_embedder(classifier):
-    """Returns the function from images to the vectors before a classifier's head.
-
-    Args:
-        classifier: A `Classifier` of a `.keras` file, of published weights, or of a
-            `.tflite` file with features, see `export.export`.
-
-    Returns:
-        A function from images `(batch, height, width, channels)` with values in [0, 255] to float32
-        vectors `(batch, features)`; see `models.features`.
-
-    Raises:
-        ValueError: If the classifier has no features.
-    """
+    """Returns the function from images to the vectors before a classifier's head."""
     if classifier.model is not None:
         from keras_gmlp.models.structure import features
 
@@ -118,17 +106,7 @@ TOGETHER = 64  # images that a model takes at a time
 
 
 def embed_files(embed, read, paths):
-    """Computes the vectors of image files, with a progress bar.
-
-    Args:
-        embed: Function from images `(batch, height, width, channels)` to vectors
-            `(batch, features)`.
-        read: Function from a path to an image.
-        paths: A list of paths, at least one.
-
-    Returns:
-        A float32 array `(files, features)`.
-    """
+    """Computes the vectors of image files, with a progress bar."""
     rows, chunk = [], []
     for number, image in enumerate(map_in_threads(read, paths, "reading features"), 1):
         chunk.append(image)
@@ -139,17 +117,7 @@ def embed_files(embed, read, paths):
 
 
 def find_nearest(query, vectors, top):
-    """Finds the vectors that are most similar to another by the cosine of their angle.
-
-    Args:
-        query: Array `(features,)`.
-        vectors: Array `(vectors, features)`.
-        top: Number of vectors to find.
-
-    Returns:
-        A dict from the index of a vector to its similarity in [-1, 1], the most similar first; of
-        equal ones, the first in the array. A vector of zeros has the similarity 0.
-    """
+    """Finds the vectors that are most similar to another by the cosine of their angle."""
     lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
     similarities = vectors @ query / np.maximum(lengths, np.finfo("float32").tiny)
     similarities = similarities.clip(-1, 1)  # rounding leaves the interval

@@ -277,11 +277,7 @@ def from_keras(model, tokenizer, labels=(), length=None, warn=warnings.warn):
 
 
 def question_length(length):
-    """Returns how many tokens of a question a model of a length takes.
-
-    Raises:
-        ValueError: If the length leaves no room for the question and the text. One line.
-    """
+    """Returns how many tokens of a question a model of a length takes."""
     from keras_gmlp.data.text.squad_features import MAX_ANSWER, QUESTION
 
     room = length - MAX_ANSWER - 4  # [CLS], two [SEP], and one token of the text

@@ -16,17 +16,7 @@ DIRECTIONS = 8  # bins of the edges' directions
 
 
 def thumbnail_features(thumbnails):
-    """Returns the colours and the directions of edges in each part of the pictures.
-
-    The edges are histograms of oriented gradients (Dalal and Triggs, 2005), normalized over two by
-    two cells.
-
-    Args:
-        thumbnails: uint8 array `(pictures, side, side, 3)`, the side a multiple of 8.
-
-    Returns:
-        A float32 array `(pictures, features)`.
-    """
+    """Returns the colours and the directions of edges in each part of the pictures."""
     count, side = thumbnails.shape[:2]
     in_cells = (count, CELLS, side // CELLS, CELLS, side // CELLS)
     colours = thumbnails.reshape(*in_cells, 3).mean(axis=(2, 4), dtype="float32") / 255
@@ -50,22 +40,7 @@ def thumbnail_features(thumbnails):
 
 
 def predict_out_of_fold(features, labels, seed=0):
-    """Predicts each label by a classifier that has not seen that picture.
-
-    A logistic regression on the 128 main components is trained five times, each time without a
-    fifth of the pictures.
-
-    Args:
-        features: Array `(pictures, features)`.
-        labels: Class indices `(pictures,)`, each of them in at least five pictures.
-        seed: Seed of the folds.
-
-    Returns:
-        Probabilities `(pictures, classes)`, a column for each class in `labels`, in their order.
-
-    Raises:
-        ImportError: If scikit-learn is not installed.
-    """
+    """Predicts each label by a classifier that has not seen that picture."""
     require("sklearn", "The search for wrong labels", "demo")
     from sklearn.decomposition import PCA
     from sklearn.linear_model import LogisticRegression
@@ -110,9 +85,6 @@ def find_label_errors(probabilities, labels):
 
 
 def can_judge(probabilities, labels):
-    """Returns whether predictions are good enough to doubt labels.
-
-    They must err at most half as often as always naming the most frequent class.
-    """
+    """Returns whether predictions are good enough to doubt labels."""
     wrong = np.mean(probabilities.argmax(axis=1) != labels)
     return bool(wrong <= 0.5 * (1 - np.bincount(labels).max() / len(labels)))

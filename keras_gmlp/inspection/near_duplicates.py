@@ -112,12 +112,7 @@ def _coarse_content(thumbnails):
 
 
 def _differences(grey, nearest):
-    """Returns the differences of all pictures and their neighbours, 1 for a picture and itself.
-
-    Args:
-        grey: float32 array `(pictures, side, side)`.
-        nearest: Indices of the neighbours, `(pictures, neighbours)`.
-    """
+    """Returns the differences of all pictures and their neighbours, 1 for a picture and itself."""
     grey = grey - grey.mean(axis=(1, 2), keepdims=True)
     grey /= np.sqrt((grey**2).sum(axis=(1, 2), keepdims=True))
     cuts = _cuts(grey.shape[1])
@@ -151,13 +146,7 @@ def _cuts(side):
 
 
 def _correlation(wholes, parents, deviations, cuts):
-    """Returns the largest correlation of pictures with the cuts of others; shapes broadcast.
-
-    Args:
-        wholes, parents: float32 arrays `(..., side, side)` with mean 0 and norm 1.
-        deviations: Norms of the cuts of the parents around their means, `(..., cuts, cuts)`.
-        cuts: See `_cuts`.
-    """
+    """Returns the largest correlation of pictures with the cuts of others; shapes broadcast."""
     # The sum of whole * (rows @ parent @ columns) in two halves: 36 cuts cost as much as twelve.
     rows = cuts.transpose(0, 2, 1) @ wholes[..., None, :, :]
     columns = parents[..., None, :, :] @ cuts.transpose(0, 2, 1)
@@ -172,17 +161,7 @@ PATIENCE = 20.0  # seconds to search
 
 
 def find_duplicates(data, patience=PATIENCE):
-    """Finds test images whose files are those of training images, by size and digest.
-
-    Args:
-        data: An `ImageData`.
-        patience: Seconds after which the search ends. In a larger folder it then has compared a
-            random part of the training images.
-
-    Returns:
-        A dict of paths: of each such test image, and of a training image with the same content.
-        Empty for data that are not in files of their own.
-    """
+    """Finds test images whose files are those of training images, by size and digest."""
     end = time.monotonic() + patience
     train, test = (map(os.fsdecode, getattr(s, "paths", ())) for s in (data.train, data.test))
     by_size = collections.defaultdict(list)

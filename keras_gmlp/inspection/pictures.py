@@ -26,17 +26,7 @@ class Picture:
 
 
 def list_pictures(root):
-    """Lists the pictures in a folder or a table, however few they are; decodes none.
-
-    Args:
-        root: Path of the folder, with or without folders for each split, or of the table.
-
-    Returns:
-        A list of `Picture`, and the class names, also of folders without pictures.
-
-    Raises:
-        ValueError: If a folder or the table cannot be read, or if there are fewer than two classes.
-    """
+    """Lists the pictures in a folder or a table, however few they are; decodes none."""
     if is_table(root):
         labels, splits, label_sets = list_table(root)
         refuse_several(root, label_sets)
@@ -58,12 +48,7 @@ def list_pictures(root):
 
 
 def list_empty_classes(root, pictures):
-    """Returns the class folders without pictures, at which `load_folder` stops, a list of paths.
-
-    Args:
-        root: Path of the folder; a table has none.
-        pictures: List of `Picture` in it.
-    """
+    """Returns the class folders without pictures, at which `load_folder` stops, a list of paths."""
     if is_table(root):
         return []
     folders = [

@@ -16,15 +16,7 @@ SUSPECTS = 24  # most labels that are drawn
 
 
 def draw_findings(findings, path):
-    """Draws duplicates in pairs, and pictures with their given and their suggested class.
-
-    Args:
-        findings: List of `data_check.Finding`; draws the first 12 pairs and the first 24 labels.
-        path: Path of the PNG file.
-
-    Returns:
-        The path, or `None` if there is nothing to draw.
-    """
+    """Draws duplicates in pairs, and pictures with their given and their suggested class."""
     pairs = [found for found in findings if found.finding.endswith("duplicate")]
     # Those that spoil a test accuracy or a label come first.
     pairs = sorted(pairs, key=lambda found: -len(found.note))[:PAIRS]
@@ -44,16 +36,7 @@ def draw_findings(findings, path):
 
 
 def draw_similar(query, pairs, path):
-    """Draws an image and those that are similar to it, with their similarity.
-
-    Args:
-        query: An image file.
-        pairs: Pairs `(path, similarity)`; see `similarity.find_similar`.
-        path: Path of the PNG file.
-
-    Returns:
-        The path.
-    """
+    """Draws an image and those that are similar to it, with their similarity."""
     cells = [(query, f"{_title(Path(query).name)}\nthe query")]
     cells += [(file, f"{_title(Path(file).name)}\n{similarity:.3f}") for file, similarity in pairs]
     return _draw_cells(cells, path, "images by similarity")

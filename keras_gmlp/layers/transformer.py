@@ -98,12 +98,7 @@ class TransformerBlock(ResidualBlock):
 
 @contextlib.contextmanager
 def _fused_attention_only_if(even):
-    """Disables fused attention in JAX unless the number of tokens is known to be even.
-
-    On a GPU, the gradient of JAX's fused attention raises NotImplementedError for an odd number of
-    tokens, such as patches and a class token. `MultiHeadAttention` reads the global setting when it
-    is created; it ignores its own argument `flash_attention=False`.
-    """
+    """Disables fused attention in JAX unless the number of tokens is known to be even."""
     enabled = keras.config.is_flash_attention_enabled() is not False
     switch_off = enabled and not even and keras.backend.backend() == "jax"
     if switch_off:

@@ -101,15 +101,7 @@ class WhiteningConvolution(layers.Layer):
 
 
 def whitening_filters(covariance, epsilon=0.0):
-    """Returns the filters that whiten vectors, one in each column, those of most variance first.
-
-    Args:
-        covariance: `(size, size)`.
-        epsilon: Added to each eigenvalue.
-
-    Raises:
-        ValueError: If an eigenvalue with `epsilon` is not above 0.
-    """
+    """Returns the filters that whiten vectors, one in each column, those of most variance first."""
     values, vectors = np.linalg.eigh(covariance)
     values, vectors = values[::-1] + epsilon, vectors[:, ::-1]
     if not values[-1] > 0:

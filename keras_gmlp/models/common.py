@@ -38,11 +38,7 @@ def require_channels_last():
 
 
 def pixels(input_shape, mean, std):
-    """Returns the input of a model and the pixels, scaled and normalized.
-
-    Raises:
-        ValueError: If Keras is set to `"channels_first"`.
-    """
+    """Returns the input of a model and the pixels, scaled and normalized."""
     require_channels_last()
     inputs = keras.Input(input_shape, name="image")
     # In float32 under every policy: bfloat16 has too few digits for mixed pixels.

@@ -34,10 +34,7 @@ def class_tokens(model):
 
 
 def token_axes(model):
-    """Returns the `token_axes` that the layers declare, by the path of each weight in the model.
-
-    See `layers.Block` for the entries. Declared weights that the model does not have are left out.
-    """
+    """Returns the `token_axes` that the layers declare, by the path of each weight in the model."""
     weights = learned_weights(model)
     declared = {
         f"{layer.name}/{path}": axes

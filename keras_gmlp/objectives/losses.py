@@ -9,16 +9,7 @@ from keras import ops
 
 
 def as_rows(y_true, y_pred, label_smoothing=0.0):
-    """Converts labels to smoothed rows of probabilities.
-
-    Args:
-        y_true: Class indices `(batch,)` or `(batch, 1)`, or rows `(batch, classes)`.
-        y_pred: Logits `(batch, classes)`.
-        label_smoothing: See `CrossEntropy`.
-
-    Returns:
-        Rows `(batch, classes)` in the dtype of the logits.
-    """
+    """Converts labels to smoothed rows of probabilities."""
     classes = y_pred.shape[-1]
     if len(y_true.shape) == len(y_pred.shape) and y_true.shape[-1] == classes:
         rows = ops.cast(y_true, y_pred.dtype)

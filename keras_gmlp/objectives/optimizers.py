@@ -120,14 +120,7 @@ class MatrixMuon(keras.optimizers.Muon):
         self._update_together([(gradient, variable)], lr)
 
     def _update_together(self, pairs, lr):
-        """Updates variables whose matrices have the same shape, with one batched product.
-
-        Separate products would take a GPU longer to launch than to compute.
-
-        Args:
-            pairs: Pairs of gradient and variable.
-            lr: Learning rate.
-        """
+        """Updates variables whose matrices have the same shape, with one batched product."""
         matrices = []
         for gradient, variable in pairs:
             i = self._get_variable_index(variable)

@@ -63,16 +63,7 @@ def write_choice(directory, choice, settings):
 
 
 def read_choice(directory, settings):
-    """Returns the choice of the run in a folder, or `None`.
-
-    Args:
-        directory: Folder of the run.
-        settings: Settings that the choice must have been made for, a dict for JSON. Those of a run
-            that has begun are compared when it resumes.
-
-    Raises:
-        ValueError: If the file that holds it is damaged, or the settings differ. One line.
-    """
+    """Returns the choice of the run in a folder, or `None`."""
     found = read_json(Path(directory, CANDIDATES, CHOICE))
     if isinstance(found, dict):
         made_for = found.pop("settings", None)

@@ -46,17 +46,7 @@ MOST_PASSES = 10.8  # for each image of large sets
 
 
 def plan(images):
-    """Returns how long the candidates train on a number of images, and in which batches.
-
-    Two candidates of some epochs on four fifths of the images and the run of up to twice as many
-    epochs on all of them are 3.6 times these epochs.
-
-    Args:
-        images: Number of training images, those held out included.
-
-    Returns:
-        A dict: `epochs` and `batch_size`.
-    """
+    """Returns how long the candidates train on a number of images, and in which batches."""
     passes = min(PASSES + FURTHER * max(0, images - IMAGES), max(PASSES, MOST_PASSES * images))
     epochs = round(passes / ((2 * (1 - SHARE) + 2) * images))
     return {"epochs": min(8, max(2, epochs)), "batch_size": 16 if images < 300 else 32}

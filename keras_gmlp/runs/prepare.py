@@ -123,16 +123,7 @@ def prepare(settings, seed_process=True, dataset=None):
 
 
 def build(settings, source, dataset):
-    """Builds the preset's model, or adapts the one of the weights, for the data and the recipe.
-
-    Args:
-        settings: `RunSettings`, with the preset of the weights.
-        source: `Pretrained`, or `None` without weights.
-        dataset: The data set.
-
-    Returns:
-        A `PreparedRun`.
-    """
+    """Builds the preset's model, or adapts the one of the weights, for the data and the recipe."""
     recipe = match_labels(settings.make_recipe(), dataset)
     chosen = {"input_shape": dataset.image_shape, **settings.model.patches()}
     chosen |= settings.model.overrides
@@ -153,16 +144,7 @@ def build(settings, source, dataset):
 
 
 def load_data(settings, image_shape=None, dataset=None):
-    """Loads the data of a run, and divides the training images.
-
-    Args:
-        settings: `RunSettings`.
-        image_shape: Shape of the images that weights were trained on; `None` without weights.
-        dataset: An `ImageData` to divide; `None` to load the one that the settings name.
-
-    Returns:
-        An `ImageData`.
-    """
+    """Loads the data of a run, and divides the training images."""
     chosen = settings.data
     if dataset is None:
         shape = image_shape or lookup(settings.model.preset)[1]["input_shape"]

@@ -41,11 +41,7 @@ YEAR = 3e7  # seconds; no limit
 
 
 def read_plan(path):
-    """Returns the settings of the runs in a plan, a list.
-
-    Raises:
-        ValueError: If the file cannot be read, or settings cannot work.
-    """
+    """Returns the settings of the runs in a plan, a list."""
     try:
         entries = json.loads(Path(path).read_text())
     except OSError as error:
@@ -81,14 +77,7 @@ def _read_entry(entry):
 
 
 def train_entry(settings, data_dir=None, **options):
-    """Trains or resumes the run of an entry; returns its metrics.
-
-    Args:
-        settings: An entry of `read_plan`.
-        data_dir: Folder of TensorFlow Datasets for fine-tuning; `None` for its own. Settings of
-            images hold theirs.
-        **options: Those of `train`.
-    """
+    """Trains or resumes the run of an entry; returns its metrics."""
     if isinstance(settings, LanguageRunSettings):
         return prepare_language_run(settings).train(**options)
     if isinstance(settings, FineTuningSettings):
@@ -99,19 +88,7 @@ def train_entry(settings, data_dir=None, **options):
 
 
 def work(runs, seconds, report=None, verbose=2, say=print, data_dir=None):
-    """Trains the runs until all are complete or the time is over.
-
-    Args:
-        runs: List of settings, as `read_plan` returns it.
-        seconds: Time limit. Each run stops after the last epoch that fits.
-        report: Path of a JSON file that is rewritten after each run, or `None`.
-        verbose: As in `model.fit`.
-        say: Function that receives a line of text before and after each run.
-        data_dir: See `train_entry`.
-
-    Returns:
-        A dict from each run's directory to its metrics, or to `{"state": reason}`.
-    """
+    """Trains the runs until all are complete or the time is over."""
     import keras
 
     from keras_gmlp.training.callbacks import TimeLimitError

@@ -28,17 +28,7 @@ def train_run(settings, export=True, **options):
 
 
 def train_prepared(run, export=True, report=lambda text: None, **options):
-    """Trains a `PreparedRun`, or resumes it; see `train_run`.
-
-    Args:
-        run: `PreparedRun`.
-        export: As for `train_run`.
-        report: Function that receives lines of text on the choice of settings.
-        **options: As for `train_run`.
-
-    Returns:
-        `(run, metrics)`: the `PreparedRun` that was trained, and its metrics.
-    """
+    """Trains a `PreparedRun`, or resumes it; see `train_run`."""
     began = time.monotonic()
     shared = {name: value for name, value in options.items() if name in SHARED}
     run = choose(run, restart=options.get("restart", False), report=report, **shared)

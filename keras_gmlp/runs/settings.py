@@ -28,11 +28,7 @@ TAKEN = set(TAKEN_BY)
 
 
 def require_backbone():
-    """Returns the name of the included backbone for a user's own images.
-
-    Raises:
-        ValueError: If its files are not here. One line.
-    """
+    """Returns the name of the included backbone for a user's own images."""
     if DEFAULT_BACKBONE not in list_shipped():
         raise ValueError(
             f"images of your own start from {DEFAULT_BACKBONE}, which is not in this installation: "

@@ -192,19 +192,7 @@ class PreparedTextRun:
 
 
 def prepare_language_run(settings, seed_process=True):
-    """Opens the text and builds the model of a run.
-
-    Args:
-        settings: `LanguageRunSettings`.
-        seed_process: Whether to draw the initial weights from the recipe's seed. Keras then seeds
-            the generators of the whole process (`keras.utils.set_random_seed`).
-
-    Returns:
-        A `PreparedTextRun`.
-
-    Raises:
-        ValueError: If the settings cannot work or the folder has no prepared text.
-    """
+    """Opens the text and builds the model of a run."""
     settings.check()
     recipe = settings.make_recipe()
     data = PreparedCorpus.open(settings.data)
@@ -218,19 +206,7 @@ def prepare_language_run(settings, seed_process=True):
 
 
 def prepare_fine_tuning(settings, data_dir=None, seed_process=True):
-    """Opens the labelled texts and builds a classifier on a trained language model.
-
-    Args:
-        settings: `FineTuningSettings`.
-        data_dir: Folder of TensorFlow Datasets; `None` for its own.
-        seed_process: See `prepare_language_run`.
-
-    Returns:
-        A `PreparedTextRun`.
-
-    Raises:
-        ValueError: If the settings cannot work, or the weights or the texts cannot be loaded.
-    """
+    """Opens the labelled texts and builds a classifier on a trained language model."""
     settings.check()
     recipe = settings.make_recipe()
     if seed_process:

@@ -27,12 +27,7 @@ STEPS = 1000  # of L-BFGS, at most
 
 
 def choose_views(images, mirror):
-    """Returns the views of each image, pairs of a window and whether it is mirrored.
-
-    Args:
-        images: Number of images.
-        mirror: Whether mirrored images keep their label.
-    """
+    """Returns the views of each image, pairs of a window and whether it is mirrored."""
     mirrors = (False, True) if mirror else (False,)
     views = [(window, mirrored) for window in WINDOWS for mirrored in mirrors]
     return views[: VIEWS + FURTHER // max(1, images) if images < MANY else 1]
@@ -51,19 +46,7 @@ def look(images, view):
 
 
 def read_features(model, split, views):
-    """Computes the vectors before the head of a model.
-
-    Args:
-        model: An image classifier of this package.
-        split: `Split` of the images.
-        views: Views of each image, as `choose_views` returns them.
-
-    Returns:
-        float32 vectors `(views, samples, features)` and class indices `(samples,)`.
-
-    Raises:
-        ValueError: If an image cannot be read, or the vectors are NaN or infinite.
-    """
+    """Computes the vectors before the head of a model."""
     embed, vectors, labels = without_compiler(features(model)), [], []
     with ProgressBar("reading features", len(split)) as progress:
         for images, truth in split.batches(TOGETHER):
@@ -83,34 +66,14 @@ def read_features(model, split, views):
 
 
 def without_compiler(model):
-    """Turns off TensorFlow's compiler for a model, and returns it.
-
-    On a CPU it makes the steps no faster, and takes longer than a linear head or a short training.
-    """
+    """Turns off TensorFlow's compiler for a model, and returns it."""
     if keras.backend.backend() == "tensorflow" and not accelerators():
         model.jit_compile = False
     return model
 
 
 def fit_head(vectors, labels, classes, strengths, class_weights=None):
-    """Fits a logistic regression for each strength of the regularization.
-
-    The vectors are standardized for the fit; the heads take them as they are.
-
-    Args:
-        vectors: `(views, samples, features)`. The views of a sample share its weight.
-        labels: Class indices `(samples,)`.
-        classes: Number of classes.
-        strengths: Inverse strengths of the regularization, ascending.
-        class_weights: Weights of the classes in the loss, `(classes,)`; `None` for equal ones.
-
-    Yields:
-        A kernel `(features, classes)` and a bias `(classes,)` for each strength, float64. Their
-        softmax gives scikit-learn's probabilities. A class without a sample is improbable.
-
-    Raises:
-        ImportError: If scikit-learn is not installed.
-    """
+    """Fits a logistic regression for each strength of the regularization."""
     require("sklearn", "A fitted head", "demo")
     from sklearn.linear_model import LogisticRegression
 

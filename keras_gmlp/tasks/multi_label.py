@@ -79,12 +79,7 @@ class MultiLabelClassification(ImageClassification):
 
 
 def match_labels(recipe, data):
-    """Returns the recipe for a data set: with several labels, image classification changes to it.
-
-    Args:
-        recipe: `Recipe`.
-        data: Data set of any task.
-    """
+    """Returns the recipe for a data set."""
     task = recipe.task
     if getattr(data, "label_sets", None) is None or type(task) is not ImageClassification:
         return recipe

@@ -30,20 +30,7 @@ def open_model(source):
 
 
 def load_teacher(source, model, logits=True):
-    """Loads a teacher that sees the images of a batch.
-
-    Args:
-        source: Folder of a run, a `.keras` file, or the name of an included model.
-        model: The model to be taught. If its images have another size, the teacher sees them
-            scaled.
-        logits: Whether the teacher's logits are used, so that its classes must be the model's.
-
-    Returns:
-        A `keras.Model` whose outputs are logits and features.
-
-    Raises:
-        ValueError: If there is no such model, or its channels or classes differ from the model's.
-    """
+    """Loads a teacher that sees the images of a batch."""
     teacher = open_model(source)
     given = [("channels", model.input_shape[-1], teacher.input_shape[-1])]
     if logits:
@@ -69,16 +56,7 @@ def answer(teacher, images):
 
 
 def logits_loss(teacher, student, teaching="soft", temperature=1.0):
-    """Computes the loss on a teacher's logits, one number for each sample.
-
-    Args:
-        teacher, student: Logits `(batch, classes)`.
-        teaching: `"soft"` for the teacher's probabilities, otherwise its most probable class.
-        temperature: Divides both logits; the loss is multiplied by its square. Soft answers only.
-
-    Returns:
-        A tensor `(batch,)`.
-    """
+    """Computes the loss on a teacher's logits, one number for each sample."""
     student = ops.cast(student, "float32")
     if teaching != "soft":
         classes = ops.argmax(teacher, axis=-1)
@@ -89,33 +67,14 @@ def logits_loss(teacher, student, teaching="soft", temperature=1.0):
 
 
 def features_loss(teacher, student):
-    """Computes the mean squared difference of features, one number for each sample.
-
-    Args:
-        teacher: Features `(batch, features)`, which are normalized to mean 0 and variance 1 for
-            each sample.
-        student: Their prediction `(batch, features)`.
-
-    Returns:
-        A tensor `(batch,)`.
-    """
+    """Computes the mean squared difference of features, one number for each sample."""
     mean, variance = ops.moments(teacher, axes=-1, keepdims=True)
     normalized = (teacher - mean) / ops.sqrt(variance + 1e-6)
     return ops.mean(ops.square(normalized - ops.cast(student, "float32")), axis=-1)
 
 
 def make_taught_class(base, task, teacher=None, channels=None):
-    """Returns a subclass of a model class whose training loss includes a teacher's answers.
-
-    The teacher is not a part of the model: checkpoints do not hold it.
-
-    Args:
-        base: `keras.Model`, or a subclass.
-        task: An `ImageClassification`, which has the settings.
-        teacher: A model of `load_teacher`, which sees the augmented images. `None` if the targets
-            of the batches are dicts of `labels` and, as far as needed, `logits` and `features`.
-        channels: Number of the teacher's features; required for a `feature_weight`.
-    """
+    """Returns a subclass of a model class whose training loss includes a teacher's answers."""
     share, weight = task.teacher_share, task.feature_weight
 
     class TaughtModel(base):
@@ -165,11 +124,7 @@ def make_taught_class(base, task, teacher=None, channels=None):
 
 
 def find_token_heads(model):
-    """Returns the logits of the two heads of a ViT with a distillation token, a dict.
-
-    Raises:
-        ValueError: If the model has no distillation token.
-    """
+    """Returns the logits of the two heads of a ViT with a distillation token, a dict."""
     try:
         token = model.get_layer(TOKEN_HEAD)
     except ValueError:

@@ -169,13 +169,7 @@ class StopWhenDeleted(keras.callbacks.Callback):
 
 @contextlib.contextmanager
 def writing_callbacks(directory, checkpoint, tensorboard=False):
-    """Yields the callbacks that write the files of a run, a list, and closes the files.
-
-    Args:
-        directory: Folder of the run.
-        checkpoint: `RunCheckpoint`.
-        tensorboard: Whether to write logs for TensorBoard.
-    """
+    """Yields the callbacks that write the files of a run, a list, and closes the files."""
     history = keras.callbacks.CSVLogger(directory / "history.csv", append=True)
     callbacks = [StopWhenDeleted(directory / "recipe.json"), history, checkpoint]
     if tensorboard:

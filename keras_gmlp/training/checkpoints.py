@@ -51,13 +51,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         self.save(epoch + 1)
 
     def save(self, epochs, step=0, state=None):
-        """Saves a checkpoint in place of the older ones.
-
-        Args:
-            epochs: Number of epochs done.
-            step: Steps of the next epoch that are done too.
-            state: State within that epoch, a dict of arrays; see `SaveWithinEpoch`.
-        """
+        """Saves a checkpoint in place of the older ones."""
         older = self._files()
         self._require_space()
         path = self._path(epochs, step)
@@ -208,11 +202,7 @@ def read_state(model):
 
 
 def write_state(model, state):
-    """Sets what `read_state` returned.
-
-    Raises:
-        ValueError: If the model has other metrics or generators. One line.
-    """
+    """Sets what `read_state` returned."""
     variables = _epoch_variables(model)
     values = [state[name] for name in sorted(state) if name.startswith("variable_")]
     if [tuple(v.shape) for v in variables] != [value.shape for value in values]:

@@ -14,13 +14,7 @@ WIDTH = 90  # of a line, in characters
 
 
 def training_command(recipe, weights=None, out=None):
-    """Returns the shell command that repeats a run, or `None` for a run that has no preset.
-
-    Args:
-        recipe: Dict as in recipe.json.
-        weights: Replaces the weights that the recipe names.
-        out: Folder for the new run. Defaults to the default of the program.
-    """
+    """Returns the shell command that repeats a run, or `None` for a run that has no preset."""
     if recipe.get("task") in TEXT_TASKS:
         return _text_command(recipe, weights, out)
     preset, name = recipe.get("preset"), recipe.get("recipe")

@@ -5,17 +5,7 @@ from keras_gmlp.utils import plotting
 
 
 def draw_curves(history, path, title="", averaged=True, curves=CURVES, split="test", train="train"):
-    """Draws two metrics over epochs, for training and another split, as a PNG file.
-
-    Args:
-        history: Rows of history.csv, dicts with `epoch` and, for each curve, its name and the name
-            after `val_`.
-        path: Path of the PNG file.
-        title: Title of the figure.
-        averaged: Whether the other split was tested with averaged weights.
-        curves: Two tuples `(name, label, factor)`: column, label of the axis, factor of the values.
-        split, train: Names of the other split and of the training samples.
-    """
+    """Draws two metrics over epochs, for training and another split, as a PNG file."""
     from matplotlib.ticker import MaxNLocator
 
     test = f"{split} (averaged weights)" if averaged else split

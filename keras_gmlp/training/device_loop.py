@@ -18,21 +18,7 @@ class EpochOrder(keras.callbacks.Callback):
 
 
 def make_device_class(base, augment):
-    """Returns a subclass of a model class that trains on the items of a `DeviceBatches`.
-
-    Set the model's `arrays` to those of the `DeviceBatches`.
-
-    `fit` receives a chunk of steps at a time. Indices select the samples on the device, `augment`
-    changes them in the compiled step, and `jax.lax.scan` runs the steps, so that Python and the
-    host's memory take no part in a step. Weights do not depend on the length of the chunks. Several
-    devices split each batch; see `training.devices`.
-
-    Args:
-        base: `keras.Model`, or a subclass.
-        augment: Function of an epoch's key, the arrays' samples, the position of the first sample
-            in the epoch, whether mixing is active and whether the epoch is odd; returns inputs,
-            targets and, if the task has them, weights.
-    """
+    """Returns a subclass of a model class that trains on the items of a `DeviceBatches`."""
     import jax
 
     class DeviceModel(base):
@@ -67,12 +53,7 @@ def make_device_class(base, augment):
 
 
 def build_for_training(model, *sample):
-    """Creates the variables of optimizer and metrics, which Keras would build from the chunks.
-
-    Args:
-        model: A compiled model of a `make_device_class`.
-        *sample: Inputs, targets and, if the task has them, weights of one sample.
-    """
+    """Creates the variables of optimizer and metrics, which Keras would build from the chunks."""
     inputs, targets, *weights = sample
     model.optimizer.build(model.trainable_variables)  # first: `evaluate` is for one device
     model.evaluate(inputs, targets, sample_weight=weights[0] if weights else None, verbose=0)

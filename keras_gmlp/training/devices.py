@@ -193,14 +193,7 @@ def split_batch(tensors):
 
 
 def copy_to_devices(arrays):
-    """Copies arrays to all devices of the context, or to the default device.
-
-    Args:
-        arrays: Tuple of arrays.
-
-    Returns:
-        A tuple of `jax.Array`.
-    """
+    """Copies arrays to all devices of the context, or to the default device."""
     import jax
 
     distribution = keras.distribution.distribution()
@@ -212,10 +205,7 @@ def copy_to_devices(arrays):
 
 @contextlib.contextmanager
 def whole_batches():
-    """Copies batches to all devices of the context.
-
-    The last batch of a test set may not split evenly, and padding would change its mean loss.
-    """
+    """Copies batches to all devices of the context."""
     distribution = keras.distribution.distribution()
     if distribution is None:
         yield

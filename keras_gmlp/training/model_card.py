@@ -32,14 +32,7 @@ PREPARED = {
 
 
 def write_model_card(directory, metrics=None):
-    """Writes the model card of a complete run and keeps the notes of an earlier one.
-
-    Leaves the folder as it is if it has no recipe.json, or a README.md without the line `NOTES`.
-
-    Args:
-        directory: Folder of the run.
-        metrics: Dict as in metrics.json. Defaults to that file.
-    """
+    """Writes the model card of a complete run and keeps the notes of an earlier one."""
     directory = Path(directory)
     path = directory / FILE
     recipe = read_json(directory / "recipe.json")
@@ -64,14 +57,7 @@ def _read(path):
 
 
 def model_card(place, recipe, metrics, megabytes=None):
-    """Returns the text of a model card, in Markdown, up to and including the line `NOTES`.
-
-    Args:
-        place: Path of the run's folder, as the card names it.
-        recipe: Dict as in recipe.json.
-        metrics: Dict as in metrics.json.
-        megabytes: Size of model.keras. Defaults to an empty cell.
-    """
+    """Returns the text of a model card, in Markdown, up to and including the line `NOTES`."""
     if recipe.get("task") in TEXT_TASKS:
         sections = text_model_card.sections(place, recipe, metrics, megabytes)
     else:

@@ -76,12 +76,7 @@ def _reproduction(place, recipe):
 
 
 def export_row(entry_name, entry):
-    """Returns the cells of an exported file.
-
-    Args:
-        entry_name: Key under `"exports"` in metrics.json.
-        entry: Its value, a dict.
-    """
+    """Returns the cells of an exported file."""
     name, _, batch = entry_name.partition("_batch")
     file, form = EXPORTS.get(name, (entry_name, entry_name))
     if batch:

@@ -23,16 +23,7 @@ from keras_gmlp.utils.errors import one_line_errors
 
 
 def choose_pipeline(recipe, data, directory=None):
-    """Returns the pipeline of a recipe: `"device"` or `"host"`.
-
-    Args:
-        recipe: `Recipe`. For `"auto"` the run in the directory decides, then backend and data.
-        data: The data set.
-        directory: Folder of the run; `None` for a fresh one.
-
-    Raises:
-        ValueError: If `"device"` is chosen but the backend, the task or the data do not allow it.
-    """
+    """Returns the pipeline of a recipe: `"device"` or `"host"`."""
     backend = keras.backend.backend()
     if recipe.pipeline == "device":
         if backend != "jax":
@@ -54,22 +45,7 @@ def choose_pipeline(recipe, data, directory=None):
 
 
 def prepare_fit(model, data, recipe, batch_size):
-    """Compiles a model for a recipe.
-
-    Args:
-        model: `keras.Model`.
-        data: Data set that fits the recipe's task.
-        recipe: `Recipe`, whose pipeline is `"device"` or `"host"`.
-        batch_size: Samples per step.
-
-    Returns:
-        `(trained, batches)`: the model to train, which shares all layers with `model` (or is it);
-        and a `DeviceBatches`, or `None` if the task's `training_batches` feed it.
-
-    Raises:
-        ValueError: If the devices of `use_devices` cannot split a batch evenly, the model was built
-            outside that context, or several processes train without it.
-    """
+    """Compiles a model for a recipe."""
     task, trained, batches = recipe.task, model, None
     kind, distribution = task.training_class(model), keras.distribution.distribution()
     if distribution is None and process_count() > 1:
@@ -102,20 +78,7 @@ def prepare_fit(model, data, recipe, batch_size):
 
 
 def make_batches(batches, data, recipe, batch_size, initial_epoch, step=0):
-    """Returns the training batches from a step of an epoch on, and how many make an epoch.
-
-    Args:
-        batches: `DeviceBatches`, or `None` to take those of the task.
-        data: Data set that fits the recipe's task.
-        recipe: `Recipe`.
-        batch_size: Samples per step.
-        initial_epoch: Number of epochs that are done.
-        step: Steps of the next epoch that are done too; if there are some, the batches are the rest
-            of that epoch.
-
-    Returns:
-        `(batches, steps)` for `fit`; `steps` is `None` if the batches end with the epoch.
-    """
+    """Returns the training batches from a step of an epoch on, and how many make an epoch."""
     if batches is not None:
         batches.first_step = step
         return batches, None

@@ -21,16 +21,7 @@ MARGIN = 1.1  # bfloat16 has fewer digits, so it must be that many times as fast
 
 
 def choose_precision(directory=None):
-    """Returns the faster precision: `"float32"` or `"mixed_bfloat16"`.
-
-    A run in progress keeps its precision. An accelerator computes in bfloat16. On a CPU, matrix
-    products in both precisions are timed for about a second: without instructions for bfloat16
-    (AMX, AVX512-BF16) it may be many times slower. If several processes train, the first one
-    chooses for all.
-
-    Args:
-        directory: Folder of the run, or `None`.
-    """
+    """Returns the faster precision: `"float32"` or `"mixed_bfloat16"`."""
     return PRECISIONS[run_once(lambda: PRECISIONS.index(_choose(directory)))]
 
 

@@ -99,17 +99,7 @@ def _count():
 
 
 def run_once(work):
-    """Has process 0 work alone; returns the result in all processes.
-
-    Args:
-        work: Function without arguments that returns an integer from 0, or `None`.
-
-    Returns:
-        What it returned in process 0.
-
-    Raises:
-        RuntimeError: In the other processes, if it failed in process 0. One line.
-    """
+    """Has process 0 work alone; returns the result in all processes."""
     if process_count() == 1:
         return work()
     from jax.experimental import multihost_utils
@@ -131,11 +121,7 @@ def run_once(work):
 
 
 def check_agreement(settings):
-    """Raises a `DisagreementError` in every process if the settings of the processes differ.
-
-    Args:
-        settings: Dict that JSON can hold.
-    """
+    """Raises a `DisagreementError` in every process if the settings of the processes differ."""
     if process_count() == 1:
         return
     from jax.experimental import multihost_utils

@@ -297,15 +297,7 @@ RECIPES_BY_TASK = {
 
 
 def find_recipe(name, task=ImageClassification.name):
-    """Returns the recipe of that name for a task.
-
-    Args:
-        name: For example `"quick"`; for image classification a key of `RECIPES`.
-        task: Name of the task.
-
-    Raises:
-        ValueError: If there is no such recipe.
-    """
+    """Returns the recipe of that name for a task."""
     recipes = RECIPES_BY_TASK.get(task, {})
     if name not in recipes:
         raise ValueError(f"Unknown recipe {name!r}. Expected one of: {', '.join(recipes)}.")

@@ -72,11 +72,7 @@ def claim(directory, run, recipe):
 
 
 def read_recipe(directory):
-    """Returns the `recipe.json` of a run that has progress, a dict.
-
-    Raises:
-        ValueError: If the file is missing or damaged. One line.
-    """
+    """Returns the `recipe.json` of a run that has progress, a dict."""
     return _read_dict(Path(directory) / "recipe.json", "how the run in this folder was trained")
 
 
@@ -106,17 +102,7 @@ def check_candidates(directory):
 
 
 def read_history(path, columns=("epoch", "seconds")):
-    """Returns the rows of `history.csv`, dicts of texts; none if the file does not exist.
-
-    A last line that a kill cut short is left out.
-
-    Args:
-        path: Path of the file.
-        columns: Columns that hold a number in each row.
-
-    Raises:
-        ValueError: If the file is damaged. One line.
-    """
+    """Returns the rows of `history.csv`, dicts of texts; none if the file does not exist."""
     if not path.exists():
         return []
     try:
@@ -136,21 +122,13 @@ def read_history(path, columns=("epoch", "seconds")):
 
 
 def read_seconds(history):
-    """Returns the seconds of all epochs, and the median of an epoch.
-
-    The median excludes the first epoch, which compiles, and epochs of a busy machine. It is at
-    least 0.01, the resolution of `history.csv`.
-    """
+    """Returns the seconds of all epochs, and the median of an epoch."""
     seconds = [float(row["seconds"]) for row in history]
     return round(sum(seconds), 1), max(statistics.median(seconds), 0.01)
 
 
 def trim_history(path, epochs, columns=("epoch", "seconds")):
-    """Deletes the rows of epochs after the checkpoint, which will be trained again.
-
-    Raises:
-        ValueError: If the file is damaged; see `read_history`.
-    """
+    """Deletes the rows of epochs after the checkpoint, which will be trained again."""
     kept = [row for row in read_history(path, columns) if int(row["epoch"]) < epochs]
     if not path.exists():
         return
@@ -162,15 +140,7 @@ def trim_history(path, epochs, columns=("epoch", "seconds")):
 
 
 def read_metrics(path, names):
-    """Returns the metrics of a complete run, a dict.
-
-    Args:
-        path: Path of `metrics.json`.
-        names: Metrics that it holds as numbers.
-
-    Raises:
-        ValueError: If the file is damaged. One line.
-    """
+    """Returns the metrics of a complete run, a dict."""
     metrics = _read_dict(path, "the result of the run in this folder")
     missing = [name for name in names if type(metrics.get(name)) not in (int, float)]
     if missing:

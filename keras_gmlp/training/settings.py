@@ -28,16 +28,7 @@ def setting_names(settings):
 
 
 def override(recipe, changes):
-    """Returns a recipe with some settings changed, wherever they belong.
-
-    Args:
-        recipe: `Recipe`.
-        changes: Dict of values by name: fields of the recipe, of its task or, for example, of the
-            task's `Augmentation`, as in `{"epochs": 3, "mixup": 0.2}`.
-
-    Raises:
-        ValueError: If there is no such setting, or a value is out of its range.
-    """
+    """Returns a recipe with some settings changed, wherever they belong."""
     known = setting_names(recipe)
     unknown = sorted(set(changes) - known)
     if unknown:
@@ -59,12 +50,7 @@ def _override(settings, changes):
 
 
 def differences(recorded, settings):
-    """Returns a phrase for each setting that differs from a run's `recipe.json`.
-
-    Args:
-        recorded: The `recipe.json` of the run, a dict. Settings it does not name are skipped.
-        settings: The settings asked for, a dict. `"auto"` takes what was recorded.
-    """
+    """Returns a phrase for each setting that differs from a run's `recipe.json`."""
     recorded, settings = {**UNNAMED, **recorded}, {"task": UNNAMED["task"], **settings}
     recorded, settings = _flatten_augmentation(recorded), _flatten_augmentation(settings)
     return [
@@ -81,11 +67,7 @@ def _flatten_augmentation(settings):
 
 
 def describe(recorded):
-    """Returns the name of a run's recipe and the settings that differ from it.
-
-    Args:
-        recorded: The run's `recipe.json`, a dict. Epochs and seed are left out.
-    """
+    """Returns the name of a run's recipe and the settings that differ from it."""
     name = recorded.get("recipe", "")
     recipes = RECIPES_BY_TASK.get(recorded.get("task", UNNAMED["task"]), {})
     if name not in recipes:

@@ -72,11 +72,7 @@ class OnnxTeacher:
 
 
 def open_teacher(source, threads=None):
-    """Opens a teacher by its path: an ONNX file, a `.keras` file or the folder of a run.
-
-    Raises:
-        ValueError: If it cannot be opened; one line.
-    """
+    """Opens a teacher by its path: an ONNX file, a `.keras` file or the folder of a run."""
     if Path(source).suffix.lower() == ".onnx":
         return OnnxTeacher(source, threads)
     return KerasTeacher(source)

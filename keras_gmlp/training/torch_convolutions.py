@@ -7,13 +7,7 @@ import keras
 
 @contextlib.contextmanager
 def channels_stay_last():
-    """Keeps images in the memory order `(batch, height, width, channels)`; for `fit` on PyTorch.
-
-    Keras 3.15 copies the input of each convolution and pooling to the order of PyTorch, channels
-    first; a convolution copies it back. The operators take either order. Without the copies a step
-    of a convolutional network takes a quarter less time on a CPU. Results are the same up to
-    rounding. If another version of Keras has no such function, nothing changes.
-    """
+    """Keeps images in the memory order `(batch, height, width, channels)`; for `fit` on PyTorch."""
     functions = _functions()
     copying = getattr(functions, "_transpose_spatial_inputs", None)
     if copying is None:

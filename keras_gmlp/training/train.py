@@ -291,12 +291,7 @@ class _Run:
         return ("epoch", "seconds", *curves, *(f"val_{name}" for name in curves))
 
     def _finish(self, units, epochs):
-        """Saves the averaged weights in float32, measures that model and draws the curves.
-
-        Args:
-            units: What an epoch trains on, such as images; see `Task.unit`.
-            epochs: Number of epochs done.
-        """
+        """Saves the averaged weights in float32, measures that model and draws the curves."""
         task = self.recipe.task
         final = in_float32(self.model)
         # Plain SGD keeps no state, which would triple the size of the file.

@@ -55,10 +55,7 @@ def accelerators(devices=None):
 
 
 def visible_gpus():
-    """Returns the NVIDIA GPUs that a child process can use, as `CUDA_VISIBLE_DEVICES` names them.
-
-    This process does not open them: JAX would reserve their memory.
-    """
+    """Returns the NVIDIA GPUs that a child process can use, as `CUDA_VISIBLE_DEVICES` names them."""
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is not None:
         return [name.strip() for name in chosen.split(",") if name.strip() not in ("", "-1")]
@@ -92,18 +89,7 @@ MOST = 2**31 - 1  # bytes; the thresholds are C ints
 
 
 def keep_freed_memory():
-    """Makes glibc keep freed memory for later arrays, for the rest of the process.
-
-    By default glibc maps each array of 32 MB or more separately and returns it when it is freed. A
-    training step on the CPU creates such arrays again and again, and the system clears their pages
-    each time: half the time of EAMLP on PyTorch. Afterwards the process keeps the most memory it
-    needed. Arrays of 2 GB or more are returned as before.
-
-    Call it in a program, not in a library: it affects the whole process.
-
-    Returns:
-        Whether it took effect; `False` without glibc.
-    """
+    """Makes glibc keep freed memory for later arrays, for the rest of the process."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # in this order: macOS and musl, others, Windows
@@ -117,39 +103,14 @@ def is_installed(package):
 
 
 def require(package, job, extra):
-    """Imports a package that a job requires.
-
-    Args:
-        package: Name of the module.
-        job: What requires it, the start of the error.
-        extra: The extra of this project that installs it.
-
-    Returns:
-        The module.
-
-    Raises:
-        ImportError: If it is not installed. One line.
-    """
+    """Imports a package that a job requires."""
     if not is_installed(package):
         raise ImportError(f"{job} requires {package}; install it: pip install -e '.[{extra}]'")
     return importlib.import_module(package)
 
 
 def run_on(backend, module, *arguments):
-    """Runs a module as a program with Keras on a backend.
-
-    Args:
-        backend: `"tensorflow"`, `"jax"` or `"torch"`, which runs on the CPU.
-        module: Name of the module.
-        arguments: Arguments of the program.
-
-    Returns:
-        The text that the program printed.
-
-    Raises:
-        RuntimeError: If the program fails. One line: the last line of its standard error, or the
-            signal that ended it.
-    """
+    """Runs a module as a program with Keras on a backend."""
     result = subprocess.run(
         [sys.executable, "-m", module, *map(str, arguments)],
         env={

@@ -18,15 +18,7 @@ SPACES_AND_JOINERS = "\xa0\u200c\u200d\u202f\u3000"  # in the names and texts of
 
 @contextlib.contextmanager
 def one_line_errors():
-    """Turns errors of TensorFlow inside `fit`, `evaluate` or a data set into one line.
-
-    Data that fit in memory are read within it; for the batches of a larger set, enclose what
-    consumes them.
-
-    Raises:
-        ValueError: If an image cannot be read, or TensorFlow failed otherwise.
-        RuntimeError: If memory runs out.
-    """
+    """Turns errors of TensorFlow inside `fit`, `evaluate` or a data set into one line."""
     try:
         with _without_clean_up_errors():
             yield
@@ -51,11 +43,7 @@ def _of_tensorflow(error):
 
 @contextlib.contextmanager
 def _without_clean_up_errors():
-    """Raises the original error where the clean-up of Keras' `fit` on JAX hides it.
-
-    After an error in the first step of an epoch the weights have no values. `fit` then averages
-    them in a `finally` block, which raises a `TypeError`.
-    """
+    """Raises the original error where the clean-up of Keras' `fit` on JAX hides it."""
     try:
         yield
     except TypeError as error:
@@ -65,12 +53,7 @@ def _without_clean_up_errors():
 
 
 def why_ended(code, log):
-    """Returns why a process failed: the signal that ended it, or the last line of its log.
-
-    Args:
-        code: Return code other than 0; a negative one is the number of a signal.
-        log: Text of its standard error.
-    """
+    """Returns why a process failed: the signal that ended it, or the last line of its log."""
     if code < 0:
         name = signal.Signals(-code).name
         return f"ended by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")

@@ -16,15 +16,7 @@ from keras_gmlp.utils.errors import printable
 
 @contextlib.contextmanager
 def directory_lock(directory, wait=0.0):
-    """Locks a folder against other processes until the block or this process ends.
-
-    Args:
-        directory: The folder, created if necessary.
-        wait: Seconds to wait for another process.
-
-    Raises:
-        ValueError: If another process keeps the lock.
-    """
+    """Locks a folder against other processes until the block or this process ends."""
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     try:
@@ -54,14 +46,7 @@ def directory_lock(directory, wait=0.0):
 
 
 def walk_readable(root):
-    """Walks through a folder as `os.walk` does, which skips folders that it cannot read.
-
-    Yields:
-        `(folder, folders, files)` as `os.walk`: a path, and the names in it.
-
-    Raises:
-        ValueError: If a folder, or what is in it, cannot be read. One line.
-    """
+    """Walks through a folder as `os.walk` does, which skips folders that it cannot read."""
     for folder, folders, files in os.walk(root, onerror=_refuse_folder):
         if not os.access(folder, os.X_OK):  # listed, but its files cannot be opened
             _refuse_folder(PermissionError(errno.EACCES, "", folder))
@@ -69,11 +54,7 @@ def walk_readable(root):
 
 
 def list_visible_files(root):
-    """Lists the files in a folder and its subfolders without hidden ones, as sorted paths.
-
-    Raises:
-        ValueError: If a folder cannot be read.
-    """
+    """Lists the files in a folder and its subfolders without hidden ones, as sorted paths."""
     paths = []
     for folder, folders, files in walk_readable(root):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -101,11 +82,7 @@ def require_space(directory, size):
 
 @contextlib.contextmanager
 def atomic_write(path):
-    """Yields a temporary path to write to; on success the file replaces `path` in one step.
-
-    The temporary name keeps the suffix, by which writers choose a format. An error, a kill or a
-    power cut leaves `path` unchanged or complete.
-    """
+    """Yields a temporary path to write to; on success the file replaces `path` in one step."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{os.getpid()}.{path.name}")
@@ -125,11 +102,7 @@ def atomic_write(path):
 
 @contextlib.contextmanager
 def atomic_folder(path):
-    """Yields the path of a folder to create; on success the folder replaces `path`.
-
-    An error leaves `path` unchanged. A kill or a power cut between the two renames leaves the old
-    folder complete under its temporary name.
-    """
+    """Yields the path of a folder to create; on success the folder replaces `path`."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary, old = (path.with_name(f".{os.getpid()}{part}.{path.name}") for part in ("", ".old"))
@@ -173,12 +146,7 @@ def hash_file(path):
 
 
 def remove_leftovers(directory, names):
-    """Deletes what `atomic_write` and `atomic_folder` left behind when their process was killed.
-
-    Args:
-        directory: Folder to search, without its subfolders.
-        names: Regular expression for the names of the files that were written.
-    """
+    """Deletes what `atomic_write` and `atomic_folder` left behind when their process was killed."""
     for path in Path(directory).glob(".*"):
         if not re.fullmatch(rf"\.\d+\.({names})", path.name):
             continue
@@ -195,11 +163,7 @@ def write_json(path, value):
 
 
 def read_json(path, default=None):
-    """Reads a JSON file; returns `default` if the file does not exist.
-
-    Raises:
-        ValueError: If the file does not contain JSON. One line.
-    """
+    """Reads a JSON file; returns `default` if the file does not exist."""
     path = Path(path)
     if not path.exists():
         return default
@@ -210,18 +174,7 @@ def read_json(path, default=None):
 
 
 def require_bounded(path, expansion=1):
-    """Raises an error if a zip archive unpacks to far more than its size.
-
-    Args:
-        path: Path of the archive.
-        expansion: Bytes that a byte of the file may become. For 1, no member may be compressed,
-            since a compressed member can also be longer than it declares.
-
-    Raises:
-        ValueError: If a member is compressed by a method that is not allowed, or the members
-            declare too many bytes. One line, without the path.
-        zipfile.BadZipFile: If the archive is damaged.
-    """
+    """Raises an error if a zip archive unpacks to far more than its size."""
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
     methods = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)[: 1 if expansion == 1 else 2]

@@ -13,12 +13,7 @@ def is_label(name):
 
 
 def check_labels(labels, source):
-    """Raises a `ValueError` of one line if labels.txt cannot hold a class name.
-
-    Args:
-        labels: Class names.
-        source: Where they come from, the start of the error.
-    """
+    """Raises a `ValueError` of one line if labels.txt cannot hold a class name."""
     for label in labels:
         if not is_label(label):
             raise ValueError(
@@ -28,11 +23,7 @@ def check_labels(labels, source):
 
 
 def read_labels(path):
-    """Returns the class names in a labels.txt, a list.
-
-    Raises:
-        ValueError: If the file is not in UTF-8. One line.
-    """
+    """Returns the class names in a labels.txt, a list."""
     try:
         return _split_lines(path.read_text("utf-8"))
     except UnicodeDecodeError:

@@ -8,15 +8,7 @@ DPI = 110
 
 
 def figure(size, rows=1, columns=1):
-    """Returns a figure on white paper, so that it is readable on a dark page, and its axes.
-
-    Args:
-        size: `(width, height)` in inches.
-        rows, columns: Shape of the grid of axes.
-
-    Returns:
-        A tuple `(figure, axes)`, a matplotlib `Figure` and an array `(rows, columns)` of `Axes`.
-    """
+    """Returns a figure on white paper, so that it is readable on a dark page, and its axes."""
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
 
     result = Figure(figsize=size, layout="constrained", facecolor="white")

@@ -74,13 +74,7 @@ class ProgressBar:
 
 
 def map_in_threads(function, items, job):
-    """Yields the results of a function in the order of its items, computed on all cores.
-
-    Args:
-        function: A thread-safe function of one item.
-        items: A sequence.
-        job: What is done, for the bar.
-    """
+    """Yields the results of a function in the order of its items, computed on all cores."""
     pool = ThreadPoolExecutor(os.cpu_count())
     try:
         with ProgressBar(job, len(items)) as progress:

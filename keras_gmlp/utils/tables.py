@@ -9,20 +9,7 @@ TABLES = {".csv": ",", ".tsv": "\t"}
 
 
 def read_rows(path):
-    """Reads the rows of a CSV or TSV file.
-
-    Args:
-        path: A `Path` with a suffix in `TABLES`. The first row names the columns. A CSV file may
-            separate them by semicolons.
-
-    Returns:
-        The names of the columns, a list, and for each row a pair: its place, such as `"line 2"`,
-        and a dict of texts by column.
-
-    Raises:
-        ValueError: If the file cannot be read or is not UTF-8, or a row has more or fewer columns.
-            One line.
-    """
+    """Reads the rows of a CSV or TSV file."""
     content, delimiter = read_text(path), TABLES[path.suffix.lower()]
     head = content.split("\n", 1)[0]
     if delimiter == "," and head.count(";") > head.count(","):
@@ -54,11 +41,7 @@ def read_rows(path):
 
 
 def read_text(path):
-    """Returns the text of a UTF-8 file.
-
-    Raises:
-        ValueError: If it cannot be read or is not UTF-8. One line.
-    """
+    """Returns the text of a UTF-8 file."""
     try:
         content = path.read_bytes()
     except OSError as error:

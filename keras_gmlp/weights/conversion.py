@@ -153,21 +153,7 @@ def _tables(model):
 
 
 def load_arrays(model, arrays, origin="the checkpoint", headless=False):
-    """Assigns published arrays to a model of the same size.
-
-    Args:
-        model: A `keras.Model` of a family in `TABLES`.
-        arrays: Dict of arrays by their published names, in any dialect of the family.
-        origin: Source of the arrays, for error messages.
-        headless: Accept arrays without a head; the heads of the model do not change then.
-
-    Returns:
-        Whether the arrays have a head.
-
-    Raises:
-        ValueError: If a name is missing or unknown on either side, or a shape differs. The model
-            does not change then.
-    """
+    """Assigns published arrays to a model of the same size."""
     weights = learned_weights(model)
     dialects = {name: links(model, name) for name in _tables(model)}
 
@@ -207,18 +193,7 @@ def load_arrays(model, arrays, origin="the checkpoint", headless=False):
 
 
 def to_arrays(model, dialect=None):
-    """Returns the weights of a model under their published names; the inverse of `load_arrays`.
-
-    Args:
-        model: A `keras.Model` of a family in `TABLES`.
-        dialect: `"timm"`, `"release"` or `"flax"`; defaults to the family's first.
-
-    Returns:
-        A dict of float32 arrays by name.
-
-    Raises:
-        ValueError: If no published model has the same kinds of weights.
-    """
+    """Returns the weights of a model under their published names; the inverse of `load_arrays`."""
     chosen = links(model, dialect or next(iter(_tables(model))))
     weights = {path: ops.convert_to_numpy(w) for path, w in learned_weights(model).items()}
     differing = sorted({path for link in chosen for path in link.ours} ^ set(weights))

@@ -67,21 +67,7 @@ def is_published(source):
 
 
 def read_checkpoint(source):
-    """Reads published weights.
-
-    Args:
-        source: Path of a `.safetensors`, `.pth`, `.pt`, `.bin` or `.npz` file, or a name on the
-            Hugging Face hub, `hf-hub:timm/gmlp_s16_224.ra3_in1k`, optionally with `@` and a
-            revision. A config.json next to the file is read too.
-
-    Returns:
-        `PublishedWeights`.
-
-    Raises:
-        ValueError: If the file or name does not exist, or the file is damaged, of another kind,
-            or holds anything but weights. One line.
-        MemoryError: If the weights do not fit in memory. One line.
-    """
+    """Reads published weights."""
     source = str(source)
     if source.startswith(HUB):
         path, config = download(source, "model.safetensors"), download(source, "config.json")
@@ -150,17 +136,7 @@ def short_name(source):
 
 
 def write_checkpoint(path, arrays, config):
-    """Writes arrays as a `.safetensors` file, and a config as config.json next to it.
-
-    Args:
-        path: Path of the `.safetensors` file.
-        arrays: float32 arrays by name.
-        config: A dict that JSON can hold.
-
-    Raises:
-        ValueError: If safetensors is not installed, or the folder holds the config.json of another
-            file.
-    """
+    """Writes arrays as a `.safetensors` file, and a config as config.json next to it."""
     path = Path(path)
     config_path = path.with_name("config.json")
     if config_path.exists() and not path.exists():
@@ -177,15 +153,7 @@ def write_checkpoint(path, arrays, config):
 
 
 def download(source, *files):
-    """Returns the path of a file in the hub's cache, downloaded if missing.
-
-    Args:
-        source: Name on the hub, `hf-hub:NAME`, optionally with `@` and a revision.
-        *files: Names of the file; the first that exists is taken.
-
-    Raises:
-        ValueError: If huggingface_hub is not installed, or no file can be downloaded. One line.
-    """
+    """Returns the path of a file in the hub's cache, downloaded if missing."""
     try:
         from huggingface_hub import hf_hub_download
     except ImportError:

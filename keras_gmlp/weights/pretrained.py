@@ -104,15 +104,7 @@ def _check_pooling(model, preset, pool, source):
 
 
 def read_image_shape(model, arrays):
-    """Reads the shape of the square images of published weights from their number of tokens.
-
-    Args:
-        model: The preset's model at its own image size.
-        arrays: The published arrays by name.
-
-    Returns:
-        `(height, width, channels)`; that of the model if no array has an axis over tokens.
-    """
+    """Reads the shape of the square images of published weights from their number of tokens."""
     height, width, channels = model.input_shape[1:]
     leading = len(class_tokens(model))
     axes = _token_axes(model)

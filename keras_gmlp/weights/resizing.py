@@ -94,17 +94,7 @@ def transfer(source, target, head=True):
 
 
 def resample(old, new):
-    """Returns the matrix that resizes a 2-D grid, stored row by row.
-
-    Bicubic, with antialiasing if the grid shrinks, as images are resized. At the borders the filter
-    is cut off. Rows sum to 1.
-
-    Args:
-        old, new: `(rows, columns)`.
-
-    Returns:
-        A float64 array `(new rows x new columns, old rows x old columns)`.
-    """
+    """Returns the matrix that resizes a 2-D grid, stored row by row."""
     return np.kron(*(_resample_axis(o, n) for o, n in zip(old, new, strict=True)))
 
 

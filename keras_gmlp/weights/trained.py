@@ -212,17 +212,7 @@ def _shapes(model):
 
 
 def read_arguments(model):
-    """Reads from the structure of a model what a user of a preset may override.
-
-    For files of version 0.1 and for plain `model.save`, whose card has no `"arguments"`.
-
-    Args:
-        model: A `keras.Model` that `build` returned or a file of it.
-
-    Returns:
-        A dict: `input_shape`, `classes`, `mean`, `std`, and for a model with a stem `patch_size`
-        and, if larger, `patch_window`.
-    """
+    """Reads from the structure of a model what a user of a preset may override."""
     normalization, stem = model.get_layer("normalization"), find_stem(model)
     std = 1 / (255 * np.asarray(normalization.scale))
     patches = {} if stem is None else {"patch_size": stem.patch_size}

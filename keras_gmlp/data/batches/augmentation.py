@@ -99,13 +99,7 @@ def first_mirrored(samples):
 
 
 def make_augmenter(augmentation, data, share=WHOLE):
-    """Returns a function that augments a batch, except for `resized_crop`.
-
-    Its arguments are a key, uint8 images, class indices, whether MixUp and CutMix are active, a
-    boolean tensor, and with an alternating flip which images are mirrored, booleans `(batch,)`.
-    Images and labels are the share of the batch that `share` describes. Sets of labels become rows
-    of 0 and 1.
-    """
+    """Returns a function that augments a batch, except for `resized_crop`."""
     import tensorflow as tf
 
     if augmentation.rand_augment:
@@ -144,10 +138,7 @@ def make_augmenter(augmentation, data, share=WHOLE):
 
 
 def _crop_and_flip(images, padding, flip, keys, share, mirrored=None):
-    """Takes random windows of the images padded with black; mirrors some of them if `flip`.
-
-    These are a random half, or the `mirrored`, booleans.
-    """
+    """Takes random windows of the images padded with black; mirrors some of them if `flip`."""
     import tensorflow as tf
 
     shape = (share.whole(tf.shape(images)[0]), 1)
@@ -171,17 +162,7 @@ def _crop_and_flip(images, padding, flip, keys, share, mirrored=None):
 
 
 def _rectangles(images, sides, key, share):
-    """Returns masks, true in a rectangle around a random pixel, cut off at the border.
-
-    Args:
-        images: `(batch, height, width, channels)`.
-        sides: Height and width of the rectangle in pixels: numbers, or `(batch,)`.
-        key: Integer tensor of shape `(2,)`.
-        share: `Share` of the batch that the images are.
-
-    Returns:
-        Boolean masks `(batch, height, width, 1)`.
-    """
+    """Returns masks, true in a rectangle around a random pixel, cut off at the border."""
     import tensorflow as tf
 
     inside, samples = [], share.whole(tf.shape(images)[0])
@@ -214,10 +195,7 @@ def _erase(images, probability, key, share):
 
 
 def _mix(images, labels, augmentation, key, mixing, share):
-    """Applies MixUp, CutMix or neither to the whole batch; labels mix in the pixels' shares.
-
-    The partner of a sample is its neighbour, which is in the same share.
-    """
+    """Applies MixUp, CutMix or neither to the whole batch; labels mix in the pixels' shares."""
     import tensorflow as tf
 
     choice, _, weight, place = _split(key, 4)

@@ -90,10 +90,6 @@ class DeviceBatches(keras.utils.PyDataset):
 
 
 def chunk_length(steps, least=20, most=200):
-    """Returns how many steps to compile as one chunk.
-
-    A number that divides an epoch is compiled once; if none between `least` and `most` does, the
-    last chunk of an epoch is shorter and compiled too.
-    """
+    """Returns how many steps to compile as one chunk."""
     divisors = [n for n in range(least, most + 1) if steps % n == 0]
     return max(divisors, default=min(steps, most))

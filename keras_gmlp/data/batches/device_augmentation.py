@@ -22,20 +22,7 @@ WINDOW = slice(DRAWS, DRAWS + WINDOW_DRAWS)
 
 
 def make_device_augmenter(augmentation, classes, mirror):
-    """Returns a JAX function that augments a batch.
-
-    Args:
-        augmentation: An `Augmentation`.
-        classes: Number of classes.
-        mirror: Whether mirrored images keep their label.
-
-    Returns:
-        A function of the epoch's key, uint8 images `(batch, height, width, channels)`, class
-        indices `(batch,)`, with an alternating flip which images the first epoch mirrors,
-        `(batch,)`, the position of the first sample in the epoch, whether MixUp and CutMix are
-        active, and whether the epoch's number, from 0, is odd. It returns float32 images in
-        [0, 255] and labels: class indices, or rows of probabilities with MixUp or CutMix.
-    """
+    """Returns a JAX function that augments a batch."""
     import jax
     import jax.numpy as jnp
 
@@ -107,13 +94,7 @@ def crop(image, padding, draws):
 
 
 def crop_and_resize(image, draws, scale):
-    """Scales a random window of an image to the image's size, bilinearly.
-
-    Args:
-        image: uint8 `(height, width, channels)`.
-        draws: Uniform numbers, see `draw_window`.
-        scale: Smallest and largest share of the area.
-    """
+    """Scales a random window of an image to the image's size, bilinearly."""
     import jax.numpy as jnp
 
     top, left, height, width = draw_window(draws, *map(float, image.shape[:2]), scale, jnp)
@@ -132,16 +113,7 @@ def crop_and_resize(image, draws, scale):
 
 
 def rectangle(shape, sides, draws):
-    """Returns a mask, true in a rectangle around a random pixel, cut off at the border.
-
-    Args:
-        shape: `(height, width, channels)` of the image.
-        sides: Height and width of the rectangle in pixels, rounded here.
-        draws: Two uniform numbers.
-
-    Returns:
-        Booleans `(height, width, 1)`.
-    """
+    """Returns a mask, true in a rectangle around a random pixel, cut off at the border."""
     import jax.numpy as jnp
 
     inside = []
@@ -177,14 +149,7 @@ def draw_mixing(augmentation, key, mixing):
 
 
 def mix(images, labels, choice, weights, draws):
-    """Blends images with their neighbours, pastes rectangles of them, or neither.
-
-    Args:
-        images, labels: The batch. Labels are rows of probabilities and mix in the pixels' shares.
-        choice: See `draw_mixing`.
-        weights: Share that MixUp keeps of each image, `(batch,)`.
-        draws: CutMix' uniform numbers, `(batch, 3)`.
-    """
+    """Blends images with their neighbours, pastes rectangles of them, or neither."""
     import jax
     import jax.numpy as jnp
 
@@ -209,10 +174,7 @@ def mix(images, labels, choice, weights, draws):
 
 
 def beta_quantiles(alpha, points=1025):
-    """Returns values and their cumulative probabilities under a beta(alpha, alpha) distribution.
-
-    Interpolation in this table is a draw without the loop of an exact sampler.
-    """
+    """Returns values and their cumulative probabilities under a beta(alpha, alpha) distribution."""
     import jax
     import numpy as np
 

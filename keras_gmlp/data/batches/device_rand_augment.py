@@ -11,23 +11,14 @@ SHIFTS = ("shear_x", "shear_y", "translate_x", "translate_y")
 
 
 def rand_augment(image, draws, magnitude):
-    """Applies two random operations to an image.
-
-    Args:
-        image: float32 `(height, width, channels)`, values 0 to 255.
-        draws: Six uniform numbers.
-        magnitude: Mean strength, in (0, 1].
-    """
+    """Applies two random operations to an image."""
     for numbers in draws.reshape(OPERATIONS_PER_IMAGE, 3):
         image = apply_operation(image, *draw_operation(numbers, magnitude))
     return image
 
 
 def draw_operation(draws, magnitude):
-    """Turns three uniform numbers into an operation and its strengths.
-
-    The results are those of `rand_augment.draw_operations`.
-    """
+    """Turns three uniform numbers into an operation and its strengths."""
     import jax
     import jax.numpy as jnp
 
@@ -38,11 +29,7 @@ def draw_operation(draws, magnitude):
 
 
 def apply_operation(image, index, strength, signed):
-    """Applies the operation `NAMES[index]`, or none for `index == len(NAMES)`.
-
-    Under `vmap` every image computes all operations and selects one, which an accelerator does
-    faster than sorting images by operation. The four shifts share one interpolation.
-    """
+    """Applies the operation `NAMES[index]`, or none for `index == len(NAMES)`."""
     import jax.numpy as jnp
 
     results = {

@@ -145,12 +145,7 @@ def training_batches(
 
 
 def _request_first(samples, request):
-    """Returns the same samples, indices first, which it requests before they are taken.
-
-    Args:
-        samples: A `tf.data.Dataset`.
-        request: As `Split.requester` returns it.
-    """
+    """Returns the same samples, indices first, which it requests before they are taken."""
     import tensorflow as tf
 
     def request_indices(indices, *draws):
@@ -224,13 +219,7 @@ def arrays(data, split="test", samples=-1):
 
 
 def without_tuning(batches):
-    """Turns off tf.data's autotuner and its rewriting of the pipeline.
-
-    The autotuner's thread sleeps up to a minute at a time. At the end of an epoch the iterator
-    waits for that thread (seen in TensorFlow 2.21), so that epochs of 82 s or more take up to 60 s
-    longer. Maps with AUTOTUNE still use all cores. Rewriting copies all tensors that the pipeline
-    reads from, such as the images of a data set, when an epoch begins.
-    """
+    """Turns off tf.data's autotuner and its rewriting of the pipeline."""
     import tensorflow as tf
 
     options = tf.data.Options()

@@ -14,26 +14,7 @@ STRENGTH_STDDEV = 0.15
 
 
 def rand_augment(images, key, magnitude, share=WHOLE):
-    """Applies two random operations to each image (Cubuk et al. 2019, arXiv:1909.13719).
-
-    Each operation is one of the ten in `OPERATIONS` or, with the same probability of 1/11, none.
-    Contrast, brightness and translations draw a strength between `-magnitude` and `magnitude`. The
-    others draw it from a normal distribution around `magnitude` with a deviation of 0.15, clipped
-    to [0, 1]; `auto_contrast` and `equalize` ignore it. Strength 1 shifts by the whole side, shears
-    by 45 degrees, adds 255 levels, doubles the contrast, inverts the image or removes all colour.
-
-    In contrast to keras-cv, solarize uses one draw for its addition and its threshold, and grey
-    images are not converted to colour.
-
-    Args:
-        images: float32 `(batch, height, width, channels)`, values 0 to 255, 1 or 3 channels.
-        key: integer tensor of shape `(2,)`.
-        magnitude: mean strength, in (0, 1].
-        share: `Share` of a batch that the images are.
-
-    Returns:
-        A float32 tensor of the same shape, values 0 to 255.
-    """
+    """Applies two random operations to each image (Cubuk et al. 2019, arXiv:1909.13719)."""
     import tensorflow as tf
 
     keys = tf.unstack(tf.random.experimental.stateless_split(key, OPERATIONS_PER_IMAGE))
@@ -45,12 +26,7 @@ def rand_augment(images, key, magnitude, share=WHOLE):
 
 
 def draw_operations(key, samples, magnitude):
-    """Draws an operation and its strength for each image.
-
-    Returns:
-        Three tensors of shape `(samples,)`: the index of the operation in `OPERATIONS`
-        (`len(OPERATIONS)` for none), a strength in [0, 1] and one in [-magnitude, magnitude].
-    """
+    """Draws an operation and its strength for each image."""
     import tensorflow as tf
 
     keys = tf.unstack(tf.random.experimental.stateless_split(key, 3))
@@ -81,10 +57,7 @@ def _auto_contrast(images, strength, signed):
 
 
 def _equalize(images, strength, signed):
-    """Makes all levels of each channel about equally frequent, as `keras_cv.layers.Equalization`.
-
-    keras-cv's layer gives the same pixels, but requires at least one image and logs a warning.
-    """
+    """Makes all levels of each channel about equally frequent, as `keras_cv.layers.Equalization`."""
     import tensorflow as tf
 
     height, width, channels = images.shape[1:]
@@ -159,10 +132,7 @@ def _range(images, axis):
 
 
 def _shift(images, distance, axis):
-    """Takes each pixel from a distance along an axis, interpolated, mirrored beyond the border.
-
-    Twice as fast as `ImageProjectiveTransformV3`, which interpolates along both axes.
-    """
+    """Takes each pixel from a distance along an axis, interpolated, mirrored beyond the border."""
     import tensorflow as tf
 
     height, width, channels = images.shape[1:]

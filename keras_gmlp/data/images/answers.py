@@ -70,11 +70,7 @@ class Answers:
             )
 
     def without_views(self, augmentation):
-        """Returns an augmentation without the crop and the flip, which the views replace.
-
-        Raises:
-            ValueError: If it mixes images, which the teacher has not seen mixed.
-        """
+        """Returns an augmentation without the crop and the flip, which the views replace."""
         if augmentation.mixup or augmentation.cutmix:
             raise ValueError(
                 f"teacher {self.folder}: its stored answers are for single images; received "
@@ -84,16 +80,7 @@ class Answers:
         return dataclasses.replace(augmentation, **off)
 
     def attacher(self, samples, size):
-        """Returns a function that cuts the views of a batch and adds the answers, for tf.data.
-
-        Args:
-            samples: Number of training images.
-            size: `(height, width)` of the views.
-
-        Returns:
-            A function of the epoch, the indices of the samples, their images and labels, all
-            tensors. It returns the views, float32, and a dict of `labels` and the answers.
-        """
+        """Returns a function that cuts the views of a batch and adds the answers, for tf.data."""
         import tensorflow as tf
 
         files = {kind: self.files(kind) for kind in self.sizes}
@@ -148,17 +135,7 @@ class Answers:
 
 
 def load_answers(folder):
-    """Opens stored answers.
-
-    Args:
-        folder: Folder that `store_answers` wrote.
-
-    Returns:
-        An `Answers`.
-
-    Raises:
-        ValueError: If the folder holds no answers, or not all of them. One line.
-    """
+    """Opens stored answers."""
     folder = Path(folder)
     found = read_json(folder / DESCRIPTION)
     try:
@@ -176,39 +153,12 @@ def load_answers(folder):
 
 
 def measure_answers(samples, views, sizes):
-    """Returns the bytes that stored answers take.
-
-    Args:
-        samples: Number of training images.
-        views: Number of views of each image.
-        sizes: Numbers of logits and features, a dict.
-    """
+    """Returns the bytes that stored answers take."""
     return 2 * samples * views * sum(sizes.values())
 
 
 def store_answers(teacher, data, folder, views=None, batch_size=TOGETHER, description=None):
-    """Stores a teacher's answers to views of the training images, or resumes.
-
-    Views that an earlier call stored are kept.
-
-    Args:
-        teacher: Object with `image_shape`, `sizes` (numbers of logits and features, a dict) and a
-            method `answer(images)`, from float32 images in [0, 255] of that shape to a dict of
-            arrays `(batch, size)`; for example a `training.teachers.KerasTeacher`.
-        data: An `ImageData`.
-        folder: Folder for the answers; created if missing.
-        views: `Views`; `None` for the default.
-        batch_size: Views that the teacher sees at a time.
-        description: Further entries for `answers.json`, a dict.
-
-    Returns:
-        An `Answers`.
-
-    Raises:
-        ValueError: If the folder holds answers with other settings, another process uses it, the
-            teacher's classes are not those of the data, or an image cannot be read.
-        OSError: If the disk has too little space.
-    """
+    """Stores a teacher's answers to views of the training images, or resumes."""
     folder, views = Path(folder), views or Views()
     if data.label_sets is not None:
         raise ValueError(f"{data.name}: images with several labels have no distillation.")

@@ -48,15 +48,7 @@ class EncodedSplit(Split):
         raise NotImplementedError
 
     def _decode(self, *source, window=None):
-        """Returns the image of a source. Thread-safe.
-
-        Args:
-            source: Byte strings.
-            window: As in `read_image`.
-
-        Raises:
-            ValueError: If it cannot be decoded; one line.
-        """
+        """Returns the image of a source. Thread-safe."""
         raise NotImplementedError
 
     def read_into(self, images):

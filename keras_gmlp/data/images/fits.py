@@ -29,16 +29,7 @@ def require_size(size):
 
 
 def find_inner_size(size, target):
-    """Returns the size at which an image fits inside a target.
-
-    Args:
-        size: Two sides of the image, in pixels.
-        target: Two sides of the target, in the same order.
-
-    Returns:
-        Two integers. One side is that of the target; the other is rounded, halves up, and is at
-        least 1.
-    """
+    """Returns the size at which an image fits inside a target."""
     tight = 0 if target[0] * size[1] <= target[1] * size[0] else 1
     # In integers, so that the page and TensorFlow compute the same.
     return tuple(

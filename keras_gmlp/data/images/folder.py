@@ -40,12 +40,7 @@ class ImageFiles:
         self.lock, self.searched, self.unreadable = threading.Lock(), 0, []
 
     def read(self, path, window=None):
-        """Returns the pixels of one file; see `read_image`.
-
-        Raises:
-            ValueError: If the file cannot be read. The message also lists the other unreadable
-                files found in `PATIENCE` seconds.
-        """
+        """Returns the pixels of one file; see `read_image`."""
         try:
             return read_image(os.fsdecode(path), self.shape, window=window, **self.preparation)
         except ValueError as error:
@@ -83,10 +78,7 @@ class ImageFiles:
 
 
 def load_folder(root, image_size, groups=None, fit="crop"):
-    """Opens a folder of class folders, or a table, as an `ImageData` of `image_size` RGB images.
-
-    Arguments and errors are those of `datasets.load`.
-    """
+    """Opens a folder of class folders, or a table, as an `ImageData` of `image_size` RGB images."""
     labels, pairs, label_sets = _list_files(root, groups=groups)
     # Shuffled once, so that the first part of the samples has all classes.
     order = np.random.default_rng(0).permutation(len(pairs["train"]))
@@ -101,22 +93,7 @@ def load_folder(root, image_size, groups=None, fit="crop"):
 
 
 def list_images(root, split="all", groups=None):
-    """Lists the images in a folder of class folders, or in a table.
-
-    Args:
-        root: The folder, laid out as for `datasets.load`, or the table.
-        split: `"train"`, `"test"`, `"validation"` or, for all images, `"all"`.
-        groups: As for `datasets.load`.
-
-    Returns:
-        A tuple: the class names; the `(path, index)` pairs of the split, with paths as bytes and
-        the index of a class or of a set of labels; the number of images in all splits; the sets of
-        labels, as in `ImageData`.
-
-    Raises:
-        ValueError: If the folder has fewer than two classes, a class without an image, or no
-            images of the split. One line.
-    """
+    """Lists the images in a folder of class folders, or in a table."""
     labels, pairs, label_sets = _list_files(root, hold_out=False, groups=groups)
     everything = sorted(pair for part in pairs.values() for pair in part)
     if split == "test" and not pairs["test"]:
@@ -211,19 +188,7 @@ def list_folders(root):
 
 
 def open_other(root, shape, **preparation):
-    """Opens the pictures that belong to no class, in the folder `OTHER` next to the class folders.
-
-    Args:
-        root: Folder of class folders, or of `train` and held-out images.
-        shape: `(height, width, channels)` of the images.
-        **preparation: How images are cut to size, arguments of `read_image`.
-
-    Returns:
-        A `FileSplit` whose class indices have no meaning, or `None` without such a folder.
-
-    Raises:
-        ValueError: If the folder holds no image.
-    """
+    """Opens the pictures that belong to no class, in the folder `OTHER` next to the class folders."""
     folder = Path(root) / OTHER
     if not folder.is_dir():
         return None

@@ -100,18 +100,7 @@ def take_fraction(data, fraction):
 
 
 def resize_images(images, shape, fit="crop"):
-    """Scales uint8 images to a size, as `read_image` fits those of another aspect ratio.
-
-    The scaling is that of `resize_to_cover`.
-
-    Args:
-        images: `(..., height, width, channels)`.
-        shape: `(height, width, ...)` of the result.
-        fit: One of `data.fits.FITS`.
-
-    Returns:
-        uint8 images.
-    """
+    """Scales uint8 images to a size, as `read_image` fits those of another aspect ratio."""
     if fit == "crop":
         return resize_to_cover(images, shape)
     target = tuple(shape[:2])
@@ -124,17 +113,7 @@ def resize_images(images, shape, fit="crop"):
 
 
 def resize_to_cover(images, shape):
-    """Scales uint8 images to cover a size, then crops around the centre.
-
-    The scaling is bicubic and antialiased; its pixels are those of `tf.image.resize`.
-
-    Args:
-        images: `(..., height, width, channels)`.
-        shape: `(height, width, ...)` of the result.
-
-    Returns:
-        uint8 images.
-    """
+    """Scales uint8 images to cover a size, then crops around the centre."""
     size, target = images.shape[-3:-1], shape[:2]
     ratio = max(np.float32(new) / np.float32(old) for new, old in zip(target, size, strict=True))
     scaled = [int(np.ceil(np.float32(old) * ratio - np.float32(1e-3))) for old in size]
@@ -172,11 +151,7 @@ def _scale(images, axis, size):
 
 @functools.lru_cache(maxsize=256)
 def _taps(old, new):
-    """Returns the first pixel that each scaled pixel reads, `(new,)`, and its weights.
-
-    The steps and their precision are those of TensorFlow's operation `ScaleAndTranslate` with the
-    kernel of Keys: another order of the same sums changes a few pixels in a million by one level.
-    """
+    """Returns the first pixel that each scaled pixel reads, `(new,)`, and its weights."""
     one, half = np.float32(1), np.float32(0.5)
     step = one / (np.float32(new) / np.float32(old))  # between the centres, in old pixels
     stretch = max(step, one)  # of the kernel: a wider one averages when images shrink

@@ -98,18 +98,7 @@ def is_packed(folder):
 
 
 def load_packed(folder, image_size=None, fit=None):
-    """Opens a packed set as an `ImageData`.
-
-    Args:
-        folder: Its folder.
-        image_size: `(height, width)` of the loaded images. Defaults to the size at which they were
-            packed.
-        fit: One of `data.fits.FITS`; defaults to the one with which they were packed.
-
-    Raises:
-        ValueError: If a file is missing or damaged, or of another version; if the images were
-            packed with another fit, or padded to another aspect ratio. One line.
-    """
+    """Opens a packed set as an `ImageData`."""
     description = read_json(Path(folder) / DESCRIPTION)
     try:
         version, labels = description["version"], tuple(description["labels"])

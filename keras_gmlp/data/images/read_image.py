@@ -40,36 +40,7 @@ TILE = 1024  # pixels
 
 
 def read_image(source, image_shape, crop=None, interpolation="bicubic", window=None, fit="crop"):
-    """Reads an image of any common format, mode and size.
-
-    The image is rotated by its EXIF tag, blended with white where it is transparent, and scaled to
-    the target, by default to cover it and cropped around the centre. Animations give their first
-    frame. A JPEG many times larger than the target is decoded at a fraction of its size, which
-    changes photos by one or two levels and hard edges by up to twenty. White is 65535 in 16-bit
-    grey images, and 1, 255 or 65535 in 32-bit TIFF images, depending on the largest value.
-
-    Args:
-        source: A path, the bytes of a file, a file object that is open for bytes, a Pillow image,
-            or a uint8 array `(height, width)` or `(height, width, channels)` with 1 channel, 3
-            (RGB) or 4 (RGBA). Pillow images and arrays are not changed.
-        image_shape: `(height, width, channels)`, with 1 channel (grey) or 3 (RGB).
-        crop: Share of the shorter side that is kept, in (0, 1]. The image is scaled to cover
-            `height / crop` and `width / crop`, in whole pixels as in torchvision. Defaults to the
-            whole side, scaled to fractions of a pixel.
-        interpolation: One of `INTERPOLATIONS`, antialiased except for `"nearest"`.
-        window: Function from the height and the width of the image to the top, left, height and
-            width of the part that is scaled to the target, bilinearly. Defaults to `fit`.
-        fit: How an image of another aspect ratio becomes the target, one of `data.fits.FITS`.
-
-    Returns:
-        A uint8 array of shape `image_shape`, values 0 to 255.
-
-    Raises:
-        ValueError: If the source is missing, unreadable, empty, damaged, not an image, or has more
-            than `MAX_PIXELS` pixels before or after scaling; if `crop`, `interpolation` or `fit` is
-            invalid, or `crop` is given with another fit. The message is one line.
-        MemoryError: If there is too little memory to decode the image. One line.
-    """
+    """Reads an image of any common format, mode and size."""
     height, width, channels = image_shape
     check_interpolation(interpolation)
     require_fit(fit)
@@ -105,11 +76,7 @@ def read_image(source, image_shape, crop=None, interpolation="bicubic", window=N
 
 
 def read_pixels(path):
-    """Returns all pixels of an image file, upright and in RGB, `(height, width, 3)`.
-
-    Raises:
-        ValueError: If it cannot be read, as in `read_image`.
-    """
+    """Returns all pixels of an image file, upright and in RGB, `(height, width, 3)`."""
     return np.asarray(_decode(path, printable(path), "RGB", None))
 
 
@@ -124,14 +91,7 @@ def _name(source):
 
 
 def _decode(source, name, mode, reduced):
-    """Returns the image of a source, upright and in grey (`"L"`) or `"RGB"`.
-
-    Args:
-        source: See `read_image`.
-        name: Its name in errors.
-        mode: `"L"` or `"RGB"`.
-        reduced: Pixels that each side of a JPEG file keeps at least; `None` for all.
-    """
+    """Returns the image of a source, upright and in grey (`"L"`) or `"RGB"`."""
     try:
         with contextlib.ExitStack() as stack:
             image = _open_source(source, stack)
@@ -226,18 +186,7 @@ def check_interpolation(name):
 
 
 def find_images(path):
-    """Lists the image files in a folder and its subfolders.
-
-    Args:
-        path: Path of a folder, or of one file.
-
-    Returns:
-        A sorted list of paths without hidden files; `[path]` for a file.
-
-    Raises:
-        ValueError: If the path is empty or does not exist, if it or a subfolder cannot be read, or
-            if the folder holds no image.
-    """
+    """Lists the image files in a folder and its subfolders."""
     if not str(path):  # an unset shell variable, not the current folder
         raise ValueError("'': an empty path; expected an image file or a folder.")
     name = printable(path)
@@ -261,19 +210,13 @@ def find_images(path):
 
 
 def is_image_file(path):
-    """Returns whether a path is an image by its suffix, and a file or a link that leads nowhere.
-
-    Reading reports such a link.
-    """
+    """Returns whether a path is an image by its suffix, and a file or a link that leads nowhere."""
     is_file = os.path.isfile(path) or not os.path.exists(path)
     return is_file and path.suffix.lower() in EXTENSIONS
 
 
 def _reduce(image, side):
-    """Sets a JPEG to be decoded faster, at a fraction of its size, but not below `side`.
-
-    The fraction must divide both sides: Pillow rounds up, which would shift the image.
-    """
+    """Sets a JPEG to be decoded faster, at a fraction of its size, but not below `side`."""
     for scale in (8, 4, 2):
         size = (image.width // scale, image.height // scale)
         if image.width % scale == image.height % scale == 0 and min(size) >= side:

@@ -32,21 +32,7 @@ MIRRORED_CHANGES_LABEL = (
 
 
 def load_records(name, image_size=None, data_dir=None, fit="crop"):
-    """Opens a data set from TFRecord files that TFDS prepared.
-
-    Args:
-        name: As in TFDS, for example `"cifar10"`, `"mnist_corrupted/fog"` or `"cifar10:3.0.2"`.
-        image_size: `(height, width)` of the loaded images; see `datasets.load`.
-        data_dir: The folder of TFDS.
-        fit: One of `data.fits.FITS`.
-
-    Returns:
-        An `ImageData`, or `None` if the set is not in the folder, has other files than TFRecord
-        or other features than an image of 8 bits and a class.
-
-    Raises:
-        ValueError: If a file is missing or damaged.
-    """
+    """Opens a data set from TFRecord files that TFDS prepared."""
     prepared = open_prepared(name, data_dir)
     if prepared is None:
         return None
@@ -126,21 +112,7 @@ class RecordSplit(EncodedSplit):
 
 
 def decode_image(encoded, shape, place, window=None, fit="crop"):
-    """Decodes an image of a data set, to the pixels that TensorFlow gives.
-
-    Args:
-        encoded: Bytes of a JPEG, PNG or other image file.
-        shape: `(height, width, channels)`; an image of another size is scaled.
-        place: Where the bytes come from, the start of errors.
-        window: Part of the image, in place of `fit`; see `read_image`.
-        fit: One of `data.fits.FITS`.
-
-    Returns:
-        A uint8 array of this shape.
-
-    Raises:
-        ValueError: If the bytes are no image, or a damaged one. One line.
-    """
+    """Decodes an image of a data set, to the pixels that TensorFlow gives."""
     channels = shape[-1]
     try:
         with open_image(io.BytesIO(encoded), place) as image:
@@ -184,10 +156,7 @@ def _parse(shard, number, record):
 
 
 def _features(prepared):
-    """Returns the size of the images and the number of classes, or `(None, 0)` for other data.
-
-    A size is `(height, width, channels)`, `None` for what varies.
-    """
+    """Returns the size of the images and the number of classes, or `(None, 0)` for other data."""
     known = prepared.features
     image = known.get("image", {}).get("image", {})
     classes = known.get("label", {}).get("classLabel", {}).get("numClasses")

@@ -21,17 +21,7 @@ TURNED = (
 
 
 def draw_window(draws, height, width, scale, numpy):
-    """Returns a random window of an image.
-
-    Args:
-        draws: Uniform numbers `(DRAWS,)`.
-        height, width: Size of the image, as floats.
-        scale: Smallest and largest share of the image's area.
-        numpy: NumPy or a module with its functions: `jax.numpy`, `tensorflow`.
-
-    Returns:
-        Top, left, height and width in whole pixels, as floats.
-    """
+    """Returns a random window of an image."""
     shares = scale[0] + draws[:ATTEMPTS] * (scale[1] - scale[0])
     aspects = ASPECT[0] * (ASPECT[1] / ASPECT[0]) ** draws[ATTEMPTS : 2 * ATTEMPTS]
     heights = numpy.round(numpy.sqrt(height * width * shares / aspects))
@@ -54,26 +44,13 @@ def draw_window(draws, height, width, scale, numpy):
 
 
 def crop_tensor(image, draws, scale, shape):
-    """Scales a random window of an image in TensorFlow.
-
-    Args:
-        image: uint8 tensor `(height, width, channels)`.
-        draws: Float tensor `(DRAWS,)`.
-        scale: As in `draw_window`.
-        shape: `(height, width, channels)` of the result.
-
-    Returns:
-        A uint8 tensor.
-    """
+    """Scales a random window of an image in TensorFlow."""
     top, left, height, width = _window(draws, image.shape, scale)
     return _resize(image[top : top + height, left : left + width], shape)
 
 
 def crop_jpeg(encoded, draws, scale, shape):
-    """Decodes and scales a random window of a JPEG; see `crop_tensor`.
-
-    Windows of more than twice the result's size are decoded at 1/2, 1/4 or 1/8 of their size.
-    """
+    """Decodes and scales a random window of a JPEG; see `crop_tensor`."""
     import tensorflow as tf
 
     window = tf.stack(_window(draws, tf.io.extract_jpeg_shape(encoded), scale))
@@ -93,10 +70,7 @@ def crop_jpeg(encoded, draws, scale, shape):
 
 
 def is_upright_jpeg(encoded):
-    """Returns whether bytes are a JPEG that `crop_jpeg` decodes as `read_image` does.
-
-    Others have an orientation, are truncated or in another format.
-    """
+    """Returns whether bytes are a JPEG that `crop_jpeg` decodes as `read_image` does."""
     import tensorflow as tf
 
     start = tf.maximum(tf.strings.length(encoded) - 2, 0)

@@ -10,15 +10,7 @@ from keras_gmlp.utils.environment import require
 
 
 def mapped_reader(path, start, shape, labels):
-    """Returns a function as `Split.reader` does, for images in a file that is mapped into memory.
-
-    Args:
-        path: Path of a file of uint8 images of one size, one after the other. It may be deleted
-            when the function exists.
-        start: Number of bytes before the first image.
-        shape: `(height, width, channels)` of the images.
-        labels: Class indices, one for each image.
-    """
+    """Returns a function as `Split.reader` does, for images in a file that is mapped into memory."""
     tf = require_tensorflow()
     size = int(np.prod(shape))
     with tf.device("CPU"):
@@ -33,12 +25,7 @@ def mapped_reader(path, start, shape, labels):
 
 
 def _map_file(path):
-    """Returns the bytes of a file, mapped into memory; nobody may write to the array.
-
-    NumPy exports writable arrays alone to TensorFlow, and a writable mapping would require either
-    the right to write to the file or as much free memory as the file has bytes.
-    (`tf.raw_ops.ImmutableConst` maps, too, but copies the whole file first, twice.)
-    """
+    """Returns the bytes of a file, mapped into memory; nobody may write to the array."""
     mapped = np.memmap(path, "uint8", "r")
     values = (ctypes.c_uint8 * len(mapped)).from_address(mapped.ctypes.data)
     values.mapped = mapped  # as long as the tensor exists
@@ -46,17 +33,7 @@ def _map_file(path):
 
 
 def mapped_requester(path, start, shape):
-    """Returns a function as `Split.requester` does, for the file of a `mapped_reader`.
-
-    A mapping alone reads a page when a sample touches it, and many neighbours with it, which a
-    shuffled order does not want: from a set larger than the memory, a twentieth of the speed.
-
-    Args:
-        path, start, shape: As for `mapped_reader`.
-
-    Returns:
-        The function; `None` where the operating system takes no requests.
-    """
+    """Returns a function as `Split.requester` does, for the file of a `mapped_reader`."""
     if not hasattr(mmap.mmap, "madvise"):
         return None
     with open(path, "rb") as file:
@@ -85,9 +62,5 @@ def with_windows(read, scale, shape):
 
 
 def require_tensorflow():
-    """Returns TensorFlow.
-
-    Raises:
-        ImportError: If it is not installed. One line.
-    """
+    """Returns TensorFlow."""
     return require("tensorflow", "a tf.data.Dataset", "demo")

@@ -61,27 +61,7 @@ def refuse_several(name, label_sets):
 
 
 def list_table(path):
-    """Lists the images in a table.
-
-    Args:
-        path: Path of a CSV or TSV file in UTF-8. The column `path` has the paths of image files,
-            relative to the table, `label` the class names. `split`, if there is one, has `train`,
-            `test` or `validation`; it may be empty in all rows. Other columns are ignored. If a
-            row has several labels, separated by `|`, or the column is named `labels`, images
-            have any number of labels.
-
-    Returns:
-        The class names, a tuple; by split a list of the `(path, class index)` pairs of each
-        class, sorted, with paths as bytes; and `None`. The only split is `""` if the table has
-        none. With any number of labels the third result is a tuple of the sets of labels that
-        occur, tuples of class indices; indices of sets take the place of class indices, and the
-        class of an image is the rarest.
-
-    Raises:
-        ValueError: If the table cannot be read or lacks a column, a row has no file, no label or
-            an unknown split, two rows of an image differ, or there are fewer than two classes. One
-            line.
-    """
+    """Lists the images in a table."""
     rows, (read, several) = {}, _read_rows(Path(path))
     for row in read:
         if not (row.labels or several):

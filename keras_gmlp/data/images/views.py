@@ -51,10 +51,7 @@ class Views:
             )
 
     def draw(self, view, samples):
-        """Returns the windows of one view of all samples, float32 `(samples, 5)`.
-
-        The first samples of a larger data set have the same windows.
-        """
+        """Returns the windows of one view of all samples, float32 `(samples, 5)`."""
         bits = np.random.Philox(key=[self.seed, view])
         share, aspect, top, left, flip = np.random.Generator(bits).random((samples, 5)).T
         area = self.scale[0] + share * (self.scale[1] - self.scale[0])
@@ -67,19 +64,7 @@ class Views:
 
 
 def cut_views(images, windows, size, numpy=np):
-    """Cuts views out of images and scales them.
-
-    The scaling is linear between pixels, and averages where a view becomes smaller.
-
-    Args:
-        images: `(batch, height, width, channels)`, of any number type.
-        windows: `(batch, 5)`; see `Views`.
-        size: `(height, width)` of the views.
-        numpy: NumPy or a module with its functions: `jax.numpy`, `tensorflow`.
-
-    Returns:
-        float32 views `(batch, *size, channels)`.
-    """
+    """Cuts views out of images and scales them."""
     cast = numpy.asarray if hasattr(numpy, "asarray") else numpy.cast  # TensorFlow has `cast`
     images = cast(images, "float32")
     top, left, height, width, mirrored = (windows[:, i, None, None] for i in range(5))

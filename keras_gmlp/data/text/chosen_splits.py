@@ -14,14 +14,7 @@ SPLITS = ("test", "train", "all")
 
 
 def open_texts(name, columns=None, held_out=0.0, data_dir=None):
-    """Returns a `TextData`, with a part of the training texts for testing if asked.
-
-    Args:
-        name: As `load_text` takes it.
-        columns: Further arguments of `load_text`, a dict.
-        held_out: Share of the training texts to test on instead of the test texts.
-        data_dir: Folder of TensorFlow Datasets.
-    """
+    """Returns a `TextData`, with a part of the training texts for testing if asked."""
     texts = load_text(name, data_dir=data_dir, **(columns or {}))
     if not held_out:
         return texts
@@ -31,10 +24,7 @@ def open_texts(name, columns=None, held_out=0.0, data_dir=None):
 
 
 def open_questions(name, columns=None, held_out=0.0, data_dir=None):
-    """Returns a `SquadData`, with a part of the training questions for testing if asked.
-
-    That part is whole articles from the end. Arguments are those of `open_texts`, of `load_squad`.
-    """
+    """Returns a `SquadData`, with a part of the training questions for testing if asked."""
     questions = load_squad(name, data_dir=data_dir, **(columns or {}))
     if not held_out:
         return questions
@@ -45,19 +35,7 @@ def open_questions(name, columns=None, held_out=0.0, data_dir=None):
 
 
 def choose_texts(name, split=None, columns=None, held_out=0.0, data_dir=None):
-    """Returns the texts to evaluate a classifier on.
-
-    Args:
-        name, columns, held_out, data_dir: See `open_texts`.
-        split: `"test"`, `"train"` or `"all"`. Defaults to `"test"` if the data mark a test part, or
-            name columns or a held-out share; and to `"all"` otherwise: a file of one's own.
-
-    Returns:
-        A `TextSplit`, the class names of its indices, and the split, one of `SPLITS`.
-
-    Raises:
-        ValueError: If the data cannot be read or the split has no texts. One line.
-    """
+    """Returns the texts to evaluate a classifier on."""
     columns = columns or {}
     path = Path(os.path.expanduser(name))
     split = _decide(split, path, "test" in columns or held_out, sentences.find_parts)
@@ -81,11 +59,7 @@ def choose_texts(name, split=None, columns=None, held_out=0.0, data_dir=None):
 
 
 def choose_questions(name, split=None, columns=None, held_out=0.0, data_dir=None):
-    """Returns the questions to evaluate a model on; see `choose_texts`.
-
-    Returns:
-        A list of `Question` and the split, one of `SPLITS`.
-    """
+    """Returns the questions to evaluate a model on; see `choose_texts`."""
     columns = columns or {}
     path = Path(os.path.expanduser(name))
     split = _decide(split, path, "test" in columns or held_out, squad.find_parts)

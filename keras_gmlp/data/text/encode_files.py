@@ -12,17 +12,7 @@ LINES = 1000  # encoded together
 
 
 def encode_files(paths, tokenizer, folder, job):
-    """Writes tokens.npy, starts.npy and corpus.json, which `Corpus` reads.
-
-    Args:
-        paths: Text files with one paragraph a line and a blank line between documents.
-        tokenizer: A `Tokenizer`.
-        folder: An existing folder.
-        job: Start of the progress bar.
-
-    Raises:
-        ValueError: If a file cannot be read or there is no text. One line.
-    """
+    """Writes tokens.npy, starts.npy and corpus.json, which `Corpus` reads."""
     starts, tokens, unknown, words, characters = [0], 0, 0, 0, 0
     with TokenFile(folder / "tokens.npy") as file:
         for lines in _batches(_lines_of(paths, job)):

@@ -10,18 +10,7 @@ SUFFIXES = (".txt", ".txt.xz")
 
 
 def find_files(files):
-    """Returns the paths of text files.
-
-    Args:
-        files: A path, a pattern such as `"wiki/*.txt"`, a folder with `.txt` and `.txt.xz` files,
-            or a list of these.
-
-    Returns:
-        A list of paths; those of a pattern or folder in alphabetical order.
-
-    Raises:
-        ValueError: If there is no such file. One line.
-    """
+    """Returns the paths of text files."""
     if isinstance(files, (str, os.PathLike)):
         files = [files]
     paths = [path for name in files for path in _matches(os.fspath(name))]
@@ -47,15 +36,7 @@ def _matches(name):
 
 
 def read_lines(path, progress=None):
-    """Yields the lines of a text file without their ends.
-
-    Args:
-        path: A file in UTF-8; one whose name ends in `.xz` is decompressed.
-        progress: Called with the bytes read so far, as they are on the disk.
-
-    Raises:
-        ValueError: If the file is not in UTF-8 or its compression is damaged. One line.
-    """
+    """Yields the lines of a text file without their ends."""
     path, position = Path(path), 0
     with open(path, "rb") as stored, contextlib.ExitStack() as stack:
         packed = path.suffix == ".xz"

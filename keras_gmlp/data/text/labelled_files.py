@@ -63,21 +63,7 @@ UNLABELLED = "unsup"  # the folder for texts without a class in the film reviews
 
 
 def read_table(path, text=None, label=None):
-    """Reads the texts and labels of a CSV, TSV, JSON lines or JSON file.
-
-    Args:
-        path: A `Path`. The first row of a `.csv` or `.tsv` names the columns. A `.jsonl` or
-            `.ndjson` file has one object a line, a `.json` file a list of them.
-        text: Name of the column with the texts, or two names for pairs. Guessed by default.
-        label: Name of the column with the labels. Guessed by default.
-
-    Returns:
-        A list of texts, or of pairs of texts, and a list of labels, which are strings.
-
-    Raises:
-        ValueError: If the file is not UTF-8, lacks a column, or a row has no text or no label.
-            One line.
-    """
+    """Reads the texts and labels of a CSV, TSV, JSON lines or JSON file."""
     suffix = path.suffix.lower()
     if suffix in TABLES:
         names, rows = read_rows(path)
@@ -103,16 +89,7 @@ def read_table(path, text=None, label=None):
 
 
 def choose_columns(names, text=None, label=None, place=""):
-    """Returns the columns of the text, a tuple of one or two names, and that of the label.
-
-    Args:
-        names: Names of all columns.
-        text, label: As in `read_table`.
-        place: Where the columns are, the start of errors.
-
-    Raises:
-        ValueError: If a column is not there or cannot be guessed. One line.
-    """
+    """Returns the columns of the text, a tuple of one or two names, and that of the label."""
     text = (text,) if isinstance(text, str) else tuple(text or ())
     if len(text) > 2:
         raise ValueError(f"expected one column of texts or two of pairs; received {len(text)}.")
@@ -142,15 +119,7 @@ def choose_columns(names, text=None, label=None, place=""):
 
 
 def read_folder(root):
-    """Reads a folder with one folder of `.txt` files for each class.
-
-    Returns:
-        Texts and labels as in `read_table`.
-
-    Raises:
-        ValueError: If there are no such folders, one cannot be read, or a file is not UTF-8 or
-            empty. One line.
-    """
+    """Reads a folder with one folder of `.txt` files for each class."""
     texts, labels = [], []
     for folder in class_folders(root):
         paths = (Path(place, name) for place, _, names in walk_readable(folder) for name in names)

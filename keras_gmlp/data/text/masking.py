@@ -73,11 +73,7 @@ def _read_windows(corpus, windows, length, generator, cut):
 
 
 def _choose(eligible, rate, most, generator):
-    """Draws positions in each row, without repetition.
-
-    Returns:
-        Positions int32 `(rows, most)`, 0 where unused, and which of them are used.
-    """
+    """Draws positions in each row, without repetition."""
     rows, length = eligible.shape
     counts = eligible.sum(axis=1)
     # Rounded up or down at random, so that the mean is the rate.
@@ -216,34 +212,14 @@ def validation_set(corpus, length=128, rate=0.15, seed=0):
 
 
 def device_windows(corpus, length):
-    """Returns the tokens of all windows, uint16 `(windows, length - 2)`, and their sizes, int32.
-
-    Args:
-        corpus: A `Corpus`.
-        length: Tokens in a window, `[CLS]` and `[SEP]` included.
-    """
+    """Returns the tokens of all windows, uint16 `(windows, length - 2)`, and their sizes, int32."""
     windows = corpus.windows(length)
     tokens = corpus.tokens.take(windows[:, :1] + np.arange(length - 2), mode="clip")
     return tokens, (windows[:, 1] - windows[:, 0]).astype("int32")
 
 
 def make_device_masker(corpus, length, rate, cut):
-    """Returns a function that masks windows, for `training.device_loop.make_device_class`.
-
-    It draws as `masked_windows` does, with other random numbers. The draws of a window depend on
-    the epoch's key and its position in the epoch alone.
-
-    Args:
-        corpus: A `Corpus`.
-        length: Tokens in a window.
-        rate: Share of a window's ordinary tokens to choose.
-        cut: Share of the windows to cut to a random length.
-
-    Returns:
-        A function of the epoch's key, tokens `(batch, length - 2)`, sizes `(batch,)`, the position
-        of the first window in the epoch and two flags that it ignores; it returns inputs, targets
-        and weights, as `masked_windows`.
-    """
+    """Returns a function that masks windows, for `training.device_loop.make_device_class`."""
     import jax
     import jax.numpy as jnp
 

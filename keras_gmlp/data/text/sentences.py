@@ -152,10 +152,7 @@ def hold_out(data, share=0.1, seed=0, whole=False):
 
 
 def find_parts(path):
-    """Returns the paths of the training and the test texts in a file or a folder.
-
-    The second one is `None` if none are marked.
-    """
+    """Returns the paths of the training and the test texts in a file or a folder."""
     if path.is_file():
         return path, None
     entries = {}
@@ -171,12 +168,7 @@ def find_parts(path):
 
 
 def read_texts(path, text=None, label=None):
-    """Returns the texts, or pairs, of a file or of a folder by class, and their class names.
-
-    Args:
-        path: A `Path`.
-        text, label: See `load_text`.
-    """
+    """Returns the texts, or pairs, of a file or of a folder by class, and their class names."""
     if path.is_dir():
         if text or label:
             raise ValueError(f"{path}: a folder has no columns; leave text and label out.")

@@ -104,10 +104,7 @@ def load_squad(name="squad", test=None, seed=0, data_dir=None):
 
 
 def has_questions(name):
-    """Returns whether `load_squad` opens a name, a file or a folder, rather than `load_text`.
-
-    It opens JSON files that hold an object; labelled texts are a list.
-    """
+    """Returns whether `load_squad` opens a name, a file or a folder, rather than `load_text`."""
     path = Path(os.path.expanduser(name))
     if path.is_dir():
         return any(file is not None and _holds_object(file) for file in find_parts(path))
@@ -125,18 +122,7 @@ def _holds_object(path):
 
 
 def read_squad(path):
-    """Reads a file in SQuAD's format.
-
-    The members `answers` and `is_impossible` may be absent. An answer that is not at its
-    `answer_start` is taken from the nearest place in the text.
-
-    Returns:
-        A list of `Question`.
-
-    Raises:
-        ValueError: If the file has another format, a text is empty or an answer is not in its text.
-            One line.
-    """
+    """Reads a file in SQuAD's format."""
     try:
         entries = json.loads(read_text(Path(path)))["data"]
         questions = []
@@ -179,11 +165,7 @@ def _place(context, text, start, name):
 
 
 def find_parts(path):
-    """Returns the paths of the training and the test questions in a file or a folder.
-
-    The first or the second one is `None` if a folder has no such file; the second one is for a
-    file.
-    """
+    """Returns the paths of the training and the test questions in a file or a folder."""
     if path.is_file():
         return path, None
     files = sorted(path.glob("*.json"))

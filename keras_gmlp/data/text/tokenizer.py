@@ -221,10 +221,7 @@ class Tokenizer:
 
 
 def shorten(lengths, total):
-    """Returns the lengths of one or two texts cut to a total, one token at a time.
-
-    Each token comes off the longer text, and off the second if both are equally long, as in BERT.
-    """
+    """Returns the lengths of one or two texts cut to a total, one token at a time."""
     if sum(lengths) <= total:
         return lengths
     if len(lengths) == 1:
@@ -253,12 +250,7 @@ MIN_SIZE, MAX_SIZE = 128, 2**16  # a corpus stores 16 bits a token
 
 
 def make_wordpiece(vocabulary, lowercase=True):
-    """Returns a `tokenizers.Tokenizer` with BERT's steps.
-
-    Args:
-        vocabulary: Dict from tokens to ids, with `SPECIAL_TOKENS`.
-        lowercase: Whether to lower letters and strip accents.
-    """
+    """Returns a `tokenizers.Tokenizer` with BERT's steps."""
     tokenizers = import_tokenizers()
     model = tokenizers.models.WordPiece(vocabulary, unk_token="[UNK]")
     tokenizer = tokenizers.Tokenizer(model)
@@ -270,20 +262,7 @@ def make_wordpiece(vocabulary, lowercase=True):
 
 
 def train_wordpiece(lines, size, lowercase=True, state=None):
-    """Learns a vocabulary from text; the same text gives the same vocabulary.
-
-    Args:
-        lines: List of texts.
-        size: Number of tokens, at most.
-        lowercase: Whether to lower letters and strip accents.
-        state: Called with a line of text at the start of each stage.
-
-    Returns:
-        A `tokenizers.Tokenizer`; the ids of `SPECIAL_TOKENS` are 0 to 4.
-
-    Raises:
-        ValueError: If the size is out of range or the text has no letters. One line.
-    """
+    """Learns a vocabulary from text; the same text gives the same vocabulary."""
     if not MIN_SIZE <= size <= MAX_SIZE:
         raise ValueError(
             f"vocabulary_size is {size:,}; expected {MIN_SIZE:,} to {MAX_SIZE:,}, such as 8,192."

@@ -88,22 +88,12 @@ class PreparedSet:
         return shards
 
     def samples(self, split):
-        """Yields the features of each sample in the order of TFDS, as `parse_features` does.
-
-        Raises:
-            ValueError: If a file is missing or damaged. One line.
-        """
+        """Yields the features of each sample in the order of TFDS, as `parse_features` does."""
         return take_turns(map(_read_shard, self.shards(split)), self.cycle, SAMPLES_IN_TURN)
 
 
 def open_prepared(name, data_dir=None):
-    """Returns a `PreparedSet`, or `None` if the set is not in the folder.
-
-    Args:
-        name: As in TFDS, for example `"cifar10"`, `"glue/sst2"` or `"cifar10:3.0.2"`. Without a
-            version it is the newest one.
-        data_dir: The folder of TFDS.
-    """
+    """Returns a `PreparedSet`, or `None` if the set is not in the folder."""
     folder = _find(name, tfds_folder(data_dir))
     return folder and PreparedSet(folder)
 
@@ -116,14 +106,7 @@ def prepared_names(data_dir=None):
 
 
 def take_turns(iterables, cycle, block):
-    """Yields from several iterables in turn, in the order of `tf.data.Dataset.interleave`.
-
-    Args:
-        iterables: Iterable of iterables. When one is exhausted, the next one takes its place, from
-            the next turn on.
-        cycle: Number of iterables that take turns.
-        block: Items of a turn.
-    """
+    """Yields from several iterables in turn, in the order of `tf.data.Dataset.interleave`."""
     waiting, active = map(iter, iterables), [None] * cycle
     for place in itertools.cycle(range(cycle)):
         if active[place] is None:

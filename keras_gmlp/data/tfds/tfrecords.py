@@ -10,35 +10,13 @@ WIRE_VARINT, WIRE_64_BIT, WIRE_BYTES, WIRE_32_BIT = 0, 1, 2, 5  # how protobuf w
 
 
 def read_records(path, skip=0, take=None):
-    """Yields records of a TFRecord file in order.
-
-    A record is its length (8 bytes), a checksum of the length, its bytes and their checksum, which
-    is not compared.
-
-    Args:
-        path: Path of the file; one that ends in `.xz` is decompressed.
-        skip: Number of records to leave out.
-        take: Number of records to yield, which the file must hold. Defaults to all.
-
-    Raises:
-        ValueError: If the file is missing, truncated or damaged. One line.
-    """
+    """Yields records of a TFRecord file in order."""
     for _, _, body in _records(path, skip, take):
         yield body
 
 
 def find_records(path, skip=0, take=None):
-    """Returns the place of each record in a TFRecord file, to read them in any order.
-
-    Args:
-        path, skip, take: As in `read_records`.
-
-    Returns:
-        int64 `(records, 2)`: the first byte and the number of bytes.
-
-    Raises:
-        ValueError: If the file is compressed, missing, truncated or damaged. One line.
-    """
+    """Returns the place of each record in a TFRecord file, to read them in any order."""
     if str(path).endswith(".xz"):
         raise ValueError(
             f"{path}: compressed, and the set is too large to stay in memory; decompress its files "
@@ -81,36 +59,13 @@ def _records(path, skip, take, reads=True):
 
 
 def parse_example(record, names):
-    """Returns features of a `tf.train.Example`.
-
-    Args:
-        record: Bytes of the message.
-        names: Names of features that hold one value each, byte strings or integers.
-
-    Returns:
-        The values in the order of the names: bytes or integers, `None` for other features.
-
-    Raises:
-        ValueError: If the message is damaged.
-    """
+    """Returns features of a `tf.train.Example`."""
     values = parse_features(record, names)
     return [values[name][0] if len(values.get(name, ())) == 1 else None for name in names]
 
 
 def parse_features(record, names=None):
-    """Returns features of a `tf.train.Example` with all their values.
-
-    Args:
-        record: Bytes of the message.
-        names: Names of the features. Defaults to all.
-
-    Returns:
-        A dictionary from names to lists of bytes or integers. A sequence of structures has one
-        feature for each member, `"answers/text"`; floats are left out, so that their list is empty.
-
-    Raises:
-        ValueError: If the message is damaged.
-    """
+    """Returns features of a `tf.train.Example` with all their values."""
     found = {}
     try:
         for features in _values(record, 1):
