@@ -25,7 +25,7 @@ def divide_training(data, fraction=1.0, folds=None, fold=None, validation=None, 
 
 
 def recorded_parts(recipe):
-    """Returns how a run divided its training images, arguments of `divide_training` but `groups`."""
+    """Returns how a run divided its training images, as arguments of `divide_training`."""
     parts = {name: recipe[name] for name in PARTS if recipe.get(name) is not None}
     return {} if parts == {"fraction": 1} else parts
 
@@ -74,7 +74,7 @@ def hold_out(data, share=0.1, groups=None, seed=0):
 
 
 def find_held_out(data, share, groups=None, seed=0):
-    """Returns the places of the training images that `hold_out` keeps, and of those it holds out."""
+    """Returns the indices of the training images that `hold_out` keeps, and that it holds out."""
     check_share(share)
     labels = _read_classes(data)
     if groups is None:

@@ -55,7 +55,7 @@ def accelerators(devices=None):
 
 
 def visible_gpus():
-    """Returns the NVIDIA GPUs that a child process can use, as `CUDA_VISIBLE_DEVICES` names them."""
+    """Returns the NVIDIA GPUs of a child process, as `CUDA_VISIBLE_DEVICES` names them."""
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is not None:
         return [name.strip() for name in chosen.split(",") if name.strip() not in ("", "-1")]

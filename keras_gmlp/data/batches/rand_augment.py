@@ -57,7 +57,7 @@ def _auto_contrast(images, strength, signed):
 
 
 def _equalize(images, strength, signed):
-    """Makes all levels of each channel about equally frequent, as `keras_cv.layers.Equalization`."""
+    """Makes all levels of each channel equally frequent, as `keras_cv.layers.Equalization`."""
     import tensorflow as tf
 
     height, width, channels = images.shape[1:]

@@ -188,7 +188,7 @@ def list_folders(root):
 
 
 def open_other(root, shape, **preparation):
-    """Opens the pictures that belong to no class, in the folder `OTHER` next to the class folders."""
+    """Opens the pictures of no class, in the folder `OTHER` next to the class folders."""
     folder = Path(root) / OTHER
     if not folder.is_dir():
         return None

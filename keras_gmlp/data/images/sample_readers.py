@@ -10,7 +10,7 @@ from keras_gmlp.utils.environment import require
 
 
 def mapped_reader(path, start, shape, labels):
-    """Returns a function as `Split.reader` does, for images in a file that is mapped into memory."""
+    """Returns a function as `Split.reader` does, for images in a memory-mapped file."""
     tf = require_tensorflow()
     size = int(np.prod(shape))
     with tf.device("CPU"):
