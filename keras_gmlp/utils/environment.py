@@ -9,13 +9,13 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-import keras
-
 from keras_gmlp.utils.errors import why_ended
 
 
 def environment():
     """Returns versions, backend and hardware as a dict for JSON."""
+    import keras  # here, so that a look for a package imports no Keras
+
     packages = ("keras-gmlp", "keras", "tensorflow-cpu", "tensorflow", "jax", "torch", "keras-cv")
     return {
         "backend": keras.backend.backend(),
@@ -68,6 +68,8 @@ def visible_gpus():
 
 
 def _devices():
+    import keras
+
     backend = keras.backend.backend()
     if backend == "jax":
         import jax
