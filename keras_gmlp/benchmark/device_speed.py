@@ -129,6 +129,7 @@ def measure(preset, pipeline, options):
     import numpy as np
 
     from keras_gmlp.data.batches.augmentation import Augmentation
+    from keras_gmlp.data.batches.share import Position
     from keras_gmlp.data.images.image_data import ImageData
     from keras_gmlp.data.images.splits import ArraySplit
     from keras_gmlp.models.presets import build_fresh, lookup
@@ -159,7 +160,7 @@ def measure(preset, pipeline, options):
     trained, batches = prepare_fit(model, data, recipe, options.batch)
     orders = [EpochOrder(batches)] if pipeline == "device" else []
     if pipeline == "host":
-        batches = recipe.task.training_batches(data, options.batch, recipe.seed)
+        batches = recipe.task.training_batches(data, options.batch, Position(recipe.seed))
     ends = []
     clock = keras.callbacks.LambdaCallback(
         on_epoch_end=lambda epoch, logs: ends.append(time.perf_counter())

@@ -14,7 +14,6 @@ from keras_gmlp.data.batches.host import (
     fits_in_memory,
     training_batches,
 )
-from keras_gmlp.data.batches.share import WHOLE
 from keras_gmlp.data.images.answers import is_answers, load_answers
 from keras_gmlp.inference.card import write_card
 from keras_gmlp.models.structure import require_logits
@@ -128,12 +127,9 @@ class ImageClassification(Task):
     def size(self, data):
         return len(data.train)
 
-    def training_batches(
-        self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE, initial_step=0
-    ):
-        order = seed, initial_epoch, epochs, share, initial_step
+    def training_batches(self, data, batch_size, position):
         answers = self.stored_answers()
-        return training_batches(data, batch_size, self.augmentation, *order, answers=answers)
+        return training_batches(data, batch_size, self.augmentation, position, answers)
 
     def stored_answers(self):
         """Returns the stored `Answers` of the teacher, or `None` if it answers itself."""

@@ -5,7 +5,7 @@ import dataclasses
 import keras
 
 from keras_gmlp.data.batches.host import ArrayBatches
-from keras_gmlp.data.batches.share import WHOLE, take_share
+from keras_gmlp.data.batches.share import take_share
 from keras_gmlp.data.text.masking import (
     MaskedBatches,
     device_windows,
@@ -80,13 +80,11 @@ class MaskedLM(Task):
     def size(self, data):
         return max(1, self.epoch_tokens // self.length)
 
-    def training_batches(
-        self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE, initial_step=0
-    ):
-        start = initial_epoch * (self.size(data) // batch_size) + initial_step
+    def training_batches(self, data, batch_size, position):
+        start = position.count_steps(self.size(data) // batch_size)
         windows = (batch_size, self.length, self.mask_rate)
-        batches = MaskedBatches(data.train, *windows, seed, start, self.cut)
-        return take_share(batches, share)
+        batches = MaskedBatches(data.train, *windows, position.seed, start, self.cut)
+        return take_share(batches, position.share)
 
     def fits_device(self, data):
         return True  # 200 MB of text are 100 MB of tokens

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from keras_gmlp.data.batches.share import WHOLE, take_share
+from keras_gmlp.data.batches.share import take_share
 from keras_gmlp.data.text.sentence_batches import TextBatches
 from keras_gmlp.data.text.squad_answers import best_answers, squad_scores
 from keras_gmlp.inference.card import write_text_card
@@ -49,13 +49,11 @@ class SpanAnswering(Task):
     def size(self, data):
         return len(self._features(data, "train"))
 
-    def training_batches(
-        self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE, initial_step=0
-    ):
+    def training_batches(self, data, batch_size, position):
         features = self._features(data, "train")
-        start = initial_epoch * (len(features) // batch_size) + initial_step
-        batches = TextBatches(features.token_ids, features.targets, batch_size, seed, start)
-        return take_share(batches, share)
+        order = position.seed, position.count_steps(len(features) // batch_size)
+        batches = TextBatches(features.token_ids, features.targets, batch_size, *order)
+        return take_share(batches, position.share)
 
     def evaluation_batches(self, data, split="test", samples=-1):
         features = self._features(data, split)

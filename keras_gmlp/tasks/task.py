@@ -7,7 +7,6 @@ import dataclasses
 
 import keras
 
-from keras_gmlp.data.batches.share import WHOLE
 from keras_gmlp.utils.errors import one_line_errors
 
 CURVES = (("accuracy", "accuracy (%)", 100), ("loss", "cross-entropy (nats)", 1))
@@ -62,15 +61,10 @@ class Task:
         """Returns the number of training samples."""
         raise NotImplementedError
 
-    def training_batches(
-        self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE, initial_step=0
-    ):
+    def training_batches(self, data, batch_size, position):
         """Returns the training batches; one iteration is one epoch.
 
-        The same seed gives the same batches, epoch for epoch; `initial_epoch` of the `epochs` are
-        skipped. If several processes train, `share` describes the rows of each batch that these
-        then are. If a run resumes within an epoch, the batches are the rest of that epoch, from
-        `initial_step` on.
+        They begin where the run stands, a `Position`, and are this process' share.
         """
         raise NotImplementedError
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import keras
 
-from keras_gmlp.data.batches.share import WHOLE, take_share
+from keras_gmlp.data.batches.share import take_share
 from keras_gmlp.data.text.sentence_batches import TextBatches
 from keras_gmlp.inference.card import write_text_card
 from keras_gmlp.objectives.losses import Accuracy, CrossEntropy
@@ -57,14 +57,13 @@ class TextClassification(Task):
     def size(self, data):
         return len(data.train)
 
-    def training_batches(
-        self, data, batch_size, seed, initial_epoch=0, epochs=None, share=WHOLE, initial_step=0
-    ):
+    def training_batches(self, data, batch_size, position):
         ids, labels = data.encode("train", self.length)
-        start = initial_epoch * (len(ids) // batch_size) + initial_step
+        order = position.seed, position.count_steps(len(ids) // batch_size)
         # Keras on TensorFlow requires batches of one shape.
         lengths = None if keras.backend.backend() == "tensorflow" else SHORT
-        return take_share(TextBatches(ids, labels, batch_size, seed, start, lengths), share)
+        batches = TextBatches(ids, labels, batch_size, *order, lengths)
+        return take_share(batches, position.share)
 
     def evaluation_batches(self, data, split="test", samples=-1):
         ids, labels = data.encode(split, self.length)

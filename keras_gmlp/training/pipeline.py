@@ -5,7 +5,7 @@ import contextlib
 import keras
 
 from keras_gmlp.data.batches.device import DeviceBatches
-from keras_gmlp.data.batches.share import Share
+from keras_gmlp.data.batches.share import Position, Share
 from keras_gmlp.objectives.optimizers import freeze_backbone, make_optimizer
 from keras_gmlp.training.callbacks import private_generator
 from keras_gmlp.training.device_loop import build_for_training, make_device_class
@@ -82,13 +82,9 @@ def make_batches(batches, data, recipe, batch_size, initial_epoch, step=0):
     if batches is not None:
         batches.first_step = step
         return batches, None
-    task, options = recipe.task, {}
-    if process_count() > 1:  # a task may know whole batches alone
-        options["share"] = Share(process_number(), process_count())
-    if step:  # and whole epochs
-        options["initial_step"] = step
-    order = recipe.seed, initial_epoch, recipe.epochs
-    batches = task.training_batches(data, batch_size, *order, **options)
+    task, share = recipe.task, Share(process_number(), process_count())
+    position = Position(recipe.seed, initial_epoch, step, recipe.epochs, share)
+    batches = task.training_batches(data, batch_size, position)
     return batches, task.size(data) // batch_size - step if task.endless else None
 
 

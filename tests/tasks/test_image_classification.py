@@ -10,6 +10,7 @@ import tensorflow as tf
 
 import keras_gmlp
 from keras_gmlp.data.batches.augmentation import Augmentation
+from keras_gmlp.data.batches.share import Position
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.splits import ArraySplit
 from keras_gmlp.inference.card import read_card
@@ -48,7 +49,7 @@ def test_image_task_describes_the_data(data, tmp_path):
 
 def test_image_task_augments_training_images_alone(data):
     task = ImageClassification(augmentation=Augmentation(crop=0, flip=False, cutout=0.5))
-    (images, _), *_ = task.training_batches(data, 8, seed=0)
+    (images, _), *_ = task.training_batches(data, 8, Position())
     assert (images.numpy() == 0).any()
     (images, _), *_ = task.evaluation_batches(data, "train", samples=4)
     assert images.shape[0] == 4
@@ -99,7 +100,7 @@ class Regression(Task):
     def size(self, data):
         return len(data)
 
-    def training_batches(self, data, batch_size, seed, initial_epoch=0, epochs=None):
+    def training_batches(self, data, batch_size, position):
         return self._samples(data).batch(batch_size)
 
     def evaluation_batches(self, data, split="test", samples=-1):

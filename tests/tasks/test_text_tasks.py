@@ -6,6 +6,7 @@ import pytest
 from check_layer import to_numpy
 
 from keras_gmlp import text
+from keras_gmlp.data.batches.share import Position
 from keras_gmlp.data.text.corpus import PreparedCorpus, build_corpus
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.tasks.masked_lm import MaskedLM
@@ -62,13 +63,13 @@ def test_validation_takes_some_windows_and_the_test_all(prepared):
 
 
 def test_resumed_batches_are_those_of_an_unbroken_run(prepared):
-    whole = TASK.training_batches(prepared, 8, seed=3)
+    whole = TASK.training_batches(prepared, 8, Position(3))
     steps = TASK.size(prepared) // 8
-    resumed = TASK.training_batches(prepared, 8, seed=3, initial_epoch=2)
+    resumed = TASK.training_batches(prepared, 8, Position(3, epoch=2))
     for i in range(3):
         for a, b in zip(resumed[i][1:], whole[2 * steps + i][1:], strict=True):
             np.testing.assert_array_equal(a, b)
-    within = TASK.training_batches(prepared, 8, seed=3, initial_epoch=2, initial_step=2)
+    within = TASK.training_batches(prepared, 8, Position(3, epoch=2, step=2))
     for a, b in zip(within[0][1:], whole[2 * steps + 2][1:], strict=True):
         np.testing.assert_array_equal(a, b)
 

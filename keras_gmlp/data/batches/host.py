@@ -15,7 +15,7 @@ from keras_gmlp.data.batches.augmentation import (
     first_mirrored,
     make_augmenter,
 )
-from keras_gmlp.data.batches.share import WHOLE
+from keras_gmlp.data.batches.share import WHOLE, Position
 from keras_gmlp.data.images.encoded_splits import READERS
 from keras_gmlp.data.images.splits import ArraySplit
 from keras_gmlp.utils.environment import is_installed, require
@@ -29,20 +29,10 @@ REQUESTED = 64  # samples that are requested from the disk at a time
 PREPARED = 2**30  # bytes of batches that are augmented at a time, and of those prepared ahead
 
 
-def training_batches(
-    data,
-    batch_size,
-    augmentation=None,
-    seed=0,
-    initial_epoch=0,
-    epochs=None,
-    share=WHOLE,
-    initial_step=0,
-    answers=None,
-):
+def training_batches(data, batch_size, augmentation=None, position=0, answers=None):
     """Returns shuffled, augmented batches of the training split; one iteration is one epoch.
 
-    The same seed gives the same batches in every epoch, also when a run resumes at `initial_epoch`.
+    The same seed gives the same batches in every epoch, also when a run resumes at a `Position`.
     The order is a shuffle of all samples, another one in each epoch. Decoded pixels stay in memory
     if they fit (`MEMORY_LIMIT`); samples of larger data sets are read and decoded in this order.
 
@@ -51,13 +41,9 @@ def training_batches(
         batch_size: Samples in a batch. Each epoch leaves out the samples that do not fill a batch.
         augmentation: An `Augmentation`, or `None` for none. `flip` is ignored if a mirrored image
             would change its label.
-        seed: Seed of the order and of the augmentation.
-        initial_epoch: Number of epochs that are already done.
-        epochs: Number of epochs in all; required for `mix_until` below 1.
-        share: `Share` of each batch that this process makes; it reads and decodes no other samples,
-            except that data which fit in memory are read whole.
-        initial_step: Number of steps of `initial_epoch` that are already done. If there are some,
-            the batches are the rest of that epoch, and end with it.
+        position: A `Position`, with `epochs` for `mix_until` below 1; or the seed of a new run. A
+            share reads and decodes no other samples, except that data which fit in memory are read
+            whole.
         answers: `Answers` of a teacher to views of these images, or `None`. The batches then show
             one view after the other, epoch by epoch, without the augmentation's crop and flip.
 
@@ -74,17 +60,22 @@ def training_batches(
     tf = require("tensorflow", "training_batches", "demo")
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1; received {batch_size}.")
+    if not isinstance(position, Position):
+        position = Position(position)
+    share, step = position.share, position.step
     augmentation = augmentation or Augmentation(crop=0, flip=False)
     if answers is not None:
         augmentation = answers.without_views(augmentation)
-    if augmentation.mix_until < 1 and epochs is None:
-        raise ValueError("mix_until is a share of the epochs; give their number, epochs.")
+    if augmentation.mix_until < 1 and position.epochs is None:
+        raise ValueError(
+            "mix_until is a share of the epochs; give their number, Position(epochs=...)."
+        )
     size = len(data.train)
     batch_size = min(batch_size, size)
     _check_share(share, batch_size, augmentation)
     augment = make_augmenter(augmentation, data, share)
-    mixed_epochs = round(augmentation.mix_until * (epochs or 1)) if epochs else math.inf
-    epoch = tf.Variable(initial_epoch, dtype=tf.int64, trainable=False)
+    mixed_epochs = round(augmentation.mix_until * position.epochs) if position.epochs else math.inf
+    epoch = tf.Variable(position.epoch, dtype=tf.int64, trainable=False)
     fold_in = tf.random.experimental.stateless_fold_in
 
     rows = batch_size // share.processes
@@ -96,7 +87,7 @@ def training_batches(
     mirrored = tf.constant(first_mirrored(size)) if augmentation.alternating_flip else None
 
     def indices_of(key):
-        indices = tf.data.Dataset.range(initial_step * batch_size, size)
+        indices = tf.data.Dataset.range(step * batch_size, size)
         indices = indices.batch(batch_size, drop_remainder=True)
         return indices.map(
             lambda i: tf.random.experimental.index_shuffle(share.take(i), key, size - 1)
@@ -105,7 +96,7 @@ def training_batches(
     def batches_of(key, number):
         indices = indices_of(key)
         if scale:
-            indices = indices.enumerate(initial_step).map(
+            indices = indices.enumerate(step).map(
                 lambda i, batch: (batch, share.take(draw_windows(fold_in(key, i), batch_size)))
             )
         elif in_memory:  # gathers a batch at once
@@ -125,7 +116,7 @@ def training_batches(
     def with_keys(number):
         # Every batch draws from its own key and depends on no earlier draw.
         key, mixing = fold_in(root, number), tf.cast(number, tf.float32) <= mixed_epochs
-        batches = batches_of(key, number).enumerate(initial_step)
+        batches = batches_of(key, number).enumerate(step)
         batches = batches.map(lambda i, batch: (fold_in(key, i), *batch, mixing))
         if mirrored is None:
             return batches
@@ -133,14 +124,12 @@ def training_batches(
         chosen = indices_of(key).map(lambda i: tf.gather(mirrored, i) ^ is_other)
         return tf.data.Dataset.zip(batches, chosen).map(lambda batch, flips: (*batch, flips))
 
-    root = tf.constant([seed, 0], tf.int64)
+    root = tf.constant([position.seed, 0], tf.int64)
     plain = tf.autograph.experimental.do_not_convert  # rewriting the functions takes a second
     numbers = tf.data.Dataset.range(1).map(plain(lambda _: epoch.assign_add(1)))
     held = max(1, PREPARED // (4 * rows * math.prod(data.image_shape)))  # float32
     batches = numbers.flat_map(plain(with_keys)).map(plain(augment), min(READERS, held))
-    batches = batches.apply(
-        tf.data.experimental.assert_cardinality(size // batch_size - initial_step)
-    )
+    batches = batches.apply(tf.data.experimental.assert_cardinality(size // batch_size - step))
     return without_tuning(batches.prefetch(min(PREFETCHED, held)))
 
 

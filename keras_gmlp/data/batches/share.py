@@ -1,4 +1,4 @@
-"""The part of each batch that one of several processes makes."""
+"""Where a run stands, and the part of each batch that one of several processes makes."""
 
 import dataclasses
 
@@ -39,6 +39,32 @@ class Share:
 
 
 WHOLE = Share()
+
+
+@dataclasses.dataclass(frozen=True)
+class Position:
+    """Where a run stands in its batches.
+
+    The same seed gives the same batches, epoch for epoch.
+
+    Args:
+        seed: Seed of the order and of all random changes.
+        epoch: Number of epochs that are done.
+        step: Number of steps of the next epoch that are done. If there are some, the batches are
+            the rest of that epoch, and end with it.
+        epochs: Number of epochs in all, or `None` if it is not known.
+        share: `Share` of each batch that this process makes.
+    """
+
+    seed: int = 0
+    epoch: int = 0
+    step: int = 0
+    epochs: int | None = None
+    share: Share = WHOLE
+
+    def count_steps(self, steps):
+        """Returns the number of steps done, given those of an epoch."""
+        return self.epoch * steps + self.step
 
 
 class SharedBatches(keras.utils.PyDataset):

@@ -8,7 +8,7 @@ from PIL import Image
 from keras_gmlp.data import Augmentation, FileSplit, ImageData
 from keras_gmlp.data.batches import host as batches
 from keras_gmlp.data.batches.host import ArrayBatches, training_batches
-from keras_gmlp.data.batches.share import WHOLE, Share, take_share
+from keras_gmlp.data.batches.share import WHOLE, Position, Share, take_share
 from keras_gmlp.data.images.read_image import read_image
 
 AUGMENTATIONS = {
@@ -38,11 +38,11 @@ def files(tmp_path):
 def test_shares_are_the_batch(files, monkeypatch, name, memory):
     monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
     data, read = files
-    order = {"seed": 3, "initial_epoch": 1, "epochs": 2}
 
     def make(share):
         read.clear()
-        made = training_batches(data, 8, AUGMENTATIONS[name], share=share, **order)
+        position = Position(seed=3, epoch=1, epochs=2, share=share)
+        made = training_batches(data, 8, AUGMENTATIONS[name], position)
         return list(made.as_numpy_iterator()), sorted(read)
 
     whole, all_read = make(WHOLE)
@@ -66,8 +66,8 @@ def test_batches_from_a_step_on_are_those_of_the_epoch(files, monkeypatch, resiz
 
     def make(step):
         read.clear()
-        order = {"seed": 3, "initial_epoch": 1, "initial_step": step}
-        return list(training_batches(data, 8, augmentation, **order).as_numpy_iterator())
+        position = Position(seed=3, epoch=1, step=step)
+        return list(training_batches(data, 8, augmentation, position).as_numpy_iterator())
 
     whole, rest = make(0), make(2)
     assert len(rest) == 1
@@ -89,10 +89,10 @@ def test_share_of_arrays():
 
 
 def test_neighbours_stay_in_one_share(files):
-    mixed = Augmentation(mixup=1)
+    mixed, halves = Augmentation(mixup=1), Position(share=Share(0, 2))
     with pytest.raises(ValueError, match="2 processes require a batch size that 4 divides") as e:
-        training_batches(files[0], 6, mixed, share=Share(0, 2))
+        training_batches(files[0], 6, mixed, halves)
     assert "\n" not in str(e.value)
     with pytest.raises(ValueError, match="that 2 divides"):
-        training_batches(files[0], 5, share=Share(0, 2))
-    training_batches(files[0], 6, share=Share(0, 2))
+        training_batches(files[0], 5, position=halves)
+    training_batches(files[0], 6, position=halves)

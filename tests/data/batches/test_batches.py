@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras_gmlp.data.batches import host as batches
 from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.data.batches.host import evaluation_batches, training_batches
+from keras_gmlp.data.batches.share import Position
 from keras_gmlp.data.images.image_data import ImageData
 
 NOTHING = {"crop": 0, "flip": False}
@@ -73,11 +74,11 @@ def test_epochs_differ_and_come_again(monkeypatch, name, memory):
         assert pixels.max() <= 255
     assert not any(same(*pair) for pair in itertools.combinations(run, 2))
     tf.random.set_seed(99)  # a resumed run sets another, for its dropouts
-    resumed = list(epochs(images, augmentation, 2, initial_epoch=1))
+    resumed = list(epochs(images, augmentation, 2, position=Position(epoch=1)))
     assert same(resumed[0], run[1])
     assert same(resumed[1], run[2])
     if name != "all":  # RandAugment takes seconds to build
-        (other,) = epochs(images, augmentation, seed=1)
+        (other,) = epochs(images, augmentation, position=1)
         assert not any(same(other, epoch) for epoch in run)
 
 
@@ -101,7 +102,7 @@ def test_end_of_an_epoch_does_not_wait_for_the_autotuner(make):
 @pytest.mark.parametrize("seed", [-3, 2**40])
 def test_any_seed(seed):
     augmentation = AUGMENTATIONS["all but RandAugment"]
-    (one,), (other,) = (epochs(noise(), augmentation, seed=seed) for _ in range(2))
+    (one,), (other,) = (epochs(noise(), augmentation, position=seed) for _ in range(2))
     assert same(one, other)
 
 
@@ -190,7 +191,7 @@ def test_alternating_flip_mirrors_every_sample_in_one_of_two_epochs(monkeypatch,
     assert 15 < run[0].sum() < 45
     for epoch, found in enumerate(run):
         np.testing.assert_array_equal(found, run[0] if epoch % 2 == 0 else 1 - run[0])
-    order = {"initial_epoch": 1, "initial_step": 2, "batch_size": 20}
+    order = {"position": Position(epoch=1, step=2), "batch_size": 20}
     (rest,) = (mirrored_samples(images, e) for e in epochs(images, augmentation, **order))
     assert (rest >= 0).sum() == 20
     np.testing.assert_array_equal(rest[rest >= 0], run[1][rest >= 0])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from keras_gmlp.data.batches.augmentation import Augmentation
+from keras_gmlp.data.batches.share import Position
 from keras_gmlp.data.images.answers import load_answers, measure_answers, store_answers
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.splits import ArraySplit
@@ -104,7 +105,7 @@ def test_each_epoch_shows_one_view_with_its_answers(tmp_path):
     data = make_data()
     answers = store_answers(MeanTeacher(), data, tmp_path, VIEWS)
     images, labels = data.train.arrays()
-    batches = training_batches(data, 5, seed=2, initial_epoch=1, answers=answers)
+    batches = training_batches(data, 5, position=Position(2, epoch=1), answers=answers)
     for epoch in (1, 2, 3):
         windows = VIEWS.draw(epoch % 3, 10)
         expected = cut_views(images, windows, (4, 4))
