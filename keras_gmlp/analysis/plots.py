@@ -1,11 +1,14 @@
-"""Plots of a model: filters, attention, class maps, confusion, mistakes, reliability."""
+"""Plots of a model: filters, attention, class maps; of a text model, weights by distance."""
 
 import numpy as np
 
 from keras_gmlp.analysis.explanation import class_maps, has_exact_maps
+from keras_gmlp.analysis.texts import distance_filters, distance_shares, token_attention
 from keras_gmlp.analysis.tokens import attention_maps, filters_make_tokens, spatial_filters
 from keras_gmlp.models.folding import to_dense
 from keras_gmlp.utils import plotting
+
+COLUMNS = 4
 
 
 def draw_spatial_filters(model, path, tokens=None):
@@ -31,8 +34,9 @@ def draw_spatial_filters(model, path, tokens=None):
     if tokens and not all(0 <= token < count for token in tokens):
         raise ValueError(f"tokens must be in [0, {count}); received {list(tokens)}.")
     columns = len(tokens) if tokens else min(8, count)
-    figure, grid = _figure(len(filters), columns, "weights over the image's tokens")
-    for axes, (name, block) in zip(grid, filters.items(), strict=True):
+    title = "weights over the image's tokens"
+    figure, cells = plotting.grid(len(filters) * columns, columns, title)
+    for axes, (name, block) in zip(cells.reshape(-1, columns), filters.items(), strict=True):
         makes_tokens = filters_make_tokens(dense.get_layer(name))
         chosen = tokens or _choose_filters(len(block), rows, width, columns, makes_tokens)
         limit = np.abs(block[chosen]).max() or 1.0
@@ -60,17 +64,12 @@ def draw_attention(model, image, path, title=""):
         NotApplicableError: If the model has no attention.
     """
     maps = attention_maps(model, image)
-    columns = min(4, 1 + len(maps))
-    rows = -(-(1 + len(maps)) // columns)
-    figure, grid = _figure(rows, columns, title, size=2.4)
-    cells = list(grid.flat)
+    figure, cells = plotting.grid(1 + len(maps), COLUMNS, title, cell=(2.4, 2.4))
     _draw_image(cells[0], image)
-    for ax, (name, attention) in zip(cells[1:], maps.items(), strict=False):
+    for ax, (name, attention) in zip(cells[1:], maps.items(), strict=True):
         shown = _lay_over(ax, image, attention * attention.size, cmap="inferno", vmin=0)
         ax.set_title(name, fontsize=9)
         figure.colorbar(shown, ax=ax, shrink=0.8, label="attention relative to uniform")
-    for ax in cells[1 + len(maps) :]:
-        ax.set_axis_off()
     plotting.save(figure, path)
 
 
@@ -90,14 +89,50 @@ def draw_class_maps(model, image, classes, captions, path, title=""):
     """
     maps = class_maps(model, image, classes)
     limit = np.abs(maps).max() or 1.0
-    figure, grid = _figure(1, 1 + len(maps), title, size=2.4)
-    first, *others = grid.flat
+    figure, (first, *others) = plotting.grid(1 + len(maps), 1 + len(maps), title, (2.4, 2.4))
     _draw_image(first, image)
     for ax, text, values in zip(others, captions, maps, strict=True):
         shown = _lay_over(ax, image, values, cmap="RdBu", vmin=-limit, vmax=limit)
         ax.set_title(text, fontsize=9, parse_math=False)
     kind = "exact" if has_exact_maps(model) else "by the gradient"
     figure.colorbar(shown, ax=others, shrink=0.8, label=f"part of the logit, {kind}")
+    plotting.save(figure, path)
+
+
+def draw_distance_filters(model, path, reach=24):
+    """Draws the weight that each gate gives to a token by its distance (gMLP, figure 4)."""
+    if reach < 1:
+        raise ValueError(f"reach must be at least 1; received {reach}.")
+    filters, shares = distance_filters(model), distance_shares(model)
+    figure, cells = plotting.grid(
+        len(filters), COLUMNS, "spatial weight by relative position", (2.3, 1.7), ticks=True
+    )
+    for ax, (name, weights) in zip(cells, filters.items(), strict=True):
+        middle = weights.shape[-1] // 2
+        shown = min(reach, middle)
+        distances = np.arange(-shown, shown + 1)
+        ax.axhline(0, color="0.8", linewidth=0.8)
+        for head in weights:
+            ax.plot(distances, head[middle - shown : middle + shown + 1], linewidth=1)
+        share = f", R² {shares[name]:.2f}" if name in shares else ""
+        ax.set_title(name + share, fontsize=9)
+        ax.tick_params(labelsize=7)
+    plotting.save(figure, path)
+
+
+def draw_token_attention(model, tokenizer, text, path):
+    """Draws what each block with attention looks at in a text."""
+    ids = tokenizer.encode(text).ids[:40]
+    maps = token_attention(model, ids)
+    names = [tokenizer.tokens[i] for i in ids]
+    size = 1.2 + 0.17 * len(names)
+    title = "row: a token; bright: the tokens that it looks at"
+    figure, cells = plotting.grid(len(maps), COLUMNS, title, (size, size), ticks=True)
+    for ax, (name, scores) in zip(cells, maps.items(), strict=True):
+        ax.imshow(scores, cmap="viridis", vmin=0)
+        ax.set_xticks(range(len(names)), names, rotation=90, fontsize=7)
+        ax.set_yticks(range(len(names)), names, fontsize=7)
+        ax.set_title(name, fontsize=9)
     plotting.save(figure, path)
 
 
@@ -130,12 +165,3 @@ def _square(x, y):
     from matplotlib.patches import Rectangle
 
     return Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor="black", linewidth=1.2)
-
-
-def _figure(rows, columns, title, size=1.3):
-    figure, grid = plotting.figure((size * columns + 1, size * rows + 0.6), rows, columns)
-    figure.suptitle(title, fontsize=10)
-    for ax in grid.flat:
-        ax.set_xticks([])
-        ax.set_yticks([])
-    return figure, grid

@@ -1,9 +1,9 @@
 """What the blocks of a text model have learned: weights by distance, attention between tokens."""
 
-import keras
 import numpy as np
 from keras import ops
 
+from keras_gmlp.analysis.tokens import block_attention
 from keras_gmlp.models.structure import NotApplicableError
 
 
@@ -56,22 +56,5 @@ def _by_distance(matrices):
 
 def token_attention(model, ids):
     """Returns what the blocks with attention look at in a text."""
-    blocks = [layer for layer in model.layers if hasattr(layer, "attention_scores")]
     (token_ids,) = [tensor for tensor in model.inputs if tensor.name == "token_ids"]
-    maps = {}
-    if blocks:
-        inputs = keras.Model(token_ids, [_tokens_of(block) for block in blocks])
-        tokens = inputs(np.asarray(ids, "int32")[None])
-        tokens = tokens if isinstance(tokens, list | tuple) else [tokens]
-        for block, x in zip(blocks, tokens, strict=True):
-            scores = block.attention_scores(x)
-            if scores is not None:
-                maps[block.name] = ops.convert_to_numpy(scores)[0]
-    if not maps:
-        raise NotApplicableError(f"{model.name} has no block with attention; aMLP and BERT have.")
-    return maps
-
-
-def _tokens_of(block):
-    """Returns the tokens that a block received; a text model gives it a mask as well."""
-    return block.input[0] if isinstance(block.input, list | tuple) else block.input
+    return block_attention(model, token_ids, np.asarray(ids, "int32"), "aMLP and BERT")

@@ -1,4 +1,4 @@
-"""Spatial filters, attention maps and confusion counts of a trained model, as arrays."""
+"""Spatial filters and attention maps of a trained model, as arrays."""
 
 import keras
 import numpy as np
@@ -76,25 +76,26 @@ def attention_maps(model, image):
     Raises:
         NotApplicableError: If the model has no block with attention.
     """
-    maps = {}
-    blocks = [layer for layer in model.layers if hasattr(layer, "attention_scores")]
-    for block, tokens in zip(blocks, _inputs_of(blocks, model, image), strict=True):
-        scores = block.attention_scores(tokens)  # (1, queries, keys)
-        if scores is not None:
-            maps[block.name] = _map(ops.convert_to_numpy(scores)[0], token_grid(model))
-    if not maps:
-        raise NotApplicableError(f"{model.name} has no block with attention; aMLP and ViT have.")
+    found = block_attention(model, model.input, image, "aMLP and ViT")
+    grid, maps = token_grid(model), {}
+    for name, scores in found.items():
+        leading = scores.shape[1] - grid[0] * grid[1]  # class and distillation token
+        looks = scores[0] if leading else scores.mean(axis=0)
+        maps[name] = looks[leading:].reshape(grid)
     return maps
 
 
-def _inputs_of(blocks, model, image):
-    if not blocks:
-        return []
-    inputs = keras.Model(model.input, [block.input for block in blocks])(image[None])
-    return inputs if isinstance(inputs, list | tuple) else [inputs]
-
-
-def _map(scores, grid):
-    leading = scores.shape[1] - grid[0] * grid[1]  # class and distillation token
-    looks = scores[0] if leading else scores.mean(axis=0)
-    return looks[leading:].reshape(grid)
+def block_attention(model, entry, sample, families):
+    """Returns the attention `(queries, keys)` of each block that has some for one sample."""
+    blocks = [layer for layer in model.layers if hasattr(layer, "attention_scores")]
+    found = {}
+    if blocks:
+        # A text model gives a block the tokens and a mask.
+        inputs = [b.input[0] if isinstance(b.input, list | tuple) else b.input for b in blocks]
+        tokens = keras.Model(entry, inputs)(sample[None])
+        tokens = tokens if isinstance(tokens, list | tuple) else [tokens]
+        scores = {b.name: b.attention_scores(x) for b, x in zip(blocks, tokens, strict=True)}
+        found = {n: ops.convert_to_numpy(s)[0] for n, s in scores.items() if s is not None}
+    if not found:
+        raise NotApplicableError(f"{model.name} has no block with attention; {families} have.")
+    return found

@@ -122,7 +122,7 @@ def write_report(directory, scores, result, errors):
         scores: What `report` returns.
         result, errors: What `evaluate` returns for the model.
     """
-    from keras_gmlp.analysis import plots
+    from keras_gmlp.evaluation import plots
 
     directory, names = Path(directory), result.classes
     write_json(directory / "report.json", scores)
@@ -139,7 +139,7 @@ def write_report(directory, scores, result, errors):
 
 def draw_scores(directory, result, samples="images"):
     """Draws confusion.png and reliability.png of `Predictions` into a folder."""
-    from keras_gmlp.analysis import plots
+    from keras_gmlp.evaluation import plots
 
     # A model of many classes may meet few of them.
     used, both = np.unique([result.labels, result.predictions], return_inverse=True)

@@ -76,7 +76,7 @@ def write_labels(path, result):
 
 def write_label_report(directory, scores, result, errors):
     """Writes report.json and, of one model, predictions.csv and two pictures into a folder."""
-    from keras_gmlp.analysis import plots
+    from keras_gmlp.evaluation import plots
 
     directory = Path(directory)
     write_json(directory / "report.json", scores)

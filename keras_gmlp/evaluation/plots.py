@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from keras_gmlp.analysis.plots import _figure
 from keras_gmlp.evaluation.scores import bin_probabilities, calibration_error, confusion
 from keras_gmlp.inference.confidence import Confidence
 from keras_gmlp.utils import plotting
@@ -45,11 +44,11 @@ def draw_mistakes(images, labels, logits, names, path, count=24):
 def draw_gallery(images, answers, path, title):
     """Draws images in rows of eight, with their true and predicted classes."""
     columns = min(8, max(4, len(images)))  # fewer would cut off the title
-    rows = max(1, -(-len(images) // columns))
-    figure, grid = _figure(rows, columns, title, size=1.7)
-    for ax in grid.flat:
+    count = columns * max(1, -(-len(images) // columns))
+    figure, cells = plotting.grid(count, columns, title, (1.7, 1.7))
+    for ax in cells:
         ax.set_axis_off()
-    for ax, image, (true, predicted, probability) in zip(grid.flat, images, answers, strict=False):
+    for ax, image, (true, predicted, probability) in zip(cells, images, answers, strict=False):
         ax.imshow(image.squeeze(), cmap="gray" if image.shape[-1] == 1 else None)
         ax.set_title(f"{true}\n→ {predicted} {100 * probability:.0f} %", fontsize=8)
     plotting.save(figure, path)

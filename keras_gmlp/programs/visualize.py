@@ -1,5 +1,6 @@
 """Draws what a trained model has learned: filters, attention, class maps, confusion, mistakes."""
 
+import functools
 import json
 import sys
 from pathlib import Path
@@ -55,18 +56,10 @@ def parse(arguments):
         help="output folder; default: RUN/pictures, without RUN runs/gmlp_photo_64/pictures",
     )
     parser.add_argument(
-        "--only",
-        nargs="+",
-        choices=PICTURES,
-        metavar="PICTURE",
-        help="default: all that apply",
+        "--only", nargs="+", choices=PICTURES, metavar="PICTURE", help="default: all that apply"
     )
     parser.add_argument(
-        "--tokens",
-        type=int,
-        nargs="+",
-        metavar="N",
-        help="indices of filters; default: eight",
+        "--tokens", nargs="+", type=int, metavar="N", help="indices of filters; default: eight"
     )
     parser.add_argument(
         "--image", metavar="FILE", help="for attention and explain; default: a test image"
@@ -108,11 +101,10 @@ def run(options):
 def draw(options):
     """Draws the pictures and yields their paths."""
     import_tensorflow()
-    from keras_gmlp import data
-    from keras_gmlp.analysis import plots
     from keras_gmlp.inference import images as inference
     from keras_gmlp.inference import opening as saving
     from keras_gmlp.inference.card import read_card
+    from keras_gmlp.models.structure import NotApplicableError
     from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, find_shipped
 
     directory = Path(find_shipped(DEFAULT_BACKBONE if options.run is None else options.run))
@@ -120,54 +112,90 @@ def draw(options):
     out = Path(options.out or place / "pictures")
     wanted = options.only or PICTURES
     if read_card(saving.model_path(directory)).get("task"):
-        yield from draw_text(options, directory, out)
-        return
-    classifier = inference.load(saving.model_path(directory))
+        draws = text_pictures(options, directory)
+    else:
+        classifier = inference.load(saving.model_path(directory))
+        if classifier.thresholds is not None:
+            wanted = leave_out(options, wanted, directory)
+        draws = image_pictures(options, directory, classifier)
+    for name in (name for name in draws if name in wanted):
+        path = out / f"{name}.png"
+        try:
+            draws[name](path)
+        except NotApplicableError as error:
+            if options.only:
+                raise
+            print(f"visualize: skipped {name}: {one_line(error)}", file=sys.stderr)
+        else:
+            yield path
+
+
+def image_pictures(options, directory, classifier):
+    """Returns functions from a path, by the names of the pictures that they draw."""
+    from keras_gmlp import data
+    from keras_gmlp.analysis import plots
+    from keras_gmlp.evaluation.plots import draw_confusion, draw_mistakes
+
     model = classifier.model
-    if classifier.thresholds is not None:
-        wanted = leave_out(options, wanted, directory)
-    if "filters" in wanted:
-        yield from attempt(
-            options,
-            lambda p: plots.draw_spatial_filters(model, p, options.tokens),
-            out,
-            "filters",
-        )
-    needs_data = {"confusion", "mistakes"} & set(wanted)
-    if not options.image:
-        needs_data |= {"attention", "explain"} & set(wanted)
-    if needs_data:
+
+    @functools.cache
+    def test_set():
         dataset = load_test_images(options, directory, classifier)
-        images, labels = data.arrays(dataset)
-    if {"attention", "explain"} & set(wanted):
-        image = classifier.read(options.image) if options.image else images[0]
-        title = Path(options.image).name if options.image else "test image"
-        if needs_data and not options.image and dataset.label_sets is None:
-            title = f"test image: {dataset.labels[labels[0]]}"
-    if "attention" in wanted:
-        yield from attempt(
-            options,
-            lambda path: plots.draw_attention(model, image, path, title),
-            out,
-            "attention",
+        return dataset, *data.arrays(dataset)
+
+    @functools.cache
+    def logits():
+        return model.predict(test_set()[1], batch_size=250, verbose=0)
+
+    def chosen_image():
+        if options.image:
+            return classifier.read(options.image), Path(options.image).name
+        dataset, images, labels = test_set()
+        named = f": {dataset.labels[labels[0]]}" if dataset.label_sets is None else ""
+        return images[0], f"test image{named}"
+
+    def attention(path):
+        image, title = chosen_image()
+        plots.draw_attention(model, image, path, title)
+
+    def explain(path):
+        image, title = chosen_image()
+        classes = choose_classes(options, classifier, image)
+        plots.draw_class_maps(model, image, *classes, path, title)
+
+    def confusion(path):
+        dataset, _, labels = test_set()
+        draw_confusion(labels, logits().argmax(-1), dataset.labels, path)
+
+    def mistakes(path):
+        dataset, images, labels = test_set()
+        draw_mistakes(images, labels, logits(), dataset.labels, path)
+
+    return {
+        "filters": lambda path: plots.draw_spatial_filters(model, path, options.tokens),
+        "attention": attention,
+        "explain": explain,
+        "confusion": confusion,
+        "mistakes": mistakes,
+    }
+
+
+def text_pictures(options, directory):
+    """Returns for a text model what `image_pictures` does."""
+    from keras_gmlp.analysis import plots
+    from keras_gmlp.inference import text as text_inference
+
+    if unknown := [name for name in options.only or () if name not in TEXT_PICTURES]:
+        raise ValueError(
+            f"{directory} is a text model, which has the pictures {' and '.join(TEXT_PICTURES)}; "
+            f"received {', '.join(unknown)}."
         )
-    if "explain" in wanted:
-        classes, captions = choose_classes(options, classifier, image)
-        yield from attempt(
-            options,
-            lambda path: plots.draw_class_maps(model, image, classes, captions, path, title),
-            out,
-            "explain",
-        )
-    if not {"confusion", "mistakes"} & set(wanted):
-        return
-    logits = model.predict(images, batch_size=250, verbose=0)
-    if "confusion" in wanted:
-        plots.draw_confusion(labels, logits.argmax(-1), dataset.labels, out / "confusion.png")
-        yield out / "confusion.png"
-    if "mistakes" in wanted:
-        plots.draw_mistakes(images, labels, logits, dataset.labels, out / "mistakes.png")
-        yield out / "mistakes.png"
+    source, sentence = text_inference.load(directory / "model.keras"), options.text or SENTENCE
+    model, tokenizer = source.model, source.tokenizer
+    return {
+        "filters": lambda path: plots.draw_distance_filters(model, path),
+        "attention": lambda path: plots.draw_token_attention(model, tokenizer, sentence, path),
+    }
 
 
 def choose_classes(options, classifier, image):
@@ -202,42 +230,6 @@ def leave_out(options, wanted, directory):
     for name in single:
         print(f"visualize: skipped {name}: requires one label for an image", file=sys.stderr)
     return [name for name in wanted if name not in single]
-
-
-def draw_text(options, directory, out):
-    """Draws the pictures of a text model and yields their paths."""
-    from keras_gmlp.analysis import text_plots
-    from keras_gmlp.inference import text as text_inference
-
-    wanted = options.only or TEXT_PICTURES
-    if unknown := [name for name in wanted if name not in TEXT_PICTURES]:
-        raise ValueError(
-            f"{directory} is a text model, which has the pictures {' and '.join(TEXT_PICTURES)}; "
-            f"received {', '.join(unknown)}."
-        )
-    source = text_inference.load(directory / "model.keras")
-    model, tokenizer, sentence = source.model, source.tokenizer, options.text or SENTENCE
-    draws = {
-        "filters": lambda path: text_plots.draw_distance_filters(model, path),
-        "attention": lambda path: text_plots.draw_token_attention(model, tokenizer, sentence, path),
-    }
-    for name in wanted:
-        yield from attempt(options, draws[name], out, name)
-
-
-def attempt(options, function, out, name):
-    """Draws a picture; skips it with a note if the model lacks it and --only does not name it."""
-    from keras_gmlp.models.structure import NotApplicableError
-
-    path = out / f"{name}.png"
-    try:
-        function(path)
-    except NotApplicableError as error:
-        if options.only:
-            raise
-        print(f"visualize: skipped {name}: {one_line(error)}", file=sys.stderr)
-        return
-    yield path
 
 
 def load_test_images(options, directory, classifier):

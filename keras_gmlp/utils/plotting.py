@@ -15,6 +15,20 @@ def figure(size, rows=1, columns=1):
     return result, result.subplots(rows, columns, squeeze=False)
 
 
+def grid(count, columns, title, cell=(1.3, 1.3), ticks=False):
+    """Returns a figure with a title, and its first `count` axes, in rows of that many columns."""
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    result, axes = figure((cell[0] * columns + 1, cell[1] * rows + 0.6), rows, columns)
+    result.suptitle(title, fontsize=10)
+    for number, ax in enumerate(axes.flat):
+        if number >= count:
+            ax.set_axis_off()
+        elif not ticks:
+            ax.set(xticks=[], yticks=[])
+    return result, axes.ravel()[:count]
+
+
 def save(figure, path):
     """Writes a figure as a PNG file, complete or not at all, and returns the path."""
     with atomic_write(path) as temporary, warnings.catch_warnings():

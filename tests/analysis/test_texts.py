@@ -6,7 +6,7 @@ from check_layer import to_numpy
 from load_app import load_app
 from small_text import LENGTH, LINES, small_text_model, small_tokenizer
 
-from keras_gmlp.analysis.text_plots import draw_distance_filters, draw_token_attention
+from keras_gmlp.analysis.plots import draw_distance_filters, draw_token_attention
 from keras_gmlp.analysis.texts import distance_filters, distance_shares, token_attention
 from keras_gmlp.inference.card import write_text_card
 from keras_gmlp.models.language_families import BERT, gMLP

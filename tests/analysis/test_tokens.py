@@ -11,6 +11,7 @@ from PIL import Image
 from keras_gmlp import FeedForwardOnly, MLPMixer, ResMLP, ResNet, ViT, aMLP, fold, gMLP
 from keras_gmlp.analysis import plots
 from keras_gmlp.analysis.tokens import attention_maps, spatial_filters
+from keras_gmlp.evaluation.plots import draw_confusion, draw_mistakes
 from keras_gmlp.evaluation.scores import confusion
 from keras_gmlp.models.structure import NotApplicableError
 
@@ -167,9 +168,9 @@ def test_pictures_are_drawn(tmp_path):
     labels, logits = np.array([0, 1, 2, 0, 1]), to_numpy(model(images))
     plots.draw_spatial_filters(model, tmp_path / "filters.png")
     plots.draw_attention(model, images[0], tmp_path / "attention.png", "an image")
-    plots.draw_confusion(labels, logits.argmax(-1), list("abc"), tmp_path / "confusion.png")
-    plots.draw_mistakes(images, labels, logits, list("abc"), tmp_path / "mistakes.png")
-    plots.draw_mistakes(images, logits.argmax(-1), logits, list("abc"), tmp_path / "none.png")
+    draw_confusion(labels, logits.argmax(-1), list("abc"), tmp_path / "confusion.png")
+    draw_mistakes(images, labels, logits, list("abc"), tmp_path / "mistakes.png")
+    draw_mistakes(images, logits.argmax(-1), logits, list("abc"), tmp_path / "none.png")
     paths = sorted(tmp_path.glob("*.png"))
     assert len(paths) == 5
     for path in paths:
