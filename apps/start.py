@@ -8,8 +8,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def start(name):
     """Runs the program of a name in `keras_gmlp.programs` and ends with its exit code."""
-    if str(ROOT) not in sys.path:
-        sys.path.append(str(ROOT))  # also where the package is not installed
+    sys.path.insert(0, str(ROOT))  # also where the package, or another version, is installed
     try:
         from keras_gmlp.programs import run
     except ModuleNotFoundError as error:

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import pkgutil
 import re
 import shutil
@@ -137,6 +138,14 @@ def pip(command, *arguments):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """A folder in which the wheel is installed."""
+    target = tmp_path_factory.mktemp("installed")
+    pip("install", "--target", target, wheel)
+    return target
+
+
 def test_wheel_holds_the_package_alone(wheel):
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
@@ -146,11 +155,9 @@ def test_wheel_holds_the_package_alone(wheel):
 
 
 @pytest.mark.slow
-def test_installed_wheel_resolves_every_public_name(wheel, tmp_path):
-    target = tmp_path / "installed"
-    pip("install", "--target", target, wheel)
+def test_installed_wheel_resolves_every_public_name(installed, tmp_path):
     output = subprocess.run(
-        [sys.executable, "-I", "-c", RESOLVE, str(target), *DOORS],
+        [sys.executable, "-I", "-c", RESOLVE, str(installed), *DOORS],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -158,5 +165,49 @@ def test_installed_wheel_resolves_every_public_name(wheel, tmp_path):
     ).stdout
     found = json.loads(output)
     assert found["names"] == public_names()
-    assert all(Path(path).is_relative_to(target) for path in found["files"])
+    assert all(Path(path).is_relative_to(installed) for path in found["files"])
     assert found["labels"] == 1000
+
+
+# Hides what the extras install, in every Python that the folder's command starts.
+CORE_ONLY = """
+import sys
+class Hidden:
+    def find_spec(name, path=None, target=None):
+        if name in ("tensorflow", "torch", "jax", "tokenizers", "sklearn", "matplotlib"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Hidden)
+"""
+
+
+def test_command_of_the_wheel_needs_the_core_dependencies_alone(installed, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(CORE_ONLY)
+    paths = os.pathsep.join([str(tmp_path), str(installed)])
+
+    def command(*arguments):
+        done = subprocess.run(
+            [installed / "bin" / "keras-gmlp", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": paths},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    cat, model = ROOT / "docs/cat.jpg", ROOT / "saved_models/gmlp_conv_n4_32-cifar10/model.tflite"
+    code, output, errors = command("classify", cat, "--model", model, "--json")
+    assert (code, errors) == (0, "")
+    assert json.loads(output)["predictions"][0]["label"] == "cat"
+    # Without the models and the page of a clone, and without a backend: one line each.
+    for arguments, reason in (
+        (["classify", cat], "the included models are not in this installation"),
+        (["serve"], "serve: the page is not in this installation"),
+        (
+            ["classify", cat, "--model", ROOT / "saved_models/gmlp_n4_32-cifar10/model.keras"],
+            'Install: pip install "keras-gmlp[',
+        ),
+    ):
+        code, output, errors = command(*arguments)
+        assert (code, output, errors.count("\n")) == (1, "", 1), errors
+        assert reason in errors

@@ -134,7 +134,3 @@ def show(path, predictions, as_json, known=None):
 def _fail(error):
     print(f"classify: {one_line(error)}", file=sys.stderr, flush=True)
     return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

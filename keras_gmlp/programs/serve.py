@@ -83,6 +83,11 @@ def make_server(port, models):
     Raises:
         ValueError: If the port cannot be used, LiteRT.js is not installed or `models` has no model.
     """
+    if not PAGE.is_dir():
+        raise ValueError(
+            "the page is not in this installation: it comes with a clone of the repository. "
+            "Clone it and run `make web` in it."
+        )
     if not (LITERT / "core" / "wasm").is_dir():
         raise ValueError(
             "LiteRT.js is not installed. Run `make web`, or `npm install` in apps/web."
@@ -299,7 +304,3 @@ class Handler(SimpleHTTPRequestHandler):
 
     def log_message(self, *_):
         """Logs nothing."""
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -105,7 +105,3 @@ def show(pairs, out):
         print(f"{similarity:6.3f}  {printable(path)}")
     if out:
         print(f"to      {out}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

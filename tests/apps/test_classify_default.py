@@ -11,9 +11,8 @@ CAT = APPS.parent / "docs" / "cat.jpg"
 # Runs the program, and fails if it imported what takes seconds.
 COLD = """
 import sys
-sys.path.insert(0, sys.argv.pop(1))
-from classify import main
-code = main(sys.argv[1:])
+from keras_gmlp.programs import run
+code = run("classify", sys.argv[1:])
 slow = [name for name in ("keras", "tensorflow", "torch", "jax") if name in sys.modules]
 sys.exit(code or ", ".join(slow) or 0)
 """
@@ -34,7 +33,7 @@ def test_starts_in_half_a_second_without_keras():
     seconds = []
     for _ in range(3):  # the first reads the files from the disk
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [sys.executable, "-c", COLD, str(APPS), str(CAT)]
+        command = [sys.executable, "-c", COLD, str(CAT)]
         done = subprocess.run(command, cwd=APPS.parent, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -9,12 +9,11 @@ import sys
 
 import pytest
 import tensorflow as tf
-from load_app import APPS, load_app
+from load_app import APPS
 from PIL import Image
 
 from keras_gmlp.data.images.read_image import read_image
-
-console = load_app("cli")
+from keras_gmlp.programs.shared import cli as console
 
 
 def raising(error):
@@ -94,11 +93,13 @@ def test_missing_module_names_its_extra(module, extra, monkeypatch, tmp_path, ca
     assert capsys.readouterr().err == f"app: {advice}\n"
     monkeypatch.setattr(console, "VENV", tmp_path)  # there, and not the one at work
     assert console.missing(error).startswith(f"{advice}, or run this with {tmp_path}")
+    monkeypatch.setattr(console, "ROOT", tmp_path)  # a wheel's
+    assert f'. Install: pip install "keras-gmlp{extra}"' in console.missing(error)
 
 
 def run(program, *options, **arguments):
     """A program of its own that begins with the console's parts."""
-    source = f"import sys; sys.path.insert(0, {str(APPS)!r}); from cli import *\n" + program
+    source = "from keras_gmlp.programs.shared.cli import *\n" + program
     return subprocess.Popen(
         [sys.executable, *options, "-c", source],
         text=True,

@@ -7,6 +7,7 @@ import ctypes
 import errno
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -16,6 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 
 VENV = ROOT / ".venv"
+
+COMMAND = "keras-gmlp"  # comes with a wheel, where apps/ is missing
 
 FOR_THE_USER = (ValueError, TypeError, RuntimeError, OSError, ImportError, MemoryError)
 
@@ -51,6 +54,9 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **arguments):
         super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter, **arguments})
+
+    def format_help(self):
+        return name_programs(super().format_help())
 
     def error(self, message):
         self.exit(2, f"{self.prog}: error: {one_line(ValueError(message))}\n")
@@ -99,7 +105,14 @@ def one_line(error):
         return missing(error)
     from keras_gmlp.utils.errors import printable  # here, since it may be what is missing
 
-    return printable(_one_line(error))
+    return printable(name_programs(_one_line(error)))
+
+
+def name_programs(text):
+    """Returns a text that names programs as the user starts them: by the command or in apps/."""
+    if not sys.argv[0].startswith(COMMAND):
+        return text
+    return re.sub(r"(?:\.venv/bin/python )?\bapps/(\w+)\.py", rf"{COMMAND} \1", text)
 
 
 def _one_line(error):
@@ -119,7 +132,9 @@ def missing(error):
     """Returns how to install a missing module."""
     module = (error.name or "").partition(".")[0]
     extra = "" if module in CORE else f"[{EXTRAS.get(module, 'train')}]"
-    advice = f'{error}. Install: pip install -e "{ROOT}{extra}"'
+    clone = (ROOT / "pyproject.toml").is_file()
+    package = f'-e "{ROOT}{extra}"' if clone else f'"{COMMAND}{extra}"'
+    advice = f"{error}. Install: pip install {package}"
     if VENV.is_dir() and Path(sys.prefix).resolve() != VENV.resolve():
         python = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
         advice += f", or run this with {python}"

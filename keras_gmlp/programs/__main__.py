@@ -1,0 +1,36 @@
+"""Trains, evaluates, exports and uses models of keras_gmlp: starts a program by its name."""
+
+import difflib
+import sys
+
+from keras_gmlp import __version__
+from keras_gmlp.programs import list_programs, run
+from keras_gmlp.programs.shared.cli import COMMAND, Parser
+
+
+def main(arguments=None):
+    given = sys.argv[1:] if arguments is None else arguments
+    programs = list_programs()
+    width = max(map(len, programs))
+    lines = [f"  {name:{width}}  {line}" for name, line in programs.items()]
+    more = f"{COMMAND} PROGRAM --help shows the options of a program, with examples."
+    parser = Parser(
+        prog=COMMAND,
+        usage="%(prog)s PROGRAM [OPTION ...]",
+        description=__doc__,
+        epilog="\n".join(["programs:", *lines, "", more]),
+    )
+    parser.add_argument("program", metavar="PROGRAM", help="one of the programs below")
+    parser.add_argument("--version", action="version", version=f"keras_gmlp {__version__}")
+    chosen = parser.parse_args(given[:1]).program
+    name = chosen.replace("-", "_")
+    if name not in programs:
+        near = difflib.get_close_matches(name, programs)
+        advice = f"Did you mean {' or '.join(near)}?" if near else f"See {COMMAND} --help."
+        parser.error(f"no program {chosen!r}. {advice}")
+    sys.argv[0] = f"{COMMAND} {name}"  # which usage lines and advice show
+    return run(name, given[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
