@@ -6,7 +6,6 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "results": ["SweepRun", "plan_runs", "summarize", "write_results"],
         "sweep": ["Sweep"],
     },
 )

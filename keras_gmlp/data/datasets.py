@@ -186,6 +186,9 @@ def from_arrays(train, test=None, labels=None, name=None, image_size=None):
         image_size: `(height, width)` to which images of Hugging Face are scaled. Defaults to
             their size, if it is the same for all.
 
+    Returns:
+        An `ImageData`.
+
     Raises:
         ValueError: If the data are of another kind, size or type, or too few. One line.
 

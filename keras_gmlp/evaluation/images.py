@@ -93,8 +93,12 @@ def report(models, results, images):
 def write_predictions(path, result, name="path"):
     """Writes predictions as a CSV file: path, label, prediction, probability, correct (1 or 0).
 
-    Predictions of a calibrated model have `known` as well: 0 for an image that it rejects. `name`
-    replaces the head of the first column.
+    Predictions of a calibrated model have `known` as well: 0 for an image that it rejects.
+
+    Args:
+        path: Path of the CSV file.
+        result: The `Predictions`.
+        name: Head of the first column.
     """
     known = [] if result.known is None else [result.known]
     with (

@@ -200,6 +200,14 @@ def from_keras(model, path, card):
 
     Under PyTorch it records the model's operators in the second call and replays them from then on,
     with the weights that the model then has.
+
+    Args:
+        model: A model that returns logits.
+        path: Path of its file, for errors.
+        card: Dict of its metadata: `labels` and, for example, `fit` and `normalization`.
+
+    Raises:
+        ValueError: If the model does not return logits. One line.
     """
     import keras
 

@@ -1,6 +1,6 @@
 """The blocks and their parts, one file for each paper."""
 
-from keras_gmlp.layers.block import Block, ResidualBlock, check_tokens, make_dense, mask_tokens
+from keras_gmlp.layers.block import Block, ResidualBlock, make_dense, mask_tokens
 from keras_gmlp.layers.embedding import (
     ClassToken,
     ConvolutionalStem,
@@ -50,7 +50,6 @@ __all__ = [
     "TokenPositions",
     "TransformerBlock",
     "WhiteningConvolution",
-    "check_tokens",
     "make_dense",
     "mask_tokens",
 ]

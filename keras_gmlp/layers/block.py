@@ -121,7 +121,14 @@ class Block(TokenLayer):
 
 
 def make_dense(layer, units, name, **kwargs):
-    """Returns a dense layer with the initializer and dtype of the layer that contains it."""
+    """Returns a dense layer with the initializer and dtype of the layer that contains it.
+
+    Args:
+        layer: The layer that contains it; has `kernel_initializer`.
+        units: Number of output channels.
+        name: Name of the dense layer.
+        **kwargs: Further arguments of `keras.layers.Dense`.
+    """
     return Dense(
         units,
         kernel_initializer=copy_initializer(layer.kernel_initializer),
@@ -153,7 +160,12 @@ def drop(layer, x, training):
 
 
 def mask_tokens(x, mask):
-    """Sets padding to zero. `x` is `(batch, tokens, channels)`, `mask` is `(batch, tokens)`."""
+    """Returns tokens with zeros at padding.
+
+    Args:
+        x: Tokens, `(batch, tokens, channels)`.
+        mask: Whether each place is a token, `(batch, tokens)`; None leaves the tokens as they are.
+    """
     return x if mask is None else x * ops.cast(mask, x.dtype)[:, :, None]
 
 

@@ -15,6 +15,7 @@ class SpanHead(layers.Layer):
 
     Args:
         separator: Id of the separator `[SEP]`. The text is between the first and the second.
+        kernel_initializer: Initializer of the dense layer.
 
     Call arguments:
         inputs: Tokens, `(batch, tokens, dim)`.

@@ -13,6 +13,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "precision": ["in_float32"],
         "presets": ["PRESETS", "list_presets"],
         "resnet": ["ResNet"],
-        "structure": ["class_tokens", "features", "find_stem", "token_grid"],
+        "structure": ["features"],
     },
 )

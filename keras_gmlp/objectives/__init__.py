@@ -1,1 +1,13 @@
 """Losses, metrics and optimizers: what training minimizes, measures and steps with."""
+
+import lazy_loader
+
+# Names load on first use (SPEC 1): a device with the LiteRT runtime alone imports no Keras.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "losses": ["Accuracy", "CrossEntropy", "MaskedCrossEntropy", "Perplexity"],
+        "metrics": ["F1", "MatthewsCorrelation", "MeanAveragePrecision", "PredictedClasses"],
+        "optimizers": ["LayerwiseAdamW", "MatrixMuon"],
+    },
+)

@@ -6,7 +6,6 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "files": ["is_published"],
         "pretrained": ["build", "load"],
         "resizing": ["TransferReport", "transfer"],
         "trained": ["Pretrained"],

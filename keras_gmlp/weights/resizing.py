@@ -18,7 +18,13 @@ from keras_gmlp.models.structure import (
 
 @dataclasses.dataclass(frozen=True)
 class TransferReport:
-    """The paths of the target's weights that were copied, resized, or left as initialized."""
+    """The paths of the target's weights, by what `transfer` did to them.
+
+    Attributes:
+        kept: Weights that were copied.
+        resized: Weights that were resized to other tokens.
+        fresh: Weights that stay as they were initialized.
+    """
 
     kept: tuple[str, ...]
     resized: tuple[str, ...]

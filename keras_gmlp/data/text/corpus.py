@@ -134,7 +134,14 @@ def build_corpus(files, tokenizer, folder, name="corpus"):
 
 @dataclasses.dataclass(frozen=True)
 class PreparedCorpus:
-    """A tokenizer with the corpora that it encoded; `open` finds them in their folder."""
+    """A tokenizer with the corpora that it encoded; `open` finds them in their folder.
+
+    Attributes:
+        tokenizer: The `Tokenizer`.
+        train: The `Corpus` to train on.
+        valid: The `Corpus` of held-out text, or None.
+        name: Name of the data in a run's record.
+    """
 
     tokenizer: Tokenizer
     train: Corpus

@@ -1,0 +1,66 @@
+"""The API reference lists every public name, and each has a complete docstring."""
+
+import importlib
+import inspect
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "docs" / "api"))
+import list_names  # noqa: E402
+
+sys.path.pop(0)
+ENTRIES = list_names.list_entries()
+
+
+def test_each_door_is_on_one_page():
+    pages = "".join(path.read_text() for path in (ROOT / "docs" / "api").glob("*.md"))
+    assert sorted(list_names.LINE.findall(pages)) == sorted(ENTRIES)
+    assert pages.count(":::") == len(ENTRIES)
+
+
+def test_a_line_becomes_an_entry_for_each_name():
+    text = list_names.on_page_markdown("# Export\n\n::: all of keras_gmlp.export\n")
+    assert "\n::: keras_gmlp.export.formats.export\n    options:\n" in text
+    assert "\n      heading: keras_gmlp.export.export\n" in text
+
+
+@pytest.mark.parametrize("door", ENTRIES)
+def test_the_lists_are_read_as_python_reads_them(door):
+    exported = set(importlib.import_module(door).__all__)
+    modules = (
+        {path.stem for path in (ROOT / "keras_gmlp").iterdir()} if door == "keras_gmlp" else ()
+    )
+    # PRESETS of the texts has another name where it is defined.
+    assert exported - {"PRESETS"} - set(modules) == set(list_names.list_names(door)) - {"PRESETS"}
+
+
+def find_gaps(item):
+    """Returns what the docstring of a function or a class lacks."""
+    text, parameters = inspect.getdoc(item) or "", inspect.signature(item).parameters.values()
+    named = " ".join(re.findall(r"^    (\S[^:]*):", text, re.MULTILINE))
+    gaps = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        and not re.search(rf"\b{parameter.name}\b", named)
+    ]
+    returns = inspect.isfunction(item) and re.search(
+        r"^    +return \S", inspect.getsource(item), re.M
+    )
+    return gaps + ["Returns"] * bool(returns and not re.search("Returns|Yields", text))
+
+
+def test_docstrings_are_complete():
+    places = [place for names in ENTRIES.values() for place in names.values()]
+    gaps = {}
+    for place in places:
+        module, _, name = place.rpartition(".")
+        item = getattr(importlib.import_module(module), name)
+        if callable(item):
+            gaps[place] = find_gaps(item)
+    assert len(gaps) > 150
+    assert {place: missing for place, missing in gaps.items() if missing} == {}
