@@ -14,20 +14,14 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
-from keras_gmlp.programs.shared.cli import Parser, guarded
-
-ROOT = Path(__file__).resolve().parents[2]
+from keras_gmlp.programs.shared.cli import ROOT, Parser, guarded
+from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, FOLDER, find_shipped, suggest_shipped
 
 PAGE = ROOT / "apps" / "web"
-
 LITERT = PAGE / "node_modules" / "@litertjs"
-
 PAGE_TYPES, LITERT_TYPES = (".html", ".css", ".js", ".svg"), (".js", ".wasm")
-
 HOST = "127.0.0.1"
-
 HOSTS = r"(127\.0\.0\.1|localhost)(:\d+)?"
-
 MODELS = "/models/"  # the URLs of models
 
 EPILOG = """\
@@ -52,7 +46,7 @@ def parse(arguments):
     parser.add_argument(
         "--models",
         type=Path,
-        default=ROOT / "saved_models",
+        default=FOLDER,
         metavar="DIR",
         help="folder with .tflite files, or the name of an included model; default: saved_models",
     )
@@ -68,8 +62,6 @@ def main(arguments=None):
 
 
 def serve(options):
-    from keras_gmlp.utils.shipped import find_shipped
-
     server = make_server(options.port, Path(find_shipped(options.models)))
     with server, contextlib.suppress(KeyboardInterrupt):
         print(f"http://{HOST}:{server.server_port}/  (Ctrl-C stops)", flush=True)
@@ -78,11 +70,7 @@ def serve(options):
 
 
 def make_server(port, models):
-    """Returns a server that is bound to the port; `serve_forever` starts it.
-
-    Raises:
-        ValueError: If the port cannot be used, LiteRT.js is not installed or `models` has no model.
-    """
+    """Returns a server that is bound to the port; `serve_forever` starts it."""
     if not PAGE.is_dir():
         raise ValueError(
             "the page is not in this installation: it comes with a clone of the repository. "
@@ -94,8 +82,6 @@ def make_server(port, models):
         )
     if not models.is_dir():
         received = "is a file" if models.exists() else "does not exist"
-        from keras_gmlp.utils.shipped import suggest_shipped
-
         raise ValueError(
             f"{models} {received}; expected a folder with .tflite files.{suggest_shipped(models)}"
         )
@@ -117,15 +103,7 @@ def make_server(port, models):
 
 
 def find_models(directory, report=lambda line: None):
-    """Returns .tflite files by name: the folder's name, or folder/file if a folder has several.
-
-    The file with features has the folder's name if the folder has no model.tflite.
-
-    Args:
-        directory: The folder.
-        report: Function that receives a line of text on each link that leads nowhere or out of the
-            folder, and is left out.
-    """
+    """Returns .tflite files by name: the folder's name, or folder/file if a folder has several."""
     models, root = {}, directory.resolve()
     for path in sorted([*directory.glob("*.tflite"), *directory.glob("*/*.tflite")]):
         # Skip unfinished exports and those with a larger batch.
@@ -141,25 +119,15 @@ def find_models(directory, report=lambda line: None):
             report(f"{str(path)!r} is left out: it leads out of {str(directory)!r}. Copy it there.")
             continue
         name = path.relative_to(directory).with_suffix("").as_posix()
-        alone = not path.with_name("model.tflite").exists()  # a file with features
-        short = name.removesuffix("/model_features" if alone else "/model")
+        only_features = not path.with_name("model.tflite").exists()
+        short = name.removesuffix("/model_features" if only_features else "/model")
         taken = (directory / f"{short}.tflite").exists()
         models[name if taken else short] = path
     return models
 
 
 def describe_models(directory, report):
-    """Returns the page's list: the name, URL, bytes and card of each model.
-
-    The page opens with the first model: the default backbone comes first, then the folders with
-    the most accurate models. Models without a readable card come last.
-
-    Args:
-        directory: The folder.
-        report: Function that receives a line of text on each model that the page cannot list.
-    """
-    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
-
+    """Returns the page's list: the name, URL, bytes and card of each model."""
     models = []
     for name, path in find_models(directory, report).items():
         try:
@@ -174,6 +142,7 @@ def describe_models(directory, report):
     def folder(model):
         return model["name"].split("/")[0]
 
+    # The page opens with the first: the default, or else the most accurate.
     best = {DEFAULT_BACKBONE: math.inf}
     for model in models:
         card = model["card"]  # which may contain null
@@ -183,12 +152,7 @@ def describe_models(directory, report):
 
 
 def read_metadata(path):
-    """Returns the card without its labels; {} if it is damaged, which the page reports later.
-
-    Raises:
-        ValueError: If a test result is not a finite number, which the page could not sort or show,
-            or the model computes probabilities, which the page would take for logits.
-    """
+    """Returns the card without its labels; {} if it is damaged, which the page reports later."""
     from keras_gmlp.inference.card import read_card
 
     card = {}

@@ -15,11 +15,8 @@ import warnings
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-
 VENV = ROOT / ".venv"
-
 COMMAND = "keras-gmlp"  # comes with a wheel, where apps/ is missing
-
 FOR_THE_USER = (ValueError, TypeError, RuntimeError, OSError, ImportError, MemoryError)
 
 # The extra of the package that installs a module. CORE comes with the package itself; all other
@@ -35,7 +32,6 @@ EXTRAS = {
     "tokenizers": "text",
     "torch": "torch",
 }
-
 CORE = ("ai_edge_litert", "keras", "keras_gmlp", "lazy_loader", "numpy", "PIL")
 
 ADVICE = {
@@ -63,19 +59,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def guarded(name, work, only_prints=False):
-    """Runs a program and turns errors for the user into one line on standard error.
-
-    Args:
-        name: Name of the program, the prefix of its errors.
-        work: Function without arguments that returns an exit code. Errors for the user are
-            those in `FOR_THE_USER` and TensorFlow's. The text of a KeyboardInterrupt says how to
-            go on. `python -X dev` shows tracebacks.
-        only_prints: Whether the program writes only to standard output. Then a closed pipe
-            (`| head`) is not an error.
-
-    Returns:
-        The exit code: that of `work`, 1 after an error, or 130 after Ctrl-C.
-    """
+    """Runs a program; an error for the user is one line on standard error and exit code 1."""
     _prepare_output()
     _silence_image_decoders()
     code = 0
@@ -84,9 +68,9 @@ def guarded(name, work, only_prints=False):
             code = work()
             sys.stdout.flush()  # here, where a failure can still be reported
         return code
-    except KeyboardInterrupt as stopped:
+    except KeyboardInterrupt as stopped:  # its text says how to go on
         text, code = f"\n{name}: {str(stopped) or 'stopped.'}", 130
-    except BrokenPipeError:
+    except BrokenPipeError:  # as of `| head`
         text = None if only_prints else f"{name}: stopped; the output was closed."
         code = code if only_prints else 1
     except Exception as error:
@@ -120,7 +104,6 @@ def _one_line(error):
         return f"{str(error).rstrip('.') or 'out of memory'}; close other programs."
     if not isinstance(error, OSError) or error.strerror is None:
         return " ".join(str(error).split()) or type(error).__name__
-    # From the system, or from a library with a path in it.
     reason = " ".join(error.strerror.split())
     reason = reason.lower() if error.strerror == os.strerror(error.errno) else reason
     place = f"{error.filename}: " if error.filename is not None else ""
@@ -174,10 +157,7 @@ def load_classifier(source):
 
 
 def import_tensorflow():
-    """Imports TensorFlow, if installed, without its notes for developers.
-
-    With TF_CPP_MIN_LOG_LEVEL set, its notes follow that level.
-    """
+    """Imports TensorFlow, if installed, without its notes unless TF_CPP_MIN_LOG_LEVEL is set."""
     chosen = "TF_CPP_MIN_LOG_LEVEL" in os.environ
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     logging.getLogger("absl").setLevel(logging.ERROR)
@@ -187,11 +167,7 @@ def import_tensorflow():
 
 @contextlib.contextmanager
 def _ctrl_c_heard():
-    """Repeats a Ctrl-C that Python drops.
-
-    Python reports and drops exceptions in a destructor or in a callback of the garbage collector,
-    such as JAX's.
-    """
+    """Repeats a Ctrl-C that Python drops in a destructor or a callback of the garbage collector."""
     usual = sys.unraisablehook
     repeats = []
 
@@ -238,10 +214,7 @@ def _prepare_output():
 
 
 def _silence_image_decoders():
-    """Hides the notes of Pillow and libtiff on odd files, up to hundreds of lines for one.
-
-    What matters is in the error that `read_image` raises.
-    """
+    """Hides the notes of Pillow and libtiff on odd files, up to hundreds of lines for one."""
     # Last in the list, so that `python -W` still shows them.
     warnings.filterwarnings("ignore", module=r"PIL\.", append=True)
     logging.getLogger("PIL").setLevel(logging.CRITICAL)
