@@ -3,18 +3,17 @@
 The model of a run and its exports get the same values: their logits are nearly the same.
 """
 
-import dataclasses
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.datasets import canonical_name, load_recorded, same_data
+from keras_gmlp.data.datasets import canonical_name, recorded_division, same_data
 from keras_gmlp.data.images.folder import OTHER, open_other
 from keras_gmlp.data.images.table import refuse_several
+from keras_gmlp.evaluation.images import match_classes, no_known_class, read_logits
 from keras_gmlp.evaluation.labelled import BATCH, LabelledImages
-from keras_gmlp.evaluation.scores import calibration_error
+from keras_gmlp.evaluation.scores import ClassScorer, calibration_error
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.card import TEXT_TASKS, read_card
 from keras_gmlp.inference.card_update import find_models, read_any_card, update_card
@@ -26,12 +25,11 @@ from keras_gmlp.inference.confidence import (
     fit_temperature,
     fit_threshold,
 )
-from keras_gmlp.inference.opening import model_path, require_numbers
+from keras_gmlp.inference.opening import model_path
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.utils.environment import require
-from keras_gmlp.utils.errors import first_of, printable
+from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import directory_lock, read_json, write_json
-from keras_gmlp.utils.progress import ProgressBar
 from keras_gmlp.utils.shipped import find_shipped
 
 
@@ -78,7 +76,7 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
                 f"{directory}: gives any number of labels for an image, by thresholds; calibration "
                 "requires a model that gives one."
             )
-        images = _open_images(directory, classifier, data, split, data_dir)
+        images = _open_images(directory, data, split, data_dir)
         result = _measure(classifier, images, reject)
         entries = {name: result[name] for name in (TEMPERATURE, THRESHOLD)}
         for path, card in cards.items():
@@ -102,25 +100,7 @@ def find_outdated(directory):
     return outdated
 
 
-@dataclasses.dataclass(frozen=True)
-class _Images:
-    """Labelled images as a classifier reads them.
-
-    Attributes:
-        data, split: What they are.
-        labels: Class names.
-        batches: Iterable of uint8 images and class indices.
-        count: Number of images.
-    """
-
-    data: str
-    split: str
-    labels: tuple[str, ...]
-    batches: Iterable
-    count: int
-
-
-def _open_images(directory, classifier, data, split, data_dir):
+def _open_images(directory, data, split, data_dir):
     recipe = read_json(directory / "recipe.json", {})
     recipe = recipe if isinstance(recipe, dict) else {}
     own = data is None or ("data" in recipe and same_data(data, recipe["data"]))
@@ -133,25 +113,29 @@ def _open_images(directory, classifier, data, split, data_dir):
             f"{printable(name)}: the run was trained on some of these images; give --split "
             "validation, --split test, or other images with --data DIR."
         )
-    groups = recipe.get("groups") if own else None
-    if own and split == "validation":
-        fit = classifier.preparation.get("fit", "crop")
-        found = load_recorded(recipe, classifier.image_shape, data_dir=data_dir, fit=fit)
-        held_out = found.validation
-        if held_out is None:
-            raise ValueError(
-                f"{directory}: was trained without validation images. Give images that it was not "
-                "trained on with --data DIR --split all, or train it again with --validation 0.1."
-            )
-        return _Images(name, split, found.labels, held_out.batches(BATCH), len(held_out))
-    images = LabelledImages(name, split, data_dir, groups)
+    division = recorded_division(recipe, name)
+    try:
+        images = LabelledImages(name, split, data_dir, **division)
+    except ValueError as error:
+        if not own or split != "validation" or division["parts"].get("validation"):
+            raise
+        raise ValueError(
+            f"{error} To calibrate {directory}, give images that it was not trained on with --data "
+            "DIR --split all, or train it again with --validation 0.1."
+        ) from None
     refuse_several(name, images.label_rows)
-    return _Images(name, split, images.labels, images.batches(classifier), len(images))
+    return images
 
 
 def _measure(classifier, images, reject):
     """Fits both values and returns the result of `calibrate_run`."""
-    logits, labels = _read_logits(classifier, images)
+    known = match_classes([classifier], images.labels, images.name)
+    scorer = ClassScorer(classifier.labels, images.labels, known)
+    batches = images.batches(classifier)
+    found = _read_logits(classifier, batches, len(images), scorer.used, images.split)
+    if not found:
+        raise ValueError(no_known_class(images))
+    logits, labels = found[0], scorer.places[found[1]]
     temperature = fit_temperature(logits, labels)
     fitted = Confidence(temperature, fit_threshold(logits, temperature, reject))
     correct = logits.argmax(axis=-1) == labels
@@ -160,7 +144,7 @@ def _measure(classifier, images, reject):
         for each in (Confidence(), fitted)
     )
     result = {
-        "data": images.data,
+        "data": images.name,
         "split": images.split,
         "images": len(labels),
         TEMPERATURE: fitted.temperature,
@@ -170,14 +154,14 @@ def _measure(classifier, images, reject):
         "calibration_error": after,
         "rejected": _share_rejected(fitted, logits),
     }
-    folder = Path(os.path.expanduser(images.data))
+    folder = Path(os.path.expanduser(images.name))
     other = open_other(folder, classifier.image_shape, **classifier.preparation)
-    if other is None:
+    if not other:
         return result
     from sklearn.metrics import roc_auc_score
 
-    pictures = _Images(images.data, OTHER, (OTHER,), other.batches(BATCH), len(other))
-    others, _ = _read_logits(classifier, pictures, every=True)
+    batches = other.batches(BATCH)
+    others, _ = _read_logits(classifier, batches, len(other), np.ones(1, bool), OTHER)
     scores = energies(np.concatenate([logits, others]), temperature)
     is_other = np.arange(len(scores)) >= len(logits)
     return {
@@ -192,27 +176,8 @@ def _share_rejected(confidence, logits):
     return round(float(np.mean(~confidence.is_known(logits))), 6)
 
 
-def _read_logits(classifier, images, every=False):
-    """Returns logits and labels as indices of the model's classes; leaves out other classes."""
-    places = {label: i for i, label in enumerate(classifier.labels)}
-    true = np.array([places.get(label, -1) for label in images.labels])
-    parts, done = [], 0
-    with ProgressBar(f"reading {images.split} images", images.count) as progress:
-        for pixels, classes in images.batches:
-            chosen = (true[classes] >= 0) | every
-            done += len(pixels)
-            if chosen.any():
-                logits = require_numbers(classifier.logits(pixels[chosen]), classifier.path)
-                parts.append((logits.astype("float64"), true[classes][chosen]))
-            progress.show(done)
-    if not parts:
-        raise ValueError(
-            f"{printable(images.data)}: {printable(classifier.path)} knows none of its classes; "
-            f"received {_first(images.labels)}; expected {_first(classifier.labels)}. Name the "
-            "folders as the model names its classes."
-        )
-    return tuple(map(np.concatenate, zip(*parts, strict=True)))
-
-
-def _first(labels):
-    return first_of([*map(printable, labels)], 10)
+def _read_logits(classifier, batches, total, used, split):
+    """Returns float64 logits and class indices of the images of used classes, a pair, or none."""
+    parts = read_logits(classifier, batches, total, used, f"reading {split} images")
+    pairs = [(logits.astype("float64"), indices) for logits, _, indices, _ in parts]
+    return [np.concatenate(arrays) for arrays in zip(*pairs, strict=True)]

@@ -2,9 +2,28 @@
 
 import numpy as np
 
-from keras_gmlp.evaluation.scores import bin_probabilities, calibration_error, confusion
+from keras_gmlp.evaluation.scores import (
+    LabelPredictions,
+    bin_probabilities,
+    calibration_error,
+    confusion,
+)
 from keras_gmlp.inference.confidence import Confidence
 from keras_gmlp.utils import plotting
+
+
+def draw_predictions(result, directory, samples="images"):
+    """Draws reliability.png and, of one label each, confusion.png into a folder."""
+    path = directory / "reliability.png"
+    if isinstance(result, LabelPredictions):
+        values = map(np.ravel, (result.probabilities, result.truth))
+        draw_reliability(*values, path, "label", "share that applies")
+        return
+    draw_reliability(result.probabilities, result.correct, path)
+    # A model of many classes may meet few of them.
+    used, both = np.unique([result.labels, result.predictions], return_inverse=True)
+    names = [result.classes[i] for i in used]
+    draw_confusion(*both.reshape(2, -1), names, directory / "confusion.png", samples)
 
 
 def draw_confusion(labels, predictions, names, path, samples="images"):

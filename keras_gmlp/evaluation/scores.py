@@ -1,21 +1,24 @@
-"""Scores of a classifier from its predictions: of each class, over all images, of its confidence.
+"""Predictions of a classifier and their scores, of one label or of several for each sample.
 
 Requires NumPy and scikit-learn only.
 """
 
 import dataclasses
+import functools
 
 import numpy as np
+
+from keras_gmlp.inference.confidence import Confidence
 
 BINS = 15
 
 
 @dataclasses.dataclass(frozen=True)
 class Predictions:
-    """Predictions of a classifier for labelled images, in order.
+    """Predictions of a classifier for labelled images or texts, in order.
 
     Attributes:
-        names: File of each image, or its place in a data set.
+        names: File of each image, or its place in a data set; or the text.
         classes: Class names.
         labels: Indices of the true classes, `(samples,)`.
         predictions: Indices of the most probable classes, `(samples,)`.
@@ -40,35 +43,172 @@ class Predictions:
         """Whether each prediction is the true class, `(samples,)`."""
         return self.labels == self.predictions
 
+    @property
+    def given(self):
+        """The name of each predicted class, `(samples,)`."""
+        return np.array(self.classes)[self.predictions]
 
-def rank_classes(logits, labels, columns, temperature=1.0):
-    """Returns what `Predictions` holds of logits, a dict."""
-    shifted = (logits - logits.max(axis=-1, keepdims=True)) / temperature
-    logs = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    of_labels = np.take_along_axis(logs, labels[:, None], axis=-1)
-    return {
-        "predictions": np.asarray(columns)[logits.argmax(axis=-1)],
-        "probabilities": np.exp(logs.max(axis=-1)),
-        "log_likelihoods": of_labels[:, 0],
-        "ranks": np.count_nonzero(logs > of_labels, axis=-1),
-    }
+    @property
+    def present(self):
+        """The names of the classes that have samples."""
+        return {self.classes[index] for index in np.unique(self.labels)}
+
+    @property
+    def severities(self):
+        """How wrong each prediction is: its probability, or 0 if it is right, `(samples,)`."""
+        return np.where(self.correct, 0, self.probabilities)
+
+    def describe(self, index):
+        """Returns the true class of a sample, the predicted one and its probability."""
+        true, predicted = (self.classes[a[index]] for a in (self.labels, self.predictions))
+        return true, predicted, self.probabilities[index]
+
+    def table(self, name="path"):
+        """Yields the rows of a table, the head first."""
+        flags = [self.correct] if self.known is None else [self.correct, self.known]
+        head = (name, "label", "prediction", "probability", "correct", "known")
+        yield head[: 4 + len(flags)]
+        for index, (sample, *row) in enumerate(zip(self.names, *flags, strict=True)):
+            true, predicted, probability = self.describe(index)
+            yield sample, true, predicted, f"{probability:.6f}", *map(int, row)
+
+    def score(self, samples="images"):
+        """Scores the predictions; see `score`."""
+        from sklearn.metrics import precision_recall_fscore_support
+
+        present = np.unique(self.labels)
+        columns = precision_recall_fscore_support(
+            self.labels, self.predictions, labels=present, zero_division=0
+        )
+        scores = {samples: len(self.labels), "accuracy": _rounded(self.correct.mean())}
+        if len(self.classes) > 5:
+            scores["top5_accuracy"] = _rounded(np.mean(self.ranks < 5))
+        scores |= {
+            "balanced_accuracy": _rounded(columns[1].mean()),
+            "calibration_error": _rounded(calibration_error(self.probabilities, self.correct)),
+            "log_likelihood": _rounded(self.log_likelihoods.mean()),
+        }
+        if self.known is not None:
+            scores["rejected"] = _rounded(np.mean(~self.known))
+        scores["classes"] = [
+            {
+                "label": self.classes[index],
+                **dict(zip(("precision", "recall", "f1"), map(_rounded, shares), strict=True)),
+                samples: int(count),
+            }
+            for index, *shares, count in zip(present, *columns, strict=True)
+        ]
+        both = np.stack([self.labels, self.predictions], axis=-1)
+        pairs, counts = np.unique(both, axis=0, return_counts=True)
+        scores["confusion"] = [
+            {"label": self.classes[true], "prediction": self.classes[found], samples: int(count)}
+            for (true, found), count in zip(pairs, counts, strict=True)
+        ]
+        return scores
 
 
-def first_columns(labels):
-    """Returns a dict from each class name to its first place.
+@dataclasses.dataclass(frozen=True)
+class LabelPredictions:
+    """Predictions of any number of labels for labelled images, in order.
 
-    Example:
-        >>> first_columns(["cat", "dog", "cat"])
-        {'cat': 0, 'dog': 1}
+    Attributes:
+        names: File of each image, or its place in a data set.
+        labels: Names of the labels.
+        truth: Whether each label applies, `(images, labels)`.
+        probabilities: Probability of each label, `(images, labels)`.
+        thresholds: Least probability of a label that the model gives, `(labels,)`.
+        left_out: Further labels of the model, with which the images are not compared.
     """
-    columns = {}
-    for place, label in enumerate(labels):
-        columns.setdefault(label, place)
-    return columns
+
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    truth: np.ndarray
+    probabilities: np.ndarray
+    thresholds: np.ndarray
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def classes(self):
+        """All labels of the model."""
+        return *self.labels, *self.left_out
+
+    @property
+    def given(self):
+        """Whether the model gives each label, `(images, labels)`."""
+        return self.probabilities >= self.thresholds
+
+    @property
+    def correct(self):
+        """Whether all labels of each image are right, `(images,)`."""
+        return (self.given == self.truth).all(axis=1)
+
+    @property
+    def present(self):
+        """The names of the labels that have images."""
+        return set(self.list_labels(self.truth.any(axis=0)))
+
+    @property
+    def severities(self):
+        """The largest error of a label that is wrong, or 0, `(images,)`."""
+        return self._errors().max(axis=1)
+
+    def _errors(self):
+        return np.abs(self.probabilities - self.truth) * (self.given != self.truth)
+
+    def list_labels(self, chosen):
+        """Returns the names of the labels of one image, given its row of `truth` or `given`."""
+        return [label for label, applies in zip(self.labels, chosen, strict=True) if applies]
+
+    def describe(self, index):
+        """Returns an image's labels, what the model says of the worst one, and how sure it is."""
+        label = self._errors()[index].argmax()
+        true = ", ".join(self.list_labels(self.truth[index])) or "no label"
+        name, probability = self.labels[label], self.probabilities[index, label]
+        if self.given[index, label]:
+            return true, name, probability
+        return true, f"not {name}", 1 - probability
+
+    def table(self, name="path"):
+        """Yields the rows of a table, the head first."""
+        shares = (f"probability {label}" for label in self.labels)
+        yield name, "labels", "predictions", "correct", *shares
+        columns = self.names, self.truth, self.given, self.correct, self.probabilities
+        for sample, true, given, correct, probabilities in zip(*columns, strict=True):
+            texts = ("|".join(self.list_labels(row)) for row in (true, given))
+            yield sample, *texts, int(correct), *(f"{share:.6f}" for share in probabilities)
+
+    def score(self, samples="images"):
+        """Scores the predictions: each label, and all images."""
+        from sklearn.metrics import average_precision_score
+
+        truth, given = self.truth, self.given
+        # Counted here: scikit-learn takes a single column for the two classes of one label.
+        right, images, answers = (a.sum(axis=0) for a in (truth & given, truth, given))
+        rows = []
+        for i in np.flatnonzero(images):
+            average = average_precision_score(truth[:, i], self.probabilities[:, i])
+            row = {
+                "threshold": self.thresholds[i],
+                "average_precision": average,
+                "precision": right[i] / max(answers[i], 1),
+                "recall": right[i] / images[i],
+                "f1": 2 * right[i] / (answers[i] + images[i]),
+            }
+            row = {key: _rounded(value) for key, value in row.items()}
+            rows.append({"label": self.labels[i], **row, samples: int(images[i])})
+        means = {"mean_average_precision": "average_precision", "mean_f1": "f1"} if rows else {}
+        error = calibration_error(self.probabilities.ravel(), truth.ravel())
+        return {
+            samples: len(truth),
+            **{name: _rounded(np.mean([row[key] for row in rows])) for name, key in means.items()},
+            "exact_match": _rounded(self.correct.mean()),
+            "calibration_error": _rounded(error),
+            "classes": rows,
+        }
 
 
 def score(result, samples="images"):
-    """Scores predictions.
+    """Scores predictions of a classifier.
 
     Args:
         result: `Predictions` of at least one image, or text.
@@ -84,43 +224,67 @@ def score(result, samples="images"):
         `prediction` and number of `images` of each pair that occurs). Shares are in [0, 1]; the
         precision of a class that is never predicted is 0.
     """
-    from sklearn.metrics import precision_recall_fscore_support
+    return result.score(samples)
 
-    present = np.unique(result.labels)
-    precision, recall, f1, support = precision_recall_fscore_support(
-        result.labels, result.predictions, labels=present, zero_division=0
-    )
-    scores = {samples: len(result.labels), "accuracy": _rounded(result.correct.mean())}
-    if len(result.classes) > 5:
-        scores["top5_accuracy"] = _rounded(np.mean(result.ranks < 5))
-    scores |= {
-        "balanced_accuracy": _rounded(recall.mean()),
-        "calibration_error": _rounded(calibration_error(result.probabilities, result.correct)),
-        "log_likelihood": _rounded(result.log_likelihoods.mean()),
+
+def rank_classes(logits, labels, columns, temperature=1.0):
+    """Computes the fields of `Predictions` from logits, a dict."""
+    shifted = (logits - logits.max(axis=-1, keepdims=True)) / temperature
+    logs = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    of_labels = np.take_along_axis(logs, labels[:, None], axis=-1)
+    return {
+        "predictions": np.asarray(columns)[logits.argmax(axis=-1)],
+        "probabilities": np.exp(logs.max(axis=-1)),
+        "log_likelihoods": of_labels[:, 0],
+        "ranks": np.count_nonzero(logs > of_labels, axis=-1),
     }
-    if result.known is not None:
-        scores["rejected"] = _rounded(np.mean(~result.known))
-    scores["classes"] = [
-        {
-            "label": result.classes[index],
-            "precision": _rounded(precision[i]),
-            "recall": _rounded(recall[i]),
-            "f1": _rounded(f1[i]),
-            samples: int(support[i]),
-        }
-        for i, index in enumerate(present)
-    ]
-    both = np.stack([result.labels, result.predictions], axis=-1)
-    pairs, counts = np.unique(both, axis=0, return_counts=True)
-    scores["confusion"] = [
-        {
-            "label": result.classes[label],
-            "prediction": result.classes[prediction],
-            samples: int(count),
-        }
-        for (label, prediction), count in zip(pairs, counts, strict=True)
-    ]
-    return scores
+
+
+class ClassScorer:
+    """Compares logits with one class each; classes are matched by name, of equal ones the first.
+
+    Attributes:
+        places: The model's class for each class of the data, -1 for those that are left out.
+        used: Whether each class of the data is compared.
+    """
+
+    def __init__(self, classes, labels, known, confidence=None):
+        columns = {label: place for place, label in reversed([*enumerate(classes)])}
+        self.places = np.array([columns[label] if label in known else -1 for label in labels])
+        self._merged = np.array([columns[label] for label in classes])
+        self._confidence = confidence or Confidence()
+        self.used = self.places >= 0
+        self.collect = functools.partial(Predictions, classes=tuple(classes))
+
+    def read(self, logits, indices):
+        """Computes the fields of `Predictions` from logits and classes of the data, a dict."""
+        logits, labels = logits.astype("float64"), self.places[indices]
+        found = rank_classes(logits, labels, self._merged, self._confidence.temperature)
+        known = self._confidence.is_known(logits)
+        return {"labels": labels, **found, **({} if known is None else {"known": known})}
+
+
+class LabelScorer:
+    """Compares logits with rows of labels; see `ClassScorer`."""
+
+    def __init__(self, classifier, labels, rows, known):
+        names = tuple(label for label in labels if label in known)
+        self._columns = [classifier.labels.index(label) for label in names]
+        own = [labels.index(label) for label in names]
+        self._rows = (np.eye(len(labels)) if rows is None else rows)[:, own].astype(bool)
+        self._probabilities = classifier.probabilities
+        self.used = np.ones(len(self._rows), bool)
+        self.collect = functools.partial(
+            LabelPredictions,
+            labels=names,
+            thresholds=np.array(classifier.thresholds)[self._columns],
+            left_out=tuple(label for label in classifier.labels if label not in known),
+        )
+
+    def read(self, logits, indices):
+        """Computes the fields of `LabelPredictions` from logits and rows of the data, a dict."""
+        probabilities = self._probabilities(logits)[:, self._columns]
+        return {"truth": self._rows[indices], "probabilities": probabilities}
 
 
 def calibration_error(probabilities, correct, bins=BINS):
@@ -153,12 +317,12 @@ def bin_probabilities(probabilities, correct, bins=BINS):
     return counts, total / np.maximum(counts, 1), right / np.maximum(counts, 1)
 
 
-def _rounded(value):
-    return round(float(value), 6)
-
-
 def confusion(labels, predictions, classes):
     """Returns counts `(classes, classes)`: true classes in rows, predicted classes in columns."""
     counts = np.zeros((classes, classes), int)
     np.add.at(counts, (labels, predictions), 1)
     return counts
+
+
+def _rounded(value):
+    return round(float(value), 6)

@@ -21,11 +21,11 @@ from keras_gmlp.data.text.squad_answers import (
     squad_scores,
 )
 from keras_gmlp.data.text.squad_features import STRIDE, span_features
-from keras_gmlp.evaluation.images import draw_scores, write_predictions
-from keras_gmlp.evaluation.scores import Predictions, first_columns, rank_classes, score
+from keras_gmlp.evaluation.images import match_classes, write_predictions
+from keras_gmlp.evaluation.scores import ClassScorer, Predictions, rank_classes
 from keras_gmlp.inference.text import MASKS, TASKS, question_length
 from keras_gmlp.utils.environment import require
-from keras_gmlp.utils.errors import first_of, printable
+from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import atomic_write, write_json
 from keras_gmlp.utils.progress import ProgressBar
 
@@ -88,7 +88,7 @@ def evaluate_texts(
         require("sklearn", "evaluation", "demo")  # which `score` imports, after the work
         texts, labels, report["split"] = choose_texts(name, split, **chosen)
         texts = texts.take(draw_places(len(texts), limit))
-        known = _match_classes(models, labels, name)
+        known = match_classes(models, labels, str(name), fix="")
         report["unknown_classes"] = [label for label in labels if label not in known]
         results = [_evaluate_classifier(model, texts, labels, known, name) for model in models]
     elif task == "question_answering":
@@ -114,12 +114,14 @@ def evaluate_texts(
 
 def write_text_report(directory, report, predictions):
     """Writes report.json and, of one model, predictions.csv and pictures into a folder."""
+    from keras_gmlp.evaluation import plots
+
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     write_json(directory / "report.json", report)
     if isinstance(predictions, Predictions):
         write_predictions(directory / "predictions.csv", predictions, "text")
-        draw_scores(directory, predictions, "texts")
+        plots.draw_predictions(predictions, directory, "texts")
     elif predictions is not None:
         with (
             atomic_write(directory / "predictions.csv") as temporary,
@@ -148,42 +150,23 @@ def run_model(model, job, **inputs):
     return np.concatenate(parts)
 
 
-def _match_classes(models, labels, name):
-    """Returns the class names that the data and all models have."""
-    known = set(labels).intersection(*(model.labels for model in models))
-    if known:
-        return known
-    for model in models:
-        if not set(model.labels) & set(labels):
-            raise ValueError(
-                f"{printable(str(name))}: {printable(str(model.path))} knows none of its classes; "
-                f"received {first_of([*map(printable, labels)], 10)}; expected "
-                f"{first_of([*map(printable, model.labels)], 10)}."
-            )
-    raise ValueError(f"{name}: no class is known to all models; evaluate them one by one.")
-
-
 def _evaluate_classifier(model, texts, labels, known, name):
     """Returns the scores of a classifier on the texts of known classes, and its predictions."""
     if model.pairs not in (None, texts.pairs):
         received, takes = ("pairs", "single texts") if texts.pairs else ("single texts", "pairs")
         raise ValueError(f"{name} has {received}; {model.path} classifies {takes}.")
-    columns = first_columns(model.labels)
-    true = np.array([columns[label] if label in known else -1 for label in labels])
-    places = np.flatnonzero(true[texts.labels] >= 0)
+    scorer = ClassScorer(model.labels, labels, known)
+    places = np.flatnonzero(scorer.used[texts.labels])
     if not len(places):
         raise ValueError(f"{name}: none of the {len(texts):,} texts has a class that models know.")
     texts = texts.take(places)
-    classes = true[texts.labels]
     whole = model.tokenizer.encode_batch(texts.texts)
     encoded = model.tokenizer.encode_batch(texts.texts, model.length)
     token_ids = np.stack([encoding.ids for encoding in encoded])
-    logits = run_model(model, "classifying with", token_ids=token_ids).astype("float64")
+    logits = run_model(model, "classifying with", token_ids=token_ids)
     names = (text if isinstance(text, str) else "\t".join(text) for text in texts.texts)
-    merged = [columns[label] for label in model.labels]
-    ranked = rank_classes(logits, classes, merged)
-    result = Predictions(tuple(names), tuple(model.labels), classes, **ranked)
-    scores = score(result, "texts")
+    result = scorer.collect(names=tuple(names), **scorer.read(logits, texts.labels))
+    scores = result.score("texts")
     scores["matthews_correlation"] = _correlate(result)
     scores["cut"] = sum(len(encoding) > model.length for encoding in whole)
     return scores, result

@@ -122,18 +122,8 @@ def run(options):
     classifiers = [load_classifier(model) for model in options.models]
     if options.out:  # here, so that a useless path fails before the work
         Path(options.out).mkdir(parents=True, exist_ok=True)
-    several = images.label_rows is not None or any(c.thresholds is not None for c in classifiers)
-    if several:
-        from keras_gmlp.evaluation import label_images as kind
-
-        results = kind.evaluate_labels(classifiers, images)
-        make, write_table, write = kind.report_labels, kind.write_labels, kind.write_label_report
-    else:
-        results = evaluation.evaluate(classifiers, images)
-        make, write_table = evaluation.report, evaluation.write_predictions
-        write = evaluation.write_report
-    results, errors = zip(*results, strict=True)
-    report = make(options.models, results, images)
+    results, errors = zip(*evaluation.evaluate(classifiers, images), strict=True)
+    report = evaluation.report(options.models, results, images)
     if len(classifiers) > 1:
         with quiet():  # the notes of TensorFlow, if this is the first import of Keras
             from keras_gmlp.inference.latency import measure_latencies
@@ -141,21 +131,22 @@ def run(options):
         for i, row in enumerate(report["models"]):
             row["latency_ms"] = round(1000 * seconds[i], 3)
     if options.csv:
-        write_table(options.csv, results[0])
+        evaluation.write_predictions(options.csv, results[0])
     if options.out:
         with quiet():
-            write(options.out, report, results[0], errors[0])
+            evaluation.write_report(options.out, report, results[0], errors[0])
     if options.json:
         print(json.dumps(report))
     else:
-        show(report, images.total, several)
+        show(report, images.total)
     return 0
 
 
-def show(report, total, several):
+def show(report, total):
     from keras_gmlp.utils.errors import first_of, printable
 
     first, *others = report["models"]
+    several = "exact_match" in first
     print(f"{printable(first['model'])} on {printable(report['data'])}")
     print(f"images            {first['images']:,} of {total:,} (--split {report['split']})")
     unknown = "labels left out" if several else "images left out"

@@ -298,7 +298,8 @@ def test_tflite_file_requires_no_keras(tmp_path):
     model = APPS.parent / "saved_models" / "gmlp_n4_32-cifar10"
     given = [str(model), "--data", str(tmp_path), "--split", "all", "--json"]
     program = (
-        f"import sys; sys.path.append({str(APPS)!r}); import evaluate;"
+        f"import sys; sys.path.append({str(APPS.parent)!r});"
+        "from keras_gmlp.programs import evaluate;"
         f"code = evaluate.main({given!r});"
         "sys.exit([m for m in ('keras', 'tensorflow', 'jax', 'torch') if m in sys.modules] or code)"
     )

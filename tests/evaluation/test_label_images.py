@@ -11,9 +11,9 @@ from PIL import Image
 from scipy.special import expit
 from sklearn.metrics import average_precision_score
 
-from keras_gmlp.evaluation.label_images import evaluate_labels, report_labels, write_label_report
-from keras_gmlp.evaluation.label_scores import LabelPredictions, score_labels
+from keras_gmlp.evaluation.images import evaluate, report, write_report
 from keras_gmlp.evaluation.labelled import LabelledImages
+from keras_gmlp.evaluation.scores import LabelPredictions, score
 from keras_gmlp.inference.classifier import Classifier
 
 COLOURS = ("red", "green", "blue")
@@ -51,7 +51,7 @@ def table(tmp_path):
 
 def test_predictions_and_scores_by_hand(table):
     images = LabelledImages(table, "all")
-    ((result, errors),) = evaluate_labels([classifier()], images)
+    ((result, errors),) = evaluate([classifier()], images)
     assert result.labels == images.labels == ("blue", "green", "red")
     assert [Path(name).name for name in result.names] == [f"{i}.png" for i in range(6)]
     truth = [[0, 0, 1], [0, 1, 0], [0, 1, 1], [0, 0, 0], [0, 0, 1], [1, 1, 0]]
@@ -61,9 +61,13 @@ def test_predictions_and_scores_by_hand(table):
     pixels = np.array([colour[::-1] for colour, _ in PICTURES])
     np.testing.assert_allclose(result.probabilities, expit(pixels / 25.5 - 5), atol=1e-6)
     # Of the sixth picture green is wrong by 1 - sigmoid(-5), of the fifth by sigmoid(2.84).
-    assert [(image, label) for image, label, _ in errors] == [(5, 1), (4, 1)]
-    assert errors[1][2][0, 0].tolist() == [200, 200, 0]
-    scores = score_labels(result)
+    assert [index for index, _ in errors] == [5, 4]
+    assert [result.describe(index)[:2] for index, _ in errors] == [
+        ("blue, green", "not green"),
+        ("red", "green"),
+    ]
+    assert errors[1][1][0, 0].tolist() == [200, 200, 0]
+    scores = score(result)
     assert scores["images"] == 6
     assert scores["exact_match"] == round(4 / 6, 6)
     green = scores["classes"][1]
@@ -83,7 +87,7 @@ def test_calibration_error_compares_with_the_share_that_applies():
     truth = np.array([[1, 0], [0, 0], [1, 0], [1, 0]], bool)
     probabilities = np.array([[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.9, 0.1]])
     result = LabelPredictions(("",) * 4, ("a", "b"), truth, probabilities, np.array([0.5, 0.5]))
-    scores = score_labels(result)
+    scores = score(result)
     assert scores["calibration_error"] == pytest.approx((0.15 + 0.1) / 2)  # 0.75 and 0 of a bin
     assert [row["label"] for row in scores["classes"]] == ["a"]  # "b" has no image
 
@@ -91,32 +95,32 @@ def test_calibration_error_compares_with_the_share_that_applies():
 def test_labels_are_matched_by_name_and_thresholds_obeyed(table):
     images = LabelledImages(table, "all")
     models = [classifier(), classifier(("green", "cat", "red"), (0.97, 0.5, 0.5))]
-    (first, _), (second, _) = evaluate_labels(models, images)
+    (first, _), (second, _) = evaluate(models, images)
     assert first.labels == second.labels == ("green", "red")
     np.testing.assert_array_equal(first.probabilities, second.probabilities)
     assert first.given[4].tolist() == [True, True]
     assert second.given[4].tolist() == [False, True]
-    report = report_labels(["a", "b"], [first, second], images)
-    assert report["unknown_classes"] == ["blue"]
-    assert [row["agreement"] for row in report["models"]] == [1, round(11 / 12, 6)]
-    assert report["models"][1]["exact_match"] > report["models"][0]["exact_match"]
+    scores = report(["a", "b"], [first, second], images)
+    assert scores["unknown_classes"] == ["blue"]
+    assert [row["agreement"] for row in scores["models"]] == [1, round(11 / 12, 6)]
+    assert scores["models"][1]["exact_match"] > scores["models"][0]["exact_match"]
 
 
 def test_one_common_label(table):
     images = LabelledImages(table, "all")
-    ((result, _),) = evaluate_labels([classifier(("cat", "green"))], images)
+    ((result, _),) = evaluate([classifier(("cat", "green"))], images)
     assert (result.labels, result.left_out) == (("green",), ("cat",))
-    (green,) = score_labels(result)["classes"]
+    (green,) = score(result)["classes"]
     assert (green["images"], green["precision"], green["recall"]) == (3, 0.666667, 0.666667)
-    report = report_labels(["a"], [result], images)
-    assert (report["unknown_classes"], report["missing_classes"]) == (["blue", "red"], ["cat"])
+    scores = report(["a"], [result], images)
+    assert (scores["unknown_classes"], scores["missing_classes"]) == (["blue", "red"], ["cat"])
 
 
 def test_pictures_of_errors_say_what_the_model_said(table, tmp_path, saved_figures):
     images = LabelledImages(table, "all")
-    ((result, errors),) = evaluate_labels([classifier()], images)
-    write_label_report(tmp_path, report_labels(["a"], [result], images), result, errors)
-    gallery, reliability = saved_figures
+    ((result, errors),) = evaluate([classifier()], images)
+    write_report(tmp_path, report(["a"], [result], images), result, errors)
+    reliability, gallery = saved_figures
     captions = [ax.get_title() for ax in gallery.axes if ax.get_title()]
     assert ["not green 99 %" in captions[0], "green 94 %" in captions[1]] == [True, True], captions
     assert reliability.axes[0].get_ylabel() == "share that applies"
@@ -125,7 +129,7 @@ def test_pictures_of_errors_say_what_the_model_said(table, tmp_path, saved_figur
 def test_images_of_one_label_count_as_having_that_one(table, tmp_path):
     text = table.read_text().splitlines()
     (tmp_path / "single.csv").write_text("\n".join([*text[:3], text[6].replace("|green", "")]))
-    ((result, _),) = evaluate_labels([classifier()], LabelledImages(tmp_path / "single.csv", "all"))
+    ((result, _),) = evaluate([classifier()], LabelledImages(tmp_path / "single.csv", "all"))
     np.testing.assert_array_equal(result.truth, [[0, 0, 1], [0, 1, 0], [1, 0, 0]])
 
 
