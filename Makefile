@@ -22,7 +22,7 @@ ON_PYTORCH := tests/comparison tests/runs tests/weights tests/test_plans.py \
 	$(addprefix tests/models/test_, backends.py folding.py precision.py presets.py structure.py)
 ON_EACH := tests/layers tests/models/test_families.py tests/models/test_resnet.py \
 	tests/models/test_language_model.py tests/objectives tests/tasks tests/training \
-	tests/inference/test_half_size.py tests/inference/test_opening.py \
+	tests/inference/test_half_size.py tests/models/test_saved.py \
 	tests/analysis/test_tokens.py tests/analysis/test_explanation.py
 # Tests compile many small models and run each a few times: skip optimizing, cache the compilations.
 XLA := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true \

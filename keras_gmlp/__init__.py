@@ -31,7 +31,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "training.devices": ["use_devices"],
         "training.processes": ["join_processes"],
         "training.recipes": ["RECIPES", "Recipe"],
-        "inference.opening": ["load_model"],
+        "models.saved": ["load_model"],
         "training.train": ["train"],
         "runs.finetuning": ["finetune"],
         "weights.pretrained": ["build"],

@@ -16,11 +16,11 @@ import numpy as np
 from keras_gmlp.evaluation.flops import count_flops, random_model
 from keras_gmlp.export.formats import DEFAULT_FORMATS, FORMATS, export
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.card import read_card
-from keras_gmlp.inference.opening import model_path
 from keras_gmlp.models import presets
 from keras_gmlp.models.image_families import MLPMixer, ResMLP, ViT, gMLP
 from keras_gmlp.models.precision import in_float32
+from keras_gmlp.models.saved import model_path
+from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.errors import first_line, why_ended
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.utils.shipped import find_shipped, suggest_shipped

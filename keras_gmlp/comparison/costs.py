@@ -8,9 +8,9 @@ from pathlib import Path
 from keras_gmlp.evaluation.flops import count_flops, random_model
 from keras_gmlp.export.verify import export_run
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.card import read_card
 from keras_gmlp.inference.latency import measure_latencies
 from keras_gmlp.training.recipes import PATCH_OPTIONS
+from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.files import read_json, write_json
 
 

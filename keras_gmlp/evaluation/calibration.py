@@ -15,9 +15,9 @@ from keras_gmlp.evaluation.images import match_classes, no_known_class, read_log
 from keras_gmlp.evaluation.labelled import BATCH, LabelledImages
 from keras_gmlp.evaluation.scores import ClassScorer, calibration_error
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.card import TEXT_TASKS, read_card
 from keras_gmlp.inference.card_update import find_models, read_any_card, update_card
-from keras_gmlp.inference.confidence import (
+from keras_gmlp.models.saved import model_path
+from keras_gmlp.tasks.confidence import (
     TEMPERATURE,
     THRESHOLD,
     Confidence,
@@ -25,8 +25,8 @@ from keras_gmlp.inference.confidence import (
     fit_temperature,
     fit_threshold,
 )
-from keras_gmlp.inference.opening import model_path
 from keras_gmlp.training.model_card import write_model_card
+from keras_gmlp.utils.card import TEXT_TASKS, read_card
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import directory_lock, read_json, write_json

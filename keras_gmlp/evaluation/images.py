@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.evaluation.scores import ClassScorer, LabelPredictions, LabelScorer
-from keras_gmlp.inference.opening import require_numbers
+from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.files import atomic_write, write_json

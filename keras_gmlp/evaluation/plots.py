@@ -8,7 +8,7 @@ from keras_gmlp.evaluation.scores import (
     calibration_error,
     confusion,
 )
-from keras_gmlp.inference.confidence import Confidence
+from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.utils import plotting
 
 

@@ -8,7 +8,7 @@ import functools
 
 import numpy as np
 
-from keras_gmlp.inference.confidence import Confidence
+from keras_gmlp.tasks.confidence import Confidence
 
 BINS = 15
 

@@ -16,10 +16,11 @@ import numpy as np
 
 from keras_gmlp.analysis.explanation import has_exact_maps, map_grid
 from keras_gmlp.export.tflite import Traces, convert
-from keras_gmlp.inference.card import write_card
-from keras_gmlp.inference.opening import FEATURES_FILE, load_model
+from keras_gmlp.inference.opening import FEATURES_FILE
 from keras_gmlp.models.folding import to_dense
+from keras_gmlp.models.saved import load_model
 from keras_gmlp.models.structure import features, sublayers
+from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.environment import run_on
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.labels import check_labels

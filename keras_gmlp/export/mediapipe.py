@@ -9,8 +9,8 @@ import keras
 import numpy as np
 
 from keras_gmlp.export.tflite import convert_function
-from keras_gmlp.inference.card import LABELS, write_card
-from keras_gmlp.inference.confidence import read_confidence
+from keras_gmlp.tasks.confidence import read_confidence
+from keras_gmlp.utils.card import LABELS, write_card
 from keras_gmlp.utils.files import atomic_write
 
 ENTRY = b"TFLITE_METADATA"  # the name of the metadata in the model

@@ -7,7 +7,7 @@ import warnings
 
 import keras
 
-from keras_gmlp.inference.card import members
+from keras_gmlp.utils.card import members
 from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import atomic_write
 

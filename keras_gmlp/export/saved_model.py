@@ -9,8 +9,8 @@ from pathlib import Path
 from keras_gmlp.data.images.fits import require_fit
 from keras_gmlp.data.images.read_image import check_interpolation
 from keras_gmlp.export.tflite import own_weights
-from keras_gmlp.inference.card import write_card
-from keras_gmlp.inference.confidence import read_confidence
+from keras_gmlp.tasks.confidence import read_confidence
+from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.files import atomic_folder
 
 # TensorFlow's kernels for the interpolations of `read_image`; none exists for "nearest".

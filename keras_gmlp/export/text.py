@@ -14,11 +14,12 @@ import keras
 
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.export.formats import FORMATS, require_exportable
-from keras_gmlp.inference.card import write_text_card
-from keras_gmlp.inference.opening import load_model
 from keras_gmlp.inference.text import MASKS
-from keras_gmlp.inference.text_opening import longest_text, task_of
+from keras_gmlp.inference.text_opening import task_of
 from keras_gmlp.models.folding import to_dense
+from keras_gmlp.models.saved import load_model
+from keras_gmlp.models.structure import longest_text
+from keras_gmlp.utils.card import write_text_card
 from keras_gmlp.utils.environment import run_on
 from keras_gmlp.utils.files import atomic_write
 

@@ -17,13 +17,13 @@ from keras_gmlp.export.formats import (
 )
 from keras_gmlp.export.tflite import Traces
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.card import read_card
-from keras_gmlp.inference.confidence import TEMPERATURE, THRESHOLD, Confidence
 from keras_gmlp.inference.latency import measure_latencies
-from keras_gmlp.inference.opening import model_path
 from keras_gmlp.models.folding import fold
+from keras_gmlp.models.saved import model_path
 from keras_gmlp.objectives.metrics import MeanAveragePrecision
+from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Confidence
 from keras_gmlp.training.model_card import write_model_card
+from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.files import directory_lock, read_json, remove_leftovers, write_json
 
 CALIBRATION = 500  # training images that determine the ranges of the integers

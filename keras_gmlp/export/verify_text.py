@@ -12,11 +12,11 @@ from keras_gmlp.data.text.sentences import load_text
 from keras_gmlp.data.text.squad import Question, load_squad
 from keras_gmlp.data.text.squad_features import span_features
 from keras_gmlp.export.text import TEXT_FORMATS, export_text
-from keras_gmlp.inference.card import read_card
-from keras_gmlp.inference.opening import model_path
 from keras_gmlp.inference.text import MASKS, question_length
 from keras_gmlp.inference.text_opening import open_text_model
+from keras_gmlp.models.saved import model_path
 from keras_gmlp.training.model_card import write_model_card
+from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.files import directory_lock, read_json, write_json
 
 OWN = ("task", "tokenizer", "labels", "length")  # entries of a card that each export writes

@@ -6,10 +6,8 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "images": ["from_keras", "load"],
-        "classifier": ["Classifier"],
+        "images": ["Classifier", "from_keras", "load", "load_model"],
         "similarity": ["find_features", "find_similar"],
         "text": ["TextModel"],
-        "opening": ["load_model"],
     },
 )

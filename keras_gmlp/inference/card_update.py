@@ -4,8 +4,8 @@ import json
 import zipfile
 from pathlib import Path
 
-from keras_gmlp.inference.card import CARD, from_members, read_card
-from keras_gmlp.inference.opening import damaged_error
+from keras_gmlp.models.saved import damaged_error
+from keras_gmlp.utils.card import CARD, from_members, read_card
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.files import atomic_write
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from keras_gmlp.inference.opening import WEIGHTS, model_path
+from keras_gmlp.models.saved import WEIGHTS, model_path
 from keras_gmlp.utils.files import atomic_write
 
 

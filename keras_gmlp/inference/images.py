@@ -10,16 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.inference.card import from_members, read_card
-from keras_gmlp.inference.classifier import check_tensors, make_classifier
-from keras_gmlp.inference.opening import (
-    FEATURES_FILE,
-    damaged_error,
-    load_model,
-    open_tflite,
-    require_inputs,
-    require_readable,
+from keras_gmlp.inference.opening import FEATURES_FILE, open_tflite
+from keras_gmlp.models.saved import damaged_error, load_model, require_inputs, require_readable
+from keras_gmlp.tasks.classifier import (
+    Classifier,  # noqa: F401 (a name of this package)
+    check_tensors,
+    make_classifier,
 )
+from keras_gmlp.utils.card import from_members, read_card
 from keras_gmlp.utils.errors import first_of
 from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
 

@@ -5,9 +5,9 @@ import json
 
 import numpy as np
 
-from keras_gmlp.inference.card import DIGEST, read_card
-from keras_gmlp.inference.confidence import Confidence
 from keras_gmlp.inference.similarity import make_embedder
+from keras_gmlp.tasks.confidence import Confidence
+from keras_gmlp.utils.card import DIGEST, read_card
 from keras_gmlp.utils.labels import is_label
 
 KIND = "keras_gmlp.head"  # of the file that apps/web/head.js writes

@@ -8,14 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.text.tokenizer import Tokenizer
-from keras_gmlp.inference.card import read_card, read_tokenizer
-from keras_gmlp.inference.opening import (
-    load_model,
-    open_tflite,
-    require_inputs,
-    require_numbers,
-    require_readable,
-)
+from keras_gmlp.inference.opening import open_tflite
+from keras_gmlp.models.saved import load_model, require_inputs, require_numbers, require_readable
+from keras_gmlp.utils.card import read_card, read_tokenizer
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.utils.labels import read_labels
 from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
@@ -145,6 +140,8 @@ def wrap_model(model, tokenizer, labels=(), length=None, path=None, pairs=None):
                 parts.append(keras.ops.convert_to_numpy(model(inputs, training=False)))
         return require_numbers(np.concatenate(parts), path)
 
+    from keras_gmlp.models.structure import longest_text
+
     length = length or longest_text(model) or 128
     labels = _fitting(task, labels, model.outputs[0].shape[-1])
     return OpenedText(run, task, tokenizer, length, labels, path, pairs, model)
@@ -163,12 +160,6 @@ def task_of(model):
         return "masked_lm"
     kinds = {2: "text_classification", 3: "question_answering"}
     return kinds.get(len(model.outputs[0].shape)) if names == {"token_ids"} else None
-
-
-def longest_text(model):
-    """Returns the largest number of tokens that a model takes; `None` for any number."""
-    limits = [layer.max_tokens for layer in model.layers if getattr(layer, "max_tokens", None)]
-    return min(limits, default=None)
 
 
 def without_gradients():

@@ -122,3 +122,9 @@ def sublayers(layer):
             found |= {id(part): part for part in new}
             holders += new
     return list(found.values())
+
+
+def longest_text(model):
+    """Returns the largest number of tokens that a model takes; `None` for any number."""
+    limits = [layer.max_tokens for layer in model.layers if getattr(layer, "max_tokens", None)]
+    return min(limits, default=None)

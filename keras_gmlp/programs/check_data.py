@@ -117,8 +117,8 @@ def choose_model(given):
 
 def make_features(run):
     """Returns the function from image files to the features of a trained model."""
-    from keras_gmlp.inference.opening import model_path
     from keras_gmlp.inference.similarity import embed_files, find_features, make_embedder
+    from keras_gmlp.models.saved import model_path
 
     path = Path(find_features(run))
     if not path.is_file():

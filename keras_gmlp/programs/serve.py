@@ -153,7 +153,7 @@ def describe_models(directory, report):
 
 def read_metadata(path):
     """Returns the card without its labels; {} if it is damaged, which the page reports later."""
-    from keras_gmlp.inference.card import read_card
+    from keras_gmlp.utils.card import read_card
 
     card = {}
     with contextlib.suppress(ValueError):

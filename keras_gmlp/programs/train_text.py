@@ -154,7 +154,7 @@ def main(arguments=None):
 
 def run(parser, options):
     """Checks the usage, trains and reports; returns the exit code."""
-    from keras_gmlp.inference.opening import model_path
+    from keras_gmlp.models.saved import model_path
     from keras_gmlp.training.devices import use_devices
     from keras_gmlp.utils.environment import keep_freed_memory
     from keras_gmlp.weights.bert import is_bert

@@ -102,9 +102,9 @@ def draw(options):
     """Draws the pictures and yields their paths."""
     import_tensorflow()
     from keras_gmlp.inference import images as inference
-    from keras_gmlp.inference import opening as saving
-    from keras_gmlp.inference.card import read_card
+    from keras_gmlp.models import saved as saving
     from keras_gmlp.models.structure import NotApplicableError
+    from keras_gmlp.utils.card import read_card
     from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, find_shipped
 
     directory = Path(find_shipped(DEFAULT_BACKBONE if options.run is None else options.run))

@@ -4,7 +4,7 @@ import dataclasses
 
 from keras_gmlp.data.datasets import canonical_name
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.inference.opening import load_model, model_path
+from keras_gmlp.models.saved import load_model, model_path
 from keras_gmlp.runs.prepare import prepare
 from keras_gmlp.runs.run import train_prepared
 from keras_gmlp.runs.settings import DataSettings, ModelSettings, RunSettings, require_backbone

@@ -10,12 +10,13 @@ from keras_gmlp.data.text.chosen_splits import open_questions, open_texts
 from keras_gmlp.data.text.corpus import PreparedCorpus
 from keras_gmlp.data.text.squad import has_questions, missing_file
 from keras_gmlp.data.text.tokenized import TokenizedQuestions, TokenizedText
-from keras_gmlp.inference.opening import model_path
-from keras_gmlp.inference.text_opening import longest_text, open_text_model
+from keras_gmlp.inference.text_opening import open_text_model
 from keras_gmlp.layers.block import check_rates
 from keras_gmlp.models.language_families import TEXT_PRESETS, build
 from keras_gmlp.models.language_model import adapt, span_classifier, text_classifier
 from keras_gmlp.models.presets import find
+from keras_gmlp.models.saved import model_path
+from keras_gmlp.models.structure import longest_text
 from keras_gmlp.tasks.masked_lm import MaskedLM
 from keras_gmlp.tasks.question_answering import SpanAnswering
 from keras_gmlp.tasks.text_classification import TextClassification

@@ -15,12 +15,12 @@ from keras_gmlp.data.batches.host import (
     training_batches,
 )
 from keras_gmlp.data.images.answers import is_answers, load_answers
-from keras_gmlp.inference.card import write_card
 from keras_gmlp.models.structure import require_logits
 from keras_gmlp.objectives.losses import Accuracy, CrossEntropy
 from keras_gmlp.tasks.linear_head import without_compiler
 from keras_gmlp.tasks.task import CURVES, Task
 from keras_gmlp.tasks.teacher import TEACHINGS, load_teacher, make_taught_class
+from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.files import atomic_write
 
 

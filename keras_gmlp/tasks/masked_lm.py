@@ -13,10 +13,10 @@ from keras_gmlp.data.text.masking import (
     masked_windows,
     validation_set,
 )
-from keras_gmlp.inference.card import write_text_card
 from keras_gmlp.objectives.losses import MaskedCrossEntropy, Perplexity
 from keras_gmlp.tasks.task import Task
 from keras_gmlp.tasks.text_task import check_length, check_longest, check_words
+from keras_gmlp.utils.card import write_text_card
 
 
 @dataclasses.dataclass(frozen=True)

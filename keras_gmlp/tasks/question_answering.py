@@ -5,10 +5,10 @@ import dataclasses
 from keras_gmlp.data.batches.share import take_share
 from keras_gmlp.data.text.sentence_batches import TextBatches
 from keras_gmlp.data.text.squad_answers import best_answers, squad_scores
-from keras_gmlp.inference.card import write_text_card
 from keras_gmlp.objectives.losses import Accuracy, CrossEntropy
 from keras_gmlp.tasks.task import Task
 from keras_gmlp.tasks.text_task import check_length, check_longest, check_words
+from keras_gmlp.utils.card import write_text_card
 
 
 @dataclasses.dataclass(frozen=True)

@@ -125,7 +125,7 @@ class Task:
         return (self.headline, self.headline, 1), ("loss", "loss", 1)
 
     def write_card(self, path, model, data, metadata):
-        """Adds a card to a model's file; see `keras_gmlp.inference.card`. The default adds none."""
+        """Adds a card to a model's file; see `keras_gmlp.utils.card`. The default adds none."""
 
     def write_files(self, data, directory):
         """Writes what a user of the model needs next to it, such as `labels.txt`."""

@@ -13,7 +13,7 @@ soft answers, DeiT (https://arxiv.org/abs/2012.12877) for hard ones and for the 
 import keras
 from keras import ops
 
-from keras_gmlp.inference.opening import load_model, model_path, require_inputs
+from keras_gmlp.models.saved import load_model, model_path, require_inputs
 from keras_gmlp.models.structure import features
 
 TEACHINGS = ("soft", "hard", "token")

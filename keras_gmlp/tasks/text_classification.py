@@ -6,11 +6,11 @@ import keras
 
 from keras_gmlp.data.batches.share import take_share
 from keras_gmlp.data.text.sentence_batches import TextBatches
-from keras_gmlp.inference.card import write_text_card
 from keras_gmlp.objectives.losses import Accuracy, CrossEntropy
 from keras_gmlp.objectives.metrics import F1, MatthewsCorrelation, PredictedClasses
 from keras_gmlp.tasks.task import Task
 from keras_gmlp.tasks.text_task import check_length, check_longest, check_words
+from keras_gmlp.utils.card import write_text_card
 from keras_gmlp.utils.files import atomic_write
 
 SHORT = (16, 32, 64)  # tokens to which batches of short texts are cut

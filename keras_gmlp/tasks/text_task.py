@@ -1,7 +1,5 @@
 """Whether a text model, its tokenizer and its task fit together."""
 
-from keras_gmlp.inference.text_opening import longest_text
-
 
 def check_length(task):
     """Raises a `ValueError` if the number of tokens is no positive integer."""
@@ -22,6 +20,8 @@ def check_words(model, data):
 
 def check_longest(model, length):
     """Raises a `ValueError` if texts are longer than the model takes."""
+    from keras_gmlp.models.structure import longest_text
+
     longest = longest_text(model)
     if longest and length > longest:
         raise ValueError(

@@ -4,11 +4,11 @@ import dataclasses
 import json
 import shlex
 
-from keras_gmlp.inference.card import TEXT_TASKS
 from keras_gmlp.models.language_families import TEXT_PRESETS
 from keras_gmlp.models.presets import PRESETS
 from keras_gmlp.training.recipes import PATCH_OPTIONS, RECIPES, RECIPES_BY_TASK, find_recipe
 from keras_gmlp.training.settings import OPTIONS, flatten
+from keras_gmlp.utils.card import TEXT_TASKS
 
 WIDTH = 90  # of a line, in characters
 

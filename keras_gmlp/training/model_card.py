@@ -5,7 +5,6 @@ import re
 import shlex
 from pathlib import Path
 
-from keras_gmlp.inference.card import TEXT_TASKS
 from keras_gmlp.models.presets import PRESETS
 from keras_gmlp.tasks.multi_label import MultiLabelClassification
 from keras_gmlp.training import text_model_card
@@ -17,6 +16,7 @@ from keras_gmlp.training.model_card_parts import (
     table,
     training_section,
 )
+from keras_gmlp.utils.card import TEXT_TASKS
 from keras_gmlp.utils.errors import first_of
 from keras_gmlp.utils.files import atomic_write, read_json
 

@@ -10,8 +10,8 @@ import keras
 
 from keras_gmlp.data.datasets import from_arrays, is_raw
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.inference.opening import load_model
 from keras_gmlp.models.precision import in_float32
+from keras_gmlp.models.saved import load_model
 from keras_gmlp.tasks import linear_head
 from keras_gmlp.tasks.multi_label import match_labels
 from keras_gmlp.training.adapting import adapt_layers

@@ -4,11 +4,11 @@ import math
 from pathlib import Path
 
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.card import read_card
-from keras_gmlp.inference.classifier import DECISION
-from keras_gmlp.inference.opening import model_path
 from keras_gmlp.models.presets import PRESETS, build_fresh, lookup
+from keras_gmlp.models.saved import model_path
 from keras_gmlp.models.structure import class_tokens, token_axes, token_grid
+from keras_gmlp.tasks.classifier import DECISION
+from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
 from keras_gmlp.weights.conversion import every_link, load_arrays
 from keras_gmlp.weights.files import HUB, SUFFIXES, is_published, read_checkpoint

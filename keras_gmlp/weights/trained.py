@@ -7,11 +7,11 @@ import keras
 import numpy as np
 
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.card import write_card
 from keras_gmlp.layers import PatchEmbedding
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.models.presets import build_fresh
 from keras_gmlp.models.structure import find_stem, learned_weights
+from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.weights.conversion import to_arrays
 from keras_gmlp.weights.files import write_checkpoint

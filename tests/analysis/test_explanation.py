@@ -13,8 +13,8 @@ from keras_gmlp import MLPMixer, ResMLP, ResNet, ViT, gMLP
 from keras_gmlp.analysis.explanation import class_maps, has_exact_maps
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.card import write_card
 from keras_gmlp.models.structure import NotApplicableError
+from keras_gmlp.utils.card import write_card
 
 TINY = {"dim": 8, "depth": 2, "input_shape": (8, 12, 3), "patch_size": 4, "classes": 3}
 CLASSES = [2, 0, 1]

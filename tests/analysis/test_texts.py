@@ -8,9 +8,9 @@ from small_text import LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp.analysis.plots import draw_distance_filters, draw_token_attention
 from keras_gmlp.analysis.texts import distance_filters, distance_shares, token_attention
-from keras_gmlp.inference.card import write_text_card
 from keras_gmlp.models.language_families import BERT, gMLP
 from keras_gmlp.models.structure import NotApplicableError
+from keras_gmlp.utils.card import write_text_card
 
 SIZES = {"dim": 8, "depth": 2, "hidden_dim": 16, "max_length": 5}
 

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 from load_app import APPS, load_app
 
-from keras_gmlp.inference.card import write_card
+from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
 MODELS = APPS.parent / "saved_models"

@@ -8,7 +8,7 @@ import pytest
 from load_app import APPS, load_app
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
-from keras_gmlp.inference.card import TEXT_TASKS, write_text_card
+from keras_gmlp.utils.card import TEXT_TASKS, write_text_card
 
 FRANCE = "Paris is the [MASK] of France."
 NAMES = ("fill_mask", "classify_text", "answer")

@@ -32,7 +32,7 @@ from keras_gmlp import data
 from keras_gmlp.export import formats
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.card_update import update_card
-from keras_gmlp.inference.confidence import energies
+from keras_gmlp.tasks.confidence import energies
 
 NAME = "gmlp_n4_32-cifar10"
 SAVED = APPS.parent / "saved_models" / NAME

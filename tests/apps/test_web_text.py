@@ -13,8 +13,8 @@ from web_page import open_browser, open_page, serve_models
 from keras_gmlp.data.text import Tokenizer, load_text
 from keras_gmlp.data.text.tokenizer import shorten
 from keras_gmlp.export.text import export_text
-from keras_gmlp.inference.card import write_text_card
 from keras_gmlp.inference.text import load
+from keras_gmlp.utils.card import write_text_card
 
 LONG = " ".join(LINES * 4)  # more tokens than a model takes
 TEXTS = [*LINES, "a", "The river, the RIVER; and Rome!", "Ωmega 中文 \u200b x", LONG]

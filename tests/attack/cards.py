@@ -10,7 +10,7 @@ from load_app import load_app
 from attack.models import TFLITE, read_flatbuffer, write_safetensors
 from attack.mutations import mutate, mutate_json
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.card import CARD, DIGEST, LABELS
+from keras_gmlp.utils.card import CARD, DIGEST, LABELS
 from keras_gmlp.weights.files import read_checkpoint
 
 CONFIG = {

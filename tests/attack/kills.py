@@ -9,7 +9,7 @@ import numpy as np
 
 from attack.kinds import SilentLossError
 from attack.victim import STAGES
-from keras_gmlp.inference.opening import load_model
+from keras_gmlp.models.saved import load_model
 from keras_gmlp.utils.files import read_json
 
 BACKENDS = ("tensorflow", "jax", "torch")

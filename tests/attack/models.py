@@ -12,7 +12,7 @@ import keras_gmlp
 from attack.kinds import SilentLossError
 from attack.mutations import mutate, mutate_json
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.card import CARD, LABELS, write_card
+from keras_gmlp.utils.card import CARD, LABELS, write_card
 from keras_gmlp.weights.files import read_checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]

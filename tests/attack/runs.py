@@ -9,7 +9,7 @@ import keras_gmlp
 from attack.kinds import SilentLossError
 from attack.mutations import VALUES, mutate
 from keras_gmlp.data import ArraySplit, Augmentation, ImageData
-from keras_gmlp.inference.opening import load_model
+from keras_gmlp.models.saved import load_model
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.callbacks import TimeLimitError
 from keras_gmlp.training.recipes import Recipe

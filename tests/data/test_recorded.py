@@ -10,9 +10,9 @@ from PIL import Image
 
 from keras_gmlp.data.datasets import load_recorded, recorded_division, same_data
 from keras_gmlp.export import verify
-from keras_gmlp.inference.card import write_card
 from keras_gmlp.runs.prepare import load_data
 from keras_gmlp.runs.settings import DataSettings, RunSettings
+from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.files import write_json
 from keras_gmlp.weights import pretrained
 

@@ -19,12 +19,12 @@ from keras_gmlp.data.validation import divide_training
 from keras_gmlp.evaluation.calibration import calibrate_run
 from keras_gmlp.export.verify import check_export, export_run
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.card import read_card, write_card
 from keras_gmlp.inference.card_update import update_card
-from keras_gmlp.inference.confidence import Confidence, energies
 from keras_gmlp.inspection.pictures import list_pictures
 from keras_gmlp.objectives.losses import CrossEntropy
+from keras_gmlp.tasks.confidence import Confidence, energies
 from keras_gmlp.training.model_card import write_model_card
+from keras_gmlp.utils.card import read_card, write_card
 
 FILES = ("model.keras", "model_float32.tflite", "saved_model")  # with equal logits
 

@@ -22,9 +22,9 @@ from keras_gmlp.evaluation.images import evaluate, report
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.evaluation.scores import Predictions
 from keras_gmlp.export.formats import export
-from keras_gmlp.inference.card import write_card
-from keras_gmlp.inference.classifier import Classifier
+from keras_gmlp.tasks.classifier import Classifier
 from keras_gmlp.utils import environment as optional
+from keras_gmlp.utils.card import write_card
 
 HUES = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "grey": (90, 90, 90)}
 

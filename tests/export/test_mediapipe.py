@@ -15,7 +15,7 @@ from PIL import Image
 from keras_gmlp.export.formats import DEFAULT_FORMATS, export, require_exportable
 from keras_gmlp.export.verify import check_export
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.card import read_card, require_undamaged
+from keras_gmlp.utils.card import read_card, require_undamaged
 
 LABELS = ["Röte", "a green, too", "7"]
 

@@ -17,9 +17,9 @@ from keras_gmlp.export.verify_text import (
     export_text_run,
     load_check_texts,
 )
-from keras_gmlp.inference.card import read_card, read_tokenizer, write_text_card
 from keras_gmlp.inference.text import MASKS, from_keras, load
 from keras_gmlp.models.language_families import BERT
+from keras_gmlp.utils.card import read_card, read_tokenizer, write_text_card
 
 # Largest logit difference; the logits' own spread is about 10.
 TOLERANCE = {"tflite_float32": 1e-3, "tflite_float16": 0.05, "tflite": 0.5}

@@ -10,8 +10,8 @@ from keras_gmlp.analysis.explanation import class_maps
 from keras_gmlp.export.formats import export
 from keras_gmlp.export.tflite import PRECISIONS, convert
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.card import read_card
 from keras_gmlp.inference.similarity import find_nearest, make_embedder
+from keras_gmlp.utils.card import read_card
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="the converter is TensorFlow's"

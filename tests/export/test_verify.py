@@ -11,7 +11,7 @@ from random_models import random_model
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.export import tflite
 from keras_gmlp.export.verify import check_export, export_run
-from keras_gmlp.inference.card import read_card, write_card
+from keras_gmlp.utils.card import read_card, write_card
 from keras_gmlp.utils.files import directory_lock
 
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from keras_gmlp.inference.card import members, read_card, require_undamaged, write_card
 from keras_gmlp.inference.card_update import find_models, read_any_card, update_card
+from keras_gmlp.utils.card import members, read_card, require_undamaged, write_card
 
 LABELS = ["cat", "Käfer"]
 MODEL = SimpleNamespace(input_shape=(None, 8, 8, 3), output_shape=(None, 2))

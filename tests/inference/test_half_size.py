@@ -7,8 +7,8 @@ import pytest
 from check_layer import to_numpy
 
 from keras_gmlp import gMLP, load_model
-from keras_gmlp.inference.card import read_card, write_card
 from keras_gmlp.inference.half_size import halve_weights, main
+from keras_gmlp.utils.card import read_card, write_card
 
 
 @pytest.fixture

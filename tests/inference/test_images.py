@@ -15,8 +15,8 @@ from PIL import Image
 
 from keras_gmlp.export.formats import FORMATS, export
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.card import read_card
-from keras_gmlp.inference.classifier import Classifier
+from keras_gmlp.tasks.classifier import Classifier
+from keras_gmlp.utils.card import read_card
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import pytest
 from load_app import APPS, load_app
 
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.card import read_card
-from keras_gmlp.inference.confidence import Confidence
 from keras_gmlp.inference.page_head import add_head
 from keras_gmlp.inference.similarity import find_features, make_embedder
+from keras_gmlp.tasks.confidence import Confidence
+from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
 MODEL = find_features(DEFAULT_BACKBONE)

@@ -13,7 +13,6 @@ from random_models import random_model
 
 from keras_gmlp.export.formats import export
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.classifier import Classifier
 from keras_gmlp.inference.similarity import (
     embed_files,
     find_features,
@@ -21,6 +20,7 @@ from keras_gmlp.inference.similarity import (
     find_similar,
     make_embedder,
 )
+from keras_gmlp.tasks.classifier import Classifier
 
 
 @pytest.fixture(scope="module")

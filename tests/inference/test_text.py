@@ -16,7 +16,6 @@ from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 from keras_gmlp.data.text import Tokenizer
 from keras_gmlp.export.text import export_text
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.card import TEXT_TASKS, write_text_card
 from keras_gmlp.inference.text import (
     MASKS,
     PROGRAMS,
@@ -27,6 +26,7 @@ from keras_gmlp.inference.text import (
     load,
     question_length,
 )
+from keras_gmlp.utils.card import TEXT_TASKS, write_text_card
 
 FRANCE = "Paris is the [MASK] of France."
 

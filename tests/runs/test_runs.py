@@ -10,11 +10,11 @@ import pytest
 
 import keras_gmlp
 from keras_gmlp import runs
-from keras_gmlp.inference.card import read_card
 from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
 from keras_gmlp.runs.prepare import load_data
 from keras_gmlp.training.command import training_command
 from keras_gmlp.training.settings import differences
+from keras_gmlp.utils.card import read_card
 
 SMALL = {"epochs": 1, "precision": "float32"}
 

@@ -17,11 +17,11 @@ from keras_gmlp.evaluation import calibration
 from keras_gmlp.evaluation.images import evaluate
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.card import read_card
 from keras_gmlp.programs.shared.run_options import read_settings
 from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
 from keras_gmlp.runs.prepare import load_data
 from keras_gmlp.training.command import training_command
+from keras_gmlp.utils.card import read_card
 
 SIZES = {"dim": 16, "depth": 1, "hidden_dim": 32}
 CHANGES = {"epochs": 20, "batch_size": 16, "learning_rate": 0.01, "precision": "float32", "crop": 0}

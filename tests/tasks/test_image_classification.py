@@ -13,11 +13,11 @@ from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.data.batches.share import Position
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.splits import ArraySplit
-from keras_gmlp.inference.card import read_card
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.tasks.task import Task
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.train import train
+from keras_gmlp.utils.card import read_card
 
 SIZES = {"dim": 8, "depth": 1, "hidden_dim": 16, "patch_size": 4, "input_shape": (8, 8, 3)}
 

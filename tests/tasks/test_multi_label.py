@@ -13,12 +13,12 @@ from sklearn.metrics import average_precision_score, f1_score
 import keras_gmlp
 from keras_gmlp import data
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.card import read_card, write_card
 from keras_gmlp.inspection.pictures import list_pictures
 from keras_gmlp.objectives.metrics import MeanAveragePrecision, choose_thresholds
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.tasks.multi_label import MultiLabelClassification
 from keras_gmlp.training.recipes import Recipe
+from keras_gmlp.utils.card import read_card, write_card
 
 COLOURS = ("blue", "green", "red")
 

@@ -10,7 +10,7 @@ import pytest
 import keras_gmlp
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference import text as text_inference
-from keras_gmlp.inference.opening import model_path
+from keras_gmlp.models.saved import model_path
 from keras_gmlp.tasks.teacher import load_teacher
 from keras_gmlp.utils import shipped
 from keras_gmlp.utils.shipped import find_shipped, list_shipped, suggest_shipped

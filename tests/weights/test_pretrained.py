@@ -14,8 +14,8 @@ from sklearn.datasets import load_sample_image
 import keras_gmlp
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inference.card import read_card
 from keras_gmlp.models.presets import lookup
+from keras_gmlp.utils.card import read_card
 from keras_gmlp.weights import pretrained
 from keras_gmlp.weights.conversion import to_arrays
 from keras_gmlp.weights.names import ARCHITECTURES

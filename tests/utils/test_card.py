@@ -10,7 +10,7 @@ import pytest
 
 from keras_gmlp import gMLP
 from keras_gmlp.inference import card
-from keras_gmlp.inference.card import from_members, members, read_card, write_card, write_text_card
+from keras_gmlp.utils.card import from_members, members, read_card, write_card, write_text_card
 
 LABELS = ["cat", "Käfer", "a dog, too"]
 METADATA = {"preset": "gmlp_n4_32", "crop": 0.875}

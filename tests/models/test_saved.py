@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import keras_gmlp
-from keras_gmlp.inference.opening import WEIGHTS, load_model
+from keras_gmlp.models.saved import WEIGHTS, load_model
 from keras_gmlp.objectives.optimizers import LayerwiseAdamW, MatrixMuon
 
 SIZES = {"dim": 8, "depth": 1, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 3}

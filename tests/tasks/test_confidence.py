@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
-from keras_gmlp.inference.confidence import (
+from keras_gmlp.tasks.confidence import (
     Confidence,
     energies,
     fit_temperature,

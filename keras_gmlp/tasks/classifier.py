@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.images.read_image import is_many, read_image
-from keras_gmlp.inference.confidence import (
+from keras_gmlp.models.saved import require_numbers
+from keras_gmlp.tasks.confidence import (
     TEMPERATURE,
     THRESHOLD,
     Answer,
     Confidence,
     read_confidence,
 )
-from keras_gmlp.inference.opening import require_numbers
 from keras_gmlp.utils.labels import read_labels
 
 TEXT = "Text models load with keras_gmlp.inference.text.load."

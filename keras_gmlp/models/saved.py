@@ -1,0 +1,167 @@
+"""Opens saved Keras models."""
+
+import contextlib
+import io
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from keras_gmlp.utils.errors import is_out_of_memory
+from keras_gmlp.utils.files import read_json, require_bounded
+from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
+
+WEIGHTS = "model.weights.h5"  # a member of a .keras file
+
+EXPECTED = "expected a .keras file, the folder of a run or the name of an included model"
+
+# The program that trains images or texts, and a folder as it leaves one, for errors.
+TRAINERS = {
+    "image": ("apps/train.py", "saved_models/gmlp_n4_32-cifar10"),
+    "text": ("apps/train_text.py", "saved_models/amlp_nano-wiki"),
+}
+
+
+def model_path(directory, kind="image"):
+    """Returns the path of the `.keras` file in the folder of a training run."""
+    program, example = TRAINERS[kind]
+    if not str(directory):  # an unset variable of a shell
+        raise ValueError(f"'': an empty path; expected the folder of a run of {program}.")
+    directory = Path(find_shipped(directory))
+    path = directory / "model.keras"
+    if path.exists():
+        return path
+    if _is_text_run(directory):
+        program, _ = TRAINERS["text"]
+    if not directory.exists():
+        raise ValueError(
+            f"{directory}: no such folder; expected the folder of a run of {program}, such as "
+            f"{example}.{suggest_shipped(directory)}"
+        )
+    if not directory.is_dir():
+        raise ValueError(f"{directory}: a file; expected the folder of a run of {program}.")
+    if (directory / "metrics.json").exists():
+        raise ValueError(
+            f"{directory}: the model.keras of this run is missing; train it again with "
+            f"{program} --restart."
+        )
+    if (directory / "recipe.json").exists():
+        raise ValueError(f"{directory}: this run is not complete; finish it with {program}.")
+    raise ValueError(
+        f"{directory}: no model.keras in this folder; expected the folder of a run of {program}."
+    )
+
+
+def _is_text_run(directory):
+    """Returns whether the recipe.json in a folder is that of a run on text."""
+    with contextlib.suppress(ValueError, OSError):  # a damaged one has its own error elsewhere
+        recipe = read_json(directory / "recipe.json")
+        return isinstance(recipe, dict) and "tokenizer" in recipe
+    return False
+
+
+def require_readable(path):
+    """Raises a `ValueError` that is clearer than what a runtime reports."""
+    if path.exists() and not (path.is_file() or path.is_dir()):  # reading a pipe would block
+        raise ValueError(f"{path}: neither a file nor a folder.")
+    if not os.access(path, os.R_OK):
+        raise ValueError(f"{path}: no permission to read it.")
+
+
+def load_model(path, compile=True):  # noqa: A002 (Keras' name)
+    """Loads a Keras model with the layers, losses and optimizers of this package.
+
+    Args:
+        path: Path of a `.keras` file, the folder of a run, or the name of a model that comes with
+            a clone of the repository, such as `"gmlp_conv_n4_32-cifar10"`.
+        compile: Whether to compile the model with the optimizer and the loss in the file.
+
+    Returns:
+        A `keras.Model`.
+
+    Raises:
+        ValueError: If the file does not exist, is damaged, holds no model or unpacks to more than
+            its size, if the backend of Keras is not installed, or if Keras is set to
+            `"channels_first"`. One line.
+        MemoryError: If the model does not fit in memory. One line.
+
+    Example:
+        >>> model = load_model("gmlp_n4_32-cifar10")
+        >>> model.output_shape
+        (None, 10)
+    """
+    if not str(path):
+        raise ValueError(f"'': an empty path; {EXPECTED}.")
+    path = Path(find_shipped(path))
+    if path.is_dir():
+        path = model_path(path)
+    if not path.exists():
+        raise ValueError(f"{path}: no such file or folder; {EXPECTED}.{suggest_shipped(path)}")
+    try:
+        import keras  # registers the classes of this package
+
+        from keras_gmlp.models.common import require_channels_last
+    except ImportError as error:
+        raise ValueError(
+            f"{path}: a .keras file requires Keras and its backend ({error}); install one, such as "
+            "pip install -e '.[torch]', or give the .tflite file."
+        ) from None
+
+    require_channels_last()
+    require_readable(path)
+    if not zipfile.is_zipfile(path):  # Keras would report a missing file
+        raise damaged_error(path, "not a zip archive, which a .keras file is")
+    try:
+        require_bounded(path)
+        _require_bounded_weights(path)
+        model = keras.saving.load_model(path, compile=compile)
+    except Exception as error:  # each file reader raises errors of other classes
+        raise damaged_error(path, error) from None
+    if not isinstance(model, keras.Model):
+        raise ValueError(
+            f"{path}: holds a {type(model).__name__}; expected a model, as model.save writes it."
+        )
+    return model
+
+
+def _require_bounded_weights(path):
+    """Raises an error if the weights in a `.keras` file declare more bytes than they have."""
+    import h5py
+
+    with zipfile.ZipFile(path) as archive:
+        content = archive.read(WEIGHTS)
+    sizes = []
+    with h5py.File(io.BytesIO(content)) as file:
+        file.visititems(lambda _, item: sizes.append(getattr(item, "nbytes", 0)))
+    if sum(sizes) > len(content):
+        raise ValueError(f"its weights declare {sum(sizes):,} bytes and hold {len(content):,}")
+
+
+def require_inputs(model, path):
+    """Raises a `ValueError` if a `keras.Model` has no fixed inputs: a subclass, or not built."""
+    if not getattr(model, "inputs", None):
+        raise ValueError(
+            f"{path}: a {type(model).__name__} without fixed inputs; expected a functional model "
+            "or a built Sequential one."
+        )
+
+
+def require_numbers(logits, path):
+    """Returns logits `(..., classes)`."""
+    if np.isfinite(logits.max(axis=-1)).all():
+        return logits
+    raise ValueError(
+        f"{path}: its logits are NaN or infinite; the file is damaged or its training diverged. "
+        "Copy or train the model again."
+    )
+
+
+def damaged_error(path, error):
+    """Returns an error of one line for a file that cannot be loaded."""
+    if is_out_of_memory(error):
+        return MemoryError(f"{path}: not enough memory to load it.")
+    reason = " ".join(str(error).split())[:200]
+    return ValueError(
+        f"{path}: cannot be loaded; the file is damaged or of another kind ({reason})."
+    )
