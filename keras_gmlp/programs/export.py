@@ -109,7 +109,7 @@ def export(options):
     from keras_gmlp.data.datasets import load_recorded
     from keras_gmlp.export.verify import export_run
     from keras_gmlp.inference import images as inference
-    from keras_gmlp.inference import opening as saving
+    from keras_gmlp.models import saved as saving
     from keras_gmlp.utils.card import read_card
     from keras_gmlp.utils.files import read_json
     from keras_gmlp.utils.shipped import find_shipped

@@ -151,7 +151,7 @@ def test_classify_continues_after_a_bad_file(run, picture, tmp_path, capsys):
 def test_classify_continues_after_an_image_too_large_for_the_memory(
     run, picture, monkeypatch, capsys
 ):
-    from keras_gmlp.inference import classifier
+    from keras_gmlp.tasks import classifier
 
     read = classifier.read_image
 

@@ -9,7 +9,7 @@ import keras
 import pytest
 
 from keras_gmlp import gMLP
-from keras_gmlp.inference import card
+from keras_gmlp.utils import card
 from keras_gmlp.utils.card import from_members, members, read_card, write_card, write_text_card
 
 LABELS = ["cat", "Käfer", "a dog, too"]
