@@ -5,8 +5,7 @@ The training loop knows a task's methods alone. A new kind of data, such as text
 
 import dataclasses
 
-import keras
-
+from keras_gmlp.tasks.registry import register
 from keras_gmlp.utils.errors import one_line_errors
 
 CURVES = (("accuracy", "accuracy (%)", 100), ("loss", "cross-entropy (nats)", 1))
@@ -30,6 +29,12 @@ class Task:
         weighted: Whether the metrics use the sample weights.
         endless: Whether `training_batches` have no end, so that an epoch is a number of steps.
         model_card: Whether a run gets a model card, `README.md`.
+        domain: `"images"` or `"texts"`, what a saved model takes.
+        kind: What a saved model is, for errors, such as `"a text classifier"`.
+        method, program: The method of a loaded model that answers, and the program that uses it.
+        inputs: Names of the inputs of a saved model.
+        logits_rank: Number of axes of its logits; it tells models without a card apart.
+        compared: Names of the scores that rows of a table compare.
     """
 
     name = None
@@ -40,6 +45,78 @@ class Task:
     weighted = False
     endless = False
     model_card = False
+
+    # What follows describes a saved model of the task to whatever opens, exports, tests or
+    # describes it. It needs no settings, hence class attributes and class methods, and imports
+    # Keras inside methods only, because a `.tflite` file opens without Keras.
+    domain = "images"
+    kind = "a model"
+    method = "__call__"
+    program = None
+    inputs = ("image",)
+    logits_rank = 2
+    compared = ()
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if "name" in cls.__dict__:
+            register(cls)
+
+    @classmethod
+    def wrap(cls, opened, **options):
+        """Returns the callable that a user gets for an opened file, an `inference.opening.Opened`.
+
+        It turns samples into the arrays that `opened.run` takes, and logits into answers. Options
+        are those of the function that loads: for texts `tokenizer`, `labels`, `length`, `warn`.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def signature(cls, length):
+        """Returns the shape of each integer input in an exported file of a text model, a dict."""
+        return {"token_ids": (1, length)}
+
+    @classmethod
+    def load_check_samples(cls, model, name, columns=None, data_dir=None):
+        """Returns samples to check exported files with, and their class indices or `None`.
+
+        Args:
+            model: What `wrap` returned for the Keras model.
+            name: Data, as the task takes them.
+            columns: Arguments of `load_text` that name columns, a dict.
+            data_dir: The folder of TFDS; see `data.load`.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def check_inputs(cls, model, samples):
+        """Returns the arrays that `model.run` takes for samples, a dict by name of the input."""
+        raise NotImplementedError
+
+    @classmethod
+    def load_samples(cls, models, name, split=None, *, limit=None, **chosen):
+        """Returns labelled samples that loaded models are scored on.
+
+        Args:
+            models: What `wrap` returned, a list; they share the samples.
+            name: Data, as the task takes them.
+            split: Name of the split; `None` for the task's usual one.
+            limit: Number of samples, drawn with a fixed seed; `None` for all.
+            chosen: `columns`, `held_out` and `data_dir`; see `data.text.chosen_splits`.
+
+        Returns:
+            `(samples, entries)`: what `score` takes, and entries of the report, such as `split`.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def score(cls, model, samples, threshold=None):
+        """Returns the scores of a loaded model, a dict, and its predictions or `None`.
+
+        Predictions are `evaluation.scores.Predictions`, or rows of a table, a list of dicts.
+        `compared` names the scores that a table compares.
+        """
+        raise NotImplementedError
 
     def loss(self, training=True):
         """Returns a `keras.losses.Loss`: for training, or (`False`) for the final test."""
@@ -70,6 +147,8 @@ class Task:
 
     def training_class(self, model):
         """Returns the class with which a model trains: `keras.Model`, or a subclass of it."""
+        import keras
+
         return keras.Model
 
     def fits_device(self, data):
