@@ -8,7 +8,6 @@ import importlib
 import warnings
 
 import pytest
-from load_app import load_app
 
 # Keras is imported inside fixtures, because the process that distributes the tests loads this file.
 pytest.register_assert_rewrite("check_layer", "other_backend")
@@ -38,10 +37,12 @@ def pytest_runtest_setup(item):
 
 @pytest.fixture(scope="session")
 def timm():
+    from keras_gmlp.benchmark.runtimes import import_torchvision
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # from timm's imports
         try:
-            load_app("timm_worker").import_torchvision()
+            import_torchvision()
             return importlib.import_module("timm")
         except ImportError:
             pytest.skip("timm is not installed")

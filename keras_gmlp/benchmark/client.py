@@ -13,8 +13,6 @@ from pathlib import Path
 from keras_gmlp.benchmark.runtimes import variables
 from keras_gmlp.utils.errors import why_ended
 
-PROGRAM = ("-m", "keras_gmlp.benchmark.worker")
-
 TIMEOUT = 900  # seconds to wait for an answer before the candidate fails
 
 
@@ -28,13 +26,12 @@ class Worker:
     Args:
         candidate: A `Candidate`.
         scratch: Folder for the log and for compiled code.
-        program: Arguments to Python that run `worker.main`.
 
     Raises:
         CandidateError: If the candidate cannot be loaded or run.
     """
 
-    def __init__(self, candidate, scratch, program=PROGRAM):
+    def __init__(self, candidate, scratch):
         self.log = Path(scratch) / f"{candidate.name}-{candidate.threads}.log"
         cache = Path(scratch) / f"{candidate.name}-{candidate.threads}.compiled"
         environment = {**os.environ, **variables(candidate.threads, candidate.backend)}
@@ -42,7 +39,7 @@ class Worker:
         began = time.perf_counter()
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, *map(str, program)],
+                [sys.executable, "-m", "keras_gmlp.benchmark.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

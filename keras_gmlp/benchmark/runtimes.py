@@ -3,7 +3,9 @@
 A process loads a single runtime (see `worker`), because its threads are set at the start.
 """
 
+import contextlib
 import functools
+import importlib
 import math
 import os
 
@@ -116,6 +118,7 @@ def _openvino(settings):
 def _timm(settings):
     """timm's model with random weights, after the same work on pixels as ours."""
     torch = _torch(settings)
+    import_torchvision()
     import timm
 
     height, width, channels = settings["shape"]
@@ -138,6 +141,33 @@ def _timm(settings):
             return model((pixels - mean) / std).numpy()
 
     return logits
+
+
+def import_torchvision():
+    """Declares the operators that a torchvision for another build of PyTorch lacks.
+
+    timm imports torchvision. One for CUDA next to a PyTorch for the CPU fails to import without its
+    operators, which detect objects; timm's classifiers do not.
+    """
+    try:
+        importlib.import_module("torchvision")
+    except ImportError:  # whoever needs it reports that
+        return
+    except RuntimeError:  # operator torchvision::nms does not exist
+        library = _torchvision_library()
+        names = ("nms", "roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool", "deform_conv2d")
+        for name in names:
+            for variant in (name, f"_{name}_backward", f"q{name}"):
+                with contextlib.suppress(RuntimeError):  # it exists
+                    library.define(f"{variant}() -> ()")
+        importlib.import_module("torchvision")
+
+
+@functools.cache  # its operators live as long as this object
+def _torchvision_library():
+    import torch
+
+    return torch.library.Library("torchvision", "DEF")
 
 
 def _product_numpy(settings):

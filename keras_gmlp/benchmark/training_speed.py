@@ -1,39 +1,30 @@
-"""Training speed of a nano gMLP: this package next to an older one or to timm, on every backend.
+"""Speeds of training: of a nano gMLP, of language models, and on an accelerator."""
 
-    python -m keras_gmlp.benchmark.training_speed --package OLD_CHECKOUT
-    python -m keras_gmlp.benchmark.training_speed --timm --backends torch
-
-Each run is a process that trains on random images in memory with the package's own `train`. Its
-speed is that of the median epoch after the first, as `history.csv` records it. timm's model has the
-same size and trains with AdamW in eager PyTorch, on batches that are ready, without augmentation
-and without averaging its weights, which this package does. Both take turns, so that other work on
-the machine affects both. Prints a Markdown table.
-"""
-
-import argparse
-import csv
-import os
+import functools
+import itertools
 import statistics
-import subprocess
-import sys
-import tempfile
+import time
+import typing
 from pathlib import Path
 
-from keras_gmlp.utils.environment import installed_versions, processor
+from keras_gmlp.benchmark.harness import Candidate, Workload, time_calls
+from keras_gmlp.utils.environment import installed_versions
 
 THIS = Path(__file__).resolve().parents[2]
 BACKENDS = ("tensorflow", "jax", "torch")
 BATCH = 128
-VERSIONS = ("keras", "tensorflow-cpu", "tensorflow", "jax", "torch", "timm")
 
 # Runs with this package and with older ones: it uses what all of them have.
-WORKER = """
-import sys
+TRAIN = """
+import csv, json, pathlib, statistics, sys, tempfile
 import numpy as np
 import tensorflow as tf
 try:
     from keras_gmlp import Recipe, build, train
-    from keras_gmlp.data.images.image_data import ImageData
+    try:
+        from keras_gmlp.data.images.image_data import ImageData
+    except ImportError:  # before images and text had a room each
+        from keras_gmlp.data.image_data import ImageData
 except ImportError:  # before the modules moved to one folder per job
     from keras_gmlp import build
     from keras_gmlp.recipes import Recipe
@@ -44,7 +35,7 @@ try:  # an older train() calls it itself
     keep_freed_memory()
 except ImportError:
     pass
-directory, steps, epochs, precision = sys.argv[1], *map(int, sys.argv[2:4]), sys.argv[4]
+steps, epochs, precision = *map(int, sys.argv[1:3]), sys.argv[3]
 rng = np.random.default_rng(0)
 images = rng.integers(0, 256, (128 * steps, 32, 32, 3), "uint8")
 split = tf.data.Dataset.from_tensor_slices((images, np.arange(len(images), dtype="int64") % 10))
@@ -52,108 +43,336 @@ labels = tuple("0123456789")
 data = ImageData("random", labels, (32, 32, 3), split, split.take(128))
 recipe = Recipe(epochs=epochs, batch_size=128, precision=precision)
 model = build("gmlp_n4_32", **recipe.model_arguments())
-train(model, data, recipe, directory, verbose=0)
+with tempfile.TemporaryDirectory() as directory:
+    train(model, data, recipe, directory, verbose=0)
+    with open(pathlib.Path(directory) / "history.csv", newline="") as file:
+        seconds = [float(line["seconds"]) for line in csv.DictReader(file)]
+print(json.dumps({"clock": len(images) / statistics.median(seconds[1:])}))
 """
 
-TIMM_WORKER = """
-import csv, sys, time
-from timm_worker import import_torchvision  # apps/ is on the path
-import_torchvision()
-import torch
-from timm.models.mlp_mixer import MlpMixer, SpatialGatingBlock
-from timm.layers import GatedMlp
-directory, steps, epochs, precision = sys.argv[1], *map(int, sys.argv[2:4]), sys.argv[4]
-model = MlpMixer(
-    num_classes=10, img_size=32, patch_size=4, num_blocks=7, embed_dim=192, mlp_ratio=2,
-    block_layer=SpatialGatingBlock, mlp_layer=GatedMlp,
-).train()
-parameters = sum(p.numel() for p in model.parameters())
-assert parameters == 824_394, f"timm's model has {parameters:,} parameters"
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
-loss_function = torch.nn.CrossEntropyLoss(label_smoothing=0.1)
-images = torch.randint(256, (steps, 128, 3, 32, 32), dtype=torch.uint8)
-labels = torch.randint(10, (steps, 128))
-seconds = []
-for _ in range(epochs):
-    start = time.perf_counter()
-    for batch, target in zip(images, labels):
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "mixed_bfloat16"):
-            loss = loss_function(model(batch / 127.5 - 1), target)
+
+class TrainingSpeed(Workload):
+    """Training speed of a nano gMLP: this package next to an older one or to timm.
+
+    Trains on random images in memory with the package's own `train`. The speed is that of the
+    median epoch after the first. timm's model has the same size and trains with AdamW in eager
+    PyTorch, on batches that are ready, without augmentation and without averaging its weights,
+    which this package does.
+    """
+
+    name = "training"
+    options: typing.ClassVar = {
+        "--package": {"type": Path, "help": "a checkout to compare with"},
+        "--timm": {"action": "store_true", "help": "compare with timm's blocks"},
+        "--backends": {"nargs": "+", "default": BACKENDS, "choices": BACKENDS},
+        "--precisions": {"nargs": "+", "default": ["float32"], "metavar": "POLICY"},
+        "--steps": {"type": int, "default": 8, "help": "in an epoch; default: 8"},
+        "--epochs": {"type": int, "default": 3, "help": "the first one compiles; default: 3"},
+    }
+
+    def candidates(self, options):
+        packages = {"timm": THIS} if options.timm else {}
+        packages |= {"other package": options.package} if options.package else {}
+        packages["this package"] = THIS
+        for backend, precision in itertools.product(options.backends, options.precisions):
+            script = ("-c", TRAIN, str(options.steps), str(options.epochs), precision)
+            for title, package in packages.items():
+                yield Candidate(
+                    f"{backend}, {precision}, {title}",
+                    functools.partial(_train_timm, precision == "mixed_bfloat16"),
+                    f"{backend}, {precision}, {next(iter(packages))}",
+                    {"KERAS_BACKEND": backend, "PYTHONPATH": str(package.resolve())},
+                    () if title == "timm" else script,
+                )
+
+
+def _train_timm(half, options, folder):
+    """Measures timm's blocks."""
+    from keras_gmlp.benchmark.runtimes import import_torchvision
+
+    import_torchvision()
+    import torch
+    from timm.layers import GatedMlp
+    from timm.models.mlp_mixer import MlpMixer, SpatialGatingBlock
+
+    model = MlpMixer(
+        num_classes=10,
+        img_size=32,
+        patch_size=4,
+        num_blocks=7,
+        embed_dim=192,
+        mlp_ratio=2,
+        block_layer=SpatialGatingBlock,
+        mlp_layer=GatedMlp,
+    ).train()
+    parameters = sum(p.numel() for p in model.parameters())
+    if parameters != 824_394:
+        raise ValueError(f"timm's model has {parameters:,} parameters")
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
+    loss_function = torch.nn.CrossEntropyLoss(label_smoothing=0.1)
+    images = torch.randint(256, (options.steps, BATCH, 3, 32, 32), dtype=torch.uint8)
+    labels = torch.randint(10, (options.steps, BATCH))
+
+    def train_epoch():
+        for batch, target in zip(images, labels, strict=True):
+            with torch.autocast("cpu", torch.bfloat16, enabled=half):
+                loss = loss_function(model(batch / 127.5 - 1), target)
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+        loss.item()
+
+    return time_calls(train_epoch, options.epochs - 1, BATCH * options.steps)
+
+
+LENGTH, WORDS, PREDICTED = 128, 8192, 19  # masked places in a window at 15 %
+PEER = "Hugging Face, BERT, 9 layers of 128"
+
+
+class TextSpeed(Workload):
+    """Training speed of language models next to Hugging Face's BERT.
+
+    Trains each preset on random tokens, and Hugging Face's eager PyTorch BERT of the size of
+    `bert_nano` on the same ones, with AdamW.
+    """
+
+    name = "text"
+    unit = "tokens/s"
+    versions = ("keras", "tensorflow-cpu", "tensorflow", "jax", "torch", "transformers")
+
+    options: typing.ClassVar = {
+        "--presets": {"nargs": "+", "default": ["bert_nano", "gmlp_nano", "amlp_nano"]},
+        "--backend": {"default": "torch", "choices": BACKENDS},
+        "--precision": {"default": "float32", "help": "default: %(default)s"},
+        "--batch": {"type": int, "default": 64, "help": "windows in a step; default: 64"},
+        "--steps": {"type": int, "default": 8, "help": "timed after two others; default: 8"},
+    }
+
+    def candidates(self, options):
+        steps = {preset: functools.partial(_keras_step, preset) for preset in options.presets}
+        for name, make_step in {**steps, PEER: _peer_step}.items():
+            backend = "torch" if name == PEER else options.backend
+            measure = functools.partial(_train_text, make_step)
+            yield Candidate(name, measure, PEER, {"KERAS_BACKEND": backend})
+
+
+def _train_text(make_step, options, folder):
+    """Measures the training of a language model on random tokens."""
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    ids = generator.integers(5, WORDS, (options.batch, LENGTH)).astype("int32")
+    places = np.sort(generator.random((options.batch, LENGTH)).argsort()[:, :PREDICTED])
+    arrays = ids, places.astype("int32"), np.take_along_axis(ids, places, axis=1)
+    step = make_step(options.precision, *arrays)
+    return time_calls(step, options.steps, options.batch * LENGTH, untimed=2)
+
+
+def _keras_step(preset, precision, ids, places, targets):
+    """Returns a function that trains one step of a preset."""
+    import keras
+    import numpy as np
+
+    from keras_gmlp.models.language_families import build
+
+    model = build(preset, vocabulary_size=WORDS, dtype=precision)
+    inputs = {"token_ids": ids, "mask_positions": places}
+    weights = np.ones(targets.shape, "float32")
+
+    def step():
+        model.train_on_batch(inputs, targets, sample_weight=weights)
+        keras.ops.convert_to_numpy(model.optimizer.iterations)  # waits for the device
+
+    return step
+
+
+def _peer_step(precision, *arrays):
+    """Returns a function that trains one step of Hugging Face's BERT."""
+    import torch
+    import transformers
+    from transformers.utils import import_utils
+
+    # BERT needs no images, and a torchvision for another build of PyTorch fails to import.
+    import_utils.is_torchvision_available = lambda: False
+    transformers.utils.is_torchvision_available = lambda: False
+    config = transformers.BertConfig(
+        vocab_size=WORDS,
+        hidden_size=128,
+        num_hidden_layers=9,
+        num_attention_heads=2,
+        intermediate_size=512,
+        max_position_embeddings=LENGTH,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = transformers.BertForMaskedLM(config).to(device).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
+    ids, places, targets = (torch.as_tensor(array).long().to(device) for array in arrays)
+    half = precision == "mixed_bfloat16"
+
+    def step():
+        with torch.autocast(device, torch.bfloat16, enabled=half):
+            hidden = model.bert(ids).last_hidden_state
+            # At the masked places only, which its own forward does not offer.
+            chosen = torch.take_along_dim(hidden, places[:, :, None], dim=1)
+            logits = model.cls(chosen)
+        loss = torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-    loss.item()
-    seconds.append(time.perf_counter() - start)
-with open(directory + "/history.csv", "w", newline="") as file:
-    csv.writer(file).writerows([["seconds"], *([s] for s in seconds)])
-"""
-TIMM = "timm"
+        loss.item()  # waits for the device
+
+    return step
 
 
-def main(arguments=None):
-    options = parse(arguments)
-    other = TIMM if options.timm else options.package
-    packages = {"this": THIS, **({"other": other} if other else {})}
-    print(f"{processor()}, {os.environ.get('OMP_NUM_THREADS', 'all')} threads, batch {BATCH}.")
-    print(", ".join(f"{k} {v}" for k, v in installed_versions(VERSIONS).items()) + ".\n")
-    name = "timm on PyTorch" if options.timm else "other package"
-    print(f"| backend | precision | {name}, images/s | this package, images/s | ratio |")
-    print("|---|---|---|---|---|", flush=True)
-    for backend in options.backends:
-        for precision in options.precisions:
-            print(row(backend, precision, packages, options), flush=True)
-    return 0
+class DeviceSpeed(Workload):
+    """Training speed on an accelerator: the device pipeline, next to tf.data and timm.
+
+    Each preset trains on random images with RandAugment, MixUp and CutMix: with the device
+    pipeline (JAX), with the host pipeline (tf.data, if TensorFlow is installed), and as timm's
+    model under `torch.compile` on images that lie on the GPU, as bfloat16, without augmentation and
+    with AdamW. The peak is that of a bfloat16 matrix product in the same process. A training step
+    counts as three forward passes.
+    """
+
+    name = "device"
+    options: typing.ClassVar = {
+        "presets": {"nargs": "+", "metavar": "PRESET"},
+        "--batch": {"type": int, "default": 512, "help": "default: %(default)s"},
+        "--steps": {"type": int, "default": 60, "help": "in an epoch; default: %(default)s"},
+        "--epochs": {"type": int, "default": 4, "help": "the first one compiles; default: 4"},
+        "--precision": {"default": "mixed_bfloat16", "help": "default: %(default)s"},
+        "--devices": {"type": int, "metavar": "N", "help": "also train on N devices"},
+    }
+
+    def candidates(self, options):
+        from keras_gmlp.benchmark.files import timm_architecture
+
+        has_timm = bool(installed_versions(["timm"]))
+        ways = {"device": _measure_fit}
+        if options.devices:
+            ways[f"{options.devices} devices"] = _measure_on_devices
+        if installed_versions(("tensorflow", "tensorflow-cpu")):
+            ways["host"] = functools.partial(_measure_fit, pipeline="host")
+        for preset in options.presets:
+            timm = {"timm": _measure_timm} if has_timm and timm_architecture(preset) else {}
+            for way, measure in {**ways, **timm}.items():
+                yield Candidate(
+                    f"{preset}, {way}",
+                    functools.partial(measure, preset),
+                    f"{preset}, device",
+                    {"KERAS_BACKEND": "jax"},
+                )
 
 
-def parse(arguments):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    peers = parser.add_mutually_exclusive_group()
-    peers.add_argument("--package", type=Path, help="a checkout to compare with")
-    peers.add_argument("--timm", action="store_true", help="compare with timm's blocks")
-    parser.add_argument("--backends", nargs="+", default=BACKENDS, choices=BACKENDS)
-    parser.add_argument("--precisions", nargs="+", default=["float32"], metavar="POLICY")
-    parser.add_argument("--repeats", type=int, default=2, help="default: %(default)s")
-    parser.add_argument("--steps", type=int, default=8, help="in an epoch; default: %(default)s")
-    parser.add_argument("--epochs", type=int, default=3, help="the first one compiles")
-    return parser.parse_args(arguments)
+def _measure_on_devices(preset, options, folder):
+    from keras_gmlp.training.devices import use_devices
+
+    with use_devices(options.devices):
+        return {"clock": _measure_fit(preset, options, folder)["clock"]}
 
 
-def row(backend, precision, packages, options):
-    """Measures one line of the table; the ratio is the median over pairs of runs."""
-    speeds = {name: [] for name in packages}
-    for repeat in range(options.repeats):
-        order = list(packages) if repeat % 2 else list(reversed(packages))
-        for name in order:
-            speeds[name].append(measure(packages[name], backend, precision, options))
-    cells = {name: f"{statistics.median(values):.0f}" for name, values in speeds.items()}
-    ratio = ""
-    if "other" in speeds:
-        pairs = zip(speeds["this"], speeds["other"], strict=True)
-        ratio = f"{statistics.median(this / other for this, other in pairs):.3f}"
-    return f"| {backend} | {precision} | {cells.get('other', '')} | {cells['this']} | {ratio} |"
+def _measure_fit(preset, options, folder, pipeline="device"):
+    """Trains with the parts of `keras_gmlp.train`."""
+    import keras
+    import numpy as np
+
+    from keras_gmlp.data.batches.augmentation import Augmentation
+    from keras_gmlp.data.batches.share import Position
+    from keras_gmlp.data.images.image_data import ImageData
+    from keras_gmlp.data.images.splits import ArraySplit
+    from keras_gmlp.models.presets import build_fresh, lookup
+    from keras_gmlp.tasks.image_classification import ImageClassification
+    from keras_gmlp.training.device_loop import EpochOrder
+    from keras_gmlp.training.pipeline import prepare_fit
+    from keras_gmlp.training.recipes import Recipe
+
+    shape, classes = (lookup(preset)[1][name] for name in ("input_shape", "classes"))
+    rng = np.random.default_rng(0)
+    count = options.batch * options.steps
+    # Large images repeat: their number would not fit in memory, and speed does not depend on it.
+    distinct = min(count, max(options.batch, 2**30 // int(np.prod(shape))))
+    images = rng.integers(0, 256, (distinct, *shape), "uint8")[np.arange(count) % distinct]
+    labels = np.arange(count) % classes
+    augmentation = Augmentation(rand_augment=0.4, mixup=0.4, cutmix=0.4)
+    recipe = Recipe(
+        epochs=options.epochs,
+        batch_size=options.batch,
+        precision=options.precision,
+        pipeline=pipeline,
+        task=ImageClassification(augmentation=augmentation),
+    )
+    names = tuple(map(str, range(classes)))
+    train, test = ArraySplit(images, labels), ArraySplit(images[:1], labels[:1])
+    data = ImageData("random", names, shape, train, test)
+    model = build_fresh(preset, **recipe.model_arguments())
+    trained, batches = prepare_fit(model, data, recipe, options.batch)
+    orders = [EpochOrder(batches)] if pipeline == "device" else []
+    if pipeline == "host":
+        batches = recipe.task.training_batches(data, options.batch, Position(recipe.seed))
+    ends = []
+    clock = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: ends.append(time.perf_counter())
+    )
+    trained.fit(
+        batches, epochs=options.epochs, callbacks=[*orders, clock], shuffle=False, verbose=0
+    )
+    speed = count / statistics.median(after - before for before, after in itertools.pairwise(ends))
+    return {"clock": speed, "share": 3 * _forward_flops(model) * speed / _matrix_product_peak()}
 
 
-def measure(package, backend, precision, options):
-    """Trains in a new process; returns the images per second of the median epoch."""
-    environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    if package == TIMM:
-        worker, path = TIMM_WORKER, THIS / "apps"
-    else:
-        worker, path = WORKER, Path(package).resolve()
-    environment["PYTHONPATH"] = str(path)
-    with tempfile.TemporaryDirectory() as directory:
-        sizes = [str(options.steps), str(options.epochs), precision]
-        command = [sys.executable, "-c", worker, directory, *sizes]
-        result = subprocess.run(
-            command, env=environment, cwd=directory, check=False, capture_output=True, text=True
-        )
-        if result.returncode:
-            raise RuntimeError(f"{package} on {backend} failed:\n{result.stderr[-2000:]}")
-        with open(Path(directory) / "history.csv", newline="") as file:
-            seconds = [float(line["seconds"]) for line in csv.DictReader(file)]
-    return BATCH * options.steps / statistics.median(seconds[1:])
+def _forward_flops(model):
+    """Returns the floating-point operations of one image's forward pass, as XLA counts them."""
+    import jax
+    import numpy as np
+
+    def forward(images):
+        return model(images, training=False)
+
+    batch = np.zeros((2, *model.input_shape[1:]), "float32")
+    analysis = jax.jit(forward).lower(batch).compile().cost_analysis()
+    return (analysis[0] if isinstance(analysis, list) else analysis)["flops"] / 2
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _matrix_product_peak(size=8192):
+    """Returns the floating-point operations per second of a bfloat16 matrix product."""
+    import jax
+
+    if jax.devices()[0].platform == "cpu":
+        size = 1024
+    x = jax.random.normal(jax.random.key(0), (size, size), "bfloat16")
+    multiply = jax.jit(lambda a, b: a @ b)
+    return time_calls(lambda: multiply(x, x).block_until_ready(), 10, 2 * size**3)["clock"]
+
+
+def _measure_timm(preset, options, folder):
+    """Trains timm's model under `torch.compile`."""
+    from keras_gmlp.benchmark.files import timm_architecture
+    from keras_gmlp.benchmark.runtimes import import_torchvision
+    from keras_gmlp.models.presets import lookup
+
+    import_torchvision()
+    import timm
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = timm.create_model(timm_architecture(preset), num_classes=1000).to(device).train()
+    optimizer = torch.optim.AdamW(model.parameters(), fused=device == "cuda")
+    loss_function = torch.nn.CrossEntropyLoss(label_smoothing=0.1)
+    size = lookup(preset)[1]["input_shape"][0]
+    images = torch.randn(options.batch, 3, size, size, device=device)
+    labels = torch.randint(1000, (options.batch,), device=device)
+    compiled, steps = torch.compile(model), min(options.steps, 20)
+
+    def train_steps():
+        for _ in range(steps):
+            optimizer.zero_grad(set_to_none=True)
+            with torch.autocast(device, torch.bfloat16):
+                loss = loss_function(compiled(images), labels)
+            loss.backward()
+            optimizer.step()
+        float(loss)  # waits for the device
+
+    return time_calls(train_steps, 3, options.batch * steps)

@@ -11,8 +11,6 @@ from keras_gmlp.programs.shared.cli import Parser, guarded, import_tensorflow
 
 DEFAULT = Path(__file__).resolve().parents[2] / "saved_models" / "gmlp_conv_n4_32-cifar10"
 
-TIMM_WORKER = Path(__file__).resolve().parent / "shared" / "timm_worker.py"
-
 BATCHES, THREADS = (1, 64), (1, 2)
 
 EPILOG = """\
@@ -156,40 +154,32 @@ def run(source, options, scratch, progress):
     results, others = measuring.measure(
         chosen,
         schedule,
-        lambda candidate: Worker(candidate, folder, program_of(candidate)),
+        lambda candidate: Worker(candidate, folder),
         lambda text: progress.show(f"{model.name}: {text}"),
     )
     shutil.rmtree(folder)
     return model, to_rows(model, results, others)
 
 
-def program_of(candidate):
-    from keras_gmlp.benchmark.candidates import TIMM
-    from keras_gmlp.benchmark.client import PROGRAM
-
-    return (TIMM_WORKER,) if candidate.name in TIMM else PROGRAM
-
-
 def report(options, results, progress):
     """Writes the files and prints the table; returns the exit code."""
-    from keras_gmlp.benchmark import charts, markdown
     from keras_gmlp.benchmark.candidates import REFERENCES
-    from keras_gmlp.benchmark.report import write_csv
+    from keras_gmlp.benchmark.report import describe_load, draw_bars, to_markdown, write_csv
     from keras_gmlp.utils.files import atomic_write
 
     rows = [row for _, of_model in results for row in of_model]
-    text = markdown.to_markdown([model for model, _ in results], rows, options.command)
+    text = to_markdown([model for model, _ in results], rows, options.command)
     write_csv(rows, options.out / "benchmark.csv")
     with atomic_write(options.out / "benchmark.md") as temporary:
         temporary.write_text(text)
     measured = [r for r in rows if r["status"] == "measured" and r["candidate"] not in REFERENCES]
     if measured:
-        charts.draw_bars(measured, options.out / "benchmark.png")
+        draw_bars(measured, options.out / "benchmark.png")
     progress.clear()
     print(json.dumps(rows) if options.json else text)
     for model, of_model in results:
         if of_model[0]["busy"] == "yes":
-            progress.say(f"benchmark: warning: {model.name}: {markdown.describe_load(of_model[0])}")
+            progress.say(f"benchmark: warning: {model.name}: {describe_load(of_model[0])}")
     return 0 if measured else 1
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from fake_worker import candidate
-from load_app import load_app
 
 from keras_gmlp.benchmark import client, runtimes, worker
 from keras_gmlp.benchmark.client import CandidateError, Worker
@@ -55,6 +54,6 @@ def test_variables_keep_the_user_s_flags(monkeypatch):
 def test_worker_of_timm(timm, tmp_path):
     settings = {"architecture": "mixer_s32_224", "shape": (32, 32, 3), "classes": 5}
     way = candidate("timm", sizes=(1,), runtime="timm", **settings)
-    worker = Worker(way, tmp_path, load_app("benchmark").program_of(way))
+    worker = Worker(way, tmp_path)
     assert len(worker.ask({"size": 2, "calls": 3, "untimed": 0})["seconds"]) == 3
     worker.close()

@@ -4,17 +4,21 @@ import pytest
 from fake_worker import MODEL, candidate
 from PIL import Image
 
-from keras_gmlp.benchmark import charts, markdown
 from keras_gmlp.benchmark.measuring import Result
-from keras_gmlp.benchmark.report import COLUMNS, busy, spread, to_rows
+from keras_gmlp.benchmark.report import (
+    COLUMNS,
+    busy,
+    draw_bars,
+    quartiles,
+    to_markdown,
+    to_rows,
+)
 
 
-def test_spread_by_hand():
-    found = spread([1, 2, 3, 4, 9])
-    assert (found.first, found.median, found.third) == (2, 3, 4)
-    assert found.relative == pytest.approx(2 / 3)
-    assert spread([1, 2]).first == pytest.approx(1.25)  # linear between neighbours
-    assert spread([5]).third == 5
+def test_quartiles_by_hand():
+    assert quartiles([1, 2, 3, 4, 9]) == (2, 3, 4)
+    assert quartiles([1, 2])[0] == pytest.approx(1.25)  # linear between neighbours
+    assert quartiles([5]) == (5, 5, 5)
 
 
 def test_rows_by_hand():
@@ -104,12 +108,12 @@ def test_chart_and_report(tmp_path, saved_figures):
     result = Result(candidate("tflite"), 0.2, [1.0], peaks, bursts)
     failed = [Result(candidate("onnx", threads), error="No module") for threads in (1, 2)]
     rows = to_rows(MODEL, [result, *failed], 0.5)
-    charts.draw_bars(rows, tmp_path / "chart.png")
+    draw_bars(rows, tmp_path / "chart.png")
     with Image.open(tmp_path / "chart.png") as image:
         assert min(image.size) > 100
     one, four = (axes.patches for axes in saved_figures[0].axes)
     assert [bar.get_width() for bar in (*one, *four)] == pytest.approx([1.5, 1.5 / 4])  # an image
-    text = markdown.to_markdown([MODEL], rows, "apps/benchmark.py a")
+    text = to_markdown([MODEL], rows, "apps/benchmark.py a")
     assert "Measured with `apps/benchmark.py a`." in text
     assert (
         "The machine was not quiet, so the figures are not reliable: other processes took 50 % of "

@@ -3,9 +3,9 @@ import importlib
 
 import numpy as np
 import pytest
-from load_app import load_app
 from word_tokenizer import WordTokenizer
 
+from keras_gmlp.benchmark.runtimes import import_torchvision
 from keras_gmlp.data.text.squad import Question
 from keras_gmlp.data.text.squad_answers import (
     Prediction,
@@ -42,7 +42,7 @@ def torchmetrics_squad():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # from the imports
         try:
-            load_app("timm_worker").import_torchvision()
+            import_torchvision()
             return importlib.import_module("torchmetrics.functional.text").squad
         except ImportError:
             pytest.skip("torchmetrics is not installed")

@@ -1,0 +1,52 @@
+"""Measures a speed next to that of other packages or of older versions, as a Markdown table.
+
+    python -m keras_gmlp.benchmark training --timm --backends torch
+    python -m keras_gmlp.benchmark text --presets bert_nano gmlp_nano amlp_nano
+    python -m keras_gmlp.benchmark device gmlp_n4_32 gmlp_ti4_32 gmlp_s16_224
+    python -m keras_gmlp.benchmark masking
+    python -m keras_gmlp.benchmark augmentation
+    python -m keras_gmlp.benchmark reading --images 200000 --batches 60
+
+`python -m keras_gmlp.benchmark NAME --help` explains one of them. OMP_NUM_THREADS limits threads.
+"""
+
+import argparse
+import inspect
+import sys
+from pathlib import Path
+
+from keras_gmlp.benchmark import harness
+from keras_gmlp.benchmark.input_speed import AugmentationSpeed, MaskingSpeed, ReadingSpeed
+from keras_gmlp.benchmark.training_speed import DeviceSpeed, TextSpeed, TrainingSpeed
+
+WORKLOADS = (
+    *(TrainingSpeed(), TextSpeed(), DeviceSpeed()),
+    *(MaskingSpeed(), AugmentationSpeed(), ReadingSpeed()),
+)
+
+
+def main(arguments=None):
+    arguments = sys.argv[1:] if arguments is None else arguments
+    style = {"formatter_class": argparse.RawDescriptionHelpFormatter}
+    parser = argparse.ArgumentParser("python -m keras_gmlp.benchmark", description=__doc__, **style)
+    commands = parser.add_subparsers(dest="name", metavar="NAME", required=True)
+    for workload in WORKLOADS:
+        text = inspect.getdoc(workload)
+        first = text.splitlines()[0]
+        own = commands.add_parser(workload.name, help=first, description=text, **style)
+        for name, given in workload.options.items():
+            own.add_argument(name, **given)
+        own.add_argument("--rounds", type=int, default=3, help="default: 3")
+        own.add_argument("--seconds", type=float, help="limit of a measurement; default: none")
+        own.add_argument("--candidate", help=argparse.SUPPRESS)
+        own.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+        own.set_defaults(workload=workload, parser=own)
+    options = parser.parse_args(arguments)
+    for name, value in vars(options).items():
+        if isinstance(value, int) and not isinstance(value, bool) and value < 1:
+            options.parser.error(f"--{name} must be at least 1; received {value}")
+    return harness.run(options.workload, options, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
