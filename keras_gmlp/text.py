@@ -40,7 +40,7 @@ _MODULES = {
     "tasks.text_classification": ["TextClassification"],
     "weights.bert": ["load_bert"],
     "inference.text": ["TextModel", "from_keras", "load"],
-    "export.text": ["export_text"],
+    "export.formats": ["export_text"],
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 _PLACES["PRESETS"] = "models.language_families"

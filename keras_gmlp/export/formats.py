@@ -5,6 +5,7 @@ process that runs Keras on the backend of the converter.
 """
 
 import contextlib
+import dataclasses
 import importlib.util
 import json
 import sys
@@ -15,12 +16,15 @@ import keras
 import numpy as np
 
 from keras_gmlp.analysis.explanation import has_exact_maps, map_grid
+from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.export.tflite import Traces, convert
 from keras_gmlp.inference.opening import FEATURES_FILE
+from keras_gmlp.inference.text import MASKS
+from keras_gmlp.inference.text_opening import task_of
 from keras_gmlp.models.folding import to_dense
 from keras_gmlp.models.saved import load_model
-from keras_gmlp.models.structure import features, sublayers
-from keras_gmlp.utils.card import write_card
+from keras_gmlp.models.structure import features, longest_text, sublayers
+from keras_gmlp.utils.card import write_card, write_text_card
 from keras_gmlp.utils.environment import run_on
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.labels import check_labels
@@ -36,6 +40,8 @@ FORMATS = {
     "onnx": "model.onnx",
 }
 
+TEXT_FORMATS = {name: FORMATS[name] for name in ("tflite", "tflite_float16", "tflite_float32")}
+
 # "features" and "mediapipe" compute what "tflite" computes, and serve special purposes.
 DEFAULT_FORMATS = tuple(name for name in FORMATS if name not in ("features", "mediapipe"))
 
@@ -43,6 +49,50 @@ DEFAULT_FORMATS = tuple(name for name in FORMATS if name not in ("features", "me
 NEEDS = dict.fromkeys(FORMATS, (("tensorflow",), "train"))
 
 NEEDS["onnx"] = (("torch", "onnx", "onnxscript", "onnxruntime"), "onnx")
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportOptions:
+    """What is written with a model, in all formats; see `export` and `export_text`."""
+
+    labels: list[str] | None = None
+    card: dict = dataclasses.field(default_factory=dict)
+    calibration: np.ndarray | None = None
+    tflite_batch: int = 1
+    tokenizer: Tokenizer | None = None  # of a text model, else `None`
+    length: int | None = None
+
+    @property
+    def formats(self):
+        """The file of each format that the kind of model has, a dict."""
+        return FORMATS if self.tokenizer is None else TEXT_FORMATS
+
+    def choose_formats(self, formats=None, skip=lambda name, missing: None):
+        """Returns the formats, by default those whose requirements are met; skips the others."""
+        if formats is not None:
+            return list(formats)
+        if self.tokenizer is not None:
+            return list(TEXT_FORMATS)
+        missing = {name: missing_requirement(name, self.calibration) for name in DEFAULT_FORMATS}
+        for name in filter(missing.get, missing):
+            skip(name, missing[name])
+        return [name for name, requirement in missing.items() if not requirement]
+
+    def inputs(self, model):
+        """Returns name, shape and type of what a TFLite file takes, a list."""
+        if self.tokenizer is None:
+            return [("image", (self.tflite_batch, *model.input_shape[1:]), "float32")]
+        # Other sizes are fixed in what `to_dense` returns.
+        return [(t.name, (1, t.shape[1] or MASKS), "int32") for t in model.inputs]
+
+    def write_card(self, path, model, **more):
+        """Adds a card to a file."""
+        card = {**self.card, **more}
+        if self.tokenizer is None:
+            write_card(path, model, self.labels, card)
+        else:
+            card["length"] = self.length
+            write_text_card(path, task_of(model), self.tokenizer, self.labels or (), card)
 
 
 def export(
@@ -63,12 +113,12 @@ def export(
         directory: Folder for the files, created if missing.
         formats: Keys of `FORMATS`. Defaults to those of `DEFAULT_FORMATS` whose requirements are
             met.
-        labels: Class names. The card in each file holds them; see `card.write_card`.
+        labels: Class names. The card in each file holds them.
         card: Further metadata for the card, a dict that JSON can hold.
-        calibration: Images for `"tflite_int8"`; see `export.tflite.convert`.
-        tflite_batch: Images per call of a TFLite file; see `export.tflite.convert`. A number above
-            one is part of the file name, as in `model_batch64.tflite`. `"features"` and
-            `"mediapipe"` take one.
+        calibration: Images for `"tflite_int8"`, which determine the ranges of the integers: uint8
+            `(samples, height, width, channels)`, a few hundred of the training images.
+        tflite_batch: Images per call of a TFLite file. A number above one is part of the file name,
+            as in `model_batch64.tflite`. `"features"` and `"mediapipe"` take one.
         traces: `export.tflite.Traces` of this model, so that several calls trace it once; `None`
             to trace it once in this call.
 
@@ -81,23 +131,56 @@ def export(
             thresholds in its card, or `"features"` one without a head.
         RuntimeError: If a conversion fails.
     """
-    if formats is None:
-        formats = [name for name in DEFAULT_FORMATS if not missing_requirement(name, calibration)]
-    require_exportable(model, formats, labels, calibration, card)
-    model = to_dense(model)
+    options = ExportOptions(labels and list(labels), dict(card or {}), calibration, tflite_batch)
+    return write_formats(model, directory, formats, options, traces)
+
+
+def export_text(model, directory, tokenizer, length, formats=None, labels=(), card=None):
+    """Writes a text model to TFLite files, one per format.
+
+    A file has fixed shapes, since runtimes in browsers reject others. It maps int32
+    `token_ids (1, length)`, and for a masked language model int32 `mask_positions (1, 8)`, to
+    float32 `logits`: `(1, 8, words)` of a masked language model, `(1, classes)` of a text
+    classifier, `(1, 2, length)` of a span classifier.
+
+    Args:
+        model: A float32 language model, or one that `models.text.text_classifier` or
+            `span_classifier` returned.
+        directory: Folder for the files, created if missing.
+        tokenizer: The model's `Tokenizer`. Each file holds it.
+        length: Tokens in a text, special ones and padding included.
+        formats: Keys of `TEXT_FORMATS`. Defaults to all.
+        labels: Class names of a classifier.
+        card: Further metadata for the card, a dict that JSON can hold.
+
+    Returns:
+        The paths of the files, a dict with the formats as keys.
+
+    Raises:
+        ValueError: If the model is not a text model, a format is unknown, its requirements are not
+            met, or the model does not fit the tokenizer, the length or the labels. One line.
+        RuntimeError: If the conversion fails.
+    """
+    options = ExportOptions(list(labels), dict(card or {}), tokenizer=tokenizer, length=length)
+    return write_formats(model, directory, formats, options)
+
+
+def write_formats(model, directory, formats, options, traces=None):
+    """Writes a model to files; see `export`. `options` is an `ExportOptions`."""
+    formats = options.choose_formats(formats)
+    require_exportable(model, formats, options)
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    options = {"labels": labels and list(labels), "card": card, "tflite_batch": tflite_batch}
     for backend in ("tensorflow", "torch"):
         chosen = [name for name in formats if (name == "onnx") == (backend == "torch")]
         if chosen and keras.backend.backend() == backend:
+            dense = to_dense(model, options.length)
             with contextlib.nullcontext(traces) if traces else Traces() as kept:
                 for name in chosen:
-                    _write(name, model, directory, kept, calibration=calibration, **options)
+                    _write(name, dense, directory, kept, options)
         elif chosen:
-            order = {"directory": str(directory), "formats": chosen, **options}
-            _hand_over(backend, model, order, calibration)
-    return {name: directory / file_name(name, tflite_batch) for name in formats}
+            _hand_over(backend, model, directory, chosen, options)
+    return {name: directory / file_name(name, options.tflite_batch) for name in formats}
 
 
 def missing_requirement(name, calibration=None):
@@ -109,13 +192,15 @@ def missing_requirement(name, calibration=None):
     return f"{', '.join(absent)} (pip install -e '.[{extra}]')" if absent else None
 
 
-def require_exportable(model, formats, labels=None, calibration=None, card=None):
-    """Raises the `ValueError`s of `export` before it writes anything."""
-    unknown = [name for name in formats if name not in FORMATS]
-    if unknown:
+def require_exportable(model, formats, options):
+    """Raises the `ValueError`s of `write_formats` before it writes anything."""
+    labels = options.labels
+    if options.tokenizer is not None:
+        labels = _require_text(model, formats, options)
+    elif unknown := [name for name in formats if name not in FORMATS]:
         raise ValueError(f"Unknown formats {unknown}; expected some of {', '.join(FORMATS)}.")
     for name in formats:
-        if missing := missing_requirement(name, calibration):
+        if missing := missing_requirement(name, options.calibration):
             raise ValueError(f"{name} requires {missing}.")
     if "mediapipe" in formats and model.input_shape[-1] != 3:
         raise ValueError(
@@ -124,7 +209,7 @@ def require_exportable(model, formats, labels=None, calibration=None, card=None)
         )
     if "features" in formats:
         features(model)  # raises the error of a model without a head
-    if "mediapipe" in formats and (card or {}).get("thresholds"):
+    if "mediapipe" in formats and options.card.get("thresholds"):
         raise ValueError(
             "mediapipe requires a model that gives one label for each image; received one that "
             "gives several. Choose the format tflite."
@@ -145,6 +230,30 @@ def require_exportable(model, formats, labels=None, calibration=None, card=None)
         )
 
 
+def _require_text(model, formats, options):
+    """Raises the errors of a text model; returns the labels that it must have."""
+    task, tokenizer, length = task_of(model), options.tokenizer, options.length
+    if task is None:
+        raise ValueError(
+            f"{model.name} is not a text model; expected a language model, or a classifier on one. "
+            "export.export takes image models."
+        )
+    if unknown := [name for name in formats if name not in TEXT_FORMATS]:
+        raise ValueError(
+            f"a text model cannot be exported to {', '.join(unknown)}; expected some of "
+            f"{', '.join(TEXT_FORMATS)}."
+        )
+    longest, words = longest_text(model), model.get_layer("token_embedding").input_dim
+    if not 0 < length <= (longest or length):
+        raise ValueError(f"{model.name} takes at most {longest} tokens; received length={length}.")
+    if words != tokenizer.size:
+        raise ValueError(
+            f"{model.name} has {words} words, the tokenizer {tokenizer.size}; expected the one "
+            "that the model was trained with."
+        )
+    return options.labels if task == "text_classification" else ()
+
+
 def file_name(name, tflite_batch=1):
     """Returns the name of a format's file or folder."""
     path = Path(FORMATS[name])
@@ -153,50 +262,60 @@ def file_name(name, tflite_batch=1):
     return f"{path.stem}_batch{tflite_batch}.tflite"
 
 
-def _write(name, model, directory, traces, labels, card, calibration, tflite_batch):
-    path = directory / file_name(name, tflite_batch)
+def _write(name, model, directory, traces, options):
+    path = directory / file_name(name, options.tflite_batch)
     if name == "saved_model":
         from keras_gmlp.export.saved_model import write_saved_model
 
-        write_saved_model(model, path, labels, card)
+        write_saved_model(model, path, options.labels, options.card)
     elif name == "onnx":
         from keras_gmlp.export.onnx import write_onnx
 
-        write_onnx(model, path, labels, card)
+        write_onnx(model, path, options.labels, options.card)
     elif name == "mediapipe":
         from keras_gmlp.export.mediapipe import write_mediapipe
 
-        write_mediapipe(model, path, labels, card)
+        write_mediapipe(model, path, options.labels, options.card)
     else:
+        more = {}
         if name == "features":
+            options = dataclasses.replace(options, tflite_batch=1)
             flatbuffer = convert(model, "dynamic", with_features=True, traces=traces)
-            card = {**(card or {}), "features": features(model).output_shape[-1]}
+            more["features"] = features(model).output_shape[-1]
             if has_exact_maps(model):
-                card["maps"] = list(map_grid(model))
+                more["maps"] = list(map_grid(model))
         else:
             precision = name.removeprefix("tflite").removeprefix("_") or "dynamic"
-            flatbuffer = convert(model, precision, calibration, tflite_batch, traces=traces)
+            inputs = options.inputs(model)
+            flatbuffer = convert(model, precision, options.calibration, inputs, traces=traces)
         with atomic_write(path) as temporary:
             temporary.write_bytes(flatbuffer)
-            write_card(temporary, model, labels, card)
+            options.write_card(temporary, model, **more)
 
 
-def _hand_over(backend, model, order, calibration):
+def _hand_over(backend, model, directory, formats, options):
     """Exports in a child process, which runs this module on another backend."""
+    order = {"directory": str(Path(directory).resolve()), "formats": formats}
+    plain = dataclasses.replace(options, calibration=None, tokenizer=None)
     with tempfile.TemporaryDirectory() as scratch:
         model.save(Path(scratch) / "model.keras")
-        (Path(scratch) / "order.json").write_text(json.dumps(order))
-        if "tflite_int8" in order["formats"]:
-            np.save(Path(scratch) / "calibration.npy", calibration)
+        (Path(scratch) / "order.json").write_text(json.dumps([order, dataclasses.asdict(plain)]))
+        if "tflite_int8" in formats:
+            np.save(Path(scratch) / "calibration.npy", options.calibration)
+        if options.tokenizer is not None:
+            options.tokenizer.save(Path(scratch) / "tokenizer.json")
         run_on(backend, "keras_gmlp.export.formats", scratch)
 
 
 def _main(scratch):
     scratch = Path(scratch)
-    order = json.loads((scratch / "order.json").read_text())
-    images = scratch / "calibration.npy"
-    calibration = np.load(images) if images.exists() else None
-    export(load_model(scratch / "model.keras", compile=False), **order, calibration=calibration)
+    order, options = json.loads((scratch / "order.json").read_text())
+    if (images := scratch / "calibration.npy").exists():
+        options["calibration"] = np.load(images)
+    if (tokenizer := scratch / "tokenizer.json").exists():
+        options["tokenizer"] = Tokenizer.load(tokenizer)
+    model = load_model(scratch / "model.keras", compile=False)
+    write_formats(model, **order, options=ExportOptions(**options))
 
 
 if __name__ == "__main__":

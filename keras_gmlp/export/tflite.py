@@ -35,20 +35,23 @@ class Traces(contextlib.ExitStack):
         return self._folders[key]
 
 
-def convert(model, precision, calibration=None, batch=1, with_features=False, traces=None):
-    """Converts a model to a flatbuffer with a signature from `image` to `logits`."""
+def convert(model, precision, calibration=None, inputs=None, with_features=False, traces=None):
+    """Converts a model to a flatbuffer with a signature from its inputs to `logits`."""
     import tensorflow as tf
 
     check_precision(precision)
-    shape = tuple(model.input_shape[1:])
+    inputs = inputs or [("image", (1, *model.input_shape[1:]), "float32")]
+    (_, (batch, *shape), _), *_ = inputs
     if precision == "int8":
-        _check_calibration(calibration, shape)
+        _check_calibration(calibration, tuple(shape))
         model = prepare_for_int8(model, calibration)
-    spec = tf.TensorSpec((batch, *shape), tf.float32, name="image")
-    more = {}
-    if with_features:
-        more[FEATURES_SIGNATURE] = _features_function(model)
-    arguments = model, lambda image: {"logits": model(image, training=False)}, [spec]
+
+    def serve(*arrays):
+        return {"logits": model(keras.tree.pack_sequence_as(model.input, arrays), training=False)}
+
+    specs = [tf.TensorSpec(shape, dtype, name=name) for name, shape, dtype in inputs]
+    more = {FEATURES_SIGNATURE: _features_function(model)} if with_features else {}
+    arguments = model, serve, specs
     if traces is None or precision == "int8":  # whose model is another one
         return convert_function(*arguments, precision, lambda: _samples(calibration, batch), more)
     key = batch, with_features

@@ -1,23 +1,28 @@
 """Exports a training run and compares each file with the model."""
 
+import dataclasses
 import re
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
+import keras
 import numpy as np
 
 from keras_gmlp.data.batches.host import arrays
+from keras_gmlp.export.check_data import check_inputs
 from keras_gmlp.export.formats import (
-    DEFAULT_FORMATS,
     FORMATS,
-    export,
+    ExportOptions,
     file_name,
-    missing_requirement,
     require_exportable,
+    write_formats,
 )
 from keras_gmlp.export.tflite import Traces
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.latency import measure_latencies
+from keras_gmlp.inference.text_opening import open_text_model
 from keras_gmlp.models.folding import fold
 from keras_gmlp.models.saved import model_path
 from keras_gmlp.objectives.metrics import MeanAveragePrecision
@@ -27,6 +32,8 @@ from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.files import directory_lock, read_json, remove_leftovers, write_json
 
 CALIBRATION = 500  # training images that determine the ranges of the integers
+
+OWN = ("task", "tokenizer", "labels", "length")  # entries of a text card that each export writes
 
 
 def export_run(
@@ -39,16 +46,17 @@ def export_run(
         formats: Keys of `FORMATS`. Defaults to those of `DEFAULT_FORMATS` whose requirements are
             met.
         data: The `ImageData` whose test split checks the files and whose training split
-            calibrates the integers. `None` skips the checks and `"tflite_int8"`.
+            calibrates the integers. Of a text model, a pair: a list of texts, or of pairs of texts,
+            and their class indices or `None`. `None` skips the checks and `"tflite_int8"`.
         report: Function that receives a line of text on each step.
         folded: Whether to export `fold(model)` of a ResMLP. Logits and latency are compared with
             those of the original model.
         tflite_batch: Images per call of a TFLite file; `"features"` and `"mediapipe"` take one.
 
     Returns:
-        A dict by format of what `check_export` returns, and under `"keras"` the accuracy of the
-        model. It is also written to metrics.json under `"exports"`; the entries of files that were
-        replaced without a check are removed.
+        A dict by format of what `check_export` returns, and under `"keras"` the accuracy of an
+        image model. It is also written to metrics.json under `"exports"`; the entries of files that
+        were replaced without a check are removed.
 
     Raises:
         ValueError: If the folder has no model, the model is damaged or does not fold, a format is
@@ -63,97 +71,152 @@ def export_run(
         {}
     """
     directory = Path(directory)
-    source = inference.load(model_path(directory))
+    card = read_card(model_path(directory))
+    open_source = _open_images
+    if card.get("task"):
+        open_source = _open_texts
+        if folded or tflite_batch != 1:
+            raise ValueError(f"{directory}: a text model; --fold and --batch are for images.")
     with directory_lock(directory):
         remove_leftovers(directory, "|".join(map(re.escape, FORMATS.values())))
-        return _export_run(directory, source, formats, data, report, folded, tflite_batch)
+        source = open_source(directory, card, data, formats)
+        if folded:
+            source = dataclasses.replace(source, model=fold(source.model))
+            source.options.card["folded"] = True
+        options = dataclasses.replace(source.options, tflite_batch=tflite_batch)
+
+        def skip(name, missing):
+            report(f"skipping {name}, which requires {missing}")
+
+        formats = options.choose_formats(formats, skip)
+        require_exportable(source.model, formats, options)
+        return _export(directory, source, formats, options, report)
 
 
-def _export_run(directory, source, formats, data, report, folded, tflite_batch):
-    run = read_json(directory / "recipe.json", {})
-    metrics = read_json(directory / "metrics.json", {})
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    """A model to export, and samples that check its files.
+
+    Attributes:
+        model: The `keras.Model`, perhaps folded.
+        run: Function from samples to the logits of the model as it was trained.
+        plain: That model.
+        options: What is written with it.
+        unit: What the samples are.
+        samples: Images, or inputs by name; `None` to check nothing.
+        truth: Class indices or rows of 0 and 1; `None` if they are unknown.
+    """
+
+    model: keras.Model
+    run: Callable
+    plain: keras.Model
+    options: ExportOptions
+    unit: str
+    samples: object = None
+    truth: np.ndarray | None = None
+
+
+def _open_images(directory, own, data, formats):
+    path = directory / "model.keras"
+    source, recipe = inference.load(path), read_json(directory / "recipe.json", {})
     headline = "accuracy" if source.thresholds is None else "mean_average_precision"
-    if run and f"test_{headline}" not in metrics:
+    metrics = read_json(directory / "metrics.json", {})
+    if recipe and f"test_{headline}" not in metrics:
         raise ValueError(f"{directory}: this run is not complete; finish it with apps/train.py.")
-    if data is not None and tuple(data.labels) != tuple(source.labels):
-        raise ValueError(
-            f"{directory}: the classes of the model and of {data.name} differ; check it on its "
-            "training data."
-        )
-    calibration = None
-    if data is not None and (formats is None or "tflite_int8" in formats):
-        calibration = arrays(data, "train", CALIBRATION)[0]
-    if formats is None:
-        formats = _possible(calibration, report)
-    model = fold(source.model) if folded else source.model
-    labels = source.labels if source.named else None
-    thresholds = {} if source.thresholds is None else {"thresholds": list(source.thresholds)}
-    require_exportable(model, formats, labels, calibration, thresholds)
-    origin = {**read_card(directory / "model.keras"), **run}
+    calibration = samples = truth = None
+    if data is not None:
+        if tuple(data.labels) != tuple(source.labels):
+            raise ValueError(
+                f"{directory}: the classes of the model and of {data.name} differ; check it on its "
+                "training data."
+            )
+        if formats is None or "tflite_int8" in formats:
+            calibration = arrays(data, "train", CALIBRATION)[0]
+        (samples, truth), rows = arrays(data), data.label_rows()
+        truth = truth if rows is None else rows[truth]
+    origin = {**own, **recipe}
     card = {"preset": origin.get("preset"), "data": origin.get("data"), **source.preparation}
     card |= {"arguments": origin["arguments"]} if "arguments" in origin else {}
-    card |= {f"test_{headline}": metrics.get(f"test_{headline}"), **thresholds}
+    card |= {f"test_{headline}": metrics.get(f"test_{headline}")}
+    card |= {} if source.thresholds is None else {"thresholds": list(source.thresholds)}
     card |= {name: origin[name] for name in (TEMPERATURE, THRESHOLD) if name in origin}
-    card |= {"folded": True} if folded else {}
-    batches = {name: tflite_batch if name.startswith("tflite") else 1 for name in formats}
-    entries = {n: n if batch == 1 else f"{n}_batch{batch}" for n, batch in batches.items()}
-    paths = {name: directory / file_name(name, batch) for name, batch in batches.items()}
-    results = {}
-    if data is not None:
-        images, truth = arrays(data)
-        rows = data.label_rows()
-        truth = truth if rows is None else rows[truth]
-        report(f"running the Keras model on {len(images):,} test images")
-        expected = np.concatenate([source.logits(chunk) for chunk in _chunks(images)])
-        results["keras"] = _score(expected, truth)
-    failures = []
+    options = ExportOptions(source.labels if source.named else None, card, calibration)
+    return _Source(
+        source.model, _runner(source), source.model, options, "test images", samples, truth
+    )
+
+
+def _open_texts(directory, own, data, formats):
+    if (directory / "recipe.json").exists() and not (directory / "metrics.json").exists():
+        raise ValueError(f"{directory}: this run is not complete; finish it with train_text.py.")
+    source = open_text_model(directory / "model.keras")
+    card = {name: value for name, value in own.items() if name not in OWN}
+    options = ExportOptions(source.labels, card, tokenizer=source.tokenizer, length=source.length)
+    texts, truth = data or (None, None)
+    samples = None if texts is None else check_inputs(source, texts)
+    return _Source(source.model, _runner(source), source.model, options, "texts", samples, truth)
+
+
+def _runner(model):
+    """Returns a function from samples to the logits of a `Classifier` or of a text model."""
+    if isinstance(model, inference.Classifier):
+        return lambda images: np.concatenate([model.logits(part) for part in _chunks(images)])
+    return lambda inputs: model.run(**inputs)
+
+
+def _count(samples):
+    return len(next(iter(samples.values())) if isinstance(samples, dict) else samples)
+
+
+def _export(directory, source, formats, options, report):
+    """Writes and checks each format; see `export_run`."""
+    results, failures, expected = {}, [], None
+    if source.samples is not None:
+        report(f"running the Keras model on {_count(source.samples):,} {source.unit}")
+        expected = source.run(source.samples)
+        if options.tokenizer is None:
+            results["keras"] = _score(expected, source.truth)
     with Traces() as traces:
         for name in formats:  # a failure does not stop the others
+            batch = options.tflite_batch if name.startswith("tflite") else 1
+            entry = name if batch == 1 else f"{name}_batch{batch}"
+            path = directory / file_name(name, batch)
             report(f"exporting {name}")
-            before = file_identity(paths[name])
+            before = file_identity(path)
             try:
-                export(model, directory, [name], labels, card, calibration, tflite_batch, traces)
+                write_formats(source.model, directory, [name], options, traces)
             except RuntimeError as error:
                 failures.append(str(error))
                 continue
             finally:
                 # The recorded result is about another file.
-                if file_identity(paths[name]) != before:
-                    _record(directory, {entries[name]: None})
-            if data is None:
-                report(f"{paths[name]}: megabytes {_megabytes(paths[name])}, not checked")
+                if file_identity(path) != before:
+                    _record(directory, {entry: None})
+            if expected is None:
+                report(f"{path}: megabytes {_megabytes(path)}, not checked")
                 continue
-            result = check_export(paths[name], images, expected, truth, batches[name])
-            if folded:
-                result |= {"folded": True, "parameters": model.count_params()}
-                result |= folding_speedup(name, paths[name], source, batches[name], calibration)
-            results[entries[name]] = result
+            result = check_export(path, source.samples, expected, source.truth, batch)
+            if source.model is not source.plain:
+                result |= {"folded": True, "parameters": source.model.count_params()}
+                result |= folding_speedup(name, path, source.plain, options, batch)
+            results[entry] = result
             _record(directory, results)  # at once: an interrupt keeps the results so far
-            report(
-                f"{paths[name]}: " + ", ".join(f"{key} {value}" for key, value in result.items())
-            )
+            report(f"{path}: " + ", ".join(f"{key} {value}" for key, value in result.items()))
     if failures:
         raise RuntimeError(" ".join(failures))
     return results
 
 
-def _possible(calibration, report):
-    """Returns the formats whose requirements are met; reports what the others require."""
-    missing = {name: missing_requirement(name, calibration) for name in DEFAULT_FORMATS}
-    for name, requirement in missing.items():
-        if requirement:
-            report(f"skipping {name}, which requires {requirement}")
-    return [name for name, requirement in missing.items() if not requirement]
-
-
-def check_export(path, images, expected, labels, batch=1):
+def check_export(path, images, expected, labels=None, batch=1):
     """Compares an exported file with the model.
 
     Args:
         path: Path of the file, or of the folder of a SavedModel.
-        images: uint8 images `(samples, height, width, channels)`.
-        expected: Logits of the model for the images, `(samples, classes)`.
-        labels: Class indices of the images, `(samples,)`, or rows of 0 and 1 `(samples, classes)`.
+        images: uint8 images `(samples, height, width, channels)`; of a text model, its inputs by
+            name, a dict of arrays.
+        expected: Logits of the model for the images, `(samples, classes)`, or for the texts.
+        labels: Class indices of the images, `(samples,)`, or rows of 0 and 1 `(samples, classes)`;
+            `None` of texts without classes.
         batch: Images per call when the latency is measured.
 
     Returns:
@@ -163,18 +226,32 @@ def check_export(path, images, expected, labels, batch=1):
         median). A SavedModel has no latency: TensorFlow uses all cores, and their number is fixed
         once it runs.
     """
-    classifier = inference.load(path, threads=1)
-    logits = np.concatenate([classifier.logits(chunk) for chunk in _chunks(images)])
-    same = logits.argmax(-1) == expected.argmax(-1)
-    result = {
-        **_compare(logits, expected, read_card(path)),
-        **({"top1_agreement": round(float(np.mean(same)), 6)} if labels.ndim == 1 else {}),
-        **_score(logits, labels),
-        "megabytes": _megabytes(path),
-    }
-    if Path(path).is_file():
-        result["latency_ms"] = round(1000 * measure_latencies({0: classifier}, batch)[0] / batch, 3)
+    path, is_text = Path(path), isinstance(images, dict)
+    model = open_text_model(path, threads=1) if is_text else inference.load(path, threads=1)
+    logits, used = _runner(model)(images), ...
+    if is_text and "mask_positions" in images:
+        used = images["mask_positions"] > 0
+    result = _compare(logits[used], expected[used], read_card(path))
+    if labels is None or labels.ndim == 1:
+        same = logits[used].argmax(-1) == expected[used].argmax(-1)
+        result["top1_agreement"] = round(float(np.mean(same)), 6)
+    result |= {} if labels is None else _score(logits, labels)
+    result["megabytes"] = _megabytes(path)
+    if path.is_file():
+        seconds = _time_text(model, images) if is_text else measure_latencies({0: model}, batch)[0]
+        result["latency_ms"] = round(1000 * seconds / batch, 3)
     return result
+
+
+def _time_text(model, inputs, repeats=50):
+    """Returns the median latency of a text model for the first text, in seconds."""
+    one = {name: array[:1] for name, array in inputs.items()}
+    seconds = []
+    for _ in range(5 + repeats):
+        began = time.perf_counter()
+        model.run(**one)
+        seconds.append(time.perf_counter() - began)
+    return float(np.median(seconds[5:]))
 
 
 def _score(logits, labels):
@@ -194,17 +271,16 @@ def _compare(logits, expected, card):
     return {name: float(f"{np.abs(logits - expected).max():.3g}")}
 
 
-def folding_speedup(name, path, source, batch, calibration):
+def folding_speedup(name, path, plain, options, batch):
     """Measures the speed-up of a folded export over an export of the original model, a dict."""
+    options = ExportOptions(calibration=options.calibration, tflite_batch=batch)
     with tempfile.TemporaryDirectory() as scratch:
-        plain = export(source.model, scratch, [name], None, None, calibration, batch)[name]
-        both = {"folded": path, "plain": plain}
-        seconds = measure_latencies(
-            {which: inference.load(p, threads=1) for which, p in both.items()}, batch
-        )
-    gain = {"speed_up": round(seconds["plain"] / seconds["folded"], 3)}
+        paths = {"folded": path, **write_formats(plain, scratch, [name], options)}
+        models = {which: inference.load(file, threads=1) for which, file in paths.items()}
+        seconds = measure_latencies(models, batch)
+    gain = {"speed_up": round(seconds[name] / seconds["folded"], 3)}
     if path.is_file():  # see `check_export`
-        gain["unfolded_latency_ms"] = round(1000 * seconds["plain"] / batch, 3)
+        gain["unfolded_latency_ms"] = round(1000 * seconds[name] / batch, 3)
     return gain
 
 

@@ -106,59 +106,23 @@ def run(options):
 def export(options):
     """Exports and checks; returns the results of the checks, a dict."""
     import_tensorflow()
-    from keras_gmlp.data.datasets import load_recorded
+    from keras_gmlp.export.check_data import load_check_data
     from keras_gmlp.export.verify import export_run
-    from keras_gmlp.inference import images as inference
-    from keras_gmlp.models import saved as saving
-    from keras_gmlp.utils.card import read_card
-    from keras_gmlp.utils.files import read_json
     from keras_gmlp.utils.shipped import find_shipped
 
     directory = Path(find_shipped(options.run))
-    model = saving.model_path(directory)
-    recipe = read_json(directory / "recipe.json", {})
     report = (lambda text: None) if options.json else lambda text: print(text, flush=True)
-    if read_card(model).get("task"):
-        return export_text_model(options, directory, recipe, report)
-    dataset = None
+    data = None
     if not options.no_check:
-        shape = recipe.get("image_shape") or inference.load(model).image_shape
-        name = options.data or recipe.get("data") or read_card(model).get("data")
-        if not name:
-            raise ValueError(
-                f"{model}: the data set for the checks is unknown; give --data or --no-check."
-            )
-        fit = read_card(model).get("fit", "crop")
-        dataset = load_recorded(recipe, shape, name, options.data_dir, fit)
+        data = load_check_data(directory, options.data, options.data_dir)
     return export_run(
         directory,
         options.formats,
-        dataset,
+        data,
         report,
         folded=options.fold,
         tflite_batch=options.batch,
     )
-
-
-def export_text_model(options, directory, recipe, report):
-    from keras_gmlp.export.verify_text import export_text_run, load_check_texts
-    from keras_gmlp.inference import text as text_inference
-
-    if options.fold or options.batch != 1:
-        raise ValueError(f"{directory}: a text model; --fold and --batch are for images.")
-    texts = truth = None
-    if not options.no_check:
-        source = text_inference.load(directory / "model.keras")
-        name = options.data
-        if name is None and source.task != "masked_lm":
-            name = recipe.get("data")
-        if not name:
-            raise ValueError(
-                f"{directory}: give --data FILE, a text to check the files with, or --no-check."
-            )
-        columns = {} if options.data else recipe.get("columns")
-        texts, truth = load_check_texts(source, name, columns, options.data_dir)
-    return export_text_run(directory, options.formats, texts, truth, report)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from web_page import open_browser, open_page, serve_models
 
 from keras_gmlp.data.text import Tokenizer, load_text
 from keras_gmlp.data.text.tokenizer import shorten
-from keras_gmlp.export.text import export_text
+from keras_gmlp.export.formats import export_text
 from keras_gmlp.inference.text import load
 from keras_gmlp.utils.card import write_text_card
 

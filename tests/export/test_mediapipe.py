@@ -12,7 +12,7 @@ from flatbuffers import encode, number_types
 from flatbuffers.table import Table
 from PIL import Image
 
-from keras_gmlp.export.formats import DEFAULT_FORMATS, export, require_exportable
+from keras_gmlp.export.formats import DEFAULT_FORMATS, ExportOptions, export, require_exportable
 from keras_gmlp.export.verify import check_export
 from keras_gmlp.inference import images as inference
 from keras_gmlp.utils.card import read_card, require_undamaged
@@ -198,4 +198,5 @@ def test_gray_images_are_refused_before_the_conversion(tmp_path):
     with pytest.raises(ValueError, match=r"mediapipe requires .*RGB.*received gray with 1\."):
         export(gray, tmp_path, ["mediapipe"])
     assert not list(tmp_path.iterdir())
-    require_exportable(gray, DEFAULT_FORMATS, calibration=np.zeros((1, 16, 16, 1), "uint8"))
+    options = ExportOptions(calibration=np.zeros((1, 16, 16, 1), "uint8"))
+    require_exportable(gray, DEFAULT_FORMATS, options)

@@ -10,13 +10,9 @@ from load_app import load_app
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp.data.text import Tokenizer, prepare_corpus
-from keras_gmlp.export.text import TEXT_FORMATS, export_text
-from keras_gmlp.export.verify_text import (
-    check_inputs,
-    check_text_export,
-    export_text_run,
-    load_check_texts,
-)
+from keras_gmlp.export.check_data import check_inputs, load_check_texts
+from keras_gmlp.export.formats import TEXT_FORMATS, export_text
+from keras_gmlp.export.verify import check_export, export_run
 from keras_gmlp.inference.text import MASKS, from_keras, load
 from keras_gmlp.models.language_families import BERT
 from keras_gmlp.utils.card import read_card, read_tokenizer, write_text_card
@@ -38,7 +34,7 @@ def run(tokenizer, tmp_path_factory):
     card = {"length": LENGTH, "preset": "gmlp_nano"}
     write_text_card(folder / "model.keras", "masked_lm", tokenizer, (), card)
     (folder / "metrics.json").write_text('{"test_perplexity": 9.0}')
-    return folder, export_text_run(folder, texts=LINES * 2)
+    return folder, export_run(folder, data=(LINES * 2, None))
 
 
 def test_language_model_in_all_precisions(run, tokenizer):
@@ -78,7 +74,7 @@ def test_gates_are_one_matrix_without_sums_over_offsets(run):
 def test_replaced_file_loses_its_recorded_check(run, tmp_path):
     for name in ("model.keras", "metrics.json"):
         (tmp_path / name).write_bytes((run[0] / name).read_bytes())
-    assert export_text_run(tmp_path, ["tflite_float32"]) == {}
+    assert export_run(tmp_path, ["tflite_float32"]) == {}
     exports = json.loads((tmp_path / "metrics.json").read_text())["exports"]
     assert exports.keys() == {"tflite", "tflite_float16"}
 
@@ -90,7 +86,7 @@ def test_classifier(tokenizer, tmp_path):
     assert (opened.length, opened.labels, opened.pairs) == (16, LABELS, False)
     inputs = check_inputs(opened, LINES)
     expected = to_numpy(model(inputs["token_ids"]))
-    found = check_text_export(paths["tflite"], inputs, expected, expected.argmax(-1))
+    found = check_export(paths["tflite"], inputs, expected, expected.argmax(-1))
     assert found["max_logit_difference"] <= TOLERANCE["tflite"]
     assert found["accuracy"] == found["top1_agreement"] == 1
 
@@ -101,7 +97,7 @@ def test_check_notices_another_model(run, tokenizer):
     inputs = check_inputs(source, LINES)
     assert (inputs["mask_positions"] > 0).sum() >= 6
     expected = source.run(**inputs)[..., ::-1]
-    found = check_text_export(folder / "model_float32.tflite", inputs, expected)
+    found = check_export(folder / "model_float32.tflite", inputs, expected)
     assert found["max_logit_difference"] > 0.1
 
 
@@ -124,7 +120,7 @@ def test_unfinished_run_is_refused(run, tmp_path):
     (tmp_path / "model.keras").write_bytes((run[0] / "model.keras").read_bytes())
     (tmp_path / "recipe.json").write_text("{}")
     with pytest.raises(ValueError, match="this run is not complete"):
-        export_text_run(tmp_path)
+        export_run(tmp_path)
 
 
 def test_program(run, tmp_path, capsys):
@@ -133,7 +129,7 @@ def test_program(run, tmp_path, capsys):
     export, given = load_app("export").main, [str(tmp_path), "--formats", "tflite_float32"]
     assert export(given) == 1
     assert "give --data FILE, a text to check the files with" in capsys.readouterr().err
-    assert export([*given, "--batch", "2"]) == 1
+    assert export([*given, "--batch", "2", "--no-check"]) == 1
     assert "--fold and --batch are for images" in capsys.readouterr().err
     assert export([*given, "--data", str(tmp_path / "lines.txt"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["tflite_float32"]["top1_agreement"] == 1

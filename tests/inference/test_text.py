@@ -14,7 +14,7 @@ from load_app import APPS
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp.data.text import Tokenizer
-from keras_gmlp.export.text import export_text
+from keras_gmlp.export.formats import export_text
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.text import (
     MASKS,
