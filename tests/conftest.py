@@ -49,6 +49,20 @@ def timm():
 
 
 @pytest.fixture
+def app(capsys):
+    """A function that runs a program and returns its exit code, its output and its errors."""
+
+    def run(name, *arguments):
+        try:
+            code = load_app(name).main([str(argument) for argument in arguments])
+        except SystemExit as stopped:
+            code = stopped.code
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
 def saved_figures(monkeypatch):
     """The matplotlib figures of all pictures that a test saves, in order."""
     from keras_gmlp.utils import plotting

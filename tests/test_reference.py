@@ -39,19 +39,24 @@ def test_the_lists_are_read_as_python_reads_them(door):
 
 
 def find_gaps(item):
-    """Returns what the docstring of a function or a class lacks."""
-    text, parameters = inspect.getdoc(item) or "", inspect.signature(item).parameters.values()
+    """Returns what the docstring of a function, or of a class and its bases, lacks."""
+    parts = [item] if inspect.isfunction(item) else item.__mro__
+    own = [part for part in parts if part.__module__.startswith("keras_gmlp")]
+    text = "\n".join(inspect.getdoc(part) or "" for part in own)
     named = " ".join(re.findall(r"^    (\S[^:]*):", text, re.MULTILINE))
-    gaps = [
-        parameter.name
-        for parameter in parameters
-        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-        and not re.search(rf"\b{parameter.name}\b", named)
-    ]
-    returns = inspect.isfunction(item) and re.search(
-        r"^    +return \S", inspect.getsource(item), re.M
-    )
-    return gaps + ["Returns"] * bool(returns and not re.search("Returns|Yields", text))
+    gaps = []
+    if inspect.isfunction(item) or {"__init__", "__new__"} & vars(item).keys():
+        usual = set() if inspect.isfunction(item) else {"name", "dtype"}  # as everywhere in Keras
+        gaps = [
+            parameter.name
+            for parameter in inspect.signature(item).parameters.values()
+            if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+            and parameter.name not in usual
+            and not re.search(rf"\b{parameter.name}\b", named)
+        ]
+    if inspect.isfunction(item) and not re.search("Returns|Yields", text):
+        gaps += re.findall(r"^ +(return) \S", inspect.getsource(item), re.MULTILINE)
+    return gaps
 
 
 def test_docstrings_are_complete():

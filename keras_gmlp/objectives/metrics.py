@@ -61,10 +61,12 @@ class ConfusionMetric(keras.metrics.Metric):
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class MatthewsCorrelation(ConfusionMetric):
-    """Matthews correlation coefficient in [-1, 1], 0 if one class alone is predicted.
+    """Matthews correlation coefficient in [-1, 1], 0 if only one class is predicted.
 
-    For more than two classes it is Gorodkin's R_K, as in scikit-learn. Arguments are those of
-    `ConfusionMetric`.
+    For more than two classes it is Gorodkin's R_K, as in scikit-learn.
+
+    Args:
+        classes: Number of classes.
 
     Example:
         >>> metric = MatthewsCorrelation()
@@ -92,7 +94,9 @@ class PredictedClasses(ConfusionMetric):
     """Number of classes that are predicted at least once.
 
     It is 1 if training has failed to separate the classes, although accuracy and F1 may look good.
-    Arguments are those of `ConfusionMetric`.
+
+    Args:
+        classes: Number of classes.
 
     Example:
         >>> metric = PredictedClasses()

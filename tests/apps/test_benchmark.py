@@ -19,39 +19,6 @@ from keras_gmlp.utils import progress
 MODEL = Model("a", Path("a.keras"), (8, 8, 3), 10, 1000, 2_000_000, None)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        (["gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
-        (["{empty}"], "no model.keras in this folder"),
-        (
-            ["{empty}/a/gmlp_n4_32", "gmlp_n4_32"],
-            "expected models with different names; received gmlp_n4_32, gmlp_n4_32",
-        ),
-        (["--only", "tflight"], "unknown candidates: tflight; expected some of keras-tensorflow"),
-        (["--rounds", "0"], "at least 1"),
-        (["--batch", "0"], "at least 1"),
-        (["--threads", "many"], "invalid int"),
-    ],
-)
-def test_wrong_usage(arguments, reason, tmp_path, capsys):
-    (tmp_path / "a" / "gmlp_n4_32").mkdir(parents=True)
-    (tmp_path / "a" / "gmlp_n4_32" / "model.keras").touch()
-    with pytest.raises(SystemExit) as caught:
-        load_app("benchmark").main([a.format(empty=tmp_path) for a in arguments])
-    assert caught.value.code == 2
-    assert reason in capsys.readouterr().err
-
-
-def test_help_teaches(capsys):
-    with pytest.raises(SystemExit) as caught:
-        load_app("benchmark").main(["--help"])
-    assert caught.value.code == 0
-    text = capsys.readouterr().out
-    assert "examples:" in text
-    assert "GB" in text
-
-
 def test_default_model_is_found_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (default,) = load_app("benchmark").parse([])[1].models

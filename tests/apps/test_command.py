@@ -1,5 +1,6 @@
 """The command keras-gmlp: its list of programs, wrong names, and what a program imports early."""
 
+import re
 import subprocess
 import sys
 
@@ -9,12 +10,14 @@ from load_app import APPS
 from keras_gmlp.programs import __main__ as command
 from keras_gmlp.programs import list_programs
 from keras_gmlp.programs.shared.cli import one_line
+from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
 # Prints the help of each program, and fails if one imports more than its usage requires.
 HELP = """
 import sys
 from keras_gmlp.programs import list_programs, run
 for name in list_programs():
+    sys.argv[0] = f"{name}.py"
     try:
         run(name, ["--help"])
     except SystemExit as stopped:
@@ -79,10 +82,18 @@ def test_help_and_advice_name_the_command(capsys):
     assert run(APPS / "classify.py", "--help").stdout.startswith("usage: classify.py ")
 
 
-def test_help_imports_neither_a_backend_nor_numpy():
+def test_help_of_each_program_teaches_and_imports_neither_a_backend_nor_numpy():
     done = run("-c", HELP)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("usage: ") == len(list_programs())
+    texts = dict(re.findall(r"^usage: (\w+)\.py(.*?)(?=^usage: |\Z)", done.stdout, re.M | re.S))
+    assert list(texts) == list(list_programs())
+    for name, text in texts.items():
+        assert text.count(f"apps/{name}.py") >= 2, name
+        assert "examples" in text, name
+        assert "exit codes: 0" in text, name
+        assert (APPS / f"{name}.py").stat().st_mode & 0o100, name
+    for name in ("check_data", "classify", "similar", "visualize"):
+        assert f"included {DEFAULT_BACKBONE}" in " ".join(texts[name].split()), name
 
 
 def test_file_in_apps_without_the_package_is_one_line(tmp_path):

@@ -331,23 +331,6 @@ def test_no_litert(capsys, monkeypatch, tmp_path):
     assert "`make web`" in fails(capsys)
 
 
-@pytest.mark.parametrize("wrong", [["--port", "65536"], ["--port", "x"], ["more"]])
-def test_wrong_usage(wrong, capsys):
-    with pytest.raises(SystemExit) as exit_:
-        serve.main(wrong)
-    assert exit_.value.code == 2
-    assert capsys.readouterr().err
-
-
-def test_help_has_examples(capsys):
-    with pytest.raises(SystemExit) as exit_:
-        serve.main(["--help"])
-    assert exit_.value.code == 0
-    text = capsys.readouterr().out
-    assert "examples:" in text
-    assert "exit codes:" in text
-
-
 def test_ctrl_c_stops_it(capsys, monkeypatch):
     def interrupted(_):
         raise KeyboardInterrupt

@@ -5,7 +5,7 @@ import json
 import sys
 
 import pytest
-from load_app import APPS, load_app
+from load_app import load_app
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp.utils.card import TEXT_TASKS, write_text_card
@@ -28,14 +28,12 @@ def models(tmp_path_factory):
 
 
 @pytest.fixture
-def run(models, capsys):
+def run(models, app):
     """Runs a program with its model; returns the exit code, the lines printed and the errors."""
 
     def run(name, *arguments, model=None):
-        model = str(model or models[name])
-        code = load_app(name).main([*map(str, arguments), "--model", model])
-        printed = capsys.readouterr()
-        return code, printed.out.splitlines(), printed.err
+        code, output, errors = app(name, *arguments, "--model", model or models[name])
+        return code, output.splitlines(), errors
 
     return run
 
@@ -186,115 +184,68 @@ def test_text_that_is_too_long(run):
     assert errors.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("fill_mask", []),
-        ("classify_text", ["a", "b", "--pair", "c"]),
-        ("classify_text", ["a", "--top", "0"]),
-        ("answer", ["who"]),
-    ],
-)
-def test_wrong_usage(name, arguments, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        load_app(name).main(arguments)
-    assert stopped.value.code == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
-@pytest.mark.parametrize("name", [*NAMES, "evaluate_text"])
-def test_help_teaches(name, capsys):
-    with pytest.raises(SystemExit):
-        load_app(name).main(["--help"])
-    text = capsys.readouterr().out
-    assert text.count(f"apps/{name}.py") >= 4
-    assert "exit codes" in text
-    assert (APPS / f"{name}.py").stat().st_mode & 0o100
-
-
-def test_evaluate_text_prints_a_table_and_json(models, tmp_path, capsys):
-    path = tmp_path / "reviews.csv"
+def test_evaluate_text_prints_a_table_and_json(models, tmp_path, app):
+    path, model = tmp_path / "reviews.csv", str(models["classify_text"])
     lines = (f"gem {n},good\nbore {n},bad\nidea {n},unsure\n" for n in range(5))
     path.write_text("text,label\n" + "".join(lines))
-    model = str(models["classify_text"])
-    program = load_app("evaluate_text")
-    arguments = [model, model, "--data", str(path), "--out", str(tmp_path / "report")]
-    assert program.main([*arguments, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["task"], found["split"], len(found["models"])) == (TEXT_TASKS[1], "all", 2)
+    arguments = [model, model, "--data", path, "--out", tmp_path / "report"]
+    code, printed, _ = app("evaluate_text", *arguments, "--json")
+    found = json.loads(printed)
+    assert (code, found["task"], found["split"], len(found["models"])) == (
+        0,
+        TEXT_TASKS[1],
+        "all",
+        2,
+    )
     assert (found["models"][0]["texts"], found["unknown_classes"]) == (10, ["unsure"])
     assert json.loads((tmp_path / "report" / "report.json").read_text()) == found
-    assert program.main(arguments) == 0
-    printed = capsys.readouterr().out
-    assert (
-        f"{model} on {path} (--split all)\nunknown classes     unsure (texts left out)" in printed
-    )
+    code, printed, _ = app("evaluate_text", *arguments)
+    title = f"{model} on {path} (--split all)\nunknown classes     unsure (texts left out)"
+    assert (code, title in printed) == (0, True)
     assert f"accuracy{100 * found['models'][0]['accuracy']:>20.2f} %" in printed
     assert printed.count(model) == 3  # the title and a row for each model
 
 
-def test_evaluate_text_on_questions_and_on_text(models, context, tmp_path, capsys):
-    program, path = load_app("evaluate_text"), tmp_path / "dev.json"
+def test_evaluate_text_on_questions_and_on_text(models, context, tmp_path, app):
+    path = tmp_path / "dev.json"
     qas = [{"id": "0", "question": "Who?", "answers": [{"text": "Rome", "answer_start": 0}]}]
     qas += [{"id": "1", "question": "Who?", "is_impossible": True, "answers": []}]
     paragraphs = [{"context": "Rome has a cat.", "qas": qas}]
     path.write_text(json.dumps({"data": [{"title": "Rome", "paragraphs": paragraphs}]}))
-    assert program.main([str(models["answer"]), "--data", str(path), "--threshold=-1e9"]) == 0
-    printed = capsys.readouterr().out
-    assert "exact match            50.00 %" in printed  # no answer to both
-    assert program.main([str(models["fill_mask"]), "--data", str(context), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["models"][0]["perplexity"] > 1
+    given = [models["answer"], "--data", path, "--threshold=-1e9"]
+    assert "exact match            50.00 %" in app("evaluate_text", *given)[1]  # no answer to both
+    code, printed, _ = app("evaluate_text", models["fill_mask"], "--data", context, "--json")
+    assert (code, json.loads(printed)["models"][0]["perplexity"] > 1) == (0, True)
 
 
-def test_evaluate_text_tests_a_run_on_what_it_did_not_train_on(models, tmp_path, capsys):
-    (tmp_path / "data.csv").write_text("text,label\n" + "x,good\ny,bad\n" * 9)
-    (tmp_path / "test.csv").write_text("text,label\na gem,good\na bore,bad\n")
-    run = tmp_path / "run"
+def test_evaluate_text_tests_a_run_on_what_it_did_not_train_on(models, tmp_path, app):
+    run, data, test = (tmp_path / name for name in ("run", "data.csv", "test.csv"))
     run.mkdir()
     (run / "model.keras").write_bytes(models["classify_text"].read_bytes())
-    recorded = {"data": str(tmp_path / "data.csv"), "columns": {"test": str(tmp_path / "test.csv")}}
-    (run / "recipe.json").write_text(json.dumps(recorded))
-    arguments = [str(run), "--data", str(tmp_path / "data.csv"), "--json"]
-    assert load_app("evaluate_text").main(arguments) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["split"], found["models"][0]["texts"]) == ("test", 2)
+    data.write_text("text,label\n" + "".join(f"x{n},good\ny{n},bad\n" for n in range(10)))
+    test.write_text("text,label\na gem,good\na bore,bad\n")
     # Without a file of test texts the run has held out a fifth.
-    rows = "".join(f"x{n},good\ny{n},bad\n" for n in range(10))
-    (tmp_path / "data.csv").write_text("text,label\n" + rows)
-    (run / "recipe.json").write_text(json.dumps({"data": str(tmp_path / "data.csv")}))
-    assert load_app("evaluate_text").main(arguments) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["split"], found["models"][0]["texts"]) == ("test", 4)
+    for columns, count in (({"columns": {"test": str(test)}}, 2), ({}, 4)):
+        (run / "recipe.json").write_text(json.dumps({"data": str(data), **columns}))
+        code, printed, _ = app("evaluate_text", run, "--data", data, "--json")
+        found = json.loads(printed)
+        assert (code, found["split"], found["models"][0]["texts"]) == (0, "test", count)
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "message"),
+    ("code", "name", "arguments", "message"),
     [
-        ("fill_mask", ["--data", "nothing.txt"], "nothing.txt: no such file or folder."),
-        ("answer", ["--data", "nothing.json"], "nothing.json: no such file or folder."),
-        ("classify_text", ["--data", "nothing.csv"], "nothing.csv: no such file or folder."),
+        (1, "fill_mask", ["--data", "nothing.txt"], ": nothing.txt: no such file or folder."),
+        (1, "answer", ["--data", "nothing.json"], ": nothing.json: no such file or folder."),
+        (1, "classify_text", ["--data", "nothing.csv"], ": nothing.csv: no such file or folder."),
+        (2, "answer", ["--data=x", "--label=x"], "--column and --label are for text classifiers"),
+        (2, "fill_mask", ["--data=x", "--threshold=1"], "--threshold is for models for questions"),
+        (2, "fill_mask", ["--data=x", "--split=train"], "--split and --test are not for language"),
+        (2, "answer", ["--data=x", "--threshold=nan"], "must be a number; received nan"),
+        (2, "answer", ["--data=x", "--limit=0"], "--limit must be at least 1; received 0"),
     ],
 )
-def test_evaluate_text_names_what_is_wrong(models, capsys, name, arguments, message):
-    assert load_app("evaluate_text").main([str(models[name]), *arguments]) == 1
-    errors = capsys.readouterr().err
-    assert errors.startswith(f"evaluate_text: {message}")
-    assert errors.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "message"),
-    [
-        ("answer", ["--label", "x"], "--column and --label are for text classifiers"),
-        ("fill_mask", ["--threshold", "1"], "--threshold is for models for questions"),
-        ("fill_mask", ["--split", "train"], "--split and --test are not for language models"),
-        ("answer", ["--threshold", "nan"], "--threshold must be a number; received nan"),
-        ("answer", ["--limit", "0"], "--limit must be at least 1; received 0"),
-    ],
-)
-def test_evaluate_text_refuses_options_for_other_models(models, capsys, name, arguments, message):
-    with pytest.raises(SystemExit) as stopped:
-        load_app("evaluate_text").main([str(models[name]), "--data", "x", *arguments])
-    assert stopped.value.code == 2
-    assert message in capsys.readouterr().err
+def test_evaluate_text_names_what_is_wrong(models, app, code, name, arguments, message):
+    found, _, errors = app("evaluate_text", models[name], *arguments)
+    assert (found, errors.count("\n")) == (code, 1)
+    assert message in errors

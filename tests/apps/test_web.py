@@ -19,7 +19,6 @@ from web_page import (
     choose,
     encoded,
     give,
-    open_browser,
     open_page,
     read_answer,
     read_problem,
@@ -97,12 +96,6 @@ def models(tmp_path_factory):
     converter = tf.lite.TFLiteConverter.from_keras_model(maps)
     (folder / "wrong_output.tflite").write_bytes(converter.convert())
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from colours import LABELS, colour_model
 from PIL import Image
-from web_page import choose, encoded, open_browser, open_page, serve_models
+from web_page import choose, encoded, open_page, serve_models
 
 from keras_gmlp.analysis.explanation import class_maps
 from keras_gmlp.export.formats import export
@@ -22,12 +22,6 @@ CANVAS = """(canvas) => {
   const context = canvas.getContext("2d");
   return Array.from(context.getImageData(0, 0, canvas.width, canvas.height).data);
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

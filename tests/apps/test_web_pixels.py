@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from load_app import APPS
 from PIL import Image, ImageDraw
-from web_page import BYTES, as_text, encoded, open_browser, open_page, serve_models
+from web_page import BYTES, as_text, encoded, open_page, serve_models
 
 from keras_gmlp.data.images.fits import find_inner_size, find_place
 from keras_gmlp.data.images.read_image import INTERPOLATIONS, read_image
@@ -26,14 +26,10 @@ RESIZE = f"""async ([data, size, target, box, interpolation]) => {{
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
+def page(browser, tmp_path_factory):
     models = tmp_path_factory.mktemp("models")
     (models / "none.tflite").touch()
-    with (
-        open_browser() as browser,
-        serve_models(models) as address,
-        open_page(browser, address) as page,
-    ):
+    with serve_models(models) as address, open_page(browser, address) as page:
         yield page
 
 

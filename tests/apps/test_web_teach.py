@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
-from web_page import BYTES, as_text, encoded, give, open_browser, open_page, serve_models
+from web_page import BYTES, as_text, encoded, give, open_page, serve_models
 
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.page_head import add_head
@@ -48,12 +48,6 @@ def pictures_of(digit):
 def pictures():
     """PNG files of two digits."""
     return [pictures_of(digit) for digit in DIGITS]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 from load_app import APPS
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
-from web_page import open_browser, open_page, serve_models
+from web_page import open_page, serve_models
 
 from keras_gmlp.data.text import Tokenizer, load_text
 from keras_gmlp.data.text.tokenizer import shorten
@@ -50,14 +50,8 @@ def address(folder):
 
 
 @pytest.fixture(scope="module")
-def opened():
-    with open_browser() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def shared(opened, address):
-    with open_page(opened, address) as page:
+def shared(browser, address):
+    with open_page(browser, address) as page:
         yield page
 
 
@@ -192,7 +186,7 @@ def test_answers_are_pythons(page, folder):
             assert ("was cut" in found["note"]) == (question is LONG)
 
 
-def test_included_classifier_gives_the_same_labels(opened):
+def test_included_classifier_gives_the_same_labels(browser):
     """All sentences of SST-2's validation split, if they are installed."""
     name, models = "gmlp_nano-sst2", APPS.parent / "saved_models"
     if not (models / name).is_dir():
@@ -203,7 +197,7 @@ def test_included_classifier_gives_the_same_labels(opened):
         pytest.skip(str(error))
     assert len(sentences) == 872
     model = load(models / name, warn=lambda _: None)
-    with serve_models(models) as address, open_page(opened, address) as page:
+    with serve_models(models) as address, open_page(browser, address) as page:
         script = """const model = await open(given[0]);
             const found = [];
             for (const text of given[1]) found.push((await model.classify(text)).ranked[0].label);
@@ -300,9 +294,9 @@ def test_fields_follow_the_model(page):
         assert shown == expected
 
 
-def test_only_text_models_open_the_tab_for_texts(opened, folder, tmp_path):
+def test_only_text_models_open_the_tab_for_texts(browser, folder, tmp_path):
     shutil.copytree(folder / "classes", tmp_path / "classes")
-    with serve_models(tmp_path) as address, opened.new_context() as context:
+    with serve_models(tmp_path) as address, browser.new_context() as context:
         page = context.new_page()
         page.goto(address)
         page.locator("#text-results ol").wait_for()
