@@ -67,7 +67,10 @@ def _is_table(node):
 
 
 def _follow(module, name):
-    """Returns where a name is defined that a module defines or exports."""
-    return (
-        list_names(module)[name] if find_source(module).stem == "__init__" else f"{module}.{name}"
-    )
+    """Returns where a name is defined that a module defines, imports or exports."""
+    if find_source(module).stem == "__init__":
+        return list_names(module)[name]
+    for node in ast.parse(find_source(module).read_text()).body:
+        if isinstance(node, ast.ImportFrom) and name in [alias.name for alias in node.names]:
+            return _follow(node.module, name)
+    return f"{module}.{name}"

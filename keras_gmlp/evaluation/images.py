@@ -104,7 +104,12 @@ def write_predictions(path, result, name="path"):
 
     Predictions of a calibrated model have `known` as well: 0 for an image that it rejects. Those of
     any number of labels have the columns path, labels, predictions, correct and the probability of
-    each label. `name` replaces the head of the first column.
+    each label.
+
+    Args:
+        path: Path of the CSV file.
+        result: The `Predictions`.
+        name: Head of the first column.
     """
     with (
         atomic_write(path) as temporary,
