@@ -5,6 +5,7 @@ import json
 import sys
 
 from keras_gmlp.programs.shared.cli import Parser, guarded, load_classifier, one_line
+from keras_gmlp.utils.errors import printable
 
 UNKNOWN = "not one of the classes I know"
 
@@ -67,16 +68,12 @@ def main(arguments=None):
 def classify(options):
     # Imported here, so that --help is fast.
     from keras_gmlp.data.images.read_image import find_images
-    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
-    model = DEFAULT_BACKBONE if options.model is None else options.model
+    classifier = load_classifier(options.model, features=bool(options.head))
     if options.head:
         from keras_gmlp.inference.page_head import add_head
-        from keras_gmlp.inference.similarity import find_features
 
-        classifier = add_head(load_classifier(str(find_features(model))), options.head)
-    else:
-        classifier = load_classifier(model)
+        classifier = add_head(classifier, options.head)
     code = 0
     with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
         for given in options.images:
@@ -112,8 +109,6 @@ def show(path, predictions, as_json, known=None):
         calibrated = {} if known is None else {"known": known}
         print(json.dumps({"file": str(path), "predictions": predictions, **calibrated}), flush=True)
         return
-    from keras_gmlp.utils.errors import printable
-
     print(printable(path))
     if known is False:
         print(f"  {UNKNOWN}")

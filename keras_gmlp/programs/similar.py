@@ -1,6 +1,7 @@
 """Finds the images in a folder that are most similar to another image."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -9,10 +10,10 @@ from keras_gmlp.programs.shared.cli import (
     add_backend,
     choose_backend,
     guarded,
-    import_tensorflow,
     load_classifier,
     one_line,
 )
+from keras_gmlp.utils.errors import printable
 
 EPILOG = """\
 The similarity is the cosine between the vectors that the classifier's head gets: 1 for images
@@ -70,9 +71,9 @@ def run(options):
 
     paths = find_images(options.data)
     errors = []
-    pairs = find_similar(
-        load_model(options.model), options.query, paths, options.top, errors.append
-    )
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # without TensorFlow's notes
+    classifier = load_classifier(options.model, features=True)
+    pairs = find_similar(classifier, options.query, paths, options.top, errors.append)
     for error in errors:
         print(f"similar: {one_line(error)}", file=sys.stderr)
     if options.out:
@@ -87,20 +88,7 @@ def run(options):
     return 1 if errors else 0
 
 
-def load_model(path):
-    """Loads a classifier with features, by default the included one."""
-    from keras_gmlp.inference.similarity import find_features
-    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
-
-    path = str(find_features(DEFAULT_BACKBONE if path is None else path))
-    if not path.endswith(".tflite"):
-        import_tensorflow()
-    return load_classifier(path)
-
-
 def show(pairs, out):
-    from keras_gmlp.utils.errors import printable
-
     for path, similarity in pairs:
         print(f"{similarity:6.3f}  {printable(path)}")
     if out:

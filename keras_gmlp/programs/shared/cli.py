@@ -14,6 +14,9 @@ import threading
 import warnings
 from pathlib import Path
 
+from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+
 ROOT = Path(__file__).resolve().parents[3]
 VENV = ROOT / ".venv"
 COMMAND = "keras-gmlp"  # comes with a wheel, where apps/ is missing
@@ -87,8 +90,6 @@ def one_line(error):
     """Returns an error on one printable line, with advice on system errors and missing modules."""
     if isinstance(error, ModuleNotFoundError):
         return missing(error)
-    from keras_gmlp.utils.errors import printable  # here, since it may be what is missing
-
     return printable(name_programs(_one_line(error)))
 
 
@@ -142,11 +143,16 @@ def quiet():
         os.close(kept)
 
 
-def load_classifier(source):
-    """Loads an image classifier: a model file, the folder of a run, or published weights."""
+def load_classifier(source, features=False):
+    """Loads a model file, a run's folder, published weights, or for None the included model."""
     from keras_gmlp.inference import images as inference
     from keras_gmlp.weights.files import HUB, is_published
 
+    source = DEFAULT_BACKBONE if source is None else source
+    if features:
+        from keras_gmlp.inference.similarity import find_features
+
+        source = str(find_features(source))
     from_hub = source.startswith(HUB)  # a download shows its progress
     with contextlib.nullcontext() if from_hub else quiet():
         if is_published(source):
