@@ -19,11 +19,7 @@ def add_callback_option(parser):
 
 
 def make_callbacks(options):
-    """Returns the callbacks of `--callback`.
-
-    Raises:
-        ValueError: If a module or a class does not exist, or is no callback. One line.
-    """
+    """Returns the callbacks of `--callback`."""
     import keras
 
     callbacks = []

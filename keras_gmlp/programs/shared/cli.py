@@ -274,7 +274,7 @@ def add_fit(parser):
         choices=["crop", "stretch", "pad"],
         help="how pictures of another aspect ratio become the input: crop keeps their centre, "
         "stretch scales height and width independently, pad adds black borders; default: crop, "
-        "or that of the weights or the packed set",
+        "or the one that the weights or the packed set name",
     )
 
 
