@@ -162,21 +162,24 @@ def test_models_change_while_it_runs(tmp_path):
         assert get(port, listed[0]["url"])[0] == 404
 
 
-def test_names_are_unique(tmp_path):
-    files = ("a.tflite", "a/model.tflite", "a/model_int8.tflite", "b/model.tflite")
-    for name in (*files, "b/model_batch64.tflite"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(b"one")
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        (["a", "a/model", "a/model_int8", "b/model"], ["a", "a/model", "a/model_int8", "b"]),
+        (["a/model_features", "b/model", "b/model_features"], ["a", "b", "b/model_features"]),
+        (["a/model", "a/model_batch64", "b/model"], ["a", "b"]),
+        (["a/model", "a/model_mediapipe", "b/model_mediapipe"], ["a", "b/model_mediapipe"]),
+    ],
+)
+def test_names_of_files(tmp_path, files, names):
+    for file in files:
+        path = tmp_path / f"{file}.tflite"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"one")
     found = serve.find_models(tmp_path)
-    assert set(found) == {"a", "a/model", "a/model_int8", "b"}
-    assert {path.relative_to(tmp_path).as_posix() for path in found.values()} == set(files)
-
-
-def test_file_with_features_alone_has_the_name_of_its_folder(tmp_path):
-    for name in ("a/model_features.tflite", "b/model.tflite", "b/model_features.tflite"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(b"one")
-    assert set(serve.find_models(tmp_path)) == {"a", "b", "b/model_features"}
+    assert sorted(found) == names
+    kept = {path.relative_to(tmp_path).with_suffix("").as_posix() for path in found.values()}
+    assert kept == {file for file in files if "batch" not in file and file != "a/model_mediapipe"}
 
 
 def test_page_opens_with_the_default_backbone(tmp_path):
@@ -340,12 +343,3 @@ def test_ctrl_c_stops_it(capsys, monkeypatch):
     out, err = capsys.readouterr()
     assert re.match(r"http://127\.0\.0\.1:\d+/ ", out)
     assert err == ""
-
-
-def test_file_for_mediapipe_is_left_out_next_to_its_model(tmp_path):
-    for name in ("both/model", "both/model_mediapipe", "one/model_mediapipe"):
-        path = tmp_path / f"{name}.tflite"
-        path.parent.mkdir(exist_ok=True)
-        path.touch()
-    found = serve.find_models(tmp_path)
-    assert list(found) == ["both", "one/model_mediapipe"]
