@@ -8,6 +8,7 @@ import importlib
 import warnings
 
 import pytest
+from load_app import load_app
 
 # Keras is imported inside fixtures, because the process that distributes the tests loads this file.
 pytest.register_assert_rewrite("check_layer", "other_backend")
