@@ -1,7 +1,6 @@
 """Answers questions about a text: prints the parts of the text that answer each."""
 
 import contextlib
-import sys
 
 from keras_gmlp.programs.shared.cli import Parser, guarded
 from keras_gmlp.programs.shared.text_options import (
@@ -87,7 +86,3 @@ def show(question, context, found, as_json):
         before, after = context[start : entry["start"]], context[entry["end"] : end]
         shown = " ".join(f"{before}[{entry['answer']}]{after}".split())
         print_text(f"  {'...' * (start > 0)}{shown}{'...' * (end < len(context))}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

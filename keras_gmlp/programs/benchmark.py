@@ -181,7 +181,3 @@ def report(options, results, progress):
         if of_model[0]["busy"] == "yes":
             progress.say(f"benchmark: warning: {model.name}: {describe_load(of_model[0])}")
     return 0 if measured else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -106,7 +106,3 @@ def show(result):
         share = 100 * result["other_rejected"]
         print(f"                   {share:.2f} % of {result['other_images']:,} other pictures")
         print(f"AUROC              {result['auroc']:.4f} for known against other pictures")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

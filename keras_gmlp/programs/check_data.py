@@ -1,7 +1,6 @@
 """Checks pictures in a folder or a table: unreadable files, duplicates, classes, wrong labels."""
 
 import json
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -171,7 +170,3 @@ def why_unjudged(report, model):
         return "not judged: that takes two classes of five readable pictures"
     advice = f"{model} does not separate the classes" if model else "give a trained --model"
     return f"not judged: the features predict {100 * report.accuracy:.0f} % of the labels; {advice}"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,6 @@
 """Classifies texts, or pairs of texts: prints the most probable classes of each."""
 
 import contextlib
-import sys
 
 from keras_gmlp.programs.shared.cli import Parser, guarded
 from keras_gmlp.programs.shared.text_options import (
@@ -72,7 +71,3 @@ def show(text, pair, found, as_json):
         return
     print_text(text if pair is None else f"{text} | {pair}")
     print_bars([entry["label"] for entry in found], [entry["score"] for entry in found])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -280,7 +280,3 @@ def report(options, runs):
     if len(complete) + len(failed) < len(runs):
         warn(f"{len(runs) - len(complete) - len(failed)} of {len(runs)} runs are not done")
     return 0 if len(complete) == len(runs) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -117,7 +117,3 @@ def convert(options):
 
 def warn(text):
     print(f"convert: {text}", file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,6 @@
 """Evaluates models of any format on a folder or table of images, or a data set."""
 
 import json
-import sys
 from pathlib import Path
 
 from keras_gmlp.programs.shared.cli import (
@@ -201,7 +200,3 @@ def spaced(key):
 
 def percent(share):
     return f"{100 * share:6.2f} %"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,6 @@
 """Evaluates a trained model at other image sizes, without further training."""
 
 import json
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -156,7 +155,3 @@ def scaled_window(stem, growth):
     more = stem.patch_window * growth - stem.patch_size
     window = stem.patch_size + 2 * round(more / 2)
     return window if window > stem.patch_window else None
-
-
-if __name__ == "__main__":
-    sys.exit(main())

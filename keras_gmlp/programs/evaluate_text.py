@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import sys
 from pathlib import Path
 
 from keras_gmlp.programs.evaluate import SCORES, cells, percent, show_table, sort_classes
@@ -209,7 +208,3 @@ def format_score(row, key):
     if key in PERCENT:
         return f"{value:.2f} %"
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 
 from keras_gmlp.programs.shared.cli import Parser, add_data_dir, guarded, import_tensorflow
@@ -123,7 +122,3 @@ def export(options):
         folded=options.fold,
         tflite_batch=options.batch,
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,6 @@
 """Fills in [MASK]: prints the most probable words for each mask of a text."""
 
 import contextlib
-import sys
 
 from keras_gmlp.programs.shared.cli import Parser, guarded
 from keras_gmlp.programs.shared.text_options import (
@@ -71,7 +70,3 @@ def show(text, found, as_json):
         if several:
             print(f"  [MASK] {number}")
         print_bars([e["token_str"] for e in entries], [e["score"] for e in entries])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,6 @@
 """Writes a data set once, scaled, so that training decodes nothing."""
 
 import json
-import sys
 
 from keras_gmlp.programs.shared.cli import (
     Parser,
@@ -85,7 +84,3 @@ def run(options):
     )
     print(f"to      {options.out}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

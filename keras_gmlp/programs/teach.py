@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import sys
 
 from keras_gmlp.programs.shared.cli import (
     Parser,
@@ -132,7 +131,3 @@ def run(options):
         return 0
     print(f"to       {options.out}; train with --teacher {options.out}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

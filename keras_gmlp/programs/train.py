@@ -272,7 +272,3 @@ def report_folds(options, results, directory):
     mean, deviation = (100 * summary[f"accuracy_{name}"] for name in ("mean", "deviation"))
     print(f"mean  {mean:6.2f} %, standard deviation {deviation:.2f} %")
     print(f"folds   {directory}/folds.json")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -317,7 +317,3 @@ def report(options, metrics, directory):
         print("It predicts one class alone. Try another --seed or --learning-rate.")
     print(f"model   {directory}/model.keras")
     print(f"curves  {directory}/curves.png")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -248,7 +248,3 @@ def load_test_images(options, directory, classifier):
     if tuple(dataset.labels) != tuple(classifier.labels):
         raise ValueError(f"{directory}: the model's classes differ from those of {name}.")
     return dataset
-
-
-if __name__ == "__main__":
-    sys.exit(main())
