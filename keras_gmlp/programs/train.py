@@ -1,20 +1,17 @@
 """Trains a model on a data set, shows the progress, and leaves everything in one folder."""
 
-import dataclasses
 import json
 import sys
 from functools import partial
-from pathlib import Path
 
-from keras_gmlp.programs.shared.callback_options import add_callback_option, make_callbacks
-from keras_gmlp.programs.shared.cli import Parser, choose_backend, import_tensorflow
-from keras_gmlp.programs.shared.processes import check_process_options, run_processes
-from keras_gmlp.programs.shared.run_options import (
-    add_checkpoint_option,
-    add_device_options,
-    add_run_options,
-    check_device_options,
-    read_settings,
+from keras_gmlp.programs.shared.cli import Parser
+from keras_gmlp.programs.shared.processes import run_processes
+from keras_gmlp.programs.shared.run_options import add_run_options, read_settings
+from keras_gmlp.programs.shared.training import (
+    add_training_options,
+    finish_parsing,
+    train_runs,
+    training_options,
 )
 
 EPILOG = """\
@@ -47,9 +44,7 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 def parse(arguments):
     parser = Parser(description=__doc__, epilog=EPILOG)
     add_run_options(parser, measures_precision=True)
-    add_device_options(parser)
-    add_checkpoint_option(parser)
-    add_callback_option(parser)
+    add_training_options(parser)
     parser.add_argument(
         "--folds",
         type=int,
@@ -57,17 +52,8 @@ def parse(arguments):
         help="cross-validation: train K runs, in OUT/fold-1 and so on, each without one K-th of "
         "the training images, which it tests; reads no test images and exports nothing",
     )
-    parser.add_argument("--restart", action="store_true", help="delete the run in OUT and start")
     parser.add_argument("--no-export", action="store_true", help="do not write model.tflite")
-    parser.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard")
-    parser.add_argument(
-        "--json", action="store_true", help="print the metrics as JSON, no progress"
-    )
-    options = parser.parse_args(arguments)
-    check_process_options(parser, options)
-    options.training = False
-    choose_backend(options)
-    return parser, options
+    return finish_parsing(parser, parser.parse_args(arguments))
 
 
 def main(arguments=None):
@@ -76,92 +62,42 @@ def main(arguments=None):
 
 
 def run(parser, options):
-    """Checks the usage, trains and reports; returns the exit code."""
-    import_tensorflow()
-    from keras_gmlp.training.devices import use_devices
-    from keras_gmlp.utils.environment import keep_freed_memory
-
-    try:
-        settings = read_settings(options)
-        check_device_options(options, settings)
-        runs = list_runs(options, settings)
-        callbacks = [make_callbacks(options) for _ in runs]
-        if "precision" not in settings.changes:
-            precision = measure_precision(runs[0].directory, options.restart)
-            runs = [dataclasses.replace(r, changes={**r.changes, **precision}) for r in runs]
-    except ValueError as error:
-        parser.error(str(error))
-    keep_freed_memory()
-    try:
-        with use_devices(options.devices, options.model_parallel):
-            results = [train(options, *each) for each in zip(runs, callbacks, strict=True)]
-    except KeyboardInterrupt:
-        directories = [run.directory for run in runs]
-        raise KeyboardInterrupt(how_to_resume(options, settings.directory, directories)) from None
+    """Trains and reports; returns the exit code."""
+    results, directory = train_runs(parser, options, list_runs, train)
     if options.folds is None:
-        report(options, results[0], settings.directory)
+        report(options, results[0], directory)
     else:
-        report_folds(options, results, settings.directory)
+        report_folds(options, results, directory)
     return 0
 
 
-def list_runs(options, settings):
+def list_runs(options):
     """Returns the settings of each run: of the one, or of the run on each fold."""
     from keras_gmlp.runs import fold_settings
 
+    settings = read_settings(options)
     return [settings] if options.folds is None else fold_settings(settings, options.folds)
-
-
-def measure_precision(directory, restart):
-    """Returns the precision that is faster here, or that of a begun run, as a change."""
-    from keras_gmlp.training.precision import choose_precision
-
-    return {"precision": choose_precision(None if restart else directory)}
-
-
-def how_to_resume(options, directory, directories):
-    """Returns what stopped runs have kept in their directories, and what resumes them."""
-    from keras_gmlp.training.run_directory import CANDIDATES, has_progress
-
-    if options.restart and not options.training:
-        return f"stopped; {directory} is unchanged. The same command starts again."
-    tried = [path for place in directories for path in Path(place, CANDIDATES).glob("*")]
-    if not any(map(has_progress, [*directories, *tried])):
-        return "stopped; no epoch was finished. The same command starts again."
-    command = "The same command without --restart" if options.restart else "The same command"
-    return f"stopped; {directory} keeps the last checkpoint. {command} resumes the run."
 
 
 def train(options, settings, callbacks):
     """Trains and exports; returns the metrics."""
-    from keras_gmlp import runs
+    from keras_gmlp.runs.prepare import prepare
+    from keras_gmlp.runs.run import train_prepared
     from keras_gmlp.training.processes import process_number
 
-    prepared = runs.prepare(settings)
+    prepared = prepare(settings)
     complete = prepared.complete and not options.restart
     if not options.json:
         introduce(prepared)
-    interactive = not options.json and sys.stdout.isatty()  # shows a progress bar
-    before = None
-    if prepared.testable and not complete:
-        before = evaluate_before(prepared, options.json, int(interactive))
     if not complete and process_number() == 0:  # the first process searches for all
         warn_of_duplicates(prepared.data)
-    options.training = True
-    shared = {"checkpoint_minutes": options.checkpoint_minutes}
-    shared["verbose"] = 0 if options.json else 1 if interactive else 2
     report = (lambda text: None) if options.json else partial(print, flush=True)
-    prepared = runs.choose(prepared, restart=options.restart, report=report, **shared)
-    metrics = prepared.train(
-        restart=options.restart and prepared.choice is None,  # a choice has deleted the old run
-        tensorboard=options.tensorboard,
-        callbacks=callbacks,
-        **shared,
-    )
+    export = not options.no_export and options.folds is None
+    chosen = training_options(options, callbacks)
+    metrics = train_prepared(prepared, export, report, **chosen)[1]
     if complete and not options.json:
         print("this run is complete already; --restart trains it again.")
-    export = not options.no_export and options.folds is None
-    return runs.finish(prepared, metrics, before, export=export)
+    return metrics
 
 
 def introduce(prepared):
@@ -215,21 +151,6 @@ def advise_backend(precision):
     if not faster:
         return f"on {backend}"
     return f"on {backend}; on a CPU --backend {' or '.join(faster)} usually trains faster"
-
-
-def evaluate_before(prepared, quiet, verbose):
-    """Tests the weights before training; returns loss and metrics."""
-    if quiet:
-        return prepared.evaluate()
-    print("before training: testing the weights ...", flush=True)
-    before = prepared.evaluate(verbose)
-    split = prepared.recipe.task.validation_split(prepared.data)
-    headline = prepared.recipe.task.headline
-    name = f"of the {split} images right"
-    if headline != "accuracy":
-        name = f"{headline.replace('_', ' ')} on the {split} images"
-    print(f"before {100 * before[headline]:.2f} % {name}")
-    return before
 
 
 def report(options, metrics, directory):

@@ -1,29 +1,19 @@
 """Trains language models, text classifiers and models for questions, each in one folder."""
 
-import dataclasses
 import json
 import sys
 from pathlib import Path
 
-from keras_gmlp.programs.shared.callback_options import add_callback_option, make_callbacks
-from keras_gmlp.programs.shared.cli import (
-    Parser,
-    add_backend,
-    add_data_dir,
-    choose_backend,
-    import_tensorflow,
+from keras_gmlp.programs.shared.cli import Parser, add_backend, add_data_dir
+from keras_gmlp.programs.shared.processes import run_processes
+from keras_gmlp.programs.shared.run_options import add_recipe_options, read_options
+from keras_gmlp.programs.shared.text_options import add_columns
+from keras_gmlp.programs.shared.training import (
+    add_training_options,
+    finish_parsing,
+    train_runs,
+    training_options,
 )
-from keras_gmlp.programs.shared.processes import check_process_options, run_processes
-from keras_gmlp.programs.shared.run_options import (
-    add_checkpoint_option,
-    add_device_options,
-    add_recipe_options,
-    check_device_options,
-    read_changes,
-    read_overrides,
-)
-from keras_gmlp.programs.shared.text_options import add_columns, name_columns
-from keras_gmlp.programs.train import how_to_resume, measure_precision
 
 EPILOG = """\
 examples:
@@ -106,20 +96,10 @@ def parse(arguments):
         "depth=4, max_length=256, gating=additive, dropout=0.1, ...",
     )
     add_backend(parser)
-    add_device_options(parser)
-    add_checkpoint_option(parser)
-    add_callback_option(parser)
-    parser.add_argument("--restart", action="store_true", help="delete the run in OUT and start")
-    parser.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard")
-    parser.add_argument(
-        "--json", action="store_true", help="print the metrics as JSON, no progress"
-    )
+    add_training_options(parser)
     options = parser.parse_args(arguments)
     check(parser, options)
-    check_process_options(parser, options)
-    options.training = False
-    choose_backend(options)
-    return parser, options
+    return finish_parsing(parser, options)
 
 
 def check(parser, options):
@@ -153,57 +133,33 @@ def main(arguments=None):
 
 
 def run(parser, options):
-    """Checks the usage, trains and reports; returns the exit code."""
+    """Trains and reports; returns the exit code."""
+    results, directory = train_runs(parser, options, list_runs, train)
+    report(options, results[0], directory)
+    return 0
+
+
+def list_runs(options):
+    """Returns the settings of the run that the options describe, checked, in a list."""
     from keras_gmlp.models.saved import model_path
-    from keras_gmlp.training.devices import use_devices
-    from keras_gmlp.utils.environment import keep_freed_memory
     from keras_gmlp.weights.bert import is_bert
 
-    try:
-        settings = read_settings(options)
-        if "precision" not in settings.changes:
-            precision = measure_precision(settings.directory, options.restart)
-            settings = dataclasses.replace(settings, changes={**settings.changes, **precision})
-        settings.check()
-        check_device_options(options, settings)
-        options.callbacks = make_callbacks(options)
-        if options.task is not None and not is_bert(settings.weights):
-            model_path(settings.weights, "text")
-    except ValueError as error:
-        parser.error(str(error))
-    import_tensorflow()
-    keep_freed_memory()
-    try:
-        with use_devices(options.devices, options.model_parallel):
-            metrics = train(options, settings)
-    except KeyboardInterrupt:
-        directory = settings.directory
-        raise KeyboardInterrupt(how_to_resume(options, directory, [directory])) from None
-    report(options, metrics, settings.directory)
-    return 0
+    settings = read_settings(options)
+    settings.check()
+    if options.task is not None and not is_bert(settings.weights):
+        model_path(settings.weights, "text")
+    return [settings]
 
 
 def read_settings(options):
     """Returns the settings of the run that the options describe."""
     from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 
-    shared = {"changes": read_changes(options), "directory": options.out}
-    if options.recipe:
-        shared["recipe"] = options.recipe
-    if options.task is None:
-        folder = options.prepared or "runs/text"
-        overrides = read_overrides(options)
-        return LanguageRunSettings(options.model, folder, overrides=overrides, **shared)
-    weights = options.weights.rstrip("/")
-    tuning = {
-        "columns": name_columns(options),
-        "held_out": options.hold_out,
-        "dropout": options.dropout,
-    }
-    return FineTuningSettings(weights, options.task, **tuning, **shared)
+    kind = LanguageRunSettings if options.task is None else FineTuningSettings
+    return kind.from_command(read_options(options))
 
 
-def train(options, settings):
+def train(options, settings, callbacks):
     """Prepares the text and the model, and trains; returns the metrics."""
     from keras_gmlp.runs.text import prepare_fine_tuning, prepare_language_run
     from keras_gmlp.training.processes import process_number, run_once
@@ -219,15 +175,7 @@ def train(options, settings):
         introduce(prepared)
     if options.task is not None and not complete and process_number() == 0:
         warn_of_few(prepared.data, settings.answers)
-    interactive = not options.json and sys.stdout.isatty()  # shows a progress bar
-    options.training = True
-    metrics = prepared.train(
-        restart=options.restart,
-        tensorboard=options.tensorboard,
-        checkpoint_minutes=options.checkpoint_minutes,
-        callbacks=options.callbacks,
-        verbose=0 if options.json else 1 if interactive else 2,
-    )
+    metrics = prepared.train(**training_options(options, callbacks))
     if complete and not options.json:
         print("this run is complete already; --restart trains it again.")
     return metrics

@@ -8,8 +8,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "folds": ["fold_settings", "train_folds", "write_folds"],
         "choosing": ["choose"],
-        "prepare": ["PreparedRun", "finish", "prepare"],
+        "prepare": ["prepare"],
+        "prepared": ["PreparedRun", "finish"],
         "settings": ["DataSettings", "ModelSettings", "RunSettings"],
-        "run": ["train_run"],
+        "run": ["read_run", "train_run"],
     },
 )

@@ -99,8 +99,7 @@ def choose(prepared, *, restart=False, report=lambda text: None, **options):
                 report(line)
     changes = {**choice.changes, **prepared.settings.changes}
     settings = dataclasses.replace(prepared.settings, changes=changes)
-    keras.utils.set_random_seed(settings.make_recipe().seed)
-    run = build(settings, prepared.source, prepared.data)
+    run = build(settings, settings.make_recipe(), prepared.source, prepared.data)
     return dataclasses.replace(run, choice=choice, vectors=vectors)
 
 
@@ -234,11 +233,11 @@ class _Search:
         given |= {"fit_head": strength, "patience": PATIENCE}
         place = Path(self.settings.directory, run_directory.CANDIDATES, f"rate-{rate:g}")
         settings = dataclasses.replace(self.settings, changes=given, directory=str(place))
-        keras.utils.set_random_seed(settings.make_recipe().seed)
-        run = build(settings, self.prepared.source, self.data)
-        fields = {f.name: getattr(run.recipe.task, f.name) for f in dataclasses.fields(_Trial)}
-        recipe = dataclasses.replace(run.recipe, task=_Trial(**fields))
-        run = dataclasses.replace(run, recipe=recipe, vectors=self.seen)
+        recipe = settings.make_recipe()
+        fields = {f.name: getattr(recipe.task, f.name) for f in dataclasses.fields(_Trial)}
+        recipe = dataclasses.replace(recipe, task=_Trial(**fields))
+        run = build(settings, recipe, self.prepared.source, self.data)
+        run = dataclasses.replace(run, vectors=self.seen)
         options = {"callbacks": [budget] if budget else [], **self.options}
         metrics = run.train(**take_time(options, self.began))
         if budget:

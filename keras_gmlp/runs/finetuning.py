@@ -1,7 +1,5 @@
 """`finetune`: from a folder of pictures to a trained model, in one call."""
 
-import dataclasses
-
 from keras_gmlp.data.datasets import canonical_name
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.models.saved import load_model, model_path
@@ -86,7 +84,7 @@ def finetune(
     settings.check()
     if "precision" not in changes:
         precision = choose_precision(None if restart else settings.directory)
-        settings = dataclasses.replace(settings, changes={**changes, "precision": precision})
+        settings = settings.with_changes(precision=precision)
     run = prepare(settings, dataset=dataset)
     report = (lambda text: None) if verbose == 0 else print
     run, metrics = train_prepared(run, export, report, restart=restart, verbose=verbose)

@@ -1,12 +1,41 @@
 """`train_run`: from `RunSettings` to a trained, exported model, in one call."""
 
+import dataclasses
 import time
 
 from keras_gmlp.runs.choosing import choose, take_time
-from keras_gmlp.runs.prepare import finish, prepare
+from keras_gmlp.runs.prepare import prepare
+from keras_gmlp.runs.prepared import finish
+from keras_gmlp.runs.settings import RunSettings
+from keras_gmlp.training.run_directory import read_recipe
+from keras_gmlp.training.settings import COMMAND
 
 # Options of training that the candidates of a choice have too.
 SHARED = ("verbose", "time_limit", "checkpoint_minutes")
+
+
+def read_run(directory):
+    """Returns the settings of a run from its `recipe.json`.
+
+    Args:
+        directory: Folder of the run.
+
+    Returns:
+        `RunSettings`, or those of a run on text, with this directory.
+
+    Raises:
+        ValueError: If the file is missing or damaged, or has no options, as those of runs that
+            `keras_gmlp.train` or an older version began. One line.
+    """
+    options = read_recipe(directory).get(COMMAND)
+    if options is None:
+        raise ValueError(f"{directory}: its recipe.json does not hold the settings of the run.")
+    kind = RunSettings
+    if options["program"] != "train":
+        from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
+
+        kind = FineTuningSettings if "task" in options else LanguageRunSettings
+    return dataclasses.replace(kind.from_command(options), directory=str(directory))
 
 
 def train_run(settings, export=True, **options):
@@ -29,11 +58,24 @@ def train_run(settings, export=True, **options):
 
 def train_prepared(run, export=True, report=lambda text: None, **options):
     """Trains a `PreparedRun`, or resumes it; see `train_run`."""
-    began = time.monotonic()
+    began, restart = time.monotonic(), options.get("restart", False)
+    before = None
+    if run.testable and (restart or not run.complete):
+        before = measure_before(run, report, int(options.get("verbose") == 1))
     shared = {name: value for name, value in options.items() if name in SHARED}
-    run = choose(run, restart=options.get("restart", False), report=report, **shared)
+    run = choose(run, restart=restart, report=report, **shared)
     if run.choice is not None:
         options["restart"] = False  # the choice began with an empty folder
-    known = run.testable and (options.get("restart") or not run.complete)
-    before = run.evaluate() if known else None
     return run, finish(run, run.train(**take_time(options, began)), before, export)
+
+
+def measure_before(run, report, verbose):
+    """Tests the weights before training; returns loss and metrics."""
+    report("before training: testing the weights ...")
+    before, task = run.evaluate(verbose), run.recipe.task
+    split = task.validation_split(run.data)
+    name = f"of the {split} images right"
+    if task.headline != "accuracy":
+        name = f"{task.headline.replace('_', ' ')} on the {split} images"
+    report(f"before {100 * before[task.headline]:.2f} % {name}")
+    return before

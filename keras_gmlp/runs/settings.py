@@ -1,6 +1,7 @@
 """`RunSettings`: the preset, weights, data and recipe that a run is made from."""
 
 import dataclasses
+import functools
 import json
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from keras_gmlp.data.images.table import name_folder
 from keras_gmlp.data.validation import PARTS
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.training.recipes import find_recipe
-from keras_gmlp.training.settings import override
+from keras_gmlp.training.settings import OPTIONS, override
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, find_shipped, list_shipped
 from keras_gmlp.weights.files import short_name
 
@@ -24,7 +25,9 @@ TAKEN_BY = {
     "patch_window": "the option patch_window",
     "name": "the preset",
 }
-TAKEN = set(TAKEN_BY)
+
+# Fields that an option of the programs spells in another way.
+SPELLED = {"preset": "model", "name": "data", "overrides": "set_model"}
 
 
 def require_backbone():
@@ -36,6 +39,87 @@ def require_backbone():
             "-e . in it, or give other weights; --weights none trains from scratch."
         )
     return DEFAULT_BACKBONE
+
+
+class Settings:
+    """What a run is made from; a subclass is a frozen dataclass.
+
+    Attributes:
+        task: Name of the task, which decides what a recipe's name means.
+        recipe: Name of a recipe.
+        changes: Settings of the recipe that differ, a dict such as `{"epochs": 3, "mixup": 0.2}`.
+        directory: Folder of the run.
+    """
+
+    task = None
+
+    @functools.cached_property
+    def _recipe(self):
+        return override(find_recipe(self.recipe, self.task), self.changes)
+
+    def make_recipe(self):
+        """Returns the `Recipe`: the named one with the changes.
+
+        Raises:
+            ValueError: If there is no such recipe or setting, or a value is out of its range.
+        """
+        return self._recipe
+
+    def with_changes(self, **changes):
+        """Returns these settings with more changes of the recipe."""
+        return dataclasses.replace(self, changes={**self.changes, **changes})
+
+    def command(self):
+        """Returns the options that repeat the run, for `recipe.json`; see `from_command`."""
+        raise NotImplementedError
+
+    def _shared_options(self):
+        """Returns the options of all programs that train."""
+        own = {name: self.changes.get(name) for name in (*OPTIONS, "freeze", "teacher")}
+        own = {n: v for n, v in own.items() if v is not None and (n != "freeze" or v is True)}
+        rest = {name: value for name, value in self.changes.items() if name not in own}
+        return {"recipe": self.recipe, **own, "set": rest, "out": self.directory}
+
+    def to_json(self):
+        """Returns the settings as a line of JSON."""
+        return json.dumps(self.command())
+
+    @classmethod
+    def from_json(cls, text):
+        """Returns the settings in a line of JSON."""
+        return cls.from_command(json.loads(text))
+
+    def require_other_place(self, *weights):
+        """Raises a `ValueError` if the folder of the run is where its weights are."""
+        if Path(self.directory).resolve() in [Path(path).resolve() for path in weights]:
+            raise ValueError(
+                f"{self.directory} is where the weights are; choose another directory."
+            )
+
+
+def read_shared_options(options):
+    """Returns recipe, changes and directory in the options of a program, a dict."""
+    own = (*OPTIONS, "freeze", "teacher")
+    changes = {name: options[name] for name in own if options.get(name) is not None}
+    changes |= options.get("set") or {}
+    found = {"recipe": options.get("recipe"), "changes": changes, "directory": options.get("out")}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def list_options(part):
+    """Returns the fields of a part of the settings that are set, by the names of the options."""
+    values = {field.name: (getattr(part, field.name), field) for field in dataclasses.fields(part)}
+    return {
+        SPELLED.get(name, name): value
+        for name, (value, field) in values.items()
+        if name == "name" or value not in (field.default, {})
+    }
+
+
+def read_options(kind, options):
+    """Returns a part of the settings from the options of a program."""
+    names = {field.name: SPELLED.get(field.name, field.name) for field in dataclasses.fields(kind)}
+    return kind(**{n: options[o] for n, o in names.items() if options.get(o) is not None})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,8 +148,7 @@ class ModelSettings:
                 raise ValueError(f"{name} must be at least 1; received {value}.")
         if self.preset is None and self.weights is None:
             object.__setattr__(self, "preset", "gmlp_n4_32")
-        if taken := sorted(set(self.overrides) & TAKEN):
-            raise ValueError(f"{taken[0]} is no override: {TAKEN_BY[taken[0]]} sets it.")
+        check_overrides(self.overrides, TAKEN_BY)
 
     def patches(self):
         """Returns `patch_size` and `patch_window`, a dict of those that are set."""
@@ -132,8 +215,14 @@ class DataSettings:
         return self.image_size, self.image_size
 
 
+def check_overrides(overrides, taken_by):
+    """Raises a `ValueError` if an argument of the model follows from other settings."""
+    if taken := sorted(set(overrides) & set(taken_by)):
+        raise ValueError(f"{taken[0]} is no override: {taken_by[taken[0]]} sets it.")
+
+
 @dataclasses.dataclass(frozen=True)
-class RunSettings:
+class RunSettings(Settings):
     """Everything a training run is made from.
 
     Attributes:
@@ -162,25 +251,20 @@ class RunSettings:
             model = short_name(weights) if weights else preset
             object.__setattr__(self, "directory", f"runs/{model}-{name_folder(self.data.name)}")
 
-    def make_recipe(self):
-        """Returns the `Recipe`: the named one with the changes.
-
-        Raises:
-            ValueError: If there is no such recipe or setting, or a value is out of its range.
-        """
-        changes = self.changes
-        if self.leaves_head:
-            changes = {"fit_head": 1.0, **changes}  # until one is chosen
-        recipe = override(find_recipe(self.recipe), changes)
-        if recipe.freeze and not self.model.weights:
-            raise ValueError(
-                "freeze trains the head of a trained model: give --weights (weights=...)."
-            )
-        if getattr(recipe.task, "fit_head", 0) and not self.model.weights:
-            raise ValueError(
-                "fit_head fits the head to the features of a trained model: give --weights "
-                "(weights=...)."
-            )
+    @functools.cached_property
+    def _recipe(self):
+        changes = {"fit_head": 1.0} if self.leaves_head else {}  # until one is chosen
+        recipe = override(find_recipe(self.recipe), {**changes, **self.changes})
+        if not self.model.weights:
+            if recipe.freeze:
+                raise ValueError(
+                    "freeze trains the head of a trained model: give --weights (weights=...)."
+                )
+            if getattr(recipe.task, "fit_head", 0):
+                raise ValueError(
+                    "fit_head fits the head to the features of a trained model: give --weights "
+                    "(weights=...)."
+                )
         return recipe
 
     @property
@@ -195,12 +279,10 @@ class RunSettings:
         self.make_recipe()
         if self.model.preset is not None:
             lookup(self.model.preset)
-        place = Path(self.directory).resolve()
-        weights = self.model.weights and find_shipped(self.model.weights)
-        if weights and Path(weights).resolve() in (place, place / "model.keras"):
-            raise ValueError(
-                f"{self.directory} is where the weights are; choose another directory."
-            )
+        if self.model.weights:
+            weights = Path(find_shipped(self.model.weights))
+            own = [weights.parent] * (weights.name == "model.keras")
+            self.require_other_place(weights, *own)
 
     def record(self):
         """Returns the entries of `recipe.json` that come from these settings, a dict."""
@@ -208,13 +290,13 @@ class RunSettings:
         data = {name: getattr(self.data, name) for name in (*PARTS, "groups")}
         return {"preset": model.pop("preset"), "recipe": self.recipe, **data, **model}
 
-    def to_json(self):
-        """Returns the settings as a line of JSON."""
-        return json.dumps(dataclasses.asdict(self))
+    def command(self):
+        """Returns the options of `train.py` that repeat the run, a dict."""
+        parts = {**list_options(self.model), **list_options(self.data)}
+        return {"program": "train", **parts, **self._shared_options()}
 
     @classmethod
-    def from_json(cls, text):
-        """Returns the settings in a line of JSON."""
-        values = json.loads(text)
-        model, data = ModelSettings(**values.pop("model")), DataSettings(**values.pop("data"))
-        return cls(model, data, **values)
+    def from_command(cls, options):
+        """Returns the settings that options of `train.py` describe, a dict."""
+        model, data = (read_options(kind, options) for kind in (ModelSettings, DataSettings))
+        return cls(model, data, **read_shared_options(options))

@@ -17,12 +17,11 @@ from keras_gmlp.models.language_model import adapt, span_classifier, text_classi
 from keras_gmlp.models.presets import find
 from keras_gmlp.models.saved import model_path
 from keras_gmlp.models.structure import longest_text
+from keras_gmlp.runs.prepared import PreparedRun
+from keras_gmlp.runs.settings import Settings, check_overrides, read_shared_options
 from keras_gmlp.tasks.masked_lm import MaskedLM
 from keras_gmlp.tasks.question_answering import SpanAnswering
 from keras_gmlp.tasks.text_classification import TextClassification
-from keras_gmlp.training import train as training
-from keras_gmlp.training.recipes import find_recipe
-from keras_gmlp.training.settings import override
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.utils.shipped import find_shipped
 from keras_gmlp.weights.bert import is_bert, load_bert
@@ -40,7 +39,7 @@ TAKEN_BY = {
 
 
 @dataclasses.dataclass(frozen=True)
-class LanguageRunSettings:
+class LanguageRunSettings(Settings):
     """Everything a language model is trained from.
 
     Attributes:
@@ -60,16 +59,13 @@ class LanguageRunSettings:
     overrides: dict = dataclasses.field(default_factory=dict)
     directory: str | None = None
 
+    task = MaskedLM.name
+
     def __post_init__(self):
-        if taken := sorted(set(self.overrides) & set(TAKEN_BY)):
-            raise ValueError(f"{taken[0]} is no override: {TAKEN_BY[taken[0]]} sets it.")
+        check_overrides(self.overrides, TAKEN_BY)
         if self.directory is None:
             place = f"runs/{self.preset}-{Path(self.data).name}"
             object.__setattr__(self, "directory", place)
-
-    def make_recipe(self):
-        """Returns the `Recipe`: the named one with the changes."""
-        return override(find_recipe(self.recipe, MaskedLM.name), self.changes)
 
     def check(self):
         """Raises a `ValueError` for settings that cannot work, before anything is loaded."""
@@ -80,9 +76,21 @@ class LanguageRunSettings:
         """Returns the entries of `recipe.json` that come from these settings, a dict."""
         return {"preset": self.preset, "recipe": self.recipe, "overrides": self.overrides}
 
+    def command(self):
+        """Returns the options of `train_text.py` that repeat the run, a dict."""
+        own = {"prepared": self.data, "model": self.preset, "set_model": self.overrides}
+        return {"program": "train_text", **own, **self._shared_options()}
+
+    @classmethod
+    def from_command(cls, options):
+        """Returns the settings that options of `train_text.py` describe, a dict."""
+        named = {"preset": "model", "data": "prepared", "overrides": "set_model"}
+        own = {name: options[key] for name, key in named.items() if options.get(key) is not None}
+        return cls(**own, **read_shared_options(options))
+
 
 @dataclasses.dataclass(frozen=True)
-class FineTuningSettings:
+class FineTuningSettings(Settings):
     """Everything a classifier of texts, or a model that finds answers, is trained from.
 
     Attributes:
@@ -116,25 +124,23 @@ class FineTuningSettings:
             raise ValueError(f"held_out must be in [0, 1); received {self.held_out}.")
         check_rates(dropout=self.dropout)
         if self.directory is None:
-            object.__setattr__(self, "directory", f"runs/{self._model_name()}-{self._data_name()}")
+            model, path = self.read_preset() or Path(self.weights).resolve().name, Path(self.data)
+            name = self.data.removeprefix("glue/").replace("/", "-")
+            data = path.stem if path.exists() else name
+            object.__setattr__(self, "directory", f"runs/{model}-{data}")
 
-    def _model_name(self):
-        recorded = read_json(Path(find_shipped(self.weights)) / "recipe.json") or {}
-        return recorded.get("preset") or Path(self.weights).resolve().name
-
-    def _data_name(self):
-        path = Path(self.data)
-        return path.stem if path.exists() else self.data.removeprefix("glue/").replace("/", "-")
+    def read_preset(self):
+        """Returns the preset of the run that trained the weights, or `None`."""
+        return (read_json(Path(find_shipped(self.weights)) / "recipe.json") or {}).get("preset")
 
     @property
     def answers(self):
         """Whether the data are questions."""
         return has_questions(self.data)
 
-    def make_recipe(self):
-        """Returns the `Recipe`: the named one with the changes."""
-        task = SpanAnswering if self.answers else TextClassification
-        return override(find_recipe(self.recipe, task.name), self.changes)
+    @property
+    def task(self):
+        return (SpanAnswering if self.answers else TextClassification).name
 
     def check(self):
         """Raises a `ValueError` for settings that cannot work, before anything is loaded."""
@@ -150,46 +156,31 @@ class FineTuningSettings:
             raise ValueError(
                 f"{self.data} has questions and no column of a {min(named)}; leave it out."
             )
-        if Path(find_shipped(self.weights)).resolve() == Path(self.directory).resolve():
-            raise ValueError(
-                f"{self.directory} is where the weights are; choose another directory."
-            )
+        self.require_other_place(find_shipped(self.weights))
 
     def record(self):
         """Returns the entries of `recipe.json` that come from these settings, a dict."""
         names = ("weights", "columns", "held_out", "dropout", "recipe")
         return {name: getattr(self, name) for name in names}
 
+    def command(self):
+        """Returns the options of `train_text.py` that repeat the run, a dict."""
+        columns = {key: self.columns[key] for key in ("label", "test") if key in self.columns}
+        if text := self.columns.get("text"):
+            columns["column"] = [text] if isinstance(text, str) else list(text)
+        own = {"task": self.data, "weights": self.weights, **columns}
+        own |= {"hold_out": self.held_out or None, "dropout": self.dropout}
+        return {"program": "train_text", **own, **self._shared_options()}
 
-@dataclasses.dataclass
-class PreparedTextRun:
-    """A run whose text is open and whose model is built.
-
-    Attributes:
-        settings: `LanguageRunSettings` or `FineTuningSettings`.
-        recipe: `Recipe`.
-        data: `PreparedCorpus` or `TokenizedText`.
-        model: `keras.Model`.
-        origin: `preset` and `arguments` with which `keras_gmlp.text.build` rebuilds the language
-            model, a dict.
-    """
-
-    settings: object
-    recipe: object
-    data: object
-    model: keras.Model
-    origin: dict
-
-    @property
-    def complete(self):
-        """Whether the directory holds the complete run."""
-        return (Path(self.settings.directory) / "metrics.json").exists()
-
-    def train(self, **options):
-        """Trains the model, or resumes; returns the metrics. Options are those of `train`."""
-        extra = {**self.origin, **self.settings.record()}
-        place = self.settings.directory
-        return training.train(self.model, self.data, self.recipe, place, extra=extra, **options)
+    @classmethod
+    def from_command(cls, options):
+        """Returns the settings that options of `train_text.py` describe, a dict."""
+        columns = {key: options[key] for key in ("label", "test") if options.get(key) is not None}
+        if text := options.get("column"):
+            columns["text"] = text[0] if len(text) == 1 else text
+        own = {"held_out": options.get("hold_out") or 0.0, "dropout": options.get("dropout", 0.1)}
+        places = options["weights"], options["task"]
+        return cls(*places, columns, **own, **read_shared_options(options))
 
 
 def prepare_language_run(settings, seed_process=True):
@@ -203,7 +194,7 @@ def prepare_language_run(settings, seed_process=True):
     tokenizer = {"vocabulary_size": data.tokenizer.size, "separator": data.tokenizer.sep_id}
     arguments = json.loads(json.dumps({**settings.overrides, **tokenizer}))
     origin = {"preset": settings.preset, "arguments": arguments}
-    return PreparedTextRun(settings, recipe, data, model, origin)
+    return PreparedRun(settings, recipe, data, model, origin)
 
 
 def prepare_fine_tuning(settings, data_dir=None, seed_process=True):
@@ -225,9 +216,7 @@ def prepare_fine_tuning(settings, data_dir=None, seed_process=True):
         model = span_classifier(encoder, tokenizer.sep_id)
     else:
         model = text_classifier(encoder, len(data.labels), settings.dropout)
-    recorded = read_json(Path(find_shipped(settings.weights)) / "recipe.json") or {}
-    origin = {"preset": recorded.get("preset")}
-    return PreparedTextRun(settings, recipe, data, model, origin)
+    return PreparedRun(settings, recipe, data, model, {"preset": settings.read_preset()})
 
 
 def open_language_model(weights):

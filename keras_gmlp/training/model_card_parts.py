@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from keras_gmlp.training.command import training_command
+from keras_gmlp.training.settings import write_command
 from keras_gmlp.utils.environment import accelerators
 
 # The entries of metrics.json under "exports": the file and its format.
@@ -58,9 +58,10 @@ def _reproduction(place, recipe):
     """The command that repeats the run, and what it cannot know."""
     name = name_of(place)
     replaced = recipe.get("weights") and Path(recipe["weights"]).name == name
-    command = training_command(recipe, "START" if replaced else None, f"runs/{name}-again")
+    start = "START" if replaced else None
+    command = write_command(recipe, weights=start, out=f"runs/{name}-again")
     if command is None:
-        return "The run was started from Python, so no command repeats it."
+        return "The run was started from Python, or by an older version: no command repeats it."
     text = f"This command repeats the run:\n\n```\n{command}\n```"
     if recipe.get("task") == "masked_lm":
         text += (

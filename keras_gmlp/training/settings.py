@@ -1,6 +1,8 @@
-"""Settings of a run by name: changing them, comparing them, naming those that differ."""
+"""Settings of a run by name: changing and comparing them; the command that repeats a run."""
 
 import dataclasses
+import json
+import shlex
 
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.recipes import PATCH_OPTIONS, RECIPES_BY_TASK
@@ -16,6 +18,10 @@ UNNAMED |= {"balance": 0.0, "fit": "crop", "temperature": 1.0, "feature_weight":
 UNNAMED |= {"fit_head": 0.0}
 
 AUTO = "auto"  # a run records what it chose
+
+COMMAND = "command"  # entry of recipe.json: the options that repeat the run
+
+WIDTH = 90  # of a line of a command, in characters
 
 
 def setting_names(settings):
@@ -56,7 +62,7 @@ def differences(recorded, settings):
     return [
         f"{name} {recorded[name]!r} there, {value!r} here"
         for name, value in settings.items()
-        if name in recorded and value not in (recorded[name], AUTO)
+        if name in recorded and name != COMMAND and value not in (recorded[name], AUTO)
     ]
 
 
@@ -85,3 +91,34 @@ def flatten(settings):
     for name, value in settings.items():
         flat |= flatten(value) if isinstance(value, dict) else {name: value}
     return flat
+
+
+def write_command(recorded, **replaced):
+    """Returns the shell command that repeats a run, or `None` if its recipe.json has no options."""
+    if COMMAND not in recorded:
+        return None
+    options = {**recorded[COMMAND], **{k: v for k, v in replaced.items() if v is not None}}
+    options.pop("fold", None)  # a part of --folds
+    options["backend"] = recorded.get("environment", {}).get("backend")
+    options["out"] = options.pop("out", None)
+    lines = [f".venv/bin/python apps/{options.pop('program')}.py"]
+    for name, value in options.items():
+        for part in _spell(f"--{name.replace('_', '-')}", value):
+            if len(lines[-1]) + len(part) < WIDTH:
+                lines[-1] += f" {part}"
+            else:
+                lines.append(part)
+    return " \\\n    ".join(lines)
+
+
+def _spell(option, value):
+    """Returns an option in a shell, once for each part of its value."""
+    if value is None or value is True:
+        return [option] * (value is True)
+    if option == "--image-size" and isinstance(value, list):
+        value = "x".join(map(str, value))
+    if isinstance(value, dict):
+        texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in value.items()}
+        value = [f"{name}={text}" for name, text in texts.items()]
+    values = value if isinstance(value, list) else [value]
+    return [f"{option} {shlex.quote(str(part))}" for part in values]

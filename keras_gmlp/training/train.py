@@ -69,6 +69,7 @@ def train(
     checkpoint_minutes=None,
     callbacks=(),
     extra=None,
+    origin=None,
     vectors=None,
 ):
     """Trains a model and saves everything about the run in a directory.
@@ -99,9 +100,11 @@ def train(
             to save at the end of each epoch only.
         callbacks: Further `keras.callbacks.Callback`s, such as a logger or `EarlyStopping`; called
             after those of the run. A run that resumes begins with new ones.
-        extra: Further entries for `recipe.json`, a dict; for example `preset`. The entry
-            `arguments`, the keyword arguments with which `keras_gmlp.build(preset, **arguments)`
-            rebuilds the model, goes into the card of `model.keras` with `preset` instead.
+        extra: Further entries for `recipe.json`, a dict. A run resumes with the same ones only,
+            except for `command`, the options of the program that repeats the run.
+        origin: `preset` and, if they are known, `arguments` with which
+            `keras_gmlp.build(preset, **arguments)` rebuilds the model, a dict for the card of
+            `model.keras`; `None` if no preset describes it.
         vectors: For a `fit_head` of the task: what `training.linear_head.read_training_features`
             returned for this model and these data. `None` to read them.
 
@@ -142,7 +145,7 @@ def train(
     own = {"model": model.name, "checkpoint_minutes": checkpoint_minutes}
     own["samples"] = recipe.task.size(data)  # a folder may hold other files on another machine
     check_agreement({**recipe.settings(), **recipe.task.describe_data(data), **own})
-    run = _Run(model, data, recipe, directory, dict(extra or {}))
+    run = _Run(model, data, recipe, directory, extra or {}, origin or {})
     with contextlib.ExitStack() as stack:
 
         def begin():
@@ -168,15 +171,12 @@ class _Run:
     recipe: Recipe
     directory: Path
     extra: dict
+    origin: dict
 
     def begin(self):
         """Writes or checks `recipe.json`; returns whether the run is complete."""
         data = self.recipe.task.describe_data(self.data)
-        origin = {
-            "preset": self.extra.get("preset"),
-            "arguments": self.extra.pop("arguments", None),
-        }
-        origin = {name: value for name, value in origin.items() if value is not None}
+        origin = {name: value for name, value in self.origin.items() if value is not None}
         self.card = {"data": data["data"], **origin}
         claim(self.directory, {**self.extra, "model": self.model.name, **data}, self.recipe)
         remove_leftovers(self.directory, "|".join(map(re.escape, (*WRITTEN, "saved_model"))))

@@ -226,6 +226,6 @@ def test_callbacks_of_the_user_are_found_in_the_current_folder(tmp_path, monkeyp
     (tmp_path / "own_logger.py").write_text(source)
     monkeypatch.chdir(tmp_path)
     options = load_app("train").parse(["--callback", "own_logger:Logger"])[1]
-    (callback,) = load_app("callback_options").make_callbacks(options)
+    (callback,) = load_app("training").make_callbacks(options)
     assert type(callback).__name__ == "Logger"
     assert str(tmp_path) not in sys.path

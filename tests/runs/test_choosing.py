@@ -15,7 +15,7 @@ from keras_gmlp.data import ArraySplit
 from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings, budget, choosing
 from keras_gmlp.runs.choice import HEAD, Choice, choose_best
 from keras_gmlp.training.checkpoints import RunCheckpoint
-from keras_gmlp.training.command import training_command
+from keras_gmlp.training.settings import write_command
 
 pytestmark = pytest.mark.eager
 
@@ -81,7 +81,7 @@ def test_a_complete_run_is_loaded(places, chosen):
 
 
 def test_its_command_repeats_it_without_a_choice(chosen):
-    command = training_command(read(chosen, "recipe.json"))
+    command = write_command(read(chosen, "recipe.json"))
     assert "--recipe finetune" in command
     assert f"fit_head={read(chosen, 'recipe.json')['fit_head']}" in command
     assert "--epochs" in command

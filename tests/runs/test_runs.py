@@ -1,6 +1,8 @@
 """Runs from Python: settings, their JSON, what is built, trained and written."""
 
+import dataclasses
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +14,12 @@ import keras_gmlp
 from keras_gmlp import runs
 from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
 from keras_gmlp.runs.prepare import load_data
-from keras_gmlp.training.command import training_command
+from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.settings import differences
 from keras_gmlp.utils.card import read_card
 
 SMALL = {"epochs": 1, "precision": "float32"}
+FIXTURES = Path(__file__).with_name("older_run")  # as of version 0.1, November 2026
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +105,33 @@ def test_run_is_recorded(run):
     assert metrics["epochs"] == 1
 
 
+def test_run_is_rebuilt_from_its_record(run, tmp_path):
+    settings, _ = run
+    assert runs.read_run(settings.directory) == runs.prepare(settings).settings == settings
+    moved = shutil.copytree(settings.directory, tmp_path / "moved")
+    assert runs.read_run(moved) == dataclasses.replace(settings, directory=str(moved))
+    assert runs.prepare(runs.read_run(moved)).train(verbose=0) == run[1]  # its folder may move
+
+
+def test_run_of_an_older_version_is_loaded_but_not_rebuilt(run, tmp_path):
+    settings, metrics = run
+    old = shutil.copytree(settings.directory, tmp_path / "old")
+    for name in ("recipe.json", "README.md"):
+        (old / name).unlink()
+    recipe = json.loads((FIXTURES / "recipe.json").read_text())
+    (old / "recipe.json").write_text(json.dumps(recipe))
+    with pytest.raises(ValueError, match="does not hold the settings of the run"):
+        runs.read_run(old)
+    same = dataclasses.replace(settings, directory=str(old))
+    assert runs.prepare(same).train(verbose=0) == metrics
+    with pytest.raises(ValueError, match="seed 5 there, 6 here"):
+        runs.prepare(same.with_changes(seed=6)).train(verbose=0)
+    write_model_card(old)
+    card = (old / "README.md").read_text("utf-8")
+    assert "no command repeats it" in card
+    assert "| recipe | `quick` |" in card
+
+
 def test_card_rebuilds_the_model(run):
     settings, _ = run
     path = f"{settings.directory}/model.keras"
@@ -167,9 +197,5 @@ def test_validation_images_belong_to_the_settings_of_a_run():
     assert (len(dataset.validation), len(dataset.test)) == (289, 360)  # rounded in each class
     assert RunSettings.from_json(settings.to_json()) == settings
     assert differences({"fraction": 1.0}, settings.record()) == ["validation None there, 0.2 here"]
-    command = training_command({**settings.record(), "data": "digits", "patience": 5})
-    assert "--validation 0.2" in command
-    assert "--patience 5" in command
-    assert "--groups" not in command
     with pytest.raises(ValueError, match="validation must be between 0 and 1; received 1"):
         DataSettings(validation=1)

@@ -13,11 +13,12 @@ from load_app import load_app
 
 from keras_gmlp.export.formats import FORMATS
 from keras_gmlp.programs.shared.run_options import read_settings
-from keras_gmlp.training.command import training_command
+from keras_gmlp.runs.text import FineTuningSettings
 from keras_gmlp.training.model_card import NOTES, model_card, write_model_card
 from keras_gmlp.training.model_card_parts import EXPORTS
 from keras_gmlp.training.recipes import RECIPES
 from keras_gmlp.training.run_directory import clear
+from keras_gmlp.training.settings import write_command
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = sorted(path.parent for path in (ROOT / "saved_models").glob("*/recipe.json"))
@@ -42,6 +43,18 @@ RECIPE = {
     "epochs": 3,
     "learning_rate": 0.007,
     "seed": 7,
+    "command": {
+        "program": "train",
+        "model": "gmlp_n4_32",
+        "data": "my photos",
+        "fraction": 0.5,
+        "image_size": 16,
+        "recipe": "quick",
+        "epochs": 3,
+        "seed": 7,
+        "set": {},
+        "out": "runs/tiny",
+    },
     "environment": ENVIRONMENT,
 }
 METRICS = {
@@ -122,8 +135,8 @@ This command writes and checks all formats:
 This command repeats the run:
 
 ```
-.venv/bin/python apps/train.py --model gmlp_n4_32 --data 'my photos' --recipe quick \\
-    --image-size 16 --fraction 0.5 --epochs 3 --seed 7 --backend torch --out runs/tiny-again
+.venv/bin/python apps/train.py --model gmlp_n4_32 --data 'my photos' --fraction 0.5 \\
+    --image-size 16 --recipe quick --epochs 3 --seed 7 --backend torch --out runs/tiny-again
 ```
 
 `recipe.json` holds all settings and versions, `history.csv` the figures of each epoch.
@@ -154,16 +167,26 @@ TEXT = {
     "epochs": 2,
     "seed": 0,
     "mask_rate": 0.3,
+    "command": {
+        "program": "train_text",
+        "prepared": "runs/wiki8k",
+        "model": "gmlp_nano",
+        "recipe": "quick",
+        "epochs": 2,
+        "set": {"mask_rate": 0.3},
+    },
     "environment": ENVIRONMENT,
 }
 CLASSIFIER = {
     **TEXT,
     "recipe": "finetune",
     "weights": "runs/nano",
-    "columns": {"text": ["first", "second"], "label": "kind"},
     "held_out": 0.1,
     "dropout": 0.1,
     "data": "mine.csv",
+    "command": FineTuningSettings(
+        "runs/nano", "mine.csv", {"text": ["first", "second"], "label": "kind"}, 0.1
+    ).command(),
     "task": "text_classification",
     "labels": ["no", "yes"],
     "pairs": True,
@@ -192,19 +215,6 @@ def test_card_of_a_language_model():
     assert card.endswith(NOTES)
 
 
-def test_command_names_the_precision_that_the_program_would_measure():
-    command = training_command({**TEXT, "precision": "mixed_bfloat16"})
-    assert "--precision mixed_bfloat16" in command  # the recipe's own
-
-
-def test_command_of_a_language_model_with_other_sizes():
-    command = training_command({**TEXT, "overrides": {"depth": 4, "gating": "additive"}})
-    words = shlex.split(command.replace("\\\n", ""))[2:]
-    _, options = load_app("train_text").parse(words)
-    settings = load_app("train_text").read_settings(options)
-    assert settings.overrides == {"depth": 4, "gating": "additive"}
-
-
 def test_card_of_a_classifier_of_pairs():
     metrics = {"test_accuracy": 0.75, "test_matthews_correlation": 0.5, "test_f1": 0.8}
     card = model_card("runs/mine", CLASSIFIER, metrics, 6.0)
@@ -217,13 +227,18 @@ def test_card_of_a_classifier_of_pairs():
     words = shlex.split(command.replace("\\\n", ""))[2:]
     _, options = load_app("train_text").parse(words)
     settings = load_app("train_text").read_settings(options)
-    assert settings.columns == CLASSIFIER["columns"]
-    assert (settings.weights, settings.data, settings.held_out) == ("runs/nano", "mine.csv", 0.1)
+    assert dataclasses.replace(settings, directory="x") == FineTuningSettings(
+        "runs/nano",
+        "mine.csv",
+        {"text": ["first", "second"], "label": "kind"},
+        0.1,
+        directory="x",
+    )
 
 
 def test_card_of_a_model_for_questions():
     recipe = {**CLASSIFIER, "data": "squad", "task": "question_answering", "length": 384}
-    del recipe["labels"], recipe["pairs"], recipe["columns"]
+    del recipe["labels"], recipe["pairs"]
     card = model_card("runs/squad", recipe, {"test_f1": 43.21, "test_exact_match": 31.0})
     assert "exact match: 31.00 %, F1: 43.21 %." in card
     assert "overlapping parts, 384 tokens at a time" in card
@@ -252,7 +267,8 @@ def test_card_of_a_run_from_python():
 
 
 def test_starting_weights_that_the_model_has_replaced():
-    recipe = {**RECIPE, "weights": "saved_models/tiny"}
+    command = {**RECIPE["command"], "weights": "saved_models/tiny"}
+    recipe = {**RECIPE, "weights": "saved_models/tiny", "command": command}
     card = model_card("saved_models/tiny", recipe, METRICS)
     assert "--weights START" in card
     assert "It was in `saved_models/tiny`" in card
@@ -303,6 +319,9 @@ CHANGES = {
     "settings": "--set optimizer=adamw --set ema=0 --set layer_decay=0.75 --set adam_ratio=1",
     "augmentation": "--set flip=0 --set mixup=0.25 --set crop=0 --set stochastic_depth=0.2",
     "frozen": "--freeze",
+    "a teacher": "--teacher runs/teacher --set teacher_share=0.5 --set teaching=hard",
+    "sizes": "--image-size 8x16 --fit pad --patch-size 2 --patch-window 6 --set-model depth=1 "
+    "--set-model stem=convolutions --fraction 0.5 --validation 0.1 --groups burst(\\d+)",
 }
 
 
@@ -319,48 +338,18 @@ def parse(train, command):
     return train.parse(arguments)[1]
 
 
-def recipe_of(options):
-    return read_settings(options).make_recipe()
-
-
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize("name", RECIPES)
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
 def test_command_gives_the_same_settings(name, changes):
-    """apps/train.py parses the command back into the recipe that it was made from."""
+    """apps/train.py parses the command back into the settings that it was made from."""
     train = load_app("train")
-    start = ["--weights", "runs/start", "--recipe", name]
-    recipe = recipe_of(train.parse([*start, *changes.split()])[1])
-    record = {**RECIPE, **recipe.settings(), "recipe": name, "weights": "runs/start"}
-    record = json.loads(json.dumps(record, default=dataclasses.asdict))
-    options = parse(train, training_command(record))
-    assert recipe_of(options) == recipe
-    assert (options.model, options.weights, options.data) == (
-        "gmlp_n4_32",
-        "runs/start",
-        "my photos",
-    )
-    assert (options.image_size, options.fraction, options.patch_size) == (16, 0.5, None)
-    assert (options.backend, options.out) == ("torch", None)
-
-
-def test_command_reads_nested_and_flat_settings():
-    flat = {**RECIPE, "mixup": 0.25}
-    nested = {**RECIPE, "augmentation": {"mixup": 0.25}}
-    deeper = {**RECIPE, "task": {"name": "images", "augmentation": {"mixup": 0.25}}}
-    assert "--set mixup=0.25" in training_command(flat)
-    assert training_command(flat) == training_command(nested) == training_command(deeper)
-
-
-@pytest.mark.usefixtures("environment")
-def test_command_names_the_patches():
-    overrides = {"depth": 1, "stem": "convolutions"}
-    command = training_command({**RECIPE, "overrides": overrides})
-    assert "--set-model depth=1" in command
-    assert "--set-model stem=convolutions" in command
-    command = training_command({**RECIPE, "patch_size": 2, "patch_window": 6}, out="a folder")
-    options = parse(load_app("train"), command)
-    assert (options.patch_size, options.patch_window, options.out) == (2, 6, "a folder")
+    start = ["--weights", "runs/start", "--recipe", name, "--data", "my photos", *changes.split()]
+    settings = read_settings(train.parse([*start, "--out", "runs/a"])[1])
+    record = json.loads(json.dumps({"command": settings.command(), "environment": ENVIRONMENT}))
+    options = parse(train, write_command(record, out="runs/a"))
+    assert read_settings(options) == settings
+    assert (options.backend, options.out) == ("torch", "runs/a")
 
 
 @pytest.mark.parametrize("directory", COMMITTED, ids=lambda path: path.name)

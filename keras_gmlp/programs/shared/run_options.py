@@ -1,12 +1,10 @@
 """The options that describe a training run, as train.py and compare.py read them."""
 
-import argparse
 import contextlib
 import json
 from pathlib import Path
 
 from keras_gmlp.programs.shared.cli import add_backend, add_data_dir, add_fit, image_size
-from keras_gmlp.programs.shared.processes import add_process_options
 
 SCRATCH = "none"  # of --weights
 
@@ -18,12 +16,7 @@ RANGES = ("resized_crop",)
 
 
 def add_run_options(parser, measures_precision=False):
-    """Adds the options of a run: model, weights, data, recipe, backend.
-
-    Args:
-        parser: The parser.
-        measures_precision: Whether the program can measure which precision is faster.
-    """
+    """Adds the options of a run: model, weights, data, recipe."""
     parser.add_argument(
         "--model",
         metavar="PRESET",
@@ -46,7 +39,7 @@ def add_run_options(parser, measures_precision=False):
         "answers join the labels, or a folder of stored answers, see teach.py; change how by --set "
         "teacher_share=0.5, teaching=hard or token, temperature=2, feature_weight=1",
     )
-    parser.add_argument("--freeze", action="store_true", help="train the head alone")
+    parser.add_argument("--freeze", action="store_true", default=None, help="train only the head")
     parser.add_argument(
         "--data",
         default="digits",
@@ -70,7 +63,20 @@ def add_run_options(parser, measures_precision=False):
         "size; default: the model's",
     )
     add_fit(parser)
-    _add_patch_options(parser)
+    parser.add_argument(
+        "--patch-size",
+        type=int,
+        metavar="PIXELS",
+        help="default: the model's; with 6 instead of 4 a model for 32 pixels has as many tokens "
+        "at 48",
+    )
+    parser.add_argument(
+        "--patch-window",
+        type=int,
+        metavar="PIXELS",
+        help="side of what a token is made from, for images larger than the weights': 6 for "
+        "weights with patches of 4 at 32 pixels, on images of 48",
+    )
     parser.add_argument(
         "--fraction", type=float, default=1.0, help="of the training images; default: all, 1.0"
     )
@@ -98,23 +104,6 @@ def add_run_options(parser, measures_precision=False):
     add_backend(parser)
 
 
-def _add_patch_options(parser):
-    parser.add_argument(
-        "--patch-size",
-        type=int,
-        metavar="PIXELS",
-        help="default: the model's; with 6 instead of 4 a model for 32 pixels has as many tokens "
-        "at 48",
-    )
-    parser.add_argument(
-        "--patch-window",
-        type=int,
-        metavar="PIXELS",
-        help="side of what a token is made from, for images larger than the weights': 6 for "
-        "weights with patches of 4 at 32 pixels, on images of 48",
-    )
-
-
 SETTINGS = (
     "weight_decay=0.05, optimizer=adamw, flip=0 (for letters and signs), alternating_flip=1 (each "
     "image in every other epoch), balance=0.5 (for rare classes, which then count more), "
@@ -127,14 +116,7 @@ ARGUMENTS = "stem=convolutions, pooling=attention, toeplitz=true, heads=8, depth
 
 
 def add_recipe_options(parser, measures_precision, settings=SETTINGS, arguments=ARGUMENTS):
-    """Adds the options of a recipe.
-
-    Args:
-        parser: The parser.
-        measures_precision: Whether the program can measure which precision is faster.
-        settings: Examples of further settings, for the help.
-        arguments: Examples of arguments of the model, for the help.
-    """
+    """Adds the options of a recipe; the help has examples of settings and of model arguments."""
     parser.add_argument("--epochs", type=int, help="default: from the recipe")
     parser.add_argument("--batch-size", type=int, help="default: from the recipe")
     parser.add_argument(
@@ -168,95 +150,31 @@ def add_recipe_options(parser, measures_precision, settings=SETTINGS, arguments=
     )
 
 
-def add_checkpoint_option(parser):
-    """Adds the option that saves checkpoints within an epoch."""
-    parser.add_argument(
-        "--checkpoint-minutes",
-        type=_minutes,
-        metavar="M",
-        help="save a checkpoint within an epoch, too, when the last one is that old, so that a "
-        "killed run loses no more; default: at the end of each epoch only",
-    )
-
-
-def _minutes(text):
-    with contextlib.suppress(ValueError):
-        if float(text) > 0:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"expected a number above 0; received {text!r}")
-
-
-def add_device_options(parser):
-    """Adds the options that choose the devices and processes to train on."""
-    parser.add_argument(
-        "--devices",
-        type=_count_or_all,
-        default=1,
-        metavar="N|all",
-        help="number of devices, of each process, that split each batch, on the JAX backend; the "
-        "batch size stays that of the whole batch; default: %(default)s",
-    )
-    parser.add_argument(
-        "--model-parallel",
-        type=int,
-        default=1,
-        metavar="M",
-        help="number of devices that shard one copy of the model, which saves memory; "
-        "divides --devices; default: %(default)s",
-    )
-    add_process_options(parser)
-
-
-def _count_or_all(text):
-    if text != "all" and not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a number or all; received {text!r}")
-    return text if text == "all" else int(text)
-
-
-def check_device_options(options, settings):
-    """Raises a `ValueError` if the devices cannot train the run, or processes differ."""
-    from keras_gmlp.training.devices import check_devices
-    from keras_gmlp.training.processes import check_agreement
-
-    recipe = settings.make_recipe()
-    devices = {"devices": options.devices, "model_parallel": options.model_parallel}
-    check_devices(**devices, batch_size=recipe.batch_size)
-    check_agreement({**recipe.settings(), **settings.record(), **devices})
-
-
 def read_settings(options):
-    """Returns the `RunSettings` of the options, checked.
+    """Returns the `RunSettings` of the options, checked; a `ValueError` names what is wrong."""
+    from keras_gmlp.runs.settings import RunSettings, require_backbone
 
-    Raises:
-        ValueError: If an option is wrong.
-    """
-    from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
-    from keras_gmlp.runs.settings import require_backbone
-
-    if options.weights == "":  # an unset variable of a shell
+    given = read_options(options)
+    if given["weights"] == "":  # an unset variable of a shell
         raise ValueError("--weights is empty; expected a run's folder, a file or hf-hub:NAME")
-    weights = options.weights and options.weights.rstrip("/")
-    if weights is None and starts_from_backbone(options):
-        weights = require_backbone()
-    weights = None if weights == SCRATCH else weights
-    patches = {"patch_size": options.patch_size, "patch_window": options.patch_window}
-    settings = RunSettings(
-        model=ModelSettings(options.model, weights, **patches, overrides=read_overrides(options)),
-        data=DataSettings(
-            options.data,
-            options.image_size,
-            options.fraction,
-            options.data_dir,
-            options.validation,
-            options.groups,
-            fit=options.fit,
-        ),
-        recipe=options.recipe,
-        changes=read_changes(options),
-        directory=options.out,
-    )
+    if given["weights"] is None and starts_from_backbone(options):
+        given["weights"] = require_backbone()
+    if given["weights"] == SCRATCH:
+        given["weights"] = None
+    settings = RunSettings.from_command(given)
     settings.check()
     return settings
+
+
+def read_options(options):
+    """Returns the options as the settings of a run take them, a dict; see `from_command`."""
+    given = {**vars(options), "set": read_changes(options), "set_model": read_overrides(options)}
+    given["folds"] = None  # a setting of each run on a fold
+    if given["precision"] == "auto":
+        given["precision"] = None
+    for name in ("weights", "teacher"):
+        given[name] = given.get(name) and given[name].rstrip("/")
+    return given
 
 
 def starts_from_backbone(options):
@@ -287,15 +205,8 @@ def read_overrides(options):
 
 
 def read_changes(options):
-    """Returns the settings of the recipe that the options change, a dict."""
-    from keras_gmlp.training.settings import OPTIONS
-
-    changes = {name: getattr(options, name, None) for name in OPTIONS}
-    changes = {name: value for name, value in changes.items() if value not in (None, "auto")}
-    if getattr(options, "freeze", False):
-        changes["freeze"] = True
-    if getattr(options, "teacher", None):
-        changes["teacher"] = options.teacher.rstrip("/")
+    """Returns the settings of `--set`, a dict."""
+    changes = {}
     for setting in options.settings:
         name, _, text = setting.partition("=")
         value = text

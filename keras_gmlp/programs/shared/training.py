@@ -1,0 +1,167 @@
+"""What the programs that train share: options, checks of the usage, callbacks, how to resume."""
+
+import argparse
+import contextlib
+import importlib
+import os
+import sys
+from pathlib import Path
+
+from keras_gmlp.programs.shared.cli import choose_backend, import_tensorflow
+from keras_gmlp.programs.shared.processes import add_process_options, check_process_options
+
+
+def add_training_options(parser):
+    """Adds the options of training itself: devices, checkpoints, callbacks, what it prints."""
+    parser.add_argument(
+        "--devices",
+        type=_count_or_all,
+        default=1,
+        metavar="N|all",
+        help="number of devices, of each process, that split each batch, on the JAX backend; "
+        "--batch-size is the global batch size; default: %(default)s",
+    )
+    parser.add_argument(
+        "--model-parallel",
+        type=int,
+        default=1,
+        metavar="M",
+        help="number of devices that shard one copy of the model, which saves memory; "
+        "divides --devices; default: %(default)s",
+    )
+    add_process_options(parser)
+    parser.add_argument(
+        "--checkpoint-minutes",
+        type=_minutes,
+        metavar="M",
+        help="save a checkpoint within an epoch, too, when the last one is that old, so that a "
+        "killed run loses no more; default: at the end of each epoch only",
+    )
+    parser.add_argument(
+        "--callback",
+        action="append",
+        default=[],
+        metavar="MODULE:CLASS",
+        dest="callbacks",
+        help="a keras.callbacks.Callback, made without arguments, such as a logger in my_logger.py "
+        "here: my_logger:Logger; may be repeated",
+    )
+    parser.add_argument("--restart", action="store_true", help="delete the run in OUT and start")
+    parser.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard")
+    parser.add_argument(
+        "--json", action="store_true", help="print the metrics as JSON, no progress"
+    )
+
+
+def _count_or_all(text):
+    if text != "all" and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a number or all; received {text!r}")
+    return text if text == "all" else int(text)
+
+
+def _minutes(text):
+    with contextlib.suppress(ValueError):
+        if float(text) > 0:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"expected a number above 0; received {text!r}")
+
+
+def finish_parsing(parser, options):
+    """Checks the options of processes and chooses the backend; returns parser and options."""
+    check_process_options(parser, options)
+    options.training = False
+    choose_backend(options)
+    return parser, options
+
+
+def train_runs(parser, options, read, train):
+    """Trains the runs that `read(options)` lists by `train(options, settings, callbacks)`.
+
+    Returns the metrics of each run, and the folder of the run or of all of them.
+    """
+    import_tensorflow()
+    from keras_gmlp.training.devices import use_devices
+    from keras_gmlp.training.precision import choose_precision
+    from keras_gmlp.utils.environment import keep_freed_memory
+
+    try:
+        runs = read(options)
+        _check_devices(options, runs[0])
+        callbacks = [make_callbacks(options) for _ in runs]
+        if "precision" not in runs[0].changes:
+            precision = choose_precision(None if options.restart else runs[0].directory)
+            runs = [settings.with_changes(precision=precision) for settings in runs]
+    except ValueError as error:
+        parser.error(str(error))
+    keep_freed_memory()
+    places = [settings.directory for settings in runs]
+    directory = places[0] if len(places) == 1 else str(Path(places[0]).parent)
+    try:
+        with use_devices(options.devices, options.model_parallel):
+            results = [train(options, *run) for run in zip(runs, callbacks, strict=True)]
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(how_to_resume(options, directory, places)) from None
+    return results, directory
+
+
+def _check_devices(options, settings):
+    """Raises a `ValueError` if the devices cannot train the run, or processes differ."""
+    from keras_gmlp.training.devices import check_devices
+    from keras_gmlp.training.processes import check_agreement
+
+    recipe = settings.make_recipe()
+    devices = {"devices": options.devices, "model_parallel": options.model_parallel}
+    check_devices(**devices, batch_size=recipe.batch_size)
+    check_agreement({**recipe.settings(), **settings.record(), **devices})
+
+
+def make_callbacks(options):
+    """Returns the callbacks of `--callback`; a `ValueError` says why one cannot be made."""
+    import keras
+
+    callbacks = []
+    for text in options.callbacks:
+        name, _, attribute = text.partition(":")
+        if not name or not attribute:
+            raise ValueError(f"--callback {text}: expected MODULE:CLASS.")
+        sys.path.insert(0, os.getcwd())  # as `python -m` does
+        try:
+            found = getattr(importlib.import_module(name), attribute)
+        except ModuleNotFoundError as error:
+            raise ValueError(
+                f"--callback {text}: no module {error.name}, neither in this folder nor installed."
+            ) from None
+        except AttributeError:
+            raise ValueError(f"--callback {text}: the module has no {attribute}.") from None
+        finally:
+            sys.path.pop(0)
+        if not isinstance(found, type) or not issubclass(found, keras.callbacks.Callback):
+            raise ValueError(f"--callback {text}: expected a subclass of keras.callbacks.Callback.")
+        callbacks.append(found())
+    return callbacks
+
+
+def how_to_resume(options, place, directories):
+    """Returns what stopped runs have kept in their directories, and what resumes them."""
+    from keras_gmlp.training.run_directory import CANDIDATES, has_progress
+
+    if options.restart and not options.training:
+        return f"stopped; {place} is unchanged. The same command starts again."
+    tried = [path for run in directories for path in Path(run, CANDIDATES).glob("*")]
+    if not any(map(has_progress, [*directories, *tried])):
+        return "stopped; no epoch was finished. The same command starts again."
+    command = "The same command without --restart" if options.restart else "The same command"
+    return f"stopped; {place} keeps the last checkpoint. {command} resumes the run."
+
+
+def training_options(options, callbacks):
+    """Returns the options as arguments of `keras_gmlp.train`, a dict; training begins."""
+    options.training = True
+    interactive = not options.json and sys.stdout.isatty()  # shows a progress bar
+    return {
+        "restart": options.restart,
+        "tensorboard": options.tensorboard,
+        "checkpoint_minutes": options.checkpoint_minutes,
+        "callbacks": callbacks,
+        "verbose": 0 if options.json else 1 if interactive else 2,
+    }
