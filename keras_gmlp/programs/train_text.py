@@ -219,12 +219,12 @@ def introduce(prepared):
 
 def introduce_tokenizer(settings, tokenizer):
     """Prints the number of tokens in the vocabulary, and whether the preset usually has another."""
-    usual = usual_words(settings.preset)
-    advice = (
-        f"; {settings.preset} usually has {usual:,}, which --text and --valid with a new folder as "
-        "--prepared learn"
-    )
-    advice = "" if tokenizer.size == usual else advice
+    usual, advice = usual_words(settings.preset), ""
+    if tokenizer.size != usual:
+        advice = (
+            f"; {settings.preset} usually has {usual:,}. To train that vocabulary, repeat --text "
+            "and --valid with a new --prepared folder"
+        )
     print(f"words  {tokenizer.size:,}, from {settings.data}/tokenizer.json{advice}")
 
 

@@ -16,10 +16,6 @@ class Budget(keras.callbacks.Callback):
 
     A machine with time to spare is not affected. Unlike that of `TimeLimit`, this time is shared by
     the candidates and the run, and gives a shorter run, not one that stops.
-
-    Args:
-        images: Number of training images.
-        share: Share of them that a candidate trains on.
     """
 
     def __init__(self, images, share):

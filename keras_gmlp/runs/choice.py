@@ -12,20 +12,12 @@ HEAD = "linear head"  # name of the candidate without training
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """Settings that images chose which no candidate trained on.
+    """Settings that images chose which no candidate trained on."""
 
-    Attributes:
-        changes: Settings of the recipe, a dict.
-        images: Number of these images: the data's validation images, or held-out training images.
-        held_out: Whether they are training images, on which the run then trains too.
-        candidates: What was tried, dicts with `name`, `epochs`, `accuracy`, `loss` and `seconds`;
-            of those that train also `learning_rate` and `best_epoch`.
-    """
-
-    changes: dict
+    changes: dict  # settings of the recipe
     images: int
-    held_out: bool
-    candidates: list
+    held_out: bool  # whether they are training images, on which the run then trains too
+    candidates: list  # rows with name, epochs, accuracy, loss and seconds; see `_Search`
 
     def record(self):
         """Returns the entry of `recipe.json`, which is the same when the choice is repeated."""

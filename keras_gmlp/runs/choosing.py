@@ -144,11 +144,7 @@ class _Trial(ImageClassification):
 
 
 class _Search:
-    """The candidates of one run.
-
-    Attributes:
-        vectors: Vectors of all training images and their labels.
-    """
+    """The candidates of one run."""
 
     def __init__(self, prepared, report, options):
         self.prepared, self.report, self.options = prepared, report, options

@@ -26,10 +26,6 @@ class TimeLimit(keras.callbacks.Callback):
 
     Place it after the callback that saves the epoch. Final evaluation takes time too: the limit
     leaves it as much as an epoch took.
-
-    Args:
-        seconds: Time from now on.
-        epochs: Number of epochs of the run.
     """
 
     def __init__(self, seconds, epochs):
@@ -112,9 +108,6 @@ class ReseedDropout(keras.callbacks.Callback):
 
     Checkpoints after an epoch do not hold the state of the generators. PyTorch's own generator,
     from which plain dropout draws, belongs to the process: enclose `fit` in `private_generator`.
-
-    Args:
-        seed: The run's seed.
     """
 
     def __init__(self, seed):
@@ -150,9 +143,6 @@ class StopWhenDeleted(keras.callbacks.Callback):
     """Ends training with a `RuntimeError` at the end of an epoch if the run's folder was deleted.
 
     Place it before the callbacks that save, which would write a part of the folder again.
-
-    Args:
-        path: Path of a file in the folder.
     """
 
     def __init__(self, path):
@@ -218,15 +208,6 @@ class KeepBest(keras.callbacks.Callback):
 
     Adds `best_epoch` to an epoch's logs. All processes need this callback, before the callbacks
     that write the history and the checkpoint.
-
-    Args:
-        checkpoint: `RunCheckpoint` of the run.
-        metric: Name of the metric in the logs; higher is better. Of equal epochs the first is best.
-        patience: Epochs without a better one after which training ends.
-        history: Rows of `history.csv`, of the epochs done.
-
-    Attributes:
-        best: Number of the best epoch, from 1; `None` before the first.
     """
 
     def __init__(self, checkpoint, metric, patience, history=()):

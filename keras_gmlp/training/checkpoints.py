@@ -29,20 +29,13 @@ class RunCheckpoint(keras.callbacks.Callback):
 
     Keras' `BackupAndRestore` writes weights and epoch to two files, so that a kill between them
     trains an epoch twice. Here a rename makes both appear at once.
-
-    Args:
-        directory: Folder of the checkpoints; created if missing.
-
-    Attributes:
-        step: Steps of the next epoch that the restored checkpoint includes.
-        state: The restored state within that epoch, a dict of arrays; `None` if `step` is 0.
-        best: Number of the epoch whose checkpoint is kept next to the newest; `None` for none.
     """
 
     def __init__(self, directory):
         super().__init__()
         self.directory = Path(directory)
-        self.step, self.state, self.best = 0, None, None
+        self.step, self.state = 0, None  # what `restore` finds within an epoch
+        self.best = None  # number of an epoch whose checkpoint stays next to the newest
 
     def on_train_begin(self, logs=None):
         self._require_space()  # fail before the first epoch, not after it
@@ -124,13 +117,6 @@ class SaveWithinEpoch(keras.callbacks.Callback):
 
     Besides weights and optimizer it holds the metrics so far, the random states, and the seconds
     of the epoch's training. All processes need this callback; the first one decides and writes.
-
-    Args:
-        checkpoint: `RunCheckpoint`, among the callbacks of the first process.
-        minutes: Minutes from one checkpoint to the next; a step may end in between.
-        clock: `Clock` of the same training.
-        first_step: Steps of the first epoch that were done before.
-        steps: Steps in what Keras takes for one, the chunk of a `DeviceBatches`.
     """
 
     def __init__(self, checkpoint, minutes, clock, first_step=0, steps=1):
@@ -170,12 +156,7 @@ class SaveWithinEpoch(keras.callbacks.Callback):
 
 
 class ContinueEpoch(keras.callbacks.Callback):
-    """Continues an epoch that was stopped, and ends `fit` after it.
-
-    Args:
-        state: State within the epoch, of a `RunCheckpoint`.
-        clock: `Clock` of the same training.
-    """
+    """Continues an epoch that was stopped, and ends `fit` after it."""
 
     def __init__(self, state, clock):
         super().__init__()

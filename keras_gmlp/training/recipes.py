@@ -16,6 +16,13 @@ OPTIMIZERS = ("adamw", "muon", "sgd")
 PATCH_OPTIONS = ("patch_size", "patch_window")
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 PIPELINES = ("auto", "device", "host")
+RANGES = (
+    (("learning_rate", "clip_norm", "adam_ratio"), "above 0", lambda value: value > 0),
+    (("layer_decay",), "in (0, 1]", lambda value: 0 < value <= 1),
+    (("warmup", "ema", "stochastic_depth"), "in [0, 1)", lambda value: 0 <= value < 1),
+    (("weight_decay",), "at least 0", lambda value: value >= 0),
+    (("seed",), "in [0, 2**32)", lambda value: 0 <= value < 2**32),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,16 +99,13 @@ class Recipe:
 
 
 def _check_whole_numbers(recipe):
-    given = {n: getattr(recipe, n) for n in ("epochs", "batch_size", "seed", "patience")}
-    for name, value in given.items():
+    for name in ("epochs", "batch_size", "seed", "patience"):
+        value = getattr(recipe, name)
         if type(value) is not int and (name, value) != ("patience", None):
             raise ValueError(f"{name} must be a whole number; received {value!r}.")
-    for name in ("epochs", "batch_size", "patience"):
-        fitted = name == "epochs" and given[name] == 0 and getattr(recipe.task, "fit_head", 0)
-        if given[name] is not None and given[name] < 1 and not fitted:
-            raise ValueError(f"{name} must be at least 1; received {getattr(recipe, name)}.")
-    if not 0 <= recipe.seed < 2**32:
-        raise ValueError(f"seed must be in [0, 2**32); received {recipe.seed}.")
+        fitted = name == "epochs" and value == 0 and getattr(recipe.task, "fit_head", 0)
+        if name != "seed" and value is not None and value < 1 and not fitted:
+            raise ValueError(f"{name} must be at least 1; received {value}.")
 
 
 def _check_choices(recipe):
@@ -125,20 +129,13 @@ def _check_choices(recipe):
 
 
 def _check_ranges(recipe):
-    if not recipe.learning_rate > 0:
-        raise ValueError(f"learning_rate must be above 0; received {recipe.learning_rate}.")
-    if not 0 < recipe.layer_decay <= 1:
-        raise ValueError(f"layer_decay must be in (0, 1]; received {recipe.layer_decay}.")
+    for names, allowed, fits in RANGES:
+        for name in names:
+            value = getattr(recipe, name)
+            if value is not None and not fits(value):
+                raise ValueError(f"{name} must be {allowed}; received {value}.")
     if recipe.layer_decay < 1 and recipe.optimizer != "adamw":
         raise ValueError(f"layer_decay requires optimizer='adamw'; received {recipe.optimizer!r}.")
-    for name in ("warmup", "ema", "stochastic_depth"):
-        if not 0 <= (getattr(recipe, name) or 0) < 1:
-            raise ValueError(f"{name} must be in [0, 1); received {getattr(recipe, name)}.")
-    if not recipe.weight_decay >= 0:
-        raise ValueError(f"weight_decay must not be below 0; received {recipe.weight_decay}.")
-    for name in ("clip_norm", "adam_ratio"):
-        if not getattr(recipe, name) > 0:
-            raise ValueError(f"{name} must be above 0; received {getattr(recipe, name)}.")
 
 
 RECIPES = {

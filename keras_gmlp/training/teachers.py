@@ -9,15 +9,7 @@ from keras_gmlp.utils.environment import is_installed, require
 
 
 class KerasTeacher:
-    """A saved Keras model as a teacher for `data.answers.store_answers`.
-
-    Args:
-        source: Folder of a run, or a `.keras` file.
-
-    Attributes:
-        image_shape: `(height, width, channels)` of the images it sees.
-        sizes: Numbers of `logits` and `features`, a dict.
-    """
+    """A saved Keras model as a teacher for `data.answers.store_answers`."""
 
     def __init__(self, source):
         from keras_gmlp.tasks.teacher import open_model
@@ -33,20 +25,7 @@ class KerasTeacher:
 
 
 class OnnxTeacher:
-    """An ONNX file as a teacher, run by OpenVINO if it is installed, else by ONNX Runtime.
-
-    Args:
-        path: File whose only input holds float32 images `(batch, height, width, channels)` in
-            [0, 255] of a fixed size, and whose outputs are `logits` and, if any, `features`.
-        threads: Number of threads; `None` for all.
-
-    Attributes:
-        image_shape: `(height, width, channels)` of the images it sees.
-        sizes: Numbers of `logits` and, if it has them, `features`, a dict.
-
-    Raises:
-        ValueError: If the file is missing, damaged, or has other inputs or outputs. One line.
-    """
+    """An ONNX file as a teacher, run by OpenVINO if it is installed, else by ONNX Runtime."""
 
     def __init__(self, path, threads=None):
         if not Path(path).is_file():

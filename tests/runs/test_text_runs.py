@@ -224,7 +224,7 @@ def test_another_vocabulary_than_the_presets_and_few_test_texts_are_named(
     )
     program.introduce(prepared)
     size = prepared.data.tokenizer.size  # fewer than asked for, because the text is short
-    words = f"words  {size}, from {files}/prepared/tokenizer.json; gmlp_nano usually has 8,192, "
+    words = f"words  {size}, from {files}/prepared/tokenizer.json; gmlp_nano usually has 8,192. "
     assert words in capsys.readouterr().out
     program.warn_of_few(argparse.Namespace(test=range(25)), answers=False)
     program.warn_of_few(argparse.Namespace(test=range(200)), answers=False)

@@ -63,18 +63,7 @@ def check_process_options(parser, options):
 
 
 def run_processes(name, parser, options, run):
-    """Runs a program, alone or as one of several processes, and explains its end.
-
-    Args:
-        name: Name of the program, the prefix of its errors.
-        parser: Its parser, which reports wrong usage.
-        options: The parsed options.
-        run: Function of parser and options that runs the program, after the processes have
-            joined, and returns its exit code.
-
-    Returns:
-        The exit code.
-    """
+    """Runs a program, alone or as one of several processes, and explains its end."""
 
     def work():
         _join(parser, options)
