@@ -84,7 +84,7 @@ class TextSweep:
         data_dir=None,
     ):
         self.presets, self.tasks = list(dict.fromkeys(presets)), list(dict.fromkeys(tasks))
-        self.seeds, self.data_dir = list(dict.fromkeys(seeds)), data_dir
+        self.seeds = list(dict.fromkeys(seeds))
         directory, changes = Path(directory), dict(changes or {})
         longer = {} if epochs is None else {"epochs": epochs}
         self.models, self.tuned = {}, {}
@@ -100,7 +100,7 @@ class TextSweep:
                     own = {**CHANGES.get(_short(task), {}), **changes, "seed": seed}
                     out = str(directory / f"{preset}-{_short(task)}-{seed}")
                     self.tuned[preset, task, seed] = FineTuningSettings(
-                        place, task, changes=own, directory=out
+                        place, task, changes=own, directory=out, data_dir=data_dir
                     )
         places = [settings.directory for settings in self.runs]
         for settings in self.runs:
@@ -133,7 +133,7 @@ class TextSweep:
     def work(self, say=print, verbose=2):
         """Trains all runs that are not complete; returns a reason for each that failed."""
         left = [settings for settings in self.runs if not is_complete(settings)]
-        results = work(left, math.inf, verbose=verbose, say=say, data_dir=self.data_dir)
+        results = work(left, math.inf, verbose=verbose, say=say)
         return {
             place: found["state"]
             for place, found in results.items()

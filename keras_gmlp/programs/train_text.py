@@ -161,15 +161,12 @@ def read_settings(options):
 
 def train(options, settings, callbacks):
     """Prepares the text and the model, and trains; returns the metrics."""
-    from keras_gmlp.runs.text import prepare_fine_tuning, prepare_language_run
+    from keras_gmlp.runs.prepare import prepare
     from keras_gmlp.training.processes import process_number, run_once
 
-    if options.task is None:
-        if options.text:
-            run_once(lambda: prepare_text(options, settings))
-        prepared = prepare_language_run(settings)
-    else:
-        prepared = prepare_fine_tuning(settings, options.data_dir)
+    if options.text:
+        run_once(lambda: prepare_text(options, settings))
+    prepared = prepare(settings)
     complete = prepared.complete and not options.restart
     if not options.json:
         introduce(prepared)

@@ -12,6 +12,7 @@ from keras_gmlp.data.datasets import check_path
 from keras_gmlp.data.validation import PARTS, divide_training
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.runs.prepared import PreparedRun
+from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.tasks.multi_label import match_labels
 from keras_gmlp.training.callbacks import require_validation
 from keras_gmlp.training.processes import run_once
@@ -24,7 +25,7 @@ def prepare(settings, seed_process=True, dataset=None):
     """Loads the data and builds the model of a run.
 
     Args:
-        settings: `RunSettings`.
+        settings: `RunSettings`, or those of a run on text.
         seed_process: Whether to draw the initial weights from the recipe's seed. Keras then seeds
             the generators of the whole process (`keras.utils.set_random_seed`).
         dataset: An `ImageData` in place of the one that the settings name; `None` to load that.
@@ -36,6 +37,10 @@ def prepare(settings, seed_process=True, dataset=None):
         ValueError: If the settings cannot work, the data or the weights cannot be loaded, or
             another process uses the directory.
     """
+    if not isinstance(settings, RunSettings):
+        from keras_gmlp.runs.text import prepare_text
+
+        return prepare_text(settings, seed_process)
     settings.check()
     recipe = settings.make_recipe()
     if dataset is None:

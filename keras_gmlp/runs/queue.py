@@ -26,13 +26,9 @@ import sys
 import time
 from pathlib import Path
 
+from keras_gmlp.runs.run import train_run
 from keras_gmlp.runs.settings import DataSettings, ModelSettings, RunSettings
-from keras_gmlp.runs.text import (
-    FineTuningSettings,
-    LanguageRunSettings,
-    prepare_fine_tuning,
-    prepare_language_run,
-)
+from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import write_json
 
@@ -76,18 +72,7 @@ def _read_entry(entry):
     return RunSettings(**values)
 
 
-def train_entry(settings, data_dir=None, **options):
-    """Trains or resumes the run of an entry; returns its metrics."""
-    if isinstance(settings, LanguageRunSettings):
-        return prepare_language_run(settings).train(**options)
-    if isinstance(settings, FineTuningSettings):
-        return prepare_fine_tuning(settings, data_dir).train(**options)
-    from keras_gmlp.runs.run import train_run
-
-    return train_run(settings, export=False, **options)
-
-
-def work(runs, seconds, report=None, verbose=2, say=print, data_dir=None):
+def work(runs, seconds, report=None, verbose=2, say=print):
     """Trains the runs until all are complete or the time is over."""
     import keras
 
@@ -101,7 +86,7 @@ def work(runs, seconds, report=None, verbose=2, say=print, data_dir=None):
             break
         say(f"{run.directory}: begins" + ("" if left > YEAR else f", {max(left, 0):.0f} s left"))
         try:
-            metrics = train_entry(run, data_dir, verbose=verbose, time_limit=left)
+            metrics = train_run(run, export=False, verbose=verbose, time_limit=left)
             results[run.directory] = {"state": "complete", **metrics}
         except TimeLimitError as error:
             results[run.directory] = {"state": str(error)}

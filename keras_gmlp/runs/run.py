@@ -44,7 +44,7 @@ def train_run(settings, export=True, **options):
     With the recipe `"finetune"` it first chooses what the settings leave open; see `choose`.
 
     Args:
-        settings: `RunSettings`.
+        settings: `RunSettings`; for a run on text, without export, its own settings.
         export: Whether to write and check `model.tflite` as well.
         **options: `restart`, `tensorboard`, `verbose`, `time_limit`, `checkpoint_minutes` and
             `callbacks` of `keras_gmlp.train`. A choice takes its time from the `time_limit`.

@@ -88,6 +88,15 @@ class LanguageRunSettings(Settings):
         own = {name: options[key] for name, key in named.items() if options.get(key) is not None}
         return cls(**own, **read_shared_options(options))
 
+    def build(self, recipe):
+        """Returns the text, the model and its origin."""
+        data = PreparedCorpus.open(self.data)
+        arguments = {**self.overrides, **recipe.model_arguments()}
+        model = build(self.preset, data.tokenizer, **arguments)
+        tokenizer = {"vocabulary_size": data.tokenizer.size, "separator": data.tokenizer.sep_id}
+        arguments = json.loads(json.dumps({**self.overrides, **tokenizer}))
+        return data, model, {"preset": self.preset, "arguments": arguments}
+
 
 @dataclasses.dataclass(frozen=True)
 class FineTuningSettings(Settings):
@@ -108,6 +117,7 @@ class FineTuningSettings(Settings):
         recipe: Name of a recipe, `"finetune"`.
         changes: Settings of the recipe that differ, a dict such as `{"learning_rate": 1e-4}`.
         directory: Folder of the run; `None` for `runs/MODEL-DATA`.
+        data_dir: Folder of TensorFlow Datasets; `None` for its own.
     """
 
     weights: str
@@ -118,6 +128,7 @@ class FineTuningSettings(Settings):
     recipe: str = "finetune"
     changes: dict = dataclasses.field(default_factory=dict)
     directory: str | None = None
+    data_dir: str | None = None
 
     def __post_init__(self):
         if not 0 <= self.held_out < 1:
@@ -168,7 +179,7 @@ class FineTuningSettings(Settings):
         columns = {key: self.columns[key] for key in ("label", "test") if key in self.columns}
         if text := self.columns.get("text"):
             columns["column"] = [text] if isinstance(text, str) else list(text)
-        own = {"task": self.data, "weights": self.weights, **columns}
+        own = {"task": self.data, "data_dir": self.data_dir, "weights": self.weights, **columns}
         own |= {"hold_out": self.held_out or None, "dropout": self.dropout}
         return {"program": "train_text", **own, **self._shared_options()}
 
@@ -179,44 +190,34 @@ class FineTuningSettings(Settings):
         if text := options.get("column"):
             columns["text"] = text[0] if len(text) == 1 else text
         own = {"held_out": options.get("hold_out") or 0.0, "dropout": options.get("dropout", 0.1)}
-        places = options["weights"], options["task"]
-        return cls(*places, columns, **own, **read_shared_options(options))
+        own |= {"data_dir": options.get("data_dir"), **read_shared_options(options)}
+        return cls(options["weights"], options["task"], columns, **own)
+
+    def build(self, recipe):
+        """Returns the texts, the model and its origin."""
+        trained, tokenizer = open_language_model(self.weights)
+        described = self.data, self.columns, self.held_out, self.data_dir
+        if self.answers:
+            data = TokenizedQuestions(open_questions(*described), tokenizer)
+        else:
+            data = TokenizedText(open_texts(*described), tokenizer)
+        longest = longest_text(trained)
+        longer = recipe.task.length if longest and recipe.task.length > longest else None
+        encoder = adapt(trained, longer, self.dropout, recipe.precision)
+        if self.answers:
+            model = span_classifier(encoder, tokenizer.sep_id)
+        else:
+            model = text_classifier(encoder, len(data.labels), self.dropout)
+        return data, model, {"preset": self.read_preset()}
 
 
-def prepare_language_run(settings, seed_process=True):
-    """Opens the text and builds the model of a run."""
+def prepare_text(settings, seed_process=True):
+    """Opens the text and builds the model of a run, a `PreparedRun`."""
     settings.check()
     recipe = settings.make_recipe()
-    data = PreparedCorpus.open(settings.data)
     if seed_process:
         keras.utils.set_random_seed(recipe.seed)
-    model = build(settings.preset, data.tokenizer, **settings.overrides, **recipe.model_arguments())
-    tokenizer = {"vocabulary_size": data.tokenizer.size, "separator": data.tokenizer.sep_id}
-    arguments = json.loads(json.dumps({**settings.overrides, **tokenizer}))
-    origin = {"preset": settings.preset, "arguments": arguments}
-    return PreparedRun(settings, recipe, data, model, origin)
-
-
-def prepare_fine_tuning(settings, data_dir=None, seed_process=True):
-    """Opens the labelled texts and builds a classifier on a trained language model."""
-    settings.check()
-    recipe = settings.make_recipe()
-    if seed_process:
-        keras.utils.set_random_seed(recipe.seed)
-    trained, tokenizer = open_language_model(settings.weights)
-    described = settings.data, settings.columns, settings.held_out, data_dir
-    if settings.answers:
-        data = TokenizedQuestions(open_questions(*described), tokenizer)
-    else:
-        data = TokenizedText(open_texts(*described), tokenizer)
-    longest = longest_text(trained)
-    longer = recipe.task.length if longest and recipe.task.length > longest else None
-    encoder = adapt(trained, longer, settings.dropout, recipe.precision)
-    if settings.answers:
-        model = span_classifier(encoder, tokenizer.sep_id)
-    else:
-        model = text_classifier(encoder, len(data.labels), settings.dropout)
-    return PreparedRun(settings, recipe, data, model, {"preset": settings.read_preset()})
+    return PreparedRun(settings, recipe, *settings.build(recipe))
 
 
 def open_language_model(weights):

@@ -10,12 +10,14 @@ from keras_gmlp.tasks.question_answering import SpanAnswering
 from keras_gmlp.tasks.task import Task
 from keras_gmlp.tasks.text_classification import TextClassification
 
-OPTIMIZERS = ("adamw", "muon", "sgd")
-
 # Settings of a model that recipe.json records as well; `None` means the preset's.
 PATCH_OPTIONS = ("patch_size", "patch_window")
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
-PIPELINES = ("auto", "device", "host")
+CHOICES = {
+    "precision": PRECISIONS,
+    "optimizer": ("adamw", "muon", "sgd"),
+    "pipeline": ("auto", "device", "host"),
+}
 RANGES = (
     (("learning_rate", "clip_norm", "adam_ratio"), "above 0", lambda value: value > 0),
     (("layer_decay",), "in (0, 1]", lambda value: 0 < value <= 1),
@@ -80,9 +82,25 @@ class Recipe:
     seed: int = 0
 
     def __post_init__(self):
-        _check_whole_numbers(self)
-        _check_choices(self)
-        _check_ranges(self)
+        _check_numbers(self)
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(choices)}; received {getattr(self, name)!r}."
+                )
+        if self.layer_decay < 1 and self.optimizer != "adamw":
+            raise ValueError(
+                f"layer_decay requires optimizer='adamw'; received {self.optimizer!r}."
+            )
+        if not isinstance(self.task, Task):
+            raise ValueError(
+                f"task must be a Task, such as ImageClassification(); received {self.task!r}."
+            )
+        names = [{field.name for field in dataclasses.fields(part)} for part in (self, self.task)]
+        if shared := set.intersection(*names):  # recipe.json holds both on one level
+            raise ValueError(
+                f"Settings of a task must differ from those of a recipe; received {sorted(shared)}."
+            )
 
     def model_arguments(self):
         """Returns the arguments that the model must be built with, a dict."""
@@ -98,7 +116,7 @@ class Recipe:
         return settings
 
 
-def _check_whole_numbers(recipe):
+def _check_numbers(recipe):
     for name in ("epochs", "batch_size", "seed", "patience"):
         value = getattr(recipe, name)
         if type(value) is not int and (name, value) != ("patience", None):
@@ -106,36 +124,11 @@ def _check_whole_numbers(recipe):
         fitted = name == "epochs" and value == 0 and getattr(recipe.task, "fit_head", 0)
         if name != "seed" and value is not None and value < 1 and not fitted:
             raise ValueError(f"{name} must be at least 1; received {value}.")
-
-
-def _check_choices(recipe):
-    known = {"precision": PRECISIONS, "optimizer": OPTIMIZERS, "pipeline": PIPELINES}
-    for name, choices in known.items():
-        if getattr(recipe, name) not in choices:
-            raise ValueError(
-                f"{name} must be one of {', '.join(choices)}; received {getattr(recipe, name)!r}."
-            )
-    if not isinstance(recipe.task, Task):
-        raise ValueError(
-            f"task must be a Task, such as ImageClassification(); received {recipe.task!r}."
-        )
-    shared = {f.name for f in dataclasses.fields(recipe)} & {
-        f.name for f in dataclasses.fields(recipe.task)
-    }
-    if shared:  # recipe.json holds both on one level
-        raise ValueError(
-            f"Settings of a task must differ from those of a recipe; received {sorted(shared)}."
-        )
-
-
-def _check_ranges(recipe):
     for names, allowed, fits in RANGES:
         for name in names:
             value = getattr(recipe, name)
             if value is not None and not fits(value):
                 raise ValueError(f"{name} must be {allowed}; received {value}.")
-    if recipe.layer_decay < 1 and recipe.optimizer != "adamw":
-        raise ValueError(f"layer_decay requires optimizer='adamw'; received {recipe.optimizer!r}.")
 
 
 RECIPES = {
@@ -178,11 +171,7 @@ RECIPES = {
     ),
     # From trained weights to other classes or another image size.
     "finetune": Recipe(
-        epochs=12,
-        batch_size=64,
-        learning_rate=1e-3,
-        weight_decay=0.05,
-        precision="mixed_bfloat16",
+        epochs=12, batch_size=64, learning_rate=1e-3, weight_decay=0.05, precision="mixed_bfloat16"
     ),
     # From trained weights to larger images of the same classes, as ViT (appendix B.1.1) and
     # MLP-Mixer do it: SGD, no decay, no smoothing. Their rates: 0.003 to 0.06 for batches of 512.
@@ -218,8 +207,7 @@ RECIPES = {
         ema=0.0,
         precision="mixed_bfloat16",
         task=ImageClassification(
-            label_smoothing=0.2,
-            augmentation=Augmentation(crop=0.0625, alternating_flip=True),
+            label_smoothing=0.2, augmentation=Augmentation(crop=0.0625, alternating_flip=True)
         ),
     ),
 }
@@ -274,13 +262,11 @@ FINE_TUNING_RECIPES = {
         ema=0.0,
         precision="mixed_bfloat16",
         task=TextClassification(),
-    ),
+    )
 }
 
 ANSWERING_RECIPES = {
-    "finetune": dataclasses.replace(
-        FINE_TUNING_RECIPES["finetune"], epochs=2, task=SpanAnswering()
-    ),
+    "finetune": dataclasses.replace(FINE_TUNING_RECIPES["finetune"], epochs=2, task=SpanAnswering())
 }
 
 # Each kind of task has recipes under the same names, so that "quick" means one thing to a user.

@@ -11,11 +11,7 @@ from keras_gmlp.training import model_card
 from keras_gmlp.training.settings import differences
 from keras_gmlp.utils.environment import environment
 from keras_gmlp.utils.errors import first_line
-from keras_gmlp.utils.files import (
-    atomic_write,
-    read_json,
-    write_json,
-)
+from keras_gmlp.utils.files import atomic_write, read_json, write_json
 
 CHECKPOINTS = "[0-9]*.weights.h5"  # excludes the hidden file of an unfinished write
 

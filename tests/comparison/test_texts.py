@@ -88,19 +88,14 @@ def test_runs_of_a_sweep(tmp_path):
 def test_fine_tuning_reads_the_folder_of_the_sweep(tmp_path, monkeypatch):
     seen = []
 
-    class Prepared:
-        def train(self, **options):
-            return {"test_accuracy": 0.5}
+    def train(settings, **options):
+        seen.append(getattr(settings, "data_dir", None))
+        return {"test_accuracy": 0.5}
 
-    def prepare(settings, data_dir):
-        seen.append(data_dir)
-        return Prepared()
-
-    monkeypatch.setattr(queue, "prepare_language_run", lambda settings: Prepared())
-    monkeypatch.setattr(queue, "prepare_fine_tuning", prepare)
+    monkeypatch.setattr(queue, "train_run", train)
     sweep = TextSweep(["gmlp_nano"], "runs/text", ["mrpc", "cola"], tmp_path, data_dir="sets")
     assert sweep.work(say=lambda line: None) == {}
-    assert seen == ["sets", "sets"]
+    assert seen == [None, "sets", "sets"]
 
 
 @pytest.mark.slow

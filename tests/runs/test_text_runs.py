@@ -13,11 +13,11 @@ from load_app import load_app
 
 from keras_gmlp import text
 from keras_gmlp.inference import text as text_inference
+from keras_gmlp.runs.run import read_run
 from keras_gmlp.runs.text import (
     FineTuningSettings,
     LanguageRunSettings,
-    prepare_fine_tuning,
-    prepare_language_run,
+    prepare_text,
 )
 from keras_gmlp.training import precision
 
@@ -81,6 +81,9 @@ def test_pretraining_leaves_a_model_with_its_tokenizer(pretrained, files):
     tokenizer = text.Tokenizer.load(pretrained / "tokenizer.json")
     assert recipe["tokenizer"] == tokenizer.hash
     assert (recipe["preset"], recipe["task"]) == ("gmlp_nano", "masked_lm")
+    settings = read_run(pretrained)
+    assert (settings.data, settings.overrides["max_length"]) == (str(files / "prepared"), 32)
+    assert settings.make_recipe().task.epoch_tokens == recipe["epoch_tokens"] == 768
     saved = keras.saving.load_model(pretrained / "model.keras")
     assert saved.count_params() == metrics["parameters"]
     model = text_inference.load(pretrained)
@@ -101,12 +104,12 @@ def test_a_stopped_run_resumes_to_the_same_weights(pretrained, files, tmp_path):
         def on_epoch_end(self, epoch, logs=None):
             raise KeyboardInterrupt
 
-    run = prepare_language_run(settings)
+    run = prepare_text(settings)
     fit = run.model.fit
     run.model.fit = lambda *a, callbacks, **k: fit(*a, callbacks=[*callbacks, Stop()], **k)
     with pytest.raises(KeyboardInterrupt):
         run.train(verbose=0)
-    resumed = prepare_language_run(settings)
+    resumed = prepare_text(settings)
     metrics = resumed.train(verbose=0)
     unbroken = json.loads((pretrained / "metrics.json").read_text())
     assert metrics["test_perplexity"] == pytest.approx(unbroken["test_perplexity"], rel=1e-5)
@@ -137,11 +140,14 @@ def test_fine_tuning_learns_a_task(pretrained, files, tmp_path):
         "gmlp_nano",
         64,  # longer than the language model's texts
     )
+    settings = read_run(out)
+    assert (settings.weights, settings.data) == (str(pretrained), str(files / "animals.csv"))
+    assert settings.changes == {"epochs": 60, "learning_rate": 0.01, "precision": "float32"}
 
 
 def test_settings_are_chosen_on_a_part_of_the_training_texts(pretrained, files):
     whole, part = (
-        prepare_fine_tuning(
+        prepare_text(
             FineTuningSettings(str(pretrained), str(files / "animals.csv"), held_out=share)
         ).data
         for share in (0.0, 0.25)
@@ -155,7 +161,7 @@ def test_fine_tuning_takes_the_tokenizer_that_the_model_was_trained_with(
 ):
     copy = shutil.copytree(pretrained, tmp_path / "copy")
     text.Tokenizer.train(["other words"], 128).save(copy / "tokenizer.json")
-    run = prepare_fine_tuning(FineTuningSettings(str(copy), str(files / "animals.csv")))
+    run = prepare_text(FineTuningSettings(str(copy), str(files / "animals.csv")))
     assert run.data.tokenizer.hash == text.Tokenizer.load(pretrained / "tokenizer.json").hash
 
 
@@ -166,7 +172,7 @@ def test_a_json_file_has_labelled_texts_in_a_list_and_questions_in_an_object(
         rows = list(csv.DictReader(file))
     path = tmp_path / "animals.json"
     path.write_text(json.dumps(rows))
-    run = prepare_fine_tuning(FineTuningSettings(str(pretrained), str(path)))
+    run = prepare_text(FineTuningSettings(str(pretrained), str(path)))
     assert run.data.labels == ("tame", "wild")
     for place in (tmp_path / "questions.json", tmp_path / "folder" / "train-v1.json"):
         place.parent.mkdir(exist_ok=True)
@@ -217,7 +223,7 @@ def test_another_vocabulary_than_the_presets_and_few_test_texts_are_named(
     pretrained, files, capsys
 ):
     program = load_app("train_text")
-    prepared = prepare_language_run(
+    prepared = prepare_text(
         LanguageRunSettings(
             data=str(files / "prepared"), overrides={"dim": 16, "depth": 1, "hidden_dim": 32}
         )

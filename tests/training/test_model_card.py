@@ -228,11 +228,7 @@ def test_card_of_a_classifier_of_pairs():
     _, options = load_app("train_text").parse(words)
     settings = load_app("train_text").read_settings(options)
     assert dataclasses.replace(settings, directory="x") == FineTuningSettings(
-        "runs/nano",
-        "mine.csv",
-        {"text": ["first", "second"], "label": "kind"},
-        0.1,
-        directory="x",
+        "runs/nano", "mine.csv", {"text": ["first", "second"], "label": "kind"}, 0.1, directory="x"
     )
 
 

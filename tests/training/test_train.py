@@ -20,11 +20,7 @@ from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.objectives.losses import CrossEntropy
 from keras_gmlp.objectives.optimizers import make_optimizer
 from keras_gmlp.tasks.image_classification import ImageClassification
-from keras_gmlp.training.callbacks import (
-    DivergedError,
-    StopWhenDiverged,
-    TimeLimitError,
-)
+from keras_gmlp.training.callbacks import DivergedError, StopWhenDiverged, TimeLimitError
 from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.training.pipeline import scaled
 from keras_gmlp.training.recipes import Recipe, find_recipe
