@@ -2,7 +2,6 @@
 
 import json
 import sys
-from functools import partial
 
 from keras_gmlp.programs.shared.cli import Parser
 from keras_gmlp.programs.shared.processes import run_processes
@@ -10,8 +9,8 @@ from keras_gmlp.programs.shared.run_options import add_run_options, read_setting
 from keras_gmlp.programs.shared.training import (
     add_training_options,
     finish_parsing,
+    train_run,
     train_runs,
-    training_options,
 )
 
 EPILOG = """\
@@ -81,23 +80,8 @@ def list_runs(options):
 
 def train(options, settings, callbacks):
     """Trains and exports; returns the metrics."""
-    from keras_gmlp.runs.prepare import prepare
-    from keras_gmlp.runs.run import train_prepared
-    from keras_gmlp.training.processes import process_number
-
-    prepared = prepare(settings)
-    complete = prepared.complete and not options.restart
-    if not options.json:
-        introduce(prepared)
-    if not complete and process_number() == 0:  # the first process searches for all
-        warn_of_duplicates(prepared.data)
-    report = (lambda text: None) if options.json else partial(print, flush=True)
     export = not options.no_export and options.folds is None
-    chosen = training_options(options, callbacks)
-    metrics = train_prepared(prepared, export, report, **chosen)[1]
-    if complete and not options.json:
-        print("this run is complete already; --restart trains it again.")
-    return metrics
+    return train_run(options, settings, callbacks, introduce, warn_of_duplicates, export)
 
 
 def introduce(prepared):
@@ -116,18 +100,18 @@ def introduce(prepared):
     print(f"to     {settings.directory}")
 
 
-def warn_of_duplicates(data):
+def warn_of_duplicates(run):
     """Prints a line if test images are training images, too."""
     from keras_gmlp.inspection.near_duplicates import find_duplicates
     from keras_gmlp.utils.errors import printable
 
-    found = find_duplicates(data)
+    found = find_duplicates(run.data)
     if found:
         test, train = map(printable, next(iter(found.items())))
         print(
-            f"train: warning: {len(found):,} of {len(data.test):,} test images are training images "
-            f"too ({test} is {train}); the test accuracy will be too high. Remove them from one of "
-            "the splits.",
+            f"train: warning: {len(found):,} of {len(run.data.test):,} test images are training "
+            f"images too ({test} is {train}); the test accuracy will be too high. Remove them from "
+            "one of the splits.",
             file=sys.stderr,
             flush=True,
         )

@@ -11,8 +11,8 @@ from keras_gmlp.programs.shared.text_options import add_columns
 from keras_gmlp.programs.shared.training import (
     add_training_options,
     finish_parsing,
+    train_run,
     train_runs,
-    training_options,
 )
 
 EPILOG = """\
@@ -161,21 +161,15 @@ def read_settings(options):
 
 def train(options, settings, callbacks):
     """Prepares the text and the model, and trains; returns the metrics."""
-    from keras_gmlp.runs.prepare import prepare
-    from keras_gmlp.training.processes import process_number, run_once
+    from keras_gmlp.training.processes import run_once
+
+    def warn(run):
+        if options.task is not None:
+            warn_of_few(run.data, settings.answers)
 
     if options.text:
         run_once(lambda: prepare_text(options, settings))
-    prepared = prepare(settings)
-    complete = prepared.complete and not options.restart
-    if not options.json:
-        introduce(prepared)
-    if options.task is not None and not complete and process_number() == 0:
-        warn_of_few(prepared.data, settings.answers)
-    metrics = prepared.train(**training_options(options, callbacks))
-    if complete and not options.json:
-        print("this run is complete already; --restart trains it again.")
-    return metrics
+    return train_run(options, settings, callbacks, introduce, warn)
 
 
 def prepare_text(options, settings):

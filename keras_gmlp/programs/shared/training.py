@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import functools
 import importlib
 import os
 import sys
@@ -154,14 +155,31 @@ def how_to_resume(options, place, directories):
     return f"stopped; {place} keeps the last checkpoint. {command} resumes the run."
 
 
-def training_options(options, callbacks):
-    """Returns the options as arguments of `keras_gmlp.train`, a dict; training begins."""
+def train_run(options, settings, callbacks, introduce, warn, export=False):
+    """Introduces a run, warns of its data, trains it; returns the metrics."""
+    from keras_gmlp.runs.prepare import prepare
+    from keras_gmlp.runs.run import train_prepared
+    from keras_gmlp.training.processes import process_number
+
+    run = prepare(settings)
+    complete = run.complete and not options.restart
+    if not options.json:
+        introduce(run)
+    if not complete and process_number() == 0:  # the first process looks for all
+        warn(run)
     options.training = True
+    report = (lambda text: None) if options.json else functools.partial(print, flush=True)
     interactive = not options.json and sys.stdout.isatty()  # shows a progress bar
-    return {
-        "restart": options.restart,
-        "tensorboard": options.tensorboard,
-        "checkpoint_minutes": options.checkpoint_minutes,
-        "callbacks": callbacks,
-        "verbose": 0 if options.json else 1 if interactive else 2,
-    }
+    _, metrics = train_prepared(
+        run,
+        export,
+        report,
+        restart=options.restart,
+        tensorboard=options.tensorboard,
+        checkpoint_minutes=options.checkpoint_minutes,
+        callbacks=callbacks,
+        verbose=0 if options.json else 1 if interactive else 2,
+    )
+    if complete:
+        report("this run is complete already; --restart trains it again.")
+    return metrics
