@@ -7,10 +7,17 @@ from pathlib import Path
 import pytest
 
 from keras_gmlp.data.batches.augmentation import Augmentation
+from keras_gmlp.runs.run import read_run
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.tasks.task import Task
 from keras_gmlp.training.recipes import RECIPES, Recipe, find_recipe
-from keras_gmlp.training.settings import describe, differences, override, setting_names
+from keras_gmlp.training.settings import (
+    COMMAND,
+    describe,
+    differences,
+    override,
+    setting_names,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = sorted(
@@ -164,6 +171,8 @@ def test_committed_record_is_a_recipe_with_changes(path):
     changes = {name: value for name, value in recorded.items() if name in names}
     settings = override(settings, {**changes, **recorded.get("augmentation", {})}).settings()
     assert differences(recorded, settings) == []
+    if COMMAND in recorded:
+        assert differences(recorded, read_run(path.parent).make_recipe().settings()) == []
     if task != ImageClassification.name:
         assert set(settings) - {"patience"} <= set(recorded)  # newer than these runs
         return
