@@ -11,7 +11,25 @@ from keras import layers, ops
 NORM_PLACEMENTS = ("pre", "post")
 
 
-class TokenLayer(layers.Layer):
+class ConfiguredLayer(layers.Layer):
+    """A layer that keeps the shape of its input and stores each argument as an attribute."""
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        """Returns the arguments of the constructors of this class and its bases."""
+        classes = type(self).__mro__
+        ours = classes[: classes.index(ConfiguredLayer)]
+        names = [name for c in ours for name in inspect.signature(c.__init__).parameters]
+        own = {name: vars(self)[name] for name in names if name in vars(self)}
+        return {
+            **super().get_config(),
+            **{name: serialize_initializer(value) for name, value in own.items()},
+        }
+
+
+class TokenLayer(ConfiguredLayer):
     """A layer that refuses inputs of another shape than `(batch, tokens, dim)`."""
 
     def __init__(self, **kwargs):
@@ -98,20 +116,6 @@ class Block(TokenLayer):
         return layers.Dropout(
             self.stochastic_depth, (None, 1, 1), dtype=self.dtype_policy, name=name
         )
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "hidden_dim": self.hidden_dim,
-            "stochastic_depth": self.stochastic_depth,
-            "dropout": self.dropout,
-            "kernel_initializer": serialize_initializer(self.kernel_initializer),
-            "epsilon": self.epsilon,
-            "norm_placement": self.norm_placement,
-        }
 
     @classmethod
     def from_config(cls, config):

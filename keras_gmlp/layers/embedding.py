@@ -5,12 +5,41 @@ from typing import ClassVar
 import keras
 from keras import layers, ops
 
-from keras_gmlp.layers.block import TokenLayer, rename_key
+from keras_gmlp.layers.block import ConfiguredLayer, TokenLayer, rename_key
 from keras_gmlp.layers.spatial_projection import check_length, check_max_tokens
 
 
+class Stem(ConfiguredLayer):
+    """Computes tokens from an image, row by row; a subclass has `dim`, `patch_size`, `convolve`."""
+
+    def call(self, inputs):
+        rows, columns = self.token_grid(inputs.shape)
+        x = self.convolve(inputs)
+        return ops.reshape(x, (-1, rows * columns, self.dim))  # (b, rows, columns, d) -> (b, n, d)
+
+    def compute_output_shape(self, input_shape):
+        rows, columns = self.token_grid(input_shape)
+        return input_shape[0], rows * columns, self.dim
+
+    def token_grid(self, input_shape):
+        """Returns the rows and columns of tokens; raises a `ValueError` if patches do not fit."""
+        name, size = type(self).__name__, self.patch_size
+        if len(input_shape) != 4 or None in input_shape[1:]:
+            raise ValueError(
+                f"{name} expects images of a fixed size, shape (batch, height, width, channels); "
+                f"received {tuple(input_shape)}. Give the model an input_shape such as (32, 32, 3)."
+            )
+        height, width = input_shape[1:3]
+        if height % size or width % size:
+            raise ValueError(
+                f"{name} cannot cut {height}x{width} pixels into patches of {size}x{size}: "
+                f"expected sides that are multiples of {size}, or another patch_size."
+            )
+        return height // size, width // size
+
+
 @keras.saving.register_keras_serializable("keras_gmlp")
-class PatchEmbedding(layers.Layer):
+class PatchEmbedding(Stem):
     """Cuts an image into square patches and projects each to a token.
 
     A convolution whose kernel is as large as its stride, as in "An Image is Worth 16x16 Words"
@@ -56,25 +85,11 @@ class PatchEmbedding(layers.Layer):
         )
 
     def build(self, input_shape):
-        _token_grid(self, input_shape)
+        self.token_grid(input_shape)
         self.projection.build(input_shape)
 
-    def call(self, inputs):
-        rows, columns = _token_grid(self, inputs.shape)
-        x = self.projection(inputs)
-        return ops.reshape(x, (-1, rows * columns, self.dim))  # (b, rows, columns, d) -> (b, n, d)
-
-    def compute_output_shape(self, input_shape):
-        rows, columns = _token_grid(self, input_shape)
-        return input_shape[0], rows * columns, self.dim
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "dim": self.dim,
-            "patch_size": self.patch_size,
-            "patch_window": self.patch_window,
-        }
+    def convolve(self, inputs):
+        return self.projection(inputs)
 
     @classmethod
     def from_config(cls, config):
@@ -82,7 +97,7 @@ class PatchEmbedding(layers.Layer):
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class ConvolutionalStem(layers.Layer):
+class ConvolutionalStem(Stem):
     """Computes tokens from an image by a few small, overlapping convolutions.
 
     3x3 convolutions of stride 2, one for each halving, each with twice the channels, with layer
@@ -138,7 +153,7 @@ class ConvolutionalStem(layers.Layer):
         self.activation = layers.Activation("gelu", name="activation", **own)
 
     def build(self, input_shape):
-        _token_grid(self, input_shape)
+        self.token_grid(input_shape)
         shape = input_shape
         for convolution in self.convolutions:
             convolution.build(shape)
@@ -146,36 +161,11 @@ class ConvolutionalStem(layers.Layer):
         for convolution, norm in zip(self.convolutions, self.norms, strict=False):
             norm.build((*shape[:3], convolution.filters))
 
-    def call(self, inputs):
-        rows, columns = _token_grid(self, inputs.shape)
+    def convolve(self, inputs):
         x = self.convolutions[0](inputs)
         for norm, convolution in zip(self.norms, self.convolutions[1:], strict=True):
             x = convolution(self.activation(norm(x)))
-        return ops.reshape(x, (-1, rows * columns, self.dim))  # (b, rows, columns, d) -> (b, n, d)
-
-    def compute_output_shape(self, input_shape):
-        rows, columns = _token_grid(self, input_shape)
-        return input_shape[0], rows * columns, self.dim
-
-    def get_config(self):
-        return {**super().get_config(), "dim": self.dim, "patch_size": self.patch_size}
-
-
-def _token_grid(layer, input_shape):
-    """Returns the rows and columns of tokens; raises a `ValueError` if patches do not fit."""
-    name, patch_size = type(layer).__name__, layer.patch_size
-    if len(input_shape) != 4 or None in input_shape[1:]:
-        raise ValueError(
-            f"{name} expects images of a fixed size, shape (batch, height, width, channels); "
-            f"received {tuple(input_shape)}. Give the model an input_shape such as (32, 32, 3)."
-        )
-    height, width = input_shape[1:3]
-    if height % patch_size or width % patch_size:
-        raise ValueError(
-            f"{name} cannot cut {height}x{width} pixels into patches of {patch_size}x{patch_size}: "
-            f"expected sides that are multiples of {patch_size}, or another patch_size."
-        )
-    return height // patch_size, width // patch_size
+        return x
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -213,8 +203,25 @@ class ClassToken(TokenLayer):
         return batch, None if tokens is None else tokens + 1, dim
 
 
+class Positions(TokenLayer):
+    """Adds the first vectors of a table, `embedding`, which a subclass builds."""
+
+    supports_masking = True
+    token_axes: ClassVar[dict] = {"embedding": (None, "holds", None)}
+
+    def __init__(self, initializer=None, **kwargs):
+        super().__init__(**kwargs)
+        self.initializer = keras.initializers.get(initializer or _truncated_normal())
+
+    def call(self, inputs):
+        embedding = ops.convert_to_tensor(self.embedding)
+        if inputs.shape[1] != embedding.shape[1]:
+            embedding = embedding[:, : ops.shape(inputs)[1]]
+        return inputs + embedding
+
+
 @keras.saving.register_keras_serializable("keras_gmlp")
-class PositionEmbedding(TokenLayer):
+class PositionEmbedding(Positions):
     """Adds a learned vector to each position.
 
     "An Image is Worth 16x16 Words", https://arxiv.org/abs/2010.11929.
@@ -233,15 +240,6 @@ class PositionEmbedding(TokenLayer):
         (2, 65, 128)
     """
 
-    supports_masking = True
-    token_axes: ClassVar[dict] = {"embedding": (None, "holds", None)}
-
-    def __init__(self, initializer=None, **kwargs):
-        super().__init__(**kwargs)
-        self.initializer = keras.initializers.get(
-            initializer or keras.initializers.TruncatedNormal(stddev=0.02)
-        )
-
     def build(self, input_shape):
         if len(input_shape) != 3 or None in input_shape[1:]:
             raise ValueError(
@@ -249,29 +247,16 @@ class PositionEmbedding(TokenLayer):
                 f"received {tuple(input_shape)}."
             )
         self.fix_tokens(input_shape)
-        self.embedding = self.add_weight(
-            shape=(1, *input_shape[1:]), initializer=self.initializer, name="embedding"
-        )
-
-    def call(self, inputs):
-        return inputs + self.embedding
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
-    def get_config(self):
-        initializer = keras.initializers.serialize(self.initializer)
-        return {**super().get_config(), "initializer": initializer}
+        self.embedding = self.add_weight((1, *input_shape[1:]), self.initializer, name="embedding")
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class TokenPositions(layers.Layer):
+class TokenPositions(Positions):
     """Adds a learned vector to each position, for texts of any length up to a maximum.
 
     Args:
         max_tokens: Number of positions.
-        initializer: Initializer of the embedding. Defaults to a truncated normal distribution of
-            standard deviation 0.02.
+        initializer: See `PositionEmbedding`.
 
     Input and output shape: `(batch, tokens, dim)`.
 
@@ -285,40 +270,19 @@ class TokenPositions(layers.Layer):
     Reference: "BERT", https://arxiv.org/abs/1810.04805.
     """
 
-    supports_masking = True
-    token_axes: ClassVar[dict] = {"embedding": (None, "holds", None)}
-
     def __init__(self, max_tokens, initializer=None, **kwargs):
-        super().__init__(**kwargs)
+        super().__init__(initializer, **kwargs)
         check_max_tokens(max_tokens)
         self.max_tokens = max_tokens
-        self.initializer = keras.initializers.get(initializer or _truncated_normal())
 
     def build(self, input_shape):
         check_length(self, input_shape)
         shape = (1, self.max_tokens, input_shape[-1])
         self.embedding = self.add_weight(shape, self.initializer, name="embedding")
 
-    def call(self, inputs):
-        embedding = ops.convert_to_tensor(self.embedding)
-        if inputs.shape[1] != self.max_tokens:
-            embedding = embedding[:, : ops.shape(inputs)[1]]
-        return inputs + embedding
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
-    def get_config(self):
-        initializer = keras.initializers.serialize(self.initializer)
-        return {
-            **super().get_config(),
-            "max_tokens": self.max_tokens,
-            "initializer": initializer,
-        }
-
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class SegmentEmbedding(layers.Layer):
+class SegmentEmbedding(ConfiguredLayer):
     """Adds a learned vector for the segment of each token: the first sentence or the second.
 
     A segment ends with a separator, which belongs to it. Tokens after the last segment, such as
@@ -360,13 +324,6 @@ class SegmentEmbedding(layers.Layer):
 
     def compute_output_shape(self, inputs_shape, token_ids_shape=None):
         return inputs_shape
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "separator": self.separator,
-            "segments": self.segments,
-        }
 
 
 def count_ends(token_ids, separator):

@@ -8,7 +8,6 @@ from keras_gmlp.layers.block import (
     TokenLayer,
     make_dense,
     mask_scores,
-    serialize_initializer,
 )
 
 
@@ -90,18 +89,6 @@ class ExternalAttention(TokenLayer):
         attention = attention / (ops.sum(attention, axis=-1, keepdims=True) + 1e-9)
         return ops.cast(attention, self.compute_dtype)
 
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "slots": self.slots,
-            "expansion": self.expansion,
-            "kernel_initializer": serialize_initializer(self.kernel_initializer),
-        }
-
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class ExternalAttentionBlock(ResidualBlock):
@@ -143,11 +130,3 @@ class ExternalAttentionBlock(ResidualBlock):
 
     def mix_tokens(self, x, mask=None):
         return self.attention(x, mask=mask)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "slots": self.slots,
-            "expansion": self.expansion,
-        }

@@ -72,9 +72,6 @@ class FeedForwardOnlyBlock(ResidualBlock):
         over_tokens = partial(self.normalize_along_tokens, mask=mask)
         return (self.norm1, self.mix_channels), (over_tokens, partial(self.mix_tokens, mask=mask))
 
-    def get_config(self):
-        return {**super().get_config(), "token_hidden_dim": self.token_hidden_dim}
-
 
 def _masked_norm(norm, x, mask):
     """Applies a layer norm over tokens, of shape (b, d, n), without the padding."""

@@ -10,7 +10,6 @@ from keras_gmlp.layers.block import (
     make_dense,
     mask_scores,
     mask_tokens,
-    serialize_initializer,
 )
 from keras_gmlp.layers.spatial_projection import (
     SpatialProjection,
@@ -134,17 +133,6 @@ class SpatialGatingUnit(TokenLayer):
         batch, tokens, channels = inputs_shape
         return batch, tokens, channels // 2 if self.gating == "split" else channels
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "gating": self.gating,
-            "epsilon": self.epsilon,
-            "heads": self.heads,
-            "toeplitz": self.toeplitz,
-            "grid": self.grid,
-            "max_tokens": self.max_tokens,
-        }
-
     def weight_axes(self, path):
         """Returns the axes over tokens of the weights, for a block with the unit at `path`."""
         heads = () if self._is_dense else (None,)
@@ -211,14 +199,6 @@ class TinyAttention(TokenLayer):
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.units)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "head_size": self.head_size,
-            "kernel_initializer": serialize_initializer(self.kernel_initializer),
-        }
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -329,17 +309,6 @@ class GMLPBlock(Block):
             return None
         x = self.norm(tokens) if self.norm_placement == "pre" else tokens
         return self.attention.attention_scores(x)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "gating": self.gating,
-            "attention_size": self.attention_size,
-            "heads": self.heads,
-            "toeplitz": self.toeplitz,
-            "grid": self.grid,
-            "max_tokens": self.max_tokens,
-        }
 
 
 def _check_gating(gating, known):

@@ -1,14 +1,14 @@
-"""Parts of language models: positions, segments, and the head for masked tokens."""
+"""What reads the tokens: heads for masked tokens and answers, and attention pooling."""
 
 import keras
 from keras import layers, ops
 
-from keras_gmlp.layers.block import TokenLayer, make_dense, mask_scores, serialize_initializer
+from keras_gmlp.layers.block import ConfiguredLayer, TokenLayer, make_dense, mask_scores
 from keras_gmlp.layers.embedding import count_ends
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class SpanHead(layers.Layer):
+class SpanHead(ConfiguredLayer):
     """Computes the logits of the first and the last token of an answer.
 
     Places outside the text get low logits, except place 0, `[CLS]`, which stands for no answer.
@@ -55,16 +55,9 @@ class SpanHead(layers.Layer):
     def compute_output_shape(self, inputs_shape, token_ids_shape=None):
         return inputs_shape[0], 2, inputs_shape[1]
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "separator": self.separator,
-            "kernel_initializer": serialize_initializer(self.kernel_initializer),
-        }
-
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class MaskedLMHead(layers.Layer):
+class MaskedLMHead(ConfiguredLayer):
     """Computes what the token embedding compares with each word, at the masked positions alone.
 
     Takes the tokens at the positions, then a dense layer, GELU and layer normalization. The logits
@@ -113,16 +106,9 @@ class MaskedLMHead(layers.Layer):
     def compute_output_shape(self, inputs_shape, mask_positions_shape):
         return (*mask_positions_shape, inputs_shape[-1])
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "kernel_initializer": serialize_initializer(self.kernel_initializer),
-            "epsilon": self.epsilon,
-        }
-
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class LogitBias(layers.Layer):
+class LogitBias(ConfiguredLayer):
     """Adds a learned bias to each logit.
 
     Input and output shape: `(..., words)`.
@@ -137,9 +123,6 @@ class LogitBias(layers.Layer):
 
     def call(self, inputs):
         return inputs + self.bias
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")

@@ -11,7 +11,6 @@ from keras_gmlp.layers.block import (
     check_tokens,
     make_dense,
     mask_tokens,
-    serialize_initializer,
 )
 
 
@@ -58,16 +57,6 @@ class TokenMLP(TokenLayer):
         x = ops.transpose(mask_tokens(inputs, mask), (0, 2, 1))  # (b, n, d) -> (b, d, n)
         return ops.transpose(self.shrink(self.expand(x)), (0, 2, 1))  # (b, d, n) -> (b, n, d)
 
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "hidden_dim": self.hidden_dim,
-            "kernel_initializer": serialize_initializer(self.kernel_initializer),
-        }
-
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class MixerBlock(ResidualBlock):
@@ -108,6 +97,3 @@ class MixerBlock(ResidualBlock):
 
     def mix_tokens(self, x, mask=None):
         return self.token_mlp(x, mask=mask)
-
-    def get_config(self):
-        return {**super().get_config(), "token_hidden_dim": self.token_hidden_dim}

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_gmlp.layers.block import TokenLayer, make_dense, mask_scores, serialize_initializer
+from keras_gmlp.layers.block import TokenLayer, make_dense, mask_scores
 from keras_gmlp.layers.spatial_projection import (
     check_length,
     check_max_tokens,
@@ -114,15 +114,6 @@ class RelativePositionBias(TokenLayer):
     def compute_output_shape(self, input_shape):
         return self.num_heads, input_shape[1], input_shape[1]
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "buckets": self.buckets,
-            "max_distance": self.max_distance,
-            "max_tokens": self.max_tokens,
-        }
-
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class RelativeAttention(TokenLayer):
@@ -220,20 +211,6 @@ class RelativeAttention(TokenLayer):
     def _join(self, x):
         tokens, dim = ops.shape(x)[2], self.num_heads * x.shape[-1]
         return ops.reshape(ops.transpose(x, (0, 2, 1, 3)), (-1, tokens, dim))
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "content": self.content,
-            "kernel_initializer": serialize_initializer(self.kernel_initializer),
-            "buckets": self.buckets,
-            "max_distance": self.max_distance,
-            "max_tokens": self.max_tokens,
-        }
 
 
 def check_heads(num_heads, dim):

@@ -6,11 +6,18 @@ from typing import ClassVar
 import keras
 from keras import layers, ops
 
-from keras_gmlp.layers.block import ResidualBlock, TokenLayer, check_tokens, make_dense, mask_tokens
+from keras_gmlp.layers.block import (
+    ConfiguredLayer,
+    ResidualBlock,
+    TokenLayer,
+    check_tokens,
+    make_dense,
+    mask_tokens,
+)
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class Affine(layers.Layer):
+class Affine(ConfiguredLayer):
     """Scales and shifts each channel by learned numbers: `alpha * x + beta`.
 
     ResMLP uses it in place of a norm. It needs no statistics, so it folds into a linear layer for
@@ -35,12 +42,9 @@ class Affine(layers.Layer):
     def call(self, inputs):
         return inputs * self.alpha + self.beta
 
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class LayerScale(layers.Layer):
+class LayerScale(ConfiguredLayer):
     """Scales each channel of a branch by a learned number that starts small.
 
     Args:
@@ -70,12 +74,6 @@ class LayerScale(layers.Layer):
 
     def call(self, inputs):
         return inputs * self.gamma
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
-    def get_config(self):
-        return {**super().get_config(), "initial_value": self.initial_value}
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -132,9 +130,6 @@ class ResMLPBlock(ResidualBlock):
     def mix_channels(self, x):
         return self.scale2(super().mix_channels(x))
 
-    def get_config(self):
-        return {**super().get_config(), "layer_scale": self.layer_scale}
-
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class FoldedResMLPBlock(TokenLayer):
@@ -190,9 +185,3 @@ class FoldedResMLPBlock(TokenLayer):
         x = self.spatial(ops.transpose(inputs, (0, 2, 1)))  # (b, n, d) -> (b, d, n)
         x = inputs + self.scale * ops.transpose(x, (0, 2, 1)) + self.shift
         return x + self.shrink(self.expand(x))
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
-    def get_config(self):
-        return {**super().get_config(), "hidden_dim": self.hidden_dim}

@@ -114,19 +114,6 @@ class SpatialProjection(TokenLayer):
         x = ops.reshape(x, (-1, channels, tokens))
         return ops.transpose(x, (0, 2, 1))  # (b, c, n) -> (b, n, c)
 
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "heads": self.heads,
-            "toeplitz": self.toeplitz,
-            "grid": self.grid,
-            "max_tokens": self.max_tokens,
-            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
-        }
-
     def _check_shape(self, input_shape):
         _, tokens, channels = input_shape
         check_length(self, input_shape)

@@ -86,15 +86,6 @@ class TransformerBlock(ResidualBlock):
         _, scores = self.attention(x, x, return_attention_scores=True)
         return ops.mean(ops.cast(scores, "float32"), axis=1)
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "relative": self.relative,
-            "content": self.content,
-            "max_tokens": self.max_tokens,
-        }
-
 
 @contextlib.contextmanager
 def _fused_attention_only_if(even):

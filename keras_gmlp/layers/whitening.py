@@ -4,11 +4,13 @@ import math
 
 import keras
 import numpy as np
-from keras import layers, ops
+from keras import ops
+
+from keras_gmlp.layers.block import ConfiguredLayer
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class WhiteningConvolution(layers.Layer):
+class WhiteningConvolution(ConfiguredLayer):
     """Convolution that whitens patches: its outputs are uncorrelated and have variance 1.
 
     The filters are the eigenvectors of the patches' covariance, each divided by the root of its
@@ -94,10 +96,6 @@ class WhiteningConvolution(layers.Layer):
         batch, *sides, channels = input_shape
         sides = [None if side is None else side - self.patch_size + 1 for side in sides]
         return batch, *sides, 2 * self.patch_size**2 * channels
-
-    def get_config(self):
-        own = {"patch_size": self.patch_size, "epsilon": self.epsilon}
-        return {**super().get_config(), **own}
 
 
 def whitening_filters(covariance, epsilon=0.0):

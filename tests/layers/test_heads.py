@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 from check_layer import check_layer, redraw_weights, to_numpy
 from numpy_reference import dense, gelu, layer_norm
-from scipy.linalg import toeplitz
 
 from keras_gmlp.layers import (
     GMLPBlock,
@@ -36,24 +35,8 @@ def test_contract(layer, arguments, integers):
 
 
 @pytest.mark.parametrize("toeplitz", [False, True])
-def test_contract_of_a_gate_with_a_maximum(toeplitz):
-    check_layer(SpatialGatingUnit, {"toeplitz": toeplitz, "max_tokens": 7}, (8, 5, 6))
+def test_contract_of_a_block_with_a_maximum(toeplitz):
     check_layer(GMLPBlock, {"hidden_dim": 14, "toeplitz": toeplitz, "max_tokens": 7}, (8, 5, 6))
-
-
-def test_toeplitz_equals_scipy():
-    layer = SpatialProjection(toeplitz=True)
-    x = tokens(2, 6, 3)
-    layer.build(x.shape)
-    w = redraw_weights(layer)["offsets"][0]
-    expected = toeplitz(w[5:], w[5::-1])  # W[i, j] = w[i - j]: first column, first row
-    assert len(w) == 11
-    np.testing.assert_array_equal(to_numpy(layer.matrices())[0].T, expected.astype("float32"))
-    outputs = np.einsum("ij,bjc->bic", expected, x) + to_numpy(layer.bias)[0][:, None]
-    for training in (False, True):
-        np.testing.assert_allclose(
-            to_numpy(layer(x, training=training)), outputs, rtol=1e-5, atol=1e-5
-        )
 
 
 @pytest.mark.parametrize("training", [False, True])

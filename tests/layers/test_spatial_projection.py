@@ -25,12 +25,10 @@ def test_contract(arguments):
     check_layer(SpatialProjection, arguments, (2, 12, 6))
 
 
-@pytest.mark.parametrize("layer_class", [SpatialGatingUnit, GMLPBlock])
 @pytest.mark.parametrize("gating", ["split", "additive"])
-def test_contract_of_gate_and_block(layer_class, gating):
-    hidden = {"hidden_dim": 12} if layer_class is GMLPBlock else {}
+def test_contract_of_the_block(gating):
     form = {"heads": 3, "toeplitz": True, "grid": (3, 4), "gating": gating}
-    check_layer(layer_class, {**hidden, **form}, (2, 12, 6))
+    check_layer(GMLPBlock, {"hidden_dim": 12, **form}, (2, 12, 6))
 
 
 def test_sequence_weights_are_a_toeplitz_matrix():
