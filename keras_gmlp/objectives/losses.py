@@ -5,17 +5,27 @@ a single `fit` uses both.
 """
 
 import keras
+import numpy as np
 from keras import ops
 
 
 def as_rows(y_true, y_pred, label_smoothing=0.0):
-    """Converts labels to smoothed rows of probabilities."""
+    """Converts labels to smoothed rows of probabilities: NaN for an index that is no class."""
     classes = y_pred.shape[-1]
-    if len(y_true.shape) == len(y_pred.shape) and y_true.shape[-1] == classes:
+    width = y_true.shape[-1] if len(y_true.shape) == len(y_pred.shape) else 1
+    if width not in (1, classes, None):
+        raise ValueError(
+            f"labels of shape {tuple(y_true.shape)} do not fit logits of {classes} classes; "
+            f"expected class indices or rows of {classes} probabilities."
+        )
+    if len(y_true.shape) == len(y_pred.shape) and width == classes:
         rows = ops.cast(y_true, y_pred.dtype)
     else:
         indices = ops.cast(ops.reshape(y_true, ops.shape(y_pred)[:-1]), "int32")
-        rows = ops.one_hot(indices, classes, dtype=y_pred.dtype)
+        known = ops.logical_and(indices >= 0, indices < classes)
+        # PyTorch has no rows for indices beyond the classes.
+        rows = ops.one_hot(ops.where(known, indices, 0), classes, dtype=y_pred.dtype)
+        rows = ops.where(known[..., None], rows, np.nan)
     if label_smoothing:
         rows = rows * (1.0 - label_smoothing) + label_smoothing / classes
     return rows
@@ -63,12 +73,15 @@ class CrossEntropy(keras.losses.Loss):
 def matches(y_true, y_pred):
     """Returns 1 for each sample whose largest logit is at its most probable class, else 0."""
     rows = as_rows(y_true, y_pred)
-    return ops.cast(ops.argmax(rows, axis=-1) == ops.argmax(y_pred, axis=-1), "float32")
+    found = ops.cast(ops.argmax(rows, axis=-1) == ops.argmax(y_pred, axis=-1), "float32")
+    return ops.where(ops.isnan(rows[..., 0]), np.nan, found)
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class Accuracy(keras.metrics.MeanMetricWrapper):
     """Share of correctly classified samples, in [0, 1]; labels as for `CrossEntropy`."""
+
+    _direction = "up"  # where callbacks of Keras look what is better
 
     def __init__(self, name="accuracy", dtype=None):
         super().__init__(matches, name=name, dtype=dtype)
@@ -125,6 +138,8 @@ class Perplexity(keras.metrics.Mean):
         >>> round(float(metric.result()), 4)
         4.0
     """
+
+    _direction = "down"  # see `Accuracy`
 
     def __init__(self, name="perplexity", dtype=None):
         super().__init__(name=name, dtype=dtype)

@@ -26,6 +26,8 @@ class ConfusionMetric(keras.metrics.Metric):
         sample_weight: Weights `(batch,)` or `(batch, 1)`. Defaults to 1.
     """
 
+    _direction = "up"  # see `losses.Accuracy`
+
     def __init__(self, classes=2, name=None, dtype=None):
         super().__init__(name=name, dtype=dtype)
         if classes < 2:
@@ -46,6 +48,7 @@ class ConfusionMetric(keras.metrics.Metric):
             ops.one_hot(ops.argmax(rows, axis=-1), self.classes, dtype=self.dtype)
             for rows in (y_true, y_pred)
         )
+        true = ops.where(ops.isnan(y_true[:, :1]), np.nan, true)  # a label that is no class
         if sample_weight is not None:
             weight = ops.cast(ops.convert_to_tensor(sample_weight), self.dtype)
             true = true * ops.reshape(weight, (-1, 1))
@@ -53,7 +56,8 @@ class ConfusionMetric(keras.metrics.Metric):
         self.confusion.assign_add(ops.sum(true[:, :, None] * predicted[:, None, :], axis=0))
 
     def result(self):
-        return self.score(ops.convert_to_tensor(self.confusion))
+        confusion = ops.convert_to_tensor(self.confusion)
+        return ops.where(ops.isnan(ops.sum(confusion)), np.nan, self.score(confusion))
 
     def get_config(self):
         return {"classes": self.classes, "name": self.name, "dtype": self.dtype}
@@ -168,6 +172,7 @@ class MeanAveragePrecision(keras.metrics.Metric):
         0.8333
     """
 
+    _direction = "up"  # see `losses.Accuracy`
     steps, limit = 256, 16
 
     def __init__(self, classes, name="mean_average_precision", dtype=None):

@@ -4,6 +4,7 @@ import pytest
 from check_layer import to_numpy
 
 from keras_gmlp.objectives.losses import Accuracy, CrossEntropy
+from keras_gmlp.objectives.metrics import F1, MatthewsCorrelation
 
 # softmax: (1/2, 1/4, 1/4) and (1/8, 1/8, 3/4)
 LOGITS = np.log(np.array([[2.0, 1.0, 1.0], [1.0, 1.0, 6.0]], "float32"))
@@ -89,6 +90,30 @@ def test_accuracy_of_mixed_rows_takes_the_most_probable_class():
     accuracy = Accuracy()
     accuracy.update_state(np.array([[0.6, 0.4, 0.0], [0.6, 0.0, 0.4]]), LOGITS)
     assert to_numpy(accuracy.result()) == 0.5
+
+
+@pytest.mark.parametrize("labels", [[3, 0], [-1, 0], [[1], [3]]])
+def test_index_that_is_no_class_gives_nan(labels):
+    for function in (CrossEntropy(), Accuracy(), F1(3), MatthewsCorrelation(3)):
+        assert np.isnan(to_numpy(function(np.array(labels), LOGITS)))
+
+
+@pytest.mark.parametrize("function", [CrossEntropy(), Accuracy(), F1(3)])
+def test_rows_of_another_width_than_the_classes(function):
+    with pytest.raises(ValueError, match=r"shape \(2, 4\) do not fit logits of 3 classes"):
+        function(np.ones((2, 4), "float32"), LOGITS)
+
+
+def test_callbacks_know_which_metric_is_better(tmp_path):
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(3)])
+    model.compile("sgd", loss=CrossEntropy(), metrics=[Accuracy(), F1(3)])
+    best = keras.callbacks.ModelCheckpoint(
+        tmp_path / "best.keras", monitor="val_accuracy", save_best_only=True
+    )
+    stop = keras.callbacks.EarlyStopping(monitor="val_f1")
+    data = LOGITS, LABELS["indices"]
+    model.fit(*data, validation_data=data, callbacks=[best, stop], verbose=0)
+    assert (tmp_path / "best.keras").exists()
 
 
 def test_cross_entropy_round_trip():
