@@ -34,7 +34,8 @@ _MODULES = {
         "validation_set",
     ],
     "models.language_model": ["adapt", "language_model", "span_classifier", "text_classifier"],
-    "models.language_families": ["BERT", "aMLP", "build", "gMLP"],
+    "models.language_families": ["BERT", "aMLP", "gMLP"],
+    "models.presets": ["build"],
     "tasks.question_answering": ["SpanAnswering"],
     "tasks.masked_lm": ["MaskedLM"],
     "tasks.text_classification": ["TextClassification"],
@@ -43,7 +44,7 @@ _MODULES = {
     "export.formats": ["export_text"],
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
-_PLACES["PRESETS"] = "models.language_families"
+_PLACES["PRESETS"] = "models.presets"
 
 __all__ = sorted(_PLACES)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_gmlp.models.presets import build_fresh
+from keras_gmlp.models.presets import build
 from keras_gmlp.runs.queue import read_plan
 
 PLANS = Path(__file__).resolve().parents[1] / "docs" / "plans"
@@ -29,7 +29,7 @@ def test_capacity_compares_models_of_three_sizes():
     sizes = {}
     for run in read_plan(PLANS / "capacity.json"):
         name = Path(run.directory).name
-        model = build_fresh(run.model.preset, **run.model.overrides)
+        model = build(run.model.preset, **run.model.overrides)
         low, high = next(limits for end, limits in SIZES.items() if name.endswith(end))
         assert low <= model.count_params() <= high, (name, model.count_params())
         sizes.setdefault(name.rpartition("_")[0], []).append(model.count_params())

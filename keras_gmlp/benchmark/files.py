@@ -60,7 +60,7 @@ class Model:
 
 def check_source(source):
     """Raises a one-line `ValueError` unless the source is a run's folder or name, or a preset."""
-    if source in presets.PRESETS:
+    if source in presets.IMAGE_PRESETS:
         return
     source = str(find_shipped(source))
     if Path(source).is_dir():
@@ -74,7 +74,7 @@ def check_source(source):
 
 def prepare(source, scratch, formats=DEFAULT_FORMATS):
     """Prepares a model and its exports."""
-    source = source if source in presets.PRESETS else find_shipped(source)
+    source = source if source in presets.IMAGE_PRESETS else find_shipped(source)
     model, waiting = None, list(formats)
     while model is None or waiting:
         lines, reason = _in_process(source, scratch, waiting)
@@ -109,7 +109,7 @@ def _in_process(source, scratch, formats):
 
 def timm_architecture(preset):
     """Returns timm's name of a preset, or `None` if timm does not have it."""
-    if preset not in presets.PRESETS or not preset.endswith("_224"):
+    if preset not in presets.IMAGE_PRESETS or not preset.endswith("_224"):
         return None
     names = {preset: name for name, preset in ARCHITECTURES.items()}
     family, _ = presets.lookup(preset)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from keras_gmlp.comparison.results import trained_on
 from keras_gmlp.comparison.texts import ACCURACY, Measure, measure_of
-from keras_gmlp.models.language_families import TEXT_PRESETS
 from keras_gmlp.models.presets import PRESETS
 from keras_gmlp.runs.queue import read_plan
 from keras_gmlp.runs.settings import DataSettings
@@ -125,7 +124,7 @@ def _read_run(entry):
         names = (measure.key, "parameters", "epochs")
         metrics = read_metrics(directory / "metrics.json", names)
     preset = settings.get("preset")
-    build = (PRESETS | TEXT_PRESETS).get(preset, (None,))[0]
+    build = PRESETS.get(preset, (None,))[0]
     state = "complete" if metrics else f"{len(history)} epochs so far" if recorded else "not begun"
     return PlannedRun(
         name=re.sub(r"-(s|seed)?\d+$", "", directory.name),

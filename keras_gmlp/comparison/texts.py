@@ -4,8 +4,7 @@ import dataclasses
 import math
 from pathlib import Path
 
-from keras_gmlp.models.language_families import TEXT_PRESETS
-from keras_gmlp.models.presets import find
+from keras_gmlp.models.presets import TEXT_PRESETS, lookup
 from keras_gmlp.runs.queue import work
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 from keras_gmlp.training.run_directory import has_progress
@@ -89,7 +88,7 @@ class TextSweep:
         longer = {} if epochs is None else {"epochs": epochs}
         self.models, self.tuned = {}, {}
         for preset in self.presets:
-            find(preset, TEXT_PRESETS)
+            lookup(preset, TEXT_PRESETS)
             place = str(directory / preset)
             first = {**changes, **longer, "seed": self.seeds[0]}
             self.models[preset] = LanguageRunSettings(

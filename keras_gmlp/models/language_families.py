@@ -1,9 +1,8 @@
-"""The families of language models, and their sizes by name."""
+"""The families of language models: each passes its block to `language_model`."""
 
 from keras_gmlp.layers import GMLPBlock, TransformerBlock
 from keras_gmlp.models.common import check_sizes, require_known
 from keras_gmlp.models.language_model import language_model
-from keras_gmlp.models.presets import find
 
 
 def gMLP(
@@ -123,73 +122,3 @@ def BERT(
     return language_model(
         TransformerBlock, arguments, vocabulary_size=vocabulary_size, **sizes, **settings
     )
-
-
-_NANO = {"vocabulary_size": 8192, "dim": 128}
-
-_SMALL = {"vocabulary_size": 16384, "dim": 256}
-
-_MEDIUM = {"vocabulary_size": 16384, "dim": 512}
-
-_PAPER = {"vocabulary_size": 32000, "max_length": 512}
-
-_UNSPLIT = {**_SMALL, "depth": 12, "hidden_dim": 1024}
-
-TEXT_PRESETS = {
-    "gmlp_nano": (gMLP, {**_NANO, "depth": 12, "hidden_dim": 768}),
-    "amlp_nano": (aMLP, {**_NANO, "depth": 9, "hidden_dim": 768}),
-    "bert_nano": (BERT, {**_NANO, "depth": 9, "num_heads": 2}),
-    "gmlp_small": (gMLP, {**_SMALL, "depth": 12, "hidden_dim": 1536}),
-    "amlp_small": (aMLP, {**_SMALL, "depth": 10, "hidden_dim": 1536}),
-    "bert_small": (BERT, {**_SMALL, "depth": 9, "num_heads": 4}),
-    "gmlp_medium": (gMLP, {**_MEDIUM, "depth": 12, "hidden_dim": 3072}),
-    "amlp_medium": (aMLP, {**_MEDIUM, "depth": 11, "hidden_dim": 3072}),
-    "bert_medium": (BERT, {**_MEDIUM, "depth": 9, "num_heads": 8}),
-    # The rows of the paper's comparisons at the size of small.
-    "amlp_deep_small": (aMLP, {**_SMALL, "depth": 12, "hidden_dim": 1536}),
-    "gmlp_free_small": (gMLP, {**_SMALL, "depth": 12, "hidden_dim": 1536, "toeplitz": False}),
-    "gmlp_linear_small": (gMLP, {**_UNSPLIT, "gating": "linear"}),
-    "gmlp_additive_small": (gMLP, {**_UNSPLIT, "gating": "additive"}),
-    "gmlp_multiplicative_small": (gMLP, {**_UNSPLIT, "gating": "multiplicative"}),
-    "gmlp_none_small": (gMLP, {**_UNSPLIT, "gating": "none"}),
-    "bert_positions_small": (BERT, {**_SMALL, "depth": 9, "num_heads": 4, "relative": False}),
-    "bert_no_attention_small": (BERT, {**_SMALL, "depth": 9, "num_heads": 4, "content": False}),
-    "gmlp_multiplicative_nano": (
-        gMLP,
-        {**_NANO, "depth": 12, "hidden_dim": 512, "gating": "multiplicative"},
-    ),
-    # The paper's sizes, "Pay Attention to MLPs", tables 6 and 7.
-    "gmlp_base": (gMLP, {**_PAPER, "dim": 512, "depth": 48, "hidden_dim": 3072}),
-    "amlp_base": (aMLP, {**_PAPER, "dim": 512, "depth": 36, "hidden_dim": 3072}),
-    "gmlp_large": (gMLP, {**_PAPER, "dim": 768, "depth": 96, "hidden_dim": 3072}),
-    "amlp_large": (
-        aMLP,
-        {**_PAPER, "dim": 768, "depth": 72, "hidden_dim": 3072, "attention_size": 128},
-    ),
-    "gmlp_xlarge": (gMLP, {**_PAPER, "dim": 1024, "depth": 144, "hidden_dim": 4096}),
-}
-
-
-def build(name, tokenizer=None, **overrides):
-    """Builds the language model of a preset with fresh weights.
-
-    Args:
-        name: Key of `TEXT_PRESETS`, such as `"gmlp_small"`.
-        tokenizer: The `Tokenizer` whose vocabulary the model gets; `None` for the preset's size.
-        **overrides: Arguments that replace the preset's, such as `max_length`.
-
-    Returns:
-        A compiled `keras.Model`; see `language_model`.
-
-    Raises:
-        ValueError: If the preset is unknown.
-
-    Example:
-        >>> build("gmlp_nano").count_params()
-        2871156
-    """
-    function, arguments = find(name, TEXT_PRESETS)
-    if tokenizer is not None:
-        known = {"vocabulary_size": tokenizer.size, "separator": tokenizer.sep_id}
-        overrides = {**known, **overrides}
-    return function(**{**arguments, "name": name, **overrides})

@@ -185,10 +185,9 @@ def prepare_text(options, settings):
 
 def usual_words(preset):
     """Returns the number of tokens in the vocabulary that a preset usually has."""
-    from keras_gmlp.models.language_families import TEXT_PRESETS
-    from keras_gmlp.models.presets import find
+    from keras_gmlp.models.presets import TEXT_PRESETS, lookup
 
-    return find(preset, TEXT_PRESETS)[1]["vocabulary_size"]
+    return lookup(preset, TEXT_PRESETS)[1]["vocabulary_size"]
 
 
 def introduce(prepared):

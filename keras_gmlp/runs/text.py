@@ -12,9 +12,8 @@ from keras_gmlp.data.text.squad import has_questions, missing_file
 from keras_gmlp.data.text.tokenized import TokenizedQuestions, TokenizedText
 from keras_gmlp.inference.text_opening import open_text_model
 from keras_gmlp.layers.block import check_rates
-from keras_gmlp.models.language_families import TEXT_PRESETS, build
 from keras_gmlp.models.language_model import adapt, span_classifier, text_classifier
-from keras_gmlp.models.presets import find
+from keras_gmlp.models.presets import TEXT_PRESETS, build, lookup
 from keras_gmlp.models.saved import model_path
 from keras_gmlp.models.structure import longest_text
 from keras_gmlp.runs.prepared import PreparedRun
@@ -69,7 +68,7 @@ class LanguageRunSettings(Settings):
 
     def check(self):
         """Raises a `ValueError` for settings that cannot work, before anything is loaded."""
-        find(self.preset, TEXT_PRESETS)
+        lookup(self.preset, TEXT_PRESETS)
         self.make_recipe()
 
     def record(self):

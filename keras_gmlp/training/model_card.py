@@ -5,7 +5,7 @@ import re
 import shlex
 from pathlib import Path
 
-from keras_gmlp.models.presets import PRESETS
+from keras_gmlp.models.presets import IMAGE_PRESETS
 from keras_gmlp.tasks.multi_label import MultiLabelClassification
 from keras_gmlp.training import text_model_card
 from keras_gmlp.training.model_card_parts import (
@@ -106,9 +106,9 @@ def _summary(place, recipe, metrics):
 
 
 def _family(preset):
-    if preset not in PRESETS:
+    if preset not in IMAGE_PRESETS:
         return {}
-    family = PRESETS[preset][0]
+    family = IMAGE_PRESETS[preset][0]
     papers = re.findall(r"https://arxiv\.org/abs/([\d.]+\d)", family.__doc__ or "")
     links = [f"[arXiv {paper}](https://arxiv.org/abs/{paper})" for paper in papers]
     return {"family": ", ".join([f"`keras_gmlp.{family.__name__}`", *links])}

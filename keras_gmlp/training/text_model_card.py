@@ -4,7 +4,7 @@ import json
 import re
 import shlex
 
-from keras_gmlp.models.language_families import TEXT_PRESETS
+from keras_gmlp.models.presets import TEXT_PRESETS
 from keras_gmlp.training.model_card_parts import (
     export_row,
     grid,

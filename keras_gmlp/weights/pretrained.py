@@ -4,7 +4,8 @@ import math
 from pathlib import Path
 
 from keras_gmlp.inference import images as inference
-from keras_gmlp.models.presets import PRESETS, build_fresh, lookup
+from keras_gmlp.models import presets
+from keras_gmlp.models.presets import IMAGE_PRESETS, TEXT_PRESETS, lookup
 from keras_gmlp.models.saved import model_path
 from keras_gmlp.models.structure import class_tokens, token_axes, token_grid
 from keras_gmlp.tasks.classifier import DECISION
@@ -62,7 +63,7 @@ def _load_published(source, preset):
             f"{source}: without timm's config.json the architecture is unknown; name the preset, "
             "for example gmlp_s16_224."
         )
-    if stated in PRESETS and stated != preset:
+    if stated in IMAGE_PRESETS and stated != preset:
         raise ValueError(
             f"{source}: config.json describes {stated}; received preset {preset}. Name "
             f"{stated}, or move the file away from a config.json that does not describe it."
@@ -71,11 +72,11 @@ def _load_published(source, preset):
     arguments = {"mean": config.mean, "std": config.std, "input_shape": config.image_shape}
     arguments = {name: value for name, value in arguments.items() if value is not None}
     arguments["classes"] = _head_size(checkpoint.arrays) or defaults["classes"]
-    model = build_fresh(preset, **arguments)
+    model = presets.build(preset, **arguments)
     if config.image_shape is None:
         arguments["input_shape"] = read_image_shape(model, checkpoint.arrays)
         if arguments["input_shape"] != model.input_shape[1:]:
-            model = build_fresh(preset, **arguments)
+            model = presets.build(preset, **arguments)
     _check_pooling(model, preset, config.pool, source)
     has_head = load_arrays(model, checkpoint.arrays, source, headless=True)
     labels = config.labels
@@ -155,12 +156,12 @@ def _load_own(source, preset):
         )
     classifier, card = inference.load(path), read_card(path)
     stated = card.get("preset") or classifier.model.name
-    if preset is None and stated not in PRESETS:
+    if preset is None and stated not in IMAGE_PRESETS:
         raise ValueError(
             f"{source}: {stated!r} is not a preset, and only preset models can be loaded: build "
             "the model with keras_gmlp.build or apps/train.py, or name its preset."
         )
-    if preset is not None and stated in PRESETS and stated != preset:
+    if preset is not None and stated in IMAGE_PRESETS and stated != preset:
         raise ValueError(
             f"{source}: holds weights of preset {stated}; received preset={preset}. Omit it or "
             f"pass {stated}."
@@ -178,16 +179,18 @@ def _load_own(source, preset):
     )
 
 
-def build(preset, weights=None, **overrides):
+def build(preset, weights=None, tokenizer=None, **overrides):
     """Builds the model of a preset, with fresh weights or with trained ones.
 
     Args:
-        preset: A key of `PRESETS`, for example `"gmlp_n4_32"`.
+        preset: A key of `PRESETS`, for example `"gmlp_n4_32"`, or `"gmlp_nano"` for texts.
         weights: A source that `weights.load` accepts: a name on the Hugging Face hub
             (`"hf-hub:timm/gmlp_s16_224.ra3_in1k"`), a file of published weights, a `.keras` file,
             the folder of a run or the name of an included model. They are resized to another
             image size; for another number of classes the head is untrained. Defaults to fresh
-            weights.
+            weights, which language models have at first.
+        tokenizer: The `Tokenizer` whose vocabulary a language model gets; `None` for the preset's
+            size.
         **overrides: Arguments of the model that replace the preset's, for example
             `classes=5` or `input_shape=(64, 64, 3)`.
 
@@ -204,6 +207,10 @@ def build(preset, weights=None, **overrides):
         (None, 5)
     """
     if weights is not None:
+        if preset in TEXT_PRESETS:
+            raise ValueError(
+                f"{preset} starts with fresh weights; open a trained one by keras_gmlp.text.load."
+            )
         lookup(preset)
         return load(weights, preset).adapt(**overrides)[0]
-    return build_fresh(preset, **overrides)
+    return presets.build(preset, tokenizer, **overrides)

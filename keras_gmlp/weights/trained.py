@@ -8,8 +8,8 @@ import numpy as np
 
 from keras_gmlp.inference import images as inference
 from keras_gmlp.layers import PatchEmbedding
+from keras_gmlp.models import presets
 from keras_gmlp.models.precision import in_float32
-from keras_gmlp.models.presets import build_fresh
 from keras_gmlp.models.structure import find_stem, learned_weights
 from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.files import atomic_write
@@ -103,7 +103,7 @@ class Pretrained:
         """
         arguments = self.build_arguments(labels, **overrides)
         try:
-            model = build_fresh(self.preset, **arguments)
+            model = presets.build(self.preset, **arguments)
         except TypeError as error:  # an argument that the preset's model does not take
             raise ValueError(f"{self.origin}: {error}") from None
         known = labels is None or tuple(labels) == self.labels
@@ -174,7 +174,7 @@ class Pretrained:
         if "patch_window" in actual:
             raise ValueError(f"{self.origin}: published models have no patch_window.")
         sizes = {"input_shape": actual["input_shape"], "classes": actual["classes"]}
-        if _shapes(build_fresh(self.preset, **sizes)) != _shapes(self.model):
+        if _shapes(presets.build(self.preset, **sizes)) != _shapes(self.model):
             raise ValueError(
                 f"{self.origin}: differs from preset {self.preset} in its sizes; a published file "
                 "holds only models of the preset's sizes."

@@ -3,8 +3,10 @@ import numpy as np
 import pytest
 from check_layer import to_numpy
 
-from keras_gmlp.models.language_families import BERT, TEXT_PRESETS, aMLP, build, gMLP
+from keras_gmlp import build
+from keras_gmlp.models.language_families import BERT, aMLP, gMLP
 from keras_gmlp.models.language_model import adapt, encoder, span_classifier, text_classifier
+from keras_gmlp.models.presets import TEXT_PRESETS
 
 PARAMETERS = {
     "gmlp_nano": 2_871_156,

@@ -1,9 +1,13 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from check_layer import to_numpy
 
-from keras_gmlp import PRESETS, build
+import keras_gmlp
+from keras_gmlp import build, list_presets
 from keras_gmlp.inference import images as inference
+from keras_gmlp.models.presets import IMAGE_PRESETS, TEXT_PRESETS
 
 PARAMETERS = {
     "gmlp_ti16_224": 5_867_328,
@@ -57,137 +61,23 @@ PARAMETERS = {
 }
 
 
-def dense(inputs, outputs):
-    return inputs * outputs + outputs
-
-
-def feed_forward(dim, hidden_dim):
-    return dense(dim, hidden_dim) + dense(hidden_dim, dim)
-
-
-def token_count(arguments):
-    height, width, _ = arguments["input_shape"]
-    return (height // arguments["patch_size"]) * (width // arguments["patch_size"])
-
-
-def shell(arguments, block, tokens=0, stem=None):
-    """Stem, blocks, last norm and head; with leading tokens, these and the positions of all."""
-    dim, patch_size, classes = (arguments[name] for name in ("dim", "patch_size", "classes"))
-    if "stem" in arguments:
-        stem = convolutional_stem(dim, patch_size)
-    stem = stem or dense(patch_size * patch_size * 3, dim)
-    positions = (tokens + token_count(arguments)) * dim if tokens else 0
-    if "pooling" in arguments:  # a score for each token; a ViT has positions without a class token
-        positions = (token_count(arguments) * ("num_heads" in arguments) + 1) * dim
-    heads = max(tokens, 1) * dense(dim, classes)
-    return stem + tokens * dim + positions + arguments["depth"] * block + 2 * dim + heads
-
-
-def convolutional_stem(dim, patch_size):
-    """3x3 convolutions of stride 2 with twice the channels each, a norm after each but the last."""
-    count, channels = 0, 3
-    while patch_size > 1:
-        patch_size //= 2
-        count += dense(9 * channels, dim // patch_size)
-        channels = dim // patch_size
-        count += 2 * channels if patch_size > 1 else 0
-    return count
-
-
-def gmlp_parameters(arguments, attention_size=0):
-    dim, hidden_dim, tokens = arguments["dim"], arguments["hidden_dim"], token_count(arguments)
-    gating = arguments.get("gating", "split")
-    gated = hidden_dim // 2 if gating == "split" else hidden_dim
-    spatial = dense(tokens, tokens)
-    if "toeplitz" in arguments:  # a weight for each offset on the square grid
-        reach = 2 * round(tokens**0.5) - 1
-        spatial = arguments["heads"] * (reach * reach + tokens)
-    gate = 0 if gating == "none" else 2 * gated + spatial
-    block = 2 * dim + dense(dim, hidden_dim) + gate + dense(gated, dim)
-    if attention_size:
-        block += dense(dim, 3 * attention_size) + dense(attention_size, gated)
-    return shell(arguments, block)
-
-
-def amlp_parameters(arguments):
-    return gmlp_parameters(arguments, attention_size=arguments.get("attention_size", 64))
-
-
-def vit_parameters(arguments):
-    dim = arguments["dim"]
-    attention = 4 * dense(dim, dim)  # query, key, value, output
-    block = 2 * 2 * dim + attention + feed_forward(dim, int(arguments.get("mlp_ratio", 4) * dim))
-    if "pooling" in arguments:
-        return shell(arguments, block)
-    return shell(arguments, block, tokens=2 if "distillation_token" in arguments else 1)
-
-
-def mixer_parameters(arguments):
-    dim, tokens = arguments["dim"], token_count(arguments)
-    block = 2 * 2 * dim + feed_forward(tokens, dim // 2)
-    block += feed_forward(dim, arguments.get("channel_hidden_dim", 4 * dim))
-    return shell(arguments, block)
-
-
-def resmlp_parameters(arguments):
-    dim, tokens = arguments["dim"], token_count(arguments)
-    affines_and_scales = 2 * 2 * dim + 2 * dim
-    block = affines_and_scales + dense(tokens, tokens) + feed_forward(dim, 4 * dim)
-    return shell(arguments, block)
-
-
-def ff_only_parameters(arguments):
-    dim, tokens = arguments["dim"], token_count(arguments) + 1
-    block = 2 * dim + feed_forward(dim, 4 * dim) + 2 * tokens + feed_forward(tokens, 4 * tokens)
-    return shell(arguments, block, tokens=1)
-
-
-def eamlp_parameters(arguments):
-    dim, patch_size = arguments["dim"], arguments["patch_size"]
-    size = 4 * dim // arguments["num_heads"]  # channels of a head
-    attention = dense(dim, 4 * dim) + 2 * 64 * size + dense(4 * dim, dim)
-    block = 2 * 2 * dim + attention + feed_forward(dim, int(arguments.get("mlp_ratio", 3) * dim))
-    return shell(arguments, block, tokens=1, stem=convolutional_stem(dim, patch_size))
-
-
-def resnet_parameters(arguments):
-    blocks = (arguments["depth"] - 2) // 6  # of a stage
-
-    def convolution(inputs, outputs):
-        return 9 * inputs * outputs + 4 * outputs  # gain, shift, mean and variance of the norm
-
-    count, channels = convolution(3, 16), 16
-    for width in (16, 32, 64):
-        count += convolution(channels, width) + (2 * blocks - 1) * convolution(width, width)
-        channels = width
-    return count + dense(64, 10)
-
-
-def convnet_parameters(arguments):
-    """Kernel and bias of 24 filters of 2x2; in each group two convolutions and their norms."""
-    count, channels = 2 * 2 * 3 * 24 + 24, 24
-    for width in (64, 256, 256):
-        count += 9 * (channels + width) * width + 2 * 3 * width  # shift, mean and variance
-        channels = width
-    return count + dense(256, 10)
-
-
-FORMULAS = {
-    "gmlp": gmlp_parameters,
-    "amlp": amlp_parameters,
-    "vit": vit_parameters,
-    "deit": vit_parameters,
-    "mixer": mixer_parameters,
-    "resmlp": resmlp_parameters,
-    "eamlp": eamlp_parameters,
-    "ff": ff_only_parameters,
-    "resnet": resnet_parameters,
-    "convnet": convnet_parameters,
-}
-
-
 def test_every_preset_is_pinned():
-    assert list(PARAMETERS) == list(PRESETS)
+    assert list(PARAMETERS) == list(IMAGE_PRESETS)
+
+
+def test_one_table_for_images_and_texts():
+    assert [*IMAGE_PRESETS, *TEXT_PRESETS] == list_presets()
+    assert list_presets("bert_n*") == ["bert_nano", "bert_no_attention_small"]
+    assert keras_gmlp.text.PRESETS is TEXT_PRESETS
+
+
+def test_one_door_for_images_and_texts():
+    tokenizer = SimpleNamespace(size=50, sep_id=7)
+    for function in (build, keras_gmlp.text.build):
+        model = function("gmlp_nano", tokenizer=tokenizer, depth=1)
+        assert (model.name, model.output_shape[-1]) == ("gmlp_nano", 50)
+    with pytest.raises(ValueError, match=r"open a trained one by keras_gmlp\.text\.load"):
+        build("gmlp_nano", weights="gmlp_nano-wiki")
 
 
 @pytest.mark.usefixtures("start_at_zero")
@@ -196,15 +86,9 @@ def test_parameter_count(preset):
     model = build(preset)
     assert model.count_params() == PARAMETERS[preset]
     assert model.name == preset
-    arguments = PRESETS[preset][1]
+    arguments = IMAGE_PRESETS[preset][1]
     assert model.input_shape == (None, *arguments["input_shape"])
     assert model.output_shape == (None, arguments["classes"])
-
-
-@pytest.mark.parametrize("preset", PARAMETERS)
-def test_parameter_count_by_formula(preset):
-    family = preset.split("_")[0]
-    assert FORMULAS[family](PRESETS[preset][1]) == PARAMETERS[preset]
 
 
 def test_families_of_one_size_are_comparable():
@@ -214,7 +98,19 @@ def test_families_of_one_size_are_comparable():
     assert max(sizes) / min(sizes) <= 1.05
     assert max(tiny.values()) <= 5_000_000
     # One family of each layer file, and the four gatings.
-    assert {name.split("_")[0] for name in nano} == set(FORMULAS)
+    families = {
+        "gmlp",
+        "amlp",
+        "vit",
+        "deit",
+        "mixer",
+        "resmlp",
+        "eamlp",
+        "ff",
+        "resnet",
+        "convnet",
+    }
+    assert {name.split("_")[0] for name in nano} == families
     # ResNet-56 has the size that it is known by, and 4,064 statistics of norms are in its count.
     resnet = nano.pop("resnet_56_32")
     del nano["convnet_8_32"]  # the size of airbench94
@@ -258,20 +154,15 @@ def test_classifier_activation(preset):
 
 
 @pytest.mark.parametrize(
-    ("unknown", "nearest"),
-    [("gmlp_s16", "gmlp_s16_224"), ("gmpl_n4_32", "gmlp_n4_32"), ("vit_n4_23", "vit_n4_32")],
+    ("unknown", "hint"),
+    [
+        ("gmpl_n4_32", "Did you mean 'gmlp_n4_32'"),
+        ("llama", r"'llama'\. Expected one of: gmlp_ti16"),
+    ],
 )
-def test_unknown_preset_suggests_the_nearest(unknown, nearest):
-    message = (
-        rf"Unknown preset '{unknown}'\. Did you mean '{nearest}'\? Expected one of: gmlp_ti16_224, "
-    )
-    with pytest.raises(ValueError, match=message):
+def test_unknown_preset_suggests_the_nearest(unknown, hint):
+    with pytest.raises(ValueError, match=hint):
         build(unknown)
-
-
-def test_unknown_preset_that_is_near_to_none():
-    with pytest.raises(ValueError, match=r"preset 'llama'\. Expected one of: gmlp_ti16_224, "):
-        build("llama")
 
 
 def test_vit_b16_with_mean_pooling():
