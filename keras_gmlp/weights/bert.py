@@ -1,33 +1,15 @@
 """Original BERT: weights of the Hugging Face hub into `text.BERT`."""
 
-import math
 from pathlib import Path
 
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.models.language_families import BERT
+from keras_gmlp.models.structure import learned_weights
 from keras_gmlp.utils.files import read_json
+from keras_gmlp.weights.conversion import assign, table_links
 from keras_gmlp.weights.files import HUB, download, read_checkpoint, short_name
+from keras_gmlp.weights.names import BERT as TABLE
 
-# Names in the checkpoint without "bert.", and the path of our weight; "{}" is the block's number.
-WEIGHTS = {
-    "embeddings.word_embeddings.weight": "token_embedding/embeddings",
-    "embeddings.position_embeddings.weight": "position/embedding",
-    "embeddings.token_type_embeddings.weight": "segment/embedding",
-    "embeddings.LayerNorm": "embedding_norm",
-    "cls.predictions.transform.dense": "head_transform/dense",
-    "cls.predictions.transform.LayerNorm": "head_transform/norm",
-    "cls.predictions.bias": "head_bias/bias",
-}
-BLOCK = {
-    "attention.self.query": "attention/query",
-    "attention.self.key": "attention/key",
-    "attention.self.value": "attention/value",
-    "attention.output.dense": "attention/attention_output",
-    "attention.output.LayerNorm": "norm1",
-    "intermediate.dense": "expand",
-    "output.dense": "shrink",
-    "output.LayerNorm": "norm2",
-}
 # Keys of the config.json, and the value that this package computes.
 FIXED = {"hidden_act": "gelu", "position_embedding_type": "absolute"}
 
@@ -124,38 +106,11 @@ def _without_prefix(arrays):
 
 
 def _assign(model, arrays, source):
-    targets = {weight.path: weight for weight in model.weights}
-    blocks = sum(layer.name.startswith("block_") for layer in model.layers)
-    names = dict(WEIGHTS)
-    for i in range(blocks):
-        names |= {f"encoder.layer.{i}.{n}": f"block_{i}/{p}" for n, p in BLOCK.items()}
-    lacking = []
-    for name, path in names.items():
-        if path in targets:
-            pairs = [(name, targets[path])]
-        else:
-            ends = ("gamma", "beta") if f"{path}/gamma" in targets else ("kernel", "bias")
-            theirs = (f"{name}.weight", f"{name}.bias")
-            pairs = [(n, targets[f"{path}/{end}"]) for n, end in zip(theirs, ends, strict=True)]
-        for their_name, weight in pairs:
-            if their_name in arrays:
-                _assign_one(weight, their_name, arrays[their_name], source)
-            else:
-                lacking.append(their_name)
+    links = table_links(model, TABLE)
+    lacking = [name for link in links for name in link.theirs if name not in arrays]
     if lacking:
         raise ValueError(
             f"{source}: lacks {lacking[0]} and {len(lacking) - 1} more; expected the weights of a "
             "BERT with its masked-token head (BertForPreTraining or BertForMaskedLM)."
         )
-
-
-def _assign_one(weight, name, array, source):
-    """Assigns an array; dense kernels are transposed, and attention has an axis for the heads."""
-    if weight.name == "kernel":
-        array = array.T
-    if array.size != math.prod(weight.shape):
-        raise ValueError(
-            f"{source}: {name} has shape {array.shape}; config.json requires "
-            f"{math.prod(weight.shape):,} numbers."
-        )
-    weight.assign(array.reshape(weight.shape))
+    assign(links, learned_weights(model), arrays, source, model.name)

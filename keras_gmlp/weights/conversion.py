@@ -75,15 +75,24 @@ def _qkv(theirs, ours):
     yield Link((f"{theirs}.bias",), bias_paths, parts, vector)
 
 
-def _heads(theirs, ours):
-    """The output projection: theirs is (d, heads x size), ours (heads, size, d)."""
-    yield Link(
-        (f"{theirs}.weight",),
-        (f"{ours}/kernel",),
-        lambda a, shapes: [a[0].T.reshape(shapes[0])],
-        lambda w: [w[0].reshape(-1, w[0].shape[-1]).T],
-    )
-    yield _one(f"{theirs}.bias", f"{ours}/bias")
+def _reshaped(to_matrix):
+    """Returns the links of a dense layer whose kernel and bias have an axis for the heads."""
+
+    def links(theirs, ours):
+        yield Link(
+            (f"{theirs}.weight",),
+            (f"{ours}/kernel",),
+            lambda a, shapes: [a[0].T.reshape(shapes[0])],
+            lambda w: [to_matrix(w[0]).T],
+        )
+        yield Link(
+            (f"{theirs}.bias",),
+            (f"{ours}/bias",),
+            lambda a, shapes: [a[0].reshape(shapes[0])],
+            lambda w: [w[0].ravel()],
+        )
+
+    return links
 
 
 def _grid_positions(theirs, ours):
@@ -112,8 +121,10 @@ KINDS = {
     "affine": _affine,
     "plain affine": _pairs((".alpha", ".beta"), ("/alpha", "/beta")),
     "array": _pairs(("",), ("",)),
+    "row": lambda theirs, ours: [_one(theirs, ours, lambda a: a[None], lambda w: w[0])],
     "qkv": _qkv,
-    "heads": _heads,
+    "to heads": _reshaped(lambda w: w.reshape(len(w), -1)),
+    "heads": _reshaped(lambda w: w.reshape(-1, w.shape[-1])),
     "grid positions": _grid_positions,
     "flax": _pairs(("/kernel", "/bias"), ("/kernel", "/bias")),
     "flax norm": _pairs(("/scale", "/bias"), ("/gamma", "/beta")),
@@ -122,12 +133,17 @@ KINDS = {
 
 def links(model, dialect):
     """Returns the links between a model and a checkpoint in one dialect of the family."""
-    depth = sum(layer.name.startswith("block_") for layer in model.layers)
     table = _tables(model)[dialect]
     if any(layer.name == "distillation_token" for layer in model.layers):
         table = (*table, *DISTILLED)
     if not any(layer.name == "class_token" for layer in model.layers):
         table = tuple(row for row in table if not row[1].startswith("class_token"))
+    return table_links(model, table)
+
+
+def table_links(model, table):
+    """Returns the links of a table of names, with those of each block."""
+    depth = sum(layer.name.startswith("block_") for layer in model.layers)
     return [
         link
         for theirs, ours, kind in table
@@ -171,6 +187,12 @@ def load_arrays(model, arrays, origin="the checkpoint", headless=False):
     _refuse(f"{origin} has no {{}}, which {model.name} requires", expected - set(arrays))
     _refuse(f"{origin} has {{}}, which {model.name} does not have", set(arrays) - expected)
     _refuse(f"{origin} has no names for {{}} of {model.name}", set(weights) ^ reached)
+    assign(chosen, weights, arrays, origin, model.name)
+    return not lacks_head
+
+
+def assign(chosen, weights, arrays, origin, name):
+    """Assigns arrays to weights by links, after a check that all have the shapes they need."""
     values = {}
     for link in chosen:
         shapes = [tuple(weights[path].shape) for path in link.ours]
@@ -184,12 +206,11 @@ def load_arrays(model, arrays, origin="the checkpoint", headless=False):
         if [part.shape for part in parts] != shapes:
             raise ValueError(
                 f"{origin}: {link.theirs[-1]} has shape {given[-1].shape}, which does not fit "
-                f"{link.ours[0]} {shapes[0]} of {model.name}: the size or the family differs."
+                f"{link.ours[0]} {shapes[0]} of {name}: the size or the family differs."
             )
         values.update(zip(link.ours, parts, strict=True))
     for path, value in values.items():  # only after all checks
         weights[path].assign(value)
-    return not lacks_head
 
 
 def to_arrays(model, dialect=None):

@@ -37,6 +37,8 @@ DISTILLED = (
     ("head_dist", "head_distillation", "dense"),
 )
 
+_ATTENTION = "Transformer/encoderblock_{}/MultiHeadDotProductAttention_1"
+
 TABLES = {
     GMLPBlock: {
         "timm": (
@@ -107,19 +109,10 @@ TABLES = {
             ("Transformer/posembed_input/pos_embedding", "position/embedding", "array"),
             ("embedding", "stem/projection", "flax"),
             ("Transformer/encoderblock_{}/LayerNorm_0", "block_{}/norm1", "flax norm"),
-            *(
-                (
-                    f"Transformer/encoderblock_{{}}/MultiHeadDotProductAttention_1/{theirs}",
-                    f"block_{{}}/attention/{ours}",
-                    "flax",
-                )
-                for theirs, ours in (
-                    ("query", "query"),
-                    ("key", "key"),
-                    ("value", "value"),
-                    ("out", "attention_output"),
-                )
-            ),
+            (f"{_ATTENTION}/query", "block_{}/attention/query", "flax"),
+            (f"{_ATTENTION}/key", "block_{}/attention/key", "flax"),
+            (f"{_ATTENTION}/value", "block_{}/attention/value", "flax"),
+            (f"{_ATTENTION}/out", "block_{}/attention/attention_output", "flax"),
             ("Transformer/encoderblock_{}/LayerNorm_2", "block_{}/norm2", "flax norm"),
             ("Transformer/encoderblock_{}/MlpBlock_3/Dense_0", "block_{}/expand", "flax"),
             ("Transformer/encoderblock_{}/MlpBlock_3/Dense_1", "block_{}/shrink", "flax"),
@@ -140,18 +133,28 @@ TABLES = {
     },
 }
 
+# The names of BertForMaskedLM without "bert.".
+BERT = (
+    ("embeddings.word_embeddings.weight", "token_embedding/embeddings", "array"),
+    ("embeddings.position_embeddings.weight", "position/embedding", "row"),
+    ("embeddings.token_type_embeddings.weight", "segment/embedding", "array"),
+    ("embeddings.LayerNorm", "embedding_norm", "norm"),
+    ("encoder.layer.{}.attention.self.query", "block_{}/attention/query", "to heads"),
+    ("encoder.layer.{}.attention.self.key", "block_{}/attention/key", "to heads"),
+    ("encoder.layer.{}.attention.self.value", "block_{}/attention/value", "to heads"),
+    ("encoder.layer.{}.attention.output.dense", "block_{}/attention/attention_output", "heads"),
+    ("encoder.layer.{}.attention.output.LayerNorm", "block_{}/norm1", "norm"),
+    ("encoder.layer.{}.intermediate.dense", "block_{}/expand", "dense"),
+    ("encoder.layer.{}.output.dense", "block_{}/shrink", "dense"),
+    ("encoder.layer.{}.output.LayerNorm", "block_{}/norm2", "norm"),
+    ("cls.predictions.transform.dense", "head_transform/dense", "dense"),
+    ("cls.predictions.transform.LayerNorm", "head_transform/norm", "norm"),
+    ("cls.predictions.bias", "head_bias/bias", "array"),
+)
+
 # Presets by the names of timm's architectures, if the names differ.
 ARCHITECTURES = {
-    f"{theirs}_patch16_224": f"{ours}_224"
-    for theirs, ours in (
-        ("vit_tiny", "vit_ti16"),
-        ("vit_small", "vit_s16"),
-        ("vit_base", "vit_b16"),
-        ("deit_tiny", "deit_ti16"),
-        ("deit_small", "deit_s16"),
-        ("deit_base", "deit_b16"),
-        ("deit_tiny_distilled", "deit_ti16_distilled"),
-        ("deit_small_distilled", "deit_s16_distilled"),
-        ("deit_base_distilled", "deit_b16_distilled"),
-    )
+    f"{family}_{theirs}{kind}_patch16_224": f"{family}_{ours}16{kind}_224"
+    for family, kind in (("vit", ""), ("deit", ""), ("deit", "_distilled"))
+    for theirs, ours in (("tiny", "ti"), ("small", "s"), ("base", "b"))
 }

@@ -66,8 +66,12 @@ def test_npz(tmp_path):
     assert same(read_checkpoint(tmp_path / "model.npz").arrays)
 
 
-def test_missing_file(tmp_path):
+def test_other_files(tmp_path):
     fails(tmp_path / "model.safetensors", "no such file; expected .safetensors")
+    (tmp_path / "model.onnx").write_bytes(b"x")
+    fails(tmp_path / "model.onnx", r"unknown kind of file; expected one of \.safetensors")
+    (tmp_path / "model.pth").write_text("<html>not found</html>")
+    fails(tmp_path / "model.pth", "damaged")
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".pth", ".npz"])
@@ -116,11 +120,17 @@ def test_file_that_does_not_fit_in_memory(tmp_path, monkeypatch):
         read_checkpoint(tmp_path / "model.npz")
 
 
-def test_what_is_no_state_dict(tmp_path):
-    torch.save({"epoch": 3}, tmp_path / "model.pth")
-    fails(tmp_path / "model.pth", "expected a state dict; epoch is not an array of weights")
-    torch.save([1, 2], tmp_path / "list.pth")
-    fails(tmp_path / "list.pth", "expected a state dict; received a list")
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"epoch": 3}, "epoch is not an array of weights"),
+        ([1, 2], "expected a state dict; received a list"),
+        ({0: torch.ones(2)}, "0 is not an array of weights"),
+    ],
+)
+def test_what_is_no_state_dict(tmp_path, content, message):
+    torch.save(content, tmp_path / "model.pth")
+    fails(tmp_path / "model.pth", message)
 
 
 def test_weights_that_take_more_than_they_hold(tmp_path):
@@ -130,23 +140,6 @@ def test_weights_that_take_more_than_they_hold(tmp_path):
     with zipfile.ZipFile(tmp_path / "model.pth", "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("model/data/9", bytes(1000))
     fails(tmp_path / "model.pth", "'model/data/9' is compressed; expected stored members")
-
-
-def test_page_in_place_of_weights(tmp_path):
-    (tmp_path / "model.pth").write_text("<html>not found</html>")
-    fails(tmp_path / "model.pth", "damaged")
-
-
-def test_damaged_config(tmp_path):
-    safetensors.save_file(ARRAYS, tmp_path / "model.safetensors")
-    (tmp_path / "config.json").write_text("{")
-    with pytest.raises(ValueError, match=r"config\.json: not a config\.json of timm \(Expecting"):
-        read_checkpoint(tmp_path / "model.safetensors")
-
-
-def test_unknown_kind(tmp_path):
-    (tmp_path / "model.onnx").write_bytes(b"x")
-    fails(tmp_path / "model.onnx", r"unknown kind of file; expected one of \.safetensors")
 
 
 def test_hub_name_with_its_revision(tmp_path, monkeypatch):
@@ -181,6 +174,14 @@ CFG = {"input_size": [3, 20, 30], "mean": [0.1, 0.2, 0.3], "crop_pct": 0.9}
 CFG["interpolation"] = "bilinear"
 
 
+def with_config(folder, config):
+    """Writes weights with a config next to them, and returns the path of the weights."""
+    safetensors.save_file(ARRAYS, folder / "model.safetensors")
+    text = config if isinstance(config, str) else json.dumps(config)
+    (folder / "config.json").write_text(text)
+    return folder / "model.safetensors"
+
+
 @pytest.mark.parametrize(
     "config",
     [
@@ -189,36 +190,33 @@ CFG["interpolation"] = "bilinear"
     ],
 )
 def test_config_is_read_in_both_forms(tmp_path, config):
-    safetensors.save_file(ARRAYS, tmp_path / "model.safetensors")
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    assert read_checkpoint(tmp_path / "model.safetensors").config == PretrainedConfig(
+    assert read_checkpoint(with_config(tmp_path, config)).config == PretrainedConfig(
         "a", (0.1, 0.2, 0.3), None, (20, 30, 3), 0.9, "bilinear", ("x", "y")
     )
+
+
+def test_model_arguments_in_a_config_count(tmp_path):
+    config = {"architecture": "a", "model_args": {"img_size": 48, "in_chans": 1}, **CFG}
+    assert read_checkpoint(with_config(tmp_path, config)).config.image_shape == (48, 48, 1)
 
 
 @pytest.mark.parametrize(
     ("config", "message"),
     [
+        ("{", r"not a config\.json of timm \(Expecting"),
         ([], r"not a config\.json of timm"),
-        (
-            {"pretrained_cfg": {"crop_mode": "squash"}},
-            "crop_mode must be 'center'; received 'squash'",
-        ),
+        ({"pretrained_cfg": {"crop_mode": "squash"}}, "must be 'center'; received 'squash'"),
         ({"pretrained_cfg": {"crop_pct": 0}}, r"crop_pct must be in \(0, 1\]; received 0"),
         ({"label_names": ["a", "b\nc"]}, r"cannot hold the class name 'b\\nc'"),
         ({"pretrained_cfg": {"input_size": [3, 32]}}, "not enough values"),
         ({"pretrained_cfg": {"mean": 0.5}}, "not iterable"),
-        (
-            {"interpolation": "hamming"},
-            "interpolation must be one of nearest, bilinear.*received 'hamming'",
-        ),
+        ({"interpolation": "hamming"}, "must be one of nearest, bilinear.*received 'hamming'"),
     ],
 )
 def test_config_that_says_nonsense(tmp_path, config, message):
-    safetensors.save_file(ARRAYS, tmp_path / "model.safetensors")
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    path = with_config(tmp_path, config)
     with pytest.raises(ValueError, match=message) as error:
-        read_checkpoint(tmp_path / "model.safetensors")
+        read_checkpoint(path)
     assert str(error.value).startswith(str(tmp_path / "config.json"))
     assert len(str(error.value).splitlines()) == 1
 
@@ -230,18 +228,6 @@ def test_config_of_another_file_is_not_overwritten(tmp_path):
         write_checkpoint(tmp_path / "b.safetensors", ARRAYS, {"architecture": "c"})
     assert read_checkpoint(tmp_path / "a.safetensors").config.architecture == "b"
     assert not (tmp_path / "b.safetensors").exists()
-
-
-def test_model_arguments_in_a_config_count(tmp_path):
-    safetensors.save_file(ARRAYS, tmp_path / "model.safetensors")
-    config = {"architecture": "a", "model_args": {"img_size": 48, "in_chans": 1}, **CFG}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    assert read_checkpoint(tmp_path / "model.safetensors").config.image_shape == (48, 48, 1)
-
-
-def test_weights_without_names_are_refused(tmp_path):
-    torch.save({0: torch.ones(2)}, tmp_path / "model.pth")
-    fails(tmp_path / "model.pth", "not an array of weights")
 
 
 @pytest.mark.parametrize(
@@ -259,7 +245,6 @@ def test_short_names(source, name):
 
 
 def test_odd_pickle_gives_no_warning(tmp_path):
-    torch = pytest.importorskip("torch")
     torch.save({"w": torch.ones(2)}, tmp_path / "whole.pth")
     with (
         zipfile.ZipFile(tmp_path / "whole.pth") as whole,

@@ -23,6 +23,7 @@ from keras_gmlp.weights.pretrained import Pretrained
 
 safetensors = pytest.importorskip("safetensors.numpy")
 
+NAME = "mixer_n4_32"
 LABELS = tuple("abcdefghij")
 MLPS = ["gmlp_s16_224", "mixer_b16_224", "resmlp_12_224", "resmlp_24_224", "resmlp_36_224"]
 PREPARATION = {"crop": 0.8, "interpolation": "bilinear"}
@@ -256,10 +257,18 @@ def test_bare_weights_tell_the_size_of_their_images(tmp_path, preset):
     assert pretrained.load(path, preset).model.input_shape == (None, 40, 40, 3)
 
 
-def test_what_a_published_file_could_not_tell_is_not_written(tmp_path):
-    model = keras_gmlp.build("mixer_n4_32", patch_size=8)
-    with pytest.raises(ValueError, match="differs from preset mixer_n4_32 in its sizes"):
-        Pretrained(model, "mixer_n4_32", LABELS, {}, "here").save_published(tmp_path / "a.pth")
+@pytest.mark.parametrize(
+    ("model", "preparation", "message"),
+    [
+        ({"patch_size": 8}, {}, "differs from preset mixer_n4_32 in its sizes"),
+        ({"patch_window": 6}, {}, "published models have no patch_window"),
+        ({}, {"fit": "pad"}, "with the fit pad; a published file holds only"),
+    ],
+)
+def test_what_a_published_file_could_not_tell_is_not_written(tmp_path, model, preparation, message):
+    found = Pretrained(keras_gmlp.build(NAME, **model), NAME, LABELS, preparation, "here")
+    with pytest.raises(ValueError, match=message):
+        found.save_published(tmp_path / "model.safetensors")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -294,12 +303,6 @@ def test_patch_size_of_the_model_is_kept():
     adapted, moved = found.adapt(input_shape=(64, 64, 3))
     assert adapted.get_layer("stem").patch_size == 8
     assert "stem/projection/kernel" in moved.kept
-
-
-def test_wider_window_is_not_published(ours, tmp_path):
-    wider, _ = ours.adapt(input_shape=(48, 48, 3), patch_window=6)
-    with pytest.raises(ValueError, match="published models have no patch_window"):
-        dataclasses.replace(ours, model=wider).save_published(tmp_path / "model.safetensors")
 
 
 @pytest.mark.slow
@@ -403,12 +406,6 @@ def test_convert_there_and_back(ours, published, tmp_path, capsys):
     wide = tmp_path / "wide.keras"
     assert convert([str(published), "--out", str(wide), "--image-size", "32x48"]) == 0
     assert inference.load(wide).image_shape == (32, 48, 3)
-
-
-def test_published_file_holds_no_fit(ours, tmp_path):
-    padded = dataclasses.replace(ours, preparation={"fit": "pad"})
-    with pytest.raises(ValueError, match="with the fit pad; a published file holds only"):
-        padded.save_published(tmp_path / "model.safetensors")
 
 
 def test_convert_keeps_thresholds_and_calibration(ours, tmp_path, capsys):
