@@ -20,6 +20,24 @@ MODELS = {
 }
 
 
+def redraw_all(model):
+    """Draws all weights and statistics of a model of convolutions, and returns them by path.
+
+    The scale of the kernels keeps activations near 1, where float32 is accurate to 1e-5.
+    """
+    generator = np.random.default_rng(1)
+    weights = {}
+    for weight in model.weights:
+        value = generator.normal(0.0, 0.5, weight.shape)
+        if len(weight.shape) == 4:
+            value *= 2 / np.sqrt(np.prod(weight.shape[:-1]))
+        if weight.path.endswith("variance"):
+            value = np.abs(value) + 0.5
+        weight.assign(value)
+        weights[weight.path] = value
+    return weights
+
+
 def random_model(family, **overrides):
     """Returns a model with random weights: initial ones have a zero head and equal gates."""
     function, sizes = MODELS[family]

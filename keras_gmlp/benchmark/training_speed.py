@@ -174,7 +174,7 @@ def _keras_step(preset, precision, ids, places, targets):
     import keras
     import numpy as np
 
-    from keras_gmlp.models.language_families import build
+    from keras_gmlp.models.presets import build
 
     model = build(preset, vocabulary_size=WORDS, dtype=precision)
     inputs = {"token_ids": ids, "mask_positions": places}
@@ -283,7 +283,7 @@ def _measure_fit(preset, options, folder, pipeline="device"):
     from keras_gmlp.data.batches.share import Position
     from keras_gmlp.data.images.image_data import ImageData
     from keras_gmlp.data.images.splits import ArraySplit
-    from keras_gmlp.models.presets import build_fresh, lookup
+    from keras_gmlp.models.presets import build, lookup
     from keras_gmlp.tasks.image_classification import ImageClassification
     from keras_gmlp.training.device_loop import EpochOrder
     from keras_gmlp.training.pipeline import prepare_fit
@@ -307,7 +307,7 @@ def _measure_fit(preset, options, folder, pipeline="device"):
     names = tuple(map(str, range(classes)))
     train, test = ArraySplit(images, labels), ArraySplit(images[:1], labels[:1])
     data = ImageData("random", names, shape, train, test)
-    model = build_fresh(preset, **recipe.model_arguments())
+    model = build(preset, **recipe.model_arguments())
     trained, batches = prepare_fit(model, data, recipe, options.batch)
     orders = [EpochOrder(batches)] if pipeline == "device" else []
     if pipeline == "host":

@@ -100,11 +100,33 @@ def _is_positive_integer(value):
     return isinstance(value, Integral) and not isinstance(value, bool) and value > 0
 
 
-def _pool(pooling):
+def pool_tokens(pooling):
+    """Returns the layer that pools tokens to a vector."""
     if pooling == "attention":
         return AttentionPooling(dtype="float32", name="pool")
     kind = layers.GlobalMaxPooling1D if pooling == "max" else layers.GlobalAveragePooling1D
     return kind("channels_last", dtype="float32", name="pool")
+
+
+def convolution(channels, name, dtype, **kwargs):
+    """Returns a 3x3 convolution that keeps the size, without bias because a norm follows."""
+    return layers.Conv2D(
+        channels,
+        3,
+        padding="same",
+        data_format="channels_last",
+        use_bias=False,
+        dtype=dtype,
+        name=f"{name}_convolution",
+        **kwargs,
+    )
+
+
+def batch_norm(name, dtype, **kwargs):
+    """Returns a batch normalization."""
+    # Averages over about 10 steps; the 0.99 of Keras would lag behind in short runs.
+    arguments = {"momentum": 0.9, "epsilon": 1e-5, "dtype": dtype, "name": f"{name}_norm"}
+    return layers.BatchNormalization(**arguments, **kwargs)
 
 
 def pool_map(x, pooling):

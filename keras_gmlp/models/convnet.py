@@ -5,7 +5,15 @@ import numpy as np
 from keras import layers, ops
 
 from keras_gmlp.layers.whitening import WhiteningConvolution
-from keras_gmlp.models.common import check_sizes, classifier, head, pixels, pool_map
+from keras_gmlp.models.common import (
+    batch_norm,
+    check_sizes,
+    classifier,
+    convolution,
+    head,
+    pixels,
+    pool_map,
+)
 
 LOGIT_SCALE = 1 / 9
 
@@ -32,14 +40,8 @@ def ConvNet(
         widths: Channels of each group. A group halves the sides of the image.
         input_shape: `(height, width, channels)` of the images.
         classes: Number of classes.
-        include_top: If `False`, the model returns the features of the last group, `(batch, rows,
-            columns, channels)`.
-        pooling: Without a top, `"avg"` or `"max"` for a vector `(batch, channels)` of them.
-        classifier_activation: See `image_classifier`.
-        mean, std: Mean and standard deviation of the pixels in [0, 1]; one number or one per
-            channel.
+        include_top, pooling, classifier_activation, mean, std, name: See `ResNet`.
         dtype: Dtype policy of the groups; the first layer and the logits are always float32.
-        name: Name of the model.
 
     Returns:
         A compiled `keras.Model` from images in [0, 255] to logits; see `image_classifier`. Without
@@ -80,23 +82,11 @@ def ConvNet(
 def _block(x, width, pools, name, dtype):
     """A 3x3 convolution, normalization and GELU; `pools` halves the sides in between."""
     own = {"dtype": dtype}
-    x = layers.Conv2D(
-        width,
-        3,
-        padding="same",
-        data_format="channels_last",
-        use_bias=False,
-        kernel_initializer=PartialIdentity(),
-        name=f"{name}_convolution",
-        **own,
-    )(x)
+    x = convolution(width, name, dtype, kernel_initializer=PartialIdentity())(x)
     if pools:
         x = layers.MaxPooling2D(data_format="channels_last", name=f"{name}_pool", **own)(x)
-    # Averages over about 10 steps; the 0.99 of Keras would lag behind in short runs.
-    norm = layers.BatchNormalization(
-        momentum=0.9, epsilon=1e-5, scale=False, name=f"{name}_norm", **own
-    )
-    return layers.Activation("gelu", name=f"{name}_gelu", **own)(norm(x))
+    x = batch_norm(name, dtype, scale=False)(x)
+    return layers.Activation("gelu", name=f"{name}_gelu", **own)(x)
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")

@@ -7,15 +7,18 @@ from keras_gmlp.layers import ClassToken, ConvolutionalStem, PatchEmbedding, Pos
 from keras_gmlp.layers.block import check_rates
 from keras_gmlp.models.common import (
     POOLINGS,
-    _pool,
     check_sizes,
     classifier,
     head,
     pixels,
+    pool_tokens,
     require_known,
 )
 
 STEMS = {"patches": PatchEmbedding, "convolutions": ConvolutionalStem}
+
+# Arguments of blocks that are positive integers.
+SIZES = {"expansion", "heads", "hidden_dim", "num_heads", "slots", "token_hidden_dim"}
 
 
 def image_classifier(
@@ -126,7 +129,7 @@ def image_classifier(
     x = (norm or _layer_norm)(dtype=dtype, name="norm")(x)
     if not include_top:
         if pooling is not None:
-            x = _pool(pooling)(x[:, int(class_token) + int(distillation_token) :])
+            x = pool_tokens(pooling)(x[:, int(class_token) + int(distillation_token) :])
         return keras.Model(inputs, x, name=name)
     if distillation_token:
         heads = [head(classes)(x[:, 0]), head(classes, "head_distillation")(x[:, 1])]
@@ -134,14 +137,15 @@ def image_classifier(
     elif class_token:
         logits = head(classes)(x[:, 0])
     else:
-        logits = head(classes)(_pool(pooling or "avg")(x))
+        logits = head(classes)(pool_tokens(pooling or "avg")(x))
     return classifier(inputs, logits, classifier_activation, name)
 
 
-def family_classifier(family, block, block_arguments, **arguments):
+def family_classifier(family, block, block_arguments, dim, depth, name, others):
     """Calls `image_classifier`; an unknown argument is reported in the name of the family."""
-    require_known(family, image_classifier, arguments)
-    return image_classifier(block, block_arguments, **arguments)
+    require_known(family, image_classifier, others)
+    check_sizes(**{key: block_arguments[key] for key in SIZES & block_arguments.keys()})
+    return image_classifier(block, block_arguments, dim=dim, depth=depth, name=name, **others)
 
 
 def _layer_norm(**kwargs):

@@ -13,7 +13,7 @@ from keras_gmlp.layers import (
     TransformerBlock,
 )
 from keras_gmlp.models.common import check_sizes
-from keras_gmlp.models.image_classifier import check_rates, family_classifier
+from keras_gmlp.models.image_classifier import family_classifier
 
 
 def gMLP(
@@ -53,8 +53,6 @@ def gMLP(
         >>> model.output_shape
         (None, 10)
     """
-    check_sizes(hidden_dim=hidden_dim, heads=heads)
-    check_rates(dropout=dropout)
     arguments = {
         "hidden_dim": hidden_dim,
         "gating": gating,
@@ -65,9 +63,7 @@ def gMLP(
         "grid": _grid(**kwargs) if toeplitz else None,
     }
     family = aMLP if attention_size else gMLP
-    return family_classifier(
-        family, GMLPBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
-    )
+    return family_classifier(family, GMLPBlock, arguments, dim, depth, name, kwargs)
 
 
 def aMLP(dim=256, depth=24, hidden_dim=1536, attention_size=64, name="amlp", **kwargs):
@@ -104,9 +100,7 @@ def MLPMixer(
         channel_hidden_dim: Hidden channels of the channel MLP, the paper's D_C. Defaults to
             4 x `dim`.
         dropout: Rate, in [0, 1), on the output of each branch.
-        name: Name of the model.
-        **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
-            `classes`, `stochastic_depth` and `include_top`.
+        name, **kwargs: See `gMLP`.
 
     Returns:
         A compiled `keras.Model` from images in [0, 255] to logits.
@@ -116,12 +110,9 @@ def MLPMixer(
     check_sizes(dim=dim)
     units = max(1, dim // 2) if token_hidden_dim is None else token_hidden_dim
     channels = 4 * dim if channel_hidden_dim is None else channel_hidden_dim
-    check_sizes(token_hidden_dim=units, channel_hidden_dim=channels)
-    check_rates(dropout=dropout)
+    check_sizes(channel_hidden_dim=channels)
     arguments = {"token_hidden_dim": units, "hidden_dim": channels, "dropout": dropout}
-    return family_classifier(
-        MLPMixer, MixerBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
-    )
+    return family_classifier(MLPMixer, MixerBlock, arguments, dim, depth, name, kwargs)
 
 
 def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="resmlp", **kwargs):
@@ -135,26 +126,20 @@ def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="r
         layer_scale: Initial scale of each branch. The authors of LayerScale recommend 0.1 for up to
             18 blocks; the presets of published sizes use the values of the release, 1e-4 or less.
         dropout: Rate, in [0, 1), on the output of each branch.
-        name: Name of the model.
-        **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
-            `classes`, `stochastic_depth` and `include_top`.
+        name, **kwargs: See `gMLP`.
 
     Returns:
         A compiled `keras.Model` from images in [0, 255] to logits.
 
     Reference: https://arxiv.org/abs/2105.03404.
     """
-    check_sizes(dim=dim)
-    check_rates(dropout=dropout)
     arguments = {
         "hidden_dim": _hidden_channels(dim, mlp_ratio),
         "layer_scale": layer_scale,
         "dropout": dropout,
     }
     kwargs = {"norm": Affine, **kwargs}
-    return family_classifier(
-        ResMLP, ResMLPBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
-    )
+    return family_classifier(ResMLP, ResMLPBlock, arguments, dim, depth, name, kwargs)
 
 
 def EAMLP(
@@ -176,9 +161,7 @@ def EAMLP(
             the single-head form.
         mlp_ratio: Ratio of the hidden channels of the feed-forward network to `dim`.
         dropout: Rate, in [0, 1), on the output of each branch.
-        name: Name of the model.
-        **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
-            `classes`, `stochastic_depth`, `stem` and `include_top`.
+        name, **kwargs: See `gMLP`.
 
     Returns:
         A compiled `keras.Model` from images in [0, 255] to logits.
@@ -186,8 +169,6 @@ def EAMLP(
     Reference: "Beyond Self-attention: External Attention", https://arxiv.org/abs/2105.02358. The
     published models have other convolutional stems or T2T.
     """
-    check_sizes(dim=dim, num_heads=num_heads, slots=slots, expansion=expansion)
-    check_rates(dropout=dropout)
     arguments = {
         "hidden_dim": _hidden_channels(dim, mlp_ratio),
         "num_heads": num_heads,
@@ -196,9 +177,7 @@ def EAMLP(
         "dropout": dropout,
     }
     kwargs = {"stem": "convolutions", "class_token": True, "position_embedding": True, **kwargs}
-    return family_classifier(
-        EAMLP, ExternalAttentionBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
-    )
+    return family_classifier(EAMLP, ExternalAttentionBlock, arguments, dim, depth, name, kwargs)
 
 
 def FeedForwardOnly(
@@ -212,9 +191,7 @@ def FeedForwardOnly(
             including the class token.
         mlp_ratio: Ratio of the hidden channels of the channel MLP to `dim`.
         dropout: Rate, in [0, 1), on the output of each branch.
-        name: Name of the model.
-        **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
-            `classes`, `stochastic_depth` and `include_top`.
+        name, **kwargs: See `gMLP`.
 
     Returns:
         A compiled `keras.Model` from images in [0, 255] to logits.
@@ -223,21 +200,13 @@ def FeedForwardOnly(
     """
     kwargs = {"class_token": True, "position_embedding": True, **kwargs}
     units = 4 * _tokens(**kwargs) if token_hidden_dim is None else token_hidden_dim
-    check_sizes(dim=dim, token_hidden_dim=units)
-    check_rates(dropout=dropout)
     arguments = {
         "token_hidden_dim": units,
         "hidden_dim": _hidden_channels(dim, mlp_ratio),
         "dropout": dropout,
     }
     return family_classifier(
-        FeedForwardOnly,
-        FeedForwardOnlyBlock,
-        arguments,
-        dim=dim,
-        depth=depth,
-        name=name,
-        **kwargs,
+        FeedForwardOnly, FeedForwardOnlyBlock, arguments, dim, depth, name, kwargs
     )
 
 
@@ -260,29 +229,22 @@ def ViT(
         dropout: Rate, in [0, 1), on the output of each branch.
         class_token: Classify from a class token, as in the paper; `False` uses the mean over
             tokens.
-        name: Name of the model.
-        **kwargs: Further arguments of `image_classifier`, such as `input_shape`, `patch_size`,
-            `classes`, `stochastic_depth` and `include_top`. `distillation_token=True` builds
-            a distilled DeiT, whose logits are the mean of two heads. To train the second head on
-            the labels of a teacher, build a `keras.Model` with the outputs of the layers `head` and
-            `head_distillation`.
+        name, **kwargs: See `gMLP`. `distillation_token=True` builds a distilled DeiT, whose logits
+            are the mean of two heads. To train the second head on the labels of a teacher, build a
+            `keras.Model` with the outputs of the layers `head` and `head_distillation`.
 
     Returns:
         A compiled `keras.Model` from images in [0, 255] to logits.
 
     Reference: https://arxiv.org/abs/2010.11929; DeiT: https://arxiv.org/abs/2012.12877.
     """
-    check_sizes(dim=dim, num_heads=num_heads)
-    check_rates(dropout=dropout)
     arguments = {
         "num_heads": num_heads,
         "hidden_dim": _hidden_channels(dim, mlp_ratio),
         "dropout": dropout,
     }
     kwargs = {"class_token": class_token, "position_embedding": True, **kwargs}
-    return family_classifier(
-        ViT, TransformerBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
-    )
+    return family_classifier(ViT, TransformerBlock, arguments, dim, depth, name, kwargs)
 
 
 def _tokens(class_token=False, distillation_token=False, **kwargs):
@@ -298,6 +260,7 @@ def _grid(input_shape=(224, 224, 3), patch_size=16, **_):
 
 def _hidden_channels(dim, mlp_ratio):
     """Returns `dim * mlp_ratio` rounded down; raises a `ValueError` if that is less than 1."""
+    check_sizes(dim=dim)
     if not (isinstance(mlp_ratio, Real) and 1 <= dim * mlp_ratio < math.inf):
         raise ValueError(
             f"mlp_ratio must be at least 1 / dim, with dim={dim}; received {mlp_ratio!r}."

@@ -3,8 +3,16 @@
 import keras
 from keras import layers, ops
 
-from keras_gmlp.models.common import check_sizes, classifier, head, pixels, pool_map
-from keras_gmlp.models.image_classifier import check_rates
+from keras_gmlp.layers.block import check_rates
+from keras_gmlp.models.common import (
+    batch_norm,
+    check_sizes,
+    classifier,
+    convolution,
+    head,
+    pixels,
+    pool_map,
+)
 
 
 def ResNet(
@@ -92,16 +100,5 @@ def _basic_block(x, channels, strides, rate, name, own):
 
 
 def _convolution(x, channels, strides, name, own):
-    x = layers.Conv2D(
-        channels,
-        3,
-        strides,
-        "same",
-        data_format="channels_last",
-        use_bias=False,
-        kernel_initializer="he_normal",
-        name=f"{name}_convolution",
-        **own,
-    )(x)
-    # Averages over about 10 steps; the 0.99 of Keras would lag behind in short runs.
-    return layers.BatchNormalization(momentum=0.9, epsilon=1e-5, name=f"{name}_norm", **own)(x)
+    x = convolution(channels, name, strides=strides, kernel_initializer="he_normal", **own)(x)
+    return batch_norm(name, **own)(x)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from check_layer import to_numpy
 from numpy_reference import convolution
+from random_models import redraw_all
 
 from keras_gmlp import ConvNet
 from keras_gmlp.models.convnet import PartialIdentity
@@ -15,17 +16,7 @@ SMALL = {"widths": (6, 8), "input_shape": (10, 9, 3), "classes": 3}
 def redrawn(**overrides):
     """Returns a ConvNet with random weights and statistics, and these by path."""
     model = ConvNet(**{**SMALL, **overrides})
-    generator = np.random.default_rng(1)
-    weights = {}
-    for weight in model.weights:
-        value = generator.normal(0.0, 0.5, weight.shape)
-        if len(weight.shape) == 4:
-            value *= 2 / np.sqrt(np.prod(weight.shape[:-1]))
-        if weight.path.endswith("variance"):
-            value = np.abs(value) + 0.5
-        weight.assign(value)
-        weights[weight.path] = value
-    return model, weights
+    return model, redraw_all(model)
 
 
 def pixels(*shape):
@@ -91,7 +82,7 @@ def test_first_filters_copy_a_channel():
     np.testing.assert_array_equal(narrowing[0, 0], np.eye(3, 2))
 
 
-def test_fit_saves_and_loads(tmp_path):
+def test_fit_lowers_the_loss():
     model = ConvNet(**SMALL)
     indices = np.array([0, 1, 2, 0])
     images = (indices[:, None, None, None] * pixels(4, 10, 9, 3) // 2).astype("uint8")
@@ -99,9 +90,6 @@ def test_fit_saves_and_loads(tmp_path):
     model.optimizer.learning_rate = 0.01
     history = model.fit(images, indices, epochs=20, verbose=0).history
     assert history["loss"][-1] < 0.9 * history["loss"][0]
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(to_numpy(loaded(images)), to_numpy(model(images)))
 
 
 def test_first_layer_and_logits_are_float32_under_mixed_precision():

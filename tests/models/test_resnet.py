@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from check_layer import to_numpy
 from numpy_reference import convolution
+from random_models import redraw_all
 
 from keras_gmlp import ResNet
 
@@ -10,22 +11,9 @@ SMALL = {"depth": 14, "width": 4, "input_shape": (8, 8, 3), "classes": 3}
 
 
 def redrawn(**overrides):
-    """Returns a ResNet with random weights and statistics, and these by path.
-
-    The scale of the kernels keeps activations near 1, where float32 is accurate to 1e-5.
-    """
+    """Returns a ResNet with random weights and statistics, and these by path."""
     model = ResNet(**{**SMALL, **overrides})
-    generator = np.random.default_rng(1)
-    weights = {}
-    for weight in model.weights:
-        value = generator.normal(0.0, 0.5, weight.shape)
-        if len(weight.shape) == 4:
-            value *= 2 / np.sqrt(np.prod(weight.shape[:-1]))
-        if weight.path.endswith("variance"):
-            value = np.abs(value) + 0.5
-        weight.assign(value)
-        weights[weight.path] = value
-    return model, weights
+    return model, redraw_all(model)
 
 
 def pixels(*shape):
@@ -66,15 +54,12 @@ def test_trainable_parameters_of_resnet_56():
     assert sum(int(np.prod(w.shape)) for w in model.trainable_weights) == 853_018
 
 
-def test_fit_saves_and_loads(tmp_path):
+def test_fit_lowers_the_loss():
     model = ResNet(**SMALL, stochastic_depth=0.2)
     indices = np.array([0, 1, 2, 0])
     images = (127 * indices[:, None, None, None] * np.ones((4, 8, 8, 3))).astype("uint8")
     history = model.fit(images, indices, epochs=20, verbose=0).history
     assert history["loss"][-1] < 0.9 * history["loss"][0]
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(to_numpy(loaded(images)), to_numpy(model(images)))
 
 
 def test_logits_are_float32_under_mixed_precision():
