@@ -248,9 +248,9 @@ def _read_buffered(folder):
 def _read_files(folder, **settings):
     """Returns batches as the package reads them, with settings of the augmentation."""
     from keras_gmlp import data
-    from keras_gmlp.data.batches import host
+    from keras_gmlp.data.images import splits
 
-    host.MEMORY_LIMIT = 0
+    splits.MEMORY_LIMIT = 0
     found = data.load(folder, (SIZE, SIZE))
     return data.training_batches(found, BATCH, data.Augmentation(**settings))
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.dividing import divide
-from keras_gmlp.data.images.fits import require_fit, require_size
+from keras_gmlp.data.images.fits import require_fit, require_size, resize_images
 from keras_gmlp.data.images.folder import load_folder
-from keras_gmlp.data.images.image_data import ImageData, resize_images
+from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.packed import is_packed, load_packed
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.images.records import load_records

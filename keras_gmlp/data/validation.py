@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 
 from keras_gmlp.data.dividing import check_apart, check_share, divide, divide_groups, find_groups
-from keras_gmlp.data.images.chosen_splits import choose_samples
 from keras_gmlp.data.images.image_data import take_fraction
 from keras_gmlp.data.images.table import find_rarest, refuse_several
 from keras_gmlp.utils.environment import require
@@ -60,7 +59,7 @@ def hold_out(data, share=0.1, groups=None, seed=0):
             f"{printable(data.name)}: has validation images already; give no share to hold out."
         )
     kept, cut = find_held_out(data, share, groups, seed)
-    train, validation = (choose_samples(data.train, places) for places in (kept, cut))
+    train, validation = (data.train.choose(places) for places in (kept, cut))
     if data.label_sets is not None:
         rows = data.label_rows()
         present, left = (rows[s.read_labels()].any(axis=0) for s in (data.train, train))
@@ -142,7 +141,7 @@ def make_folds(data, count=5, groups=None, seed=0):
                 f"{printable(data.name)}: the groups are too large for {count} folds. Choose "
                 "fewer folds, or smaller groups."
             )
-        train, test = (choose_samples(data.train, places) for places in (kept, cut))
+        train, test = (data.train.choose(places) for places in (kept, cut))
         folds.append(dataclasses.replace(data, train=train, test=test))
     return folds
 

@@ -13,9 +13,6 @@ from pathlib import Path
 
 import keras
 
-from keras_gmlp.data.batches.host import fits_in_memory
-from keras_gmlp.data.images.chosen_splits import choose_samples
-from keras_gmlp.data.images.splits import ArraySplit
 from keras_gmlp.data.validation import find_held_out
 from keras_gmlp.runs.budget import Budget
 from keras_gmlp.runs.choice import HEAD, Choice, choose_best, read_choice, write_choice
@@ -152,13 +149,11 @@ class _Search:
         self.settings, data = prepared.settings, prepared.data
         self.held_out = data.validation is None
         self.plan = plan(len(data.train))
-        whole = data.train
-        if fits_in_memory(data, len(whole)):
-            whole = ArraySplit(*whole.arrays())
+        whole = data.train.keep()
         self.whole = dataclasses.replace(data, train=whole)
         if self.held_out:
             self.kept, self.cut = find_held_out(data, SHARE, self.settings.data.groups)
-            train, other = (choose_samples(whole, places) for places in (self.kept, self.cut))
+            train, other = (whole.choose(places) for places in (self.kept, self.cut))
         else:
             train, other = whole, data.validation
         self.data = dataclasses.replace(data, train=train, validation=other, test=other)

@@ -11,7 +11,6 @@ from keras_gmlp.data.batches.device_augmentation import make_device_augmenter
 from keras_gmlp.data.batches.host import (
     arrays,
     evaluation_batches,
-    fits_in_memory,
     training_batches,
 )
 from keras_gmlp.data.images.answers import is_answers, load_answers
@@ -152,7 +151,7 @@ class ImageClassification(Task):
         return make_taught_class(keras.Model, self, channels=channels)
 
     def fits_device(self, data):
-        return fits_in_memory(data, self.size(data))
+        return data.train.fits_in_memory()
 
     def device_data(self, data):
         images, labels = arrays(data, "train")

@@ -7,7 +7,7 @@ seconds.
 import keras
 import numpy as np
 
-from keras_gmlp.data.images.image_data import resize_images
+from keras_gmlp.data.images.fits import resize_images
 from keras_gmlp.models.structure import features
 from keras_gmlp.utils.environment import accelerators, require
 from keras_gmlp.utils.progress import PATIENCE, ProgressBar
@@ -49,7 +49,7 @@ def read_features(model, split, views):
     """Computes the vectors before the head of a model."""
     embed, vectors, labels = without_compiler(features(model)), [], []
     with ProgressBar("reading features", len(split)) as progress:
-        for images, truth in split.batches(TOGETHER):
+        for images, truth in split.keep().batches(TOGETHER):
             # Always as many, since TensorFlow and JAX compile each number again.
             full = images[np.arange(TOGETHER) % len(images)]
             seen = [embed.predict_on_batch(look(full, view)) for view in views]

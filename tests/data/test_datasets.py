@@ -10,8 +10,7 @@ from sklearn.datasets import load_digits
 
 from keras_gmlp import data
 from keras_gmlp.data import datasets
-from keras_gmlp.data.batches import host as batches
-from keras_gmlp.data.images import folder
+from keras_gmlp.data.images import folder, splits
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.images.records import RecordSplit
 from keras_gmlp.utils.errors import one_line_errors
@@ -183,7 +182,7 @@ def test_name_that_looks_like_a_path(tmp_path, monkeypatch, name):
 
 @pytest.mark.parametrize("memory", [0, 2**30])
 def test_damaged_image_in_a_folder(tmp_path, monkeypatch, memory):
-    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
     class_folders(tmp_path)
     for name in ("a/002.png", "b/004.png"):  # one for training, one for testing
         (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:50])
@@ -204,7 +203,7 @@ def test_damaged_image_in_a_folder(tmp_path, monkeypatch, memory):
 
 
 def test_damaged_image_with_a_newline_in_its_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(splits, "MEMORY_LIMIT", 0)
     class_folders(tmp_path)
     for name in ("a/0\n.png", "b/1\n.png"):
         (tmp_path / name).touch()

@@ -147,7 +147,7 @@ def test_a_random_head_leaves_nothing_to_choose(places, tmp_path):
 class Forbidden(ArraySplit):
     """Test images that must not be read."""
 
-    def arrays(self):
+    def keep(self, samples=-1):
         raise AssertionError
 
     def batches(self, size):

@@ -59,7 +59,7 @@ def test_a_group_stays_in_one_fold(tmp_path):
 
 
 class Unreadable(ArraySplit):
-    def arrays(self):
+    def keep(self, samples=-1):
         raise AssertionError("the test images are read")
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import keras
 import pytest
+from PIL import Image
 
 import keras_gmlp
 from keras_gmlp import runs
+from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
 from keras_gmlp.runs.prepare import load_data
 from keras_gmlp.training.model_card import write_model_card
@@ -199,3 +201,26 @@ def test_validation_images_belong_to_the_settings_of_a_run():
     assert differences({"fraction": 1.0}, settings.record()) == ["validation None there, 0.2 here"]
     with pytest.raises(ValueError, match="validation must be between 0 and 1; received 1"):
         DataSettings(validation=1)
+
+
+def test_run_of_a_folder_decodes_each_image_once(tmp_path, monkeypatch):
+    read = []
+
+    def read_and_count(path, *arguments, **options):
+        read.append(path)
+        return read_image(path, *arguments, **options)
+
+    monkeypatch.setattr("keras_gmlp.data.images.folder.read_image", read_and_count)
+    for number in range(40):
+        path = tmp_path / "photos" / "ab"[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (9, 9), (6 * number, 255 * (number % 2), 0)).save(path)
+    # Its first layer and its head are fitted to training images before the training begins.
+    model = ModelSettings("convnet_8_32", overrides={"widths": (8, 8, 8)})
+    data = DataSettings(str(tmp_path / "photos"), image_size=32, validation=0.25)
+    changes = {**SMALL, "fit_head": 1.0}
+    settings = RunSettings(model, data, changes=changes, directory=str(tmp_path / "run"))
+    metrics = runs.train_run(settings, verbose=0)
+    assert metrics["exports"]["tflite"]["accuracy"] == metrics["test_accuracy"]
+    assert len(read) == 40
+    assert {Path(path) for path in read} == set((tmp_path / "photos").rglob("*.png"))

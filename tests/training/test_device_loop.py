@@ -218,7 +218,7 @@ def test_pipeline_is_chosen_by_backend_data_and_device(monkeypatch):
     on_jax = keras.backend.backend() == "jax"
     assert choose_pipeline(auto, data()) == ("device" if on_jax else "host")
     assert choose_pipeline(dataclasses.replace(RECIPE, pipeline="host"), data()) == "host"
-    monkeypatch.setattr("keras_gmlp.data.batches.host.MEMORY_LIMIT", 10)
+    monkeypatch.setattr("keras_gmlp.data.images.splits.MEMORY_LIMIT", 10)
     assert choose_pipeline(auto, data()) == "host"
     with pytest.raises(ValueError, match=r"requires (the JAX backend|.*data that fit in memory)"):
         choose_pipeline(RECIPE, data())

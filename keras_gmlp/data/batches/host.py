@@ -7,7 +7,6 @@ TensorFlow is imported inside the functions, so that importing this module is fa
 import math
 
 import keras
-import numpy as np
 
 from keras_gmlp.data.batches.augmentation import (
     Augmentation,
@@ -16,11 +15,8 @@ from keras_gmlp.data.batches.augmentation import (
     make_augmenter,
 )
 from keras_gmlp.data.batches.share import WHOLE, Position
-from keras_gmlp.data.images.encoded_splits import READERS
-from keras_gmlp.data.images.splits import ArraySplit
+from keras_gmlp.data.images.splits import READERS
 from keras_gmlp.utils.environment import is_installed, require
-
-MEMORY_LIMIT = 4 * 2**30  # bytes of pixels kept in memory (twice while reading); larger sets stream
 
 PREFETCHED = 4  # batches prepared ahead of the training step
 
@@ -34,7 +30,7 @@ def training_batches(data, batch_size, augmentation=None, position=0, answers=No
 
     The same seed gives the same batches in every epoch, also when a run resumes at a `Position`.
     The order is a shuffle of all samples, another one in each epoch. Decoded pixels stay in memory
-    if they fit (`MEMORY_LIMIT`); samples of larger data sets are read and decoded in this order.
+    if they fit (`Split.keep`); samples of larger data sets are read and decoded in this order.
 
     Args:
         data: An `ImageData`.
@@ -79,8 +75,8 @@ def training_batches(data, batch_size, augmentation=None, position=0, answers=No
     fold_in = tf.random.experimental.stateless_fold_in
 
     rows = batch_size // share.processes
-    scale, in_memory = augmentation.resized_crop, fits_in_memory(data, size)
-    split = ArraySplit(*data.train.arrays()) if in_memory else data.train
+    scale, split = augmentation.resized_crop, data.train.keep()
+    in_memory = split.fits_in_memory()
     read, request = split.reader(scale), split.requester()
     attach = None if answers is None else answers.attacher(size, data.image_shape[:2])
 
@@ -175,17 +171,18 @@ def evaluation_batches(data, batch_size=250, split="test", samples=-1):
     Raises:
         ValueError: If an image cannot be read. When samples stream, reading fails during iteration.
     """
-    chosen, rows = getattr(data, split).take(samples), data.label_rows()
+    chosen, rows = getattr(data, split).keep(samples), data.label_rows()
     if not is_installed("tensorflow"):
         images, labels = chosen.arrays()
         return ArrayBatches(images, labels if rows is None else rows[labels], batch_size=batch_size)
-    if fits_in_memory(data, len(chosen)):
-        batches = ArraySplit(*chosen.arrays()).dataset().batch(batch_size)
+    import tensorflow as tf
+
+    if chosen.fits_in_memory():
+        indices = tf.data.Dataset.range(len(chosen)).batch(batch_size)
+        batches = indices.map(chosen.reader())  # gathers a batch at once
     else:
         batches = chosen.dataset().batch(batch_size).prefetch(PREFETCHED)
     if rows is not None:
-        import tensorflow as tf
-
         batches = batches.map(lambda images, labels: (images, tf.gather(rows, labels)))
     return without_tuning(batches)
 
@@ -199,12 +196,13 @@ def arrays(data, split="test", samples=-1):
         samples: Number of samples from the start; -1 for all.
 
     Returns:
-        uint8 images `(samples, height, width, channels)` and int64 class indices `(samples,)`.
+        uint8 images `(samples, height, width, channels)` and int64 class indices `(samples,)`. Do
+        not write to them: the data set keeps them if they fit in memory.
 
     Raises:
         ValueError: If an image cannot be read.
     """
-    return getattr(data, split).take(samples).arrays()
+    return getattr(data, split).keep(samples).arrays()
 
 
 def without_tuning(batches):
@@ -215,11 +213,6 @@ def without_tuning(batches):
     options.autotune.enabled = False
     options.experimental_optimization.apply_default_optimizations = False
     return batches.with_options(options)
-
-
-def fits_in_memory(data, samples):
-    """Returns whether the pixels of that many samples may stay in memory; see `MEMORY_LIMIT`."""
-    return samples * np.prod(data.image_shape) <= MEMORY_LIMIT
 
 
 class ArrayBatches(keras.utils.PyDataset):

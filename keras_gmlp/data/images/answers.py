@@ -182,12 +182,12 @@ def store_answers(teacher, data, folder, views=None, batch_size=TOGETHER, descri
         done = _begin(folder, begun, labels, _sample(data.train))
         remaining = views.count - done
         require_space(folder, measure_answers(len(labels), remaining, teacher.sizes))
-        total = remaining * len(labels)
+        total, train = remaining * len(labels), data.train.keep()
         with ProgressBar("asking the teacher", max(total, 1)) as progress:
             for view in range(done, views.count):
                 first = (view - done) * len(labels)
                 show = functools.partial(_show, progress, first)
-                _store_view(teacher, data.train, folder, views, view, batch_size, show)
+                _store_view(teacher, train, folder, views, view, batch_size, show)
                 write_json(folder / DESCRIPTION, {**begun, "done": view + 1})
     return load_answers(folder)
 
@@ -198,7 +198,7 @@ def _show(progress, first, done):
 
 def _sample(split):
     """Returns the first images, scaled to 8 x 8 pixels, by which data are recognized."""
-    images = next(iter(split.batches(min(SAMPLED, len(split)))))[0]
+    images, _ = split.keep(SAMPLED).arrays()
     whole = np.tile(np.array([0, 0, 1, 1, 0], "float32"), (len(images), 1))
     return cut_views(images, whole, (8, 8)).astype("float16")
 

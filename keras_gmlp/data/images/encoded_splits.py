@@ -4,26 +4,22 @@ import collections
 import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.images.resized_crop import crop_jpeg, draw_window, is_upright_jpeg
-from keras_gmlp.data.images.sample_readers import require_tensorflow, with_windows
-from keras_gmlp.data.images.splits import Split
+from keras_gmlp.data.images.splits import READERS, Split, require_tensorflow, with_windows
 from keras_gmlp.utils.errors import REPAIR
-from keras_gmlp.utils.progress import ProgressBar
 
-READERS = os.cpu_count() or 1  # threads that read and decode
-
-TOGETHER = 16  # samples that a thread decodes at a time
+TOGETHER, PIXELS = 16, 2**20  # most samples, and bytes of them, that a thread decodes at a time
 
 
 class EncodedSplit(Split):
     """Samples that are decoded when they are read; the base class of those in files.
 
-    `arrays` decodes on all cores, with a bar on a terminal if that takes longer than a few
-    seconds. A subclass implements `__len__`, `_first` and the methods that raise
+    Decodes on all cores. A subclass implements `__len__`, `choose` and the methods that raise
     `NotImplementedError` here.
 
     Attributes:
@@ -32,68 +28,52 @@ class EncodedSplit(Split):
             windows are parts of the image as it is read, with the fit `"crop"` of the whole file.
     """
 
-    shape = None
     fit = "crop"
 
     def _sources(self):
-        """Yields the source of each image, a tuple of byte strings, and its class index."""
+        """Yields the source of each image and its class index."""
         raise NotImplementedError
 
     def _finder(self):
-        """Returns a function of tensors from an index to the source of that image and its class."""
+        """Returns a function from an index to the source of that image and its class index."""
         raise NotImplementedError
 
-    def _encoded(self, *source):
-        """Returns the bytes of the image file of a source, a tensor."""
+    def _encoded(self, source):
+        """Returns the bytes of the image file of a source."""
         raise NotImplementedError
 
-    def _decode(self, *source, window=None):
+    def _decode(self, source, window=None):
         """Returns the image of a source. Thread-safe."""
         raise NotImplementedError
-
-    def read_into(self, images):
-        labels = np.empty(len(self), "int64")
-
-        def decode(start, sources):
-            for place, source in enumerate(sources, start):
-                images[place] = self._decode(*source)
-            return start + len(sources)
-
-        waiting = collections.deque()
-        pool = ThreadPoolExecutor(READERS)
-        try:
-            with ProgressBar("reading images", len(self)) as progress:
-                for start, sources, classes in self._chunks():
-                    labels[start : start + len(classes)] = classes
-                    waiting.append(pool.submit(decode, start, sources))
-                    if len(waiting) > 4 * READERS:  # encoded images take memory, too
-                        progress.show(waiting.popleft().result())
-                while waiting:
-                    progress.show(waiting.popleft().result())
-        except ValueError as error:
-            raise ValueError(f"{error} {REPAIR}") from None
-        finally:
-            pool.shutdown(cancel_futures=True)
-        return labels
 
     def read_labels(self):
         return np.fromiter((label for _, label in self._sources()), "int64", len(self))
 
     def batches(self, size):
         pool = ThreadPoolExecutor(READERS)
+        samples = self._decoded(pool)
         try:
-            for _, sources, labels in self._chunks(size):
-                images = np.stack(list(pool.map(lambda source: self._decode(*source), sources)))
-                yield images, np.array(labels, "int64")
+            while batch := list(itertools.islice(samples, size)):
+                images, labels = zip(*batch, strict=True)
+                yield np.stack(images), np.array(labels, "int64")
         except ValueError as error:
             raise ValueError(f"{error} {REPAIR}") from None
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def dataset(self):
-        tf = require_tensorflow()
-        samples = tf.data.Dataset.range(len(self))
-        return samples.map(self.reader(), num_parallel_calls=READERS)
+    def _decoded(self, pool):
+        """Yields the images and class indices in order, some of which are decoded ahead."""
+        sources, waiting = self._sources(), collections.deque()
+        size = max(1, min(TOGETHER, PIXELS // int(np.prod(self.shape))))
+
+        def decode(chunk):
+            return [(self._decode(source), label) for source, label in chunk]
+
+        while (chunk := list(itertools.islice(sources, size))) or waiting:
+            if chunk:
+                waiting.append(pool.submit(decode, chunk))
+            if not chunk or len(waiting) > 2 * READERS:
+                yield from waiting.popleft().result()
 
     def reader(self, scale=None):
         if scale is not None and self.fit != "crop":
@@ -101,33 +81,33 @@ class EncodedSplit(Split):
         tf = require_tensorflow()
         find = self._finder()
 
-        def decode_window(*source_and_draws):
-            *source, draws = source_and_draws
-            return self._decode(
-                *source, lambda *size: map(int, draw_window(draws, *size, scale, np))
-            )
+        def open_sample(index):
+            source, label = find(index)
+            return self._encoded(source), label
 
-        def read(index, draws=None):
-            *source, label = find(index)
-            if scale is None:
-                image = tf.numpy_function(self._decode, source, tf.uint8)
-            else:
-                encoded = self._encoded(*source)
-                image = tf.cond(
-                    is_upright_jpeg(encoded),
-                    lambda: crop_jpeg(encoded, draws, scale, self.shape),
-                    lambda: tf.numpy_function(decode_window, [*source, draws], tf.uint8),
-                )
+        def decode(index, *draws):
+            source, label = find(index)
+            if draws:
+                return self._decode(
+                    source, lambda *size: map(int, draw_window(*draws, *size, scale, np))
+                ), label
+            return self._decode(source), label
+
+        def read(index):
+            image, label = tf.numpy_function(decode, [index], [tf.uint8, tf.int64])
             return tf.ensure_shape(image, self.shape), tf.ensure_shape(label, ())
 
-        return read
+        def read_window(index, draws):
+            encoded, label = tf.numpy_function(open_sample, [index], [tf.string, tf.int64])
+            encoded = tf.ensure_shape(encoded, ())
+            image = tf.cond(
+                is_upright_jpeg(encoded),
+                lambda: crop_jpeg(encoded, draws, scale, self.shape),
+                lambda: tf.numpy_function(decode, [index, draws], [tf.uint8, tf.int64])[0],
+            )
+            return tf.ensure_shape(image, self.shape), tf.ensure_shape(label, ())
 
-    def _chunks(self, size=TOGETHER):
-        """Yields the number of the first sample, the sources and the classes of `size` samples."""
-        samples, start = self._sources(), 0
-        while chunk := list(itertools.islice(samples, size)):
-            yield start, *zip(*chunk, strict=True)
-            start += len(chunk)
+        return read if scale is None else read_window
 
 
 class FileSplit(EncodedSplit):
@@ -151,29 +131,26 @@ class FileSplit(EncodedSplit):
     def __len__(self):
         return len(self.paths)
 
+    def choose(self, places):
+        paths = [self.paths[place] for place in places]
+        return FileSplit(paths, self.labels[places], self.shape, self._read, self.fit)
+
+    def read_labels(self):
+        return self.labels
+
     def _sources(self):
-        return (((path,), label) for path, label in zip(self.paths, self.labels, strict=True))
+        return zip(self.paths, self.labels, strict=True)
 
     def _finder(self):
-        tf = require_tensorflow()
-        with tf.device("CPU"):
-            paths, labels = tf.constant(self.paths), tf.constant(self.labels)
-        return lambda index: (tf.gather(paths, index), tf.gather(labels, index))
+        return lambda index: (self.paths[index], self.labels[index])
 
     def _encoded(self, path):
-        import tensorflow as tf  # not by require, which AutoGraph cannot trace
-
-        return tf.io.read_file(path)
+        try:
+            return Path(os.fsdecode(path)).read_bytes()
+        except OSError:  # `_decode` says what is wrong
+            return b""
 
     def _decode(self, path, window=None):
         if self._read is not None:
             return self._read(path, window)
         return read_image(os.fsdecode(path), self.shape, window=window, fit=self.fit)
-
-    def choose(self, places):
-        """Returns the split of the samples at some places, a list."""
-        paths = [self.paths[place] for place in places]
-        return FileSplit(paths, self.labels[places], self.shape, self._read, self.fit)
-
-    def _first(self, samples):
-        return self.choose(list(range(samples)))

@@ -5,21 +5,14 @@ and the class indices as `.npy` files. Reading an image copies its pixels; nothi
 """
 
 import contextlib
-import functools
 import re
 from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.images.fits import require_fit
-from keras_gmlp.data.images.image_data import ImageData, resize_images
-from keras_gmlp.data.images.sample_readers import (
-    mapped_reader,
-    mapped_requester,
-    require_tensorflow,
-    with_windows,
-)
-from keras_gmlp.data.images.splits import Split
+from keras_gmlp.data.images.fits import require_fit, resize_images
+from keras_gmlp.data.images.image_data import ImageData
+from keras_gmlp.data.images.splits import ArraySplit
 from keras_gmlp.data.images.table import make_rows
 from keras_gmlp.utils.files import (
     atomic_folder,
@@ -29,13 +22,10 @@ from keras_gmlp.utils.files import (
     require_space,
     write_json,
 )
-from keras_gmlp.utils.progress import ProgressBar
 
 DESCRIPTION = "packed.json"
 
 VERSION = 1
-
-TOGETHER = 64  # images that are scaled at a time
 
 
 def pack(data, folder):
@@ -62,10 +52,12 @@ def pack(data, folder):
         temporary.mkdir()
         for name, split in splits.items():
             shape = (len(split), *data.image_shape)
-            path = temporary / f"{name}_images.npy"
-            images = np.lib.format.open_memmap(path, "w+", "uint8", shape)
-            np.save(temporary / f"{name}_labels.npy", split.read_into(images))
-            images.flush()
+            # Written, not mapped: a mapped file would kill the process when the disk is full.
+            with open(temporary / f"{name}_images.npy", "wb") as file:
+                header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(file, header)
+                labels = split.write_to(file)
+            np.save(temporary / f"{name}_labels.npy", labels)
         description = {
             "version": VERSION,
             "labels": list(data.labels),
@@ -136,79 +128,35 @@ def load_packed(folder, image_size=None, fit=None):
     return ImageData(str(folder), labels, shape, **splits, **own)
 
 
-class PackedSplit(Split):
+class PackedSplit(ArraySplit):
     """Samples of a packed set.
 
     Args:
         folder: The folder of the set.
-        name: `"train"` or `"test"`.
+        name: `"train"`, `"test"` or `"validation"`.
         shape: `(height, width, channels)`; stored images of another size are scaled.
-        samples: Number of samples from the start. Defaults to all.
         fit: How stored images of another aspect ratio are scaled, one of `data.fits.FITS`.
 
     Raises:
         ValueError: If a file is missing or damaged. One line.
     """
 
-    holds_labels = True
-
-    def __init__(self, folder, name, shape, samples=None, fit="crop"):
-        self._again = functools.partial(PackedSplit, folder, name, shape, fit=fit)
-        self.fit = fit
-        self.shape, self._path = tuple(shape), Path(folder) / f"{name}_images.npy"
-        images = _open(self._path, mmap_mode="r")
+    def __init__(self, folder, name, shape, fit="crop"):
+        path = Path(folder) / f"{name}_images.npy"
+        images = _open(path, mmap_mode="r")
         labels = _open(Path(folder) / f"{name}_labels.npy")
-        if images.dtype != np.uint8 or images.ndim != 4 or labels.shape != images.shape[:1]:
-            raise ValueError(f"{folder}: the {name} files do not match; pack the set again.")
-        self._images, self._labels = images[:samples], labels[:samples]
-
-    def __len__(self):
-        return len(self._images)
-
-    def read_into(self, images):
-        with ProgressBar("reading images", len(self)) as progress:
-            for start in range(0, len(self), TOGETHER):
-                part = self._images[start : start + TOGETHER]
-                images[start : start + TOGETHER] = self._fit(part)
-                progress.show(start)
-        return self._labels
-
-    def read_labels(self):
-        return self._labels
-
-    def batches(self, size):
-        for start in range(0, len(self), size):
-            part = slice(start, start + size)
-            yield self._fit(self._images[part]), self._labels[part]
-
-    def dataset(self):
-        tf = require_tensorflow()
-        return tf.data.Dataset.range(len(self)).map(self.reader(), tf.data.AUTOTUNE)
-
-    def reader(self, scale=None):
-        tf = require_tensorflow()
-        stored = self._images.shape[1:]
-        read = mapped_reader(self._path, self._images.offset, stored, self._labels)
-        if scale is not None or stored == self.shape:
-            return with_windows(read, scale, self.shape)
-
-        def read_scaled(index):
-            image, label = read(index)
-            image = tf.numpy_function(self._fit, [image], tf.uint8)
-            return tf.ensure_shape(image, self.shape), label
-
-        return read_scaled
-
-    def requester(self):
-        return mapped_requester(self._path, self._images.offset, self._images.shape[1:])
+        try:
+            super().__init__(images, labels)
+        except ValueError as error:
+            raise ValueError(
+                f"{folder}: the {name} files do not match; pack the set again ({error})"
+            ) from None
+        self.shape, self.fit = tuple(shape), fit
 
     def _fit(self, images):
         if images.shape[-3:] == self.shape:
             return images
         return resize_images(images, self.shape, self.fit)
-
-    def _first(self, samples):
-        return self._again(samples=samples)
 
 
 def _open(path, **options):

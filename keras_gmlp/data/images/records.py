@@ -3,18 +3,19 @@
 The samples, their order and their pixels are those that TFDS gives.
 """
 
+import copy
 import io
 import itertools
-import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from keras_gmlp.data.images.encoded_splits import READERS, EncodedSplit
-from keras_gmlp.data.images.image_data import ImageData, resize_images
+from keras_gmlp.data.images.encoded_splits import EncodedSplit
+from keras_gmlp.data.images.fits import resize_images
+from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.read_image import MAX_PIXELS, open_image, scale_window
-from keras_gmlp.data.images.sample_readers import require_tensorflow
+from keras_gmlp.data.images.splits import READERS
 from keras_gmlp.data.tfds.prepared import FILES_IN_TURN, SAMPLES_IN_TURN, open_prepared, take_turns
 from keras_gmlp.data.tfds.tfrecords import find_records, parse_example, read_records
 
@@ -69,27 +70,30 @@ class RecordSplit(EncodedSplit):
         self.shards, self.shape, self.cycle = list(shards), tuple(shape), cycle
         self.fit = fit
         whole = sum(shard.take for shard in self.shards)
-        self.samples = whole if samples is None else min(samples, whole)
+        self._places = np.arange(whole if samples is None else min(samples, whole))
 
     def __len__(self):
-        return self.samples
+        return len(self._places)
 
-    def _first(self, samples):
-        return RecordSplit(self.shards, self.shape, self.cycle, samples, self.fit)
+    def choose(self, places):
+        part = copy.copy(self)
+        part._kept, part._places = None, self._places[places]
+        return part
 
     def _sources(self):
         order = take_turns(map(_read_shard, self.shards), self.cycle, SAMPLES_IN_TURN)
-        return itertools.islice(order, self.samples)
+        chosen = np.zeros(self._places[-1] + 1 if len(self) else 0, bool)
+        chosen[self._places] = True
+        return itertools.compress(itertools.islice(order, len(chosen)), chosen)
 
     def _finder(self):
-        tf = require_tensorflow()
         with ThreadPoolExecutor(READERS) as pool:
             found = list(pool.map(lambda s: find_records(s.path, s.skip, s.take), self.shards))
         ends = np.cumsum([len(places) for places in found])
         starts, places = ends - [len(places) for places in found], np.concatenate(found)
         numbers = (range(*pair) for pair in zip(starts, ends, strict=True))
         turns = take_turns(numbers, self.cycle, SAMPLES_IN_TURN)
-        order = np.fromiter(itertools.islice(turns, self.samples), "int64", self.samples)
+        order = np.fromiter(turns, "int64", len(places))[self._places]
 
         def find(index):
             number = order[index]
@@ -99,16 +103,15 @@ class RecordSplit(EncodedSplit):
                 file.seek(first)
                 record = file.read(size)
             source, label = _parse(shard, number - starts[which] + shard.skip, record)
-            return *source, np.int64(label)
+            return source, np.int64(label)
 
-        types = tf.string, tf.string, tf.int64
-        return lambda index: tf.numpy_function(find, [index], types)
+        return find
 
-    def _encoded(self, encoded, place):
-        return encoded
+    def _encoded(self, source):
+        return source[0]
 
-    def _decode(self, encoded, place, window=None):
-        return decode_image(encoded, self.shape, os.fsdecode(place), window, self.fit)
+    def _decode(self, source, window=None):
+        return decode_image(source[0], self.shape, source[1], window, self.fit)
 
 
 def decode_image(encoded, shape, place, window=None, fit="crop"):
@@ -152,7 +155,7 @@ def _parse(shard, number, record):
         raise ValueError(f"{place}: damaged ({error}).") from None
     if not isinstance(image, bytes) or not isinstance(label, int):
         raise ValueError(f"{place}: holds no image and label.")
-    return (image, os.fsencode(place)), label
+    return (image, place), label
 
 
 def _features(prepared):
@@ -173,4 +176,4 @@ def _features(prepared):
 
 def _labelled(split):
     """Returns whether there is a first sample and it has a label; a hidden one is -1."""
-    return any(label >= 0 for _, label in split.take(1)._sources())
+    return (split.take(1).read_labels() >= 0).any()

@@ -1,46 +1,89 @@
 """Splits: the samples of a training or test set, as arrays or as a `tf.data.Dataset`.
 
-TensorFlow is imported for `Split.dataset` and `Split.reader` alone.
+TensorFlow is imported for `Split.dataset` and `Split.reader` only.
 """
 
+import copy
+import ctypes
+import functools
+import mmap
+import os
 import tempfile
 
 import numpy as np
 
-from keras_gmlp.data.images.sample_readers import (
-    mapped_reader,
-    mapped_requester,
-    require_tensorflow,
-    with_windows,
-)
+from keras_gmlp.data.images.resized_crop import crop_tensor
+from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import one_line_errors
 from keras_gmlp.utils.files import require_space
 from keras_gmlp.utils.progress import ProgressBar
 
+MEMORY_LIMIT = 4 * 2**30  # bytes of a split's pixels that stay in memory; larger splits stream
+
+READERS = os.cpu_count() or 1  # threads that read and decode
+
+TOGETHER = 64  # samples that are copied at a time
+
+ALIGNED = 64  # bytes to which TensorFlow aligns the memory of a tensor
+
 # Pillow's weights for red, green and blue, in 1/65536.
 GREY = np.array([19595, 38470, 7471], "int32")
-
-TOGETHER = 64  # samples that are read at a time
 
 
 class Split:
     """Samples of (uint8 image, int64 class index) in a fixed order; the base class.
 
-    A subclass implements `__len__`, the number of samples, and the methods that raise
-    `NotImplementedError` here; and `arrays`, or `read_into` and the attribute `shape`.
+    A subclass implements `__len__`, the attribute `shape`, and the methods that raise
+    `NotImplementedError` here.
 
     Attributes:
+        shape: `(height, width, channels)` of the images.
         holds_labels: Whether `read_labels` takes no time. `ImageData` then checks them.
     """
 
+    shape = None
     holds_labels = False
+    _kept = None  # pixels of all samples, and the class indices of those that are read already
 
     def __len__(self):
         raise NotImplementedError
 
+    def choose(self, places):
+        """Returns the split of the samples at some places, which are in ascending order."""
+        raise NotImplementedError
+
     def take(self, samples):
         """Returns the split of the first samples; -1 for all."""
-        return self if samples < 0 or samples >= len(self) else self._first(samples)
+        return self if samples < 0 or samples >= len(self) else self.choose(np.arange(samples))
+
+    def fits_in_memory(self):
+        """Returns whether the pixels of all samples may stay in memory; see `MEMORY_LIMIT`."""
+        return len(self) * int(np.prod(self.shape)) <= MEMORY_LIMIT
+
+    def keep(self, samples=-1):
+        """Returns the first samples and keeps their pixels, so that no image is read twice.
+
+        Args:
+            samples: Number of samples from the start; -1 for all.
+
+        Returns:
+            An `ArraySplit`; of samples that do not fit in memory, what `take` returns.
+
+        Raises:
+            ValueError: If a sample cannot be read.
+        """
+        part = self.take(samples)
+        if not part.fits_in_memory():
+            return part
+        if not self.fits_in_memory():
+            return part.keep()
+        images, labels = self._kept or (_allocate((len(self), *self.shape)), np.empty(0, "int64"))
+        done, count = len(labels), len(part)
+        if done < count:
+            rest = part if not done else self.choose(np.arange(done, count))
+            labels = np.concatenate([labels, rest.read_into(images[done:count])])
+            self._kept = images, labels
+        return ArraySplit(images[:count], labels[:count])
 
     def arrays(self):
         """Reads all samples.
@@ -55,7 +98,7 @@ class Split:
         return images, self.read_into(images)
 
     def read_into(self, images):
-        """Reads all images into an array, which may be a file that is mapped into memory.
+        """Reads all images into an array.
 
         Args:
             images: uint8 array `(samples, height, width, channels)`.
@@ -66,11 +109,25 @@ class Split:
         Raises:
             ValueError: If a sample cannot be read.
         """
-        images[:], labels = self.arrays()
-        return labels
+        return self._copy(lambda start, part: np.copyto(images[start : start + len(part)], part))
+
+    def write_to(self, file):
+        """Writes the pixels of all images to an open file; returns the class indices."""
+        return self._copy(lambda _, part: part.tofile(file))
+
+    def _copy(self, copy_part):
+        labels = [np.empty(0, "int64")]
+        done = 0
+        with ProgressBar("reading images", len(self)) as progress:
+            for part, classes in self.batches(TOGETHER):
+                copy_part(done, part)
+                labels.append(classes)
+                done += len(classes)
+                progress.show(done)
+        return np.concatenate(labels)
 
     def batches(self, size):
-        """Yields the samples in order, no more than `size` of them in memory.
+        """Yields the samples in order, few more than `size` of them in memory.
 
         Args:
             size: Samples in a batch; the last may be smaller.
@@ -99,7 +156,8 @@ class Split:
         Raises:
             ImportError: If TensorFlow is not installed.
         """
-        raise NotImplementedError
+        tf = require_tensorflow()
+        return tf.data.Dataset.range(len(self)).map(self.reader(), num_parallel_calls=READERS)
 
     def reader(self, scale=None):
         """Returns a function that reads any sample, for `tf.data.Dataset.map`.
@@ -130,13 +188,9 @@ class Split:
         """
         return
 
-    def _first(self, samples):
-        """Returns the split of fewer samples than this one has."""
-        raise NotImplementedError
-
 
 class ArraySplit(Split):
-    """Samples in memory.
+    """Samples in memory, or in a file that is mapped into memory.
 
     Args:
         images: uint8 `(samples, height, width, channels)`.
@@ -149,7 +203,7 @@ class ArraySplit(Split):
     holds_labels = True
 
     def __init__(self, images, labels):
-        images, labels = np.asarray(images), np.asarray(labels)
+        images, labels = np.asanyarray(images), np.asarray(labels)
         if images.dtype != np.uint8 or images.ndim != 4 or labels.shape != images.shape[:1]:
             raise ValueError(
                 "expected uint8 images (samples, height, width, channels) and class indices "
@@ -157,14 +211,27 @@ class ArraySplit(Split):
             )
         if labels.dtype.kind not in "biuf" or np.any(labels % 1):
             raise ValueError(f"expected class indices, whole numbers; received {labels.dtype}.")
-        self._images, self._labels = images, labels.astype("int64")
+        self.shape, self._images = images.shape[1:], images
+        self._labels, self._places = labels.astype("int64"), np.arange(len(images))
 
     def __len__(self):
-        return len(self._images)
+        return len(self._labels)
+
+    def choose(self, places):
+        part = copy.copy(self)
+        part._kept = None
+        part._labels, part._places = self._labels[places], self._places[places]
+        return part
+
+    def keep(self, samples=-1):
+        return self.take(samples) if self._in_memory() else super().keep(samples)
 
     def arrays(self):
-        """Returns the images and the class indices themselves, no copies."""
-        return self._images, self._labels
+        """Returns images and class indices; of a whole split in memory themselves, no copies."""
+        if not self._in_memory():
+            return super().arrays()
+        whole = len(self) == len(self._images)
+        return self._images if whole else self._images[self._places], self._labels
 
     def read_labels(self):
         return self._labels
@@ -172,26 +239,43 @@ class ArraySplit(Split):
     def batches(self, size):
         for start in range(0, len(self), size):
             part = slice(start, start + size)
-            yield self._images[part], self._labels[part]
-
-    def dataset(self):
-        tf = require_tensorflow()
-        with tf.device("CPU"):
-            return tf.data.Dataset.from_tensor_slices((self._images, self._labels))
+            yield self._fit(np.asarray(self._images[self._places[part]])), self._labels[part]
 
     def reader(self, scale=None):
         """Returns a function as in `Split.reader`; without a scale it also takes many indices."""
         tf = require_tensorflow()
         with tf.device("CPU"):
-            images, labels = tf.constant(self._images), tf.constant(self._labels)
+            labels, places = tf.constant(self._labels), tf.constant(self._places)
+        pixels, stored = share_memory(self._images), self._images.shape[1:]
 
         def read(index):
-            return tf.gather(images, index), tf.gather(labels, index)
+            image = tf.gather(pixels, tf.gather(places, index))
+            if scale is None and stored != self.shape:
+                image = tf.numpy_function(self._fit, [image], tf.uint8)
+                image = tf.ensure_shape(image, index.shape.concatenate(self.shape))
+            return image, tf.gather(labels, index)
 
-        return with_windows(read, scale, images.shape[1:])
+        return with_windows(read, scale, self.shape)
 
-    def _first(self, samples):
-        return ArraySplit(self._images[:samples], self._labels[:samples])
+    def requester(self):
+        if not (isinstance(self._images, np.memmap) and hasattr(mmap, "MADV_WILLNEED")):
+            return None
+        mapped, first = self._images.base, self._images.offset
+        size = int(np.prod(self._images.shape[1:]))
+
+        def request(indices):
+            for start in (first + self._places[indices] * size).tolist():
+                page = start - start % mmap.PAGESIZE
+                mapped.madvise(mmap.MADV_WILLNEED, page, start + size - page)
+
+        return request
+
+    def _in_memory(self):
+        return not isinstance(self._images, np.memmap) and self.shape == self._images.shape[1:]
+
+    def _fit(self, images):
+        """Scales stored images to the shape of the split, which is their own here."""
+        return images
 
 
 class DatasetSplit(Split):
@@ -212,29 +296,33 @@ class DatasetSplit(Split):
                 "expected a Split or a tf.data.Dataset of single samples, (uint8 image, class "
                 f"index); received {type(dataset).__name__ if spec is None else spec}."
             )
-        self._dataset, self._size = dataset, int(dataset.cardinality())
-        self._requester = None
+        self._dataset, self._size, self._stored = dataset, int(dataset.cardinality()), None
         if self._size < 0:
             raise ValueError(
                 "expected a tf.data.Dataset of known, finite size; give it one with "
                 "dataset.apply(tf.data.experimental.assert_cardinality(samples))."
             )
 
+    @functools.cached_property
+    def shape(self):
+        """The shape of the first image."""
+        with one_line_errors():
+            return tuple(next(iter(self._dataset))[0].shape)
+
     def __len__(self):
         return self._size
 
-    def arrays(self):
-        with one_line_errors():
-            images, labels = self._dataset.batch(self._size).get_single_element()
-        return images.numpy(), labels.numpy().astype("int64")
+    def choose(self, places):
+        import tensorflow as tf
 
-    def read_into(self, images):
-        labels = np.empty(len(self), "int64")
-        with one_line_errors(), ProgressBar("copying images", len(self)) as progress:
-            for i, sample in enumerate(self._dataset.as_numpy_iterator()):
-                images[i], labels[i] = sample
-                progress.show(i + 1)
-        return labels
+        first, end = (places[0], places[-1] + 1) if len(places) else (0, 0)
+        part = self._dataset.skip(first).take(end - first)
+        if len(places) < end - first:
+            chosen = tf.constant(np.isin(np.arange(first, end), places))
+            part = part.enumerate().filter(lambda number, _: tf.gather(chosen, number))
+            part = part.map(lambda _, sample: sample)
+            part = part.apply(tf.data.experimental.assert_cardinality(len(places)))
+        return DatasetSplit(part)
 
     def batches(self, size):
         with one_line_errors():
@@ -253,22 +341,16 @@ class DatasetSplit(Split):
         Raises:
             OSError: If there is not enough space in the folder for temporary files.
         """
-        with one_line_errors():
-            shape = next(iter(self._dataset))[0].shape
-        size = (len(self), *shape)
+        size = (len(self), *self.shape)
         require_space(tempfile.gettempdir(), np.prod(size))
         with tempfile.NamedTemporaryFile() as file:
-            images = np.memmap(file.name, "uint8", "w+", shape=size)
-            labels = self.read_into(images)
-            images.flush()
-            self._requester = mapped_requester(file.name, 0, shape)
-            return with_windows(mapped_reader(file.name, 0, shape, labels), scale, shape)
+            labels = self.write_to(file)
+            file.flush()
+            self._stored = ArraySplit(np.memmap(file.name, "uint8", "r", shape=size), labels)
+        return self._stored.reader(scale)
 
     def requester(self):
-        return self._requester
-
-    def _first(self, samples):
-        return DatasetSplit(self._dataset.take(samples))
+        return self._stored.requester()
 
 
 class ChannelSplit(Split):
@@ -283,12 +365,16 @@ class ChannelSplit(Split):
         self.split, self.channels = split, channels
         self.paths = getattr(split, "paths", ())
 
+    @property
+    def shape(self):
+        """The shape of the converted images."""
+        return (*self.split.shape[:2], self.channels)
+
     def __len__(self):
         return len(self.split)
 
-    def arrays(self):
-        images, labels = self.split.arrays()
-        return self._convert(images), labels
+    def choose(self, places):
+        return ChannelSplit(self.split.choose(places), self.channels)
 
     def read_labels(self):
         return self.split.read_labels()
@@ -296,10 +382,6 @@ class ChannelSplit(Split):
     def batches(self, size):
         for images, labels in self.split.batches(size):
             yield self._convert(images), labels
-
-    def dataset(self):
-        tf = require_tensorflow()
-        return self.split.dataset().map(self._change, tf.data.AUTOTUNE)
 
     def reader(self, scale=None):
         read = self.split.reader(scale)
@@ -325,10 +407,43 @@ class ChannelSplit(Split):
         total = tf.reduce_sum(tf.cast(image, tf.int32) * GREY, -1, keepdims=True)
         return tf.cast((total + 2**15) // 2**16, tf.uint8), label
 
-    def _first(self, samples):
-        return ChannelSplit(self.split.take(samples), self.channels)
-
 
 def as_split(samples):
     """Returns a `Split`: samples themselves if they are one, or a `DatasetSplit`."""
     return samples if isinstance(samples, Split) else DatasetSplit(samples)
+
+
+def require_tensorflow():
+    """Returns TensorFlow."""
+    return require("tensorflow", "a tf.data.Dataset", "demo")
+
+
+def with_windows(read, scale, shape):
+    """Returns a function that also crops what a function reads, unless the scale is `None`."""
+    if scale is None:
+        return read
+
+    def read_window(index, draws):
+        image, label = read(index)
+        return crop_tensor(image, draws, scale, shape), label
+
+    return read_window
+
+
+def share_memory(images):
+    """Returns a tensor in the memory of a uint8 array, which nobody may write to."""
+    tf = require_tensorflow()
+    if images.ctypes.data % ALIGNED or not images.flags.c_contiguous or not images.size:
+        with tf.device("CPU"):
+            return tf.constant(images)
+    values = (ctypes.c_uint8 * images.size).from_address(images.ctypes.data)
+    values.images = images  # as long as the tensor exists
+    # DLPack refuses the array itself where it cannot be written to.
+    pixels = np.ctypeslib.as_array(values).reshape(images.shape)
+    return tf.experimental.dlpack.from_dlpack(pixels.__dlpack__())
+
+
+def _allocate(shape):
+    """Returns an array of zeros whose memory is aligned, and taken when it is filled."""
+    size = int(np.prod(shape))
+    return np.frombuffer(mmap.mmap(-1, max(1, size)), "uint8", size).reshape(shape)

@@ -6,9 +6,9 @@ import pytest
 from PIL import Image
 
 from keras_gmlp.data import Augmentation, FileSplit, ImageData
-from keras_gmlp.data.batches import host as batches
 from keras_gmlp.data.batches.host import ArrayBatches, training_batches
 from keras_gmlp.data.batches.share import WHOLE, Position, Share, take_share
+from keras_gmlp.data.images import splits
 from keras_gmlp.data.images.read_image import read_image
 
 AUGMENTATIONS = {
@@ -36,7 +36,7 @@ def files(tmp_path):
 
 @pytest.mark.parametrize(("name", "memory"), [("crop", 2**30), ("resized", 0)])
 def test_shares_are_the_batch(files, monkeypatch, name, memory):
-    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
     data, read = files
 
     def make(share):
@@ -60,7 +60,7 @@ def test_shares_are_the_batch(files, monkeypatch, name, memory):
 
 @pytest.mark.parametrize(("resized_crop", "memory"), [(0, 2**30), ((0.1, 1), 0), (0, 0)])
 def test_batches_from_a_step_on_are_those_of_the_epoch(files, monkeypatch, resized_crop, memory):
-    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
     data, read = files
     augmentation = Augmentation(resized_crop=resized_crop, mixup=0.5)
 

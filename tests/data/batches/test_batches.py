@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_gmlp.data.batches import host as batches
 from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.data.batches.host import evaluation_batches, training_batches
 from keras_gmlp.data.batches.share import Position
+from keras_gmlp.data.images import splits
 from keras_gmlp.data.images.image_data import ImageData
 
 NOTHING = {"crop": 0, "flip": False}
@@ -64,7 +64,7 @@ def same(one, other):
     [*((name, 2**30) for name in AUGMENTATIONS), ("nothing", 0), ("all but RandAugment", 0)],
 )
 def test_epochs_differ_and_come_again(monkeypatch, name, memory):
-    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
     images, augmentation = noise(), AUGMENTATIONS[name]
     run = list(epochs(images, augmentation, 3))
     for pixels, _ in run:
@@ -84,7 +84,7 @@ def test_epochs_differ_and_come_again(monkeypatch, name, memory):
 
 @pytest.mark.parametrize("memory", [2**30, 0])
 def test_global_seed_stays(monkeypatch, memory):
-    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
     tf.random.set_seed(3)
     expected = tf.random.uniform((4,)).numpy()
     tf.random.set_seed(3)
@@ -119,7 +119,7 @@ def test_an_epoch_that_was_left_changes_none_that_follows():
 @pytest.mark.parametrize("memory", [2**30, 0])
 @pytest.mark.parametrize(("batch_size", "steps"), [(5, 2), (12, 1), (99, 1), (1, 12)])
 def test_each_sample_once_with_its_label(monkeypatch, memory, batch_size, steps):
-    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
     images = plain(*range(10, 130, 10))
     assert int(training_batches(images, batch_size).cardinality()) == steps
     seen = set()
@@ -185,7 +185,7 @@ def mirrored_samples(images, epoch):
 
 @pytest.mark.parametrize("memory", [2**30, 0])
 def test_alternating_flip_mirrors_every_sample_in_one_of_two_epochs(monkeypatch, memory):
-    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
     images, augmentation = noise(60, size=4), AUGMENTATIONS["alternating flip"]
     run = [mirrored_samples(images, e) for e in epochs(images, augmentation, 4, batch_size=20)]
     assert 15 < run[0].sum() < 45
@@ -277,7 +277,7 @@ def test_grey_images():
 
 @pytest.mark.parametrize("memory", [2**30, 0])
 def test_evaluation_batches_are_complete_and_in_order(monkeypatch, memory):
-    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
     found = evaluation_batches(plain(*range(12)), 5)
     assert int(found.cardinality()) == 3
     for _ in range(2):

@@ -6,9 +6,14 @@ import tensorflow as tf
 from PIL import Image
 
 from keras_gmlp import data
-from keras_gmlp.data.batches import host as batches
-from keras_gmlp.data.images.fits import FITS, find_inner_size, find_place
-from keras_gmlp.data.images.image_data import resize_images, resize_to_cover
+from keras_gmlp.data.images import splits
+from keras_gmlp.data.images.fits import (
+    FITS,
+    find_inner_size,
+    find_place,
+    resize_images,
+    resize_to_cover,
+)
 from keras_gmlp.data.images.read_image import read_image
 
 RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
@@ -131,7 +136,7 @@ def test_random_windows_are_of_the_fitted_image(monkeypatch, photos, fit):
     augmentation = data.Augmentation(crop=0, flip=False, resized_crop=(0.3, 1.0))
     found = data.hold_out(data.load(photos, (12, 20), fit=fit), 0.2)
     expected = list(data.training_batches(found, 8, augmentation).as_numpy_iterator())
-    monkeypatch.setattr(batches, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(splits, "MEMORY_LIMIT", 0)
     streamed = list(data.training_batches(found, 8, augmentation).as_numpy_iterator())
     for one, other in zip(streamed, expected, strict=True):
         np.testing.assert_array_equal(one[0], other[0])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_gmlp.data.images.image_data import ImageData, resize_to_cover, take_fraction
+from keras_gmlp.data.images.fits import resize_to_cover
+from keras_gmlp.data.images.image_data import ImageData, take_fraction
 from keras_gmlp.data.images.splits import ArraySplit
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 from tfrecord_files import example, write_records, write_set
 
 from keras_gmlp import data
-from keras_gmlp.data.images.image_data import resize_to_cover
+from keras_gmlp.data.images.fits import resize_to_cover
 from keras_gmlp.data.images.records import decode_image, load_records
 from keras_gmlp.data.tfds.tfrecords import find_records, parse_example, read_records
 from keras_gmlp.utils.errors import one_line_errors

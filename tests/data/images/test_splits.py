@@ -11,11 +11,11 @@ from PIL import Image
 from tfrecord_files import write_set
 
 from keras_gmlp import data
-from keras_gmlp.data.batches import host as batches
 from keras_gmlp.data.batches.host import evaluation_batches, training_batches
-from keras_gmlp.data.images.chosen_splits import ChosenSplit, choose_samples
+from keras_gmlp.data.images import splits
 from keras_gmlp.data.images.encoded_splits import FileSplit
 from keras_gmlp.data.images.image_data import ImageData
+from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.images.records import load_records
 from keras_gmlp.data.images.splits import ArraySplit, ChannelSplit, DatasetSplit, Split
 from keras_gmlp.utils import progress
@@ -49,9 +49,10 @@ def records(tmp_path_factory, files, arrays):
     return folder
 
 
-@pytest.fixture(
-    params=["arrays", "files", "records", "dataset", "colour", "chosen", "chosen records"]
-)
+KINDS = ["arrays", "files", "records", "dataset", "colour"]
+
+
+@pytest.fixture(params=[*KINDS, "chosen arrays", "chosen dataset", "chosen records"])
 def split(request, arrays, files, records, tmp_path):
     if request.param == "files":
         return FileSplit(files, arrays[1], (5, 4, 3))
@@ -62,16 +63,17 @@ def split(request, arrays, files, records, tmp_path):
     if request.param == "colour":
         grey = np.ascontiguousarray(arrays[0][..., :1])
         return ChannelSplit(ArraySplit(grey, arrays[1]), 3)
-    if request.param == "chosen":  # every other file of twice as many
-        mixed = [path for pair in zip(files[::-1], files, strict=True) for path in pair]
-        labels = np.stack([arrays[1][::-1], arrays[1]], axis=1).ravel()
-        return ChosenSplit(FileSplit(mixed, labels, (5, 4, 3)), np.arange(1, 2 * COUNT, 2))
+    if request.param in ("chosen arrays", "chosen dataset"):  # every other one of twice as many
+        images, labels = (np.stack([part[::-1], part], axis=1) for part in arrays)
+        whole = ArraySplit(images.reshape(-1, 5, 4, 3), labels.ravel())
+        whole = whole if request.param == "chosen arrays" else DatasetSplit(whole.dataset())
+        return whole.choose(np.arange(1, 2 * COUNT, 2))
     if request.param == "chosen records":  # the others are no images
         samples = list(zip([path.read_bytes() for path in files], arrays[1].tolist(), strict=True))
         mixed = [sample for pair in samples for sample in ((b"no image", 0), pair)]
         write_set(tmp_path, {"train": [mixed], "test": [samples[:5]]}, (5, 4, 3), "abc")
         whole = load_records("planted", data_dir=tmp_path).train
-        return choose_samples(whole, np.arange(1, 2 * COUNT, 2))
+        return whole.choose(np.arange(1, 2 * COUNT, 2))
     return ArraySplit(*arrays)
 
 
@@ -110,7 +112,7 @@ def test_batches_hold_the_samples_in_order(split):
 
 @pytest.mark.parametrize("memory", [0, 2**30])
 def test_every_kind_gives_the_same_batches(monkeypatch, split, arrays, memory):
-    monkeypatch.setattr(batches, "MEMORY_LIMIT", memory)
+    monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
     if isinstance(split, ChannelSplit):
         arrays = split.arrays()
     expected, found = (
@@ -127,7 +129,7 @@ def test_every_kind_gives_the_same_batches(monkeypatch, split, arrays, memory):
 
 
 def test_streamed_epochs_shuffle_all_samples(monkeypatch):
-    monkeypatch.setattr(batches, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(splits, "MEMORY_LIMIT", 0)
     count = 15_000
     split = ArraySplit(np.zeros((count, 1, 1, 1), "uint8"), np.arange(count))
     names = tuple(map(str, range(count)))
@@ -184,7 +186,7 @@ def test_long_reading_shows_a_bar(monkeypatch, capsys, files, arrays):
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     split.arrays()
     shown = capsys.readouterr().err
-    assert shown.startswith("\rreading images [############..................] 16 of 37")
+    assert shown.startswith("\rreading images [..............................] 1 of 37")
     assert shown.endswith("\r")
 
 
@@ -260,3 +262,25 @@ def test_loads_and_evaluates_without_tensorflow(tmp_path, records):
     assert unknown.startswith("'cifar1O' is neither a folder, nor 'digits', nor a set of labelled")
     assert str(records) in unknown
     assert streaming == "training_batches requires tensorflow; install it: pip install -e '.[demo]'"
+
+
+def test_kept_images_are_read_once(monkeypatch, files, arrays):
+    read = []
+
+    def read_and_count(path, window=None):
+        read.append(path)
+        return read_image(path.decode(), (5, 4, 3))
+
+    split = FileSplit(files, arrays[1], (5, 4, 3), read_and_count)
+    first = split.keep(5)
+    assert (len(first), len(read)) == (5, 5)
+    for samples, count in ((20, 20), (-1, COUNT), (7, 7)):
+        images, labels = split.keep(samples).arrays()
+        np.testing.assert_array_equal(images, arrays[0][:count])
+        np.testing.assert_array_equal(labels, arrays[1][:count])
+    assert sorted(read) == split.paths
+    np.testing.assert_array_equal(first.arrays()[0], arrays[0][:5])
+    monkeypatch.setattr(splits, "MEMORY_LIMIT", 300)
+    assert split.keep() is split
+    assert len(split.keep(5)) == 5  # these do fit
+    assert len(read) == COUNT + 5
