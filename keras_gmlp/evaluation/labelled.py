@@ -4,8 +4,7 @@ import os
 from pathlib import Path
 
 from keras_gmlp.data.datasets import canonical_name, holds_files, load
-from keras_gmlp.data.images.encoded_splits import FileSplit
-from keras_gmlp.data.images.folder import ImageFiles, list_images
+from keras_gmlp.data.images.folder import list_images, open_files
 from keras_gmlp.data.images.table import make_rows
 from keras_gmlp.data.validation import divide_training
 from keras_gmlp.utils.errors import printable
@@ -77,8 +76,7 @@ class LabelledImages:
     def _open(self, classifier):
         shape, preparation = classifier.image_shape, classifier.preparation
         if self._pairs is not None:
-            paths, labels = zip(*self._pairs, strict=True)
-            return [FileSplit(paths, labels, shape, ImageFiles(paths, shape, **preparation).read)]
+            return open_files([self._pairs], shape, **preparation)
         if "crop" in preparation or preparation.get("interpolation", "bicubic") != "bicubic":
             cut = ", ".join(f"{name} {value}" for name, value in preparation.items())
             raise ValueError(

@@ -12,17 +12,11 @@ from keras_gmlp.utils.files import list_visible_files
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """An image file in a folder of class folders, or in a table.
-
-    Attributes:
-        path: Path of the file.
-        label: Name of its class.
-        split: `"train"`, or the name of the split that it is held out for.
-    """
+    """An image file in a folder of class folders, or in a table."""
 
     path: Path
     label: str
-    split: str
+    split: str  # "train", or the name of the split that it is held out for
 
 
 def list_pictures(root):

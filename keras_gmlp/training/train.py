@@ -8,8 +8,8 @@ from pathlib import Path
 
 import keras
 
-from keras_gmlp.data.datasets import from_arrays, is_raw
 from keras_gmlp.data.images.image_data import ImageData
+from keras_gmlp.data.own_arrays import from_arrays, is_raw
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.models.saved import load_model
 from keras_gmlp.tasks import linear_head

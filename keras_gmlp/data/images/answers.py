@@ -5,7 +5,6 @@ view `logits-V.npy` and, if the teacher has features, `features-V.npy`, in float
 """
 
 import dataclasses
-import functools
 import json
 from pathlib import Path
 
@@ -36,21 +35,12 @@ def is_answers(folder):
 
 @dataclasses.dataclass(frozen=True)
 class Answers:
-    """Stored answers to the views of the training images of an `ImageData`.
-
-    Attributes:
-        folder: Their folder.
-        views: `Views` that the teacher saw.
-        labels: Class names of the data.
-        sizes: Numbers of logits and features of a view, a dict; without `features` if the teacher
-            has none.
-        fit: How the pictures became the images, one of `data.fits.FITS`.
-    """
+    """Stored answers to the views of the training images of an `ImageData`."""
 
     folder: Path
     views: Views
     labels: tuple[str, ...]
-    sizes: dict
+    sizes: dict  # numbers of logits and, if the teacher has them, features of a view
     fit: str = "crop"
 
     def require_match(self, data):
@@ -186,14 +176,16 @@ def store_answers(teacher, data, folder, views=None, batch_size=TOGETHER, descri
         with ProgressBar("asking the teacher", max(total, 1)) as progress:
             for view in range(done, views.count):
                 first = (view - done) * len(labels)
-                show = functools.partial(_show, progress, first)
-                _store_view(teacher, train, folder, views, view, batch_size, show)
+                _store_view(
+                    teacher,
+                    train.batches(batch_size),
+                    folder,
+                    view,
+                    views.draw(view, len(labels)),
+                    lambda done, first=first: progress.show(first + done),
+                )
                 write_json(folder / DESCRIPTION, {**begun, "done": view + 1})
     return load_answers(folder)
-
-
-def _show(progress, first, done):
-    progress.show(first + done)
 
 
 def _sample(split):
@@ -235,11 +227,10 @@ def _begin(folder, begun, labels, samples):
     return 0
 
 
-def _store_view(teacher, split, folder, views, view, batch_size, show):
+def _store_view(teacher, batches, folder, view, windows, show):
     """Stores the answers to one view of all images, complete or not at all."""
-    windows, found = views.draw(view, len(split)), {kind: [] for kind in teacher.sizes}
-    size, done = teacher.image_shape[:2], 0
-    for images, _ in split.batches(batch_size):
+    found, size, done = {kind: [] for kind in teacher.sizes}, teacher.image_shape[:2], 0
+    for images, _ in batches:
         part = windows[done : done + len(images)]
         answers = teacher.answer(cut_views(images, part, size))
         for kind, values in found.items():

@@ -17,17 +17,12 @@ TOGETHER, PIXELS = 16, 2**20  # most samples, and bytes of them, that a thread d
 
 
 class EncodedSplit(Split):
-    """Samples that are decoded when they are read; the base class of those in files.
+    """Samples that are decoded when they are read, on all cores; the base class of those in files.
 
-    Decodes on all cores. A subclass implements `__len__`, `choose` and the methods that raise
-    `NotImplementedError` here.
-
-    Attributes:
-        shape: `(height, width, channels)` of the images.
-        fit: How images of another aspect ratio become these, one of `data.fits.FITS`. Random
-            windows are parts of the image as it is read, with the fit `"crop"` of the whole file.
+    A subclass implements `__len__`, `choose` and the methods that raise `NotImplementedError` here.
     """
 
+    # Random windows are parts of the image as it is read; with this fit, of the whole file.
     fit = "crop"
 
     def _sources(self):

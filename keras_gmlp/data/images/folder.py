@@ -1,5 +1,6 @@
 """Image folders, and tables of images, as data sets."""
 
+import functools
 import itertools
 import os
 import threading
@@ -27,22 +28,17 @@ HELD_OUT = ("test", "val", "valid", "validation")
 
 
 class ImageFiles:
-    """Reads the files of a data set; its errors list all unreadable files. Thread-safe.
-
-    Args:
-        paths: Paths of the files, as bytes.
-        shape: `(height, width, channels)` of the images.
-        **preparation: How images are cut to size, arguments of `read_image`.
-    """
+    """Reads the files of a data set; its errors list all unreadable files. Thread-safe."""
 
     def __init__(self, paths, shape, **preparation):
-        self.paths, self.shape, self.preparation = paths, shape, preparation
-        self.lock, self.searched, self.unreadable = threading.Lock(), 0, []
+        self.paths, self.lock = paths, threading.Lock()
+        self.searched, self.unreadable = 0, []
+        self._read = functools.partial(read_image, image_shape=shape, **preparation)
 
     def read(self, path, window=None):
         """Returns the pixels of one file; see `read_image`."""
         try:
-            return read_image(os.fsdecode(path), self.shape, window=window, **self.preparation)
+            return self._read(os.fsdecode(path), window=window)
         except ValueError as error:
             raise ValueError(f"{error}{self._others(path)}") from None
 
@@ -71,10 +67,17 @@ class ImageFiles:
 
     def _reads(self, path):
         try:
-            read_image(os.fsdecode(path), self.shape, **self.preparation)
+            self._read(os.fsdecode(path))
         except ValueError:
             return False
         return True
+
+
+def open_files(parts, shape, **preparation):
+    """Returns a `FileSplit` for each list of (path, class index) pairs; see `read_image`."""
+    read = ImageFiles([path for part in parts for path, _ in part], shape, **preparation).read
+    fit = preparation.get("fit", "crop")
+    return [FileSplit(*zip(*part, strict=True), shape, read, fit) for part in parts]
 
 
 def load_folder(root, image_size, groups=None, fit="crop"):
@@ -84,11 +87,7 @@ def load_folder(root, image_size, groups=None, fit="crop"):
     order = np.random.default_rng(0).permutation(len(pairs["train"]))
     pairs["train"] = [pairs["train"][i] for i in order]
     shape = (*image_size, 3)
-    files = ImageFiles([path for split in pairs.values() for path, _ in split], shape, fit=fit)
-    splits = {
-        name: FileSplit(*zip(*split, strict=True), shape, files.read, fit)
-        for name, split in pairs.items()
-    }
+    splits = dict(zip(pairs, open_files(pairs.values(), shape, fit=fit), strict=True))
     return ImageData(str(root), labels, shape, **splits, label_sets=label_sets, fit=fit)
 
 
@@ -192,8 +191,7 @@ def open_other(root, shape, **preparation):
     folder = Path(root) / OTHER
     if not folder.is_dir():
         return None
-    paths = [os.fsencode(path) for path in find_images(folder)]
-    return FileSplit(paths, [0] * len(paths), shape, ImageFiles(paths, shape, **preparation).read)
+    return open_files([[(path, 0) for path in find_images(folder)]], shape, **preparation)[0]
 
 
 def class_names(root):

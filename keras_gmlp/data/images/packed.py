@@ -129,17 +129,7 @@ def load_packed(folder, image_size=None, fit=None):
 
 
 class PackedSplit(ArraySplit):
-    """Samples of a packed set.
-
-    Args:
-        folder: The folder of the set.
-        name: `"train"`, `"test"` or `"validation"`.
-        shape: `(height, width, channels)`; stored images of another size are scaled.
-        fit: How stored images of another aspect ratio are scaled, one of `data.fits.FITS`.
-
-    Raises:
-        ValueError: If a file is missing or damaged. One line.
-    """
+    """Samples of a packed set; images of another shape than the stored one are scaled."""
 
     def __init__(self, folder, name, shape, fit="crop"):
         path = Path(folder) / f"{name}_images.npy"

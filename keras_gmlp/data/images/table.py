@@ -12,7 +12,6 @@ from keras_gmlp.utils.tables import TABLES, read_rows
 
 # The names of splits in a table.
 SPLITS = {name: name for name in ("", "train", "test", "validation")}
-
 SPLITS |= {"valid": "validation", "val": "validation"}
 
 SEVERAL = "|"  # between several labels
@@ -22,21 +21,13 @@ NAMED = 10  # rows that an error lists
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A row of a table.
+    """A row of a table."""
 
-    Attributes:
-        place: The table and the line, for errors.
-        line: Number of the line, as text.
-        path: Path of the image file.
-        labels: Names of its classes, sorted.
-        split: `"train"`, `"test"`, `"validation"`, or `""` for none.
-    """
-
-    place: str
+    place: str  # the table and the line, for errors
     line: str
     path: Path
-    labels: tuple[str, ...]
-    split: str
+    labels: tuple[str, ...]  # sorted
+    split: str  # "train", "test", "validation", or "" for none
 
 
 def is_table(name):
@@ -183,19 +174,7 @@ def _class_names(path, rows):
 
 
 def make_rows(label_sets, classes):
-    """Returns a row for each set, with 1 for its classes and 0 for others.
-
-    Args:
-        label_sets: Tuples of class indices.
-        classes: Number of classes.
-
-    Returns:
-        float32 array `(sets, classes)`.
-
-    Example:
-        >>> make_rows([(), (0, 2)], 3).tolist()
-        [[0.0, 0.0, 0.0], [1.0, 0.0, 1.0]]
-    """
+    """Returns a row for each set of classes, 1 for its classes and 0 for others, float32."""
     rows = np.zeros((len(label_sets), classes), "float32")
     for row, members in zip(rows, label_sets, strict=True):
         row[list(members)] = 1
@@ -203,22 +182,8 @@ def make_rows(label_sets, classes):
 
 
 def find_rarest(indices, rows):
-    """Finds the class of each image that the fewest images have.
-
-    Images are divided by it, so that rare classes are in both parts; a frequent one may be absent
-    from one of two small parts.
-
-    Args:
-        indices: Index of each image's set, `(images,)`.
-        rows: Array that `make_rows` returns.
-
-    Returns:
-        int64 class indices `(images,)`; for images without a class the number of classes.
-
-    Example:
-        >>> find_rarest([0, 1, 2], make_rows([(), (0, 1), (0,)], 2)).tolist()
-        [2, 1, 0]
-    """
+    """Returns each image's class that the fewest images have; without one the number of classes."""
+    # Images are divided by it, so that rare classes are in both parts.
     counts = np.bincount(indices, minlength=len(rows)) @ rows
     order = np.argsort(counts, kind="stable")
     rarest = order[np.argmax(rows[:, order], axis=1)]

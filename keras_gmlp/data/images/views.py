@@ -12,24 +12,12 @@ class Views:
     A window is a row of five numbers: top, left, height and width as shares of the image's sides,
     and 1 if the view is mirrored, otherwise 0. Windows do not depend on the size of the images or
     of the views, so that a teacher may see the same view larger.
-
-    Args:
-        count: Number of views of each image, at least 1.
-        scale: Smallest and largest area of a window, as a share of the image's, in (0, 1]. A
-            window that is wider or higher than the image is cut.
-        aspect: Smallest and largest ratio of a window's width to its height, relative to the
-            image's; uniform on a logarithmic scale.
-        flip: If True, half of the views are mirrored.
-        seed: Seed of the draws, at least 0.
-
-    Raises:
-        ValueError: If an argument is out of its range.
     """
 
-    count: int = 8
-    scale: tuple[float, float] = (0.35, 1.0)
-    aspect: tuple[float, float] = (3 / 4, 4 / 3)
-    flip: bool = True
+    count: int = 8  # of each image
+    scale: tuple[float, float] = (0.35, 1.0)  # smallest and largest share of the image's area
+    aspect: tuple[float, float] = (3 / 4, 4 / 3)  # of width to height, relative to the image's
+    flip: bool = True  # whether half of the views are mirrored
     seed: int = 0
 
     def __post_init__(self):

@@ -34,18 +34,11 @@ class Shard:
 
 
 class PreparedSet:
-    """A set of TFRecord files that TFDS prepared.
+    """A set that TFDS prepared, in the folder of its version.
 
-    Args:
-        folder: The folder of its version.
-
-    Attributes:
-        folder: That folder.
-        name: Name of the set, without its config and version.
-        features: Descriptions of the features by name, as in `features.json`.
-        splits: Descriptions of the splits by name, as in `dataset_info.json`.
-        readable: Whether the files are TFRecord files.
-        cycle: Number of files that take turns.
+    `features` and `splits` hold their descriptions by name, as in `features.json` and
+    `dataset_info.json`; `readable` says whether the files are TFRecord files, and `cycle` how many
+    of them take turns.
     """
 
     def __init__(self, folder):

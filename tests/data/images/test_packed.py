@@ -14,8 +14,9 @@ from keras_gmlp import data
 from keras_gmlp.data.batches import host as batches
 from keras_gmlp.data.images import splits
 from keras_gmlp.data.images.fits import resize_to_cover
+from keras_gmlp.data.images.mapped_splits import ChannelSplit, DatasetSplit
 from keras_gmlp.data.images.packed import load_packed, pack
-from keras_gmlp.data.images.splits import ArraySplit, ChannelSplit, DatasetSplit
+from keras_gmlp.data.images.splits import ArraySplit
 from keras_gmlp.utils.files import directory_lock
 
 

@@ -10,9 +10,10 @@ from PIL import Image
 from tfrecord_files import write_set
 
 from keras_gmlp.data.images.encoded_splits import FileSplit
+from keras_gmlp.data.images.mapped_splits import ChannelSplit, DatasetSplit
 from keras_gmlp.data.images.records import load_records
 from keras_gmlp.data.images.resized_crop import DRAWS, crop_jpeg, draw_window, is_upright_jpeg
-from keras_gmlp.data.images.splits import ArraySplit, ChannelSplit, DatasetSplit
+from keras_gmlp.data.images.splits import ArraySplit
 from keras_gmlp.utils.errors import one_line_errors
 
 SCALE = (0.08, 1.0)

@@ -15,9 +15,10 @@ from keras_gmlp.data.batches.host import evaluation_batches, training_batches
 from keras_gmlp.data.images import splits
 from keras_gmlp.data.images.encoded_splits import FileSplit
 from keras_gmlp.data.images.image_data import ImageData
+from keras_gmlp.data.images.mapped_splits import ChannelSplit, DatasetSplit
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.images.records import load_records
-from keras_gmlp.data.images.splits import ArraySplit, ChannelSplit, DatasetSplit, Split
+from keras_gmlp.data.images.splits import ArraySplit, Split
 from keras_gmlp.utils import progress
 from keras_gmlp.utils.errors import one_line_errors
 
@@ -183,10 +184,10 @@ def test_long_reading_shows_a_bar(monkeypatch, capsys, files, arrays):
     split = FileSplit(files, arrays[1], (5, 4, 3))
     split.arrays()
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress.ProgressBar.__init__, "__defaults__", (0.0,))
     split.arrays()
     shown = capsys.readouterr().err
-    assert shown.startswith("\rreading images [..............................] 1 of 37")
+    assert shown.startswith("\rreading images [##############################] 37 of 37")
     assert shown.endswith("\r")
 
 
@@ -217,7 +218,7 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = WithoutTensorFlow
 import keras
 import keras_gmlp
 from keras_gmlp import data
-from keras_gmlp.tasks.task import ImageClassification
+from keras_gmlp.tasks.image_classification import ImageClassification
 
 folder, prepared = sys.argv[1:]
 sets = [
