@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from refused import refused
 from sklearn.datasets import load_digits
 
 from keras_gmlp import data
@@ -19,9 +20,8 @@ RED, GREEN = (255, 0, 0), (0, 255, 0)
 
 
 def fails(match, *arguments, **options):
-    with pytest.raises(ValueError, match=match) as error:
+    with refused(match) as error:
         data.load(*arguments, **options)
-    assert len(str(error.value).splitlines()) == 1
     return str(error.value)
 
 
@@ -50,13 +50,10 @@ def test_impossible_size(size):
 def test_digits():
     digits = data.load("digits")
     assert digits.labels == tuple("0123456789")
-    assert digits.image_shape == (8, 8, 1)
-    assert not digits.mirror
+    assert (digits.image_shape, digits.mirror) == ((8, 8, 1), False)
     (train, train_labels), (test, test_labels) = digits.train.arrays(), digits.test.arrays()
-    assert (len(train), len(test)) == (1437, 360)
-    assert (len(digits.train), len(digits.test)) == (1437, 360)
-    assert train.dtype == np.uint8
-    assert train_labels.dtype == np.int64
+    assert (len(digits.train), len(digits.test)) == (len(train), len(test)) == (1437, 360)
+    assert (train.dtype, train_labels.dtype) == (np.uint8, np.int64)
     assert (train.min(), train.max()) == (0, 255)
     assert np.bincount(train_labels).min() > 100
     assert np.bincount(test_labels).min() > 20
@@ -97,10 +94,8 @@ def test_folder_of_classes_holds_out_every_fifth(tmp_path):
     make(tmp_path, ".git/x.png", "a/.ipynb_checkpoints/y.png", "b/._z.png")
     (tmp_path / "a" / "notes.txt").write_text("no image")
     photos = data.load(tmp_path, (4, 4))
-    assert photos.name == str(tmp_path)
-    assert photos.labels == ("a", "b")
+    assert (photos.name, photos.labels, photos.mirror) == (str(tmp_path), ("a", "b"), True)
     assert photos.image_shape == (4, 4, 3)
-    assert photos.mirror
     train, train_labels = photos.train.arrays()
     test, test_labels = photos.test.arrays()
     assert test_labels.tolist() == [0, 0, 1, 1]
@@ -184,22 +179,17 @@ def test_name_that_looks_like_a_path(tmp_path, monkeypatch, name):
 def test_damaged_image_in_a_folder(tmp_path, monkeypatch, memory):
     monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
     class_folders(tmp_path)
-    for name in ("a/002.png", "b/004.png"):  # one for training, one for testing
-        (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:50])
+    train, test = tmp_path / "a/002.png", tmp_path / "b/004.png"
+    for path in (train, test):
+        path.write_bytes(path.read_bytes()[:50])
     photos = data.load(tmp_path, (4, 4))
-    for read, name in (
-        (lambda: data.training_batches(photos, 2), "a/002.png"),
-        (lambda: data.evaluation_batches(photos), "b/004.png"),
+    for read, path, other in (
+        (lambda: data.training_batches(photos, 2), train, test),
+        (lambda: data.evaluation_batches(photos), test, train),
     ):
-        with pytest.raises(ValueError, match="damaged") as error, one_line_errors():
+        match = rf"damaged or truncated image.*of the 20 files checked .* either: {other}\. Remove"
+        with refused(match, path), one_line_errors():
             list(read())
-        assert str(error.value).startswith(f"{tmp_path / name}: damaged or truncated image")
-        other = tmp_path / ("b/004.png" if name == "a/002.png" else "a/002.png")
-        assert str(error.value).endswith(
-            f"These of the 20 files checked cannot be read either: {other}. Remove what cannot be "
-            "read, or repair it."
-        )
-        assert len(str(error.value).splitlines()) == 1
 
 
 def test_damaged_image_with_a_newline_in_its_name(tmp_path, monkeypatch):
@@ -208,10 +198,9 @@ def test_damaged_image_with_a_newline_in_its_name(tmp_path, monkeypatch):
     for name in ("a/0\n.png", "b/1\n.png"):
         (tmp_path / name).touch()
     photos = data.load(tmp_path, (4, 4))
-    with pytest.raises(ValueError, match="the file is empty") as error, one_line_errors():
+    with refused("the file is empty") as error, one_line_errors():
         list(data.training_batches(photos, 2))
     assert re.search(r"/[ab]/\d\\n.png: the file.* either: \S*/[ab]/\d\\n.png\.", str(error.value))
-    assert len(str(error.value).splitlines()) == 1
 
 
 def test_unreadable_files_are_counted_and_looked_for_within_limits(tmp_path, monkeypatch):
@@ -379,18 +368,6 @@ def test_tfds_set_that_cannot_be_downloaded(tfds_folder, monkeypatch):
     assert before == downloader.MAX_RETRIES
 
 
-def test_real_cifar10():
-    if not Path(os.environ.get("TFDS_DATA_DIR", "/none"), "cifar10").is_dir():
-        pytest.skip("CIFAR-10 is not in $TFDS_DATA_DIR")
-    cifar = data.load("cifar10")
-    assert (len(cifar.train), len(cifar.test)) == (50_000, 10_000)
-    assert cifar.labels[3] == "cat"
-    assert cifar.image_shape == (32, 32, 3)
-    images, labels = cifar.test.take(1_000).arrays()
-    assert len(set(labels)) == 10
-    assert 100 < images.mean() < 140
-
-
 class Table:
     """Columns as the `datasets` of Hugging Face give them."""
 
@@ -468,9 +445,8 @@ def test_own_images_in_splits(own):
     ],
 )
 def test_own_images_that_do_not_fit(own, change, reason):
-    with pytest.raises(ValueError, match=reason) as error:
+    with refused(reason):
         data.from_arrays(change(*own))
-    assert len(str(error.value).splitlines()) == 1
 
 
 def test_class_name_that_is_not_among_the_labels(own):

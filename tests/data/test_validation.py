@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 from PIL import Image
+from refused import refused
 
 from keras_gmlp import data
 from keras_gmlp.data import ArraySplit, ImageData, hold_out
@@ -129,9 +130,8 @@ def test_validation_images_change_their_channels_and_are_packed(tmp_path, photos
     ],
 )
 def test_groups_that_cannot_be(photos, groups, reason):
-    with pytest.raises(ValueError, match=reason) as error:
+    with refused(reason):
         data.load(photos, (4, 4), groups=groups)
-    assert "\n" not in str(error.value)
 
 
 def test_a_group_in_training_and_test_is_named(tmp_path):

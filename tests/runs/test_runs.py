@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import keras
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -214,13 +215,21 @@ def test_run_of_a_folder_decodes_each_image_once(tmp_path, monkeypatch):
     for number in range(40):
         path = tmp_path / "photos" / "ab"[number % 2] / f"{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (9, 9), (6 * number, 255 * (number % 2), 0)).save(path)
-    # Its first layer and its head are fitted to training images before the training begins.
+        pixels = np.random.default_rng(number).integers(0, 128, (9, 9, 3)) + 128 * (number % 2)
+        Image.fromarray(pixels.astype("uint8")).save(path)
+    # The first layer adapts to training images before the training begins; later the head does.
     model = ModelSettings("convnet_8_32", overrides={"widths": (8, 8, 8)})
     data = DataSettings(str(tmp_path / "photos"), image_size=32, validation=0.25)
-    changes = {**SMALL, "fit_head": 1.0}
-    settings = RunSettings(model, data, changes=changes, directory=str(tmp_path / "run"))
-    metrics = runs.train_run(settings, verbose=0)
-    assert metrics["exports"]["tflite"]["accuracy"] == metrics["test_accuracy"]
-    assert len(read) == 40
-    assert {Path(path) for path in read} == set((tmp_path / "photos").rglob("*.png"))
+    first = RunSettings(model, data, changes=SMALL, directory=str(tmp_path / "first"))
+    further = RunSettings(
+        ModelSettings(weights=first.directory),
+        data,
+        changes={**SMALL, "fit_head": 1.0},
+        directory=str(tmp_path / "further"),
+    )
+    for settings, export in ((first, False), (further, True)):
+        read.clear()
+        metrics = runs.train_run(settings, export=export, verbose=0)
+        assert len(read) == 40
+        assert {Path(path) for path in read} == set((tmp_path / "photos").rglob("*.png"))
+    assert metrics["exports"]["keras"]["accuracy"] == metrics["test_accuracy"]

@@ -3,7 +3,6 @@
 The samples, their order and their pixels are those that TFDS gives.
 """
 
-import copy
 import io
 import itertools
 from concurrent.futures import ThreadPoolExecutor
@@ -71,14 +70,6 @@ class RecordSplit(EncodedSplit):
         self.fit = fit
         whole = sum(shard.take for shard in self.shards)
         self._places = np.arange(whole if samples is None else min(samples, whole))
-
-    def __len__(self):
-        return len(self._places)
-
-    def choose(self, places):
-        part = copy.copy(self)
-        part._kept, part._places = None, self._places[places]
-        return part
 
     def _sources(self):
         order = take_turns(map(_read_shard, self.shards), self.cycle, SAMPLES_IN_TURN)

@@ -26,8 +26,8 @@ ALIGNED = 64  # bytes to which TensorFlow aligns the memory of a tensor
 class Split:
     """Samples of (uint8 image, int64 class index) in a fixed order; the base class.
 
-    A subclass implements `__len__`, the attribute `shape`, and the methods that raise
-    `NotImplementedError` here.
+    A subclass sets `shape`, and `_places` or `__len__` and `choose`; it implements the methods that
+    raise `NotImplementedError` here.
 
     Attributes:
         shape: `(height, width, channels)` of the images.
@@ -36,14 +36,17 @@ class Split:
 
     shape = None
     holds_labels = False
+    _places = None  # of these samples among all that are stored
     _kept = None  # pixels of all samples, and the class indices of those that are read already
 
     def __len__(self):
-        raise NotImplementedError
+        return len(self._places)
 
     def choose(self, places):
         """Returns the split of the samples at some places, which are in ascending order."""
-        raise NotImplementedError
+        part = copy.copy(self)
+        part._places, part._kept = self._places[places], None
+        return part
 
     def take(self, samples):
         """Returns the split of the first samples; -1 for all."""
@@ -207,15 +210,6 @@ class ArraySplit(Split):
         self.shape, self._images = images.shape[1:], images
         self._labels, self._places = labels.astype("int64"), np.arange(len(images))
 
-    def __len__(self):
-        return len(self._labels)
-
-    def choose(self, places):
-        part = copy.copy(self)
-        part._kept = None
-        part._labels, part._places = self._labels[places], self._places[places]
-        return part
-
     def keep(self, samples=-1):
         return self.take(samples) if self._in_memory() else super().keep(samples)
 
@@ -224,15 +218,15 @@ class ArraySplit(Split):
         if not self._in_memory():
             return super().arrays()
         whole = len(self) == len(self._images)
-        return self._images if whole else self._images[self._places], self._labels
+        return self._images if whole else self._images[self._places], self.read_labels()
 
     def read_labels(self):
-        return self._labels
+        return self._labels[self._places]
 
     def batches(self, size):
         for start in range(0, len(self), size):
-            part = slice(start, start + size)
-            yield self._fit(np.asarray(self._images[self._places[part]])), self._labels[part]
+            places = self._places[start : start + size]
+            yield self._fit(np.asarray(self._images[places])), self._labels[places]
 
     def reader(self, scale=None):
         """Returns a function as in `Split.reader`; without a scale it also takes many indices."""
@@ -242,11 +236,12 @@ class ArraySplit(Split):
         pixels, stored = share_memory(self._images), self._images.shape[1:]
 
         def read(index):
-            image = tf.gather(pixels, tf.gather(places, index))
+            place = tf.gather(places, index)
+            image = tf.gather(pixels, place)
             if scale is None and stored != self.shape:
                 image = tf.numpy_function(self._fit, [image], tf.uint8)
                 image = tf.ensure_shape(image, index.shape.concatenate(self.shape))
-            return image, tf.gather(labels, index)
+            return image, tf.gather(labels, place)
 
         return with_windows(read, scale, self.shape)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from PIL import Image
+from refused import refused
 
 from keras_gmlp import data
 from keras_gmlp.data.images import splits
@@ -102,9 +103,8 @@ def test_equal_aspects_differ_in_nothing():
     ],
 )
 def test_bad_fit_is_refused(flag, arguments, match):
-    with pytest.raises(ValueError, match=match) as error:
+    with refused(match):
         read_image(flag[0], (8, 8, 3), **arguments)
-    assert len(str(error.value).splitlines()) == 1
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import platform
 import numpy as np
 import pytest
 import tensorflow as tf
+from refused import refused
 
 from keras_gmlp.data.images.fits import resize_to_cover
 from keras_gmlp.data.images.image_data import ImageData, take_fraction
@@ -60,9 +61,8 @@ def test_impossible_class_indices_are_refused(arrays, label):
     ],
 )
 def test_other_data_are_refused(arrays, change, match):
-    with pytest.raises(ValueError, match=match) as error:
+    with refused(match):
         image_data(change(tf.data.Dataset.from_tensor_slices(arrays)))
-    assert len(str(error.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize(("fraction", "samples"), [(1, 10), (0.5, 5), (0.26, 3), (0.001, 1)])

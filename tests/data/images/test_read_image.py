@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps, JpegImagePlugin
 from png_header import png_header
+from refused import refused
 
 from keras_gmlp.data.images.read_image import find_images, read_image
 
@@ -131,10 +132,9 @@ def test_arrays_are_read_as_files_are(tmp_path, mode):
     ],
 )
 def test_sources_that_are_no_images(source, reason):
-    with pytest.raises(ValueError, match=f"^the image: {reason}") as caught:
+    with refused(f"^the image: {reason}") as caught:
         read_image(source, (8, 8, 3))
     assert len(str(caught.value)) < 200
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("crop", ["0.9", -0.5, 0, 1.5])
@@ -281,26 +281,18 @@ def error_as_a_user(path, kind="images"):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("mode", [0o000, 0o111, 0o333, 0o444])
-@pytest.mark.parametrize("name", ["", "cats", "cats/kittens"])
+FOLDERS = [
+    (name, mode) for name in ("", "cats", "cats/kittens") for mode in (0, 0o111, 0o333, 0o444)
+]
+
+
+@pytest.mark.parametrize(("name", "mode"), [*FOLDERS, ("texts", 0o333)])
 def test_folder_without_permission(public_folder, name, mode):
-    folder = public_folder / name
+    folder, kind = public_folder / "cats/kittens" if name == "texts" else public_folder / name, name
+    (folder / "b.txt").write_text("a kitten")
     os.chmod(folder, mode)
     try:
-        error = error_as_a_user(public_folder)
-    finally:
-        os.chmod(folder, 0o755)
-    assert error == f"{folder}: no permission to read this folder.\n"
-
-
-def test_folder_of_texts_without_permission(public_folder):
-    folder = public_folder / "cats/kittens"
-    (public_folder / "cats/a.txt").write_text("a cat")
-    (folder / "b.txt").write_text("a kitten")
-    assert error_as_a_user(public_folder, "texts") == ""
-    os.chmod(folder, 0o333)
-    try:
-        error = error_as_a_user(public_folder, "texts")
+        error = error_as_a_user(public_folder, kind)
     finally:
         os.chmod(folder, 0o755)
     assert error == f"{folder}: no permission to read this folder.\n"
@@ -313,16 +305,13 @@ def test_file_without_permission(public_folder):
     assert error_as_a_user(path) == f"{path}: no permission to read it.\n"
 
 
-def test_addresses_and_pipes_are_no_files(tmp_path):
+def test_addresses_pipes_and_empty_paths_are_no_files(tmp_path):
     with pytest.raises(ValueError, match=r"^https://a\.b/c\.jpg: an address; download the picture"):
         find_images("https://a.b/c.jpg")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ValueError, match="pipe: neither a file nor a folder"):
         find_images(tmp_path / "pipe")
-
-
-def test_empty_path_is_not_the_folder_one_is_in():
-    with pytest.raises(ValueError, match="an empty path; expected an image file or a folder"):
+    with pytest.raises(ValueError, match="an empty path"):  # not the folder one is in
         find_images("")
 
 
@@ -433,32 +422,20 @@ BAD = {
 }
 
 
-def assert_one_line(error, path):
-    assert str(error.value).startswith(f"{path}: ")
-    assert len(str(error.value).splitlines()) == 1
-
-
 @pytest.mark.parametrize("name", BAD)
 def test_bad_file(tmp_path, name):
     make, reason = BAD[name]
     path = tmp_path / name
     path.write_bytes(make(tmp_path))
-    with pytest.raises(ValueError, match=reason) as error:
+    with refused(reason, path):
         read_image(path, (8, 8, 3))
-    assert_one_line(error, path)
 
 
 def test_error_names_an_odd_file_on_one_line(tmp_path):
-    path = tmp_path / "a\nb\x1b[2J.png"
-    shown = str(tmp_path / r"a\nb\x1b[2J.png")
+    path, shown = tmp_path / "a\nb\x1b[2J.png", tmp_path / r"a\nb\x1b[2J.png"
     for read in (find_images, lambda path: read_image(path, (8, 8, 3))):
-        with pytest.raises(ValueError, match="no such file") as error:
+        with refused("no such file", shown):
             read(path)
-        assert_one_line(error, shown)
-    path.touch()
-    with pytest.raises(ValueError, match="the file is empty") as error:
-        read_image(path, (8, 8, 3))
-    assert_one_line(error, shown)
 
 
 @pytest.mark.parametrize("step", ["convert", "resize"])
@@ -468,16 +445,8 @@ def test_want_of_memory_is_no_damage(tmp_path, monkeypatch, step):
 
     path = save(Image.new("1", (4, 4)), tmp_path / "a.png")
     monkeypatch.setattr(Image.Image, step, fail)
-    with pytest.raises(MemoryError, match="not enough memory") as error:
+    with refused("not enough memory", path, MemoryError):
         read_image(path, (8, 8, 3))
-    assert_one_line(error, path)
-
-
-def test_no_file(tmp_path):
-    for path, reason in ((tmp_path / "none.png", "no such file"), (tmp_path, "is a folder")):
-        with pytest.raises(ValueError, match=reason) as error:
-            read_image(str(path), (8, 8, 3))
-        assert_one_line(error, path)
 
 
 def test_largest_size(tmp_path, monkeypatch):
@@ -537,8 +506,15 @@ def test_link_that_leads_nowhere_is_not_left_out(tmp_path):
         read_image(tmp_path / "a.png", (8, 8, 3))
 
 
-def test_find_images_where_there_are_none(tmp_path):
-    for path, reason in ((tmp_path, "no image in this folder"), (tmp_path / "x", "no such file")):
-        with pytest.raises(ValueError, match=reason) as error:
-            find_images(path)
-        assert_one_line(error, path)
+def test_files_and_images_that_are_not_there(tmp_path):
+    def read(path):
+        return read_image(str(path), (8, 8, 3))
+
+    for call, path, reason in (
+        (read, tmp_path / "none.png", "no such file"),
+        (read, tmp_path, "is a folder"),
+        (find_images, tmp_path, "no image in this folder"),
+        (find_images, tmp_path / "x", "no such file"),
+    ):
+        with refused(reason, path):
+            call(path)

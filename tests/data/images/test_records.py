@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from PIL import Image
+from refused import refused
 from tfrecord_files import example, write_records, write_set
 
 from keras_gmlp import data
@@ -86,10 +87,8 @@ def test_damaged_records_name_their_file(file):
         for read in (read_records, find_records):
             if read is find_records and name == "a.xz":
                 match = "compressed, .* decompress its files with xz -d"
-            with pytest.raises(ValueError, match=match) as error:
+            with refused(match, path):
                 list(read(path))
-            assert str(error.value).startswith(f"{path}: ")
-            assert len(str(error.value).splitlines()) == 1
 
 
 def test_examples_are_those_that_tensorflow_writes():
@@ -217,28 +216,24 @@ def test_damaged_image_names_its_place(tmp_path, content, match):
         tmp_path, {"train": [[(good, 0), (content, 1)]], "test": [[(good, 0)]]}, (47, 61, 3), "ab"
     )
     split = load_records("planted", data_dir=tmp_path).train
-    path = folder / "planted-train.tfrecord-00000-of-00001"
+    match = rf"^{folder}/planted-train.tfrecord-00000-of-00001, sample 1: {match}.* Remove what"
     for read in (split.arrays, lambda: list(split.dataset())):
-        with pytest.raises(ValueError, match=match) as error, one_line_errors():
+        with refused(match), one_line_errors():
             read()
-        assert str(error.value).startswith(f"{path}, sample 1: {match}")
-        assert str(error.value).endswith("Remove what cannot be read, or repair it.")
-        assert len(str(error.value).splitlines()) == 1
     assert len(split.take(1).arrays()[0]) == 1
 
 
 def test_fewer_samples_than_promised(tmp_path):
     folder = write_set(tmp_path, {"train": shards(3, 3), "test": shards(3)}, (2, 3, 3), "abc")
     path = folder / "planted-train.tfrecord-00001-of-00002"
-    write_records(path, [example(image=encoded(photo(2, 3)), label=0)])
-    with pytest.raises(ValueError, match=f"{path}: truncated after 1 samples"):
-        load_records("planted", data_dir=tmp_path).train.arrays()
-    write_records(path, [example(image=b"", name=0)])
-    with pytest.raises(ValueError, match=f"{path}, sample 0: holds no image and label"):
-        load_records("planted", data_dir=tmp_path).train.arrays()
-    write_records(path, [b"\xff"])
-    with pytest.raises(ValueError, match=f"{path}, sample 0: damaged"):
-        load_records("planted", data_dir=tmp_path).train.arrays()
+    for record, reason in (
+        (example(image=encoded(photo(2, 3)), label=0), ": truncated after 1 samples"),
+        (example(image=b"", name=0), ", sample 0: holds no image and label"),
+        (b"\xff", ", sample 0: damaged"),
+    ):
+        write_records(path, [record])
+        with refused(f"{path}{reason}"):
+            load_records("planted", data_dir=tmp_path).train.arrays()
 
 
 def test_newest_version_is_opened(tmp_path, monkeypatch):
@@ -307,6 +302,8 @@ def test_real_cifar10_is_that_of_tfds():
     if not folder.is_dir():
         pytest.skip("CIFAR-10 is not in $TFDS_DATA_DIR")
     found = load_records("cifar10")
+    assert (len(found.train), len(found.test)) == (50_000, 10_000)
+    assert (found.labels[3], found.image_shape) == ("cat", (32, 32, 3))
     (version,) = folder.iterdir()
     for split, name in ((found.train, "train"), (found.test, "test")):
         expected = tfds_arrays(version, name, 1_000)

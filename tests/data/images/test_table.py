@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from load_app import load_app
 from PIL import Image
+from refused import refused
 
 from keras_gmlp import data
 from keras_gmlp.data.images.folder import list_images
@@ -167,9 +168,8 @@ FOUR = [A, A.replace("1_11", "0_12"), B, B.replace("0_00", "1_01")]
 )
 def test_mistakes_are_one_line(photos, head, rows, reason):
     table = write(photos.parent / "labels.csv", rows, head)
-    with pytest.raises(ValueError, match=reason) as error:
+    with refused(reason):
         data.load(table)
-    assert len(str(error.value).splitlines()) == 1
 
 
 def test_table_in_another_encoding_and_without_validation_images(photos):
