@@ -25,8 +25,9 @@ from keras_gmlp.tasks.confidence import (
     fit_temperature,
     fit_threshold,
 )
+from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.training.model_card import write_model_card
-from keras_gmlp.utils.card import TEXT_TASKS, read_card
+from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import directory_lock, read_json, write_json
@@ -65,7 +66,7 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
         raise ValueError(f"reject must be in [0, 1); received {reject}.")
     require("sklearn", "calibration", "demo")
     directory = Path(find_shipped(directory))
-    if read_card(model_path(directory)).get("task") in TEXT_TASKS:
+    if find_task(read_card(model_path(directory)).get("task")).domain == "texts":
         raise ValueError(f"{directory}: a text model; calibration requires an image classifier.")
     with directory_lock(directory):
         cards = {path: read_any_card(path) for path in find_models(directory)}

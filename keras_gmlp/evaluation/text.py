@@ -23,7 +23,9 @@ from keras_gmlp.data.text.squad_answers import (
 from keras_gmlp.data.text.squad_features import STRIDE, span_features
 from keras_gmlp.evaluation.images import match_classes, write_predictions
 from keras_gmlp.evaluation.scores import ClassScorer, Predictions, rank_classes
-from keras_gmlp.inference.text import MASKS, TASKS, question_length
+from keras_gmlp.tasks.masked_lm import MASKS
+from keras_gmlp.tasks.question_answering import question_length
+from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import atomic_write, write_json
@@ -81,7 +83,7 @@ def evaluate_texts(
         raise ValueError("expected at least one model; received none.")
     task = models[0].task
     for model in models:
-        model.require(TASKS[task][1])
+        model.require(find_task(task).method)
     report = {"data": str(name), "split": split, "task": task}
     chosen = {"columns": columns, "held_out": held_out, "data_dir": data_dir}
     if task == "text_classification":

@@ -18,9 +18,7 @@ import numpy as np
 from keras_gmlp.analysis.explanation import has_exact_maps, map_grid
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.export.tflite import Traces, convert
-from keras_gmlp.inference.opening import FEATURES_FILE
-from keras_gmlp.inference.text import MASKS
-from keras_gmlp.inference.text_opening import task_of
+from keras_gmlp.inference.opening import FEATURES_FILE, open_keras
 from keras_gmlp.models.folding import to_dense
 from keras_gmlp.models.saved import load_model
 from keras_gmlp.models.structure import features, longest_text, sublayers
@@ -59,19 +57,16 @@ class ExportOptions:
     card: dict = dataclasses.field(default_factory=dict)
     calibration: np.ndarray | None = None
     tflite_batch: int = 1
-    tokenizer: Tokenizer | None = None  # of a text model, else `None`
+    tokenizer: Tokenizer | None = None  # of a text model, else `None`, as the next three
     length: int | None = None
-
-    @property
-    def formats(self):
-        """The file of each format that the kind of model has, a dict."""
-        return FORMATS if self.tokenizer is None else TEXT_FORMATS
+    task: str | None = None
+    signature: dict | None = None  # the shape of each input
 
     def choose_formats(self, formats=None, skip=lambda name, missing: None):
         """Returns the formats, by default those whose requirements are met; skips the others."""
         if formats is not None:
             return list(formats)
-        if self.tokenizer is not None:
+        if self.task is not None:
             return list(TEXT_FORMATS)
         missing = {name: missing_requirement(name, self.calibration) for name in DEFAULT_FORMATS}
         for name in filter(missing.get, missing):
@@ -80,19 +75,30 @@ class ExportOptions:
 
     def inputs(self, model):
         """Returns name, shape and type of what a TFLite file takes, a list."""
-        if self.tokenizer is None:
+        if self.task is None:
             return [("image", (self.tflite_batch, *model.input_shape[1:]), "float32")]
-        # Other sizes are fixed in what `to_dense` returns.
-        return [(t.name, (1, t.shape[1] or MASKS), "int32") for t in model.inputs]
+        return [(tensor.name, self.signature[tensor.name], "int32") for tensor in model.inputs]
 
     def write_card(self, path, model, **more):
         """Adds a card to a file."""
         card = {**self.card, **more}
-        if self.tokenizer is None:
+        if self.task is None:
             write_card(path, model, self.labels, card)
         else:
             card["length"] = self.length
-            write_text_card(path, task_of(model), self.tokenizer, self.labels or (), card)
+            write_text_card(path, self.task, self.tokenizer, self.labels, card)
+
+
+def text_options(task, tokenizer, length, labels=(), card=None):
+    """Returns the `ExportOptions` of a text model, given the class of its task."""
+    return ExportOptions(
+        list(labels) if task.logits_rank == 2 else [],
+        dict(card or {}),
+        tokenizer=tokenizer,
+        length=length,
+        task=task.name,
+        signature=task.signature(length),
+    )
 
 
 def export(
@@ -161,7 +167,13 @@ def export_text(model, directory, tokenizer, length, formats=None, labels=(), ca
             met, or the model does not fit the tokenizer, the length or the labels. One line.
         RuntimeError: If the conversion fails.
     """
-    options = ExportOptions(list(labels), dict(card or {}), tokenizer=tokenizer, length=length)
+    task = open_keras(model).find_task()
+    if task.domain != "texts":
+        raise ValueError(
+            f"{model.name} is not a text model; expected a language model, or a classifier on one. "
+            "export.export takes image models."
+        )
+    options = text_options(task, tokenizer, length, labels, card)
     return write_formats(model, directory, formats, options)
 
 
@@ -194,9 +206,9 @@ def missing_requirement(name, calibration=None):
 
 def require_exportable(model, formats, options):
     """Raises the `ValueError`s of `write_formats` before it writes anything."""
-    labels = options.labels
-    if options.tokenizer is not None:
-        labels = _require_text(model, formats, options)
+    labels = options.labels or ()
+    if options.task is not None:
+        _require_text(model, formats, options)
     elif unknown := [name for name in formats if name not in FORMATS]:
         raise ValueError(f"Unknown formats {unknown}; expected some of {', '.join(FORMATS)}.")
     for name in formats:
@@ -216,7 +228,7 @@ def require_exportable(model, formats, options):
         )
     if labels and len(labels) != model.output_shape[-1]:
         raise ValueError(f"Received {len(labels)} labels for {model.output_shape[-1]} classes.")
-    check_labels(labels or (), "labels")
+    check_labels(labels, "labels")
     mixed = {
         layer.name: layer.dtype_policy.name
         for layer in sublayers(model)
@@ -231,13 +243,8 @@ def require_exportable(model, formats, options):
 
 
 def _require_text(model, formats, options):
-    """Raises the errors of a text model; returns the labels that it must have."""
-    task, tokenizer, length = task_of(model), options.tokenizer, options.length
-    if task is None:
-        raise ValueError(
-            f"{model.name} is not a text model; expected a language model, or a classifier on one. "
-            "export.export takes image models."
-        )
+    """Raises the errors of a text model."""
+    tokenizer, length = options.tokenizer, options.length
     if unknown := [name for name in formats if name not in TEXT_FORMATS]:
         raise ValueError(
             f"a text model cannot be exported to {', '.join(unknown)}; expected some of "
@@ -248,10 +255,9 @@ def _require_text(model, formats, options):
         raise ValueError(f"{model.name} takes at most {longest} tokens; received length={length}.")
     if words != tokenizer.size:
         raise ValueError(
-            f"{model.name} has {words} words, the tokenizer {tokenizer.size}; expected the one "
-            "that the model was trained with."
+            f"{model.name} has a vocabulary of {words} tokens, the tokenizer has {tokenizer.size}; "
+            "expected the one that the model was trained with."
         )
-    return options.labels if task == "text_classification" else ()
 
 
 def file_name(name, tflite_batch=1):

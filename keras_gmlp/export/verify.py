@@ -11,22 +11,23 @@ import keras
 import numpy as np
 
 from keras_gmlp.data.batches.host import arrays
-from keras_gmlp.export.check_data import check_inputs
 from keras_gmlp.export.formats import (
     FORMATS,
     ExportOptions,
     file_name,
     require_exportable,
+    text_options,
     write_formats,
 )
 from keras_gmlp.export.tflite import Traces
 from keras_gmlp.inference import images as inference
+from keras_gmlp.inference import text as text_inference
 from keras_gmlp.inference.latency import measure_latencies
-from keras_gmlp.inference.text_opening import open_text_model
 from keras_gmlp.models.folding import fold
 from keras_gmlp.models.saved import model_path
 from keras_gmlp.objectives.metrics import MeanAveragePrecision
 from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Confidence
+from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.files import directory_lock, read_json, remove_leftovers, write_json
@@ -73,7 +74,7 @@ def export_run(
     directory = Path(directory)
     card = read_card(model_path(directory))
     open_source = _open_images
-    if card.get("task"):
+    if find_task(card.get("task")).domain == "texts":
         open_source = _open_texts
         if folded or tflite_batch != 1:
             raise ValueError(f"{directory}: a text model; --fold and --batch are for images.")
@@ -95,24 +96,14 @@ def export_run(
 
 @dataclasses.dataclass(frozen=True)
 class _Source:
-    """A model to export, and samples that check its files.
+    """A model to export, and samples that check its files."""
 
-    Attributes:
-        model: The `keras.Model`, perhaps folded.
-        run: Function from samples to the logits of the model as it was trained.
-        plain: That model.
-        options: What is written with it.
-        unit: What the samples are.
-        samples: Images, or inputs by name; `None` to check nothing.
-        truth: Class indices or rows of 0 and 1; `None` if they are unknown.
-    """
-
-    model: keras.Model
-    run: Callable
-    plain: keras.Model
+    model: keras.Model  # perhaps folded
+    run: Callable  # from samples to the logits of the model as it was trained
+    plain: keras.Model  # that model
     options: ExportOptions
     unit: str
-    samples: object = None
+    samples: object = None  # images, or inputs by name; `None` to check nothing
     truth: np.ndarray | None = None
 
 
@@ -149,11 +140,12 @@ def _open_images(directory, own, data, formats):
 def _open_texts(directory, own, data, formats):
     if (directory / "recipe.json").exists() and not (directory / "metrics.json").exists():
         raise ValueError(f"{directory}: this run is not complete; finish it with train_text.py.")
-    source = open_text_model(directory / "model.keras")
+    source, task = text_inference.load(directory / "model.keras"), find_task(own["task"])
     card = {name: value for name, value in own.items() if name not in OWN}
-    options = ExportOptions(source.labels, card, tokenizer=source.tokenizer, length=source.length)
-    texts, truth = data or (None, None)
-    samples = None if texts is None else check_inputs(source, texts)
+    options = text_options(task, source.tokenizer, source.length, source.labels, card)
+    samples, truth = (None, None) if data is None else data
+    if samples is not None:
+        samples = task.check_inputs(source, samples)
     return _Source(source.model, _runner(source), source.model, options, "texts", samples, truth)
 
 
@@ -174,7 +166,7 @@ def _export(directory, source, formats, options, report):
     if source.samples is not None:
         report(f"running the Keras model on {_count(source.samples):,} {source.unit}")
         expected = source.run(source.samples)
-        if options.tokenizer is None:
+        if options.task is None:
             results["keras"] = _score(expected, source.truth)
     with Traces() as traces:
         for name in formats:  # a failure does not stop the others
@@ -227,7 +219,7 @@ def check_export(path, images, expected, labels=None, batch=1):
         once it runs.
     """
     path, is_text = Path(path), isinstance(images, dict)
-    model = open_text_model(path, threads=1) if is_text else inference.load(path, threads=1)
+    model = (text_inference if is_text else inference).load(path, threads=1)
     logits, used = _runner(model)(images), ...
     if is_text and "mask_positions" in images:
         used = images["mask_positions"] > 0

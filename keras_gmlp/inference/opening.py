@@ -1,19 +1,269 @@
-"""Opens `.tflite` files without Keras."""
+"""Opens a saved model of any format: file or folder, card, task, and what the task answers.
 
+A `.tflite` file requires only the LiteRT runtime and NumPy. Keras, TensorFlow and ONNX Runtime are
+imported for their own formats only.
+"""
+
+import dataclasses
+import functools
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.models.saved import damaged_error, require_readable
-from keras_gmlp.utils.card import require_undamaged
-from keras_gmlp.utils.errors import why_ended
+from keras_gmlp.models.saved import damaged_error, load_model, require_inputs, require_readable
+from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
+from keras_gmlp.utils.card import from_members, read_card, require_undamaged
+from keras_gmlp.utils.errors import first_of, why_ended
+from keras_gmlp.utils.labels import read_labels
+from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
+
+EXPECTED = (
+    "expected a .tflite, .keras or .onnx file, the folder of a SavedModel or of a run, or the name "
+    "of an included model; published weights load with keras_gmlp.weights.load"
+)
 
 # Of a .tflite file, from an image to the vector before the head.
 FEATURES_SIGNATURE = "serving_features"
 
 FEATURES_FILE = "model_features.tflite"  # with that signature, in the folder of a run
+
+PREFERRED = ("model.tflite", FEATURES_FILE, "model.keras", "saved_model")  # in the folder of a run
+
+BATCH = 32  # texts that Keras takes at a time
+
+
+@dataclasses.dataclass(frozen=True)
+class Opened:
+    """A model of any format, ready to run.
+
+    Attributes:
+        run: Function from arrays by the name of their input to the array of the only output.
+        inputs, outputs: Pairs of shape and dtype by name.
+        path: The file or folder.
+        card: Its card, with the class names of a labels.txt next to it if it has none.
+        model: The `keras.Model` of a `.keras` file, else `None`.
+        interpreter: The LiteRT interpreter of a `.tflite` file, else `None`.
+        pixels: The types that images may have.
+    """
+
+    run: Callable
+    inputs: dict
+    outputs: dict
+    path: Path
+    card: dict
+    model: object = None
+    interpreter: object = None
+    pixels: tuple[str, ...] = ("float32",)
+
+    def find_task(self):
+        """Returns the class of its task: by its card, or else by its inputs and its logits."""
+        if "task" in self.card:
+            return find_task(self.card["task"])
+        ranks = [len(shape) for shape, _ in self.outputs.values()]
+        if self.inputs.keys() & {"token_ids"}:
+            for task in map(find_task, TEXT_TASKS):
+                if set(task.inputs) == set(self.inputs) and [task.logits_rank] == ranks:
+                    return task
+        return find_task()
+
+
+def open_model(path, threads=None):
+    """Opens a file, or the best one in the folder of a run, as an `Opened`."""
+    path = find_file(path)
+    try:
+        if path.is_dir():
+            return _open_saved_model(path)
+        if path.suffix == ".tflite":
+            return _open_tflite_file(path, threads)
+        if path.suffix == ".onnx":
+            return _open_onnx(path, threads or min(4, os.cpu_count() or 1))
+        model = load_model(path, compile=False)
+        return open_keras(model, path, read_labelled_card(path))
+    except PermissionError:
+        raise ValueError(f"{path}: no permission to read it.") from None
+
+
+def find_file(path):
+    """Returns the path of a model: a file, or the best one in the folder of a run."""
+    if not str(path):
+        raise ValueError(f"'': an empty path; {EXPECTED}.")
+    path = Path(find_shipped(path))
+    if path.is_dir() and not (path / "saved_model.pb").exists():
+        models = [path / name for name in PREFERRED if (path / name).exists()]
+        if not models:
+            raise ValueError(
+                f"{path}: no model in this folder; expected one of {', '.join(PREFERRED)}. "
+                f"{_suggest(path)}"
+            )
+        path = models[0]
+    if not path.exists():
+        raise ValueError(
+            f"{path}: no such model file or folder; {EXPECTED}.{suggest_shipped(path)}"
+        )
+    require_readable(path)
+    if not path.is_dir() and path.suffix not in (".tflite", ".onnx", ".keras"):
+        raise ValueError(f"{path}: unknown kind of model; {EXPECTED}.")
+    return path
+
+
+def _suggest(path):
+    """How to fix the path of a folder without a model."""
+    holders = sorted({model.parent.name for name in PREFERRED for model in path.glob(f"*/{name}")})
+    if not holders:
+        return "Is the training run complete?"
+    return f"Give one of the folders in it: {first_of(holders, 10, 'or')}."
+
+
+def read_labelled_card(path, card=None):
+    """Returns the card of a file, with the class names of labels.txt next to it if it has none."""
+    card = read_card(path) if card is None else card
+    neighbour = path.parent / "labels.txt"
+    if not card.get("labels") and neighbour.exists():
+        card = {**card, "labels": read_labels(neighbour)}
+    return card
+
+
+def _open_tflite_file(path, threads):
+    interpreter, card = open_tflite(path, threads), read_labelled_card(path)
+    # One signature names the tensors; a file of several, or from elsewhere, has their own names.
+    if len(interpreter.get_signature_list()) == 1:
+        runner = interpreter.get_signature_runner()
+        inputs, outputs = runner.get_input_details(), runner.get_output_details()
+    else:
+        tensors = interpreter.get_input_details(), interpreter.get_output_details()
+        inputs, outputs = ({t["name"]: t for t in part} for part in tensors)
+    for tensor in inputs.values():
+        if tensor["dtype"] == np.uint8 and tensor["quantization"] != (1.0, 0):
+            raise ValueError(
+                f"{path}: its integers are not pixels; expected scale 1.0 and zero point 0, as "
+                f"apps/export.py writes them; received {tensor['quantization']}."
+            )
+    shapes = [tensor["shape"] for tensor in inputs.values()]
+    batch = int(shapes[0][0]) if shapes and len(shapes[0]) else 1
+    output = next(iter(outputs.values()), None)
+
+    def run(**arrays):
+        rows, total = [], len(next(iter(arrays.values())))
+        for start in range(0, total, batch):
+            for name, tensor in inputs.items():
+                chunk = np.asarray(arrays[name][start : start + batch])
+                if tensor["dtype"] == np.uint8:
+                    chunk = chunk.round()
+                # The last batch may be smaller than the file requires: repeat samples, drop rows.
+                full = np.resize(chunk.astype(tensor["dtype"]), (batch, *chunk.shape[1:]))
+                interpreter.set_tensor(tensor["index"], full)
+            interpreter.invoke()
+            rows.append(interpreter.get_tensor(output["index"])[: total - start])
+        return np.concatenate(rows)
+
+    described = (
+        {n: (tuple(t["shape"].tolist()), t["dtype"].__name__) for n, t in part.items()}
+        for part in (inputs, outputs)
+    )
+    pixels = ("float32", "uint8")
+    return Opened(run, *described, path, card, interpreter=interpreter, pixels=pixels)
+
+
+def _open_onnx(path, threads):
+    try:
+        import onnxruntime
+    except ImportError:
+        raise ValueError(
+            f"{path}: an ONNX file requires its runtime (pip install onnxruntime); or give the "
+            ".tflite or .keras file."
+        ) from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    try:
+        session = onnxruntime.InferenceSession(
+            path, options, providers=["CPUExecutionProvider"], enable_fallback=False
+        )  # the fallback prints to standard output
+    except Exception as error:  # the runtime's errors have many classes
+        raise damaged_error(path, error) from None
+    kind = {"tensor(float)": "float32"}
+    inputs, outputs = (
+        {t.name: (tuple(t.shape), kind.get(t.type, t.type)) for t in tensors}
+        for tensors in (session.get_inputs(), session.get_outputs())
+    )
+    for shape, _ in inputs.values():
+        if isinstance(shape[0], int):
+            raise ValueError(f"{path}: expected an open batch; received {shape[0]} images.")
+
+    def run(**arrays):
+        return session.run(None, {n: np.asarray(a, "float32") for n, a in arrays.items()})[0]
+
+    try:
+        card = from_members(session.get_modelmeta().custom_metadata_map)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    return Opened(run, inputs, outputs, path, read_labelled_card(path, card))
+
+
+def open_keras(model, path=None, card=None):
+    """Returns the `Opened` of a `keras.Model`, with the class names and preparation of a card.
+
+    Under PyTorch, a model of one float input has its operators recorded in the second call and
+    replayed from then on, with the weights that the model then has.
+    """
+    import keras
+
+    path = Path(model.name) if path is None else path
+    require_inputs(model, path)
+    # Keras casts between its floats.
+    inputs, outputs = (
+        {t.name: (tuple(t.shape), "float32" if "float" in t.dtype else t.dtype) for t in tensors}
+        for tensors in (model.inputs, model.outputs)
+    )
+    call = functools.partial(model, training=False)
+    dtypes = {name: dtype for name, (_, dtype) in inputs.items()}
+    if keras.backend.backend() == "torch":
+        from keras_gmlp.inference.replay import Replayed, without_gradients
+
+        call = Replayed(call) if [*dtypes.values()] == ["float32"] else without_gradients(call)
+
+    def run(**arrays):
+        size, parts = len(next(iter(arrays.values()))), []
+        step = size if "float32" in dtypes.values() else BATCH
+        for start in range(0, size, step):
+            part = {
+                name: keras.ops.convert_to_tensor(np.asarray(a[start : start + step], dtypes[name]))
+                for name, a in arrays.items()
+            }
+            found = call(part if len(part) > 1 else next(iter(part.values())))
+            parts.append(keras.ops.convert_to_numpy(found))
+        return np.concatenate(parts)
+
+    return Opened(run, inputs, outputs, path, card or {}, model)
+
+
+def _open_saved_model(path):
+    try:
+        import tensorflow as tf
+    except ImportError:
+        raise ValueError(
+            f"{path}: a SavedModel requires TensorFlow; install it or give the .tflite or .keras "
+            "file."
+        ) from None
+    try:
+        loaded = tf.saved_model.load(str(path))
+        signature = loaded.signatures["serving_default"]
+        inputs, outputs = (
+            {name: (tuple(t.shape), t.dtype.name) for name, t in tensors.items()}
+            for tensors in (signature.structured_input_signature[1], signature.structured_outputs)
+        )
+        output = outputs["logits"] and "logits"
+    except Exception as error:  # TensorFlow's errors for a damaged folder have many classes
+        raise damaged_error(path, error) from None
+
+    def run(loaded=loaded, **arrays):  # a signature by itself does not keep its variables alive
+        tensors = {name: tf.constant(array, inputs[name][1]) for name, array in arrays.items()}
+        return signature(**tensors)[output].numpy()
+
+    return Opened(run, inputs, outputs, path, read_labelled_card(path))
 
 
 def open_tflite(path, threads=None):

@@ -42,6 +42,16 @@ class Replayed:
             return self.function(batch)
 
 
+def without_gradients(function):
+    """Returns a function that records nothing for gradients."""
+
+    def call(*inputs):
+        with torch.no_grad():
+            return function(*inputs)
+
+    return call
+
+
 def record_or_keep(function, batch):
     """Returns the recording of a function for such a batch, or the function if they differ."""
     shape = batch.shape[1:]

@@ -45,7 +45,7 @@ def main(arguments=None):
 
 def fill(options):
     # Imported here, so that --help is fast.
-    from keras_gmlp.inference.text import NoMaskError
+    from keras_gmlp.tasks.masked_lm import NoMaskError
 
     model = open_model(options, DEFAULT, "fill_mask")
     with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends

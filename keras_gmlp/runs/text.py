@@ -10,7 +10,7 @@ from keras_gmlp.data.text.chosen_splits import open_questions, open_texts
 from keras_gmlp.data.text.corpus import PreparedCorpus
 from keras_gmlp.data.text.squad import has_questions, missing_file
 from keras_gmlp.data.text.tokenized import TokenizedQuestions, TokenizedText
-from keras_gmlp.inference.text_opening import open_text_model
+from keras_gmlp.inference import text as inference
 from keras_gmlp.layers.block import check_rates
 from keras_gmlp.models.language_model import adapt, span_classifier, text_classifier
 from keras_gmlp.models.presets import TEXT_PRESETS, build, lookup
@@ -226,5 +226,5 @@ def open_language_model(weights):
         if tokenizer is None:
             raise ValueError(f"{weights}: has no vocab.txt; expected one next to config.json.")
         return model, tokenizer
-    opened = open_text_model(model_path(weights, "text"))
+    opened = inference.load(model_path(weights, "text"))
     return opened.model, opened.tokenizer

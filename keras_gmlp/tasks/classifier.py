@@ -16,7 +16,6 @@ from keras_gmlp.tasks.confidence import (
     Confidence,
     read_confidence,
 )
-from keras_gmlp.utils.labels import read_labels
 
 TEXT = "Text models load with keras_gmlp.inference.text.load."
 
@@ -140,68 +139,70 @@ class Classifier:
         return [probability >= least[label] for label, probability in pairs]
 
 
-def make_classifier(logits, shape, classes, path, card, model=None, interpreter=None):
-    """Returns the `Classifier` that a card describes."""
+def make_classifier(opened):
+    """Returns the `Classifier` of an opened file, as its card describes it."""
+    path, card = opened.path, opened.card
+    _check_tensors(opened)
+    ((name, (shape, _)),), (((_, classes), _),) = opened.inputs.items(), opened.outputs.values()
+    _, *shape = shape
     if shape[-1] not in (1, 3):
         raise ValueError(
             f"{path}: the model takes images of shape {tuple(shape)}; expected (height, width, "
             "channels) with 1 or 3 channels."
         )
-    labels, neighbour = card.get("labels"), path.parent / "labels.txt"
-    if labels is None and neighbour.exists():
-        labels = read_labels(neighbour)
+    labels = card.get("labels")
     fitting = labels is not None and len(labels) == classes
-    named = fitting and card.get("named", True)
-    labels = tuple(labels) if fitting else tuple(map(str, range(classes)))
-    preparation = {name: card[name] for name in PREPARATION if card.get(name)}
     try:
         confidence = read_confidence(card)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+    thresholds = card.get("thresholds")
+    if thresholds is not None:
+        numbers = isinstance(thresholds, list) and all(type(t) in (int, float) for t in thresholds)
+        if not numbers or len(thresholds) != classes:
+            raise ValueError(
+                f"{path}: its card has no threshold for each of its {classes} labels. Copy or "
+                "export it again."
+            )
+        thresholds = tuple(map(float, thresholds))
+    normalized = card.get("output") == "probabilities"
+
+    def logits(images):
+        values = opened.run(**{name: images})
+        # They are logits up to a constant. The least float stands for 0, which has no logarithm.
+        return np.log(np.maximum(values, np.finfo(values.dtype).tiny)) if normalized else values
+
     return Classifier(
         logits,
         tuple(shape),
-        labels,
+        tuple(labels) if fitting else tuple(map(str, range(classes))),
         path,
-        preparation,
-        model,
-        named,
-        interpreter,
+        {name: card[name] for name in PREPARATION if card.get(name)},
+        opened.model,
+        fitting and card.get("named", True),
+        opened.interpreter,
         confidence,
-        _read_thresholds(card, classes, path),
+        thresholds,
     )
 
 
-def _read_thresholds(card, classes, path):
-    """Returns the thresholds in a card, or `None`."""
-    thresholds = card.get("thresholds")
-    if thresholds is None:
-        return None
-    numbers = isinstance(thresholds, list) and all(type(t) in (int, float) for t in thresholds)
-    if not numbers or len(thresholds) != classes:
-        raise ValueError(
-            f"{path}: its card has no threshold for each of its {classes} labels. Copy or export "
-            "it again."
-        )
-    return tuple(map(float, thresholds))
-
-
-def check_tensors(path, inputs, outputs, pixels):
+def _check_tensors(opened):
     """Checks that a model takes images and returns logits."""
+    inputs, outputs = list(opened.inputs.values()), list(opened.outputs.values())
     if (
         len(inputs) == len(outputs) == 1
         and len(inputs[0][0]) == 4
         and len(outputs[0][0]) == 2
         and all(isinstance(n, int) for n in (*inputs[0][0][1:], outputs[0][0][1]))
-        and inputs[0][1] in pixels
+        and inputs[0][1] in opened.pixels
         and outputs[0][1] == "float32"
     ):
         return
     taken, given = (
-        ", ".join(f"{dtype} {shape}" for shape, dtype in pairs) for pairs in (inputs, outputs)
+        ", ".join(f"{dtype} {shape}" for shape, dtype in tensors) for tensors in (inputs, outputs)
     )
     raise ValueError(
-        f"{path}: not an image classifier; expected {' or '.join(pixels)} (batch, height, width, "
-        f"channels) in and float32 (batch, classes) out; received {taken} in and {given} out."
-        + (f" {TEXT}" if any(dtype == "int32" for _, dtype in inputs) else "")
+        f"{opened.path}: not an image classifier; expected {' or '.join(opened.pixels)} (batch, "
+        f"height, width, channels) in and float32 (batch, classes) out; received {taken} in and "
+        f"{given} out." + (f" {TEXT}" if any(dtype == "int32" for _, dtype in inputs) else "")
     )

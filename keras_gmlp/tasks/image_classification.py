@@ -3,24 +3,22 @@
 import dataclasses
 import json
 
-import keras
 import numpy as np
 
 from keras_gmlp.data.batches.augmentation import Augmentation, first_mirrored
-from keras_gmlp.data.batches.device_augmentation import make_device_augmenter
-from keras_gmlp.data.batches.host import (
-    arrays,
-    evaluation_batches,
-    training_batches,
-)
-from keras_gmlp.data.images.answers import is_answers, load_answers
-from keras_gmlp.models.structure import require_logits
-from keras_gmlp.objectives.losses import Accuracy, CrossEntropy
-from keras_gmlp.tasks.linear_head import without_compiler
+from keras_gmlp.tasks.classifier import make_classifier
 from keras_gmlp.tasks.task import CURVES, Task
-from keras_gmlp.tasks.teacher import TEACHINGS, load_teacher, make_taught_class
 from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.files import atomic_write
+
+TEACHINGS = ("soft", "hard", "token")
+
+# What happens to a picture with each fit, in the model card.
+PREPARED = {
+    "crop": "scaled until it covers them and then cut, so\n  small details and margins are lost.",
+    "stretch": "stretched to them, so small details and its\n  proportions are lost.",
+    "pad": "scaled to fit inside them, on black, so small\n  details are lost.",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +61,13 @@ class ImageClassification(Task):
     unit = "images"
     training_name = "train (augmented)"
     model_card = True
+    kind = "an image classifier"
+    method = "classify"
+    program = "apps/classify.py"
+    share = True
+    what_it_names = (
+        "It names one of them for every picture, even if\n  the picture shows something else."
+    )
 
     def __post_init__(self):
         if not 0 <= self.label_smoothing < 1:
@@ -85,17 +90,23 @@ class ImageClassification(Task):
             raise ValueError(f"fit_head must not be below 0; received {self.fit_head}.")
 
     def loss(self, training=True):
+        from keras_gmlp.objectives.losses import CrossEntropy
+
         return CrossEntropy(self.label_smoothing if training else 0.0)
 
     def training_loss(self, data):
         if not self.balance:
             return self.loss()
+        from keras_gmlp.objectives.losses import CrossEntropy
+
         weights = self.class_weights(data.train.read_labels(), len(data.labels))
         return CrossEntropy(self.label_smoothing, class_weights=weights)
 
     def compile(self, model, optimizer, data=None):
         super().compile(model, optimizer, data)
         if self.fit_head:
+            from keras_gmlp.tasks.linear_head import without_compiler
+
             without_compiler(model)
 
     def class_weights(self, labels, classes):
@@ -105,9 +116,13 @@ class ImageClassification(Task):
         return weights * (len(labels) / np.sum(counts * weights))
 
     def metrics(self):
+        from keras_gmlp.objectives.losses import Accuracy
+
         return [Accuracy()]
 
     def check_fit(self, model, data):
+        from keras_gmlp.models.structure import require_logits
+
         require_logits(model)
         if tuple(model.input_shape[1:]) != tuple(data.image_shape):
             raise ValueError(
@@ -127,16 +142,24 @@ class ImageClassification(Task):
         return len(data.train)
 
     def training_batches(self, data, batch_size, position):
+        from keras_gmlp.data.batches.host import training_batches
+
         answers = self.stored_answers()
         return training_batches(data, batch_size, self.augmentation, position, answers)
 
     def stored_answers(self):
         """Returns the stored `Answers` of the teacher, or `None` if it answers itself."""
+        from keras_gmlp.data.images.answers import is_answers, load_answers
+
         if self.teacher is None or not is_answers(self.teacher):
             return None
         return load_answers(self.teacher)
 
     def training_class(self, model):
+        import keras
+
+        from keras_gmlp.tasks.teacher import load_teacher, make_taught_class
+
         if self.teacher is None:
             return keras.Model
         answers = self.stored_answers()
@@ -154,6 +177,9 @@ class ImageClassification(Task):
         return data.train.fits_in_memory()
 
     def device_data(self, data):
+        from keras_gmlp.data.batches.device_augmentation import make_device_augmenter
+        from keras_gmlp.data.batches.host import arrays
+
         images, labels = arrays(data, "train")
         samples, augmentation = (images, labels.astype("int32")), self.augmentation
         if (answers := self.stored_answers()) is not None:
@@ -170,6 +196,8 @@ class ImageClassification(Task):
         return tuple(np.asarray(array[:1]) for array in arrays[:2])
 
     def evaluation_batches(self, data, split="test", samples=-1):
+        from keras_gmlp.data.batches.host import evaluation_batches
+
         return evaluation_batches(data, split=split, samples=samples)
 
     def describe_data(self, data):
@@ -190,3 +218,50 @@ class ImageClassification(Task):
     def settings(self):
         # Without "task", because runs of all versions have the same keys; tuples become lists.
         return json.loads(json.dumps(dataclasses.asdict(self)))
+
+    @classmethod
+    def wrap(cls, opened):
+        """Returns the `Classifier` of an opened file."""
+        return make_classifier(opened)
+
+    @classmethod
+    def sentences(cls, recipe, metrics):
+        height, width, *rest = recipe.get("image_shape", ("?", "?"))
+        rows = {}
+        for channels in rest:
+            kind = {1: "grey", 3: "colour"}.get(channels, f"{channels} channels")
+            rows["input"] = f"{width} by {height} pixels, {kind}, values from 0 to 255"
+        tested, answers = "the test images", cls.what_it_names
+        if recipe.get("folds"):
+            folds = f"fold {recipe.get('fold')} of {recipe['folds']}"
+            tested = f"{folds}, left out from the training images"
+        if "calibration" in metrics:
+            answers = (
+                "It rejects pictures that show\n  something else by their energy, but not all of "
+                "them."
+            )
+        return {
+            "title": "An image classifier",
+            **rows,
+            "output": f"logits for {len(recipe.get('labels', []))} classes",
+            "module": "inference",
+            "variable": "classifier",
+            "call": '.classify("docs/cat.jpg", top=3)',
+            "prints": "It prints up to three classes with their probabilities, the most probable "
+            "first.",
+            "results": cls.headline.replace("_", " ").capitalize(),
+            "tested": tested,
+            "same": "class",
+            "checked": "",
+            "export": (),
+            "picture": "Accuracy and loss after each epoch",
+            "limits": [
+                f"The model knows the classes above and no other. {answers}",
+                f"It reads {width} by {height} pixels. A picture is "
+                + PREPARED.get(recipe.get("fit"), PREPARED["crop"]),
+                "The accuracy is for test images from the same source as the training images. "
+                "Expect less for\n  other pictures, such as your own photos.",
+                "It is one run with one seed. Another seed gives a different accuracy.",
+                "The licence of the training images is not recorded.",
+            ],
+        }

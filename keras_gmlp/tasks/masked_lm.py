@@ -1,26 +1,28 @@
 """The task of masked language models."""
 
 import dataclasses
+import itertools
+from pathlib import Path
 
-import keras
+import numpy as np
 
-from keras_gmlp.data.batches.host import ArrayBatches
 from keras_gmlp.data.batches.share import take_share
-from keras_gmlp.data.text.masking import (
-    MaskedBatches,
-    device_windows,
-    make_device_masker,
-    masked_windows,
-    validation_set,
-)
-from keras_gmlp.objectives.losses import MaskedCrossEntropy, Perplexity
-from keras_gmlp.tasks.task import Task
-from keras_gmlp.tasks.text_task import check_length, check_longest, check_words
-from keras_gmlp.utils.card import write_text_card
+from keras_gmlp.tasks.confidence import Confidence
+from keras_gmlp.tasks.task import CHECKED
+from keras_gmlp.tasks.text_model import check_top
+from keras_gmlp.tasks.text_task import TextTask
+
+MASKS = 8  # places that a masked language model predicts in a call
+
+EVERY = 7  # words from one mask to the next in the check of an exported file
+
+
+class NoMaskError(ValueError):
+    """Raised for a text without `[MASK]`."""
 
 
 @dataclasses.dataclass(frozen=True)
-class MaskedLM(Task):
+class MaskedLM(TextTask):
     """Predicts masked tokens of a `PreparedCorpus`.
 
     Attributes:
@@ -43,13 +45,21 @@ class MaskedLM(Task):
 
     name = "masked_lm"
     headline = "perplexity"
-    model_card = True
     unit = "tokens"
     weighted = True
-    endless = True
+    kind = "a masked language model"
+    method = "fill_mask"
+    program = "apps/fill_mask.py"
+    inputs = ("token_ids", "mask_positions")
+    logits_rank = 3
+    figures = {  # noqa: RUF012
+        "test_perplexity": "perplexity: {:.2f}",
+        "test_accuracy": "accuracy: {}",
+    }
+    compared = ("perplexity", "accuracy")
 
     def __post_init__(self):
-        check_length(self)
+        super().__post_init__()
         for name in ("epoch_tokens", "validation_windows"):
             value = getattr(self, name)
             if type(value) is not int or value < 1:
@@ -64,14 +74,19 @@ class MaskedLM(Task):
         return self.length
 
     def loss(self, training=True):
+        from keras_gmlp.objectives.losses import MaskedCrossEntropy
+
         return MaskedCrossEntropy()
 
     def metrics(self):
+        import keras
+
+        from keras_gmlp.objectives.losses import Perplexity
+
         return [Perplexity(), keras.metrics.SparseCategoricalAccuracy("accuracy")]
 
     def check_fit(self, model, data):
-        check_words(model, data)
-        check_longest(model, self.length)
+        super().check_fit(model, data)
         if data.valid is None:
             raise ValueError(
                 f"{data.name} has no text for validation; prepare it with --valid FILE (valid=...)."
@@ -81,6 +96,8 @@ class MaskedLM(Task):
         return max(1, self.epoch_tokens // self.length)
 
     def training_batches(self, data, batch_size, position):
+        from keras_gmlp.data.text.masking import MaskedBatches
+
         start = position.count_steps(self.size(data) // batch_size)
         windows = (batch_size, self.length, self.mask_rate)
         batches = MaskedBatches(data.train, *windows, position.seed, start, self.cut)
@@ -90,14 +107,21 @@ class MaskedLM(Task):
         return True  # 200 MB of text are 100 MB of tokens
 
     def device_data(self, data):
+        from keras_gmlp.data.text.masking import device_windows, make_device_masker
+
         mask = make_device_masker(data.train, self.length, self.mask_rate, self.cut)
         return device_windows(data.train, self.length), mask, 1.0
 
     def device_sample(self, data, arrays):
+        from keras_gmlp.data.text.masking import masked_windows
+
         windows = data.train.windows(self.length)[:1]
         return masked_windows(data.train, windows, self.length, self.mask_rate)
 
     def evaluation_batches(self, data, split="test", samples=-1):
+        from keras_gmlp.data.batches.host import ArrayBatches
+        from keras_gmlp.data.text.masking import validation_set
+
         corpus = data.valid if split == "test" else data.train
         arrays = validation_set(corpus, self.length)
         return ArrayBatches(*_first(arrays, samples), batch_size=128)
@@ -107,8 +131,7 @@ class MaskedLM(Task):
 
     def describe_data(self, data):
         return {
-            "data": data.name,
-            "tokenizer": data.tokenizer.hash,
+            **super().describe_data(data),
             "vocabulary_size": data.tokenizer.size,
             "training_tokens": len(data.train),
             "validation_tokens": len(data.valid),
@@ -117,16 +140,103 @@ class MaskedLM(Task):
     def curves(self):
         return ("perplexity", "perplexity", 1), ("accuracy", "accuracy on masked tokens (%)", 100)
 
-    def write_card(self, path, model, data, metadata):
-        write_text_card(path, self.name, data.tokenizer, (), {**metadata, "length": self.length})
-
-    def write_files(self, data, directory):
-        data.tokenizer.save(directory / "tokenizer.json")
-
     def measure(self, model, data):
         """Returns perplexity, accuracy and loss on all windows of the validation text."""
         values = self.evaluate(model, data)
         return {f"test_{name}": value for name, value in values.items()}
+
+    @classmethod
+    def answer(cls, model, text, top=5):
+        """Returns the most probable words for each `[MASK]`; see `TextModel.fill_mask`."""
+        check_top(top)
+        if isinstance(text, list | tuple):
+            return [cls.answer(model, one, top) for one in text]
+        tokenizer = model.tokenizer
+        encoding, whole = model.encode(text)
+        (positions,) = np.nonzero(encoding.ids == tokenizer.mask_id)
+        wanted = int((whole.ids == tokenizer.mask_id).sum())
+        if not wanted:
+            raise NoMaskError(
+                "no [MASK] in the text; write it, in capitals, in the place of a word, as in "
+                "'Paris is the [MASK] of France.'"
+            )
+        if len(positions) < wanted:
+            raise ValueError(
+                f"a [MASK] is after the first {model.length - 2} tokens, which the model takes; "
+                "shorten the text before it."
+            )
+        # Each row asks for up to MASKS places; unused ones point at [CLS].
+        asked = np.zeros((-(-wanted // MASKS), MASKS), "int32")
+        asked.ravel()[:wanted] = positions
+        rows = np.repeat(encoding.ids[None], len(asked), axis=0)
+        logits = model.run(token_ids=rows, mask_positions=asked)
+        scores = Confidence().probabilities(logits.reshape(-1, logits.shape[-1])[:wanted])
+        found = []
+        for place, row in zip(positions, scores, strict=True):
+            row[list(tokenizer.special_ids)] = -1  # no words
+            best = np.argsort(-row, kind="stable")[: min(top, len(row) - 5)]
+            before, after = text[: encoding.offsets[place][0]], text[encoding.offsets[place][1] :]
+            found.append([_fill(before, after, tokenizer.tokens[i], i, row[i]) for i in best])
+        return found[0] if wanted == 1 else found
+
+    @classmethod
+    def sentences(cls, recipe, metrics):
+        say = super().sentences(recipe, metrics)
+        own = "It knows what its training text says, and has no notion of what is true."
+        return {
+            **say,
+            "output": f"logits for {recipe.get('vocabulary_size', 0):,} tokens at each masked "
+            "position",
+            "call": '.fill_mask("Paris is the [MASK] of France.", top=3)',
+            "prints": "It prints up to three words with their probabilities, the most probable "
+            "first.",
+            "export": ("--data", "TEXT"),
+            "limits": [own, *say["limits"]],
+            "command": "`--prepared` is the folder that `python -m keras_gmlp.data.text.corpus` "
+            "wrote; it may be in another place.",
+        }
+
+    @classmethod
+    def signature(cls, length):
+        return {**super().signature(length), "mask_positions": (1, MASKS)}
+
+    @classmethod
+    def load_check_samples(cls, model, name, columns=None, data_dir=None):
+        from keras_gmlp.data.text.corpus import PreparedCorpus
+        from keras_gmlp.data.text.files import read_lines
+
+        if Path(name).is_dir():
+            prepared = PreparedCorpus.open(Path(name))
+            corpus = prepared.valid or prepared.train
+            windows = corpus.windows(model.length)
+            lines = (
+                prepared.tokenizer.decode(corpus.tokens[start:stop]) for start, stop in windows
+            )
+        else:
+            lines = filter(str.strip, read_lines(Path(name)))
+        return list(itertools.islice(lines, CHECKED)), None
+
+    @classmethod
+    def check_inputs(cls, model, samples):
+        ids = super().check_inputs(model, samples)["token_ids"]
+        positions = np.zeros((len(ids), MASKS), "int32")
+        for row, places in zip(ids, positions, strict=True):
+            (words,) = np.nonzero(row > max(model.tokenizer.special_ids))
+            chosen = words[::EVERY][:MASKS]
+            places[: len(chosen)] = chosen
+            row[chosen] = model.tokenizer.mask_id
+        return {"token_ids": ids, "mask_positions": positions}
+
+
+def _fill(before, after, word, token, score):
+    """Returns one result of `fill_mask`."""
+    filled = f"{before.rstrip()}{word[2:]}" if word.startswith("##") else f"{before}{word}"
+    return {
+        "score": float(score),
+        "token": int(token),
+        "token_str": word,
+        "sequence": f"{filled}{after}",
+    }
 
 
 def _first(arrays, samples):

@@ -2,9 +2,6 @@
 
 import dataclasses
 
-import keras
-
-from keras_gmlp.objectives.metrics import MeanAveragePrecision, choose_thresholds
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.tasks.task import EVALUATED_SAMPLES
 from keras_gmlp.utils.errors import one_line_errors, printable
@@ -21,6 +18,9 @@ class MultiLabelClassification(ImageClassification):
 
     name = "multi_label_classification"
     headline = "mean_average_precision"
+    kind = "a model that gives any number of labels"
+    method = "find_labels"
+    what_it_names = "A label applies if its\n  probability reaches its threshold."
 
     def __post_init__(self):
         super().__post_init__()
@@ -32,6 +32,8 @@ class MultiLabelClassification(ImageClassification):
                 )
 
     def loss(self, training=True):
+        import keras
+
         smoothing = self.label_smoothing if training else 0.0
         return keras.losses.BinaryCrossentropy(from_logits=True, label_smoothing=smoothing)
 
@@ -39,6 +41,8 @@ class MultiLabelClassification(ImageClassification):
         return self.loss()
 
     def compile(self, model, optimizer, data=None):
+        from keras_gmlp.objectives.metrics import MeanAveragePrecision
+
         metrics = [MeanAveragePrecision(model.output_shape[-1])]
         model.compile(optimizer, loss=self.loss(data is not None), metrics=metrics)
 
@@ -66,6 +70,10 @@ class MultiLabelClassification(ImageClassification):
 
         They are chosen on the validation images, or else on up to 10,000 training images.
         """
+        import keras
+
+        from keras_gmlp.objectives.metrics import choose_thresholds
+
         split = "train" if data.validation is None else "validation"
         batches = self.evaluation_batches(data, split, EVALUATED_SAMPLES)
         with one_line_errors():
@@ -73,6 +81,15 @@ class MultiLabelClassification(ImageClassification):
         labels = getattr(data, split).take(EVALUATED_SAMPLES).read_labels()
         probabilities = keras.ops.convert_to_numpy(keras.ops.sigmoid(logits))
         return choose_thresholds(data.label_rows()[labels], probabilities)
+
+    @classmethod
+    def sentences(cls, recipe, metrics):
+        return {
+            **super().sentences(recipe, {}),
+            "call": '.find_labels("docs/cat.jpg")',
+            "prints": "It prints the labels that apply, with their probabilities, the most "
+            "probable first.",
+        }
 
     def settings(self):
         return {"task": self.name, **super().settings()}

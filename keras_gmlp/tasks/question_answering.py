@@ -1,18 +1,21 @@
-"""Training to find answers in texts."""
+"""The task of finding answers in texts."""
 
 import dataclasses
 
+import numpy as np
+
 from keras_gmlp.data.batches.share import take_share
-from keras_gmlp.data.text.sentence_batches import TextBatches
+from keras_gmlp.data.text.squad import Question, load_squad
 from keras_gmlp.data.text.squad_answers import best_answers, squad_scores
-from keras_gmlp.objectives.losses import Accuracy, CrossEntropy
-from keras_gmlp.tasks.task import Task
-from keras_gmlp.tasks.text_task import check_length, check_longest, check_words
-from keras_gmlp.utils.card import write_text_card
+from keras_gmlp.data.text.squad_features import MAX_ANSWER, QUESTION, span_features
+from keras_gmlp.tasks.confidence import Confidence
+from keras_gmlp.tasks.task import CHECKED
+from keras_gmlp.tasks.text_model import check_text, check_top
+from keras_gmlp.tasks.text_task import TextTask
 
 
 @dataclasses.dataclass(frozen=True)
-class SpanAnswering(Task):
+class SpanAnswering(TextTask):
     """Finds the answers of a `TokenizedQuestions` in their texts.
 
     Attributes:
@@ -25,24 +28,35 @@ class SpanAnswering(Task):
 
     name = "question_answering"
     headline = "accuracy"
-    model_card = True
     unit = "windows"
-    endless = True
+    kind = "a model for questions"
+    method = "answer"
+    program = "apps/answer.py"
+    logits_rank = 3
+    figures = {  # noqa: RUF012 (in percent, as SQuAD's program gives them)
+        "test_exact_match": "exact match: {:.2f} %",
+        "test_f1": "F1: {:.2f} %",
+    }
+    choices = ("split", "threshold")
+    compared = ("exact_match", "f1")
 
     def __post_init__(self):
-        check_length(self)
+        super().__post_init__()
         if type(self.stride) is not int or self.stride < 1:
             raise ValueError(f"stride must be a positive integer; received {self.stride!r}.")
 
     def loss(self, training=True):
+        from keras_gmlp.objectives.losses import CrossEntropy
+
         return CrossEntropy()
 
     def metrics(self):
+        from keras_gmlp.objectives.losses import Accuracy
+
         return [Accuracy()]
 
     def check_fit(self, model, data):
-        check_words(model, data)
-        check_longest(model, self.length)
+        super().check_fit(model, data)
         if not data.train:
             raise ValueError(f"{data.name} has no training questions; expected some, as in squad.")
 
@@ -50,12 +64,16 @@ class SpanAnswering(Task):
         return len(self._features(data, "train"))
 
     def training_batches(self, data, batch_size, position):
+        from keras_gmlp.data.text.sentence_batches import TextBatches
+
         features = self._features(data, "train")
         order = position.seed, position.count_steps(len(features) // batch_size)
         batches = TextBatches(features.token_ids, features.targets, batch_size, *order)
         return take_share(batches, position.share)
 
     def evaluation_batches(self, data, split="test", samples=-1):
+        from keras_gmlp.data.text.sentence_batches import TextBatches
+
         features = self._features(data, split)
         end = len(features) if samples < 0 else samples
         return TextBatches(features.token_ids[:end], features.targets[:end], 64)
@@ -63,17 +81,8 @@ class SpanAnswering(Task):
     def validation_batches(self, data):
         return self.evaluation_batches(data, samples=1024)
 
-    def describe_data(self, data):
-        return {"data": data.name, "tokenizer": data.tokenizer.hash}
-
     def curves(self):
         return ("accuracy", "first and last tokens right (%)", 100), ("loss", "cross-entropy", 1)
-
-    def write_card(self, path, model, data, metadata):
-        write_text_card(path, self.name, data.tokenizer, (), {**metadata, "length": self.length})
-
-    def write_files(self, data, directory):
-        data.tokenizer.save(directory / "tokenizer.json")
 
     def measure(self, model, data):
         """Returns SQuAD's exact match and F1 on the test questions, in percent."""
@@ -90,3 +99,60 @@ class SpanAnswering(Task):
 
     def _features(self, data, split):
         return data.features(split, self.length, self.stride)
+
+    @classmethod
+    def answer(cls, model, question, context, top=5, threshold=None):
+        """Returns the most probable answers to a question in a text; see `TextModel.answers`."""
+        check_top(top)
+        asked = Question(check_text(question), check_text(context))
+        most = question_length(model.length)
+        model.report_cut("question", len(model.tokenizer.encode(question)) - 2, most)
+        features = span_features([asked], model.tokenizer, model.length, model.length // 2, most)
+        logits = model.run(token_ids=features.token_ids)
+        (found,) = best_answers([asked], features, logits[:, 0], logits[:, 1])
+        if not found.spans:
+            raise ValueError("the context has no words; expected text that answers the question.")
+        scores = np.array([*(span.score for span in found.spans), found.null_score])
+        scores = Confidence().probabilities(scores)
+        rows = [
+            {"score": float(score), "start": span.start, "end": span.end, "answer": span.text}
+            for span, score in zip(found.spans, scores, strict=False)
+        ]
+        if threshold is not None and found.difference > threshold:
+            rows.insert(0, {"score": float(scores[-1]), "start": 0, "end": 0, "answer": ""})
+        return rows[:top]
+
+    @classmethod
+    def sentences(cls, recipe, metrics):
+        say, length = super().sentences(recipe, metrics), recipe.get("length")
+        return {
+            **say,
+            "title": "A model that finds answers in a text",
+            "output": "logits of the first and the last token of the answer",
+            "call": '.answer("Who lives in Rome?", "A cat lives in Rome.")',
+            "prints": "It prints the answer with its place in the text and its probability.",
+            "limits": [
+                "It marks a part of the text, even if the text has no answer.",
+                f"It reads a text in overlapping parts, {length} tokens at a time.",
+                *say["limits"][1:],
+            ],
+        }
+
+    @classmethod
+    def load_check_samples(cls, model, name, columns=None, data_dir=None):
+        data = load_squad(name, data_dir=data_dir, **(columns or {}))
+        return [(q.question, q.context) for q in data.test[:CHECKED]], None
+
+    @classmethod
+    def check_inputs(cls, model, samples):
+        asked, length = [Question(*pair) for pair in samples], model.length
+        most = question_length(length)
+        return {"token_ids": span_features(asked, model.tokenizer, length, length, most).token_ids}
+
+
+def question_length(length):
+    """Returns how many tokens of a question a model of a length takes."""
+    room = length - MAX_ANSWER - 4  # [CLS], two [SEP], and one token of the text
+    if room < 1:
+        raise ValueError(f"the model takes {length} tokens; questions require {MAX_ANSWER + 5}.")
+    return min(QUESTION, room)

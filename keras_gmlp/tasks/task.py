@@ -12,6 +12,8 @@ CURVES = (("accuracy", "accuracy (%)", 100), ("loss", "cross-entropy (nats)", 1)
 
 EVALUATED_SAMPLES = 10_000  # training samples that the final metrics are measured on, at most
 
+CHECKED = 1000  # samples that exported text models are checked with, at most
+
 
 @dataclasses.dataclass(frozen=True)
 class Task:
@@ -35,6 +37,9 @@ class Task:
         inputs: Names of the inputs of a saved model.
         logits_rank: Number of axes of its logits; it tells models without a card apart.
         compared: Names of the scores that rows of a table compare.
+        choices: Which of `split`, `columns` and `threshold` its evaluation lets a user choose.
+        share: Whether the headline is a share, which the model card shows in percent.
+        figures: What the model card says of entries of metrics.json, texts to format by name.
     """
 
     name = None
@@ -56,6 +61,9 @@ class Task:
     inputs = ("image",)
     logits_rank = 2
     compared = ()
+    choices = ()
+    share = False
+    figures = {}  # noqa: RUF012 (a table that subclasses replace)
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -69,6 +77,11 @@ class Task:
         It turns samples into the arrays that `opened.run` takes, and logits into answers. Options
         are those of the function that loads: for texts `tokenizer`, `labels`, `length`, `warn`.
         """
+        raise NotImplementedError
+
+    @classmethod
+    def answer(cls, model, *samples, **options):
+        """Returns what a loaded model answers for a sample."""
         raise NotImplementedError
 
     @classmethod
@@ -115,6 +128,18 @@ class Task:
 
         Predictions are `evaluation.scores.Predictions`, or rows of a table, a list of dicts.
         `compared` names the scores that a table compares.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def sentences(cls, recipe, metrics):
+        """Returns what the model card of a run says, a dict.
+
+        `title`; `input` and `output` of the model; `module`, `variable` and `call` of an example,
+        and `prints`, what it prints; `results`, the head of that section; `tested`, the samples;
+        `same`, what files and model have in common; `checked`, how; `export`, further arguments of
+        apps/export.py; `picture`, the caption of curves.png; `limits`, a list; and, if the command
+        that repeats the run needs a note, `command`.
         """
         raise NotImplementedError
 

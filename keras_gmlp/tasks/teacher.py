@@ -16,8 +16,6 @@ from keras import ops
 from keras_gmlp.models.saved import load_model, model_path, require_inputs
 from keras_gmlp.models.structure import features
 
-TEACHINGS = ("soft", "hard", "token")
-
 TOKEN_HEAD = "head_distillation"  # of a ViT with a distillation token
 
 

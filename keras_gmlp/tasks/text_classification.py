@@ -2,22 +2,21 @@
 
 import dataclasses
 
-import keras
+import numpy as np
 
 from keras_gmlp.data.batches.share import take_share
-from keras_gmlp.data.text.sentence_batches import TextBatches
-from keras_gmlp.objectives.losses import Accuracy, CrossEntropy
-from keras_gmlp.objectives.metrics import F1, MatthewsCorrelation, PredictedClasses
-from keras_gmlp.tasks.task import Task
-from keras_gmlp.tasks.text_task import check_length, check_longest, check_words
-from keras_gmlp.utils.card import write_text_card
-from keras_gmlp.utils.files import atomic_write
+from keras_gmlp.tasks.confidence import Confidence
+from keras_gmlp.tasks.task import CHECKED
+from keras_gmlp.tasks.text_model import check_top
+from keras_gmlp.tasks.text_task import TextTask
+
+SENTENCE = '"a gem of a film"'  # the example in the model card
 
 SHORT = (16, 32, 64)  # tokens to which batches of short texts are cut
 
 
 @dataclasses.dataclass(frozen=True)
-class TextClassification(Task):
+class TextClassification(TextTask):
     """Classifies the texts, or pairs of texts, of a `TokenizedText`.
 
     Attributes:
@@ -30,34 +29,46 @@ class TextClassification(Task):
 
     name = "text_classification"
     headline = "accuracy"
-    model_card = True
-    unit = "texts"
-    endless = True
+    kind = "a text classifier"
+    method = "classify"
+    program = "apps/classify_text.py"
+    share = True
+    figures = {  # noqa: RUF012
+        "test_accuracy": "accuracy: {}",
+        "test_matthews_correlation": "Matthews correlation: {:.3f}",
+        "test_f1": "F1: {:.3f}",
+    }
+    choices = ("split", "columns")
+    compared = ("accuracy", "balanced_accuracy", "matthews_correlation")
 
     def __post_init__(self):
-        check_length(self)
+        super().__post_init__()
         if not 0 <= self.label_smoothing < 1:
             raise ValueError(f"label_smoothing must be in [0, 1); received {self.label_smoothing}.")
 
     def loss(self, training=True):
+        from keras_gmlp.objectives.losses import CrossEntropy
+
         return CrossEntropy(self.label_smoothing if training else 0.0)
 
     def metrics(self):
+        from keras_gmlp.objectives.losses import Accuracy
+
         return [Accuracy()]
 
     def check_fit(self, model, data):
-        check_words(model, data)
-        check_longest(model, self.length)
+        super().check_fit(model, data)
         if model.output_shape[-1] != len(data.labels):
             raise ValueError(
                 f"The model has {model.output_shape[-1]} classes; {data.name} has "
                 f"{len(data.labels)}. Build it with text_classifier(..., {len(data.labels)})."
             )
 
-    def size(self, data):
-        return len(data.train)
-
     def training_batches(self, data, batch_size, position):
+        import keras
+
+        from keras_gmlp.data.text.sentence_batches import TextBatches
+
         ids, labels = data.encode("train", self.length)
         order = position.seed, position.count_steps(len(ids) // batch_size)
         # Keras on TensorFlow requires batches of one shape.
@@ -66,32 +77,26 @@ class TextClassification(Task):
         return take_share(batches, position.share)
 
     def evaluation_batches(self, data, split="test", samples=-1):
+        from keras_gmlp.data.text.sentence_batches import TextBatches
+
         ids, labels = data.encode(split, self.length)
         end = len(ids) if samples < 0 else samples
         return TextBatches(ids[:end], labels[:end], 256)
 
     def describe_data(self, data):
-        return {
-            "data": data.name,
-            "tokenizer": data.tokenizer.hash,
-            "labels": list(data.labels),
-            "pairs": data.pairs,
-        }
+        return {**super().describe_data(data), "pairs": data.pairs}
 
-    def write_card(self, path, model, data, metadata):
-        own = {"length": self.length, "pairs": data.pairs}
-        write_text_card(path, self.name, data.tokenizer, data.labels, {**metadata, **own})
-
-    def write_files(self, data, directory):
-        data.tokenizer.save(directory / "tokenizer.json")
-        with atomic_write(directory / "labels.txt") as temporary:
-            temporary.write_text("\n".join(data.labels) + "\n", "utf-8")
+    def card_entries(self, data):
+        return {"length": self.length, "pairs": data.pairs}
 
     def measure(self, model, data):
         """Returns the scores on the test texts; F1 is that of class 1, or the mean of all.
 
         `test_predicted_classes` is 1 if the model predicts one class alone.
         """
+        from keras_gmlp.objectives.losses import Accuracy
+        from keras_gmlp.objectives.metrics import F1, MatthewsCorrelation, PredictedClasses
+
         classes = len(data.labels)
         scores = [
             Accuracy(),
@@ -103,3 +108,59 @@ class TextClassification(Task):
         values = self.evaluate(model, data)
         values["predicted_classes"] = int(values["predicted_classes"])
         return {f"test_{name}": value for name, value in values.items()}
+
+    @classmethod
+    def answer(cls, model, text, pair=None, top=None):
+        """Returns the classes of a text or pair, the most probable first; see `TextModel`."""
+        check_top(top)
+        if isinstance(text, list | tuple):
+            pairs = [None] * len(text) if pair is None else pair
+            if not isinstance(pairs, list | tuple) or len(pairs) != len(text):
+                raise ValueError(f"expected a list of {len(text)} second texts, one for each text.")
+            return [cls.answer(model, *both, top) for both in zip(text, pairs, strict=True)]
+        if model.pairs is not None and model.pairs != (pair is not None):
+            takes, fix = ("pairs of texts", "give") if model.pairs else ("single texts", "omit")
+            raise ValueError(
+                f"{model.path} classifies {takes}; {fix} the second text (--pair, pair=...)."
+            )
+        for part in (text, *([] if pair is None else [pair])):
+            if not part.strip():
+                raise ValueError("the text is empty; expected at least a word.")
+        encoding, _ = model.encode(text, pair)
+        (scores,) = Confidence().probabilities(model.run(token_ids=encoding.ids[None]))
+        best = np.argsort(-scores, kind="stable")[:top]
+        return [{"label": model.labels[i], "score": float(scores[i])} for i in best]
+
+    @classmethod
+    def sentences(cls, recipe, metrics):
+        say = super().sentences(recipe, metrics)
+        own = (
+            "It knows the classes above and no other. It names one of them for every text, even if "
+            "the text is about something else."
+        )
+        example = '"He left the house.", "He went out."' if recipe.get("pairs") else ""
+        return {
+            **say,
+            "output": f"logits for {len(recipe.get('labels', []))} classes",
+            "call": f".classify({example or SENTENCE})",
+            "prints": "It prints the classes with their probabilities, the most probable first.",
+            "limits": [own, *say["limits"]],
+        }
+
+    @classmethod
+    def load_check_samples(cls, model, name, columns=None, data_dir=None):
+        from keras_gmlp.data.text.sentences import load_text
+
+        data = load_text(name, data_dir=data_dir, **(columns or {}))
+        test = data.test
+        if tuple(data.labels) != model.labels or model.pairs not in (None, test.pairs):
+            raise ValueError(
+                f"{name} has {_describe(test.pairs, data.labels)}; the model classifies "
+                f"{_describe(model.pairs, model.labels)}. Check it on its training data."
+            )
+        part = test.take(CHECKED)
+        return part.texts, part.labels
+
+
+def _describe(pairs, labels):
+    return f"{'pairs of ' if pairs else ''}texts as {', '.join(labels[:10])}"

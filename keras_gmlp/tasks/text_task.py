@@ -1,30 +1,148 @@
-"""Whether a text model, its tokenizer and its task fit together."""
+"""What all tasks on text share: tokens in, a tokenizer in the card, checks of lengths."""
+
+import dataclasses
+import warnings
+
+import numpy as np
+
+from keras_gmlp.models.saved import require_numbers
+from keras_gmlp.tasks.task import Task
+from keras_gmlp.tasks.text_model import TextModel
+from keras_gmlp.utils.card import write_text_card
+from keras_gmlp.utils.files import atomic_write
 
 
-def check_length(task):
-    """Raises a `ValueError` if the number of tokens is no positive integer."""
-    if type(task.length) is not int or task.length < 8:
-        raise ValueError(f"length must be an integer from 8 on; received {task.length!r}.")
+@dataclasses.dataclass(frozen=True)
+class TextTask(Task):
+    """A task of texts; the base class of those, and of a user's own.
 
+    A subclass adds the loss and the metrics, `training_batches`, `evaluation_batches` and `answer`;
+    what this class takes from `data` is `name`, `tokenizer`, `train` and, if it has them, `labels`.
 
-def check_words(model, data):
-    """Raises a `ValueError` if the model has another vocabulary than the data."""
-    words = model.get_layer("token_embedding").input_dim
-    if words != data.tokenizer.size:
-        raise ValueError(
-            f"The model has {words} words; the tokenizer of {data.name} has "
-            f"{data.tokenizer.size}. Build the model with tokenizer=..., or prepare the text "
-            "with the tokenizer of the model."
+    Attributes:
+        length: Tokens in a text, special ones included. Longer texts lose their end.
+    """
+
+    length: int = 128
+
+    domain = "texts"
+    unit = "texts"
+    endless = True
+    model_card = True
+    inputs = ("token_ids",)
+
+    def __post_init__(self):
+        if type(self.length) is not int or self.length < 8:
+            raise ValueError(f"length must be an integer of at least 8; received {self.length!r}.")
+
+    def check_fit(self, model, data):
+        from keras_gmlp.models.structure import longest_text
+
+        words, longest = model.get_layer("token_embedding").input_dim, longest_text(model)
+        if words != data.tokenizer.size:
+            raise ValueError(
+                f"The model has a vocabulary of {words} tokens; the tokenizer of {data.name} has "
+                f"{data.tokenizer.size}. Build the model with tokenizer=..., or prepare the text "
+                "with the tokenizer of the model."
+            )
+        if longest and self.length > longest:
+            raise ValueError(
+                f"The model takes at most {longest} tokens; received length={self.length}. Build "
+                f"it with max_length={self.length} (--set-model max_length={self.length}), or "
+                "lower the length."
+            )
+
+    def size(self, data):
+        return len(data.train)
+
+    def describe_data(self, data):
+        labels = {"labels": list(data.labels)} if hasattr(data, "labels") else {}
+        return {"data": data.name, "tokenizer": data.tokenizer.hash, **labels}
+
+    def card_entries(self, data):
+        """Returns what the card of a model says beside the task and the tokenizer, a dict."""
+        return {"length": self.length}
+
+    def write_card(self, path, model, data, metadata):
+        labels, own = getattr(data, "labels", ()), self.card_entries(data)
+        write_text_card(path, self.name, data.tokenizer, labels, {**metadata, **own})
+
+    def write_files(self, data, directory):
+        data.tokenizer.save(directory / "tokenizer.json")
+        if labels := getattr(data, "labels", ()):
+            with atomic_write(directory / "labels.txt") as temporary:
+                temporary.write_text("\n".join(labels) + "\n", "utf-8")
+
+    @classmethod
+    def wrap(cls, opened, tokenizer, labels=(), length=None, warn=warnings.warn):
+        """Returns the `TextModel` of an opened file; see `Task.wrap`."""
+        card, path, model = opened.card, opened.path, opened.model
+        if set(opened.inputs) != set(cls.inputs) or len(opened.outputs) != 1:
+            raise ValueError(
+                f"{path}: not {cls.kind}; expected the inputs {' and '.join(cls.inputs)}; received "
+                f"{', '.join(opened.inputs) or 'none'}."
+            )
+        (shape, _), ((*_, classes), _) = opened.inputs["token_ids"], *opened.outputs.values()
+        if model is not None:
+            from keras_gmlp.models.structure import longest_text
+
+            words = model.get_layer("token_embedding").input_dim
+            if words != tokenizer.size:
+                raise ValueError(
+                    f"{path} has a vocabulary of {words} tokens, its tokenizer has "
+                    f"{tokenizer.size}; expected the tokenizer.json that the model was trained "
+                    "with."
+                )
+            length = length or card.get("length") or longest_text(model) or 128
+        labels = tuple(labels or card.get("labels") or ())
+        if cls.logits_rank == 2 and len(labels) != classes:
+            labels = tuple(map(str, range(classes)))
+
+        def run(**arrays):
+            return require_numbers(opened.run(**arrays), path)
+
+        fields = {"pairs": card.get("pairs"), "warn": warn, "model": model}
+        return TextModel(
+            run,
+            cls.name,
+            tokenizer,
+            int(length or shape[1]),
+            labels if cls.logits_rank == 2 else (),
+            path,
+            **fields,
         )
 
+    @classmethod
+    def check_inputs(cls, model, samples):
+        encoded = model.tokenizer.encode_batch(samples, model.length)
+        return {"token_ids": np.stack([encoding.ids for encoding in encoded])}
 
-def check_longest(model, length):
-    """Raises a `ValueError` if texts are longer than the model takes."""
-    from keras_gmlp.models.structure import longest_text
-
-    longest = longest_text(model)
-    if longest and length > longest:
-        raise ValueError(
-            f"The model takes at most {longest} tokens; received length={length}. Build it with "
-            f"max_length={length} (--set-model max_length={length}), or lower the length."
-        )
+    @classmethod
+    def sentences(cls, recipe, metrics):
+        held, length = recipe.get("held_out"), recipe.get("length")
+        texts = "a pair of texts" if recipe.get("pairs") else "a text"
+        return {
+            "title": f"{cls.kind[0].upper()}{cls.kind[1:]}",
+            "input": f"{texts}, up to {length} tokens in all",
+            "output": "logits",
+            "module": "text",
+            "variable": "model",
+            "call": '("a gem of a film")',
+            "prints": "It prints the answer.",
+            "results": "Results",
+            "tested": f"{100 * held:.2f} % of the training texts"
+            if held
+            else "the validation texts",
+            "same": "answer",
+            "checked": "Files are checked on at most 1,000 texts. ",
+            "export": (),
+            "picture": "Figures after each epoch",
+            "limits": [
+                f"A text above {length} tokens loses its end.",
+                "The figures are for texts from the same source as the training texts. Expect less "
+                "for others.",
+                "It is one run with one seed. Another seed gives other figures.",
+                "It can repeat what people wrote in the training texts, prejudice included.",
+                "The licence of the training texts is not recorded.",
+            ],
+        }

@@ -1,34 +1,35 @@
-"""The model card of a run: a README.md in its folder, written by training and by export."""
+"""The model card of a run: a README.md in its folder, written by training and by export.
+
+What differs between kinds of models is in the `sentences` and `figures` of their task.
+"""
 
 import json
 import re
 import shlex
 from pathlib import Path
 
-from keras_gmlp.models.presets import IMAGE_PRESETS
-from keras_gmlp.tasks.multi_label import MultiLabelClassification
-from keras_gmlp.training import text_model_card
-from keras_gmlp.training.model_card_parts import (
-    export_row,
-    grid,
-    name_of,
-    percent,
-    table,
-    training_section,
-)
-from keras_gmlp.utils.card import TEXT_TASKS
+from keras_gmlp.models.presets import IMAGE_PRESETS, TEXT_PRESETS
+from keras_gmlp.tasks.registry import find_task
+from keras_gmlp.training.settings import write_command
+from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.errors import first_of
 from keras_gmlp.utils.files import atomic_write, read_json
 
 FILE = "README.md"
 NOTES = "<!-- notes -->"  # the text after this line is written by hand and survives
 
-# What happens to a picture with each fit.
-PREPARED = {
-    "crop": "scaled until it covers them and then cut, so\n  small details and margins are lost.",
-    "stretch": "stretched to them, so small details and its\n  proportions are lost.",
-    "pad": "scaled to fit inside them, on black, so small\n  details are lost.",
+# The entries of metrics.json under "exports": the file and its format.
+EXPORTS = {
+    "tflite": ("model.tflite", "TFLite, 8-bit weights"),
+    "tflite_float16": ("model_float16.tflite", "TFLite, float16 weights"),
+    "tflite_float32": ("model_float32.tflite", "TFLite, float32"),
+    "tflite_int8": ("model_int8.tflite", "TFLite, full integer"),
+    "features": ("model_features.tflite", "TFLite with features, 8-bit weights"),
+    "mediapipe": ("model_mediapipe.tflite", "TFLite for MediaPipe, 8-bit weights"),
+    "saved_model": ("saved_model/", "SavedModel"),
+    "onnx": ("model.onnx", "ONNX"),
 }
+BACKENDS = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 
 
 def write_model_card(directory, metrics=None):
@@ -57,120 +58,120 @@ def _read(path):
 
 
 def model_card(place, recipe, metrics, megabytes=None):
-    """Returns the text of a model card, in Markdown, up to and including the line `NOTES`."""
-    if recipe.get("task") in TEXT_TASKS:
-        sections = text_model_card.sections(place, recipe, metrics, megabytes)
-    else:
-        sections = _image_sections(place, recipe, metrics, megabytes)
-    end = "<!-- Training and export write this file and keep the text after the next line. -->"
-    return "\n\n".join([*sections, f"{end}\n{NOTES}"])
+    """Returns the text of a model card, in Markdown, up to and including the line `NOTES`.
 
-
-def _image_sections(place, recipe, metrics, megabytes):
-    several = recipe.get("task") == MultiLabelClassification.name
-    return (
-        _summary(place, recipe, metrics),
-        _usage(place, several),
-        _accuracy(place, recipe, metrics, megabytes, several),
+    Args:
+        place: Folder of the run, as the commands in the card name it.
+        recipe, metrics: Contents of recipe.json and metrics.json.
+        megabytes: Size of model.keras; `None` if it is not there.
+    """
+    task = find_task(recipe.get("task"))
+    say = task.sentences(recipe, metrics)
+    sections = (
+        _summary(place, recipe, metrics, say),
+        _usage(place, say),
+        _results(place, recipe, metrics, megabytes, task, say),
         *_confidence(metrics.get("calibration")),
-        training_section(place, recipe),
-        _limits(recipe, several, "calibration" in metrics),
+        _training(place, recipe, say["picture"]),
+        "## Limits\n\n" + "\n".join(f"- {limit}" for limit in say["limits"]),
+        "<!-- Training and export write this file and keep the text after the next line. -->"
+        f"\n{NOTES}",
     )
+    return "\n\n".join(sections)
 
 
 def _from_here(directory):
     """Returns the path from the working directory, or the name of a folder outside it."""
     directory = directory.resolve()
     here = Path.cwd()
-    return (
-        directory.relative_to(here).as_posix()
-        if directory.is_relative_to(here)
-        else (directory.name)
-    )
+    inside = directory.is_relative_to(here)
+    return directory.relative_to(here).as_posix() if inside else directory.name
 
 
-def _summary(place, recipe, metrics):
+def _summary(place, recipe, metrics, say):
     preset, labels = recipe.get("preset"), recipe.get("labels", [])
     rows = {"model": f"`{preset or recipe.get('model')}`", **_family(preset)}
     if "parameters" in metrics:
         rows["parameters"] = f"{metrics['parameters']:,}"
-    if shape := recipe.get("image_shape"):
-        height, width, channels = shape
-        kind = {1: "grey", 3: "colour"}.get(channels, f"{channels} channels")
-        rows["input"] = f"{width} by {height} pixels, {kind}, values from 0 to 255"
-    rows["output"] = f"logits for {len(labels)} classes"
-    return (
-        f"# {name_of(place)}\n\nAn image classifier, trained with `keras_gmlp` on "
-        f"`{recipe.get('data')}`.\n\n{table(rows)}\n\nClasses: {first_of(labels, 100)}."
+    rows |= {name: say[name] for name in ("input", "output") if say.get(name)}
+    text = (
+        f"# {_name_of(place)}\n\n{say['title']}, trained with `keras_gmlp` on "
+        f"`{recipe.get('data')}`.\n\n{_table(rows)}"
     )
+    return f"{text}\n\nClasses: {first_of(labels, 100)}." if labels else text
 
 
 def _family(preset):
-    if preset not in IMAGE_PRESETS:
-        return {}
-    family = IMAGE_PRESETS[preset][0]
-    papers = re.findall(r"https://arxiv\.org/abs/([\d.]+\d)", family.__doc__ or "")
-    links = [f"[arXiv {paper}](https://arxiv.org/abs/{paper})" for paper in papers]
-    return {"family": ", ".join([f"`keras_gmlp.{family.__name__}`", *links])}
+    """Returns the row on the family of a preset and its papers, a dict."""
+    for module, presets in (("", IMAGE_PRESETS), ("text.", TEXT_PRESETS)):
+        if preset in presets:
+            family = presets[preset][0]
+            papers = re.findall(r"https://arxiv\.org/abs/([\d.]+\d)", family.__doc__ or "")
+            links = [f"[arXiv {paper}](https://arxiv.org/abs/{paper})" for paper in papers]
+            return {"family": ", ".join([f"`keras_gmlp.{module}{family.__name__}`", *links])}
+    return {}
 
 
-def _usage(place, several):
-    use, result = (
-        ('find_labels("docs/cat.jpg")', "the labels that apply, with their probabilities")
-        if several
-        else ('classify("docs/cat.jpg", top=3)', "up to three classes with their probabilities")
-    )
+def _usage(place, say):
+    module, name = say["module"], say["variable"]
     return f"""\
 ## Use it
 
 ```python
-from keras_gmlp import inference
+from keras_gmlp import {module}
 
-classifier = inference.load({json.dumps(place)})
-print(classifier.{use})
+{name} = {module}.load({json.dumps(place)})
+print({name}{say["call"]})
 ```
 
-It prints {result}, the most probable first."""
+{say["prints"]}"""
 
 
-def _accuracy(place, recipe, metrics, megabytes, several):
-    exports = metrics.get("exports", {})
+def _results(place, recipe, metrics, megabytes, task, say):
+    headline, score = task.headline, task.headline.replace("_", " ")
+    values = {**metrics, "test_accuracy": _percent(metrics.get("test_accuracy"))}
+    figures = {
+        key: text.format(values[key]) for key, text in task.figures.items() if key in metrics
+    }
+    included = megabytes is not None or task.domain == "images"
     size = "" if megabytes is None else f"{megabytes:.3f}"
-    headline = MultiLabelClassification.headline if several else "accuracy"
-    score = headline.replace("_", " ")
-    keras = [percent(metrics.get(f"test_{headline}")), "", size, ""]
-    rows = [["`model.keras`", "Keras, float32", *keras]]
-    rows += [export_row(name, entry) for name, entry in exports.items() if name != "keras"]
-    lines = [
-        f"## {score.capitalize()}",
-        f"On {_tested(recipe)} of `{recipe.get('data')}`:",
-        grid(["file", "format", score, "same class as Keras", "MB", "ms per image"], rows),
+    show = _percent if task.share else _number
+    keras = [show(metrics.get(f"test_{headline}")), "", size, ""]
+    rows = [["`model.keras`", "Keras, float32", *keras]] if included else []
+    exports = {key: e for key, e in metrics.get("exports", {}).items() if key != "keras"}
+    rows += [_export_row(*entry) for entry in exports.items()]
+    same, sample = say["same"], task.domain[:-1]
+    header = ["file", "format", score, f"same {same} as Keras", "MB", f"ms per {sample}"]
+    if not recipe.get("labels") and task.domain == "texts":  # compared with Keras only
+        header, *rows = [[*row[:2], *row[3:]] for row in (header, *rows)]
+    lines = [f"## {say['results']}", f"On {say['tested']} of `{recipe.get('data')}`:"]
+    lines += [", ".join(figures.values()) + "."] if figures else []
+    lines.append(_grid(header, rows))
+    given = {split: metrics.get(f"{split}_{headline}") for split in ("train", "validation")}
+    of = {
+        "train": f"at most 10,000 training {task.domain}",
+        "validation": f"validation {task.domain}, which it did not train on either,",
+    }
+    lines += [
+        f"On {of[split]} the Keras model has {show(value)}."
+        for split, value in given.items()
+        if value is not None
     ]
-    if f"train_{headline}" in metrics:
-        share = percent(metrics[f"train_{headline}"])
-        lines.append(f"On at most 10,000 training images the Keras model has {share}.")
-    if f"validation_{headline}" in metrics:
-        share = percent(metrics[f"validation_{headline}"])
-        lines.append(
-            f"On validation images, which it did not train on either, the Keras model has {share}."
-        )
     if "best_epoch" in metrics:
         lines.append(
             f"Of {metrics['epochs']} epochs, epoch {metrics['best_epoch']} was the best on the "
-            "validation images; the model has its weights."
+            f"validation {task.domain}; the model has its weights."
         )
-    if len(rows) > 1:
-        lines.append("The latency is the median on one thread of the machine that exported.")
-    command = shlex.join([".venv/bin/python", "apps/export.py", place])
+    if exports:
+        lines.append(
+            f"{say['checked']}The latency is the median on one thread of the machine that exported."
+        )
+    if not included:
+        lines.append("The Keras model is not included; the command below trains it again.")
+        return "\n\n".join(lines)
+    command = shlex.join([".venv/bin/python", "apps/export.py", place, *say["export"]])
     lines.append(f"This command writes and checks all formats:\n\n```\n{command}\n```")
     return "\n\n".join(lines)
-
-
-def _tested(recipe):
-    """Returns which images the accuracy is for."""
-    if not recipe.get("folds"):
-        return "the test images"
-    return f"fold {recipe.get('fold')} of {recipe['folds']}, left out from the training images"
 
 
 def _confidence(result):
@@ -180,38 +181,126 @@ def _confidence(result):
     rows = {
         "temperature": f"{result['temperature']:.4f}",
         "energy threshold": f"{result['energy_threshold']:.4f}",
-        "calibration error before": percent(result["calibration_error_before"]),
-        "calibration error": percent(result["calibration_error"]),
-        "rejected": percent(result["rejected"]),
+        "calibration error before": _percent(result["calibration_error_before"]),
+        "calibration error": _percent(result["calibration_error"]),
+        "rejected": _percent(result["rejected"]),
     }
     if "auroc" in result:
-        rows[f"rejected of {result['other_images']:,} other pictures"] = percent(
+        rows[f"rejected of {result['other_images']:,} other pictures"] = _percent(
             result["other_rejected"]
         )
         rows["AUROC, known against other pictures"] = f"{result['auroc']:.4f}"
     split = "" if result["split"] == "all" else f"{result['split']} "
     return [
         f"## Confidence\n\nOn {result['images']:,} {split}images of `{result['data']}`, to which "
-        f"both values were fitted:\n\n{table(rows)}"
+        f"both values were fitted:\n\n{_table(rows)}"
     ]
 
 
-def _limits(recipe, several, calibrated=False):
-    height, width = recipe.get("image_shape", ("?", "?"))[:2]
-    answers = "It names one of them for every picture, even if\n  the picture shows something else."
-    if calibrated:
-        answers = (
-            "It rejects pictures that show\n  something else by their energy, but not all of them."
+def _training(place, recipe, picture):
+    rows = {"recipe": f"`{recipe.get('recipe')}`"} if recipe.get("recipe") else {}
+    rows |= {name: recipe[name] for name in ("epochs", "seed") if name in recipe}
+    if recipe.get("weights"):
+        rows["starting weights"] = f"`{recipe['weights']}`"
+    if recipe.get("fraction", 1) != 1:
+        rows["training images used"] = _percent(recipe["fraction"])
+    rows |= _machine(recipe.get("environment", {}))
+    if rows.get("epochs") == 0:
+        shown = "A logistic regression on the features of the starting weights is the head."
+        files = "`recipe.json` holds all settings and versions."
+    else:
+        shown = f"![{picture}](curves.png)"
+        files = (
+            "`recipe.json` holds all settings and versions, `history.csv` the figures of each "
+            "epoch."
         )
-    if several:
-        answers = "A label applies if its\n  probability reaches its threshold."
-    prepared = PREPARED.get(recipe.get("fit"), PREPARED["crop"])
-    return f"""\
-## Limits
+    parts = ["## Training", shown, _table(rows), *_choice(recipe.get("choice"))]
+    return "\n\n".join([*parts, _reproduction(place, recipe), files])
 
-- The model knows the classes above and no other. {answers}
-- It reads {width} by {height} pixels. A picture is {prepared}
-- The accuracy is for test images from the same source as the training images. Expect less for
-  other pictures, such as your own photos.
-- It is one run with one seed. Another seed gives a different accuracy.
-- The licence of the training images is not recorded."""
+
+def _choice(choice):
+    """Returns what a run chose its settings from, in a list; an empty one without a choice."""
+    if not choice:
+        return []
+    rows = [
+        [row["name"], _percent(row["accuracy"]), f"{row['loss']:.4f}", str(row["epochs"])]
+        for row in choice["candidates"]
+    ]
+    kind = "held-out training" if choice["held_out"] else "validation"
+    table_of_candidates = _grid(["candidate", "accuracy", "loss", "epochs"], rows)
+    return [f"{choice['images']:,} {kind} images chose the settings:\n\n{table_of_candidates}"]
+
+
+def _reproduction(place, recipe):
+    """The command that repeats the run, and what it cannot know."""
+    name = _name_of(place)
+    replaced = recipe.get("weights") and Path(recipe["weights"]).name == name
+    start = "START" if replaced else None
+    command = write_command(recipe, weights=start, out=f"runs/{name}-again")
+    if command is None:
+        return "The run was started from Python, or by an older version: no command repeats it."
+    text = f"This command repeats the run:\n\n```\n{command}\n```"
+    if note := find_task(recipe.get("task")).sentences(recipe, {}).get("command"):
+        text += f"\n\n{note}"
+    if replaced:
+        text += (
+            f"\n\n`START` is the model that the run started from. It was in `{recipe['weights']}`, "
+            "where this model has replaced it."
+        )
+    return text
+
+
+def _export_row(entry_name, entry):
+    """Returns the cells of an exported file."""
+    name, _, batch = entry_name.partition("_batch")
+    file, form = EXPORTS.get(name, (entry_name, entry_name))
+    if batch:
+        file = file.replace(".tflite", f"_batch{batch}.tflite")
+        form += f", {batch} images at once"
+    if entry.get("folded"):
+        form += ", folded"
+    return [
+        f"`{file}`",
+        form,
+        _percent(entry.get("accuracy", entry.get("mean_average_precision"))),
+        _percent(entry.get("top1_agreement")),
+        _number(entry.get("megabytes")),
+        _number(entry.get("latency_ms")),
+    ]
+
+
+def _machine(environment):
+    """Rows for the software and the hardware of a run."""
+    backend, versions = environment.get("backend"), environment.get("versions", {})
+    if not backend:
+        return {}
+    packages = ("tensorflow-cpu", "tensorflow") if backend == "tensorflow" else (backend,)
+    version = next((versions[name] for name in packages if name in versions), "")
+    software = f"Keras {versions.get('keras', '')} on {BACKENDS.get(backend, backend)} {version}"
+    hardware = ", ".join(accelerators(environment.get("devices", [])))
+    return {"software": software.strip(), "hardware": hardware or environment.get("processor", "")}
+
+
+def _table(rows):
+    """Returns a table of two columns from a dict."""
+    return _grid(["", ""], [[name, str(value)] for name, value in rows.items()])
+
+
+def _grid(header, rows):
+    """Returns a table in Markdown from lists of cells."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _percent(share):
+    """Returns a share as text, such as `"83.87 %"`; empty for `None`."""
+    return "" if share is None else f"{100 * share:.2f} %"
+
+
+def _number(value):
+    return "" if value is None else f"{value:.3f}"
+
+
+def _name_of(place):
+    """Returns the name of a folder."""
+    return Path(place).resolve().name

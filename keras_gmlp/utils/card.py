@@ -26,8 +26,6 @@ BOUNDED_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # the others unpac
 # The most bytes of each that are read: a compressed member can take a thousand times its size.
 LIMITS = {CARD: 1_000_000, LABELS: 1_000_000, TOKENIZER: 16_000_000}
 
-TEXT_TASKS = ("masked_lm", "text_classification", "question_answering")
-
 DAMAGED = (
     "its class names and pre-processing cannot be read; the file is cut off or damaged. Copy or "
     "export it again."
@@ -74,8 +72,6 @@ def write_card(path, model, labels=None, metadata=None):
 
 def write_text_card(path, task, tokenizer, labels=(), metadata=None):
     """Adds a card to the file of a text model that has none."""
-    if task not in TEXT_TASKS:
-        raise ValueError(f"task must be one of {', '.join(TEXT_TASKS)}; received {task!r}.")
     check_labels(labels, "labels")
     card = {"task": task, "tokenizer": tokenizer.hash, **(metadata or {}), **_digest(path)}
     lines = "".join(f"{label}\n" for label in labels)

@@ -8,7 +8,8 @@ import pytest
 from load_app import load_app
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
-from keras_gmlp.utils.card import TEXT_TASKS, write_text_card
+from keras_gmlp.tasks.registry import TEXT_TASKS
+from keras_gmlp.utils.card import write_text_card
 
 FRANCE = "Paris is the [MASK] of France."
 NAMES = ("fill_mask", "classify_text", "answer")
@@ -193,7 +194,7 @@ def test_evaluate_text_prints_a_table_and_json(models, tmp_path, app):
     found = json.loads(printed)
     assert (code, found["task"], found["split"], len(found["models"])) == (
         0,
-        TEXT_TASKS[1],
+        "text_classification",
         "all",
         2,
     )

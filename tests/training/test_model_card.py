@@ -14,8 +14,7 @@ from load_app import load_app
 from keras_gmlp.export.formats import FORMATS
 from keras_gmlp.programs.shared.run_options import read_settings
 from keras_gmlp.runs.text import FineTuningSettings
-from keras_gmlp.training.model_card import NOTES, model_card, write_model_card
-from keras_gmlp.training.model_card_parts import EXPORTS
+from keras_gmlp.training.model_card import EXPORTS, NOTES, model_card, write_model_card
 from keras_gmlp.training.recipes import RECIPES
 from keras_gmlp.training.run_directory import clear
 from keras_gmlp.training.settings import write_command

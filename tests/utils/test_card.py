@@ -262,11 +262,6 @@ def test_card_of_a_text_model(write_model, labels, model, tmp_path):
     assert card.read_tokenizer(path) == TOKENIZER.text
 
 
-def test_text_card_of_an_unknown_task(tmp_path):
-    with pytest.raises(ValueError, match="received 'sentiment'"):
-        write_text_card(tmp_path / "model.tflite", "sentiment", TOKENIZER)
-
-
 @pytest.mark.parametrize("replace", [{"tokenizer.json": "{}"}, {"card.json": "{}"}])
 def test_tokenizer_and_card_that_differ(replace, tmp_path):
     path = tflite_file(tmp_path, NO_MODEL)

@@ -2,8 +2,6 @@
 
 import dataclasses
 
-import keras
-
 
 @dataclasses.dataclass(frozen=True)
 class Share:
@@ -67,26 +65,16 @@ class Position:
         return self.epoch * steps + self.step
 
 
-class SharedBatches(keras.utils.PyDataset):
-    """Gives a share of each batch of a `keras.utils.PyDataset`.
-
-    Args:
-        batches: The whole batches, all of one size.
-        share: `Share`, whose number of processes divides that size.
-    """
-
-    def __init__(self, batches, share):
-        super().__init__()
-        self.batches, self.share = batches, share
-
-    @property
-    def num_batches(self):
-        return self.batches.num_batches
-
-    def __getitem__(self, index):
-        return keras.tree.map_structure(self.share.take, self.batches[index])
-
-
 def take_share(batches, share):
     """Returns the batches of a `keras.utils.PyDataset`, or a process' share of each."""
-    return batches if share == WHOLE else SharedBatches(batches, share)
+    if share == WHOLE:
+        return batches
+    import keras  # here, so that tasks open `.tflite` files without it
+
+    class SharedBatches(keras.utils.PyDataset):
+        num_batches = property(lambda self: batches.num_batches)
+
+        def __getitem__(self, index):
+            return keras.tree.map_structure(share.take, batches[index])
+
+    return SharedBatches()

@@ -1,0 +1,148 @@
+"""A saved text model that answers; its task says what."""
+
+import dataclasses
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+from keras_gmlp.data.text.tokenizer import Tokenizer
+from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
+
+
+@dataclasses.dataclass(frozen=True)
+class TextModel:
+    """A loaded text model.
+
+    Attributes:
+        run: Function from the int32 arrays of the task's inputs, such as `token_ids`
+            `(texts, length)`, to float32 logits.
+        task: Name of its task; it decides which of the methods works.
+        tokenizer: Its `Tokenizer`.
+        length: Tokens in a text, special ones and padding included.
+        labels: Class names in the order of the logits; empty for other tasks than classification.
+        path: The file.
+        pairs: Whether it classifies pairs of texts; `None` if its file does not say so.
+        warn: Function that receives a line of text, when a text is too long.
+        model: The `keras.Model` of a `.keras` file, else `None`.
+    """
+
+    run: Callable
+    task: str
+    tokenizer: Tokenizer
+    length: int
+    labels: tuple[str, ...]
+    path: Path
+    pairs: bool | None = None
+    warn: Callable[[str], None] = warnings.warn
+    model: object = None
+
+    def __call__(self, *texts, **options):
+        """Returns what the task answers for texts; the methods below say it for each task."""
+        return find_task(self.task).answer(self, *texts, **options)
+
+    def fill_mask(self, text, top=5):
+        """Returns the most probable words for each `[MASK]` in a text.
+
+        Args:
+            text: A text with `[MASK]`, in capitals, in the place of one word or more; or a list
+                of texts, which gives a list of results.
+            top: Number of words, at least 1.
+
+        Returns:
+            For one `[MASK]`, a list of dicts, the most probable word first: `score`, its
+            probability; `token`, its id; `token_str`; `sequence`, the text with the word. For
+            several, a list of such lists; each `sequence` keeps the other masks.
+
+        Raises:
+            NoMaskError: If the text has no `[MASK]`. One line.
+            ValueError: If a `[MASK]` is in a part that was cut, or the model has another task. One
+                line.
+        """
+        return self.require("fill_mask")(text, top)
+
+    def classify(self, text, pair=None, top=None):
+        """Returns the classes of a text or of a pair of texts.
+
+        Args:
+            text: A text, or a list of texts, which gives a list of results.
+            pair: The second text, or a list of as many, for a model that was trained on pairs.
+            top: Number of classes, at least 1. Defaults to all.
+
+        Returns:
+            A list of dicts, the most probable class first: `label` and `score`, its probability.
+
+        Raises:
+            ValueError: If a text is empty, the model takes pairs and received none or the other way
+                round, or it has another task. One line.
+        """
+        return self.require("classify")(text, pair, top)
+
+    def answer(self, question, context):
+        """Returns the most probable answer to a question in a text: the first of `answers`."""
+        return self.answers(question, context, 1)[0]
+
+    def answers(self, question, context, top=5, threshold=None):
+        """Returns the most probable answers to a question in a text.
+
+        A long text is read in windows that overlap by half.
+
+        Args:
+            question: A question.
+            context: The text that answers it, of any length.
+            top: Number of answers, 1 to 20.
+            threshold: For a model that was trained on questions without an answer as well: no
+                answer comes first if its score, a sum of logits, is higher than that of the best
+                answer by more than the threshold. Defaults to answers only.
+
+        Returns:
+            A list of dicts, the most probable answer first: `score`, its probability among the best
+            20 and no answer; `start`, `end` and `answer`, where `context[start:end]` is the answer.
+            No answer is the empty text at 0.
+
+        Raises:
+            ValueError: If the question or the text is empty, or the model has another task. One
+                line.
+        """
+        return self.require("answer")(question, context, top, threshold)
+
+    def require(self, method):
+        """Returns the model as a function; raises a `ValueError` if its task has another method."""
+        own = find_task(self.task)
+        if own.method != method:
+            kinds = {task.method: task.kind for task in map(find_task, TEXT_TASKS)}
+            way = f" {own.program} ({own.method}) takes this one." if own.program else ""
+            raise ValueError(f"{self.path} is {own.kind}; expected {kinds[method]}.{way}")
+        return self
+
+    def encode(self, text, pair=None):
+        """Returns a text's `Encoding` at the model's length and the one of the whole text."""
+        whole = self.tokenizer.encode(check_text(text), None if pair is None else check_text(pair))
+        self.report_cut("text", len(whole), self.length)
+        return self.tokenizer.encode(text, pair, self.length), whole
+
+    def report_cut(self, what, tokens, most):
+        """Warns if a text has more tokens than the model takes."""
+        if tokens > most:
+            self.warn(
+                f"the {what} has {tokens} tokens, the model takes {most}; the last "
+                f"{tokens - most} were cut."
+            )
+
+
+def check_top(top):
+    """Raises a `ValueError` if a number of results is below 1."""
+    if top is not None and top < 1:
+        raise ValueError(f"top must be at least 1; received {top}.")
+
+
+def check_text(text):
+    """Returns a text. Arguments of a program that are not UTF-8 hold surrogates in Python."""
+    if not isinstance(text, str):
+        raise ValueError(f"expected text; received {type(text).__name__}.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"the text is not UTF-8 at character {error.start:,}; convert it to UTF-8."
+        ) from None
+    return text
