@@ -6,10 +6,18 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "images": ["evaluate", "report", "write_predictions", "write_report"],
+        "images": [
+            "LabelPredictions",
+            "Predictions",
+            "calibration_error",
+            "evaluate",
+            "report",
+            "score",
+            "write_predictions",
+            "write_report",
+        ],
         "text": ["evaluate_texts"],
         "calibration": ["calibrate_run"],
-        "scores": ["Predictions", "calibration_error", "score"],
         "labelled": ["LabelledImages"],
     },
 )

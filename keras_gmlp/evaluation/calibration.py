@@ -11,9 +11,8 @@ import numpy as np
 from keras_gmlp.data.datasets import canonical_name, recorded_division, same_data
 from keras_gmlp.data.images.folder import OTHER, open_other
 from keras_gmlp.data.images.table import refuse_several
-from keras_gmlp.evaluation.images import match_classes, no_known_class, read_logits
+from keras_gmlp.evaluation.images import no_known_class, read_logits
 from keras_gmlp.evaluation.labelled import BATCH, LabelledImages
-from keras_gmlp.evaluation.scores import ClassScorer, calibration_error
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.card_update import find_models, read_any_card, update_card
 from keras_gmlp.models.saved import model_path
@@ -26,6 +25,7 @@ from keras_gmlp.tasks.confidence import (
     fit_threshold,
 )
 from keras_gmlp.tasks.registry import find_task
+from keras_gmlp.tasks.scores import ClassScorer, calibration_error, match_classes
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.environment import require

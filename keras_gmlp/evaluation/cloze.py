@@ -1,6 +1,6 @@
 """How often a language model fills blanks with a right word.
 
-    python -m keras_gmlp.comparison.cloze runs/gmlp_nano-text docs/language/cloze.tsv
+    python -m keras_gmlp.evaluation.cloze runs/gmlp_nano-text docs/language/cloze.tsv
 
 Each line of the file has a text with one [MASK], a tab, and the right words, separated by commas.
 """

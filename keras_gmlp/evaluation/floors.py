@@ -1,4 +1,4 @@
-"""What a text classifier must beat: `python -m keras_gmlp.data.text.floors glue/sst2`.
+"""What a text classifier must beat: `python -m keras_gmlp.evaluation.floors glue/sst2`.
 
 Prints the scores of the most frequent class, of logistic regression on n-grams of words (TF-IDF),
 and for pairs of logistic regression on the words that both texts share. They take seconds.

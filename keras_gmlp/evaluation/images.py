@@ -12,16 +12,22 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.evaluation.scores import ClassScorer, LabelPredictions, LabelScorer
 from keras_gmlp.models.saved import require_numbers
+from keras_gmlp.tasks.scores import (
+    ClassScorer,
+    LabelPredictions,
+    LabelScorer,
+    Predictions,  # noqa: F401 (this and the next two are names of this package)
+    calibration_error,  # noqa: F401
+    match_classes,
+    score,  # noqa: F401
+)
 from keras_gmlp.utils.environment import require
-from keras_gmlp.utils.errors import first_of, printable
+from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import atomic_write, write_json
 from keras_gmlp.utils.progress import ProgressBar
 
 WORST = 36  # errors in the gallery
-
-NAMED = 10  # classes that a message lists
 
 
 def evaluate(classifiers, images):
@@ -84,11 +90,11 @@ def report(models, results, images):
     """
     first, *_ = results
     known = set(images.labels).intersection(*(result.classes for result in results))
-    given, present = first.given, first.present
-    rows = []
+    rows, given = [], first.given
     for model, result in zip(models, results, strict=True):
         agreement = round(float(np.mean(result.given == given)), 6)
         rows.append({"model": model, "agreement": agreement, **result.score()})
+    present = {row["label"] for row in rows[0]["classes"]}
     return {
         "data": images.name,
         "split": images.split,
@@ -111,12 +117,17 @@ def write_predictions(path, result, name="path"):
         result: The `Predictions`.
         name: Head of the first column.
     """
+    write_table(path, result.table(name))
+
+
+def write_table(path, rows):
+    """Writes rows of a table, the head first, as a CSV file."""
     with (
         atomic_write(path) as temporary,
         # File names that are not UTF-8 keep their bytes.
         open(temporary, "w", encoding="utf-8", errors="surrogateescape", newline="") as file,
     ):
-        csv.writer(file, lineterminator="\n").writerows(result.table(name))
+        csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 def write_report(directory, scores, result, errors):
@@ -183,25 +194,4 @@ def no_known_class(images):
     return (
         f"{printable(images.name)}: of the {len(images):,} images in --split {images.split}, none "
         "has a class that all models know; give another --split."
-    )
-
-
-def match_classes(models, labels, name, fix="Name the folders as the model names its classes."):
-    """Returns the class names that the data and all models have, a set."""
-    known = set(labels).intersection(*(model.labels for model in models))
-    if known:
-        return known
-    for model in models:
-        if not set(model.labels) & set(labels):
-            received, expected = (
-                first_of([*map(printable, names)], NAMED) for names in (labels, model.labels)
-            )
-            if not getattr(model, "named", True):
-                fix = f"The file has no class names. {fix}"
-            raise ValueError(
-                f"{printable(name)}: {printable(model.path)} knows none of its classes; received "
-                f"{received}; expected {expected}. {fix}".rstrip()
-            )
-    raise ValueError(
-        f"{printable(name)}: no class is known to all models; evaluate them one by one."
     )

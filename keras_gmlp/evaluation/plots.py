@@ -2,13 +2,12 @@
 
 import numpy as np
 
-from keras_gmlp.evaluation.scores import (
+from keras_gmlp.tasks.confidence import Confidence
+from keras_gmlp.tasks.scores import (
     LabelPredictions,
     bin_probabilities,
     calibration_error,
-    confusion,
 )
-from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.utils import plotting
 
 
@@ -28,7 +27,8 @@ def draw_predictions(result, directory, samples="images"):
 
 def draw_confusion(labels, predictions, names, path, samples="images"):
     """Draws the confusion matrix, in percent of the true class."""
-    counts = confusion(labels, predictions, len(names))
+    counts = np.zeros((len(names), len(names)), int)
+    np.add.at(counts, (labels, predictions), 1)
     shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     legible = len(names) <= 50
     size = 2.5 + 0.5 * min(len(names), 20)

@@ -17,29 +17,19 @@ ENTRY = b"TFLITE_METADATA"  # the name of the metadata in the model
 
 IDENTIFIER = b"M001"  # of a flatbuffer of metadata
 
-# The place of each field in its table, from the schema of the metadata.
-SLOTS = {
-    "name": 0,
-    "color_space": 0,
-    "content_properties_type": 0,
-    "max": 0,
-    "mean": 0,
-    "options_type": 0,
-    "content_properties": 1,
-    "description": 1,
-    "min": 1,
-    "options": 1,
-    "std": 1,
-    "input_tensor_metadata": 2,
-    "type": 2,
-    "content": 3,
-    "output_tensor_metadata": 3,
-    "subgraph_metadata": 3,
-    "process_units": 4,
-    "stats": 5,
-    "associated_files": 6,
-    "min_parser_version": 7,
-}
+# The fields of its tables by their place, from the schema of the metadata.
+FIELDS = (
+    ("name", "color_space", "content_properties_type", "max", "mean", "options_type"),
+    ("content_properties", "description", "min", "options", "std"),
+    ("input_tensor_metadata", "type"),
+    ("content", "output_tensor_metadata", "subgraph_metadata"),
+    ("process_units",),
+    ("stats",),
+    ("associated_files",),
+    ("min_parser_version",),
+)
+
+SLOTS = {name: place for place, names in enumerate(FIELDS) for name in names}
 
 # Values of its enumerations and unions.
 FEATURE_PROPERTIES, IMAGE_PROPERTIES, NORMALIZATION, RGB, TENSOR_AXIS_LABELS = 1, 2, 1, 1, 2
@@ -65,6 +55,12 @@ def write_mediapipe(model, path, labels=None, card=None):
 
 def make_metadata(name):
     """Returns the metadata of an image classifier, a flatbuffer."""
+    unchanged = {"mean": np.float32([0]), "std": np.float32([1])}
+    names = {
+        "name": LABELS,
+        "description": "Class names, one on each line",
+        "type": TENSOR_AXIS_LABELS,
+    }
     image = {
         "name": "image",
         "description": "RGB image, values from 0 to 255",
@@ -73,12 +69,7 @@ def make_metadata(name):
             "content_properties": {"color_space": RGB},
         },
         # The model scales its pixels itself; readers of float32 images require the entry.
-        "process_units": [
-            {
-                "options_type": NORMALIZATION,
-                "options": {"mean": np.float32([0]), "std": np.float32([1])},
-            }
-        ],
+        "process_units": [{"options_type": NORMALIZATION, "options": unchanged}],
         "stats": {"max": np.float32([255]), "min": np.float32([0])},
     }
     probabilities = {
@@ -86,24 +77,14 @@ def make_metadata(name):
         "description": "Probability of each class",
         "content": {"content_properties_type": FEATURE_PROPERTIES, "content_properties": {}},
         "stats": {"max": np.float32([1]), "min": np.float32([0])},
-        "associated_files": [
-            {
-                "name": LABELS,
-                "description": "Class names, one on each line",
-                "type": TENSOR_AXIS_LABELS,
-            }
-        ],
+        "associated_files": [names],
     }
+    subgraph = {"input_tensor_metadata": [image], "output_tensor_metadata": [probabilities]}
     return pack(
         {
             "name": name,
             "description": "Image classifier",
-            "subgraph_metadata": [
-                {
-                    "input_tensor_metadata": [image],
-                    "output_tensor_metadata": [probabilities],
-                }
-            ],
+            "subgraph_metadata": [subgraph],
             "min_parser_version": "1.0.0",  # the first has all of these fields
         }
     )

@@ -15,13 +15,11 @@ NEGLIGIBLE = 100  # times a norm's epsilon: above this variance, epsilon changes
 
 
 class IntegerLayerNormalization(layers.LayerNormalization):
-    """Layer normalization over the last axis in a form that integers can hold.
+    """Layer normalization over the last axis in a form that integers can hold."""
 
-    Stock layer normalization squares its inputs. A few squares are 40 times as large as their root
-    mean square, so that in 8 bits most others round to zero. Here a matrix product sums the squares
-    in 32 bits. The mean is subtracted at the end, from values of fine resolution: where outliers
-    make the grid of the inputs coarse, all centred channels would round in the same direction.
-    """
+    # Squares of a few inputs are 40 times their root mean square, so that in 8 bits most others
+    # round to zero. A matrix product sums the squares in 32 bits. The mean is subtracted at the
+    # end, from values of fine resolution: the grid of the inputs is coarse where outliers are.
 
     def call(self, inputs):
         mean = ops.mean(inputs, axis=-1, keepdims=True)
@@ -32,11 +30,10 @@ class IntegerLayerNormalization(layers.LayerNormalization):
 
 
 class IntegerExternalAttention(ExternalAttention):
-    """External attention without a division by a sum that may round to zero.
+    """External attention without a division by a sum that may round to zero."""
 
-    A softmax over tokens divided by its sum over slots is the softmax over slots of its logarithm.
-    In float these operators are slower than those of `ExternalAttention`.
-    """
+    # A softmax over tokens divided by its sum over slots is the softmax over slots of its
+    # logarithm. In float these operators are slower than those of `ExternalAttention`.
 
     def attend(self, scores):
         return ops.softmax(ops.log_softmax(scores, axis=1), axis=-1)
@@ -49,12 +46,7 @@ INTEGER_FORMS = {
 
 
 class EnlargedTokensBlock(layers.Layer):
-    """A pre-norm block whose input tokens are `gains` times as large; its output is the same.
-
-    Args:
-        block: A block with `norm1`, `norm2`, `mix_tokens` and `mix_channels`.
-        gains: One number per token, array of shape `(tokens,)`.
-    """
+    """A pre-norm block whose input tokens are `gains` times as large; its output is the same."""
 
     def __init__(self, block, gains, **kwargs):
         super().__init__(**kwargs)

@@ -109,15 +109,15 @@ def run(parser, options):
     with quiet():
         from keras_gmlp.evaluation import text as text_evaluation
         from keras_gmlp.inference import text as text_inference
+        from keras_gmlp.tasks.registry import find_task
 
         models = [text_inference.load(path) for path in options.models]
-    task = models[0].task
+    task = find_task(models[0].task)
     check(parser, options, task)
-    part = {} if task == "masked_lm" else choose_part(options)
     report, predictions = text_evaluation.evaluate_texts(
         models,
         options.data,
-        **part,
+        **choose_part(options) if "split" in task.choices else {},
         data_dir=options.data_dir,
         limit=options.limit,
         threshold=options.threshold,
@@ -130,18 +130,23 @@ def run(parser, options):
     if options.json:
         print(json.dumps(report))
     else:
-        show(report, text_evaluation.COMPARED[report["task"]])
+        show(report, task)
     return 0
 
 
 def check(parser, options, task):
     """Ends with exit code 2 if an option is for models of another task."""
-    if task != "text_classification" and (options.column or options.label):
-        parser.error("--column and --label are for text classifiers; leave them out")
-    if task != "question_answering" and options.threshold is not None:
-        parser.error("--threshold is for models for questions; leave it out")
-    if task == "masked_lm" and (options.split or options.test):
-        parser.error("--split and --test are not for language models; leave them out")
+    from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
+
+    given = {
+        "columns": ("--column and --label", options.column or options.label),
+        "threshold": ("--threshold", options.threshold is not None),
+        "split": ("--split and --test", options.split or options.test),
+    }
+    for choice, (names, value) in given.items():
+        if value and choice not in task.choices:
+            kinds = [t.kind for t in map(find_task, TEXT_TASKS) if choice in t.choices]
+            parser.error(f"{names}: for {' or '.join(kinds)}; received {task.kind}. Leave it out")
 
 
 def choose_part(options):
@@ -170,11 +175,11 @@ def choose_part(options):
     }
 
 
-def show(report, compared):
+def show(report, task):
     from keras_gmlp.utils.errors import first_of, printable
 
     first, *others = report["models"]
-    part = "" if report["task"] == "masked_lm" else f" (--split {report['split']})"
+    part = f" (--split {report['split']})" if "split" in task.choices else ""
     print(f"{printable(first['model'])} on {printable(report['data'])}{part}")
     if unknown := report.get("unknown_classes"):
         names = first_of([*map(printable, unknown)], 10)
@@ -189,9 +194,9 @@ def show(report, compared):
         rows = [(*cells(row, "label", SCORES), f"{row['texts']:,}") for row in classes]
         show_table((title, "precision", "recall", "F1", "texts"), rows)
     if others:
-        head = ("model", *map(spaced, compared))
+        head = ("model", *map(spaced, task.compared))
         rows = [
-            (printable(row["model"]), *(format_score(row, key) for key in compared))
+            (printable(row["model"]), *(format_score(row, key) for key in task.compared))
             for row in report["models"]
         ]
         show_table(head, rows)

@@ -2,15 +2,21 @@
 
 import dataclasses
 import itertools
+import math
+import tempfile
 from pathlib import Path
 
 import numpy as np
 
 from keras_gmlp.data.batches.share import take_share
+from keras_gmlp.data.text.squad import missing_file
 from keras_gmlp.tasks.confidence import Confidence
+from keras_gmlp.tasks.scores import rank_classes
 from keras_gmlp.tasks.task import CHECKED
 from keras_gmlp.tasks.text_model import check_top
-from keras_gmlp.tasks.text_task import TextTask
+from keras_gmlp.tasks.text_task import TOGETHER, TextTask, draw_places, round_scores
+from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.progress import ProgressBar
 
 MASKS = 8  # places that a masked language model predicts in a call
 
@@ -226,6 +232,80 @@ class MaskedLM(TextTask):
             places[: len(chosen)] = chosen
             row[chosen] = model.tokenizer.mask_id
         return {"token_ids": ids, "mask_positions": positions}
+
+    @classmethod
+    def load_samples(cls, models, name, split=None, *, limit=None, **chosen):
+        from keras_gmlp.data.text.masking import validation_set
+
+        if split is not None or chosen.get("columns") or chosen.get("held_out"):
+            raise ValueError("a language model takes a whole text; leave split and columns out.")
+        first = models[0]
+        for model in models:
+            if model.tokenizer.hash != first.tokenizer.hash:
+                raise ValueError(
+                    f"{model.path} has another tokenizer than {first.path}, so their perplexities "
+                    "do not compare; evaluate them one by one."
+                )
+        with tempfile.TemporaryDirectory() as folder:
+            corpus = _open_corpus(first, Path(name).expanduser(), folder)
+            inputs, targets, weights = validation_set(corpus, min(m.length for m in models))
+        rows = draw_places(len(targets), limit)
+        inputs = {key: array[rows] for key, array in inputs.items()}
+        if not weights[rows].any():
+            raise ValueError(
+                f"{name}: no token to mask; the tokenizer of {first.path} knows none of its words. "
+                "Give a text in its language."
+            )
+        return (inputs, targets[rows], weights[rows] > 0), {"split": "all"}
+
+    @classmethod
+    def score(cls, model, samples, threshold=None):
+        inputs, targets, used = samples
+        token_ids, positions = inputs["token_ids"], inputs["mask_positions"]
+        token_ids = np.pad(token_ids, ((0, 0), (0, model.length - token_ids.shape[1])))
+        extra = (0, -positions.shape[1] % MASKS)
+        positions, targets, used = (np.pad(a, ((0, 0), extra)) for a in (positions, targets, used))
+        total, right, calls = 0.0, 0, positions.shape[1] // MASKS
+        with ProgressBar(f"reading with {printable(Path(model.path).name)}", len(targets)) as bar:
+            for start in range(0, len(targets), TOGETHER):
+                rows = slice(start, start + TOGETHER)
+                for call in range(calls):
+                    part = rows, slice(MASKS * call, MASKS * (call + 1))
+                    if not used[part].any():
+                        continue
+                    logits = model.run(token_ids=token_ids[rows], mask_positions=positions[part])
+                    wanted, logits = targets[part][used[part]], logits[used[part]]
+                    columns = np.arange(logits.shape[-1])
+                    found = rank_classes(logits.astype("float64"), wanted, columns)
+                    total -= found["log_likelihoods"].sum()
+                    right += int((found["predictions"] == wanted).sum())
+                bar.show(min(start + TOGETHER, len(targets)))
+        tokens = int(used.sum())
+        scores = {"perplexity": math.exp(total / tokens), "accuracy": right / tokens}
+        counts = {"windows": len(targets), "masked_tokens": tokens}
+        return {**counts, **round_scores(scores)}, None
+
+
+def _open_corpus(model, path, folder):
+    """Returns the `Corpus` of a text file, or the validation text of a prepared folder."""
+    from keras_gmlp.data.text.corpus import PreparedCorpus, build_corpus
+
+    if not path.exists():
+        raise ValueError(
+            f"{missing_file(str(path))} A language model is evaluated on a text file or on a "
+            "prepared folder."
+        )
+    if path.is_file():
+        return build_corpus([path], model.tokenizer, folder)
+    prepared = PreparedCorpus.open(path)
+    if prepared.tokenizer.hash != model.tokenizer.hash:
+        raise ValueError(
+            f"{path} was prepared with another tokenizer than that of {model.path}; give the text "
+            "file instead. Perplexities compare only for one tokenizer."
+        )
+    if prepared.valid is None:
+        raise ValueError(f"{path} has no text for validation; prepare it with --valid FILE.")
+    return prepared.valid
 
 
 def _fill(before, after, word, token, score):

@@ -6,12 +6,17 @@ import numpy as np
 
 from keras_gmlp.data.batches.share import take_share
 from keras_gmlp.data.text.squad import Question, load_squad
-from keras_gmlp.data.text.squad_answers import best_answers, squad_scores
-from keras_gmlp.data.text.squad_features import MAX_ANSWER, QUESTION, span_features
+from keras_gmlp.data.text.squad_answers import (
+    best_answers,
+    best_threshold,
+    score_answer,
+    squad_scores,
+)
+from keras_gmlp.data.text.squad_features import MAX_ANSWER, QUESTION, STRIDE, span_features
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.task import CHECKED
 from keras_gmlp.tasks.text_model import check_text, check_top
-from keras_gmlp.tasks.text_task import TextTask
+from keras_gmlp.tasks.text_task import TextTask, draw_places, round_scores, run_with_progress
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,6 +153,43 @@ class SpanAnswering(TextTask):
         asked, length = [Question(*pair) for pair in samples], model.length
         most = question_length(length)
         return {"token_ids": span_features(asked, model.tokenizer, length, length, most).token_ids}
+
+    @classmethod
+    def load_samples(cls, models, name, split=None, *, limit=None, **chosen):
+        from keras_gmlp.data.text.chosen_splits import choose_questions
+
+        questions, split = choose_questions(name, split, **chosen)
+        if not any(question.answers for question in questions):
+            raise ValueError(f"{name}: no question has a known answer; expected some.")
+        unanswerable = any(not question.answers for question in questions)
+        questions = [questions[place] for place in draw_places(len(questions), limit)]
+        return (questions, unanswerable), {"split": split}
+
+    @classmethod
+    def score(cls, model, samples, threshold=None):
+        questions, unanswerable = samples
+        if threshold is None and unanswerable:
+            threshold = 0.0
+        most, stride = question_length(model.length), min(STRIDE, model.length // 2)
+        features = span_features(questions, model.tokenizer, model.length, stride, most)
+        logits = run_with_progress(model, "answering", {"token_ids": features.token_ids})
+        found = best_answers(questions, features, logits[:, 0], logits[:, 1])
+        answers = [prediction.answer(threshold) for prediction in found]
+        scores = {"questions": len(questions), **round_scores(squad_scores(questions, answers))}
+        if threshold is not None:
+            best = best_threshold(questions, found)
+            chosen = squad_scores(questions, [prediction.answer(best) for prediction in found])
+            scores |= {"threshold": threshold, "best_threshold": best}
+            scores["best_f1"] = round(chosen["f1"], 4)
+        encoded = model.tokenizer.encode_batch([question.question for question in questions])
+        scores["cut"] = sum(len(encoding) - 2 > most for encoding in encoded)
+        rows = []
+        for question, prediction, answer in zip(questions, found, answers, strict=True):
+            exact, f1 = score_answer(question, answer)
+            row = {"id": question.id, "question": question.question, "answer": answer}
+            row |= {"exact_match": int(exact), "f1": round(f1, 4)}
+            rows.append({**row, "difference": round(float(prediction.difference), 4)})
+        return scores, rows
 
 
 def question_length(length):

@@ -126,7 +126,7 @@ class Task:
     def score(cls, model, samples, threshold=None):
         """Returns the scores of a loaded model, a dict, and its predictions or `None`.
 
-        Predictions are `evaluation.scores.Predictions`, or rows of a table, a list of dicts.
+        Predictions are `tasks.scores.Predictions`, or rows of a table, a list of dicts.
         `compared` names the scores that a table compares.
         """
         raise NotImplementedError

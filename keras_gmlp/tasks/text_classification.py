@@ -6,9 +6,11 @@ import numpy as np
 
 from keras_gmlp.data.batches.share import take_share
 from keras_gmlp.tasks.confidence import Confidence
+from keras_gmlp.tasks.scores import ClassScorer, match_classes
 from keras_gmlp.tasks.task import CHECKED
 from keras_gmlp.tasks.text_model import check_top
-from keras_gmlp.tasks.text_task import TextTask
+from keras_gmlp.tasks.text_task import TextTask, draw_places, run_with_progress
+from keras_gmlp.utils.environment import require
 
 SENTENCE = '"a gem of a film"'  # the example in the model card
 
@@ -160,6 +162,48 @@ class TextClassification(TextTask):
             )
         part = test.take(CHECKED)
         return part.texts, part.labels
+
+    @classmethod
+    def load_samples(cls, models, name, split=None, *, limit=None, **chosen):
+        from keras_gmlp.data.text.chosen_splits import choose_texts
+
+        require("sklearn", "evaluation", "demo")  # which `score` imports, after the work
+        texts, labels, split = choose_texts(name, split, **chosen)
+        texts = texts.take(draw_places(len(texts), limit))
+        known = match_classes(models, labels, str(name), fix="")
+        unknown = [label for label in labels if label not in known]
+        return (name, texts, labels, known), {"split": split, "unknown_classes": unknown}
+
+    @classmethod
+    def score(cls, model, samples, threshold=None):
+        name, texts, labels, known = samples
+        if model.pairs not in (None, texts.pairs):
+            received, takes = "pairs", "single texts"
+            received, takes = (received, takes) if texts.pairs else (takes, received)
+            raise ValueError(f"{name} has {received}; {model.path} classifies {takes}.")
+        scorer = ClassScorer(model.labels, labels, known)
+        places = np.flatnonzero(scorer.used[texts.labels])
+        if not len(places):
+            raise ValueError(
+                f"{name}: none of the {len(texts):,} texts has a class that models know."
+            )
+        texts = texts.take(places)
+        logits = run_with_progress(model, "classifying", cls.check_inputs(model, texts.texts))
+        names = (text if isinstance(text, str) else "\t".join(text) for text in texts.texts)
+        result = scorer.collect(names=tuple(names), **scorer.read(logits, texts.labels))
+        scores = {**result.score("texts"), "matthews_correlation": _correlate(result)}
+        whole = model.tokenizer.encode_batch(texts.texts)
+        scores["cut"] = sum(len(encoding) > model.length for encoding in whole)
+        return scores, result
+
+
+def _correlate(result):
+    """Returns the Matthews correlation; 0 if only one class is present or predicted."""
+    from sklearn.metrics import matthews_corrcoef
+
+    if len(np.unique(result.labels)) < 2 or len(np.unique(result.predictions)) < 2:
+        return 0.0
+    return round(float(matthews_corrcoef(result.labels, result.predictions)), 6)
 
 
 def _describe(pairs, labels):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import warnings
+from pathlib import Path
 
 import numpy as np
 
@@ -9,7 +10,11 @@ from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.task import Task
 from keras_gmlp.tasks.text_model import TextModel
 from keras_gmlp.utils.card import write_text_card
+from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import atomic_write
+from keras_gmlp.utils.progress import ProgressBar
+
+TOGETHER = 32  # texts from one state of the progress bar to the next
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,3 +151,26 @@ class TextTask(Task):
                 "The licence of the training texts is not recorded.",
             ],
         }
+
+
+def draw_places(total, limit):
+    """Returns the places of all samples, or of a few that are drawn with a fixed seed, in order."""
+    if limit is None or limit >= total:
+        return range(total)
+    return sorted(np.random.default_rng(0).permutation(total)[:limit].tolist())
+
+
+def run_with_progress(model, job, inputs):
+    """Returns a model's logits for arrays by name, with a progress bar."""
+    total, parts = len(inputs["token_ids"]), []
+    with ProgressBar(f"{job} with {printable(Path(model.path).name)}", total) as progress:
+        for start in range(0, total, TOGETHER):
+            part = {name: array[start : start + TOGETHER] for name, array in inputs.items()}
+            parts.append(model.run(**part))
+            progress.show(min(start + TOGETHER, total))
+    return np.concatenate(parts)
+
+
+def round_scores(scores):
+    """Returns scores with six digits, a dict."""
+    return {name: round(float(value), 6) for name, value in scores.items()}

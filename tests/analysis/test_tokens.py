@@ -12,7 +12,6 @@ from keras_gmlp import FeedForwardOnly, MLPMixer, ResMLP, ResNet, ViT, aMLP, fol
 from keras_gmlp.analysis import plots
 from keras_gmlp.analysis.tokens import attention_maps, spatial_filters
 from keras_gmlp.evaluation.plots import draw_confusion, draw_mistakes
-from keras_gmlp.evaluation.scores import confusion
 from keras_gmlp.models.structure import NotApplicableError
 
 TINY = {"dim": 8, "depth": 2, "input_shape": (8, 12, 3), "patch_size": 4, "classes": 3}
@@ -137,11 +136,6 @@ def test_attention_leaves_out_both_leading_tokens():
     looks = attention_maps(model, image())["block_0"]
     assert looks.shape == (2, 3)
     assert 0 < looks.sum() < 1
-
-
-def test_confusion_by_hand():
-    result = confusion(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0]), 3)
-    np.testing.assert_array_equal(result, [[1, 1, 0], [0, 1, 0], [1, 0, 0]])
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from keras_gmlp.evaluation import images as evaluation
 from keras_gmlp.evaluation import labelled
 from keras_gmlp.evaluation.images import evaluate, report
 from keras_gmlp.evaluation.labelled import LabelledImages
-from keras_gmlp.evaluation.scores import Predictions
 from keras_gmlp.export.formats import export
 from keras_gmlp.tasks.classifier import Classifier
+from keras_gmlp.tasks.scores import Predictions
 from keras_gmlp.utils import environment as optional
 from keras_gmlp.utils.card import write_card
 

@@ -10,11 +10,12 @@ from load_app import load_app
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp.data.text import Tokenizer, prepare_corpus
-from keras_gmlp.export.check_data import check_inputs, load_check_texts
 from keras_gmlp.export.formats import TEXT_FORMATS, export_text
 from keras_gmlp.export.verify import check_export, export_run
-from keras_gmlp.inference.text import MASKS, from_keras, load
+from keras_gmlp.inference.text import from_keras, load
 from keras_gmlp.models.language_families import BERT
+from keras_gmlp.tasks.masked_lm import MASKS, MaskedLM
+from keras_gmlp.tasks.text_classification import TextClassification
 from keras_gmlp.utils.card import read_card, read_tokenizer, write_text_card
 
 # Largest logit difference; the logits' own spread is about 10.
@@ -84,7 +85,7 @@ def test_classifier(tokenizer, tmp_path):
     paths = export_text(model, tmp_path, tokenizer, 16, ["tflite"], LABELS, {"pairs": False})
     opened = load(paths["tflite"])
     assert (opened.length, opened.labels, opened.pairs) == (16, LABELS, False)
-    inputs = check_inputs(opened, LINES)
+    inputs = TextClassification.check_inputs(opened, LINES)
     expected = to_numpy(model(inputs["token_ids"]))
     found = check_export(paths["tflite"], inputs, expected, expected.argmax(-1))
     assert found["max_logit_difference"] <= TOLERANCE["tflite"]
@@ -94,7 +95,7 @@ def test_classifier(tokenizer, tmp_path):
 def test_check_notices_another_model(run, tokenizer):
     folder, _ = run
     source = load(folder / "model.keras")
-    inputs = check_inputs(source, LINES)
+    inputs = MaskedLM.check_inputs(source, LINES)
     assert (inputs["mask_positions"] > 0).sum() >= 6
     expected = source.run(**inputs)[..., ::-1]
     found = check_export(folder / "model_float32.tflite", inputs, expected)
@@ -103,17 +104,19 @@ def test_check_notices_another_model(run, tokenizer):
 
 def test_texts_for_the_checks(run, tokenizer, tmp_path):
     source = load(run[0] / "model.keras")
+    expected = ["a gem", "a bore"], None
     (tmp_path / "lines.txt").write_text("a gem\n\na bore\n")
-    assert load_check_texts(source, tmp_path / "lines.txt") == (["a gem", "a bore"], None)
+    assert MaskedLM.load_check_samples(source, tmp_path / "lines.txt") == expected
     prepare_corpus(tmp_path / "lines.txt", tokenizer, tmp_path / "prepared")
-    assert load_check_texts(source, tmp_path / "prepared") == (["a gem", "a bore"], None)
+    assert MaskedLM.load_check_samples(source, tmp_path / "prepared") == expected
     file = tmp_path / "films.csv"
     file.write_text("text,label\n" + "a gem,good\na bore,bad\n" * 9)
     source = from_keras(small_text_model("text_classification", tokenizer), tokenizer, LABELS)
-    texts, truth = load_check_texts(source, str(file))
+    load_texts = TextClassification.load_check_samples
+    texts, truth = load_texts(source, str(file))
     assert [LABELS[i] for i in truth] == ["good" if "gem" in text else "bad" for text in texts]
     with pytest.raises(ValueError, match="the model classifies texts as 0, 1"):
-        load_check_texts(dataclasses.replace(source, labels=("0", "1")), str(file))
+        load_texts(dataclasses.replace(source, labels=("0", "1")), str(file))
 
 
 def test_unfinished_run_is_refused(run, tmp_path):
@@ -143,7 +146,7 @@ def test_program(run, tmp_path, capsys):
         ({"formats": ["onnx"]}, "cannot be exported to onnx; expected some of tflite"),
         ({"labels": ["a"]}, "Received 1 labels for 2 classes"),
         ({"length": LENGTH + 1}, f"takes at most {LENGTH} tokens; received length={LENGTH + 1}"),
-        ({"tokenizer": "another"}, "words, the tokenizer"),
+        ({"tokenizer": "another"}, "the tokenizer has"),
     ],
 )
 def test_mistakes(change, reason, tokenizer, tmp_path):

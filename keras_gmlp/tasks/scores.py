@@ -9,8 +9,11 @@ import functools
 import numpy as np
 
 from keras_gmlp.tasks.confidence import Confidence
+from keras_gmlp.utils.errors import first_of, printable
 
 BINS = 15
+
+NAMED = 10  # classes that a message lists
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,11 +50,6 @@ class Predictions:
     def given(self):
         """The name of each predicted class, `(samples,)`."""
         return np.array(self.classes)[self.predictions]
-
-    @property
-    def present(self):
-        """The names of the classes that have samples."""
-        return {self.classes[index] for index in np.unique(self.labels)}
 
     @property
     def severities(self):
@@ -141,11 +139,6 @@ class LabelPredictions:
     def correct(self):
         """Whether all labels of each image are right, `(images,)`."""
         return (self.given == self.truth).all(axis=1)
-
-    @property
-    def present(self):
-        """The names of the labels that have images."""
-        return set(self.list_labels(self.truth.any(axis=0)))
 
     @property
     def severities(self):
@@ -287,6 +280,27 @@ class LabelScorer:
         return {"truth": self._rows[indices], "probabilities": probabilities}
 
 
+def match_classes(models, labels, name, fix="Name the folders as the model names its classes."):
+    """Returns the class names that the data and all models have, a set."""
+    known = set(labels).intersection(*(model.labels for model in models))
+    if known:
+        return known
+    for model in models:
+        if not set(model.labels) & set(labels):
+            received, expected = (
+                first_of([*map(printable, names)], NAMED) for names in (labels, model.labels)
+            )
+            if not getattr(model, "named", True):
+                fix = f"The file has no class names. {fix}"
+            raise ValueError(
+                f"{printable(name)}: {printable(model.path)} knows none of its classes; received "
+                f"{received}; expected {expected}. {fix}".rstrip()
+            )
+    raise ValueError(
+        f"{printable(name)}: no class is known to all models; evaluate them one by one."
+    )
+
+
 def calibration_error(probabilities, correct, bins=BINS):
     """Returns the expected calibration error in [0, 1] (Guo et al., 2017).
 
@@ -315,13 +329,6 @@ def bin_probabilities(probabilities, correct, bins=BINS):
         np.bincount(places, weights=values, minlength=bins) for values in (probabilities, correct)
     )
     return counts, total / np.maximum(counts, 1), right / np.maximum(counts, 1)
-
-
-def confusion(labels, predictions, classes):
-    """Returns counts `(classes, classes)`: true classes in rows, predicted classes in columns."""
-    counts = np.zeros((classes, classes), int)
-    np.add.at(counts, (labels, predictions), 1)
-    return counts
 
 
 def _rounded(value):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import balanced_accuracy_score, log_loss
 
-from keras_gmlp.evaluation.scores import Predictions, bin_probabilities, calibration_error, score
+from keras_gmlp.tasks.scores import Predictions, bin_probabilities, calibration_error, score
 
 
 def predictions(labels, answers, probabilities=None, ranks=None, classes="abc"):
