@@ -3,7 +3,6 @@
 import dataclasses
 import re
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from keras_gmlp.export.formats import (
 from keras_gmlp.export.tflite import Traces
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference import text as text_inference
-from keras_gmlp.inference.latency import measure_latencies
+from keras_gmlp.inference.latency import measure_latencies, time_calls
 from keras_gmlp.models.folding import fold
 from keras_gmlp.models.saved import model_path
 from keras_gmlp.objectives.metrics import MeanAveragePrecision
@@ -230,20 +229,13 @@ def check_export(path, images, expected, labels=None, batch=1):
     result |= {} if labels is None else _score(logits, labels)
     result["megabytes"] = _megabytes(path)
     if path.is_file():
-        seconds = _time_text(model, images) if is_text else measure_latencies({0: model}, batch)[0]
+        if is_text:
+            one = {name: array[:1] for name, array in images.items()}
+            seconds = time_calls({0: lambda: model.run(**one)})[0]
+        else:
+            seconds = measure_latencies({0: model}, batch)[0]
         result["latency_ms"] = round(1000 * seconds / batch, 3)
     return result
-
-
-def _time_text(model, inputs, repeats=50):
-    """Returns the median latency of a text model for the first text, in seconds."""
-    one = {name: array[:1] for name, array in inputs.items()}
-    seconds = []
-    for _ in range(5 + repeats):
-        began = time.perf_counter()
-        model.run(**one)
-        seconds.append(time.perf_counter() - began)
-    return float(np.median(seconds[5:]))
 
 
 def _score(logits, labels):

@@ -330,9 +330,16 @@ def test_a_run_is_evaluated_by_the_groups_of_its_training(
     assert json.loads(capsys.readouterr().out)["images"] == 3  # every fifth of a class
 
 
-@pytest.mark.parametrize("folder", [True, False])
+@pytest.mark.parametrize(
+    ("folder", "parts"),
+    [
+        (True, {"fraction": 0.9, "validation": 0.4}),
+        (False, {"fraction": 0.9, "validation": 0.4}),
+        (False, {"fraction": 1.0, "folds": 3, "fold": 1, "validation": 0.4}),
+    ],
+)
 def test_a_run_is_evaluated_on_the_images_that_it_trained_on(
-    app, photos, tmp_path, monkeypatch, capsys, folder
+    app, photos, tmp_path, monkeypatch, folder, parts
 ):
     name, labels, shape = (
         (photos, LABELS, (8, 8, 3)) if folder else ("digits", "0123456789", (8, 8, 1))
@@ -340,10 +347,8 @@ def test_a_run_is_evaluated_on_the_images_that_it_trained_on(
     run = tmp_path / "run"
     run.mkdir()
     monkeypatch.setattr(app, "load_classifier", lambda model: classifier(tuple(labels), shape))
-    parts = {"fraction": 0.9, "validation": 0.4}
     (run / "recipe.json").write_text(json.dumps({"data": str(name), "folds": None, **parts}))
-    held = data.hold_out(data.take_fraction(data.load(name, (8, 8)), 0.9), 0.4)
-    for split, images in held.splits().items():
+    for split, images in divide_training(data.load(name, (8, 8)), **parts).splits().items():
         table = tmp_path / f"{split}.csv"
         arguments = [str(run), "--data", str(name), "--split", split, "--csv", str(table)]
         assert app.main(arguments) == 0
@@ -355,14 +360,3 @@ def test_a_run_is_evaluated_on_the_images_that_it_trained_on(
         else:
             expected = [labels[i] for i in images.read_labels()]
             assert [row["label"] for row in found] == expected
-
-
-def test_first_fold_is_divided_as_its_run_did(app, tmp_path, monkeypatch, capsys):
-    (tmp_path / "run").mkdir()
-    monkeypatch.setattr(app, "load_classifier", lambda model: classifier("0123456789", (8, 8, 1)))
-    parts = {"fraction": 1.0, "folds": 3, "fold": 1, "validation": 0.4}
-    (tmp_path / "run" / "recipe.json").write_text(json.dumps({"data": "digits", **parts}))
-    held_out = divide_training(data.load("digits"), **parts).validation
-    arguments = [str(tmp_path / "run"), "--data", "digits", "--split", "validation", "--json"]
-    assert app.main(arguments) == 0
-    assert json.loads(capsys.readouterr().out)["images"] == len(held_out)

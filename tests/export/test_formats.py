@@ -175,24 +175,22 @@ def test_images_of_another_shape_are_refused(exported, shape):
         inference.load(path).logits(np.zeros(shape, "uint8"))
 
 
-def test_labels_of_another_number(tmp_path):
-    with pytest.raises(ValueError, match="4 labels for 5 classes"):
-        export(random_model("gmlp"), tmp_path, ["tflite"], list("abcd"))
-
-
-def test_label_that_a_card_cannot_hold_is_refused_before_the_conversion(tmp_path):
-    with pytest.raises(ValueError, match=r"cannot hold the class name 'd\\nD'"):
-        export(random_model("gmlp"), tmp_path, ["tflite"], ["a", "b", "c", "d\nD", "e"])
+@pytest.mark.parametrize(
+    ("formats", "labels", "reason"),
+    [
+        (["tflite"], list("abcd"), "4 labels for 5 classes"),
+        (["tflite"], ["a", "b", "c", "d\nD", "e"], r"cannot hold the class name 'd\\nD'"),
+        (["coreml"], None, r"Unknown formats \['coreml'\].*saved_model"),
+    ],
+)
+def test_mistakes_are_refused_before_the_conversion(tmp_path, formats, labels, reason):
+    with pytest.raises(ValueError, match=reason):
+        export(random_model("gmlp"), tmp_path, formats, labels)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_restart_deletes_the_files_of_all_formats():
     assert {*FORMATS.values()} - {"saved_model"} <= {*WRITTEN}
-
-
-def test_unknown_format(tmp_path):
-    with pytest.raises(ValueError, match=r"Unknown formats \['coreml'\].*saved_model"):
-        export(random_model("gmlp"), tmp_path, ["coreml"])
 
 
 def test_format_whose_packages_are_absent(tmp_path, monkeypatch):
