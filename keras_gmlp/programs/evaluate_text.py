@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from pathlib import Path
 
 from keras_gmlp.programs.evaluate import SCORES, cells, percent, show_table, sort_classes
@@ -155,17 +154,14 @@ def choose_part(options):
     For the data that the first model's run trained on, they are those of the run, so that it is not
     tested on the texts that it trained on.
     """
+    from keras_gmlp.data.datasets import same_data
     from keras_gmlp.utils.files import read_json
     from keras_gmlp.utils.shipped import find_shipped
 
     named = name_columns(options)
     place = Path(find_shipped(options.models[0]))
     recorded = read_json((place if place.is_dir() else place.parent) / "recipe.json") or {}
-    same = recorded.get("data") == options.data or (
-        os.path.exists(options.data)
-        and os.path.exists(str(recorded.get("data")))
-        and os.path.samefile(options.data, recorded["data"])
-    )
+    same = "data" in recorded and same_data(options.data, recorded["data"])
     if not same or "test" in named:
         return {"split": options.split, "columns": named}
     return {
