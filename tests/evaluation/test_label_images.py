@@ -1,6 +1,5 @@
 """Evaluation of models that give any number of labels, and the program for it."""
 
-import csv
 import json
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from load_app import load_app
 from PIL import Image
+from read_table import read_table
 from scipy.special import expit
 from sklearn.metrics import average_precision_score
 
@@ -62,10 +62,8 @@ def test_predictions_and_scores_by_hand(table):
     np.testing.assert_allclose(result.probabilities, expit(pixels / 25.5 - 5), atol=1e-6)
     # Of the sixth picture green is wrong by 1 - sigmoid(-5), of the fifth by sigmoid(2.84).
     assert [index for index, _ in errors] == [5, 4]
-    assert [result.describe(index)[:2] for index, _ in errors] == [
-        ("blue, green", "not green"),
-        ("red", "green"),
-    ]
+    said = [result.describe(index)[:2] for index, _ in errors]
+    assert said == [("blue, green", "not green"), ("red", "green")]
     assert errors[1][1][0, 0].tolist() == [200, 200, 0]
     scores = score(result)
     assert scores["images"] == 6
@@ -73,12 +71,10 @@ def test_predictions_and_scores_by_hand(table):
     green = scores["classes"][1]
     assert (green["label"], green["threshold"], green["images"]) == ("green", 0.5, 3)
     assert (green["precision"], green["recall"]) == (round(2 / 3, 6), round(2 / 3, 6))
-    expected = [
-        average_precision_score(np.array(truth)[:, i], result.probabilities[:, i]) for i in range(3)
-    ]
-    np.testing.assert_allclose(
-        [row["average_precision"] for row in scores["classes"]], expected, atol=1e-6
-    )
+    columns = zip(np.array(truth).T, result.probabilities.T, strict=True)
+    expected = [average_precision_score(*column) for column in columns]
+    found = [row["average_precision"] for row in scores["classes"]]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
     assert scores["mean_average_precision"] == pytest.approx(np.mean(expected), abs=1e-6)
     assert scores["mean_f1"] == pytest.approx((1 + 2 / 3 + 1) / 3, abs=1e-6)
 
@@ -148,17 +144,8 @@ def app(monkeypatch):
 
 
 def test_program_prints_and_writes_the_report(app, table, tmp_path, capsys):
-    given = [
-        "colours",
-        "strict",
-        "--data",
-        str(table),
-        "--split",
-        "all",
-        "--out",
-        str(tmp_path / "o"),
-    ]
-    assert app.main(given) == 0
+    given = ["colours", "strict", "--data", str(table), "--split", "all"]
+    assert app.main([*given, "--out", str(tmp_path / "o")]) == 0
     out = capsys.readouterr().out
     assert "exact match        66.67 %" in out
     assert out.count("strict") == 1
@@ -166,16 +153,15 @@ def test_program_prints_and_writes_the_report(app, table, tmp_path, capsys):
     assert head.split() == ["label", "AP", "threshold", "precision", "recall", "F1", "images"]
     names = {path.name for path in (tmp_path / "o").iterdir()}
     assert names == {"report.json", "predictions.csv", "errors.png", "reliability.png"}
-    with open(tmp_path / "o" / "predictions.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert (rows[4]["labels"], rows[4]["predictions"], rows[4]["correct"]) == (
+    rows = read_table(tmp_path / "o" / "predictions.csv")
+    assert [rows[4][key] for key in ("labels", "predictions", "correct")] == [
         "red",
         "green|red",
         "0",
-    )
+    ]
     assert rows[3]["predictions"] == ""
     assert float(rows[0]["probability red"]) == pytest.approx(expit(5), abs=1e-6)
-    assert app.main([*given[:6], "--json"]) == 0
+    assert app.main([*given, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["models"][0]["exact_match"] == round(4 / 6, 6)
     assert report["models"][1]["latency_ms"] > 0

@@ -1,11 +1,11 @@
 """Scores of text models on labelled texts, questions and plain text."""
 
-import csv
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from read_table import read_table
 from small_text import LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp.data.text import Tokenizer
@@ -57,8 +57,7 @@ def test_a_classifier_by_hand(reviews, tokenizer, tmp_path):
     assert scores["log_likelihood"] == pytest.approx(likelihood, abs=1e-6)
     assert {row["label"] for row in scores["classes"]} == {"good", "bad"}
     write_text_report(tmp_path / "report", report, predictions)
-    with open(tmp_path / "report" / "predictions.csv", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_table(tmp_path / "report" / "predictions.csv")
     assert len(rows) == scores["texts"]
     assert {row["prediction"] for row in rows} == {"good"}
     assert {path.name for path in (tmp_path / "report").iterdir()} == {
@@ -116,8 +115,8 @@ def test_long_texts_are_counted(tmp_path, tokenizer):
     assert report["models"][0]["cut"] == 1
 
 
-def questions_file(folder, *answers):
-    """Writes questions on "Rome has a cat.", one for each answer, `None` for no answer."""
+def questions_file(folder, *answers, context="Rome has a cat."):
+    """Writes questions on a text, one for each answer, `None` for no answer."""
     qas = [
         {
             "id": str(number),
@@ -127,7 +126,7 @@ def questions_file(folder, *answers):
         }
         for number, text in enumerate(answers)
     ]
-    paragraphs = [{"context": "Rome has a cat.", "qas": qas}]
+    paragraphs = [{"context": context, "qas": qas}]
     path = folder / "questions.json"
     path.write_text(json.dumps({"data": [{"title": "Rome", "paragraphs": paragraphs}]}))
     return path
@@ -157,8 +156,8 @@ def test_questions_without_answers_by_hand(tmp_path, tokenizer, null, exact):
     assert [row["answer"] for row in rows] == ["Rome" if null < 4 else ""] * 3
     assert [row["difference"] for row in rows] == [null - 4] * 3
     write_text_report(tmp_path / "report", report, rows)
-    with open(tmp_path / "report" / "predictions.csv", encoding="utf-8") as file:
-        assert [row["id"] for row in csv.DictReader(file)] == ["0", "1", "2"]
+    table = read_table(tmp_path / "report" / "predictions.csv")
+    assert [row["id"] for row in table] == ["0", "1", "2"]
     best, _ = evaluate_texts([model], str(path), threshold=scores["best_threshold"])
     assert best["models"][0]["f1"] == pytest.approx(scores["best_f1"], abs=1e-4)
     # A threshold between the scores turns the answers round.
@@ -170,27 +169,16 @@ def test_answers_only_if_all_questions_have_one(tmp_path, tokenizer):
     path = questions_file(tmp_path, "Rome", "cat")
     report, _ = evaluate_texts([span_model(tokenizer, 9.0)], str(path))
     (scores,) = report["models"]
-    assert scores == {
-        "model": "constant",
-        "questions": 2,
-        "exact_match": 50.0,
-        "f1": 50.0,
-        "cut": 0,
-    }
+    expected = {"model": "constant", "questions": 2, "exact_match": 50.0, "f1": 50.0, "cut": 0}
+    assert scores == expected
     path = questions_file(tmp_path, None, None)
     with pytest.raises(ValueError, match="no question has a known answer"):
         evaluate_texts([span_model(tokenizer, 9.0)], str(path))
 
 
 def test_long_contexts_have_the_windows_of_training(tmp_path, tokenizer):
-    contexts = ["A cat lives in the old house by the river. " * 8, "Rome is the capital of Italy."]
-    questions = [
-        {"id": str(i), "question": "Who?", "answers": [{"text": text[:5], "answer_start": 0}]}
-        for i, text in enumerate(contexts)
-    ]
-    paragraphs = [{"context": c, "qas": [q]} for c, q in zip(contexts, questions, strict=True)]
-    path = tmp_path / "q.json"
-    path.write_text(json.dumps({"data": [{"title": "a", "paragraphs": paragraphs}]}))
+    context = "A cat lives in the old house by the river. " * 8
+    path = questions_file(tmp_path, "A cat", context=context)
     model = small_text_model("question_answering", tokenizer)
     asked = read_squad(path)
     # Training reserves 64 tokens for the question, more than this model has.
