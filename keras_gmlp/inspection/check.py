@@ -23,7 +23,6 @@ from keras_gmlp.utils.files import atomic_write, list_visible_files
 from keras_gmlp.utils.progress import map_in_threads
 
 SIDE = 32  # of the thumbnails, in pixels
-
 IMBALANCE = 10  # largest ratio of two classes' pictures
 
 KINDS = (
@@ -39,59 +38,37 @@ KINDS = (
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One finding, a row of findings.csv.
+    """One finding, a row of findings.csv."""
 
-    Attributes:
-        path: Path of the file, or of the folder for a finding on classes.
-        label: Its class, `""` for imbalance.
-        finding: One of `KINDS`.
-        other: The other file of a pair, the suggested class of a label, or `""`.
-        score: Difference of a near duplicate (0 is equal), probability of a label, number of
-            pictures, or ratio of the largest and the smallest class.
-        note: Why a file is unreadable, or `across splits` and `different classes` of a pair.
-    """
-
-    path: Path
-    label: str
-    finding: str
-    other: str = ""
+    path: Path  # of the file, or of the folder for a finding on classes
+    label: str  # its class, "" for imbalance
+    finding: str  # one of KINDS
+    other: str = ""  # the other file of a pair, or the suggested class of a label
+    # Difference of a near duplicate, probability of a label, number of pictures, ratio of classes.
     score: float | None = None
-    note: str = ""
+    note: str = ""  # why a file is unreadable, or what is wrong with a pair
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """The result of `check_folder`.
-
-    Attributes:
-        pictures: Number of image files in class folders.
-        classes: Number of classes.
-        ignored: Number of other files: not images by name, or in no class folder.
-        findings: List of `Finding`, in the order of `KINDS`.
-        accuracy: Share of the labels that classifiers predicted out of fold, `None` without two
-            classes of five pictures.
-        judged: Whether these predictions were good enough to doubt labels.
-    """
+    """The result of `check_folder`."""
 
     pictures: int
     classes: int
-    ignored: int
-    findings: list[Finding]
-    accuracy: float | None
-    judged: bool
+    ignored: int  # other files: not images by name, or in no class folder
+    findings: list[Finding]  # in the order of KINDS
+    accuracy: float | None  # of classifiers out of fold; None without two classes of five pictures
+    judged: bool  # whether these were good enough to doubt labels
 
     def summary(self):
         """Returns the numbers as a dict for JSON, with the number of findings of each kind."""
         counts = collections.Counter(found.finding for found in self.findings)
+        notes = [found.note for found in self.findings]
         return {
-            "pictures": self.pictures,
-            "classes": self.classes,
-            "ignored": self.ignored,
+            **vars(self),
             "findings": {kind: counts[kind] for kind in KINDS},
-            "across_splits": sum("across splits" in found.note for found in self.findings),
-            "different_classes": sum("different classes" in found.note for found in self.findings),
-            "accuracy": self.accuracy,
-            "judged": self.judged,
+            "across_splits": sum("across splits" in note for note in notes),
+            "different_classes": sum("different classes" in note for note in notes),
         }
 
 

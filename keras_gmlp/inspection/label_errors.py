@@ -5,13 +5,9 @@ import numpy as np
 from keras_gmlp.utils.environment import require
 
 FOLDS = 5  # parts of the pictures; a class in fewer pictures is not judged
-
 DIMENSIONS = 128  # of the features that the classifier sees
-
 DOUBT = 0.15  # largest probability of a suspect label, relative to the suggested class
-
 CELLS = 8  # cells of a thumbnail's side
-
 DIRECTIONS = 8  # bins of the edges' directions
 
 

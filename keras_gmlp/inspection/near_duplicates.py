@@ -14,16 +14,12 @@ from keras_gmlp.utils.files import hash_file
 from keras_gmlp.utils.progress import ProgressBar, map_in_threads
 
 NEIGHBOURS = 20  # pictures that each picture is compared with
-
 COPY = 0.33  # largest difference of a copy
-
 STANDS_OUT = 0.45  # largest difference of a copy, relative to that of the usual neighbour
-
 SAME = 0.05  # difference up to which pictures are copies, whatever their neighbours are
-
 APART = 0.8  # largest distance of the coarse contents of copies; colours differ more
-
 FLAT = 2.0  # standard deviation of the grey levels below which a picture shows nothing
+PATIENCE = 20.0  # seconds to search for equal files
 
 # What is cut off at both ends of a side, as shares.
 CUTS = ((0, 0), (0, 0.05), (0.05, 0), (0.025, 0.025), (0, 0.025), (0.025, 0))
@@ -155,9 +151,6 @@ def _correlation(wholes, parents, deviations, cuts):
         columns.reshape(*columns.shape[:-3], *pixels), -1, -2
     )
     return (products / deviations).max(axis=(-2, -1))
-
-
-PATIENCE = 20.0  # seconds to search
 
 
 def find_duplicates(data, patience=PATIENCE):

@@ -7,11 +7,8 @@ from keras_gmlp.utils import plotting
 from keras_gmlp.utils.errors import printable, shortened
 
 SIDE = 96  # of a picture, in pixels
-
 COLUMNS = 8
-
 PAIRS = 12  # most pairs that are drawn
-
 SUSPECTS = 24  # most labels that are drawn
 
 

@@ -8,11 +8,11 @@ import pytest
 from PIL import Image
 from refused import refused
 from sklearn.datasets import load_digits
+from tfrecord_files import write_set
 
 from keras_gmlp import data
 from keras_gmlp.data import datasets
 from keras_gmlp.data.images import folder, splits
-from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.images.records import RecordSplit
 from keras_gmlp.utils.errors import one_line_errors
 
@@ -64,17 +64,6 @@ def test_digits():
     np.testing.assert_array_equal(train, data.load("digits").train.arrays()[0])
 
 
-@pytest.mark.parametrize("size", [(12, 12), (4, 4), (8, 16)])
-def test_digits_resized(size):
-    digits = data.load("digits", size)
-    assert digits.image_shape == (*size, 1)
-    image, source = digits.test.arrays()[0][0], data.load("digits").test.arrays()[0][0]
-    assert image.dtype == np.uint8
-    expected = Image.fromarray(source[..., 0]).resize((max(size), max(size)), Image.BICUBIC)
-    expected = np.asarray(expected, int)[-size[0] // 2 + max(size) // 2 :][: size[0]]
-    assert np.abs(image[..., 0] - expected[:, : size[1]]).mean() < 3
-
-
 def make(root, *names, colour=RED, size=(6, 6)):
     for name in names:
         path = root / name
@@ -114,16 +103,6 @@ def test_folder_with_splits(tmp_path, held_out):
     assert photos.image_shape == (224, 224, 3)
     assert (len(photos.train), len(photos.test)) == (6, 1)
     assert photos.test.arrays()[1].tolist() == [1]
-
-
-def test_folder_images_are_those_that_classify_reads(tmp_path, monkeypatch):
-    class_folders(tmp_path, 5)
-    random = np.random.default_rng(0).integers(0, 256, (90, 61, 3), dtype="uint8")
-    Image.fromarray(random).save(tmp_path / "a" / "004.jpg")
-    (tmp_path / "a" / "004.png").unlink()
-    monkeypatch.setenv("HOME", str(tmp_path.parent))
-    image = data.load(f"~/{tmp_path.name}", (16, 24)).test.arrays()[0][0]
-    np.testing.assert_array_equal(image, read_image(tmp_path / "a" / "004.jpg", (16, 24, 3)))
 
 
 def test_folder_of_many_files_is_listed_fast(tmp_path, monkeypatch):
@@ -226,61 +205,28 @@ def test_unreadable_files_are_counted_and_looked_for_within_limits(tmp_path, mon
 def encoded(colour, size, kind="PNG"):
     file = io.BytesIO()
     Image.new("RGB" if isinstance(colour, tuple) else "L", size, colour).save(file, kind)
-    file.seek(0)
-    return file
+    return file.getvalue()
 
 
 @pytest.fixture(scope="module")
 def tfds_folder(tmp_path_factory):
-    """Where TFDS keeps real sets: of grey images, of varied sizes, without labels, of text."""
-    import tensorflow_datasets as tfds
+    """Where TFDS keeps sets: of grey images, of varied sizes, without labels, of text."""
+    folder, names = tmp_path_factory.mktemp("tfds"), ("low", "high")
 
-    class ShapesForTests(tfds.core.GeneratorBasedBuilder):
-        VERSION = tfds.core.Version("1.0.0")
-        BUILDER_CONFIGS = [  # noqa: RUF012
-            tfds.core.BuilderConfig(name=name) for name in ("grey", "varied", "hidden", "text")
-        ]
+    def write(name, shape, **samples):
+        splits = {split: [list(zip(*pairs, strict=True))] for split, pairs in samples.items()}
+        return write_set(folder, splits, shape, names, f"planted/{name}/1.0.0")
 
-        def _info(self):
-            shape = {"grey": (6, 6, 1), "varied": (None, None, 3)}.get(
-                self.builder_config.name, (6, 6, 3)
-            )
-            features = {
-                "image": tfds.features.Image(shape=shape),
-                "label": tfds.features.ClassLabel(names=["low", "high"]),
-                "id": tfds.features.Text(),
-            }
-            if self.builder_config.name == "text":
-                del features["image"]
-            return tfds.core.DatasetInfo(
-                builder=self, features=tfds.features.FeaturesDict(features)
-            )
-
-        def _split_generators(self, _):
-            splits = {"train": self._generate_examples(10)}
-            if self.builder_config.name in ("grey", "hidden"):
-                splits["test"] = self._generate_examples(4)
-            if self.builder_config.name == "hidden":
-                splits["validation"] = self._generate_examples(3)
-            return splits
-
-        def _generate_examples(self, count):
-            for i in range(count):
-                label = -1 if self.builder_config.name == "hidden" and count == 4 else i % 2
-                example = {"label": label, "id": str(i)}
-                if self.builder_config.name == "grey":
-                    example["image"] = encoded(20 * i, (6, 6))
-                elif self.builder_config.name == "varied":
-                    example["image"] = encoded((20 * i, 9, 9), (10 + i, 30 - 2 * i), "JPEG")
-                elif self.builder_config.name == "hidden":
-                    example["image"] = encoded((20 * i, 9, 9), (6, 6))
-                yield i, example
-
-    folder = tmp_path_factory.mktemp("tfds")
-    offline = tfds.download.DownloadConfig(try_download_gcs=False)
-    for config in ShapesForTests.BUILDER_CONFIGS:
-        builder = ShapesForTests(data_dir=str(folder), config=config)
-        builder.download_and_prepare(download_config=offline)
+    labels = [i % 2 for i in range(10)]
+    grey = [encoded(20 * i, (6, 6)) for i in range(10)]
+    colour = [encoded((20 * i, 9, 9), (6, 6)) for i in range(10)]
+    varied = [encoded((20 * i, 9, 9), (10 + i, 30 - 2 * i), "JPEG") for i in range(10)]
+    write("grey", (6, 6, 1), train=(grey, labels), test=(grey[:4], labels[:4]))
+    write("varied", (-1, -1, 3), train=(varied, labels))
+    hidden = {"test": (colour[:4], [-1] * 4), "validation": (colour[:3], labels[:3])}
+    write("hidden", (6, 6, 3), train=(colour, labels), **hidden)
+    path = write("text", (6, 6, 3), train=(colour, labels)) / "features.json"
+    path.write_text(path.read_text().replace('"image": {"python', '"picture": {"python'))
     return str(folder)
 
 
@@ -296,7 +242,7 @@ def reader(request, monkeypatch):
 @pytest.mark.usefixtures("reader")
 def test_tfds_set_of_grey_images(tfds_folder, monkeypatch):
     monkeypatch.setenv("HOME", os.path.dirname(tfds_folder))
-    grey = data.load("shapes_for_tests/grey", data_dir=f"~/{os.path.basename(tfds_folder)}")
+    grey = data.load("planted/grey", data_dir=f"~/{os.path.basename(tfds_folder)}")
     assert grey.labels == ("low", "high")
     assert grey.image_shape == (6, 6, 1)
     images, labels = grey.train.arrays()
@@ -304,24 +250,24 @@ def test_tfds_set_of_grey_images(tfds_folder, monkeypatch):
     assert sorted(images[:, 3, 3, 0]) == list(range(0, 200, 20))
     np.testing.assert_array_equal(images[:, 0, 0, 0] // 20 % 2, labels)
     assert (len(grey.train), len(grey.test)) == (10, 4)
-    assert data.load("shapes_for_tests/grey", (9, 5), tfds_folder).image_shape == (9, 5, 1)
+    assert data.load("planted/grey", (9, 5), tfds_folder).image_shape == (9, 5, 1)
 
 
 @pytest.mark.usefixtures("reader")
 def test_tfds_set_of_varied_sizes_without_a_test_split(tfds_folder):
-    varied = data.load("shapes_for_tests/varied:1.0.0", (8, 12), tfds_folder)
+    varied = data.load("planted/varied:1.0.0", (8, 12), tfds_folder)
     assert varied.image_shape == (8, 12, 3)
     train, test = varied.train.arrays()[0], varied.test.arrays()[0]
     assert (len(train), len(test)) == (8, 2)
     red = np.concatenate([train, test])[..., 0].reshape(10, -1)
     assert red.std(axis=1).max() < 3
     assert np.abs(np.sort(red.mean(axis=1)) - np.arange(0, 200, 20)).max() < 4
-    assert data.load("shapes_for_tests/varied", data_dir=tfds_folder).image_shape == (224, 224, 3)
+    assert data.load("planted/varied", data_dir=tfds_folder).image_shape == (224, 224, 3)
 
 
 @pytest.mark.usefixtures("reader")
 def test_tfds_set_whose_test_split_has_no_labels(tfds_folder):
-    hidden = data.load("shapes_for_tests/hidden", data_dir=tfds_folder)
+    hidden = data.load("planted/hidden", data_dir=tfds_folder)
     assert sorted(hidden.test.arrays()[1]) == [0, 0, 1]
 
 
@@ -329,7 +275,7 @@ def test_set_that_tfds_just_prepared_is_read_from_its_files(tfds_folder, monkeyp
     first = iter([lambda *_: None])  # as if it was not on the disk yet
     load_records = datasets.load_records
     monkeypatch.setattr(datasets, "load_records", lambda *a: next(first, load_records)(*a))
-    assert isinstance(data.load("shapes_for_tests/grey", data_dir=tfds_folder).train, RecordSplit)
+    assert isinstance(data.load("planted/grey", data_dir=tfds_folder).train, RecordSplit)
 
 
 @pytest.mark.parametrize(
@@ -343,7 +289,7 @@ def test_set_that_tfds_just_prepared_is_read_from_its_files(tfds_folder, monkeyp
         ("my photos", "neither a folder"),
         ("cifar10/none", "BuilderConfig none not found"),
         ("cifar10:9.9.9", "cannot be loaded at version 9.9.9"),
-        ("shapes_for_tests/text", "is not an image-classification data set: .* it has label, id"),
+        ("planted/text", "is not an image-classification data set: .* it has picture, id, label"),
     ],
 )
 def test_bad_tfds_name(tfds_folder, name, match):

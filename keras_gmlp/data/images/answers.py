@@ -22,9 +22,7 @@ from keras_gmlp.utils.files import (
 from keras_gmlp.utils.progress import ProgressBar
 
 DESCRIPTION = "answers.json"
-
 TOGETHER = 64  # views that a teacher sees at a time
-
 SAMPLED = 64  # images that identify the data
 
 

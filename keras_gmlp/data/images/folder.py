@@ -18,9 +18,7 @@ from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.labels import is_label
 
 PATIENCE = 20.0  # seconds to search for more unreadable files after the first
-
 NAMED = 10  # unreadable files that an error lists
-
 OTHER = "_other"  # the folder of pictures that belong to no class, next to the class folders
 
 # Folders next to `train`; the first one has the test images.

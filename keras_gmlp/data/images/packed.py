@@ -24,7 +24,6 @@ from keras_gmlp.utils.files import (
 )
 
 DESCRIPTION = "packed.json"
-
 VERSION = 1
 
 

@@ -29,13 +29,9 @@ from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import list_visible_files
 
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
-
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # others may run programs (EPS)
-
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
-
 MAX_PIXELS = 100_000_000  # up to 0.9 GB of memory, as WebP 1.7; more are refused
-
 TILE = 1024  # pixels
 
 

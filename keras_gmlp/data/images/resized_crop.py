@@ -6,11 +6,8 @@ The windows are drawn as by torchvision's `RandomResizedCrop`.
 import functools
 
 ATTEMPTS = 10  # windows drawn before the largest one around the centre is taken
-
 DRAWS = 2 * ATTEMPTS + 2  # uniform numbers for an image: areas, aspects and the place
-
 ASPECT = (3 / 4, 4 / 3)  # width relative to height, uniform on a logarithmic scale
-
 HEAD = 4096  # bytes of a JPEG in which a camera's orientation is searched
 
 # Orientation 2 to 8 in the Exif data of a JPEG, in either byte order, or named in its XMP data.

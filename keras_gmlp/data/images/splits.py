@@ -15,11 +15,8 @@ from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.progress import ProgressBar
 
 MEMORY_LIMIT = 4 * 2**30  # bytes of a split's pixels that stay in memory; larger splits stream
-
 READERS = os.cpu_count() or 1  # threads that read and decode
-
 TOGETHER = 64  # samples that are copied at a time
-
 ALIGNED = 64  # bytes to which TensorFlow aligns the memory of a tensor
 
 
@@ -297,6 +294,8 @@ def share_memory(images):
 
 
 def _allocate(shape):
-    """Returns an array of zeros whose memory is aligned, and taken when it is filled."""
+    """Returns an array whose memory is aligned, and taken when it is filled."""
     size = int(np.prod(shape))
-    return np.frombuffer(mmap.mmap(-1, max(1, size)), "uint8", size).reshape(shape)
+    memory = np.empty(size + ALIGNED, "uint8")
+    start = -memory.ctypes.data % ALIGNED
+    return memory[start : start + size].reshape(shape)

@@ -13,9 +13,7 @@ from keras_gmlp.utils.tables import TABLES, read_rows
 # The names of splits in a table.
 SPLITS = {name: name for name in ("", "train", "test", "validation")}
 SPLITS |= {"valid": "validation", "val": "validation"}
-
 SEVERAL = "|"  # between several labels
-
 NAMED = 10  # rows that an error lists
 
 

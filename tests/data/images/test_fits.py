@@ -51,30 +51,21 @@ def both(flag, shape, fit):
     return read_image(path, shape, fit=fit), resize_images(pixels, shape, fit)
 
 
-def test_crop_loses_the_sides(flag):
+def test_what_each_fit_keeps_of_the_sides(flag):
     for image in both(flag, (8, 8, 3), "crop"):
         assert (image.argmax(-1) == GREEN.index(255)).all()
-
-
-def test_stretch_keeps_them(flag):
     for image in both(flag, (20, 20, 3), "stretch"):
         assert (image[:, 0] == RED).all()
         assert (image[:, -1] == BLUE).all()
         assert (image[:, 8:12] == GREEN).all()
-
-
-def test_pad_keeps_them_on_black(flag):
     for image in both(flag, (21, 20, 3), "pad"):  # ten rows, after five and before six
         assert not image[:5].any()
         assert not image[15:].any()
         assert (image[5:15, 0] == RED).all()
         assert (image[5:15, -1] == BLUE).all()
-
-
-def test_grey_is_padded_too(flag):
-    image = read_image(flag[0], (20, 20, 1), fit="pad")
-    assert not image[:5].any()
-    assert image[5:15].all()
+    grey = read_image(flag[0], (20, 20, 1), fit="pad")
+    assert not grey[:5].any()
+    assert grey[5:15].all()
 
 
 @pytest.mark.parametrize("size", [(8, 8), (13, 24), (40, 7), (61, 90), (120, 200)])
