@@ -128,7 +128,8 @@ def _measure_augmentation(way, threads, options, folder):
 
 def _augmenter(way):
     """Returns a function of (key, uint8 images, class indices)."""
-    from keras_gmlp.data.batches.augmentation import Augmentation, make_augmenter
+    from keras_gmlp.data.batches.augmentation import Augmentation
+    from keras_gmlp.data.batches.host_augmentation import make_augmenter
 
     data = SimpleNamespace(mirror=True, labels=range(CLASSES))
     if way != KERAS_CV:
@@ -233,8 +234,8 @@ def _read_buffered(folder):
     import tensorflow as tf
 
     from keras_gmlp import data
-    from keras_gmlp.data.batches.augmentation import make_augmenter
     from keras_gmlp.data.batches.host import without_tuning
+    from keras_gmlp.data.batches.host_augmentation import make_augmenter
 
     found = data.load(folder, (SIZE, SIZE))
     augment = make_augmenter(data.Augmentation(), found)

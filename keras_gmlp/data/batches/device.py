@@ -16,19 +16,10 @@ class DeviceBatches(keras.utils.PyDataset):
     Args:
         arrays: Tuple of arrays of the same length, or of functions from an epoch, which counts
             from 0, to such an array. The first one is an array.
-        batch_size: Samples per step. Each epoch leaves out the samples that do not fill a batch.
-        seed: Seed of the order and of the keys.
         mixed_epochs: Number of epochs in which MixUp and CutMix are active; `None` for all.
         chunk: Steps in a chunk; `None` for `chunk_length`.
         steps: Steps in an epoch; `None` for one pass over the samples. Each pass has its own order.
         place: Function that copies a tuple of arrays to the device; `None` for `jax.device_put`.
-
-    Attributes:
-        arrays: The arrays of the epoch, on the device.
-        first_step: Steps of the epoch to leave out, because they are done.
-
-    Raises:
-        ValueError: If there are fewer samples than in a batch. One line.
     """
 
     def __init__(
@@ -47,7 +38,7 @@ class DeviceBatches(keras.utils.PyDataset):
             )
         self.steps = steps or self.pass_steps
         self.chunk = min(chunk or chunk_length(self.steps), self.steps)
-        self.first_step = 0
+        self.first_step = 0  # of the epoch; those before are done
         self._place, self._given = place or jax.device_put, tuple(arrays)
         fixed = [array for array in self._given if not callable(array)]
         self._fixed = self._place(tuple(fixed))

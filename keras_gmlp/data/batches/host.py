@@ -8,20 +8,13 @@ import math
 
 import keras
 
-from keras_gmlp.data.batches.augmentation import (
-    Augmentation,
-    draw_windows,
-    first_mirrored,
-    make_augmenter,
-)
+from keras_gmlp.data.batches.augmentation import Augmentation, first_mirrored
 from keras_gmlp.data.batches.share import WHOLE, Position
 from keras_gmlp.data.images.splits import READERS
 from keras_gmlp.utils.environment import is_installed, require
 
 PREFETCHED = 4  # batches prepared ahead of the training step
-
 REQUESTED = 64  # samples that are requested from the disk at a time
-
 PREPARED = 2**30  # bytes of batches that are augmented at a time, and of those prepared ahead
 
 
@@ -54,6 +47,8 @@ def training_batches(data, batch_size, augmentation=None, position=0, answers=No
         ImportError: If TensorFlow is not installed.
     """
     tf = require("tensorflow", "training_batches", "demo")
+    from keras_gmlp.data.batches.host_augmentation import draw_windows, make_augmenter
+
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1; received {batch_size}.")
     if not isinstance(position, Position):
@@ -216,16 +211,7 @@ def without_tuning(batches):
 
 
 class ArrayBatches(keras.utils.PyDataset):
-    """Batches of arrays, in order; for `evaluate` and `predict` on any backend.
-
-    Args:
-        inputs: Array, or a dict of arrays by the name of an input.
-        targets: Array.
-        *weights: Array of sample weights, or nothing.
-        batch_size: Samples in a batch; the last may be smaller.
-
-    All arrays have the same length.
-    """
+    """Batches of equally long arrays, in order; for `evaluate` and `predict` on any backend."""
 
     def __init__(self, inputs, targets, *weights, batch_size):
         super().__init__()
@@ -236,9 +222,5 @@ class ArrayBatches(keras.utils.PyDataset):
 
     def __getitem__(self, index):
         part = slice(index * self.batch_size, (index + 1) * self.batch_size)
-        inputs = self.inputs
-        if isinstance(inputs, dict):
-            inputs = {name: array[part] for name, array in inputs.items()}
-        else:
-            inputs = inputs[part]
-        return inputs, *(array[part] for array in self.arrays)
+        arrays = (self.inputs, *self.arrays)  # the inputs may be a dict
+        return keras.tree.map_structure(lambda array: array[part], arrays)

@@ -5,15 +5,10 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """The rows of each batch that a process makes.
+    """The rows of each batch that a process makes, one of several that count from 0."""
 
-    Random numbers are drawn for the whole batch, so that a sample does not depend on the number of
-    processes.
-
-    Args:
-        process: Number of the process, from 0.
-        processes: Number of processes.
-    """
+    # Random numbers are drawn for the whole batch, so that a sample does not depend on the number
+    # of processes.
 
     process: int = 0
     processes: int = 1
@@ -26,12 +21,7 @@ class Share:
         """Returns the share of an array or tensor that has all rows of a batch on an axis."""
         if self.processes == 1:
             return rows
-        size = rows.shape[axis]
-        if size is None:
-            import tensorflow as tf
-
-            size = tf.shape(rows)[axis]
-        size //= self.processes
+        size = rows.shape[axis] // self.processes
         part = slice(self.process * size, (self.process + 1) * size)
         return rows[(slice(None),) * axis + (part,)]
 

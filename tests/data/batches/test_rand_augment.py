@@ -6,13 +6,11 @@ import pytest
 import tensorflow as tf
 from PIL import Image, ImageChops, ImageEnhance, ImageOps
 
-from keras_gmlp.data.batches.rand_augment import (
-    OPERATIONS,
-    apply_operations,
-    draw_operations,
-    rand_augment,
-)
+from keras_gmlp.data.batches.host_augmentation import HostDraws
+from keras_gmlp.data.batches.namespaces import tensorflow_namespace
+from keras_gmlp.data.batches.rand_augment import OPERATIONS, apply_operations
 
+TENSORFLOW = tensorflow_namespace()
 KEY = tf.constant([3, 5], tf.int64)
 SAME = keras_cv.core.ConstantFactorSampler
 
@@ -28,9 +26,20 @@ def photos(count=6, size=(20, 24), channels=3):
 def apply(name, images, strength=0.0, signed=0.0):
     """One operation, with the same strength for all images."""
     count = len(images)
-    index = np.full(count, list(OPERATIONS).index(name), "int32")
+    index = np.full(count, OPERATIONS.index(name), "int32")
     draws = (np.full(count, value, "float32") for value in (strength, signed))
-    return apply_operations(tf.constant(images), index, *draws).numpy()
+    return apply_operations(tf.constant(images), index, *draws, TENSORFLOW).numpy()
+
+
+def draw_operations(count, magnitude):
+    """The first operation of each image, its strength and its signed strength, as arrays."""
+    return [draw.numpy() for draw in next(HostDraws(KEY, count).operations(magnitude))]
+
+
+def rand_augment(images, key, magnitude):
+    for draws in HostDraws(key, images.shape[0]).operations(magnitude):
+        images = apply_operations(images, *draws, TENSORFLOW)
+    return images
 
 
 def keras_cv_layer(name, strength, signed):
@@ -150,8 +159,8 @@ def test_image_of_one_level(name):
 
 def test_each_image_gets_the_operation_and_the_strength_drawn_for_it():
     images, count = photos(40), 40
-    index, strength, signed = (draw.numpy() for draw in draw_operations(KEY, count, 0.5))
-    result = apply_operations(tf.constant(images), index, strength, signed).numpy()
+    index, strength, signed = draw_operations(count, 0.5)
+    result = apply_operations(tf.constant(images), index, strength, signed, TENSORFLOW).numpy()
     names = [*OPERATIONS, None]
     for i in range(count):
         alone = images[i : i + 1]
@@ -162,7 +171,7 @@ def test_each_image_gets_the_operation_and_the_strength_drawn_for_it():
 
 
 def test_operations_are_equally_frequent():
-    index, strength, signed = (draw.numpy() for draw in draw_operations(KEY, 22_000, 0.4))
+    index, strength, signed = draw_operations(22_000, 0.4)
     counts = np.bincount(index, minlength=len(OPERATIONS) + 1)
     assert len(counts) == 11
     # 2,000 of each are expected; 4.5 standard deviations of 43
