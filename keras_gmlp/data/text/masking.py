@@ -9,11 +9,8 @@ import numpy as np
 from keras_gmlp.utils.files import atomic_write
 
 MASKED, RANDOM = 0.8, 0.1  # of the chosen tokens, as in BERT; the rest stay as they are
-
 SHORTEST = 8  # tokens in a cut window
-
 CUT = 0.1  # of the windows, as in BERT: a model also meets short texts
-
 ORDER, BATCH, VALIDATION = range(3)  # streams of random numbers
 
 
@@ -37,15 +34,20 @@ def masked_windows(corpus, windows, length, rate=0.15, generator=None, cut=CUT):
         rate)`; unused places have position 0 and weight 0.
     """
     generator = generator or np.random.default_rng()
-    ordinary = ordinary_tokens(corpus)
-    token_ids = _read_windows(corpus, windows, length, generator, cut)
-    positions, used = _choose(ordinary[token_ids], rate, most_masks(length, rate), generator)
-    targets = np.take_along_axis(token_ids, positions, axis=1)
-    new = _replace(targets, ordinary, corpus.info["special_ids"][4], generator)
-    # An unused place points at [CLS], the token of position 0, and writes it back.
-    np.put_along_axis(token_ids, positions, np.where(used, new, targets), axis=1)
-    inputs = {"token_ids": token_ids, "mask_positions": positions}
-    return inputs, np.where(used, targets, 0), used.astype("float32")
+    most = most_masks(length, rate)
+    shape, words = (len(windows), most), len(_vocabulary(corpus))
+    draws = (
+        generator.integers(SHORTEST, max(length, SHORTEST + 1), len(windows)) - 2,
+        generator.random(len(windows)),
+        generator.random(len(windows)),
+        generator.integers(0, 2**32, (len(windows), length), "uint32"),
+        generator.random(shape, "float32"),
+        generator.integers(0, words, shape),
+    )
+    read = _read_windows(corpus, windows, length)
+    ids, positions, new, *rest = _mask(*read, draws, _choose, corpus, rate, most, cut, np)
+    np.put_along_axis(ids, positions, new, axis=1)
+    return {"token_ids": ids, "mask_positions": positions}, *rest
 
 
 def most_masks(length, rate):
@@ -55,53 +57,57 @@ def most_masks(length, rate):
     return math.ceil(rate * (length - 2))
 
 
-def _read_windows(corpus, windows, length, generator, cut):
-    """Returns int32 token ids `(windows, length)` before masking."""
-    pad, _, start, end, _ = corpus.info["special_ids"]
-    sizes = windows[:, 1] - windows[:, 0]
-    shorter = generator.integers(SHORTEST, max(length, SHORTEST + 1), len(windows)) - 2
-    sizes = np.where(generator.random(len(windows)) < cut, np.minimum(sizes, shorter), sizes)
-    places = np.arange(length - 2)
-    text = corpus.tokens.take(windows[:, :1] + places, mode="clip")
-    token_ids = np.full((len(windows), length), pad, "int32")
-    token_ids[:, 0] = start
-    token_ids[:, 1:-1] = np.where(places < sizes[:, None], text, pad)
-    rows = np.arange(len(windows))
+def _read_windows(corpus, windows, length):
+    """Returns the tokens of windows, uint16 `(windows, length - 2)`, and their sizes, int32."""
+    tokens = corpus.tokens.take(windows[:, :1] + np.arange(length - 2), mode="clip")
+    return tokens, (windows[:, 1] - windows[:, 0]).astype("int32")
+
+
+def _mask(tokens, sizes, draws, choose, corpus, rate, most, cut, numpy):
+    """Returns ids, positions, what stands there, targets and weights, given the random numbers."""
+    # A shorter size and the chance of it, the rounding of the number of masks, the order of the
+    # places; for each mask, what becomes of the token, and another word.
+    shorter, chance, rounding, order, draw, word = draws
+    pad, _, start, end, mask = corpus.info["special_ids"]
+    vocabulary, places = _vocabulary(corpus), np.arange(tokens.shape[1] + 2)
+    sizes = numpy.where(chance < cut, numpy.minimum(sizes, shorter), sizes)[:, None]
+    inside = (places >= 1) & (places <= sizes)
+    ids = numpy.where(inside, numpy.pad(tokens.astype("int32"), ((0, 0), (1, 1))), pad)
     # A window that ends with a paragraph has its [SEP] already.
-    token_ids[rows, sizes + 1] = np.where(token_ids[rows, sizes] == end, pad, end)
-    return token_ids
-
-
-def _choose(eligible, rate, most, generator):
-    """Draws positions in each row, without repetition."""
-    rows, length = eligible.shape
+    unfinished = numpy.take_along_axis(ids, sizes, 1) != end
+    ids = numpy.where((places == sizes + 1) & unfinished, end, ids)
+    ids = numpy.where(places == 0, start, ids)
+    ordinary = np.isin(np.arange(corpus.info["vocabulary_size"]), vocabulary)
+    eligible = numpy.asarray(ordinary)[ids]
     counts = eligible.sum(axis=1)
     # Rounded up or down at random, so that the mean is the rate.
-    wanted = np.floor(rate * counts + generator.random(rows)).astype("int64")
-    wanted = np.minimum(np.maximum(wanted, 1), np.minimum(counts, most))
-    # Random numbers whose last bits are the position: the smallest ones name what is chosen.
-    bits = np.uint32((length - 1).bit_length())
-    keys = generator.integers(0, 2**32, (rows, length), "uint32") >> bits << bits
-    keys = np.where(eligible, keys | np.arange(length, dtype="uint32"), np.uint32(2**32 - 1))
-    smallest = np.sort(np.partition(keys, most - 1, axis=1)[:, :most], axis=1)
+    wanted = numpy.floor(rate * counts + rounding).astype("int32")
+    wanted = numpy.minimum(numpy.maximum(wanted, 1), numpy.minimum(counts, most))
     used = np.arange(most) < wanted[:, None]
-    positions = smallest & np.uint32((1 << int(bits)) - 1)
-    return np.where(used, positions, 0).astype("int32"), used
+    positions = numpy.where(used, choose(order, eligible, most), 0).astype("int32")
+    targets = numpy.take_along_axis(ids, positions, 1)
+    other = numpy.where(draw < MASKED + RANDOM, numpy.asarray(vocabulary)[word], targets)
+    new = numpy.where(draw < MASKED, mask, other)
+    # An unused place points at [CLS], the token of position 0, and writes it back.
+    new = numpy.where(used, new, targets)
+    return ids, positions, new, numpy.where(used, targets, 0), used.astype("float32")
 
 
-def _replace(targets, ordinary, mask, generator):
-    """Returns what stands in the place of the chosen tokens."""
-    draw = generator.random(targets.shape, "float32")
-    vocabulary = np.flatnonzero(ordinary).astype("int32")
-    other = vocabulary[generator.integers(0, len(vocabulary), targets.shape)]
-    return np.where(draw < MASKED, mask, np.where(draw < MASKED + RANDOM, other, targets))
+def _vocabulary(corpus):
+    """Returns the ids that are not special tokens, int32."""
+    everything = np.arange(corpus.info["vocabulary_size"], dtype="int32")
+    return np.delete(everything, corpus.info["special_ids"])
 
 
-def ordinary_tokens(corpus):
-    """Returns which ids are no special tokens, bool `(vocabulary,)`."""
-    ordinary = np.ones(corpus.info["vocabulary_size"], bool)
-    ordinary[corpus.info["special_ids"]] = False
-    return ordinary
+def _choose(keys, eligible, most):
+    """Returns the places of the smallest random numbers in each row; eligible ones come first."""
+    length = eligible.shape[1]
+    # Their last bits are the position: the smallest ones name what is chosen.
+    bits = np.uint32((length - 1).bit_length())
+    keys = keys >> bits << bits | np.arange(length, dtype="uint32")
+    keys = np.where(eligible, keys, np.uint32(2**32 - 1))
+    smallest = np.sort(np.partition(keys, most - 1, axis=1)[:, :most], axis=1)
+    return smallest & np.uint32((1 << int(bits)) - 1)
 
 
 def _generator(seed, stream, number):
@@ -213,9 +219,7 @@ def validation_set(corpus, length=128, rate=0.15, seed=0):
 
 def device_windows(corpus, length):
     """Returns the tokens of all windows, uint16 `(windows, length - 2)`, and their sizes, int32."""
-    windows = corpus.windows(length)
-    tokens = corpus.tokens.take(windows[:, :1] + np.arange(length - 2), mode="clip")
-    return tokens, (windows[:, 1] - windows[:, 0]).astype("int32")
+    return _read_windows(corpus, corpus.windows(length), length)
 
 
 def make_device_masker(corpus, length, rate, cut):
@@ -223,42 +227,28 @@ def make_device_masker(corpus, length, rate, cut):
     import jax
     import jax.numpy as jnp
 
-    pad, _, start, end, mask = corpus.info["special_ids"]
-    ordinary = ordinary_tokens(corpus)
-    vocabulary = np.flatnonzero(ordinary).astype("int32")
-    most = most_masks(length, rate)
-    places = np.arange(length)
+    most, words = most_masks(length, rate), len(_vocabulary(corpus))
 
-    def mask_window(key, tokens, size):
+    def draw(key):
         keys = jax.random.split(key, 7)
-        shorter = jax.random.randint(keys[0], (), SHORTEST, max(length, SHORTEST + 1)) - 2
-        shorter = jnp.minimum(size, shorter)
-        size = jnp.where(jax.random.uniform(keys[1]) < cut, shorter, size)
-        inside = (places >= 1) & (places <= size)
-        ids = jnp.where(inside, jnp.pad(tokens.astype("int32"), 1), pad)
-        ends = places == size + 1  # a window that ends with a paragraph has its [SEP] already
-        ids = jnp.where(ends & (ids[size] != end), end, ids).at[0].set(start)
-        eligible = jnp.asarray(ordinary)[ids] & inside
-        count = eligible.sum()
-        wanted = jnp.floor(rate * count + jax.random.uniform(keys[2])).astype("int32")
-        wanted = jnp.minimum(jnp.maximum(wanted, 1), jnp.minimum(count, most))
-        order = jnp.where(eligible, jax.random.uniform(keys[3], (length,)), 2.0)
-        _, positions = jax.lax.top_k(-order, most)
-        used = jnp.arange(most) < wanted
-        positions = jnp.where(used, positions, 0)
-        targets = ids[positions]
-        draw = jax.random.uniform(keys[4], (most,))
-        drawn = jax.random.randint(keys[5], (most,), 0, len(vocabulary))
-        other = jnp.asarray(vocabulary)[drawn]
-        new = jnp.where(draw < MASKED, mask, jnp.where(draw < MASKED + RANDOM, other, targets))
-        # An unused place points at [CLS], the token of position 0, and writes it back.
-        ids = ids.at[positions].set(jnp.where(used, new, targets))
-        return ids, positions, jnp.where(used, targets, 0), used.astype("float32")
+        return (
+            jax.random.randint(keys[0], (), SHORTEST, max(length, SHORTEST + 1)) - 2,
+            jax.random.uniform(keys[1]),
+            jax.random.uniform(keys[2]),
+            jax.random.uniform(keys[3], (length,)),
+            jax.random.uniform(keys[4], (most,)),
+            jax.random.randint(keys[5], (most,), 0, words),
+        )
+
+    def choose(order, eligible, most):
+        return jax.lax.top_k(-jnp.where(eligible, order, 2.0), most)[1]
 
     def augment(key, tokens, sizes, position, mixing, odd=False):
-        numbers = position + jnp.arange(len(sizes))
-        keys = jax.vmap(jax.random.fold_in, (None, 0))(key, numbers)
-        ids, positions, targets, weights = jax.vmap(mask_window)(keys, tokens, sizes)
-        return {"token_ids": ids, "mask_positions": positions}, targets, weights
+        keys = jax.vmap(jax.random.fold_in, (None, 0))(key, position + jnp.arange(len(sizes)))
+        draws = jax.vmap(draw)(keys)
+        windows = (tokens, sizes, draws, choose, corpus)
+        ids, positions, new, *rest = _mask(*windows, rate, most, cut, jnp)
+        ids = jnp.put_along_axis(ids, positions, new, axis=1, inplace=False)
+        return {"token_ids": ids, "mask_positions": positions}, *rest
 
     return augment

@@ -1,5 +1,7 @@
 """Masked windows: what is masked, how often, and the same draws each time."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -11,9 +13,10 @@ from keras_gmlp.data.text import (
     masked_windows,
     validation_set,
 )
-from keras_gmlp.data.text.masking import most_masks
+from keras_gmlp.data.text.masking import device_windows, make_device_masker, most_masks
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
+LENGTH, RATE = 64, 0.15  # of the tests on the device
 
 
 @pytest.fixture(scope="module")
@@ -206,3 +209,76 @@ def same(a, b):
     """Returns whether two items are equal, with equal types."""
     flat = [[*item[0].values(), *item[1:]] for item in (a, b)]
     return all((x == y).all() and x.dtype == y.dtype for x, y in zip(*flat, strict=True))
+
+
+@pytest.fixture(scope="module")
+def masked(corpus):
+    """Masks windows on the device, with and without cut ones."""
+    jax = pytest.importorskip("jax")
+
+    @functools.cache  # compiles once for all seeds
+    def masker(cut):
+        return jax.jit(make_device_masker(corpus, LENGTH, RATE, cut))
+
+    def draw(cut, position=0, seed=0, rows=None):
+        tokens, sizes = device_windows(corpus, LENGTH)
+        tokens, sizes = tokens[:rows], sizes[:rows]
+        key = jax.random.key(seed)
+        inputs, targets, weights = masker(cut)(key, tokens, sizes, position, True)
+        inputs = {name: np.asarray(array) for name, array in inputs.items()}
+        return inputs, np.asarray(targets), np.asarray(weights)
+
+    return draw
+
+
+def test_device_windows_are_the_text(corpus, masked):
+    ids = restore(masked(cut=0.0))
+    for row, (start, stop) in zip(ids, corpus.windows(LENGTH), strict=True):
+        text = corpus.tokens[start:stop].tolist()
+        end = [] if text[-1] == 3 else [3]
+        assert row.tolist() == [2, *text, *end] + [0] * (LENGTH - 1 - len(text) - len(end))
+
+
+def test_device_rates(corpus, masked):
+    changed = kept = random = total = eligible = 0
+    for seed in range(20):
+        item = masked(cut=0.0, seed=seed)
+        (inputs, targets, weights), original = item, restore(item)
+        ids, places = inputs["token_ids"], inputs["mask_positions"]
+        rows, columns = np.nonzero(weights)
+        new, old = ids[rows, places[rows, columns]], targets[rows, columns]
+        total += len(rows)
+        changed += (new == 4).sum()
+        kept += (new == old).sum()
+        random += ((new != old) & (new != 4)).sum()
+        eligible += (original > 4).sum()
+        assert (old > 4).all()
+        assert (new >= 4).all()
+        assert weights.shape[1] == most_masks(LENGTH, RATE)
+        # No position twice in a text.
+        assert len({*zip(rows, places[rows, columns], strict=True)}) == len(rows)
+    assert total / eligible == pytest.approx(RATE, abs=0.005)
+    words = corpus.info["vocabulary_size"] - 5
+    assert changed / total == pytest.approx(0.8, abs=0.01)
+    assert kept / total == pytest.approx(0.1 + 0.1 / words, abs=0.01)
+    assert random / total == pytest.approx(0.1 - 0.1 / words, abs=0.01)
+
+
+def test_device_cuts_a_tenth_of_the_windows(masked):
+    whole = (restore(masked(cut=0.0)) > 0).sum(axis=1)
+    cut = np.stack([(restore(masked(cut=0.1, seed=s)) > 0).sum(axis=1) for s in range(20)])
+    shorter = cut < whole
+    full = whole == LENGTH
+    assert shorter[:, full].mean() == pytest.approx(0.1, abs=0.02)
+    assert cut[shorter].min() >= 7  # [SEP] at the cut is the paragraph's own
+    assert (cut <= whole).all()
+
+
+def test_device_draws_follow_the_key_and_the_place(masked):
+    first, again, other = masked(0.1), masked(0.1), masked(0.1, seed=1)
+    assert same(first, again)
+    assert not same(first, other)
+    # A batch that starts later draws what the whole epoch draws at its places.
+    assert not same(first, masked(0.1, position=1))
+    (inputs, *rest), part = first, masked(0.1, rows=5)
+    assert same(part, ({n: array[:5] for n, array in inputs.items()}, *(a[:5] for a in rest)))
