@@ -1,23 +1,9 @@
 """Answers questions about a text: prints the parts of the text that answer each."""
 
-import contextlib
-
+from keras_gmlp.programs.shared import text_options as shared
 from keras_gmlp.programs.shared.cli import Parser, guarded
-from keras_gmlp.programs.shared.text_options import (
-    MODELS,
-    add_model,
-    open_model,
-    parse,
-    print_bars,
-    print_json,
-    print_text,
-    read_whole,
-    report,
-    rounded,
-)
 
-DEFAULT = MODELS / "amlp_nano-squad"
-
+DEFAULT = shared.MODELS / "amlp_nano-squad"
 AROUND = 40  # characters shown before and after an answer
 
 EPILOG = """\
@@ -46,7 +32,7 @@ def main(arguments=None):
         metavar="FILE",
         help="file with the text, in UTF-8; - reads standard input",
     )
-    add_model(parser, DEFAULT, top=1, what="answers")
+    shared.add_model(parser, DEFAULT, top=1, what="answers")
     parser.add_argument(
         "--threshold",
         type=float,
@@ -54,35 +40,28 @@ def main(arguments=None):
         help="return no answer if its score exceeds the best answer's by more than T, for example "
         "0; default: always an answer",
     )
-    options = parse(parser, arguments)
-    options.program = "answer"
+    options = shared.parse(parser, arguments, "answer")
     return guarded("answer", lambda: answer(options), only_prints=True)
 
 
 def answer(options):
-    context = read_whole(options.context)
-    model = open_model(options, DEFAULT, "answer")
-    with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
-        for question in options.questions:
-            try:
-                found = model.answers(question, context, options.top, options.threshold)
-            except ValueError as error:
-                report(options, error)
-                options.code = 1
-            else:
-                show(question, context, found, options.json)
-    return options.code
+    context = shared.read_whole(options.context)
+    model = shared.open_model(options, DEFAULT, "answer")
 
+    def ask(question):
+        return model.answers(question, context, options.top, options.threshold)
 
-def show(question, context, found, as_json):
-    if as_json:
-        print_json(question=question, answers=rounded(found))
-        return
-    print_text(question)
-    names = [" ".join(entry["answer"].split()) or "(no answer)" for entry in found]
-    print_bars(names, [entry["score"] for entry in found])
-    for entry in (entry for entry in found if entry["answer"]):
-        start, end = max(0, entry["start"] - AROUND), entry["end"] + AROUND
-        before, after = context[start : entry["start"]], context[entry["end"] : end]
-        shown = " ".join(f"{before}[{entry['answer']}]{after}".split())
-        print_text(f"  {'...' * (start > 0)}{shown}{'...' * (end < len(context))}")
+    def show(question, found):
+        if options.json:
+            shared.print_json(question=question, answers=shared.rounded(found))
+            return
+        shared.print_text(question)
+        names = [" ".join(entry["answer"].split()) or "(no answer)" for entry in found]
+        shared.print_bars(names, [entry["score"] for entry in found])
+        for entry in (entry for entry in found if entry["answer"]):
+            start, end = max(0, entry["start"] - AROUND), entry["end"] + AROUND
+            before, after = context[start : entry["start"]], context[entry["end"] : end]
+            shown = " ".join(f"{before}[{entry['answer']}]{after}".split())
+            shared.print_text(f"  {'...' * (start > 0)}{shown}{'...' * (end < len(context))}")
+
+    return shared.answer_each(options, options.questions, ask, show)

@@ -1,23 +1,9 @@
 """Classifies texts, or pairs of texts: prints the most probable classes of each."""
 
-import contextlib
-
+from keras_gmlp.programs.shared import text_options as shared
 from keras_gmlp.programs.shared.cli import Parser, guarded
-from keras_gmlp.programs.shared.text_options import (
-    MODELS,
-    add_model,
-    add_texts,
-    open_model,
-    parse,
-    print_bars,
-    print_json,
-    print_text,
-    read_texts,
-    report,
-    rounded,
-)
 
-DEFAULT = MODELS / "gmlp_nano-sst2"
+DEFAULT = shared.MODELS / "gmlp_nano-sst2"
 
 EPILOG = """\
 examples:
@@ -37,37 +23,31 @@ exit codes: 0 all texts classified, 1 a text or the model could not be read, 2 w
 
 def main(arguments=None):
     parser = Parser(description=__doc__, epilog=EPILOG)
-    add_texts(parser, "a text")
+    shared.add_texts(parser, "a text")
     parser.add_argument("--pair", metavar="SECOND", help="the second text of a pair")
-    add_model(parser, DEFAULT, what="classes")
-    options = parse(parser, arguments)
-    options.program = "classify_text"
+    shared.add_model(parser, DEFAULT, what="classes")
+    options = shared.parse(parser, arguments, "classify_text")
     if options.pair is not None and (len(options.texts) != 1 or options.file):
         parser.error("--pair takes one text before it; a file holds pairs with a tab between")
     return guarded("classify_text", lambda: classify(options), only_prints=True)
 
 
 def classify(options):
-    model = open_model(options, DEFAULT, "classify")
-    with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
-        for text in read_texts(options):
-            first, second = text, options.pair
-            if second is None and model.pairs and "\t" in text:
-                first, second = text.split("\t", 1)
-            try:
-                found = model.classify(first, second, options.top)
-            except ValueError as error:
-                report(options, error)
-                options.code = 1
-            else:
-                show(first, second, found, options.json)
-    return options.code
+    model = shared.open_model(options, DEFAULT, "classify")
 
+    def pair_up(text):
+        if options.pair is None and model.pairs and "\t" in text:
+            return text.split("\t", 1)
+        return text, options.pair
 
-def show(text, pair, found, as_json):
-    if as_json:
-        second = {} if pair is None else {"pair": pair}
-        print_json(text=text, **second, predictions=rounded(found))
-        return
-    print_text(text if pair is None else f"{text} | {pair}")
-    print_bars([entry["label"] for entry in found], [entry["score"] for entry in found])
+    def show(texts, found):
+        text, pair = texts
+        if options.json:
+            second = {} if pair is None else {"pair": pair}
+            shared.print_json(text=text, **second, predictions=shared.rounded(found))
+            return
+        shared.print_text(text if pair is None else f"{text} | {pair}")
+        shared.print_bars([e["label"] for e in found], [e["score"] for e in found])
+
+    items = map(pair_up, shared.read_texts(options))
+    return shared.answer_each(options, items, lambda t: model.classify(*t, options.top), show)

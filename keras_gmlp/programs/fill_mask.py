@@ -1,23 +1,9 @@
 """Fills in [MASK]: prints the most probable words for each mask of a text."""
 
-import contextlib
-
+from keras_gmlp.programs.shared import text_options as shared
 from keras_gmlp.programs.shared.cli import Parser, guarded
-from keras_gmlp.programs.shared.text_options import (
-    MODELS,
-    add_model,
-    add_texts,
-    open_model,
-    parse,
-    print_bars,
-    print_json,
-    print_text,
-    read_texts,
-    report,
-    rounded,
-)
 
-DEFAULT = MODELS / "amlp_nano-wiki"
+DEFAULT = shared.MODELS / "amlp_nano-wiki"
 
 EPILOG = """\
 examples:
@@ -36,10 +22,9 @@ exit codes: 0 done, 1 a text or the model could not be read, 2 wrong usage or a 
 
 def main(arguments=None):
     parser = Parser(description=__doc__, epilog=EPILOG)
-    add_texts(parser, "a text with [MASK], in capitals")
-    add_model(parser, DEFAULT)
-    options = parse(parser, arguments)
-    options.program = "fill_mask"
+    shared.add_texts(parser, "a text with [MASK], in capitals")
+    shared.add_model(parser, DEFAULT)
+    options = shared.parse(parser, arguments, "fill_mask")
     return guarded("fill_mask", lambda: fill(options), only_prints=True)
 
 
@@ -47,26 +32,20 @@ def fill(options):
     # Imported here, so that --help is fast.
     from keras_gmlp.tasks.masked_lm import NoMaskError
 
-    model = open_model(options, DEFAULT, "fill_mask")
-    with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
-        for text in read_texts(options):
-            try:
-                found = model.fill_mask(text, options.top)
-            except ValueError as error:
-                report(options, error)
-                options.code = max(options.code, 2 if isinstance(error, NoMaskError) else 1)
-            else:
-                show(text, found, options.json)
-    return options.code
+    model = shared.open_model(options, DEFAULT, "fill_mask")
 
+    def ask(text):
+        return model.fill_mask(text, options.top)
 
-def show(text, found, as_json):
-    if as_json:
-        print_json(text=text, predictions=rounded(found))
-        return
-    print_text(text)
-    several = isinstance(found[0], list)
-    for number, entries in enumerate(found if several else [found], 1):
-        if several:
-            print(f"  [MASK] {number}")
-        print_bars([e["token_str"] for e in entries], [e["score"] for e in entries])
+    def show(text, found):
+        if options.json:
+            shared.print_json(text=text, predictions=shared.rounded(found))
+            return
+        shared.print_text(text)
+        several = isinstance(found[0], list)
+        for number, entries in enumerate(found if several else [found], 1):
+            if several:
+                print(f"  [MASK] {number}")
+            shared.print_bars([e["token_str"] for e in entries], [e["score"] for e in entries])
+
+    return shared.answer_each(options, shared.read_texts(options), ask, show, NoMaskError)

@@ -14,9 +14,7 @@ from keras_gmlp.programs.shared.cli import (
 )
 
 PICTURES = ("filters", "attention", "explain", "confusion", "mistakes")
-
 TEXT_PICTURES = ("filters", "attention")
-
 SENTENCE = "The cat that the dogs chased was found in the old house by the river."
 
 EPILOG = """\

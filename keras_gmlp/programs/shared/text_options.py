@@ -1,5 +1,6 @@
 """Shared parts of the programs that use text models: the model, the texts, bars."""
 
+import contextlib
 import functools
 import json
 import sys
@@ -57,12 +58,12 @@ def name_columns(options):
     return {name: value for name, value in columns.items() if value is not None}
 
 
-def parse(parser, arguments):
+def parse(parser, arguments, program):
     """Returns the options; ends with exit code 2 if they cannot work."""
     options = parser.parse_args(arguments)
     if options.top < 1:
         parser.error(f"--top must be at least 1; received {options.top}")
-    options.code = 0
+    options.code, options.program = 0, program
     if hasattr(options, "file") and not (options.texts or options.file):
         parser.error("give a text, - for standard input, or --file FILE")
     return options
@@ -81,6 +82,20 @@ def open_model(options, default, method):
         model = text_inference.load(options.model, warn=functools.partial(report, options))
     model.require(method)
     return model
+
+
+def answer_each(options, items, ask, show, misuse=()):
+    """Shows what a function finds for each item, or reports why not; returns the exit code."""
+    with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
+        for item in items:
+            try:
+                found = ask(item)
+            except ValueError as error:
+                report(options, error)
+                options.code = max(options.code, 2 if isinstance(error, misuse) else 1)
+            else:
+                show(item, found)
+    return options.code
 
 
 def read_texts(options):
