@@ -7,11 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "explanation": ["class_maps"],
-        "plots": [
-            "draw_attention",
-            "draw_class_maps",
-            "draw_spatial_filters",
-        ],
+        "plots": ["draw_attention", "draw_class_maps", "draw_spatial_filters"],
         "tokens": ["attention_maps", "spatial_filters"],
     },
 )

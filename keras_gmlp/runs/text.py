@@ -8,7 +8,8 @@ import keras
 
 from keras_gmlp.data.text.chosen_splits import open_questions, open_texts
 from keras_gmlp.data.text.corpus import PreparedCorpus
-from keras_gmlp.data.text.squad import has_questions, missing_file
+from keras_gmlp.data.text.names import missing_file
+from keras_gmlp.data.text.squad import has_questions
 from keras_gmlp.data.text.tokenized import TokenizedQuestions, TokenizedText
 from keras_gmlp.inference import text as inference
 from keras_gmlp.layers.block import check_rates

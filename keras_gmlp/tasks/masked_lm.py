@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.batches.share import take_share
-from keras_gmlp.data.text.squad import missing_file
+from keras_gmlp.data.text.names import missing_file
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.scores import rank_classes
 from keras_gmlp.tasks.task import CHECKED

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.dividing import check_apart, divide_groups, find_groups
+from keras_gmlp.data.dividing import HELD_OUT, check_apart, divide_groups, find_groups
 from keras_gmlp.data.images.encoded_splits import FileSplit
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.read_image import find_images, read_image
@@ -20,9 +20,6 @@ from keras_gmlp.utils.labels import is_label
 PATIENCE = 20.0  # seconds to search for more unreadable files after the first
 NAMED = 10  # unreadable files that an error lists
 OTHER = "_other"  # the folder of pictures that belong to no class, next to the class folders
-
-# Folders next to `train`; the first one has the test images.
-HELD_OUT = ("test", "val", "valid", "validation")
 
 
 class ImageFiles:

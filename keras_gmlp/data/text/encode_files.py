@@ -14,7 +14,8 @@ LINES = 1000  # encoded together
 def encode_files(paths, tokenizer, folder, job):
     """Writes tokens.npy, starts.npy and corpus.json, which `Corpus` reads."""
     starts, tokens, unknown, words, characters = [0], 0, 0, 0, 0
-    with TokenFile(folder / "tokens.npy") as file:
+    with open(folder / "tokens.npy", "wb") as file:
+        _write_header(file, 0)  # their number is known at the end only
         for lines in _batches(_lines_of(paths, job)):
             new = []
             for line, ids in zip(lines, tokenizer.encode_plain(lines), strict=True):
@@ -26,9 +27,11 @@ def encode_files(paths, tokenizer, folder, job):
                 words += len(line.split())
                 characters += len(line)
             array = np.array(new, "uint16")
-            file.write(array)
+            array.tofile(file)
             tokens += len(array)
             unknown += int(np.count_nonzero(array == tokenizer.unk_id))
+        file.seek(0)
+        _write_header(file, tokens)
     if not tokens:
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         raise ValueError(f"{paths[0]}{more}: no text; expected a paragraph a line.")
@@ -65,34 +68,7 @@ def _batches(lines):
         yield batch
 
 
-class TokenFile:
-    """Writes a one-dimensional .npy file of uint16; a context manager.
-
-    Args:
-        path: The file; its length is known at the end only.
-    """
-
-    def __init__(self, path):
-        self.path, self.count = path, 0
-
-    def __enter__(self):
-        self.file = open(self.path, "wb")
-        self._write_header()
-        return self
-
-    def write(self, array):
-        """Appends a uint16 array."""
-        array.tofile(self.file)
-        self.count += len(array)
-
-    def __exit__(self, *error):
-        try:
-            # NumPy leaves room for a larger number: this header is as long as the first one.
-            self.file.seek(0)
-            self._write_header()
-        finally:
-            self.file.close()
-
-    def _write_header(self):
-        header = {"descr": "<u2", "fortran_order": False, "shape": (self.count,)}
-        np.lib.format.write_array_header_1_0(self.file, header)
+def _write_header(file, tokens):
+    # NumPy leaves room for a larger number: all headers are equally long.
+    header = {"descr": "<u2", "fortran_order": False, "shape": (tokens,)}
+    np.lib.format.write_array_header_1_0(file, header)

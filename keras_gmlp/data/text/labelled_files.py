@@ -1,9 +1,9 @@
 """Labelled texts in files: CSV, TSV, JSON lines, and folders of text files by class."""
 
-import difflib
 import json
 from pathlib import Path
 
+from keras_gmlp.data.text.names import did_you_mean
 from keras_gmlp.utils.files import walk_readable
 from keras_gmlp.utils.tables import TABLES, read_rows, read_text
 
@@ -19,46 +19,18 @@ PAIRS = (
 )
 
 TEXTS = (
-    "text",
-    "sentence",
-    "review",
-    "review_text",
-    "reviewtext",
-    "content",
-    "comment",
-    "comment_text",
-    "message",
-    "tweet",
-    "utterance",
-    "query",
-    "question",
-    "body",
-    "document",
-    "description",
-    "headline",
-    "title",
-)
+    "text", "sentence", "review", "review_text", "reviewtext", "content", "comment",
+    "comment_text", "message", "tweet", "utterance", "query", "question", "body", "document",
+    "description", "headline", "title",
+)  # fmt: skip
 
 LABELS = (
-    "label",
-    "labels",
-    "class",
-    "target",
-    "category",
-    "sentiment",
-    "intent",
-    "emotion",
-    "polarity",
-    "rating",
-    "stars",
-    "score",
-    "topic",
-    "y",
-)
+    "label", "labels", "class", "target", "category", "sentiment", "intent", "emotion",
+    "polarity", "rating", "stars", "score", "topic", "y",
+)  # fmt: skip
 
 JSON_FILES = (".jsonl", ".ndjson", ".json")
 SUFFIXES = (*TABLES, *JSON_FILES)
-
 UNLABELLED = "unsup"  # the folder for texts without a class in the film reviews of Maas et al.
 
 
@@ -95,8 +67,7 @@ def choose_columns(names, text=None, label=None, place=""):
         raise ValueError(f"expected one column of texts or two of pairs; received {len(text)}.")
     for name in (*text, *([label] if label else [])):
         if name not in names:
-            near = difflib.get_close_matches(name, names, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(name, names)
             raise ValueError(f"{place}: no column {name!r}; it has {', '.join(names)}.{hint}")
     by_lower = {name.lower(): name for name in reversed(names)}
     label = label or next(
@@ -121,7 +92,9 @@ def choose_columns(names, text=None, label=None, place=""):
 def read_folder(root):
     """Reads a folder with one folder of `.txt` files for each class."""
     texts, labels = [], []
-    for folder in class_folders(root):
+    for folder in sorted(path for path in root.iterdir() if path.is_dir()):
+        if folder.name.startswith(".") or folder.name == UNLABELLED:
+            continue
         paths = (Path(place, name) for place, _, names in walk_readable(folder) for name in names)
         for path in sorted(path for path in paths if path.suffix == ".txt"):
             text = read_text(path)
@@ -135,15 +108,6 @@ def read_folder(root):
             "TSV or JSON lines file."
         )
     return texts, labels
-
-
-def class_folders(root):
-    """Returns the folders of the classes, in order."""
-    return sorted(
-        path
-        for path in root.iterdir()
-        if path.is_dir() and not path.name.startswith(".") and path.name != UNLABELLED
-    )
 
 
 def _read_objects(path, content, suffix):

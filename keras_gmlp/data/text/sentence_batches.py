@@ -102,10 +102,9 @@ class TextBatches(keras.utils.PyDataset):
             # Counter-based: the draws of a pass do not depend on those of the passes before.
             random = np.random.Generator(np.random.Philox(key=[self.seed, number]))
             order = random.permutation(len(self.token_ids))[: self.pass_steps * self.batch_size]
-            if len(self.lengths) > 1:
+            several = len(self.lengths) > 1
+            if several:
                 order = order[np.argsort(self._kinds[order], kind="stable")]
             order = order.reshape(-1, self.batch_size)
-            if len(self.lengths) > 1:
-                order = random.permutation(order)
-            self._order = number, order
-        return order
+            self._order = number, random.permutation(order) if several else order
+        return self._order[1]

@@ -1,7 +1,6 @@
 """Labelled texts and pairs of texts, by name: GLUE, files of the user, folders by class."""
 
 import dataclasses
-import difflib
 import functools
 import os
 from pathlib import Path
@@ -9,19 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.dividing import divide, divide_whole
-from keras_gmlp.data.text.labelled_files import (
-    SUFFIXES,
-    choose_columns,
-    read_folder,
-    read_table,
-)
-from keras_gmlp.data.tfds.prepared import open_prepared, prepared_names, tfds_folder
+from keras_gmlp.data.text.labelled_files import SUFFIXES, choose_columns, read_folder, read_table
+from keras_gmlp.data.text.names import HELD_OUT, unknown_name
+from keras_gmlp.data.tfds.prepared import open_prepared
 from keras_gmlp.utils.labels import check_labels
 
 SHORT_NAMES = {name: f"glue/{name}" for name in ("cola", "mrpc", "qqp", "qnli", "rte", "sst2")}
-
-HELD_OUT = ("test", "validation", "valid", "val", "dev")  # names of test files and folders
-
 SHARE = 0.2  # of the texts that are held out if nothing else is marked for testing
 
 
@@ -159,12 +151,11 @@ def find_parts(path):
     for entry in sorted(path.iterdir()):
         if entry.is_dir() or entry.suffix.lower() in SUFFIXES:
             entries.setdefault(entry.stem.lower(), entry)
-    held_out = next((entries[name] for name in HELD_OUT if name in entries), None)
     if "train" not in entries:
         return path, None
-    if held_out and entries["train"].is_dir() != held_out.is_dir():
-        held_out = None
-    return entries["train"], held_out
+    train = entries["train"]
+    held_out = next((entries[name] for name in HELD_OUT if name in entries), None)
+    return train, held_out if held_out and train.is_dir() == held_out.is_dir() else None
 
 
 def read_texts(path, text=None, label=None):
@@ -196,11 +187,8 @@ def _as_data(name, texts, labels, tested, seed):
                 f"{name}: class {few[0]} has one text; expected two or more, one of them for "
                 "testing. Add texts or give a test file."
             )
-        train, test = (
-            TextSplit([texts[p] for p in places], numbers[places])
-            for places in divide(texts, numbers, SHARE, seed)
-        )
-        return TextData(name, tuple(classes), train, test)
+        parts = map(TextSplit(texts, numbers).take, divide(texts, numbers, SHARE, seed))
+        return TextData(name, tuple(classes), *parts)
     unknown = sorted(set(tested[1]) - set(index))
     if unknown:
         raise ValueError(
@@ -222,8 +210,9 @@ def _is_number(text):
 def _load_prepared(name, text, label, data_dir):
     prepared = open_prepared(name, data_dir) or open_prepared(SHORT_NAMES.get(name, ""), data_dir)
     if prepared is None:
-        raise ValueError(_unknown(name, data_dir))
-    names, classes = _text_features(prepared), _class_features(prepared)
+        kind = "file, nor a folder, nor a set of labelled texts"
+        raise ValueError(unknown_name(name, SUFFIXES, kind, _has_both, data_dir, SHORT_NAMES))
+    names, classes = _features(prepared)
     if not (prepared.readable and names and classes and "train" in prepared.splits):
         hint = " load_squad opens it." if prepared.name in ("squad", "xquad") else ""
         raise ValueError(
@@ -239,18 +228,19 @@ def _load_prepared(name, text, label, data_dir):
     train = _read_split(prepared, "train", texts, label)
     if test:
         return TextData(name, names, train, _read_split(prepared, test, texts, label))
-    kept, cut = divide(train.texts, train.labels, SHARE, 0)
-    return TextData(name, names, train.take(kept), train.take(cut))
+    return TextData(name, names, *map(train.take, divide(train.texts, train.labels, SHARE, 0)))
 
 
-def _text_features(prepared):
-    kinds = {n: f.get("pythonClassName", "") for n, f in prepared.features.items()}
-    return [name for name, kind in kinds.items() if kind.endswith(".Text")]
+def _features(prepared):
+    """Returns the names of the texts, and the number of classes by the name of a label."""
+    features = prepared.features.items()
+    texts = [n for n, f in features if f.get("pythonClassName", "").endswith(".Text")]
+    known = {n: f["classLabel"] for n, f in features if f.get("classLabel")}
+    return texts, {n: int(label["numClasses"]) for n, label in known.items()}
 
 
-def _class_features(prepared):
-    known = {n: f.get("classLabel") for n, f in prepared.features.items()}
-    return {n: int(described["numClasses"]) for n, described in known.items() if described}
+def _has_both(prepared):
+    return all(_features(prepared))
 
 
 def _labelled(prepared, split, label):
@@ -266,27 +256,3 @@ def _read_split(prepared, split, texts, label):
         found.append(parts if len(parts) == 2 else parts[0])
         labels.append(sample[label][0])
     return TextSplit(found, labels)
-
-
-def _unknown(name, data_dir):
-    """Returns the error for a name that is neither a path nor a set."""
-    path = Path(os.path.expanduser(name))
-    if path.suffix.lower() in SUFFIXES or str(name).startswith((".", "/", "~")):
-        near = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = difflib.get_close_matches(path.name, near, 1)
-        return f"{name}: no such file or folder." + (f" Did you mean {near[0]}?" if near else "")
-    known = []
-    for other in prepared_names(data_dir):
-        prepared = open_prepared(other, data_dir)
-        if prepared and _text_features(prepared) and _class_features(prepared):
-            known.append(other)
-    if name in SHORT_NAMES or name in SHORT_NAMES.values():
-        hint = f" tensorflow_datasets.load({SHORT_NAMES.get(name, name)!r}) prepares it."
-    else:
-        short = [short for short, full in SHORT_NAMES.items() if full in known]
-        near = difflib.get_close_matches(name, [*known, *short], 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-    return (
-        f"{name!r} is neither a file, nor a folder, nor a set of labelled texts that TensorFlow "
-        f"Datasets prepared in {tfds_folder(data_dir)}.{hint}"
-    )

@@ -1,24 +1,18 @@
 """Questions about texts: SQuAD 1.1 and 2.0, and files in SQuAD's own format."""
 
 import dataclasses
-import difflib
 import json
 import os
 from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.tfds.prepared import open_prepared, prepared_names, tfds_folder
+from keras_gmlp.data.text.names import HELD_OUT, unknown_name
+from keras_gmlp.data.tfds.prepared import open_prepared
 from keras_gmlp.utils.tables import read_text
 
-# How the names of files begin.
-TRAINING = ("train",)
-HELD_OUT = ("test", "dev", "valid")
-
 SHARE = 0.2  # of the articles that are held out if no file holds test questions
-
 NEEDED = {"context", "question", "id", "answers"}
-
 SETS = ("squad", "xquad")  # of TensorFlow Datasets
 
 
@@ -96,7 +90,14 @@ def load_squad(name="squad", test=None, seed=0, data_dir=None):
     if not str(name) or not path.exists():
         return _load_prepared(str(name), data_dir)
     if path.is_dir():
-        path, test = _find_files(path, test)
+        folder, (path, held_out) = path, find_parts(path)
+        if path is None:
+            found = ", ".join(file.name for file in sorted(folder.glob("*.json")))
+            raise ValueError(
+                f"{folder}: expected train*.json, and dev*.json or test*.json; found "
+                f"{found or 'no JSON files'}."
+            )
+        test = test or held_out
     questions = read_squad(path)
     if test is not None:
         return SquadData(str(name), questions, read_squad(Path(os.path.expanduser(test))))
@@ -171,20 +172,8 @@ def find_parts(path):
     files = sorted(path.glob("*.json"))
     return tuple(
         next((file for file in files if file.name.lower().startswith(names)), None)
-        for names in (TRAINING, HELD_OUT)
+        for names in ("train", HELD_OUT)
     )
-
-
-def _find_files(folder, test):
-    """Returns the files of training and test questions in a folder."""
-    train, held_out = find_parts(folder)
-    if train is None:
-        found = ", ".join(path.name for path in sorted(folder.glob("*.json")))
-        raise ValueError(
-            f"{folder}: expected train*.json, and dev*.json or test*.json; found "
-            f"{found or 'no JSON files'}."
-        )
-    return train, test or held_out
 
 
 def _divide(questions, seed, path):
@@ -206,8 +195,9 @@ def _divide(questions, seed, path):
 def _load_prepared(name, data_dir):
     prepared = open_prepared(name, data_dir)
     if prepared is None:
-        raise ValueError(_unknown(name, data_dir))
-    if not prepared.readable or not set(prepared.features) >= NEEDED:
+        kind = "JSON file, nor a folder, nor a set of questions"
+        raise ValueError(unknown_name(name, ".json", kind, _has_all, data_dir))
+    if not prepared.readable or not _has_all(prepared):
         raise ValueError(
             f"{name!r}: expected the features {', '.join(sorted(NEEDED))}; the set has "
             f"{', '.join(prepared.features)}."
@@ -219,6 +209,10 @@ def _load_prepared(name, data_dir):
     return SquadData(name, train, test)
 
 
+def _has_all(prepared):
+    return set(prepared.features) >= NEEDED
+
+
 def _from_sample(sample):
     context, question, name = (str(sample[n][0], "utf-8") for n in ("context", "question", "id"))
     texts = [str(text, "utf-8") for text in sample.get("answers/text", ())]
@@ -227,26 +221,3 @@ def _from_sample(sample):
         _place(context, text, start, name) for text, start in zip(texts, starts, strict=True)
     )
     return Question(question, context, answers, name, str(sample.get("title", [b""])[0], "utf-8"))
-
-
-def missing_file(name):
-    """Returns the error for a path that does not exist, with the nearest name."""
-    parent = Path(os.path.expanduser(name)).parent
-    near = [path.name for path in parent.iterdir()] if parent.is_dir() else []
-    near = difflib.get_close_matches(Path(name).name, near, 1)
-    return f"{name}: no such file or folder." + (f" Did you mean {near[0]}?" if near else "")
-
-
-def _unknown(name, data_dir):
-    """Returns the error for a name that is neither a path nor a set."""
-    if name.endswith(".json") or name.startswith((".", "/", "~")):
-        return missing_file(name)
-    known = [
-        n for n in prepared_names(data_dir) if set(open_prepared(n, data_dir).features) >= NEEDED
-    ]
-    near = difflib.get_close_matches(name, known, 1)
-    return (
-        f"{name!r} is neither a JSON file, nor a folder, nor a set of questions that TensorFlow "
-        f"Datasets prepared in {tfds_folder(data_dir)}."
-        + (f" Did you mean {near[0]!r}?" if near else "")
-    )

@@ -113,10 +113,7 @@ def score_answer(question, answer):
 
 
 def best_threshold(questions, predictions):
-    """Returns the threshold of `Prediction.answer` with the highest F1.
-
-    Choose it on other questions than those that a figure is quoted for.
-    """
+    """Returns the threshold of `Prediction.answer` with the highest F1 on these questions."""
     answered = [score_answer(q, p.answer())[1] for q, p in zip(questions, predictions, strict=True)]
     empty = [score_answer(question, "")[1] for question in questions]
     differences = np.array([prediction.difference for prediction in predictions])

@@ -5,9 +5,7 @@ import dataclasses
 import numpy as np
 
 LENGTH, STRIDE, QUESTION = 384, 128, 64  # tokens, as in BERT
-
 MAX_ANSWER = 30  # the last token of an answer is at most so many after its first
-
 TOGETHER = 1024  # texts that are tokenized at a time
 
 
@@ -87,13 +85,6 @@ def span_features(questions, tokenizer, length=LENGTH, stride=STRIDE, question_l
     token_ids = np.stack(rows) if rows else np.zeros((0, length), "int32")
     columns = np.array(columns, "int32").reshape(-1, 6)
     return SpanFeatures(token_ids, columns[:, :2], *columns[:, 2:].T, offsets)
-
-
-def span_batches(features, batch_size, seed=None):
-    """Returns `TextBatches` of token ids and targets; see there."""
-    from keras_gmlp.data.text.sentence_batches import TextBatches
-
-    return TextBatches(features.token_ids, features.targets, batch_size, seed)
 
 
 def _encode(tokenizer, texts):

@@ -10,6 +10,11 @@ from keras_gmlp.data.text.squad_features import span_features
 from keras_gmlp.data.text.tokenizer import Tokenizer
 
 
+def _those_of(field, *names):
+    """Returns a property for each name, which reads it from an object in a field."""
+    return (property(lambda self, n=n: getattr(getattr(self, field), n)) for n in names)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class TokenizedText:
     """A `TextData` with a `Tokenizer`; each split is encoded once.
@@ -22,29 +27,8 @@ class TokenizedText:
     texts: TextData
     tokenizer: Tokenizer
 
-    @property
-    def name(self):
-        return self.texts.name
-
-    @property
-    def labels(self):
-        return self.texts.labels
-
-    @property
-    def pairs(self):
-        return self.texts.pairs
-
-    @property
-    def train(self):
-        return self.texts.train
-
-    @property
-    def test(self):
-        return self.texts.test
-
-    @property
-    def validation(self):
-        return self.texts.validation
+    name, labels, pairs = _those_of("texts", "name", "labels", "pairs")
+    train, test, validation = _those_of("texts", "train", "test", "validation")
 
     def encode(self, split, length):
         """Returns the token ids, int32 `(texts, length)`, and the class indices of a split."""
@@ -67,17 +51,7 @@ class TokenizedQuestions:
     questions: SquadData
     tokenizer: Tokenizer
 
-    @property
-    def name(self):
-        return self.questions.name
-
-    @property
-    def train(self):
-        return self.questions.train
-
-    @property
-    def test(self):
-        return self.questions.test
+    name, train, test = _those_of("questions", "name", "train", "test")
 
     @functools.cache  # noqa: B019 (a run holds one such object)
     def features(self, split, length, stride):

@@ -245,7 +245,6 @@ def _names_file(item):
 
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-
 MIN_SIZE, MAX_SIZE = 128, 2**16  # a corpus stores 16 bits a token
 
 

@@ -7,7 +7,6 @@ from keras_gmlp.data.text import TextData, TextSplit, classification_batches
 from keras_gmlp.data.text.sentence_batches import TextBatches
 
 TOKENIZER = WordTokenizer()
-
 TEXTS = [f"text number {n}" for n in range(23)]
 
 

@@ -3,7 +3,7 @@ import pytest
 from word_tokenizer import WordTokenizer
 
 from keras_gmlp.data.text.squad import Question
-from keras_gmlp.data.text.squad_features import MAX_ANSWER, span_batches, span_features
+from keras_gmlp.data.text.squad_features import MAX_ANSWER, span_features
 
 TOKENIZER = WordTokenizer()
 
@@ -89,18 +89,6 @@ def test_long_questions_lose_their_end():
     question = Question("why " * 50, "because", ((0, "because"),))
     features = span_features([question], TOKENIZER, 64, question_length=8)
     assert features.begin.tolist() == [10]
-
-
-def test_batches():
-    questions = [numbered(9, n) for n in range(7)]
-    features = span_features(questions, TOKENIZER, 64, question_length=8)
-    batches = span_batches(features, 4)
-    ids, targets = batches[1]
-    assert (batches.num_batches, ids.shape, targets.shape) == (2, (3, 64), (3, 2))
-    shuffled = span_batches(features, 4, seed=0)
-    ids, targets = shuffled[0]
-    assert (shuffled.num_batches, shuffled.pass_steps, ids.shape) == (None, 1, (4, 64))
-    assert all(target in features.targets.tolist() for target in targets.tolist())
 
 
 def test_no_questions():

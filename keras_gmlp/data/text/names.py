@@ -1,0 +1,41 @@
+"""Names of splits, and errors about names that neither a file nor a data set has."""
+
+import difflib
+import os
+from pathlib import Path
+
+from keras_gmlp.data import dividing
+from keras_gmlp.data.tfds.prepared import open_prepared, prepared_names, tfds_folder
+
+HELD_OUT = (*dividing.HELD_OUT, "dev")
+
+
+def did_you_mean(name, known, write=repr):
+    """Returns a hint at the nearest of the known names; no text if none is near."""
+    near = difflib.get_close_matches(name, known, 1)
+    return f" Did you mean {write(near[0])}?" if near else ""
+
+
+def missing_file(name):
+    """Returns the error for a path that does not exist, with the nearest name."""
+    path = Path(os.path.expanduser(name))
+    near = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+    return f"{name}: no such file or folder.{did_you_mean(path.name, near, str)}"
+
+
+def unknown_name(name, suffixes, kind, is_of_kind, data_dir, short_names=()):
+    """Returns the error for a name that is neither a path nor a prepared set of a kind."""
+    if name.lower().endswith(suffixes) or name.startswith((".", "/", "~")):
+        return missing_file(name)
+    opened = {n: open_prepared(n, data_dir) for n in prepared_names(data_dir)}
+    known = [n for n, prepared in opened.items() if prepared and is_of_kind(prepared)]
+    short_names = dict(short_names)
+    if name in short_names or name in short_names.values():
+        hint = f" tensorflow_datasets.load({short_names.get(name, name)!r}) prepares it."
+    else:
+        short = [short for short, full in short_names.items() if full in known]
+        hint = did_you_mean(name, [*known, *short])
+    return (
+        f"{name!r} is neither a {kind} that TensorFlow Datasets prepared in "
+        f"{tfds_folder(data_dir)}.{hint}"
+    )
