@@ -1,6 +1,7 @@
 """The parts of labelled texts, or of questions, that a model trains on and is tested on."""
 
 import dataclasses
+import itertools
 import os
 from pathlib import Path
 
@@ -35,42 +36,37 @@ def open_questions(name, columns=None, held_out=0.0, data_dir=None):
 
 
 def choose_texts(name, split=None, columns=None, held_out=0.0, data_dir=None):
-    """Returns the texts to evaluate a classifier on."""
-    columns = columns or {}
-    path = Path(os.path.expanduser(name))
+    """Returns the texts to evaluate a classifier on, the names of their classes and the split."""
+    columns, path = columns or {}, Path(os.path.expanduser(name))
     split = _decide(split, path, "test" in columns or held_out, sentences.find_parts)
     if split != "all":
         data = open_texts(name, columns, held_out, data_dir)
-        return _some(getattr(data, split), name, split), data.labels, split
-    if not path.exists():
+        names, found = data.labels, getattr(data, split)
+    elif path.exists():
+        named = {key: value for key, value in columns.items() if key in ("text", "label")}
+        parts = [sentences.read_texts(part, **named) for part in sentences.find_parts(path) if part]
+        texts, labels = (list(itertools.chain(*both)) for both in zip(*parts, strict=True))
+        names, indices = np.unique(labels, return_inverse=True)
+        names, found = tuple(names.tolist()), TextSplit(texts, indices)
+    else:
         data = load_text(name, data_dir=data_dir, **columns)
         labels = np.concatenate([data.train.labels, data.test.labels])
-        return TextSplit([*data.train.texts, *data.test.texts], labels), data.labels, split
-    named = {key: value for key, value in columns.items() if key in ("text", "label")}
-    texts, labels = [], []
-    for part in filter(None, sentences.find_parts(path)):
-        found = sentences.read_texts(part, **named)
-        texts += found[0]
-        labels += found[1]
-    names = sorted(set(labels))
-    index = {label: place for place, label in enumerate(names)}
-    found = TextSplit(texts, [index[label] for label in labels])
-    return _some(found, name, split), tuple(names), split
+        names, found = data.labels, TextSplit([*data.train.texts, *data.test.texts], labels)
+    return _some(found, name, split), names, split
 
 
 def choose_questions(name, split=None, columns=None, held_out=0.0, data_dir=None):
-    """Returns the questions to evaluate a model on; see `choose_texts`."""
-    columns = columns or {}
-    path = Path(os.path.expanduser(name))
+    """Returns the questions to evaluate a model on, and the split; see `choose_texts`."""
+    columns, path = columns or {}, Path(os.path.expanduser(name))
     split = _decide(split, path, "test" in columns or held_out, squad.find_parts)
     if split != "all":
         found = getattr(open_questions(name, columns, held_out, data_dir), split)
-    elif not path.exists():
-        data = load_squad(name, data_dir=data_dir)
-        found = [*data.train, *data.test]
-    else:
+    elif path.exists():
         files = sorted(path.glob("*.json")) if path.is_dir() else [path]
         found = [question for file in files for question in squad.read_squad(file)]
+    else:
+        data = load_squad(name, data_dir=data_dir)
+        found = [*data.train, *data.test]
     return _some(found, name, split), split
 
 
