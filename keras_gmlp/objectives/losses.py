@@ -22,13 +22,17 @@ def as_rows(y_true, y_pred, label_smoothing=0.0):
         rows = ops.cast(y_true, y_pred.dtype)
     else:
         indices = ops.cast(ops.reshape(y_true, ops.shape(y_pred)[:-1]), "int32")
-        known = ops.logical_and(indices >= 0, indices < classes)
+        known = _are_classes(indices, classes)
         # PyTorch has no rows for indices beyond the classes.
         rows = ops.one_hot(ops.where(known, indices, 0), classes, dtype=y_pred.dtype)
         rows = ops.where(known[..., None], rows, np.nan)
     if label_smoothing:
         rows = rows * (1.0 - label_smoothing) + label_smoothing / classes
     return rows
+
+
+def _are_classes(indices, classes):
+    return ops.logical_and(indices >= 0, indices < classes)
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -118,11 +122,13 @@ class MaskedCrossEntropy(keras.losses.Loss):
 
 
 def token_cross_entropy(y_true, y_pred):
-    """Returns the cross-entropy of each token, of the shape of the ids."""
+    """Returns the cross-entropy of each token, of the shape of the ids: NaN for unknown ids."""
     # As one list of tokens: of logits with three axes PyTorch makes a copy with the words first.
     ids, logits = ops.reshape(y_true, (-1,)), ops.reshape(y_pred, (-1, y_pred.shape[-1]))
+    known = _are_classes(ids, logits.shape[-1])
+    ids = ops.where(known, ids, 0)
     losses = ops.sparse_categorical_crossentropy(ids, logits, from_logits=True)
-    return ops.reshape(losses, ops.shape(y_true))
+    return ops.reshape(ops.where(known, losses, np.nan), ops.shape(y_true))
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")

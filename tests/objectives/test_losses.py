@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from check_layer import to_numpy
 
-from keras_gmlp.objectives.losses import Accuracy, CrossEntropy
+from keras_gmlp.objectives.losses import Accuracy, CrossEntropy, MaskedCrossEntropy
 from keras_gmlp.objectives.metrics import F1, MatthewsCorrelation
 
 # softmax: (1/2, 1/4, 1/4) and (1/8, 1/8, 3/4)
@@ -96,6 +96,12 @@ def test_accuracy_of_mixed_rows_takes_the_most_probable_class():
 def test_index_that_is_no_class_gives_nan(labels):
     for function in (CrossEntropy(), Accuracy(), F1(3), MatthewsCorrelation(3)):
         assert np.isnan(to_numpy(function(np.array(labels), LOGITS)))
+
+
+@pytest.mark.parametrize("token", [3, -1])
+def test_token_that_is_not_in_the_vocabulary_gives_nan(token):
+    ids = np.array([[token, 1]])
+    assert np.isnan(to_numpy(MaskedCrossEntropy()(ids, LOGITS[None])))
 
 
 @pytest.mark.parametrize("function", [CrossEntropy(), Accuracy(), F1(3)])
