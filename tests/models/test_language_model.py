@@ -35,21 +35,25 @@ PAPER = {
     "amlp_large": 315.6,
     "gmlp_xlarge": 940.6,
 }
+WORDS = {"vocabulary_size": 32000}
 # Table 3 prints 92, 92, 92 and 102, at 128 tokens; the counts only fit if the gates that do not
 # split have 2,048 channels.
-TABLE_3 = {
-    "linear": (2048, 92.2),
-    "additive": (2048, 92.2),
-    "multiplicative": (2048, 92.2),
-    "split": (3072, 101.6),
-}
-# Table 4, by depth; it prints 59, 102, 187 and 357 for gMLP, 67, 110, 195 and 365 for Transformers.
-DEPTHS = [
-    *(
-        (gMLP, depth, count)
-        for depth, count in {18: 59.0, 36: 101.6, 72: 186.8, 144: 357.3}.items()
-    ),
-    *((BERT, depth, count) for depth, count in {6: 67.1, 12: 109.6, 24: 194.7, 48: 364.8}.items()),
+UNSPLIT = {"dim": 512, "hidden_dim": 2048, **WORDS}
+# Table 4, by depth; it prints 59, 102, 187 and 357 for gMLP, 67, 110, 195 and 365 for Transformers,
+# and 96 for the one without attention.
+ROWS = [
+    *((*TEXT_PRESETS[name], count) for name, count in PAPER.items()),
+    *((gMLP, {"depth": 36, "gating": g, **UNSPLIT}, 92.2) for g in ("linear", "additive")),
+    (gMLP, {"depth": 36, "gating": "multiplicative", **UNSPLIT}, 92.2),
+    (gMLP, {"depth": 18, **WORDS}, 59.0),
+    (gMLP, {"depth": 36, **WORDS}, 101.6),
+    (gMLP, {"depth": 72, **WORDS}, 186.8),
+    (gMLP, {"depth": 144, **WORDS}, 357.3),
+    (BERT, {"depth": 6, **WORDS}, 67.1),
+    (BERT, {"depth": 12, **WORDS}, 109.6),
+    (BERT, {"depth": 24, **WORDS}, 194.7),
+    (BERT, {"depth": 48, **WORDS}, 364.8),
+    (BERT, {"depth": 12, "content": False, **WORDS}, 95.5),
 ]
 SMALL = {"vocabulary_size": 40, "max_length": 12, "dim": 8, "depth": 2}
 FAMILIES = {
@@ -109,39 +113,11 @@ def parameters(function, depth, **arguments):
     return rest + depth * block
 
 
-def millions(count):
-    return round(count / 1e6, 1)
-
-
 @once
 @pytest.mark.usefixtures("start_at_zero")
-@pytest.mark.parametrize("name", PAPER)
-def test_parameters_of_the_paper(name):
-    function, arguments = TEXT_PRESETS[name]
-    assert millions(parameters(function, **arguments)) == PAPER[name]
-
-
-@once
-@pytest.mark.usefixtures("start_at_zero")
-@pytest.mark.parametrize("gating", TABLE_3)
-def test_parameters_of_the_papers_table_3(gating):
-    hidden_dim, expected = TABLE_3[gating]
-    sizes = {"vocabulary_size": 32000, "dim": 512, "hidden_dim": hidden_dim}
-    assert millions(parameters(gMLP, 36, gating=gating, **sizes)) == expected
-
-
-@once
-@pytest.mark.usefixtures("start_at_zero")
-@pytest.mark.parametrize(("function", "depth", "expected"), DEPTHS)
-def test_parameters_of_the_papers_table_4(function, depth, expected):
-    assert millions(parameters(function, depth, vocabulary_size=32000)) == expected
-
-
-@once
-@pytest.mark.usefixtures("start_at_zero")
-def test_parameters_of_the_papers_row_without_attention():
-    count = parameters(BERT, 12, vocabulary_size=32000, content=False)
-    assert millions(count) == 95.5  # the paper prints 96
+@pytest.mark.parametrize(("function", "arguments", "millions"), ROWS)
+def test_parameters_of_the_paper(function, arguments, millions):
+    assert round(parameters(function, **arguments) / 1e6, 1) == millions
 
 
 @every_family
