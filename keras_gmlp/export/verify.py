@@ -24,7 +24,6 @@ from keras_gmlp.inference import text as text_inference
 from keras_gmlp.inference.latency import measure_latencies, time_calls
 from keras_gmlp.models.folding import fold
 from keras_gmlp.models.saved import model_path
-from keras_gmlp.objectives.metrics import MeanAveragePrecision
 from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Confidence
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.training.model_card import write_model_card
@@ -109,26 +108,23 @@ class _Source:
 def _open_images(directory, own, data, formats):
     path = directory / "model.keras"
     source, recipe = inference.load(path), read_json(directory / "recipe.json", {})
-    headline = "accuracy" if source.thresholds is None else "mean_average_precision"
+    task = find_task(own.get("task"))
+    several = source.thresholds is not None  # their cards name no task
+    headline = "mean_average_precision" if several else task.headline
     metrics = read_json(directory / "metrics.json", {})
     if recipe and f"test_{headline}" not in metrics:
         raise ValueError(f"{directory}: this run is not complete; finish it with apps/train.py.")
     calibration = samples = truth = None
     if data is not None:
-        if tuple(data.labels) != tuple(source.labels):
-            raise ValueError(
-                f"{directory}: the classes of the model and of {data.name} differ; check it on its "
-                "training data."
-            )
+        samples, truth = task.check_samples(source, data)
         if formats is None or "tflite_int8" in formats:
             calibration = arrays(data, "train", CALIBRATION)[0]
-        (samples, truth), rows = arrays(data), data.label_rows()
-        truth = truth if rows is None else rows[truth]
     origin = {**own, **recipe}
     card = {"preset": origin.get("preset"), "data": origin.get("data"), **source.preparation}
     card |= {"arguments": origin["arguments"]} if "arguments" in origin else {}
     card |= {f"test_{headline}": metrics.get(f"test_{headline}")}
     card |= {} if source.thresholds is None else {"thresholds": list(source.thresholds)}
+    card |= {"task": own["task"]} if "task" in own else {}
     card |= {name: origin[name] for name in (TEMPERATURE, THRESHOLD) if name in origin}
     options = ExportOptions(source.labels if source.named else None, card, calibration)
     return _Source(
@@ -166,7 +162,8 @@ def _export(directory, source, formats, options, report):
         report(f"running the Keras model on {_count(source.samples):,} {source.unit}")
         expected = source.run(source.samples)
         if options.task is None:
-            results["keras"] = _score(expected, source.truth)
+            task = find_task(options.card.get("task"))
+            results["keras"] = task.score_logits(expected, source.truth)
     with Traces() as traces:
         for name in formats:  # a failure does not stop the others
             batch = options.tflite_batch if name.startswith("tflite") else 1
@@ -226,7 +223,8 @@ def check_export(path, images, expected, labels=None, batch=1):
     if labels is None or labels.ndim == 1:
         same = logits[used].argmax(-1) == expected[used].argmax(-1)
         result["top1_agreement"] = round(float(np.mean(same)), 6)
-    result |= {} if labels is None else _score(logits, labels)
+    if labels is not None:
+        result |= find_task(read_card(path).get("task")).score_logits(logits, labels)
     result["megabytes"] = _megabytes(path)
     if path.is_file():
         if is_text:
@@ -236,14 +234,6 @@ def check_export(path, images, expected, labels=None, batch=1):
             seconds = measure_latencies({0: model}, batch)[0]
         result["latency_ms"] = round(1000 * seconds / batch, 3)
     return result
-
-
-def _score(logits, labels):
-    """Returns the accuracy, or for rows of 0 and 1 the mean average precision, a dict."""
-    if labels.ndim == 1:
-        return {"accuracy": round(float(np.mean(logits.argmax(-1) == labels)), 6)}
-    metric = MeanAveragePrecision(labels.shape[1])
-    return {metric.name: round(float(metric(labels, logits)), 6)}
 
 
 def _compare(logits, expected, card):

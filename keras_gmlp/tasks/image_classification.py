@@ -225,6 +225,27 @@ class ImageClassification(Task):
         return make_classifier(opened)
 
     @classmethod
+    def check_samples(cls, model, data):
+        from keras_gmlp.data.batches.host import arrays
+
+        if tuple(data.labels) != tuple(model.labels):
+            raise ValueError(
+                f"{model.path.parent}: the classes of the model and of {data.name} differ; check "
+                "it on its training data."
+            )
+        (images, truth), rows = arrays(data), data.label_rows()
+        return images, truth if rows is None else rows[truth]
+
+    @classmethod
+    def score_logits(cls, logits, truth):
+        if truth.ndim == 1:
+            return super().score_logits(logits, truth)
+        from keras_gmlp.objectives.metrics import MeanAveragePrecision
+
+        metric = MeanAveragePrecision(truth.shape[1])
+        return {metric.name: round(float(metric(truth, logits)), 6)}
+
+    @classmethod
     def sentences(cls, recipe, metrics):
         height, width, *rest = recipe.get("image_shape", ("?", "?"))
         rows = {}

@@ -5,6 +5,8 @@ The training loop knows a task's methods alone. A new kind of data, such as text
 
 import dataclasses
 
+import numpy as np
+
 from keras_gmlp.tasks.registry import register
 from keras_gmlp.utils.errors import one_line_errors
 
@@ -105,6 +107,16 @@ class Task:
     def check_inputs(cls, model, samples):
         """Returns the arrays that `model.run` takes for samples, a dict by name of the input."""
         raise NotImplementedError
+
+    @classmethod
+    def check_samples(cls, model, data):
+        """Returns the images of an `ImageData` to check exported files with, and their truth."""
+        raise NotImplementedError
+
+    @classmethod
+    def score_logits(cls, logits, truth):
+        """Returns the scores of logits in the check of an exported file, a dict."""
+        return {"accuracy": round(float(np.mean(logits.argmax(-1) == truth)), 6)}
 
     @classmethod
     def load_samples(cls, models, name, split=None, *, limit=None, **chosen):

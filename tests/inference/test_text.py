@@ -340,7 +340,7 @@ print(sorted(heavy & set(sys.modules)))
     assert found.stdout == "[]\n"
 
 
-@pytest.mark.parametrize("task", map(find_task, TEXT_TASKS))
+@pytest.mark.parametrize("task", [*map(find_task, TEXT_TASKS)])
 def test_each_task_has_a_method_and_a_program(task):
     assert callable(getattr(TextModel, task.method))
     assert (APPS.parent / task.program).is_file()

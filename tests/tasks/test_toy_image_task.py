@@ -1,0 +1,138 @@
+"""A task of a user's own, a regression on images, is one class that no module knows.
+
+It trains, resumes, is exported and checked, gets a model card, is opened and called.
+"""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+
+import keras_gmlp
+from keras_gmlp import inference
+from keras_gmlp.data import ArraySplit, Augmentation, ImageData
+from keras_gmlp.export.verify import export_run
+from keras_gmlp.tasks.classifier import Classifier
+from keras_gmlp.tasks.image_classification import ImageClassification
+from keras_gmlp.training.callbacks import TimeLimitError
+from keras_gmlp.training.recipes import Recipe
+from keras_gmlp.training.train import train
+from keras_gmlp.utils.card import write_card
+
+PLAIN = Augmentation(crop=0, flip=False)
+
+
+class Gauge(Classifier):
+    """A loaded model of brightness; `gauge(image)` is a number."""
+
+    def __call__(self, image):
+        return float(self.logits(self.read(image)[None])[0, 0])
+
+
+@dataclasses.dataclass(frozen=True)
+class Brightness(ImageClassification):
+    """Predicts the class of an image as a number, since the classes have an order."""
+
+    augmentation: Augmentation = PLAIN
+
+    name = "brightness"
+    headline = "error"
+    kind = "a model of brightness"
+    share = False
+
+    def loss(self, training=True):
+        return keras.losses.MeanSquaredError()
+
+    def metrics(self):
+        return [keras.metrics.MeanAbsoluteError("error")]
+
+    def check_fit(self, model, data):
+        assert model.output_shape == (None, 1)
+
+    def curves(self):
+        return ("error", "error", 1), ("loss", "squared error", 1)
+
+    def write_card(self, path, model, data, metadata):
+        write_card(path, model, ["brightness"], {**metadata, "task": self.name})
+
+    def settings(self):
+        return {"task": self.name, **super().settings()}
+
+    @classmethod
+    def wrap(cls, opened):
+        return Gauge(**vars(super().wrap(opened)))
+
+    @classmethod
+    def check_samples(cls, model, data):
+        images, values = data.test.arrays()
+        return images, values.astype("float32")
+
+    @classmethod
+    def score_logits(cls, logits, truth):
+        return {"error": round(float(np.abs(logits[:, 0] - truth).mean()), 6)}
+
+    @classmethod
+    def sentences(cls, recipe, metrics):
+        say = super().sentences(recipe, metrics)
+        return {
+            **say,
+            "title": "A model of brightness",
+            "output": "the brightness",
+            "call": '("x.png")',
+        }
+
+
+def make_data():
+    random = np.random.default_rng(0)
+    labels = np.arange(80) % 4
+    images = random.integers(0, 20, (80, 8, 8, 1)) + 70 * labels[:, None, None, None]
+    splits = [
+        ArraySplit(images[s].astype("uint8"), labels[s]) for s in np.split(np.arange(80), [64])
+    ]
+    return ImageData("shades", ("black", "dark", "light", "white"), (8, 8, 1), *splits)
+
+
+def make_model():
+    keras.utils.set_random_seed(0)
+    return keras_gmlp.gMLP(8, 1, 16, input_shape=(8, 8, 1), patch_size=4, classes=1)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The folder of a run that stopped after its first epoch and was resumed; its metrics."""
+    folder, data = tmp_path_factory.mktemp("brightness") / "run", make_data()
+    recipe = Recipe(epochs=30, batch_size=16, learning_rate=0.02, ema=0.0, task=Brightness())
+    with pytest.raises(TimeLimitError):
+        train(make_model(), data, recipe, folder, time_limit=0, verbose=0)
+    return folder, train(make_model(), data, recipe, folder, verbose=0)
+
+
+def test_it_learns_and_resumes(run):
+    folder, metrics = run
+    assert metrics["test_error"] < 0.5  # of the mean value: 1
+    assert len((folder / "history.csv").read_text().splitlines()) == 31
+
+
+def test_it_is_opened_and_called(run):
+    gauge = inference.load(run[0])
+    images, values = make_data().test.arrays()
+    found = [gauge(image) for image in images]
+    assert np.abs(found - values).mean() == pytest.approx(run[1]["test_error"], abs=1e-4)
+
+
+def test_it_has_a_model_card(run):
+    card = (run[0] / "README.md").read_text()
+    assert "A model of brightness, trained with `keras_gmlp` on `shades`" in card
+    assert "| output | the brightness |" in card
+    assert f"| `model.keras` | Keras, float32 | {run[1]['test_error']:.3f} |" in card
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="exported on TensorFlow")
+def test_its_export_is_checked(run):
+    folder, metrics = run
+    found = export_run(folder, ["tflite_float32"], make_data())["tflite_float32"]
+    assert found["max_logit_difference"] < 1e-4
+    assert found["error"] == pytest.approx(metrics["test_error"], abs=1e-4)
+    small = inference.load(folder / "model_float32.tflite")
+    assert (small.model, small.labels) == (None, ("brightness",))

@@ -1,0 +1,166 @@
+"""A task of a user's own, a regression on sentences, is one class that no module knows.
+
+It trains, resumes, is evaluated, exported and checked, gets a model card, is opened and called.
+"""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from small_text import LENGTH, small_tokenizer
+
+from keras_gmlp import text
+from keras_gmlp.data.batches.share import take_share
+from keras_gmlp.data.text.sentence_batches import TextBatches, encode
+from keras_gmlp.data.text.tokenizer import Tokenizer
+from keras_gmlp.evaluation.text import evaluate_texts
+from keras_gmlp.export.verify import export_run
+from keras_gmlp.tasks.registry import SHIPPED, find_task
+from keras_gmlp.tasks.text_task import TextTask
+from keras_gmlp.training.callbacks import TimeLimitError
+from keras_gmlp.training.recipes import Recipe
+from keras_gmlp.training.train import train
+
+
+@dataclasses.dataclass(frozen=True)
+class Praise(TextTask):
+    """Predicts how much of a sentence is praise, a number."""
+
+    length: int = LENGTH
+
+    name = "praise"
+    headline = "error"
+    kind = "a model of praise"
+    compared = ("error",)
+    figures = {"test_error": "error: {:.3f}"}  # noqa: RUF012
+
+    def loss(self, training=True):
+        return keras.losses.MeanSquaredError()
+
+    def metrics(self):
+        return [keras.metrics.MeanAbsoluteError("error")]
+
+    def training_batches(self, data, batch_size, position):
+        ids, values = data.encode("train", self.length)
+        order = position.seed, position.count_steps(len(ids) // batch_size)
+        return take_share(TextBatches(ids, values, batch_size, *order), position.share)
+
+    def evaluation_batches(self, data, split="test", samples=-1):
+        ids, values = data.encode(split, self.length)
+        return TextBatches(ids[:samples] if samples >= 0 else ids, values, 64)
+
+    @classmethod
+    def answer(cls, model, sentence):
+        encoding, _ = model.encode(sentence)
+        return float(model.run(token_ids=encoding.ids[None])[0, 0])
+
+    @classmethod
+    def load_check_samples(cls, model, name, columns=None, data_dir=None):
+        return list(json.loads(Path(name).read_text())), None
+
+    @classmethod
+    def load_samples(cls, models, name, split=None, *, limit=None, **chosen):
+        return json.loads(Path(name).read_text()), {"split": "all"}
+
+    @classmethod
+    def score(cls, model, samples, threshold=None):
+        found = np.array([cls.answer(model, sentence) for sentence in samples])
+        errors = np.abs(found - np.array(list(samples.values())))
+        return {"texts": len(found), "error": round(float(errors.mean()), 6)}, None
+
+    @classmethod
+    def sentences(cls, recipe, metrics):
+        return {**super().sentences(recipe, metrics), "output": "the share of praise"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Sentences:
+    """Sentences of a gem and a bore, with the share of gems."""
+
+    tokenizer: Tokenizer
+    name: str = "reviews"
+
+    @property
+    def train(self):
+        return make_sentences(256, 0)
+
+    @property
+    def test(self):
+        return make_sentences(16, 1)
+
+    def encode(self, split, length):
+        """Returns token ids and values of a split."""
+        sentences = getattr(self, split)
+        values = np.array([*sentences.values()], "float32")[:, None]
+        return encode(self.tokenizer, [*sentences], length), values
+
+
+def make_sentences(samples, seed):
+    draws = np.random.default_rng(seed).integers(0, 2, (samples, 8))
+    return {" ".join("a gem" if gem else "a bore" for gem in row): row.mean() for row in draws}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The folder of a run that stopped after its first epoch and was resumed; its metrics."""
+    folder, data = tmp_path_factory.mktemp("praise") / "run", Sentences(small_tokenizer())
+    recipe = Recipe(epochs=8, batch_size=16, learning_rate=0.02, ema=0.0, task=Praise())
+    with pytest.raises(TimeLimitError):
+        train(make_model(data), data, recipe, folder, time_limit=0, verbose=0)
+    metrics = train(make_model(data), data, recipe, folder, verbose=0)
+    (folder / "reviews.json").write_text(json.dumps(data.test))
+    return folder, metrics
+
+
+def make_model(data):
+    keras.utils.set_random_seed(0)
+    sizes = {"dim": 8, "depth": 1, "hidden_dim": 16, "max_length": LENGTH}
+    return text.text_classifier(text.gMLP(data.tokenizer.size, **sizes), 1)
+
+
+def test_it_learns_and_resumes(run):
+    folder, metrics = run
+    assert metrics["epochs"] == 8
+    assert metrics["test_error"] < 0.12  # of the mean value: 0.14
+    assert len((folder / "history.csv").read_text().splitlines()) == 9
+    assert json.loads((folder / "recipe.json").read_text())["task"] == "praise"
+
+
+def test_it_is_opened_called_and_evaluated(run):
+    folder, metrics = run
+    model = text.load(folder)
+    good, bad = model("a gem " * 8), model("a bore " * 8)
+    assert good > bad
+    with pytest.raises(ValueError, match="is a model of praise; expected a text classifier"):
+        model.classify("a gem")
+    report, _ = evaluate_texts([model], folder / "reviews.json")
+    assert report["models"][0]["error"] == pytest.approx(metrics["test_error"], abs=1e-4)
+
+
+def test_it_has_a_model_card(run):
+    card = (run[0] / "README.md").read_text()
+    assert "A model of praise, trained with `keras_gmlp` on `reviews`" in card
+    assert "| output | the share of praise |" in card
+    assert f"error: {run[1]['test_error']:.3f}." in card
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="exported on TensorFlow")
+def test_its_export_is_checked(run):
+    folder, _ = run
+    samples = Praise.load_check_samples(text.load(folder), folder / "reviews.json")
+    found = export_run(folder, ["tflite_float32"], samples)["tflite_float32"]
+    assert found["max_logit_difference"] < 1e-4
+    small = text.load(folder / "model_float32.tflite")
+    assert small.model is None
+    assert small("a gem a bore") == pytest.approx(text.load(folder)("a gem a bore"), abs=1e-4)
+    assert "model_float32.tflite" in (folder / "README.md").read_text()
+
+
+def test_it_registers_itself():
+    assert find_task("praise") is Praise
+    assert "praise" not in SHIPPED
+    with pytest.raises(ValueError, match=r"unknown task .blame.; expected one of .*praise"):
+        find_task("blame")
