@@ -13,7 +13,7 @@ from keras_gmlp.data.validation import PARTS, divide_training
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.runs.prepared import PreparedRun
 from keras_gmlp.runs.settings import RunSettings
-from keras_gmlp.tasks.multi_label import match_labels
+from keras_gmlp.tasks.multi_label_classification import match_labels
 from keras_gmlp.training.callbacks import require_validation
 from keras_gmlp.training.processes import run_once
 from keras_gmlp.training.run_directory import LOCK_TIMEOUT

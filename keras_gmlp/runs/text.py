@@ -6,27 +6,20 @@ from pathlib import Path
 
 import keras
 
-from keras_gmlp.data.text.chosen_splits import open_questions, open_texts
 from keras_gmlp.data.text.corpus import PreparedCorpus
-from keras_gmlp.data.text.names import missing_file
 from keras_gmlp.data.text.squad import has_questions
-from keras_gmlp.data.text.tokenized import TokenizedQuestions, TokenizedText
 from keras_gmlp.inference import text as inference
 from keras_gmlp.layers.block import check_rates
-from keras_gmlp.models.language_model import adapt, span_classifier, text_classifier
+from keras_gmlp.models.language_model import adapt
 from keras_gmlp.models.presets import TEXT_PRESETS, build, lookup
 from keras_gmlp.models.saved import model_path
 from keras_gmlp.models.structure import longest_text
 from keras_gmlp.runs.prepared import PreparedRun
 from keras_gmlp.runs.settings import Settings, check_overrides, read_shared_options
-from keras_gmlp.tasks.masked_lm import MaskedLM
-from keras_gmlp.tasks.question_answering import SpanAnswering
-from keras_gmlp.tasks.text_classification import TextClassification
+from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.utils.shipped import find_shipped
 from keras_gmlp.weights.bert import is_bert, load_bert
-
-LABELLED = {"text", "label"}  # arguments of `load_text` that name columns
 
 # Arguments of a model that follow from other settings.
 TAKEN_BY = {
@@ -59,7 +52,10 @@ class LanguageRunSettings(Settings):
     overrides: dict = dataclasses.field(default_factory=dict)
     directory: str | None = None
 
-    task = MaskedLM.name
+    @property
+    def task(self):
+        """Name of the task that trains language models."""
+        return next(name for name in TEXT_TASKS if find_task(name).pretrains)
 
     def __post_init__(self):
         check_overrides(self.overrides, TAKEN_BY)
@@ -151,7 +147,8 @@ class FineTuningSettings(Settings):
 
     @property
     def task(self):
-        return (SpanAnswering if self.answers else TextClassification).name
+        """Name of the task that the data are for."""
+        return next(name for name in TEXT_TASKS if find_task(name).takes(self.data))
 
     def check(self):
         """Raises a `ValueError` for settings that cannot work, before anything is loaded."""
@@ -161,12 +158,7 @@ class FineTuningSettings(Settings):
                 "stochastic_depth is for pre-training; fine-tuning keeps that of the weights. "
                 "Leave it out."
             )
-        if self.answers and (named := LABELLED & set(self.columns)):
-            if self.data.endswith(".json") and not Path(self.data).expanduser().exists():
-                raise ValueError(missing_file(self.data))
-            raise ValueError(
-                f"{self.data} has questions and no column of a {min(named)}; leave it out."
-            )
+        recipe.task.check_columns(self.data, self.columns)
         self.require_other_place(find_shipped(self.weights))
 
     def record(self):
@@ -197,17 +189,11 @@ class FineTuningSettings(Settings):
         """Returns the texts, the model and its origin."""
         trained, tokenizer = open_language_model(self.weights)
         described = self.data, self.columns, self.held_out, self.data_dir
-        if self.answers:
-            data = TokenizedQuestions(open_questions(*described), tokenizer)
-        else:
-            data = TokenizedText(open_texts(*described), tokenizer)
+        data = recipe.task.open_data(tokenizer, *described)
         longest = longest_text(trained)
         longer = recipe.task.length if longest and recipe.task.length > longest else None
         encoder = adapt(trained, longer, self.dropout, recipe.precision)
-        if self.answers:
-            model = span_classifier(encoder, tokenizer.sep_id)
-        else:
-            model = text_classifier(encoder, len(data.labels), self.dropout)
+        model = recipe.task.add_head(encoder, data, self.dropout)
         return data, model, {"preset": self.read_preset()}
 
 

@@ -2,14 +2,19 @@
 
 import lazy_loader
 
-from keras_gmlp.tasks.registry import SHIPPED
+# The tasks of this package, by their names in recipes and cards, which are those of their modules.
+IMAGE_TASKS = {
+    "image_classification": ["ImageClassification"],
+    "multi_label_classification": ["MultiLabelClassification"],
+}
+TEXT_TASKS = {
+    "masked_lm": ["MaskedLM"],
+    "text_classification": ["TextClassification"],
+    "question_answering": ["SpanAnswering"],
+}
+SHARED = {"task": ["Task"], "text_task": ["TextTask"], "registry": ["find_task"]}
 
 # Names load on first use (SPEC 1): a device with the LiteRT runtime alone imports no Keras.
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submod_attrs={
-        "task": ["Task"],
-        "registry": ["find_task"],
-        **{module: [name] for module, name in SHIPPED.values()},
-    },
+    __name__, submod_attrs={**SHARED, **IMAGE_TASKS, **TEXT_TASKS}
 )

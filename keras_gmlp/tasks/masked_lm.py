@@ -58,6 +58,7 @@ class MaskedLM(TextTask):
     program = "apps/fill_mask.py"
     inputs = ("token_ids", "mask_positions")
     logits_rank = 3
+    pretrains = True
     figures = {  # noqa: RUF012
         "test_perplexity": "perplexity: {:.2f}",
         "test_accuracy": "accuracy: {}",
@@ -74,6 +75,48 @@ class MaskedLM(TextTask):
             raise ValueError(f"mask_rate must be in (0, 1]; received {self.mask_rate}.")
         if not 0 <= self.cut <= 1:
             raise ValueError(f"cut must be in [0, 1]; received {self.cut}.")
+
+    @classmethod
+    def recipes(cls):
+        """An epoch is a million tokens, so that a run on a CPU saves its state often."""
+        shared = {"precision": "mixed_bfloat16"}
+        return {
+            # A nano model in about 45 minutes on two cores. Few tokens, so small batches.
+            "quick": {
+                **shared,
+                "epochs": 20,
+                "batch_size": 64,
+                "optimizer": "muon",
+                "learning_rate": 7e-3,
+                "warmup": 0.05,
+                "weight_decay": 0.05,
+                "ema": 0.05,
+                "task": cls(),
+            },
+            # A small model on a GPU: 134M tokens.
+            "standard": {
+                **shared,
+                "epochs": 8,
+                "batch_size": 512,
+                "learning_rate": 1e-3,
+                "warmup": 0.06,
+                "weight_decay": 0.01,
+                "ema": 0.02,
+                "task": cls(epoch_tokens=2**24),
+            },
+            # Ten minutes of a GPU: 1.3G tokens, about 30 passes over 200 MB of text.
+            "long": {
+                **shared,
+                "epochs": 20,
+                "batch_size": 1024,
+                "optimizer": "muon",
+                "learning_rate": 7e-3,
+                "warmup": 0.03,
+                "weight_decay": 0.05,
+                "ema": 0.02,
+                "task": cls(mask_rate=0.2, epoch_tokens=2**26),
+            },
+        }
 
     @property
     def unit_size(self):

@@ -1,11 +1,13 @@
 """The task of finding answers in texts."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 
 from keras_gmlp.data.batches.share import take_share
-from keras_gmlp.data.text.squad import Question, load_squad
+from keras_gmlp.data.text.names import missing_file
+from keras_gmlp.data.text.squad import Question, has_questions, load_squad
 from keras_gmlp.data.text.squad_answers import (
     best_answers,
     best_threshold,
@@ -16,7 +18,15 @@ from keras_gmlp.data.text.squad_features import MAX_ANSWER, QUESTION, STRIDE, sp
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.task import CHECKED
 from keras_gmlp.tasks.text_model import check_text, check_top
-from keras_gmlp.tasks.text_task import TextTask, draw_places, round_scores, run_with_progress
+from keras_gmlp.tasks.text_task import (
+    FINE_TUNING,
+    TextTask,
+    draw_places,
+    round_scores,
+    run_with_progress,
+)
+
+LABELLED = {"text", "label"}  # columns that questions do not have
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +59,34 @@ class SpanAnswering(TextTask):
         super().__post_init__()
         if type(self.stride) is not int or self.stride < 1:
             raise ValueError(f"stride must be a positive integer; received {self.stride!r}.")
+
+    @classmethod
+    def recipes(cls):
+        return {"finetune": {**FINE_TUNING, "epochs": 2, "task": cls()}}
+
+    @classmethod
+    def takes(cls, name):
+        return has_questions(name)
+
+    @classmethod
+    def check_columns(cls, name, columns):
+        if named := LABELLED & set(columns):
+            if name.endswith(".json") and not Path(name).expanduser().exists():
+                raise ValueError(missing_file(name))
+            raise ValueError(f"{name} has questions and no column of a {min(named)}; leave it out.")
+
+    @classmethod
+    def open_data(cls, tokenizer, name, columns, held_out=0.0, data_dir=None):
+        from keras_gmlp.data.text.chosen_splits import open_questions
+        from keras_gmlp.data.text.tokenized import TokenizedQuestions
+
+        return TokenizedQuestions(open_questions(name, columns, held_out, data_dir), tokenizer)
+
+    @classmethod
+    def add_head(cls, encoder, data, dropout):
+        from keras_gmlp.models.language_model import span_classifier
+
+        return span_classifier(encoder, data.tokenizer.sep_id)
 
     def loss(self, training=True):
         from keras_gmlp.objectives.losses import CrossEntropy

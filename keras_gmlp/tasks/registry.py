@@ -2,16 +2,8 @@
 
 import importlib
 
-# The tasks of this package: name, module and class. Their modules load on first use.
-IMAGE_TASKS = {
-    "image_classification": ("image_classification", "ImageClassification"),
-    "multi_label_classification": ("multi_label", "MultiLabelClassification"),
-}
-TEXT_TASKS = {
-    "masked_lm": ("masked_lm", "MaskedLM"),
-    "text_classification": ("text_classification", "TextClassification"),
-    "question_answering": ("question_answering", "SpanAnswering"),
-}
+from keras_gmlp.tasks import IMAGE_TASKS, TEXT_TASKS
+
 SHIPPED = {**IMAGE_TASKS, **TEXT_TASKS}
 
 _CLASSES = {}
@@ -29,13 +21,19 @@ def find_task(name=None):
         name: Name of a task of this package, or of a subclass of `Task` that was imported. `None`
             for image classification.
 
+    Returns:
+        The class, a subclass of `Task`.
+
     Raises:
         ValueError: If no task has the name. One line.
 
+    Example:
+        >>> find_task("masked_lm").kind
+        'a masked language model'
     """
     name = name or next(iter(SHIPPED))
     if name not in _CLASSES and name in SHIPPED:
-        importlib.import_module(f"keras_gmlp.tasks.{SHIPPED[name][0]}")
+        importlib.import_module(f"keras_gmlp.tasks.{name}")
     if name not in _CLASSES:
         raise ValueError(
             f"unknown task {name!r}; expected one of {', '.join(sorted({*SHIPPED, *_CLASSES}))}. "

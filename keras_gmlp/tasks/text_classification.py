@@ -5,11 +5,12 @@ import dataclasses
 import numpy as np
 
 from keras_gmlp.data.batches.share import take_share
+from keras_gmlp.data.text.squad import has_questions
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.scores import ClassScorer, match_classes
 from keras_gmlp.tasks.task import CHECKED
 from keras_gmlp.tasks.text_model import check_top
-from keras_gmlp.tasks.text_task import TextTask, draw_places, run_with_progress
+from keras_gmlp.tasks.text_task import FINE_TUNING, TextTask, draw_places, run_with_progress
 from keras_gmlp.utils.environment import require
 
 SENTENCE = '"a gem of a film"'  # the example in the model card
@@ -47,6 +48,27 @@ class TextClassification(TextTask):
         super().__post_init__()
         if not 0 <= self.label_smoothing < 1:
             raise ValueError(f"label_smoothing must be in [0, 1); received {self.label_smoothing}.")
+
+    @classmethod
+    def recipes(cls):
+        return {"finetune": {**FINE_TUNING, "task": cls()}}
+
+    @classmethod
+    def takes(cls, name):
+        return not has_questions(name)
+
+    @classmethod
+    def open_data(cls, tokenizer, name, columns, held_out=0.0, data_dir=None):
+        from keras_gmlp.data.text.chosen_splits import open_texts
+        from keras_gmlp.data.text.tokenized import TokenizedText
+
+        return TokenizedText(open_texts(name, columns, held_out, data_dir), tokenizer)
+
+    @classmethod
+    def add_head(cls, encoder, data, dropout):
+        from keras_gmlp.models.language_model import text_classifier
+
+        return text_classifier(encoder, len(data.labels), dropout)
 
     def loss(self, training=True):
         from keras_gmlp.objectives.losses import CrossEntropy

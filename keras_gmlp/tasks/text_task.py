@@ -16,6 +16,17 @@ from keras_gmlp.utils.progress import ProgressBar
 
 TOGETHER = 32  # texts from one state of the progress bar to the next
 
+# From a language model to a task: few epochs at a small rate, as BERT is fine-tuned.
+FINE_TUNING = {
+    "epochs": 3,
+    "batch_size": 32,
+    "learning_rate": 3e-4,
+    "warmup": 0.1,
+    "weight_decay": 0.01,
+    "ema": 0.0,
+    "precision": "mixed_bfloat16",
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class TextTask(Task):
@@ -35,6 +46,33 @@ class TextTask(Task):
     endless = True
     model_card = True
     inputs = ("token_ids",)
+
+    # How a run on text begins: from a preset, or from the weights of a language model.
+    pretrains = False
+
+    @classmethod
+    def recipes(cls):
+        """Returns the arguments of `Recipe` by the name of the recipe, the task among them."""
+        return {}
+
+    @classmethod
+    def takes(cls, name):
+        """Returns whether labelled data of a name are for the task."""
+        return False
+
+    @classmethod
+    def check_columns(cls, name, columns):
+        """Raises a `ValueError` if data of a name have no such columns."""
+
+    @classmethod
+    def open_data(cls, tokenizer, name, columns, held_out=0.0, data_dir=None):
+        """Opens the data of a run; arguments are those of `data.text.chosen_splits`."""
+        raise NotImplementedError
+
+    @classmethod
+    def add_head(cls, encoder, data, dropout):
+        """Returns the model to train on the encoder of a language model."""
+        raise NotImplementedError
 
     def __post_init__(self):
         if type(self.length) is not int or self.length < 8:

@@ -4,11 +4,8 @@ import dataclasses
 
 from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.tasks.image_classification import ImageClassification
-from keras_gmlp.tasks.masked_lm import MaskedLM
-from keras_gmlp.tasks.multi_label import MultiLabelClassification
-from keras_gmlp.tasks.question_answering import SpanAnswering
+from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.tasks.task import Task
-from keras_gmlp.tasks.text_classification import TextClassification
 
 # Settings of a model that recipe.json records as well; `None` means the preset's.
 PATCH_OPTIONS = ("patch_size", "patch_window")
@@ -212,76 +209,18 @@ RECIPES = {
     ),
 }
 
-# Language models. An epoch is a million tokens, so that a run on a CPU saves its state often.
-LANGUAGE_RECIPES = {
-    # A nano model in about 45 minutes on two cores. Few tokens, so small batches.
-    "quick": Recipe(
-        epochs=20,
-        batch_size=64,
-        optimizer="muon",
-        learning_rate=7e-3,
-        warmup=0.05,
-        weight_decay=0.05,
-        ema=0.05,
-        precision="mixed_bfloat16",
-        task=MaskedLM(),
-    ),
-    # A small model on a GPU: 134M tokens.
-    "standard": Recipe(
-        epochs=8,
-        batch_size=512,
-        learning_rate=1e-3,
-        warmup=0.06,
-        weight_decay=0.01,
-        ema=0.02,
-        precision="mixed_bfloat16",
-        task=MaskedLM(epoch_tokens=2**24),
-    ),
-    # Ten minutes of a GPU: 1.3G tokens, about 30 passes over 200 MB of text.
-    "long": Recipe(
-        epochs=20,
-        batch_size=1024,
-        optimizer="muon",
-        learning_rate=7e-3,
-        warmup=0.03,
-        weight_decay=0.05,
-        ema=0.02,
-        precision="mixed_bfloat16",
-        task=MaskedLM(mask_rate=0.2, epoch_tokens=2**26),
-    ),
-}
 
-# From a language model to a task: few epochs at a small rate, as BERT is fine-tuned.
-FINE_TUNING_RECIPES = {
-    "finetune": Recipe(
-        epochs=3,
-        batch_size=32,
-        learning_rate=3e-4,
-        warmup=0.1,
-        weight_decay=0.01,
-        ema=0.0,
-        precision="mixed_bfloat16",
-        task=TextClassification(),
-    )
-}
-
-ANSWERING_RECIPES = {
-    "finetune": dataclasses.replace(FINE_TUNING_RECIPES["finetune"], epochs=2, task=SpanAnswering())
-}
-
-# Each kind of task has recipes under the same names, so that "quick" means one thing to a user.
-RECIPES_BY_TASK = {
-    ImageClassification.name: RECIPES,
-    MultiLabelClassification.name: RECIPES,
-    MaskedLM.name: LANGUAGE_RECIPES,
-    TextClassification.name: FINE_TUNING_RECIPES,
-    SpanAnswering.name: ANSWERING_RECIPES,
-}
+def list_recipes(task=None):
+    """Returns the recipes of a task by name; each kind of task has its own under the same names."""
+    task = find_task(task)
+    if task.domain == "images":
+        return RECIPES
+    return {name: Recipe(**settings) for name, settings in task.recipes().items()}
 
 
-def find_recipe(name, task=ImageClassification.name):
-    """Returns the recipe of that name for a task."""
-    recipes = RECIPES_BY_TASK.get(task, {})
+def find_recipe(name, task=None):
+    """Returns the recipe of that name for a task; `None` is image classification."""
+    recipes = list_recipes(task)
     if name not in recipes:
         raise ValueError(f"Unknown recipe {name!r}. Expected one of: {', '.join(recipes)}.")
     return recipes[name]

@@ -5,7 +5,7 @@ import json
 import shlex
 
 from keras_gmlp.tasks.image_classification import ImageClassification
-from keras_gmlp.training.recipes import PATCH_OPTIONS, RECIPES_BY_TASK
+from keras_gmlp.training.recipes import PATCH_OPTIONS, list_recipes
 
 # Settings with an option of their own in apps/train.py; the others require --set.
 OPTIONS = ("epochs", "batch_size", "learning_rate", "seed", "precision", "patience")
@@ -75,7 +75,7 @@ def _flatten_augmentation(settings):
 def describe(recorded):
     """Returns the name of a run's recipe and the settings that differ from it."""
     name = recorded.get("recipe", "")
-    recipes = RECIPES_BY_TASK.get(recorded.get("task", UNNAMED["task"]), {})
+    recipes = list_recipes(recorded.get("task"))
     if name not in recipes:
         return name
     usual = recipes[name].settings()

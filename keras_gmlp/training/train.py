@@ -13,7 +13,7 @@ from keras_gmlp.data.own_arrays import from_arrays, is_raw
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.models.saved import load_model
 from keras_gmlp.tasks import linear_head
-from keras_gmlp.tasks.multi_label import match_labels
+from keras_gmlp.tasks.multi_label_classification import match_labels
 from keras_gmlp.training.adapting import adapt_layers
 from keras_gmlp.training.callbacks import (
     Clock,

@@ -16,7 +16,7 @@ from keras_gmlp.inference import images as inference
 from keras_gmlp.inspection.pictures import list_pictures
 from keras_gmlp.objectives.metrics import MeanAveragePrecision, choose_thresholds
 from keras_gmlp.tasks.image_classification import ImageClassification
-from keras_gmlp.tasks.multi_label import MultiLabelClassification
+from keras_gmlp.tasks.multi_label_classification import MultiLabelClassification
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.utils.card import read_card, write_card
 
