@@ -1,6 +1,6 @@
 """Halves a model's file: stores its weights in float16.
 
-python -m keras_gmlp.training.half_size saved_models/vit_conv_n4_32-cifar10
+python -m keras_gmlp.inference.half_size saved_models/vit_conv_n4_32-cifar10
 """
 
 import argparse

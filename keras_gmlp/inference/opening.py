@@ -38,26 +38,16 @@ BATCH = 32  # texts that Keras takes at a time
 
 @dataclasses.dataclass(frozen=True)
 class Opened:
-    """A model of any format, ready to run.
+    """A model of any format, ready to run."""
 
-    Attributes:
-        run: Function from arrays by the name of their input to the array of the only output.
-        inputs, outputs: Pairs of shape and dtype by name.
-        path: The file or folder.
-        card: Its card, with the class names of a labels.txt next to it if it has none.
-        model: The `keras.Model` of a `.keras` file, else `None`.
-        interpreter: The LiteRT interpreter of a `.tflite` file, else `None`.
-        pixels: The types that images may have.
-    """
-
-    run: Callable
-    inputs: dict
+    run: Callable  # from arrays by the name of their input to the array of the only output
+    inputs: dict  # pairs of shape and dtype by name
     outputs: dict
     path: Path
-    card: dict
-    model: object = None
-    interpreter: object = None
-    pixels: tuple[str, ...] = ("float32",)
+    card: dict  # with the class names of a labels.txt next to the file if it has none
+    model: object = None  # the `keras.Model` of a `.keras` file
+    interpreter: object = None  # LiteRT's, of a `.tflite` file
+    pixels: tuple[str, ...] = ("float32",)  # types that images may have
 
     def find_task(self):
         """Returns the class of its task: by its card, or else by its inputs and its logits."""

@@ -58,13 +58,7 @@ def _read(path):
 
 
 def model_card(place, recipe, metrics, megabytes=None):
-    """Returns the text of a model card, in Markdown, up to and including the line `NOTES`.
-
-    Args:
-        place: Folder of the run, as the commands in the card name it.
-        recipe, metrics: Contents of recipe.json and metrics.json.
-        megabytes: Size of model.keras; `None` if it is not there.
-    """
+    """Returns the text of a model card, in Markdown, up to and including the line `NOTES`."""
     task = find_task(recipe.get("task"))
     say = task.sentences(recipe, metrics)
     sections = (

@@ -75,7 +75,7 @@ def _flatten_augmentation(settings):
 def describe(recorded):
     """Returns the name of a run's recipe and the settings that differ from it."""
     name = recorded.get("recipe", "")
-    recipes = list_recipes(recorded.get("task"))
+    recipes = list_recipes(recorded.get("task")) if name else {}
     if name not in recipes:
         return name
     usual = recipes[name].settings()
