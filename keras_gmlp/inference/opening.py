@@ -63,8 +63,8 @@ class Opened:
 
 def open_model(path, threads=None):
     """Opens a file, or the best one in the folder of a run, as an `Opened`."""
-    path = find_file(path)
     try:
+        path = find_file(path)
         if path.is_dir():
             return _open_saved_model(path)
         if path.suffix == ".tflite":

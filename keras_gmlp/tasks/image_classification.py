@@ -70,24 +70,20 @@ class ImageClassification(Task):
     )
 
     def __post_init__(self):
-        if not 0 <= self.label_smoothing < 1:
-            raise ValueError(f"label_smoothing must be in [0, 1); received {self.label_smoothing}.")
-        if not 0 <= self.balance <= 1:
-            raise ValueError(f"balance must be in [0, 1]; received {self.balance}.")
-        if not 0 <= self.teacher_share <= 1:
-            raise ValueError(f"teacher_share must be in [0, 1]; received {self.teacher_share}.")
-        if self.teaching not in TEACHINGS:
-            raise ValueError(
-                f"teaching must be one of {', '.join(TEACHINGS)}; received {self.teaching!r}."
-            )
-        if not self.temperature > 0:
-            raise ValueError(f"temperature must be above 0; received {self.temperature}.")
-        if not self.feature_weight >= 0:
-            raise ValueError(f"feature_weight must be at least 0; received {self.feature_weight}.")
+        checks = {
+            "label_smoothing": (0 <= self.label_smoothing < 1, "in [0, 1)"),
+            "balance": (0 <= self.balance <= 1, "in [0, 1]"),
+            "teacher_share": (0 <= self.teacher_share <= 1, "in [0, 1]"),
+            "teaching": (self.teaching in TEACHINGS, f"one of {', '.join(TEACHINGS)}"),
+            "temperature": (self.temperature > 0, "above 0"),
+            "feature_weight": (self.feature_weight >= 0, "at least 0"),
+            "fit_head": (self.fit_head >= 0, "at least 0"),
+        }
+        for name, (right, expected) in checks.items():
+            if not right:
+                raise ValueError(f"{name} must be {expected}; received {getattr(self, name)!r}.")
         if self.feature_weight and self.teacher is None:
             raise ValueError("feature_weight requires a teacher; received none.")
-        if not self.fit_head >= 0:
-            raise ValueError(f"fit_head must not be below 0; received {self.fit_head}.")
 
     def loss(self, training=True):
         from keras_gmlp.objectives.losses import CrossEntropy
