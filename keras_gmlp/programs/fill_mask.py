@@ -30,7 +30,7 @@ def main(arguments=None):
 
 def fill(options):
     # Imported here, so that --help is fast.
-    from keras_gmlp.tasks.masked_lm import NoMaskError
+    from keras_gmlp.tasks.text_model import NoMaskError
 
     model = shared.open_model(options, DEFAULT, "fill_mask")
 

@@ -13,7 +13,7 @@ from keras_gmlp.data.text.names import missing_file
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.scores import rank_classes
 from keras_gmlp.tasks.task import CHECKED
-from keras_gmlp.tasks.text_model import check_top
+from keras_gmlp.tasks.text_model import NoMaskError, check_top
 from keras_gmlp.tasks.text_task import TOGETHER, TextTask, draw_places, round_scores
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.progress import ProgressBar
@@ -21,10 +21,6 @@ from keras_gmlp.utils.progress import ProgressBar
 MASKS = 8  # places that a masked language model predicts in a call
 
 EVERY = 7  # words from one mask to the next in the check of an exported file
-
-
-class NoMaskError(ValueError):
-    """Raised for a text without `[MASK]`."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,6 +9,10 @@ from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 
 
+class NoMaskError(ValueError):
+    """Raised for a text without `[MASK]`."""
+
+
 @dataclasses.dataclass(frozen=True)
 class TextModel:
     """A loaded text model.

@@ -17,9 +17,10 @@ from keras_gmlp.data.text import Tokenizer
 from keras_gmlp.export.formats import export_text
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.text import TextModel, from_keras, load
-from keras_gmlp.tasks.masked_lm import MASKS, NoMaskError
+from keras_gmlp.tasks.masked_lm import MASKS
 from keras_gmlp.tasks.question_answering import question_length
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
+from keras_gmlp.tasks.text_model import NoMaskError
 from keras_gmlp.utils.card import write_text_card
 
 FRANCE = "Paris is the [MASK] of France."
