@@ -39,7 +39,10 @@ def convert(model, precision, calibration=None, inputs=None, with_features=False
     """Converts a model to a flatbuffer with a signature from its inputs to `logits`."""
     import tensorflow as tf
 
-    check_precision(precision)
+    if precision not in PRECISIONS:
+        raise ValueError(
+            f"precision must be one of {', '.join(PRECISIONS)}; received {precision!r}."
+        )
     inputs = inputs or [("image", (1, *model.input_shape[1:]), "float32")]
     (_, (batch, *shape), _), *_ = inputs
     if precision == "int8":
@@ -116,12 +119,6 @@ def _convert_folder(folder, precision, samples=None):
     except Exception as error:  # the converter's errors have many classes and lines
         reason = first_line(error)
         raise RuntimeError(f"{precision}: the conversion failed ({reason}).") from error
-
-
-def check_precision(precision, known=PRECISIONS):
-    """Raises a `ValueError` if a precision is unknown."""
-    if precision not in known:
-        raise ValueError(f"precision must be one of {', '.join(known)}; received {precision!r}.")
 
 
 def own_weights(model):
