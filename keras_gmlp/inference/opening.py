@@ -245,13 +245,13 @@ def _open_saved_model(path):
             {name: (tuple(t.shape), t.dtype.name) for name, t in tensors.items()}
             for tensors in (signature.structured_input_signature[1], signature.structured_outputs)
         )
-        output = outputs["logits"] and "logits"
+        outputs = {"logits": outputs["logits"]}  # it has probabilities and classes as well
     except Exception as error:  # TensorFlow's errors for a damaged folder have many classes
         raise damaged_error(path, error) from None
 
     def run(loaded=loaded, **arrays):  # a signature by itself does not keep its variables alive
         tensors = {name: tf.constant(array, inputs[name][1]) for name, array in arrays.items()}
-        return signature(**tensors)[output].numpy()
+        return signature(**tensors)["logits"].numpy()
 
     return Opened(run, inputs, outputs, path, read_labelled_card(path))
 
