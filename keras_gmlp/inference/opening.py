@@ -52,7 +52,10 @@ class Opened:
     def find_task(self):
         """Returns the class of its task: by its card, or else by its inputs and its logits."""
         if "task" in self.card:
-            return find_task(self.card["task"])
+            try:
+                return find_task(self.card["task"])
+            except ValueError as error:
+                raise ValueError(f"{self.path}: {error}") from None
         ranks = [len(shape) for shape, _ in self.outputs.values()]
         if self.inputs.keys() & {"token_ids"}:
             for task in map(find_task, TEXT_TASKS):

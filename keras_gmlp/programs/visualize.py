@@ -102,6 +102,7 @@ def draw(options):
     from keras_gmlp.inference import images as inference
     from keras_gmlp.models import saved as saving
     from keras_gmlp.models.structure import NotApplicableError
+    from keras_gmlp.tasks.registry import find_task
     from keras_gmlp.utils.card import read_card
     from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, find_shipped
 
@@ -109,7 +110,7 @@ def draw(options):
     place = Path("runs", DEFAULT_BACKBONE) if options.run is None else directory
     out = Path(options.out or place / "pictures")
     wanted = options.only or PICTURES
-    if read_card(saving.model_path(directory)).get("task"):
+    if find_task(read_card(saving.model_path(directory)).get("task")).domain == "texts":
         draws = text_pictures(options, directory)
     else:
         classifier = inference.load(saving.model_path(directory))

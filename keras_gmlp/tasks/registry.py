@@ -31,12 +31,13 @@ def find_task(name=None):
         >>> find_task("masked_lm").kind
         'a masked language model'
     """
-    name = name or next(iter(SHIPPED))
-    if name not in _CLASSES and name in SHIPPED:
+    name = str(name or next(iter(SHIPPED)))  # a card of a stranger may hold anything
+    if name in SHIPPED:
         importlib.import_module(f"keras_gmlp.tasks.{name}")
     if name not in _CLASSES:
+        known = ", ".join(sorted({*SHIPPED, *_CLASSES}))
         raise ValueError(
-            f"unknown task {name!r}; expected one of {', '.join(sorted({*SHIPPED, *_CLASSES}))}. "
-            "Import the module that defines a task of your own before."
+            f"unknown task {name[:40]!r}; expected one of {known}. Import the module that defines "
+            "a task of your own before."
         )
     return _CLASSES[name]

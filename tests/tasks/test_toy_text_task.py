@@ -164,3 +164,5 @@ def test_it_registers_itself():
     assert "praise" not in SHIPPED
     with pytest.raises(ValueError, match=r"unknown task .blame.; expected one of .*praise"):
         find_task("blame")
+    with pytest.raises(ValueError, match=r"unknown task .\['praise'\]"):  # of a damaged card
+        find_task(["praise"])
