@@ -1,4 +1,4 @@
-// How far to trust a classifier, as keras_gmlp.analysis.confidence has it.
+// How far to trust a classifier, as keras_gmlp.tasks.confidence has it.
 
 // Returns { temperature, threshold } from a card; without them 1 and undefined. Throws if one is not
 // a number in its range.

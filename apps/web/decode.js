@@ -1,5 +1,5 @@
 // Decodes a picture file into pixels without loss: upright, transparent pixels on white.
-// Browsers differ from keras_gmlp.data.read_image in two ways: they ignore the EXIF orientation of
+// Browsers differ from keras_gmlp.data.images.read_image in two ways: they ignore the EXIF orientation of
 // a WebP, and they round 16-bit grey to 8 bits differently, by up to one level.
 
 import { MAX_PIXELS } from "./prepare.js";

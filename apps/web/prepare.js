@@ -1,10 +1,10 @@
-// Turns a picture's pixels into a model's input, as keras_gmlp.data.read_image does.
+// Turns a picture's pixels into a model's input, as keras_gmlp.data.images.read_image does.
 
 import { INTERPOLATIONS, resize } from "./resample.js";
 
-export const MAX_PIXELS = 100_000_000; // as in keras_gmlp.data.read_image
+export const MAX_PIXELS = 100_000_000; // as in keras_gmlp.data.images.read_image
 
-const FITS = { crop: cover, stretch, pad }; // as in keras_gmlp.data.fits
+const FITS = { crop: cover, stretch, pad }; // as in keras_gmlp.data.images.fits
 
 // Scales the picture to shape = [height, width, channels]. fit says what becomes of another aspect
 // ratio. crop is the share of the shorter side to keep, from 0 to 1, with which publishers test

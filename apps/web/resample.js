@@ -1,4 +1,4 @@
-// Pillow's resampling, bit for bit, because keras_gmlp.data.read_image scales with Pillow.
+// Pillow's resampling, bit for bit, because keras_gmlp.data.images.read_image scales with Pillow.
 // An image is { width, height, channels, data }, with interleaved channels.
 
 const PRECISION = 22; // fractional bits of a weight in Pillow's arithmetic on 8-bit pixels
