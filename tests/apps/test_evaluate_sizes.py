@@ -4,7 +4,6 @@ import json
 
 import keras
 import pytest
-from load_app import load_app
 
 import keras_gmlp
 from keras_gmlp.weights.pretrained import Pretrained
@@ -31,17 +30,15 @@ def run(tmp_path_factory):
     return directory
 
 
-def test_each_size_is_a_row(run, capsys):
-    given = [str(run), "--sizes", "12", "16", "--images", "50"]
-    assert load_app("evaluate_sizes").main([*given, "--json"]) == 0
-    own, middle, large = json.loads(capsys.readouterr().out)
-    assert set(own) == {"pixels", "resampled"}  # nothing to resize
+def test_each_size_is_a_row(run, app):
+    code, output, _ = app("evaluate_sizes", run, "--sizes", 12, 16, "--images", 50, "--json")
+    own, middle, large = json.loads(output)
+    assert (code, set(own)) == (0, {"pixels", "resampled"})  # nothing to resize
     assert [row["pixels"] for row in (own, middle, large)] == [8, 12, 16]
     assert [row["patch_window"] for row in (middle, large)] == [6, 8]
     assert [row["patch_size"] for row in (middle, large)] == [6, 8]
     assert all(0 <= large[kind] <= 1 for kind in ("patch", "window", "resampled", "fresh"))
-    assert load_app("evaluate_sizes").main([str(run), "--sizes", "12", "12", "--images", "50"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = app("evaluate_sizes", run, "--sizes", 12, 12, "--images", 50)[1].splitlines()
     assert lines[0].split() == ["pixels", "patch", "window", "resampled", "fresh"]
     assert lines[1].split() == ["8", "-", "-", f"{100 * own['resampled']:.2f}", "%", "-"]
     shown = [f"{100 * middle[kind]:.2f}" for kind in ("patch", "window", "resampled", "fresh")]
@@ -56,41 +53,26 @@ def test_each_size_is_a_row(run, capsys):
         ("mixer_n4_32", {"depth": 1, "patch_window": 6}, {"resampled", "window", "fresh"}),
     ],
 )
-def test_models_without_patches_and_with_wide_windows(tmp_path, capsys, preset, arguments, kinds):
+def test_models_without_patches_and_with_wide_windows(tmp_path, app, preset, arguments, kinds):
     save_run(tmp_path, preset, **arguments)
-    given = [str(tmp_path), "--sizes", "16", "--images", "20", "--json"]
-    assert load_app("evaluate_sizes").main(given) == 0
-    row = json.loads(capsys.readouterr().out)[1]
+    given = [tmp_path, "--sizes", 16, "--images", 20, "--json"]
+    row = json.loads(app("evaluate_sizes", *given)[1])[1]
     assert set(row) - {"pixels", "patch_window"} == kinds
     assert row.get("patch_window", 12) == 12
 
 
-def test_sizes_are_checked_before_any_is_measured(run, capsys):
-    assert load_app("evaluate_sizes").main([str(run), "--sizes", "12", "18"]) == 1
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "expected sides that are multiples of 4" in captured.err
-
-
-def test_oblong_model_is_refused(tmp_path, capsys):
-    save_run(tmp_path, "gmlp_n4_32", input_shape=(8, 16, 1), depth=1)
-    assert load_app("evaluate_sizes").main([str(tmp_path), "--sizes", "16"]) == 1
-    assert "expected a model for square images; received one for 8x16" in capsys.readouterr().err
-
-
-def test_model_of_other_classes_is_refused(tmp_path, capsys):
-    save_run(tmp_path, "gmlp_n4_32", labels=tuple("abcdefghij"), depth=1)
-    assert load_app("evaluate_sizes").main([str(tmp_path), "--sizes", "16", "--images", "20"]) == 1
-    assert "the model's classes differ from those of digits" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
-    ("sizes", "code", "reason"), [("10", 1, "patch"), ("0", 2, "must be at least 1")]
+    ("arguments", "sizes", "code", "reason"),
+    [
+        ({}, [12, 18], 1, "expected sides that are multiples of 4"),
+        ({}, [10], 1, "patch"),
+        ({}, [0], 2, "must be at least 1"),
+        ({"input_shape": (8, 16, 1)}, [16], 1, "a model for square images; received one for 8x16"),
+        ({"labels": tuple("abcdefghij")}, [16], 1, "model's classes differ from those of digits"),
+    ],
 )
-def test_wrong_sizes_are_refused(run, capsys, sizes, code, reason):
-    try:
-        found = load_app("evaluate_sizes").main([str(run), "--sizes", sizes])
-    except SystemExit as stopped:
-        found = stopped.code
-    assert found == code
-    assert reason in capsys.readouterr().err
+def test_what_cannot_be_measured_is_refused(tmp_path, app, arguments, sizes, code, reason):
+    save_run(tmp_path, "gmlp_n4_32", depth=1, **arguments)
+    found, output, error = app("evaluate_sizes", tmp_path, "--images", 20, "--sizes", *sizes)
+    assert (found, output.count("%")) == (code, 0)  # before any is measured
+    assert reason in error

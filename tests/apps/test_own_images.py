@@ -57,28 +57,24 @@ def test_named_data_start_from_scratch(backbone):
         assert read_settings(["--data", name]).model.weights is None
 
 
-def test_a_folder_is_fine_tuned_and_the_start_is_named(backbone, folder, tmp_path, capsys):
+def test_a_folder_is_fine_tuned_and_the_start_is_named(backbone, folder, tmp_path, app):
     place = tmp_path / "run"
-    arguments = ["--data", folder, "--out", str(place), "--precision", "float32", "--no-export"]
-    assert load_app("train").main(arguments) == 0
-    lines = capsys.readouterr().out.splitlines()
+    arguments = ["--data", folder, "--out", place, "--precision", "float32", "--no-export"]
+    code, output, _ = app("train", *arguments)
+    lines = output.splitlines()
+    assert code == 0
     (start,) = [i for i, line in enumerate(lines) if line.startswith(f"from   {backbone}: ")]
     assert lines[start + 1] == "       it knows photographs; --weights none trains from scratch"
     assert "candidates, on 12 held-out training images:" in lines
     assert sum(line.endswith("chosen") for line in lines) == 1
     assert json.loads((place / "recipe.json").read_text())["weights"] == backbone
-    assert load_app("train").main([*arguments, "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["candidates"]) == 3
-    assert load_app("train").main([*arguments, "--restart", "--epochs", "0"]) == 0
-    assert "after 0 epochs" in capsys.readouterr().out
+    assert len(json.loads(app("train", *arguments, "--json")[1])["candidates"]) == 3
+    assert "after 0 epochs" in app("train", *arguments, "--restart", "--epochs", "0")[1]
 
 
-def test_without_the_included_model_there_is_one_clear_line(folder, monkeypatch, capsys):
+def test_without_the_included_model_there_is_one_clear_line(folder, monkeypatch, app):
     monkeypatch.setattr(settings, "find_shipped", lambda name: name)
-    with pytest.raises(SystemExit) as caught:
-        load_app("train").main(["--data", folder])
-    assert caught.value.code == 2
-    error = capsys.readouterr().err
+    code, _, error = app("train", "--data", folder)
+    assert (code, error.count("\n")) == (2, 1)
     assert "gmlp_photo_64, which is not in this installation" in error
     assert "--weights none" in error
-    assert error.count("\n") == 1

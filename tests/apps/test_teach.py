@@ -1,14 +1,13 @@
+"""The program that stores a teacher's answers."""
+
 import json
 
 import keras
 import numpy as np
 import pytest
-from load_app import load_app
 from PIL import Image
 
 import keras_gmlp
-
-teach = load_app("teach")
 
 
 @pytest.fixture(scope="module")
@@ -28,25 +27,22 @@ def workspace(tmp_path_factory):
     return place
 
 
-def test_answers_of_a_folder(workspace, tmp_path, capsys):
-    arguments = [str(workspace / "teacher.keras"), "--data", str(workspace / "photos")]
-    arguments += ["--views", "2", "--out", str(tmp_path / "answers")]
-    assert teach.main([*arguments, "--json"]) == 0
-    summary = json.loads(capsys.readouterr().out)
+def test_answers_of_a_folder(workspace, tmp_path, app):
+    arguments = [workspace / "teacher.keras", "--data", workspace / "photos"]
+    arguments += ["--views", "2", "--out", tmp_path / "answers"]
+    code, output, _ = app("teach", *arguments, "--json")
+    summary = json.loads(output)
+    assert code == 0
     assert (summary["images"], summary["views"], summary["bytes"]) == (12, 2, 12 * 2 * 10 * 2)
     logits = np.load(tmp_path / "answers" / "logits-1.npy")
     assert (logits.shape, logits.dtype) == ((12, 2), np.float16)
-    assert teach.main(arguments) == 0  # all views are there
-    assert "12, 2 views" in capsys.readouterr().out
-    assert teach.main([*arguments, "--seed", "1"]) == 1
-    assert "answers of other views" in capsys.readouterr().err
+    assert "12, 2 views" in app("teach", *arguments)[1]  # all views are there
+    code, _, error = app("teach", *arguments, "--seed", "1")
+    assert (code, "answers of other views" in error) == (1, True)
 
 
-def test_errors(workspace, tmp_path, capsys):
-    arguments = ["--data", str(workspace / "photos"), "--out", str(tmp_path / "answers")]
-    with pytest.raises(SystemExit, match="2"):
-        teach.main(["teacher.onnx", *arguments, "--views", "0"])
-    assert "views must be an integer of at least 1; received 0" in capsys.readouterr().err
-    assert teach.main([str(tmp_path / "none.onnx"), *arguments]) == 1
-    assert "none.onnx: no such file" in capsys.readouterr().err
+def test_teacher_that_is_not_there(workspace, tmp_path, app):
+    given = ["--data", workspace / "photos", "--out", tmp_path / "answers"]
+    code, _, error = app("teach", tmp_path / "none.onnx", *given)
+    assert (code, "none.onnx: no such file" in error) == (1, True)
     assert not (tmp_path / "answers").exists()
