@@ -40,7 +40,19 @@ def load(path, threads=None):
 
 
 def from_keras(model, path, card):
-    """Returns the `Classifier` of a `keras.Model`, with the labels and preparation of a card."""
+    """Returns the `Classifier` of a `keras.Model`, with the labels and preparation of a card.
+
+    Under PyTorch it records the model's operators in the second call and replays them from then on,
+    with the weights that the model then has.
+
+    Args:
+        model: A model that returns logits.
+        path: Path of its file, for errors.
+        card: Dict of its metadata: `labels` and, for example, `fit` and `normalization`.
+
+    Raises:
+        ValueError: If the model does not return logits. One line.
+    """
     from keras_gmlp.models.structure import require_logits
 
     require_logits(model)
