@@ -114,21 +114,16 @@ def test_enlarged_class_tokens_change_nothing(family):
     np.testing.assert_allclose(copy.predict(CALIBRATION, verbose=0), expected, atol=1e-3)
 
 
-def test_class_tokens_that_are_large_enough_stay():
-    model = random_model("vit")
-    copy = prepare_for_int8(model, CALIBRATION)
-    assert not isinstance(copy.get_layer("block_0"), EnlargedTokensBlock)
-    token = model.get_layer("class_token").token.numpy()
-    np.testing.assert_array_equal(copy.get_layer("class_token").token.numpy(), token)
-
-
-def test_class_tokens_as_small_as_epsilon_stay():
+@pytest.mark.parametrize("scale", [1, 1 / 1000])  # large enough; as small as epsilon
+def test_class_tokens_that_stay(scale):
     model = random_model("vit")
     for name in ("class_token", "position"):
         weights = model.get_layer(name).get_weights()
-        model.get_layer(name).set_weights([w / 1000 for w in weights])
+        model.get_layer(name).set_weights([w * scale for w in weights])
     copy = prepare_for_int8(model, CALIBRATION)
     assert not isinstance(copy.get_layer("block_0"), EnlargedTokensBlock)
+    tokens = [m.get_layer("class_token").token.numpy() for m in (model, copy)]
+    np.testing.assert_array_equal(*tokens)
 
 
 def test_small_class_token_in_integers(tmp_path, monkeypatch):

@@ -50,9 +50,7 @@ def test_language_model_in_all_precisions(run, tokenizer):
         assert (card["task"], card["length"], card["preset"]) == ("masked_lm", LENGTH, "gmlp_nano")
         assert read_tokenizer(path) == tokenizer.text
         assert "accuracy" not in found
-    sizes = [
-        (folder / TEXT_FORMATS[n]).stat().st_size for n in ("tflite_float16", "tflite_float32")
-    ]
+    sizes = [results[name]["megabytes"] for name in ("tflite_float16", "tflite_float32")]
     assert sizes[0] < sizes[1]
     metrics = json.loads((folder / "metrics.json").read_text())
     assert metrics == {"test_perplexity": 9.0, "exports": results}
