@@ -9,11 +9,12 @@ import numpy as np
 from keras_gmlp.data.images.fits import require_fit, require_size, resize_images
 from keras_gmlp.data.images.folder import load_folder
 from keras_gmlp.data.images.image_data import ImageData
+from keras_gmlp.data.images.label_sets import refuse_several
 from keras_gmlp.data.images.mapped_splits import ChannelSplit
 from keras_gmlp.data.images.packed import is_packed, load_packed
 from keras_gmlp.data.images.records import load_records
 from keras_gmlp.data.images.splits import ArraySplit
-from keras_gmlp.data.images.table import is_table, list_table, refuse_several
+from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.data.tfds.prepared import tfds_folder
 from keras_gmlp.data.validation import divide_training, recorded_parts
 from keras_gmlp.utils.environment import is_installed

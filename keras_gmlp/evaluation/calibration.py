@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_gmlp.data.datasets import canonical_name, recorded_division, same_data
 from keras_gmlp.data.images.folder import OTHER, open_other
-from keras_gmlp.data.images.table import refuse_several
+from keras_gmlp.data.images.label_sets import refuse_several
 from keras_gmlp.evaluation.images import no_known_class, read_logits
 from keras_gmlp.evaluation.labelled import BATCH, LabelledImages
 from keras_gmlp.inference import images as inference

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from keras_gmlp.data.datasets import canonical_name, holds_files, load
 from keras_gmlp.data.images.folder import list_images, open_files
-from keras_gmlp.data.images.table import make_rows
+from keras_gmlp.data.images.label_sets import make_rows
 from keras_gmlp.data.validation import divide_training
 from keras_gmlp.utils.errors import printable
 

@@ -12,8 +12,9 @@ import numpy as np
 from keras_gmlp.data.dividing import HELD_OUT, check_apart, divide_groups, find_groups
 from keras_gmlp.data.images.encoded_splits import FileSplit
 from keras_gmlp.data.images.image_data import ImageData
+from keras_gmlp.data.images.label_sets import find_rarest, make_rows
 from keras_gmlp.data.images.read_image import find_images, read_image
-from keras_gmlp.data.images.table import find_rarest, is_table, list_table, make_rows
+from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.labels import is_label
 

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 
 from keras_gmlp.data.images.fits import require_fit
+from keras_gmlp.data.images.label_sets import make_rows
 from keras_gmlp.data.images.mapped_splits import as_split
 from keras_gmlp.data.images.splits import Split
-from keras_gmlp.data.images.table import make_rows
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.labels import check_labels
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from keras_gmlp.data.images.fits import require_fit, resize_images
 from keras_gmlp.data.images.image_data import ImageData
+from keras_gmlp.data.images.label_sets import make_rows
 from keras_gmlp.data.images.splits import ArraySplit
-from keras_gmlp.data.images.table import make_rows
 from keras_gmlp.utils.files import (
     atomic_folder,
     directory_lock,

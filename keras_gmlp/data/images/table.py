@@ -4,8 +4,7 @@ import dataclasses
 import os
 from pathlib import Path
 
-import numpy as np
-
+from keras_gmlp.data.images.label_sets import find_rarest, make_rows
 from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.labels import is_label
 from keras_gmlp.utils.tables import TABLES, read_rows
@@ -38,15 +37,6 @@ def name_folder(name):
     """Returns a data set's name in that of a folder: its last part, `photos-csv` of a table."""
     path = Path(name)
     return path.name.replace(".", "-") if is_table(path) else path.name
-
-
-def refuse_several(name, label_sets):
-    """Raises a `ValueError` of one line if images have several labels; see `list_table`."""
-    if label_sets is not None:
-        raise ValueError(
-            f"{printable(name)}: images have any number of labels; expected one each. See 'Several "
-            "labels per image' in docs/guides/your-images.md for the programs that take several."
-        )
 
 
 def list_table(path):
@@ -169,20 +159,3 @@ def _class_names(path, rows):
                     f"{row.place}: there is no training image of class {printable(label)}."
                 )
     return labels
-
-
-def make_rows(label_sets, classes):
-    """Returns a row for each set of classes, 1 for its classes and 0 for others, float32."""
-    rows = np.zeros((len(label_sets), classes), "float32")
-    for row, members in zip(rows, label_sets, strict=True):
-        row[list(members)] = 1
-    return rows
-
-
-def find_rarest(indices, rows):
-    """Returns each image's class that the fewest images have; without one the number of classes."""
-    # Images are divided by it, so that rare classes are in both parts.
-    counts = np.bincount(indices, minlength=len(rows)) @ rows
-    order = np.argsort(counts, kind="stable")
-    rarest = order[np.argmax(rows[:, order], axis=1)]
-    return np.where(rows.any(axis=1), rarest, rows.shape[1])[indices]

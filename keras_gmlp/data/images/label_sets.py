@@ -1,0 +1,31 @@
+"""Images with any number of labels: each has a set of them, and a row of 0 and 1."""
+
+import numpy as np
+
+from keras_gmlp.utils.errors import printable
+
+
+def refuse_several(name, label_sets):
+    """Raises a `ValueError` of one line if images have several labels; see `list_table`."""
+    if label_sets is not None:
+        raise ValueError(
+            f"{printable(name)}: images have any number of labels; expected one each. See 'Several "
+            "labels per image' in docs/guides/your-images.md for the programs that take several."
+        )
+
+
+def make_rows(label_sets, classes):
+    """Returns a row for each set of classes, 1 for its classes and 0 for others, float32."""
+    rows = np.zeros((len(label_sets), classes), "float32")
+    for row, members in zip(rows, label_sets, strict=True):
+        row[list(members)] = 1
+    return rows
+
+
+def find_rarest(indices, rows):
+    """Returns each image's class that the fewest images have; without one the number of classes."""
+    # Images are divided by it, so that rare classes are in both parts.
+    counts = np.bincount(indices, minlength=len(rows)) @ rows
+    order = np.argsort(counts, kind="stable")
+    rarest = order[np.argmax(rows[:, order], axis=1)]
+    return np.where(rows.any(axis=1), rarest, rows.shape[1])[indices]
