@@ -185,7 +185,7 @@ def test_command_of_the_wheel_needs_the_core_dependencies_alone(installed, tmp_p
         (["serve"], "serve: the page is not in this installation"),
         (
             ["classify", cat, "--model", ROOT / "saved_models/gmlp_n4_32-cifar10/model.keras"],
-            'Install: pip install "keras-gmlp[',
+            "such as pip install 'keras-gmlp[torch]'",
         ),
     ):
         code, output, errors = command(*arguments)

@@ -77,8 +77,8 @@ def test_help_and_advice_name_the_command(capsys):
     assert text.startswith("usage: keras-gmlp classify ")
     assert "\n  keras-gmlp classify photos/ --top 1 " in text
     assert "apps/" not in text
-    advice = ValueError("finish it with .venv/bin/python apps/train.py.")
-    assert one_line(advice) == "finish it with keras-gmlp train."
+    advice = ValueError("finish it with .venv/bin/python apps/train.py, pip install -e '.[onnx]'")
+    assert one_line(advice) == "finish it with keras-gmlp train, pip install 'keras-gmlp[onnx]'"
     assert run(APPS / "classify.py", "--help").stdout.startswith("usage: classify.py ")
 
 

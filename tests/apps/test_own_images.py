@@ -6,7 +6,7 @@ import pytest
 from load_app import load_app
 from own_images import write_folder, write_start
 
-from keras_gmlp.runs import choosing, settings
+from keras_gmlp.runs import choosing
 from keras_gmlp.utils import shipped
 
 pytestmark = [pytest.mark.once, pytest.mark.eager]
@@ -72,8 +72,8 @@ def test_a_folder_is_fine_tuned_and_the_start_is_named(backbone, folder, tmp_pat
     assert "after 0 epochs" in app("train", *arguments, "--restart", "--epochs", "0")[1]
 
 
-def test_without_the_included_model_there_is_one_clear_line(folder, monkeypatch, app):
-    monkeypatch.setattr(settings, "find_shipped", lambda name: name)
+def test_without_the_included_model_there_is_one_clear_line(folder, tmp_path, monkeypatch, app):
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "none")
     code, _, error = app("train", "--data", folder)
     assert (code, error.count("\n")) == (2, 1)
     assert "gmlp_photo_64, which is not in this installation" in error

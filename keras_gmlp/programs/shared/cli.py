@@ -94,10 +94,11 @@ def one_line(error):
 
 
 def name_programs(text):
-    """Returns a text that names programs as the user starts them: by the command or in apps/."""
+    """Returns a text with the command's names for programs and the package, if it started this."""
     if not sys.argv[0].startswith(COMMAND):
         return text
-    return re.sub(r"(?:\.venv/bin/python )?\bapps/(\w+)\.py", rf"{COMMAND} \1", text)
+    text = re.sub(r"(?:\.venv/bin/python )?\bapps/(\w+)\.py", rf"{COMMAND} \1", text)
+    return re.sub(r"pip install -e '\.(\[\w+\])'", rf"pip install '{COMMAND}\1'", text)
 
 
 def _one_line(error):
