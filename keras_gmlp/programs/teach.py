@@ -3,16 +3,8 @@
 import dataclasses
 import json
 
-from keras_gmlp.programs.shared.cli import (
-    Parser,
-    add_backend,
-    add_data_dir,
-    add_fit,
-    both_sides,
-    choose_backend,
-    guarded,
-    image_size,
-)
+from keras_gmlp.programs.shared.cli import Parser, add_backend, choose_backend, guarded
+from keras_gmlp.programs.shared.run_options import add_data_options
 
 EPILOG = """\
 A teacher that is slower than its student answers once, not in every epoch. Each view is a random
@@ -41,18 +33,8 @@ def parse(arguments):
         metavar="TEACHER",
         help="a run, the name of an included model, a .keras or an .onnx file",
     )
-    parser.add_argument(
-        "--data", required=True, metavar="NAME|PATH", help="the training images, as for train.py"
-    )
-    add_data_dir(parser)
+    add_data_options(parser)
     parser.add_argument("--out", required=True, metavar="FOLDER", help="folder for the answers")
-    parser.add_argument(
-        "--image-size",
-        type=image_size,
-        metavar="PIXELS|HxW",
-        help="size at which the images are read before views are cut; default: the teacher's",
-    )
-    add_fit(parser)
     parser.add_argument(
         "--views", type=int, default=8, metavar="N", help="views of each image; default: 8"
     )
@@ -69,33 +51,22 @@ def parse(arguments):
     )
     parser.add_argument("--seed", type=int, default=0, help="of the views; default: 0")
     parser.add_argument(
-        "--validation", type=float, metavar="SHARE", help="held out in training, as for train.py"
-    )
-    parser.add_argument(
-        "--groups", metavar="REGEX", help="groups of images, as for train.py; for --validation"
-    )
-    parser.add_argument("--fraction", type=float, default=1.0, help="of the training images")
-    parser.add_argument(
         "--threads", type=int, metavar="N", help="threads of an ONNX file; default: all"
     )
     add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
     options = parser.parse_args(arguments)
+    from keras_gmlp.data.images.views import Views
+
     try:
         if not options.out:
             raise ValueError("--out is empty; expected a folder for the answers")
-        options.views = make_views(options)
+        draws = {"flip": not options.no_flip, "seed": options.seed}
+        options.views = Views(options.views, tuple(options.scale), **draws)
     except ValueError as error:
         parser.error(str(error))
     choose_backend(options)
     return options
-
-
-def make_views(options):
-    from keras_gmlp.data.images.views import Views
-
-    scale = tuple(options.scale)
-    return Views(options.views, scale, flip=not options.no_flip, seed=options.seed)
 
 
 def main(arguments=None):
@@ -104,17 +75,14 @@ def main(arguments=None):
 
 
 def run(options):
-    from keras_gmlp.data import load
     from keras_gmlp.data.images.answers import measure_answers, store_answers
-    from keras_gmlp.data.validation import divide_training
+    from keras_gmlp.runs.prepare import load_data
+    from keras_gmlp.runs.settings import DataSettings, RunSettings, read_options
     from keras_gmlp.training.teachers import open_teacher
 
     teacher = open_teacher(options.teacher, options.threads)
-    size = both_sides(options.image_size) if options.image_size else teacher.image_shape[:2]
-    channels = teacher.image_shape[2]
-    data = load(options.data, size, options.data_dir, channels, options.groups, options.fit)
-    parts = {"fraction": options.fraction, "validation": options.validation}
-    data = divide_training(data, **parts, groups=options.groups)
+    settings = RunSettings(data=read_options(DataSettings, vars(options)))
+    data = load_data(settings, teacher.image_shape)
     views = options.views
     if not data.mirror:
         views = dataclasses.replace(views, flip=False)

@@ -40,14 +40,7 @@ def add_run_options(parser, measures_precision=False):
         "teacher_share=0.5, teaching=hard or token, temperature=2, feature_weight=1",
     )
     parser.add_argument("--freeze", action="store_true", default=None, help="train only the head")
-    parser.add_argument(
-        "--data",
-        default="digits",
-        metavar="NAME|PATH",
-        help="digits (bundled), a TensorFlow Datasets name, a folder, or a table (.csv, .tsv) with "
-        "the columns path, label and perhaps split; default: %(default)s",
-    )
-    add_data_dir(parser)
+    add_data_options(parser, default="digits")
     parser.add_argument("--out", metavar="DIR", help="default: runs/PRESET-DATA")
     parser.add_argument(
         "--recipe",
@@ -55,14 +48,6 @@ def add_run_options(parser, measures_precision=False):
         "finetune with weights; resolution trains weights further on larger images of the same "
         "classes",
     )
-    parser.add_argument(
-        "--image-size",
-        type=image_size,
-        metavar="PIXELS|HxW",
-        help="side of the images, or height and width, such as 96x160, multiples of the patch "
-        "size; default: the model's",
-    )
-    add_fit(parser)
     parser.add_argument(
         "--patch-size",
         type=int,
@@ -77,6 +62,36 @@ def add_run_options(parser, measures_precision=False):
         help="side of what a token is made from, for images larger than the weights': 6 for "
         "weights with patches of 4 at 32 pixels, on images of 48",
     )
+    parser.add_argument(
+        "--patience",
+        type=int,
+        metavar="EPOCHS",
+        help="end after so many epochs without a better validation score, and save the best "
+        "epoch; requires validation images; default: train all epochs and save the last",
+    )
+    add_recipe_options(parser, measures_precision)
+    add_backend(parser)
+
+
+def add_data_options(parser, **default):
+    """Adds the options that describe the images to train on."""
+    parser.add_argument(
+        "--data",
+        metavar="NAME|PATH",
+        help="digits (bundled), a TensorFlow Datasets name, a folder, or a table (.csv, .tsv) with "
+        "the columns path, label and perhaps split" + "; default: %(default)s" * bool(default),
+        required=not default,
+        **default,
+    )
+    add_data_dir(parser)
+    parser.add_argument(
+        "--image-size",
+        type=image_size,
+        metavar="PIXELS|HxW",
+        help="side of the images, or height and width, such as 96x160, multiples of the patch "
+        "size; default: the model's",
+    )
+    add_fit(parser)
     parser.add_argument(
         "--fraction", type=float, default=1.0, help="of the training images; default: all, 1.0"
     )
@@ -93,15 +108,6 @@ def add_run_options(parser, measures_precision=False):
         help="images of a group, such as a burst, a patient or a video, stay on one side; finds "
         r"the group in the path: 'patient(\d+)'",
     )
-    parser.add_argument(
-        "--patience",
-        type=int,
-        metavar="EPOCHS",
-        help="end after so many epochs without a better validation score, and save the best "
-        "epoch; requires validation images; default: train all epochs and save the last",
-    )
-    add_recipe_options(parser, measures_precision)
-    add_backend(parser)
 
 
 SETTINGS = (
