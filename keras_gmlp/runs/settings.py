@@ -28,6 +28,11 @@ TAKEN_BY = {
 
 # Fields that an option of the programs spells in another way.
 SPELLED = {"preset": "model", "name": "data", "overrides": "set_model"}
+SPELLED |= {"held_out": "hold_out", "directory": "out"}
+
+SHOWN = ("preset", "name", "data", "recipe", "directory")  # fields that a command always names
+
+OWN = (*OPTIONS, "freeze", "teacher")  # settings of a recipe that have an option of their own
 
 
 def require_backbone():
@@ -45,13 +50,14 @@ class Settings:
     """What a run is made from; a subclass is a frozen dataclass.
 
     Attributes:
+        program: Name of the program that trains such runs.
         task: Name of the task, which decides what a recipe's name means.
         recipe: Name of a recipe.
         changes: Settings of the recipe that differ, a dict such as `{"epochs": 3, "mixup": 0.2}`.
         directory: Folder of the run.
     """
 
-    task = None
+    program, task, spelled = None, None, SPELLED
 
     @functools.cached_property
     def _recipe(self):
@@ -70,15 +76,17 @@ class Settings:
         return dataclasses.replace(self, changes={**self.changes, **changes})
 
     def command(self):
-        """Returns the options that repeat the run, for `recipe.json`; see `from_command`."""
-        raise NotImplementedError
-
-    def _shared_options(self):
-        """Returns the options of all programs that train."""
-        own = {name: self.changes.get(name) for name in (*OPTIONS, "freeze", "teacher")}
+        """Returns the options that repeat the run, a dict for `recipe.json`."""
+        own = {name: self.changes.get(name) for name in OWN}
         own = {n: v for n, v in own.items() if v is not None and (n != "freeze" or v is True)}
         rest = {name: value for name, value in self.changes.items() if name not in own}
-        return {"recipe": self.recipe, **own, "set": rest, "out": self.directory}
+        return {"program": self.program, **list_options(self), **own, "set": rest}
+
+    @classmethod
+    def from_command(cls, options):
+        """Returns the settings that options of the program describe, a dict."""
+        changes = {name: options[name] for name in OWN if options.get(name) is not None}
+        return read_options(cls, {**options, "changes": changes | (options.get("set") or {})})
 
     def to_json(self):
         """Returns the settings as a line of JSON."""
@@ -97,29 +105,28 @@ class Settings:
             )
 
 
-def read_shared_options(options):
-    """Returns recipe, changes and directory in the options of a program, a dict."""
-    own = (*OPTIONS, "freeze", "teacher")
-    changes = {name: options[name] for name in own if options.get(name) is not None}
-    changes |= options.get("set") or {}
-    found = {"recipe": options.get("recipe"), "changes": changes, "directory": options.get("out")}
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def list_options(part):
-    """Returns the fields of a part of the settings that are set, by the names of the options."""
-    values = {field.name: (getattr(part, field.name), field) for field in dataclasses.fields(part)}
-    return {
-        SPELLED.get(name, name): value
-        for name, (value, field) in values.items()
-        if name == "name" or value not in (field.default, {})
-    }
+def list_options(settings):
+    """Returns the fields that are set, and those of parts, by the names of the options."""
+    found = {}
+    for field in dataclasses.fields(settings):
+        name, value = field.name, getattr(settings, field.name)
+        if dataclasses.is_dataclass(value):
+            found |= list_options(value)
+        elif name in SHOWN or (name != "changes" and value not in (field.default, {})):
+            found[getattr(settings, "spelled", SPELLED).get(name, name)] = value
+    return found
 
 
 def read_options(kind, options):
-    """Returns a part of the settings from the options of a program."""
-    names = {field.name: SPELLED.get(field.name, field.name) for field in dataclasses.fields(kind)}
-    return kind(**{n: options[o] for n, o in names.items() if options.get(o) is not None})
+    """Returns settings, or a part of them, from the options of a program."""
+    values, spelled = {}, getattr(kind, "spelled", SPELLED)
+    for field in dataclasses.fields(kind):
+        option = spelled.get(field.name, field.name)
+        if dataclasses.is_dataclass(field.type):
+            values[field.name] = read_options(field.type, options)
+        elif options.get(option) is not None:
+            values[field.name] = options[option]
+    return kind(**values)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -239,6 +246,8 @@ class RunSettings(Settings):
     changes: dict = dataclasses.field(default_factory=dict)
     directory: str | None = None
 
+    program = "train"
+
     def __post_init__(self):
         if isinstance(self.model, str):
             object.__setattr__(self, "model", ModelSettings(self.model))
@@ -289,14 +298,3 @@ class RunSettings(Settings):
         model = dataclasses.asdict(self.model)
         data = {name: getattr(self.data, name) for name in (*PARTS, "groups")}
         return {"preset": model.pop("preset"), "recipe": self.recipe, **data, **model}
-
-    def command(self):
-        """Returns the options of `train.py` that repeat the run, a dict."""
-        parts = {**list_options(self.model), **list_options(self.data)}
-        return {"program": "train", **parts, **self._shared_options()}
-
-    @classmethod
-    def from_command(cls, options):
-        """Returns the settings that options of `train.py` describe, a dict."""
-        model, data = (read_options(kind, options) for kind in (ModelSettings, DataSettings))
-        return cls(model, data, **read_shared_options(options))

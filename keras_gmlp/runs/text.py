@@ -15,7 +15,7 @@ from keras_gmlp.models.presets import TEXT_PRESETS, build, lookup
 from keras_gmlp.models.saved import model_path
 from keras_gmlp.models.structure import longest_text
 from keras_gmlp.runs.prepared import PreparedRun
-from keras_gmlp.runs.settings import Settings, check_overrides, read_shared_options
+from keras_gmlp.runs.settings import SPELLED, Settings, check_overrides
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.utils.shipped import find_shipped
@@ -52,6 +52,8 @@ class LanguageRunSettings(Settings):
     overrides: dict = dataclasses.field(default_factory=dict)
     directory: str | None = None
 
+    program, spelled = "train_text", {**SPELLED, "data": "prepared"}
+
     @property
     def task(self):
         """Name of the task that trains language models."""
@@ -71,18 +73,6 @@ class LanguageRunSettings(Settings):
     def record(self):
         """Returns the entries of `recipe.json` that come from these settings, a dict."""
         return {"preset": self.preset, "recipe": self.recipe, "overrides": self.overrides}
-
-    def command(self):
-        """Returns the options of `train_text.py` that repeat the run, a dict."""
-        own = {"prepared": self.data, "model": self.preset, "set_model": self.overrides}
-        return {"program": "train_text", **own, **self._shared_options()}
-
-    @classmethod
-    def from_command(cls, options):
-        """Returns the settings that options of `train_text.py` describe, a dict."""
-        named = {"preset": "model", "data": "prepared", "overrides": "set_model"}
-        own = {name: options[key] for name, key in named.items() if options.get(key) is not None}
-        return cls(**own, **read_shared_options(options))
 
     def build(self, recipe):
         """Returns the text, the model and its origin."""
@@ -126,6 +116,8 @@ class FineTuningSettings(Settings):
     directory: str | None = None
     data_dir: str | None = None
 
+    program, spelled = "train_text", {**SPELLED, "data": "task"}
+
     def __post_init__(self):
         if not 0 <= self.held_out < 1:
             raise ValueError(f"held_out must be in [0, 1); received {self.held_out}.")
@@ -167,23 +159,20 @@ class FineTuningSettings(Settings):
         return {name: getattr(self, name) for name in names}
 
     def command(self):
-        """Returns the options of `train_text.py` that repeat the run, a dict."""
-        columns = {key: self.columns[key] for key in ("label", "test") if key in self.columns}
-        if text := self.columns.get("text"):
+        """Returns the options that repeat the run, a dict for `recipe.json`."""
+        found = super().command()
+        columns = dict(found.pop("columns", {}))
+        if text := columns.pop("text", None):
             columns["column"] = [text] if isinstance(text, str) else list(text)
-        own = {"task": self.data, "data_dir": self.data_dir, "weights": self.weights, **columns}
-        own |= {"hold_out": self.held_out or None, "dropout": self.dropout}
-        return {"program": "train_text", **own, **self._shared_options()}
+        return {**found, **columns}
 
     @classmethod
     def from_command(cls, options):
-        """Returns the settings that options of `train_text.py` describe, a dict."""
+        """Returns the settings that options of the program describe, a dict."""
         columns = {key: options[key] for key in ("label", "test") if options.get(key) is not None}
         if text := options.get("column"):
             columns["text"] = text[0] if len(text) == 1 else text
-        own = {"held_out": options.get("hold_out") or 0.0, "dropout": options.get("dropout", 0.1)}
-        own |= {"data_dir": options.get("data_dir"), **read_shared_options(options)}
-        return cls(options["weights"], options["task"], columns, **own)
+        return super().from_command({**options, "columns": columns})
 
     def build(self, recipe):
         """Returns the texts, the model and its origin."""
