@@ -12,5 +12,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "prepared": ["PreparedRun", "finish"],
         "settings": ["DataSettings", "ModelSettings", "RunSettings"],
         "run": ["read_run", "train_run"],
+        "text": ["FineTuningSettings", "LanguageRunSettings"],
     },
 )

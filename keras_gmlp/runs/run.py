@@ -21,7 +21,7 @@ def read_run(directory):
         directory: Folder of the run.
 
     Returns:
-        `RunSettings`, or those of a run on text, with this directory.
+        `RunSettings`, `LanguageRunSettings` or `FineTuningSettings`, with this directory.
 
     Raises:
         ValueError: If the file is missing or damaged, or has no options, as those of runs that
@@ -44,7 +44,7 @@ def train_run(settings, export=True, **options):
     With the recipe `"finetune"` it first chooses what the settings leave open; see `choose`.
 
     Args:
-        settings: `RunSettings`; for a run on text, without export, its own settings.
+        settings: `RunSettings`; or `LanguageRunSettings`, `FineTuningSettings`, without export.
         export: Whether to write and check `model.tflite` as well.
         **options: `restart`, `tensorboard`, `verbose`, `time_limit`, `checkpoint_minutes` and
             `callbacks` of `keras_gmlp.train`. A choice takes its time from the `time_limit`.
