@@ -1,13 +1,12 @@
 """`train_run`: from `RunSettings` to a trained, exported model, in one call."""
 
-import dataclasses
 import time
 
 from keras_gmlp.runs.choosing import choose, take_time
 from keras_gmlp.runs.prepare import prepare
 from keras_gmlp.runs.prepared import finish
 from keras_gmlp.runs.settings import RunSettings
-from keras_gmlp.training.run_directory import read_recipe
+from keras_gmlp.training.run_directory import RESTORE, read_recipe
 from keras_gmlp.training.settings import COMMAND
 
 # Options of training that the candidates of a choice have too.
@@ -31,11 +30,14 @@ def read_run(directory):
     if options is None:
         raise ValueError(f"{directory}: its recipe.json does not hold the settings of the run.")
     kind = RunSettings
-    if options["program"] != "train":
-        from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
+    try:
+        if options["program"] != RunSettings.program:
+            from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 
-        kind = FineTuningSettings if "task" in options else LanguageRunSettings
-    return dataclasses.replace(kind.from_command(options), directory=str(directory))
+            kind = FineTuningSettings if "task" in options else LanguageRunSettings
+        return kind.from_command({**options, "out": str(directory)})
+    except (KeyError, TypeError, AttributeError):
+        raise ValueError(f"{directory}/recipe.json: its command is damaged. {RESTORE}") from None
 
 
 def train_run(settings, export=True, **options):

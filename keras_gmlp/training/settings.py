@@ -95,13 +95,13 @@ def flatten(settings):
 
 def write_command(recorded, **replaced):
     """Returns the shell command that repeats a run, or `None` if its recipe.json has no options."""
-    if COMMAND not in recorded:
+    if not isinstance(recorded.get(COMMAND), dict):
         return None
     options = {**recorded[COMMAND], **{k: v for k, v in replaced.items() if v is not None}}
     options.pop("fold", None)  # a part of --folds
     options["backend"] = recorded.get("environment", {}).get("backend")
     options["out"] = options.pop("out", None)
-    lines = [f".venv/bin/python apps/{options.pop('program')}.py"]
+    lines = [shlex.join([".venv/bin/python", f"apps/{options.pop('program', 'train')}.py"])]
     for name, value in options.items():
         for part in _spell(f"--{name.replace('_', '-')}", value):
             if len(lines[-1]) + len(part) < WIDTH:
@@ -114,11 +114,11 @@ def write_command(recorded, **replaced):
 def _spell(option, value):
     """Returns an option in a shell, once for each part of its value."""
     if value is None or value is True:
-        return [option] * (value is True)
+        return [shlex.quote(option)] * (value is True)
     if option == "--image-size" and isinstance(value, list):
         value = "x".join(map(str, value))
     if isinstance(value, dict):
         texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in value.items()}
         value = [f"{name}={text}" for name, text in texts.items()]
     values = value if isinstance(value, list) else [value]
-    return [f"{option} {shlex.quote(str(part))}" for part in values]
+    return [shlex.join([option, str(part)]) for part in values]

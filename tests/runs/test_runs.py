@@ -114,6 +114,10 @@ def test_run_is_rebuilt_from_its_record(run, tmp_path):
     moved = shutil.copytree(settings.directory, tmp_path / "moved")
     assert runs.read_run(moved) == dataclasses.replace(settings, directory=str(moved))
     assert runs.prepare(runs.read_run(moved)).train(verbose=0) == run[1]  # its folder may move
+    for command in ([], {}, {"program": "train", "set": 3}, {"program": "train_text", "task": 1}):
+        (moved / "recipe.json").write_text(json.dumps({"command": command}))
+        with pytest.raises(ValueError, match="its command is damaged"):
+            runs.read_run(moved)
 
 
 def test_run_of_an_older_version_is_loaded_but_not_rebuilt(run, tmp_path):
