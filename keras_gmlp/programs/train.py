@@ -9,6 +9,7 @@ from keras_gmlp.programs.shared.run_options import add_run_options, read_setting
 from keras_gmlp.programs.shared.training import (
     add_training_options,
     finish_parsing,
+    print_result,
     train_run,
     train_runs,
 )
@@ -139,28 +140,19 @@ def advise_backend(precision):
 
 def report(options, metrics, directory):
     """Prints the results."""
-    if options.json:
-        print(json.dumps({"directory": str(directory), **metrics}))
-        return
-    seconds = f", {metrics['seconds']:.0f} s" if "seconds" in metrics else ""
     # Images with several labels have no accuracy.
     headline = "accuracy" if "test_accuracy" in metrics else "mean_average_precision"
     score = headline.replace("_", " ")
-    accuracy = f"test {score} {100 * metrics[f'test_{headline}']:.2f} %"
+    result = f"test {score} {100 * metrics[f'test_{headline}']:.2f} %"
     if f"validation_{headline}" in metrics:
-        accuracy += f", validation {score} {100 * metrics[f'validation_{headline}']:.2f} %"
-    best = f", epoch {metrics['best_epoch']} is saved" if "best_epoch" in metrics else ""
-    print(f"{accuracy} after {metrics['epochs']} epochs{best}{seconds}")
-    for name, export in metrics.get("exports", {}).items():
-        if name != "keras":
-            print(
-                f"{name}: {score} {100 * export[headline]:.2f} %, {export['megabytes']} MB, "
-                f"{export['latency_ms']} ms per image on one thread"
-            )
-    exported = f", {directory}/model.tflite" if "tflite" in metrics.get("exports", {}) else ""
-    print(f"model   {directory}/model.keras{exported}")
-    if metrics["epochs"]:
-        print(f"curves  {directory}/curves.png")
+        result += f", validation {score} {100 * metrics[f'validation_{headline}']:.2f} %"
+    lines = [
+        f"{name}: {score} {100 * export[headline]:.2f} %, {export['megabytes']} MB, "
+        f"{export['latency_ms']} ms per image on one thread"
+        for name, export in metrics.get("exports", {}).items()
+        if name != "keras"
+    ]
+    print_result(options, metrics, directory, result, lines)
 
 
 def report_folds(options, results, directory):

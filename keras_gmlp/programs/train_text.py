@@ -1,6 +1,5 @@
 """Trains language models, text classifiers and models for questions, each in one folder."""
 
-import json
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from keras_gmlp.programs.shared.text_options import add_columns
 from keras_gmlp.programs.shared.training import (
     add_training_options,
     finish_parsing,
+    print_result,
     train_run,
     train_runs,
 )
@@ -234,9 +234,6 @@ def warn_of_few(data, answers):
 
 def report(options, metrics, directory):
     """Prints the results."""
-    if options.json:
-        print(json.dumps({"directory": str(directory), **metrics}))
-        return
     if "test_perplexity" in metrics:
         result = (
             f"perplexity {metrics['test_perplexity']:.2f}, "
@@ -249,9 +246,6 @@ def report(options, metrics, directory):
             f"test accuracy {100 * metrics['test_accuracy']:.2f} %, Matthews correlation "
             f"{metrics['test_matthews_correlation']:.3f}, F1 {metrics['test_f1']:.3f}"
         )
-    seconds = f", {metrics['seconds']:.0f} s" if "seconds" in metrics else ""
-    print(f"{result} after {metrics['epochs']} epochs{seconds}")
-    if metrics.get("test_predicted_classes") == 1:
-        print("It predicts one class alone. Try another --seed or --learning-rate.")
-    print(f"model   {directory}/model.keras")
-    print(f"curves  {directory}/curves.png")
+    one = metrics.get("test_predicted_classes") == 1
+    lines = ["It predicts one class alone. Try another --seed or --learning-rate."] * one
+    print_result(options, metrics, directory, result, lines)

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import functools
 import importlib
+import json
 import os
 import sys
 from pathlib import Path
@@ -183,3 +184,17 @@ def train_run(options, settings, callbacks, introduce, warn, export=False):
     if complete:
         report("this run is complete already; --restart trains it again.")
     return metrics
+
+
+def print_result(options, metrics, directory, result, lines):
+    """Prints the metrics of a run as JSON, or its result, further lines and its files."""
+    if options.json:
+        print(json.dumps({"directory": str(directory), **metrics}))
+        return
+    best = f", epoch {metrics['best_epoch']} is saved" if "best_epoch" in metrics else ""
+    seconds = f", {metrics['seconds']:.0f} s" if "seconds" in metrics else ""
+    print(f"{result} after {metrics['epochs']} epochs{best}{seconds}")
+    exported = f", {directory}/model.tflite" if "tflite" in metrics.get("exports", {}) else ""
+    print(*lines, f"model   {directory}/model.keras{exported}", sep="\n")
+    if metrics["epochs"]:
+        print(f"curves  {directory}/curves.png")
