@@ -31,23 +31,14 @@ TITLES = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Candidate:
-    """One way to run a model.
+    """One way to run a model."""
 
-    Attributes:
-        name: Short name, as `--only` takes it.
-        threads: Number of threads.
-        settings: Arguments for `runtimes.load`, except the threads.
-        sizes: Batch sizes to measure, or numbers of rows for a matrix product.
-        backend: Keras backend.
-        missing: Why the candidate cannot start, on one line, or `None`.
-    """
-
-    name: str
+    name: str  # as `--only` takes it
     threads: int
-    settings: dict
-    sizes: tuple[int, ...]
+    settings: dict  # arguments of `runtimes.load`, except the threads
+    sizes: tuple[int, ...]  # batch sizes to measure, or numbers of rows for a matrix product
     backend: str = "tensorflow"
-    missing: str | None = None
+    missing: str | None = None  # why the candidate cannot start, on one line
 
     @property
     def title(self):

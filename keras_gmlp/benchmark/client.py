@@ -21,15 +21,7 @@ class CandidateError(RuntimeError):
 
 
 class Worker:
-    """A candidate in a separate process, which ends with this one.
-
-    Args:
-        candidate: A `Candidate`.
-        scratch: Folder for the log and for compiled code.
-
-    Raises:
-        CandidateError: If the candidate cannot be loaded or run.
-    """
+    """A candidate in a separate process; its log and compiled code lie in a scratch folder."""
 
     def __init__(self, candidate, scratch):
         self.log = Path(scratch) / f"{candidate.name}-{candidate.threads}.log"

@@ -33,29 +33,17 @@ CALIBRATION = 4  # images
 
 @dataclasses.dataclass
 class Model:
-    """A model and its files.
+    """A model and its files."""
 
-    Attributes:
-        name: Name in the table.
-        keras: Path of the `.keras` file.
-        shape: Image shape, `(height, width, channels)`.
-        classes: Number of classes.
-        parameters: Number of parameters.
-        flops: Floating-point operations per image, or `None` if unknown.
-        architecture: Name in timm, or `None` if timm does not have the model.
-        files: Path of each export, by format.
-        errors: Why an export is missing, by format.
-    """
-
-    name: str
-    keras: Path
-    shape: tuple[int, int, int]
+    name: str  # in the table
+    keras: Path  # of the `.keras` file
+    shape: tuple[int, int, int]  # (height, width, channels)
     classes: int
     parameters: int
-    flops: int | None
-    architecture: str | None
-    files: dict = dataclasses.field(default_factory=dict)
-    errors: dict = dataclasses.field(default_factory=dict)
+    flops: int | None  # per image
+    architecture: str | None  # name in timm
+    files: dict = dataclasses.field(default_factory=dict)  # paths of exports, by format
+    errors: dict = dataclasses.field(default_factory=dict)  # why an export is missing, by format
 
 
 def check_source(source):

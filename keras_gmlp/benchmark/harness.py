@@ -32,38 +32,22 @@ FIGURES = {  # of a measurement: how the table writes them
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
-    """A way to do the work, which `measure(options, folder)` measures in a process of its own.
-
-    Attributes:
-        name: As the table names it.
-        measure: Function that returns some of the `FIGURES`, a dict.
-        reference: Name of the candidate that the ratio compares it with.
-        environment: Environment variables of the process.
-        script: Arguments to Python that measure it without this package.
-    """
+    """A way to do the work, measured in a process of its own."""
 
     name: str
-    measure: typing.Callable | None
-    reference: str
+    measure: typing.Callable | None  # of (options, folder); returns some of the `FIGURES`
+    reference: str  # the candidate that the ratio compares it with
     environment: dict = dataclasses.field(default_factory=dict)
-    script: tuple = ()
+    script: tuple = ()  # arguments to Python that measure it without this package
 
 
 class Workload:
-    """A speed to measure; the docstring explains it.
+    """A speed to measure; the docstring of a subclass is its help, `name` stands in the command."""
 
-    Attributes:
-        name: As the command takes it.
-        options: Arguments of `add_argument`, by the name of the option.
-        unit: Of the speed.
-        versions: Packages whose versions the output names.
-        compared: The figure whose ratio the table has.
-    """
-
-    options: typing.ClassVar = {}
+    options: typing.ClassVar = {}  # arguments of `add_argument`, by the name of the option
     unit = "images/s"
     versions = ("keras", "tensorflow-cpu", "tensorflow", "jax", "torch", "timm")
-    compared = "clock"
+    compared = "clock"  # the figure whose ratio the table has
 
     def prepare(self, options, folder):
         """Writes what the candidates read to a folder."""

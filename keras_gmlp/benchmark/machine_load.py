@@ -15,17 +15,11 @@ BUSY = 0.1  # largest share of others' CPU time, and spread of a measurement, on
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """CPU time so far, in core seconds.
+    """CPU time so far, in core seconds."""
 
-    Attributes:
-        total: Time of all cores, idle or not.
-        busy: Time that all processes used.
-        own: Time that this process and its children used.
-    """
-
-    total: float
-    busy: float
-    own: float
+    total: float  # of all cores, idle or not
+    busy: float  # that all processes used
+    own: float  # that this process and its children used
 
 
 def snapshot(children=()):

@@ -23,23 +23,14 @@ MOST_CALLS = 200  # per burst
 
 @dataclasses.dataclass
 class Result:
-    """The measurements of a candidate.
-
-    Attributes:
-        candidate: The `Candidate`.
-        cold_start: Seconds from the start of the process to the first answer.
-        logits: The logits of the first image, or `None` for a matrix product.
-        peaks: Peak memory in megabytes up to each size, by size.
-        bursts: List of what `worker.burst` returned in each round, by size.
-        error: Why it failed, on one line, or `None`.
-    """
+    """The measurements of a candidate."""
 
     candidate: Candidate
-    cold_start: float | None = None
-    logits: list | None = None
-    peaks: dict = dataclasses.field(default_factory=dict)
-    bursts: dict = dataclasses.field(default_factory=dict)
-    error: str | None = None
+    cold_start: float | None = None  # seconds from the start of the process to the first answer
+    logits: list | None = None  # of the first image; none for a matrix product
+    peaks: dict = dataclasses.field(default_factory=dict)  # megabytes of memory, by size
+    bursts: dict = dataclasses.field(default_factory=dict)  # lists of `worker.burst`, by size
+    error: str | None = None  # why it failed, on one line
 
     def seconds(self, size):
         """Returns the seconds of all calls at a size."""
@@ -48,12 +39,7 @@ class Result:
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """How long to measure.
-
-    Attributes:
-        rounds: Number of rounds; each measures one burst per candidate and size.
-        burst_seconds: Approximate duration of a burst, which has at least one call.
-    """
+    """How long to measure: each round has one burst per candidate and size, of one call or more."""
 
     rounds: int = 10
     burst_seconds: float = 0.3

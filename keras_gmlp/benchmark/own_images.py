@@ -35,7 +35,6 @@ WAYS = ("scratch", "linear head", "fine-tuned", LITE0)
 
 
 def main(arguments=None):
-    """Measures the folders; returns the exit code: 0 done, 1 failure, 2 wrong usage."""
     options = parse(arguments)
     line, rows = StatusLine(log=True), []
     try:
@@ -49,15 +48,8 @@ def main(arguments=None):
     finally:
         line.clear()
     if options.json:
-        print(
-            json.dumps(
-                {
-                    "weights": options.weights,
-                    "threads": os.environ.get("OMP_NUM_THREADS"),
-                    "rows": rows,
-                }
-            )
-        )
+        threads = os.environ.get("OMP_NUM_THREADS")
+        print(json.dumps({"weights": options.weights, "threads": threads, "rows": rows}))
     else:
         print("\n".join(table(rows)))
     return 0
@@ -73,12 +65,8 @@ def parse(arguments):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folders", nargs="+", metavar="FOLDER", help="as apps/train.py --data")
-    parser.add_argument(
-        "--weights",
-        default=DEFAULT_BACKBONE,
-        metavar="SOURCE",
-        help="as apps/train.py --weights; default: %(default)s",
-    )
+    source = {"default": DEFAULT_BACKBONE, "metavar": "SOURCE"}
+    parser.add_argument("--weights", **source, help="as apps/train.py; default: %(default)s")
     parser.add_argument("--only", nargs="+", choices=WAYS, metavar="WAY", help=", ".join(WAYS))
     parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print one object, with all figures")

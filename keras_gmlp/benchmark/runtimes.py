@@ -144,11 +144,8 @@ def _timm(settings):
 
 
 def import_torchvision():
-    """Declares the operators that a torchvision for another build of PyTorch lacks.
-
-    timm imports torchvision. One for CUDA next to a PyTorch for the CPU fails to import without its
-    operators, which detect objects; timm's classifiers do not.
-    """
+    """Declares the operators that a torchvision for another build of PyTorch lacks."""
+    # Without them its import fails, and so does timm's. They detect objects; classifiers do not.
     try:
         importlib.import_module("torchvision")
     except ImportError:  # whoever needs it reports that

@@ -3,6 +3,7 @@
 import statistics
 from pathlib import Path
 
+from keras_gmlp.comparison.plan import group_by
 from keras_gmlp.comparison.results import summarize
 from keras_gmlp.utils import plotting
 
@@ -23,7 +24,7 @@ def draw_comparison(runs, rows, directory):
     whole = [line for line in summary if line["fraction"] == 1]
     paths = []
     if whole:
-        full = [run for run in runs if run.fraction == 1]
+        full = group_by((run for run in runs if run.fraction == 1), lambda run: run.preset)
         paths.append(draw_epochs(full, colours, directory / "epochs.png"))
         paths.append(draw_costs(whole, colours, directory / "costs.png"))
     of_preset = [line["preset"] for line in summary]
@@ -35,12 +36,12 @@ def draw_comparison(runs, rows, directory):
     return paths
 
 
-def draw_epochs(runs, colours, path):
-    """Draws test accuracy over epochs: the mean over seeds, and a band from worst to best."""
+def draw_epochs(named, colours, path):
+    """Draws test accuracy over epochs: the mean over the runs, and a band from worst to best."""
     figure, (axes,) = make_figure()
     ends = []
-    for preset, colour in colours.items():
-        histories = [h for run in runs if run.preset == preset and (h := run.history())]
+    for name, colour in colours.items():
+        histories = [h for run in named.get(name, ()) if (h := run.history())]
         if not histories:  # a run's folder may have lost its history.csv
             continue
         columns = [
@@ -53,9 +54,11 @@ def draw_epochs(runs, colours, path):
         if len(histories) > 1:
             low, high = [min(c) for c in columns], [max(c) for c in columns]
             axes.fill_between(epochs, low, high, color=colour, alpha=0.15, linewidth=0)
-        ends.append((len(columns), means[-1], preset, colour))
+        ends.append((len(columns), means[-1], name, colour))
     label_ends(axes, ends)
-    axes.set(xlabel="epoch", ylabel="test accuracy (%)", title=_seeds("band: worst to best", runs))
+    several = any(len({run.seed for run in runs}) > 1 for runs in named.values())
+    title = "band: worst to best" if several else ""
+    axes.set(xlabel="epoch", ylabel="test accuracy (%)", title=title)
     return plotting.save(figure, path)
 
 
@@ -76,7 +79,9 @@ def draw_costs(summary, colours, path):
             axes.legend(loc="best", frameon=False, fontsize=8)
         axes.set(xlabel=label, ylabel="test accuracy (%), ± standard deviation over seeds")
         axes.margins(x=0.25, y=0.1)
-        _label_points(axes, points, colours)
+        names = [s["preset"].removesuffix("_n4_32").removesuffix("_32") for s in summary]
+        places = zip(points, names, strict=True)
+        _label(axes, [(x, y, name, colours[s["preset"]]) for (x, y, s), name in places])
     return plotting.save(figure, path)
 
 
@@ -114,11 +119,6 @@ def draw_fractions(summary, colours, path):
     return plotting.save(figure, path)
 
 
-def _seeds(text, runs):
-    """Returns the text if there are several seeds."""
-    return text if len({run.seed for run in runs}) > 1 else ""
-
-
 def make_figure(columns=1):
     """Returns a figure and its axes, a row of `columns` charts."""
     width = 9 if columns == 1 else 6 * columns
@@ -142,14 +142,6 @@ def label_ends(axes, ends):
     """Writes names and values at the ends of lines, `(x, y, text, colour)`."""
     axes.margins(x=0.02)
     _label(axes, [(x, y, f"{text} {y:.1f}", colour) for x, y, text, colour in ends])
-
-
-def _label_points(axes, points, colours):
-    labels = []
-    for x, y, line in points:
-        name = line["preset"].removesuffix("_n4_32").removesuffix("_32")
-        labels.append((x, y, name, colours[line["preset"]]))
-    _label(axes, labels)
 
 
 def _label(axes, labels):

@@ -10,16 +10,25 @@ are named below.
 """
 
 import argparse
-import csv
+import dataclasses
+import itertools
+import re
 import statistics
 import sys
 from pathlib import Path
 
 from keras_gmlp.comparison import charts
-from keras_gmlp.comparison.paper_order import compare_order, order_table
-from keras_gmlp.comparison.planned_runs import group, read_runs
-from keras_gmlp.comparison.spread import format_difference, format_mean, note_single
-from keras_gmlp.comparison.texts import ACCURACY
+from keras_gmlp.comparison.plan import (
+    ACCURACY,
+    Plan,
+    format_difference,
+    format_mean,
+    group_by,
+    note_single,
+)
+from keras_gmlp.comparison.results import write_csv
+from keras_gmlp.models.presets import PRESETS
+from keras_gmlp.runs.settings import DataSettings
 from keras_gmlp.utils import plotting
 from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import atomic_write
@@ -28,29 +37,134 @@ COLUMNS = ("name", "seed", "family", "parameters", "measure", "score", "epochs",
 
 GROWTH = 1.5  # a family has several sizes if the largest is that many times the smallest
 
+DISTANT = 100  # another preset is further away than any number of changes to one
+
+# Perplexities of the paper's table 3 (https://arxiv.org/abs/2105.08050), by the start of our names.
+PERPLEXITIES = {
+    "bert": 4.26,  # relative positions
+    "gmlp": 4.35,  # split gate
+    "bert_positions": 4.37,
+    "gmlp_multiplicative": 4.53,
+    "gmlp_additive": 4.97,
+    "gmlp_linear": 5.14,
+    "bert_no_attention": 5.64,
+}
+
+SIZE = re.compile(r"_(nano|small|medium)$")
+
+
+class Line:
+    """Runs that differ in the seed alone, and the earlier line that is the nearest, or `None`."""
+
+    def __init__(self, runs, settings, earlier):
+        self.runs, self.settings = runs, settings
+        self.complete = [run for run in runs if run.complete]
+        self.name = re.sub(r"-(s|seed)?\d+$", "", runs[0].name)
+        self.measure = runs[0].measure
+        build = PRESETS.get(settings.get("preset"), (None,))[0]
+        self.family = build.__name__ if build else ""
+        self.scores = {run.seed: run.score for run in self.complete}
+        self.metrics = self.complete[0].metrics if self.complete else {}
+        alike = [line for line in earlier if line.complete and line._means_the_same(self)]
+        self.base = min(alike, key=self._distance, default=None)
+
+    @property
+    def parameters(self):
+        return self.metrics["parameters"]
+
+    def _means_the_same(self, other):
+        return (self.measure, self.settings.get("data")) == (
+            other.measure,
+            other.settings.get("data"),
+        )
+
+    def _distance(self, other):
+        mine, others = self.settings, other.settings
+        different = {key for key in mine.keys() | others.keys() if mine.get(key) != others.get(key)}
+        return len(different) + DISTANT * ("preset" in different)
+
+    def changes(self):
+        """Returns the settings that differ from the base, a text."""
+        mine, others = self.settings, self.base.settings
+        texts = [f"{key}={mine[key]}" for key in mine if mine[key] != others.get(key)]
+        return ", ".join([*texts, *(f"{key} as usual" for key in others if key not in mine)])
+
+    def differences(self):
+        """Returns the score minus the base's for each seed that both have, a list."""
+        base = self.base.scores if self.base else {}
+        return [score - base[seed] for seed, score in self.scores.items() if seed in base]
+
+
+def group(runs):
+    """Groups runs that differ in the seed alone; returns a list of `Line`."""
+    lines, settings = [], {run: _settings(run.settings) for run in runs}
+    for each in settings.values():
+        each.pop("seed", None)
+    for members in group_by(runs, lambda run: repr(sorted(settings[run].items()))).values():
+        lines.append(Line(members, settings[members[0]], list(lines)))
+    return lines
+
+
+def _settings(entry):
+    """Returns what an entry of a plan sets, a flat dict without the folder."""
+    values = {}
+    for field in dataclasses.fields(entry):
+        value = getattr(entry, field.name)
+        if isinstance(value, DataSettings):
+            values |= {"data" if k == "name" else k: v for k, v in _settings(value).items()}
+        elif dataclasses.is_dataclass(value):
+            values |= _settings(value)
+        elif isinstance(value, dict):
+            values |= value
+        elif field.name != "directory" and value != field.default:
+            values[field.name] = value
+    return values
+
+
+def to_row(run, line):
+    """Returns the run's row of results.csv, a dict."""
+    row = {"name": line.name, "seed": run.seed, "family": line.family, "state": _state(run)}
+    if metrics := run.metrics:
+        row |= {name: metrics.get(name, "") for name in ("parameters", "epochs", "seconds")}
+        row |= {"measure": line.measure.name, "score": round(run.score, 4)}
+    return row
+
+
+def _state(run):
+    return run.status if run.complete or run.recorded else "not begun"
+
+
+def _circumstances(run):
+    recorded = run.recorded
+    texts = {**run.conditions(), **{n: recorded[n] for n in ("data", "recipe", "precision")}}
+    return (
+        "{data}, recipe `{recipe}`, {precision}, Keras on {backend}, {processor} ({versions})."
+    ).format(**texts)
+
 
 def to_markdown(lines, command):
     """Returns the table as Markdown, then the runs that are not complete."""
     done = [line for line in lines if line.complete]
-    circumstances = dict.fromkeys(run.circumstances for line in done for run in line.complete)
-    text = [*circumstances, "", f"Made by `{command}`.", ""]
+    complete = [run for line in done for run in line.complete if run.recorded]
+    text = [*dict.fromkeys(map(_circumstances, complete)), "", f"Made by `{command}`.", ""]
     text += [
         "| run | parameters | epochs | seeds | measure | score | next to | what differs "
         "| difference |",
         "|---|---:|---:|---:|---|---|---|---|---|",
     ]
     for line in done:
-        base = line.base if line.differences() else None
+        differences = line.differences()
+        single = note_single(sum(run.one_class for run in line.complete), len(line.complete))
         cells = (
             f"`{line.name}`",
             f"{line.parameters:,}",
-            f"{line.complete[0].metrics['epochs']}",
+            f"{line.metrics['epochs']}",
             f"{len(line.scores)}",
-            line.runs[0].measure.name,
-            _format_score(line),
-            f"`{base.name}`" if base else "",
-            line.changes() if base else "",
-            format_difference(line.differences(), 2),
+            line.measure.name,
+            format_mean(list(line.scores.values()), 2) + (f" ({single})" if single else ""),
+            f"`{line.base.name}`" if differences else "",
+            line.changes() if differences else "",
+            format_difference(differences, 2),
         )
         text.append(f"| {' | '.join(cells)} |")
     text += [
@@ -58,28 +172,73 @@ def to_markdown(lines, command):
         "A score is the mean over the seeds, with the standard deviation; a difference is taken "
         "seed by seed, with the standard error of its mean. One seed says little about differences "
         "below a point.",
+        *order_table(compare_order(done)),
     ]
-    text += order_table(compare_order(done))
-    rest = [run for line in lines for run in line.runs if not run.metrics]
-    if rest:
-        text += ["", "Not in the table:", ""]
-        text += [f"- `{run.name}`, seed {run.seed}: {run.state}" for run in rest]
+    rest = [(line, run) for line in lines for run in line.runs if not run.complete]
+    text += ["", "Not in the table:", ""] if rest else []
+    text += [f"- `{line.name}`, seed {run.seed}: {_state(run)}" for line, run in rest]
     return "\n".join(text) + "\n"
 
 
-def _format_score(line):
-    """Returns the mean score with its spread, and how many runs predict one class alone."""
-    single = sum(run.metrics.get("test_predicted_classes") == 1 for run in line.complete)
-    note = note_single(single, len(line.complete))
-    return format_mean(list(line.scores.values()), 2) + (f" ({note})" if note else "")
+def compare_order(lines):
+    """Compares each language model with the next one in the order of the paper's table 3."""
+    groups = {}
+    for line in lines:
+        others = dict(line.settings)
+        preset = others.pop("preset", "")
+        family, size = SIZE.sub("", preset), SIZE.search(preset)
+        if family in PERPLEXITIES and size and line.measure.key == "test_perplexity":
+            key = size[1], repr(sorted(others.items()))
+            groups.setdefault(key, {})[family] = line
+    pairs = []
+    for models in groups.values():
+        order = [family for family in PERPLEXITIES if family in models]
+        for better, worse in itertools.pairwise(order):
+            first, second = models[better], models[worse]
+            seeds = sorted(first.scores.keys() & second.scores.keys())
+            pairs.append(
+                {
+                    "better": first.settings["preset"],
+                    "worse": second.settings["preset"],
+                    "paper": PERPLEXITIES[worse] - PERPLEXITIES[better],
+                    "differences": [second.scores[s] - first.scores[s] for s in seeds],
+                }
+            )
+    return pairs
+
+
+def _decide(found):
+    """Returns whether the mean of differences is above 0: yes, no or, if not clear, open."""
+    if not found:
+        return "open"
+    mean = statistics.mean(found)
+    error = statistics.stdev(found) / len(found) ** 0.5 if len(found) > 1 else 0.0
+    return "open" if abs(mean) <= 2 * error else "yes" if mean > 0 else "no"
+
+
+def order_table(pairs):
+    """Returns the lines of a Markdown table of what `compare_order` returns; none without pairs."""
+    if not pairs:
+        return []
+    rows = [
+        f"| `{pair['better']}` before `{pair['worse']}` | {pair['paper']:+.2f} | "
+        f"{format_difference(pair['differences'], 2)} | {len(pair['differences'])} | "
+        f"{_decide(pair['differences'])} |"
+        for pair in pairs
+    ]
+    return [
+        *("", "The order of the paper's table 3, by perplexity:", ""),
+        "| pair | difference in the paper | here | seeds | holds |",
+        "|---|---:|---:|---:|---|",
+        *rows,
+        "",
+        "Open: within two standard errors. One seed has none, so its yes or no is a sign alone.",
+    ]
 
 
 def draw_capacity(lines, path):
     """Draws the score of each family over its parameters, gMLP's own figure."""
-    families = {}
-    for line in lines:
-        if line.complete and line.runs[0].family:
-            families.setdefault(line.runs[0].family, []).append(line)
+    families = group_by([x for x in lines if x.complete and x.family], lambda line: line.family)
     for of in families.values():
         of.sort(key=lambda line: line.parameters)
     if not any(of[-1].parameters >= GROWTH * of[0].parameters for of in families.values()):
@@ -99,7 +258,7 @@ def draw_capacity(lines, path):
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.minorticks_off()
-    measure = next(iter(families.values()))[0].runs[0].measure
+    measure = next(iter(families.values()))[0].measure
     axes.set(xlabel="parameters (millions)", ylabel=f"test {measure.name}")
     charts.label_ends(axes, ends)
     return plotting.save(figure, path)
@@ -107,18 +266,18 @@ def draw_capacity(lines, path):
 
 def draw_epochs(lines, path):
     """Draws the test accuracy over epochs; returns the path, or `None` without image models."""
-    runs = [run for line in lines for run in line.complete if run.epochs]
-    runs = [run for run in runs if run.family and run.measure == ACCURACY]
-    if not runs:
-        return None
-    colours = charts.choose_colours(dict.fromkeys(run.name for run in runs))
-    return charts.draw_epochs(runs, colours, path)
+    named = {}
+    for line in lines:
+        runs = [run for run in line.complete if run.history()]
+        if runs and line.family and line.measure == ACCURACY:
+            named.setdefault(line.name, []).extend(runs)
+    return charts.draw_epochs(named, charts.choose_colours(named), path) if named else None
 
 
 def write_report(plan, directory, command):
     """Writes results.csv, results.md and the charts of a plan."""
-    runs = read_runs(plan)
-    if not any(run.metrics for run in runs):
+    runs = Plan.read(plan).runs
+    if not any(run.complete for run in runs):
         raise ValueError(
             f"{plan}: none of its {len(runs)} runs is complete. Train them with "
             f"`python -m keras_gmlp.runs.queue {plan}`."
@@ -126,10 +285,8 @@ def write_report(plan, directory, command):
     lines, directory = group(runs), Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     paths = [directory / "results.csv", directory / "results.md"]
-    with atomic_write(paths[0]) as temporary, temporary.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(run.row() for run in runs)
+    of_run = {run: line for line in lines for run in line.runs}
+    write_csv([to_row(run, of_run[run]) for run in runs], COLUMNS, paths[0])
     with atomic_write(paths[1]) as temporary:
         temporary.write_text(to_markdown(lines, command), "utf-8")
     for draw, name in ((draw_capacity, "capacity.png"), (draw_epochs, "epochs.png")):
@@ -151,12 +308,10 @@ def main(arguments=None):
     out = options.out or f"runs/{Path(options.plan).stem}-report"
     command = f"python -m keras_gmlp.comparison.plan_report {options.plan} --out {out}"
     try:
-        paths = write_report(options.plan, out, command)
+        print(*write_report(options.plan, out, command), sep="\n")
     except ValueError as error:
         print(f"plan_report: {first_line(error)}", file=sys.stderr)
         return 1
-    for path in paths:
-        print(path)
     return 0
 
 

@@ -5,10 +5,11 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import keras
 
-from keras_gmlp.comparison.results import plan_runs
+from keras_gmlp.comparison.plan import Plan
 from keras_gmlp.data.datasets import canonical_name
 from keras_gmlp.data.images.packed import is_packed
 from keras_gmlp.models.presets import lookup
@@ -17,15 +18,7 @@ from keras_gmlp.utils.errors import why_ended
 from keras_gmlp.utils.progress import StatusLine
 
 
-@dataclasses.dataclass(frozen=True)
-class _Place:
-    """What a run computes on: some cores, and a GPU or `None` for no choice."""
-
-    cores: list
-    gpu: str | None
-
-
-class Sweep:
+class Sweep(Plan):
     """Trains one model for each combination of preset, seed and share of the training set.
 
     Each run is a folder of its own. Complete and failed runs are not trained again, so that a
@@ -62,11 +55,7 @@ class Sweep:
         jobs=1,
         backend=None,
     ):
-        presets, seeds, fractions = (list(dict.fromkeys(v)) for v in (presets, seeds, fractions))
-        runs = plan_runs(presets, seeds, fractions, directory)
-        self.settings = {run: _settings_of(run, settings) for run in runs}
-        for each in self.settings.values():
-            each.check()
+        super().__init__(plan_runs(presets, settings, directory, seeds, fractions))
         cores = _available_cores()
         if not 1 <= jobs <= len(cores):
             raise ValueError(f"jobs must be from 1 to the {len(cores)} cores; received {jobs}.")
@@ -75,27 +64,12 @@ class Sweep:
         self.backend = backend or keras.backend.backend()
         size = len(cores) // jobs
         gpus = visible_gpus() if jobs > 1 else []
-        self.free = [
-            _Place(cores[i * size : (i + 1) * size], gpus[i % len(gpus)] if gpus else None)
+        self.free = [  # cores and a GPU, or None for no choice
+            (cores[i * size : (i + 1) * size], gpus[i % len(gpus)] if gpus else None)
             for i in range(jobs)
         ]
         self.waiting, self.working = [], {}  # working: from each run to (process, place)
         self.line = StatusLine()
-
-    @property
-    def runs(self):
-        """The runs, a list of `SweepRun`."""
-        return list(self.settings)
-
-    def check_recorded(self):
-        """Raises a `ValueError` if a run was started with other settings."""
-        for run, settings in self.settings.items():
-            differing = run.differences(self._recorded(settings)) if run.begun else []
-            if differing:
-                raise ValueError(
-                    f"{run.directory} holds a run with other settings ({'; '.join(differing)}). "
-                    "Give the same settings, or choose another directory."
-                )
 
     def work(self):
         """Trains all runs that are neither complete nor failed; marks those that fail.
@@ -111,7 +85,8 @@ class Sweep:
                 while self.waiting and self.free:
                     self._start(self.waiting.pop(0), self.free.pop())
                 self._collect()
-                self._show()
+                working = [f"{run.name} {len(run.history())}/{self.epochs}" for run in self.working]
+                self.line.show(f"{self._state()} | {', '.join(working)}")
                 time.sleep(0.5)
         finally:
             for process, _ in self.working.values():
@@ -119,10 +94,10 @@ class Sweep:
                 process.wait()
             self.line.clear()
 
-    def _recorded(self, settings):
-        """Returns what a run's `recipe.json` says, with backend and image size at the top level."""
-        recorded = {**settings.make_recipe().settings(), **settings.record()}
-        recorded |= {"data": canonical_name(settings.data.name), "backend": self.backend}
+    def describe(self, settings):
+        """Returns what `recipe.json` says of a run, with backend and image size."""
+        recorded = {**super().describe(settings), "backend": self.backend}
+        recorded["data"] = canonical_name(settings.data.name)
         if settings.data.image_size:
             recorded["image_size"] = list(settings.data.size)
         elif not settings.model.weights:
@@ -135,21 +110,22 @@ class Sweep:
 
     def _start(self, run, place):
         """Starts a run on some of the cores and a GPU."""
+        cores, gpu = place
         run.directory.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, "KERAS_BACKEND": self.backend}
         if self.jobs > 1:  # on a GPU; by default JAX reserves three quarters of it for one process
             environment.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-        if place.gpu is not None:
-            environment["CUDA_VISIBLE_DEVICES"] = place.gpu
+        if gpu is not None:
+            environment["CUDA_VISIBLE_DEVICES"] = gpu
         everywhere = None
         if self.jobs > 1 and hasattr(os, "sched_getaffinity"):
-            environment["OMP_NUM_THREADS"] = str(len(place.cores))
+            environment["OMP_NUM_THREADS"] = str(len(cores))
             everywhere = os.sched_getaffinity(0)
-            os.sched_setaffinity(0, place.cores)  # the child inherits it
+            os.sched_setaffinity(0, cores)  # the child inherits it
         try:
             with open(run.directory / "log.txt", "w") as log:
                 process = subprocess.Popen(
-                    train_command(self.settings[run]),
+                    train_command(run.settings),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=log,
@@ -181,22 +157,42 @@ class Sweep:
         """Returns the epochs done, weighted by the size of their training set."""
         return sum(run.fraction * len(run.history()) for run in self.runs)
 
-    def _show(self):
-        """Shows the state of the whole sweep on one line."""
-        working = [f"{run.name} {len(run.history())}/{self.epochs}" for run in self.working]
-        self.line.show(f"{self._state()} | {', '.join(working)}")
-
     def _state(self):
         """Returns how many runs are done and about how long the others will take."""
-        complete = sum(run.complete for run in self.runs)
         failed = sum(run.failed for run in self.runs)
+        text = f"{len(self.complete)}/{len(self.runs)} runs"
+        text += f", {failed} failed" if failed else ""
         left = sum(
             run.fraction * (self.epochs - len(run.history()))
             for run in (*self.waiting, *self.working)
         )
         rate = (self._done() - self.done_before) / max(time.monotonic() - self.began, 0.1)
-        text = f"{complete}/{len(self.runs)} runs" + (f", {failed} failed" if failed else "")
-        return text + (f", left {_clock(left / rate)}" if rate > 0 and left else "")
+        if rate <= 0 or not left:
+            return text
+        hours, minutes = divmod(round(left / rate / 60), 60)
+        return f"{text}, left " + (f"{hours} h {minutes:02} min" if hours else f"{minutes} min")
+
+
+def plan_runs(presets, shared, directory, seeds=(0,), fractions=(1.0,)):
+    """Returns the settings of all runs, the first seed and the whole training set first."""
+    presets, seeds, fractions = map(dict.fromkeys, (presets, seeds, fractions))
+    return [
+        dataclasses.replace(
+            shared,
+            model=dataclasses.replace(shared.model, preset=preset),
+            data=dataclasses.replace(shared.data, fraction=fraction),
+            changes={**shared.changes, "seed": seed},
+            directory=str(Path(directory) / run_name(preset, seed, fraction)),
+        )
+        for seed in seeds
+        for fraction in sorted(fractions, reverse=True)
+        for preset in presets
+    ]
+
+
+def run_name(preset, seed, fraction):
+    """Returns the name of a run's folder."""
+    return f"{preset}{'' if fraction == 1 else f'-{fraction:g}'}-seed{seed}"
 
 
 def train_command(settings):
@@ -204,22 +200,7 @@ def train_command(settings):
     return [sys.executable, "-m", "keras_gmlp.runs", settings.to_json()]
 
 
-def _settings_of(run, shared):
-    return dataclasses.replace(
-        shared,
-        model=dataclasses.replace(shared.model, preset=run.preset),
-        data=dataclasses.replace(shared.data, fraction=run.fraction),
-        changes={**shared.changes, "seed": run.seed},
-        directory=str(run.directory),
-    )
-
-
 def _available_cores():
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count()))
-
-
-def _clock(seconds):
-    minutes = round(seconds / 60)
-    return f"{minutes // 60} h {minutes % 60:02} min" if minutes >= 60 else f"{minutes} min"

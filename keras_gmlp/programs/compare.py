@@ -136,7 +136,7 @@ def compare(parser, options):
 
 def compare_texts(parser, options):
     """Trains language models, fine-tunes them and reports; returns the exit code."""
-    from keras_gmlp.comparison import text_results, texts
+    from keras_gmlp.comparison import texts
     from keras_gmlp.training.precision import choose_precision
     from keras_gmlp.utils.files import directory_lock
 
@@ -156,7 +156,7 @@ def compare_texts(parser, options):
     except ValueError as error:
         parser.error(str(error))
     sweep.check_recorded()
-    if options.no_train and not any(map(texts.is_complete, sweep.runs)):
+    if options.no_train and not sweep.complete:
         raise ValueError(f"{options.runs} has none of these runs; leave out --no-train")
     failed = {}
     if not options.no_train:
@@ -164,23 +164,22 @@ def compare_texts(parser, options):
             failed = sweep.work(warn, verbose=0 if options.json else 2)
     rows = sweep.rows()
     floors = find_floors(sweep.tasks, options.data_dir)
-    paths = text_results.write_results(rows, options.out, options.command, floors)
+    paths = texts.write_results(rows, options.out, options.command, floors)
     if options.json:
         print(json.dumps(rows))
     else:
         print(*paths, sep="\n")
     for place, reason in failed.items():
         warn(f"{place}: {reason}")
-    missing = sum(not texts.is_complete(settings) for settings in sweep.runs)
-    if missing:
+    if missing := len(sweep.runs) - len(sweep.complete):
         warn(f"{missing} of {len(sweep.runs)} runs are not done")
     return 1 if missing else 0
 
 
 def find_floors(tasks, data_dir):
     """Returns what classifiers without a network reach, for the tasks that have any."""
-    from keras_gmlp.comparison.text_results import best_floor
-    from keras_gmlp.comparison.texts import measure_of
+    from keras_gmlp.comparison.plan import measure_of
+    from keras_gmlp.comparison.texts import best_floor
     from keras_gmlp.data.text.sentences import load_text
     from keras_gmlp.evaluation.floors import compute_floors
 
@@ -253,7 +252,8 @@ def report(options, runs):
     from keras_gmlp.utils.files import atomic_write
 
     complete = [run for run in runs if run.complete]
-    missed = results.find_left_out(options.out / "results.csv", [run.row() for run in runs])
+    rows = [results.to_row(run) for run in runs]
+    missed = results.find_left_out(options.out / "results.csv", rows)
     if missed:
         warn(
             f"the table no longer contains {first_of(missed, 3)}; give all presets, seeds and "

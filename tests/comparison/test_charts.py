@@ -35,9 +35,9 @@ def line(preset, parameters, accuracy, fraction=1, spread=0.0):
     }
 
 
-def run(preset, seed, accuracies):
+def run(seed, accuracies):
     history = [{"val_accuracy": str(accuracy)} for accuracy in accuracies]
-    return Namespace(preset=preset, seed=seed, history=lambda: history)
+    return Namespace(seed=seed, history=lambda: history)
 
 
 def boxes_of(axes):
@@ -111,7 +111,7 @@ def test_costs_are_drawn_where_all_models_have_them(draw):
 
 
 def test_epochs_show_mean_and_range_over_seeds(draw):
-    runs = [run("a", 0, (0.1, 0.3)), run("a", 1, (0.3, 0.5)), run("b", 0, (0.2, 0.4, 0.4))]
+    runs = {"a": [run(0, (0.1, 0.3)), run(1, (0.3, 0.5))], "b": [run(0, (0.2, 0.4, 0.4))]}
     (axes,) = draw(charts.draw_epochs, runs, colours("a", "b", "without_history"))
     means, single = axes.lines
     assert list(means.get_xdata()) == [1, 2]

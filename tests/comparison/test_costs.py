@@ -6,12 +6,14 @@ import zipfile
 import pytest
 
 from keras_gmlp.comparison import costs
-from keras_gmlp.comparison.results import plan_runs
+from keras_gmlp.comparison.plan import PlannedRun
+from keras_gmlp.comparison.sweep import plan_runs
+from keras_gmlp.runs import RunSettings
 
 
 @pytest.fixture
 def run(tmp_path):
-    (run,) = plan_runs(["resmlp_n4_32"], [0], [1.0], tmp_path)
+    run = PlannedRun(*plan_runs(["resmlp_n4_32"], RunSettings(), tmp_path))
     run.directory.mkdir(parents=True)
     (run.directory / "metrics.json").write_text("{}")
     return run

@@ -14,21 +14,25 @@ from load_app import APPS, load_app
 from PIL import Image
 
 from keras_gmlp.comparison import charts, costs
+from keras_gmlp.comparison.plan import PlannedRun
 from keras_gmlp.comparison.results import (
     COLUMNS,
-    SweepRun,
     exports_to_markdown,
     find_left_out,
-    plan_runs,
     summarize,
     to_markdown,
+    to_row,
     write_results,
 )
-from keras_gmlp.comparison.sweep import Sweep, train_command
+from keras_gmlp.comparison.sweep import Sweep, plan_runs, train_command
 from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
 from keras_gmlp.utils.files import directory_lock
 
 COSTS = {"a": {"flops": 2e6, "latency_ms": 0.5}, "b": {"flops": 4e6, "latency_ms": 0.4}}
+
+
+def plan(root, presets, seeds=(0,), fractions=(1.0,)):
+    return [PlannedRun(s) for s in plan_runs(presets, RunSettings(), root, seeds, fractions)]
 
 
 def finished(run, accuracy, epochs=2, **metrics):
@@ -47,7 +51,7 @@ def finished(run, accuracy, epochs=2, **metrics):
 @pytest.fixture
 def runs(tmp_path):
     """Two seeds of `a`, one of `b` that failed, and `a` on half of the data."""
-    runs = plan_runs(["a", "b"], [0, 1], [0.5, 1.0], tmp_path / "runs")
+    runs = plan(tmp_path / "runs", ["a", "b"], [0, 1], [0.5, 1.0])
     for run, accuracy in zip(runs, [0.5, None, 0.4, 0.3, 0.7, 0.2, 0.4, None], strict=True):
         if accuracy:
             finished(run, accuracy)
@@ -56,17 +60,9 @@ def runs(tmp_path):
 
 
 def test_plan_has_each_combination_once_whole_set_first(tmp_path):
-    runs = plan_runs(["a", "b"], [0, 1], [0.5, 1.0], tmp_path)
-    assert [run.name for run in runs] == [
-        "a-seed0",
-        "b-seed0",
-        "a-0.5-seed0",
-        "b-0.5-seed0",
-        "a-seed1",
-        "b-seed1",
-        "a-0.5-seed1",
-        "b-0.5-seed1",
-    ]
+    runs = plan(tmp_path, ["a", "b", "a"], [0, 1], [0.5, 1.0])
+    names = ["a-seed0", "b-seed0", "a-0.5-seed0", "b-0.5-seed0"]
+    assert [run.name for run in runs] == [*names, *(f"{name[:-1]}1" for name in names)]
 
 
 def test_table_has_each_run_once(runs, tmp_path):
@@ -92,11 +88,11 @@ def test_table_has_each_run_once(runs, tmp_path):
 def test_row_names_the_accelerator_that_trained(runs):
     path = runs[0].directory / "recipe.json"
     recipe = json.loads(path.read_text())
-    assert runs[0].row()["processor"] == "abacus"
+    assert to_row(runs[0])["processor"] == "abacus"
     for devices, expected in [(["cpu"], "abacus"), (["NVIDIA H100"] * 2, "NVIDIA H100")]:
         recipe["environment"]["devices"] = devices
         path.write_text(json.dumps(recipe))
-        assert runs[0].row()["processor"] == expected
+        assert to_row(runs[0])["processor"] == expected
 
 
 def test_summary_gathers_the_seeds(runs, tmp_path):
@@ -119,7 +115,7 @@ def test_table_for_people(runs, tmp_path):
 
 
 def test_table_of_exports(tmp_path):
-    kept, plain = plan_runs(["a", "b"], [0], [1.0], tmp_path)
+    kept, plain = plan(tmp_path, ["a", "b"])
     form = {"accuracy": 0.79, "top1_agreement": 0.985, "megabytes": 1.25, "latency_ms": 0.5}
     finished(kept, 0.8, exports={"keras": {"accuracy": 0.8}, "tflite_int8": form})
     finished(plain, 0.7)
@@ -131,7 +127,7 @@ def test_table_of_exports(tmp_path):
 
 @pytest.mark.slow
 def test_costs_of_a_run_whose_model_was_not_kept(tmp_path):
-    (run,) = plan_runs(["gmlp_n4_32"], [0], [1.0], tmp_path)
+    (run,) = plan(tmp_path, ["gmlp_n4_32"])
     finished(run, 0.5)
     recipe = {"image_shape": [16, 16, 3], "labels": ["a", "b"]}
     (run.directory / "recipe.json").write_text(json.dumps(recipe))
@@ -156,7 +152,7 @@ def test_charts(runs, tmp_path):
 
 
 def test_failure_is_forgotten_once_the_run_is_complete(tmp_path):
-    run = SweepRun("a", 0, 1.0, tmp_path)
+    (run,) = plan(tmp_path, ["a"])
     run.fail("no memory")
     assert run.failed
     (run.directory / "metrics.json").write_text("{}")
@@ -191,7 +187,7 @@ def test_every_run_gets_the_settings_of_the_sweep():
     arguments = ["gmlp_n4_32", "vit_n4_32", "--data-dir", "sets", "--epochs", "1", "--seeds", "3"]
     arguments += ["--fractions", "0.5", "--", "--set", "mixup=0.2", "--patch-size", "8"]
     sweep = compare.make_sweep(compare.parse(arguments)[1])
-    first, second = sweep.settings.values()
+    first, second = (run.settings for run in sweep.runs)
     assert (first.model, second.model.preset) == (
         ModelSettings("gmlp_n4_32", patch_size=8),
         "vit_n4_32",
@@ -248,11 +244,11 @@ def rows_of(directory):
 STAND_IN = """
 import json, pathlib, sys
 settings = json.loads(sys.argv[1])
-if settings["changes"]["seed"] == 1:
+if settings["seed"] == 1:
     sys.exit("out of\\nmemory")
 metrics = {"test_accuracy": 0.5, "parameters": 7, "epochs": 1}
-pathlib.Path(settings["directory"], "history.csv").write_text("epoch,val_accuracy\\n0,0.5\\n")
-pathlib.Path(settings["directory"], "metrics.json").write_text(json.dumps(metrics))
+pathlib.Path(settings["out"], "history.csv").write_text("epoch,val_accuracy\\n0,0.5\\n")
+pathlib.Path(settings["out"], "metrics.json").write_text(json.dumps(metrics))
 """
 
 
@@ -292,7 +288,7 @@ def test_runs_side_by_side_share_a_gpu_s_memory(tmp_path, monkeypatch):
     for jobs, expected in [(1, "nothing"), (2, "false")]:
         sweep = Sweep(["gmlp_n4_32"], RunSettings(), tmp_path / str(jobs), jobs=jobs)
         sweep.work()
-        assert sweep.runs[0].row()["status"] == f"failed: {expected}"
+        assert sweep.runs[0].status == f"failed: {expected}"
 
 
 @pytest.mark.skipif(CORES < 2, reason="requires two cores")
@@ -302,7 +298,7 @@ def test_runs_side_by_side_get_a_gpu_each(tmp_path, monkeypatch, gpus, expected)
     replace_training(monkeypatch, "import os, sys; sys.exit(os.environ['CUDA_VISIBLE_DEVICES'])")
     sweep = Sweep(["gmlp_n4_32"], RunSettings(), tmp_path, seeds=(0, 1), jobs=2)
     sweep.work()
-    assert sorted(run.row()["status"] for run in sweep.runs) == [f"failed: {n}" for n in expected]
+    assert sorted(run.status for run in sweep.runs) == [f"failed: {n}" for n in expected]
 
 
 @pytest.mark.parametrize("backend", [None, "jax"])
@@ -312,7 +308,7 @@ def test_sweep_started_from_python_trains_on_its_backend(backend, tmp_path, monk
     sweep = Sweep(["gmlp_n4_32"], settings, tmp_path, seeds=(0, 1, 0), backend=backend)
     sweep.work()
     expected = f"failed: {backend or keras.backend.backend()}"
-    assert [run.row()["status"] for run in sweep.runs] == [expected] * 2
+    assert [run.status for run in sweep.runs] == [expected] * 2
     assert sweep.epochs == 2
 
 
@@ -325,7 +321,7 @@ def test_sweep_that_cannot_work_is_refused_before_it_trains(tmp_path):
 
 
 def test_complete_run_with_other_settings_is_not_taken_for_what_was_asked(tmp_path, capsys):
-    run = SweepRun("gmlp_n4_32", 0, 1.0, tmp_path / "runs")
+    (run,) = plan(tmp_path / "runs", ["gmlp_n4_32"])
     finished(run, 0.5)
     recipe = {"epochs": 2, "data": "digits", "augmentation": {"mixup": 0.3}}
     (run.directory / "recipe.json").write_text(json.dumps(recipe))
@@ -339,7 +335,7 @@ def test_complete_run_with_other_settings_is_not_taken_for_what_was_asked(tmp_pa
 def test_table_of_those_runs_that_are_there(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(costs, "measure_costs", lambda runs, report: {})
     arguments = ["gmlp_n4_32", "vit_n4_32", "--seeds", "0", "1", "--out", str(tmp_path)]
-    there = SweepRun("vit_n4_32", 1, 1.0, tmp_path / "runs")
+    (there,) = plan(tmp_path / "runs", ["vit_n4_32"], seeds=[1])
     finished(there, 0.5)
     (there.directory / "recipe.json").write_text("{}")
     assert load_app("compare").main([*arguments, "--no-train", "--json"]) == 0
@@ -361,7 +357,7 @@ def test_table_of_those_runs_that_are_there(tmp_path, monkeypatch, capsys):
     ],
 )
 def test_run_that_was_begun_otherwise_is_not_gone_on_with(tmp_path, capsys, begun, now, reason):
-    run = SweepRun("gmlp_n4_32", 0, 1.0, tmp_path / "runs")
+    (run,) = plan(tmp_path / "runs", ["gmlp_n4_32"])
     (run.directory / "checkpoint").mkdir(parents=True)
     (run.directory / "recipe.json").write_text(json.dumps(begun))
     arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--epochs", "2", "--no-train", *now]
@@ -375,7 +371,7 @@ def test_run_that_was_begun_otherwise_is_not_gone_on_with(tmp_path, capsys, begu
 def test_a_folder_is_the_same_data_with_and_without_a_slash(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "photos").mkdir()
-    run = SweepRun("gmlp_n4_32", 0, 1.0, tmp_path / "runs")
+    (run,) = plan(tmp_path / "runs", ["gmlp_n4_32"])
     finished(run, 0.5)
     (run.directory / "recipe.json").write_text(json.dumps({"data": "photos"}))
     compare = load_app("compare")

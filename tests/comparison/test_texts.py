@@ -8,8 +8,8 @@ import pytest
 from load_app import load_app
 
 from keras_gmlp.comparison import texts
-from keras_gmlp.comparison.text_results import best_floor, to_markdown
-from keras_gmlp.comparison.texts import TextSweep, measure_of
+from keras_gmlp.comparison.plan import measure_of
+from keras_gmlp.comparison.texts import TextSweep, best_floor, to_markdown
 from keras_gmlp.data.text import prepare_corpus
 from keras_gmlp.runs import queue
 
@@ -68,7 +68,7 @@ def test_runs_of_a_sweep(tmp_path):
     sweep = TextSweep(
         names, "runs/text", ["mrpc"], tmp_path, seeds=[3, 4], changes=changes, epochs=2
     )
-    pretrained, other, *tuned = sweep.runs
+    pretrained, other, *tuned = (run.settings for run in sweep.runs)
     assert (pretrained.preset, other.preset) == ("gmlp_nano", "bert_nano")
     assert pretrained.changes == {"precision": "float32", "epochs": 2, "seed": 3}
     assert [settings.changes["seed"] for settings in tuned] == [3, 4, 3, 4]
@@ -113,19 +113,22 @@ def test_program_compares_and_resumes(tmp_path, monkeypatch, capsys):
     settings = {"precision": "float32", "epoch_tokens": 2048, "length": 16, "batch_size": 16}
     compare = load_app("compare")
 
+    def replace(run, **changes):
+        object.__setattr__(run, "settings", dataclasses.replace(run.settings, **changes))
+
     class Small(TextSweep):
         """The same runs, with settings for a test."""
 
         def __init__(self, *arguments, **options):
             super().__init__(*arguments, **options)
-            for preset, run in self.models.items():
-                small = {**run.changes, **settings, "validation_windows": 8}
+            for run in self.models:
+                small = {**run.settings.changes, **settings, "validation_windows": 8}
                 sizes = {"dim": 8, "depth": 1, "max_length": 16}
-                sizes |= {"hidden_dim": 16} if preset.startswith("gmlp") else {"num_heads": 2}
-                self.models[preset] = dataclasses.replace(run, changes=small, overrides=sizes)
-            for key, run in self.tuned.items():
-                small = {**run.changes, "epochs": 1, "length": 16, "precision": "float32"}
-                self.tuned[key] = dataclasses.replace(run, changes=small)
+                sizes |= {"hidden_dim": 16} if run.preset.startswith("gmlp") else {"num_heads": 2}
+                replace(run, changes=small, overrides=sizes)
+            for run in self.tuned:
+                changes = {**run.settings.changes, "epochs": 1, "length": 16}
+                replace(run, changes={**changes, "precision": "float32"})
 
     monkeypatch.setattr(texts, "TextSweep", Small)
     out = tmp_path / "out"

@@ -1,0 +1,218 @@
+"""A plan: the runs that are compared, each a folder, and how they are scored."""
+
+import dataclasses
+import math
+import statistics
+from pathlib import Path
+
+from keras_gmlp.runs.queue import read_plan
+from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
+from keras_gmlp.training.run_directory import has_progress, read_history, read_metrics
+from keras_gmlp.training.settings import differences
+from keras_gmlp.utils.environment import accelerators
+from keras_gmlp.utils.files import atomic_write, read_json
+
+FAILURE = "failed.txt"  # in a run's folder: one line, the reason
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """How a task is scored."""
+
+    name: str  # in the table
+    key: str  # in metrics.json
+    factor: float = 100.0  # from there to the table
+    floor: str | None = None  # key in the scores of `compute_floors`, if it has any
+    published: tuple | None = None  # name and score of a classifier without a network
+
+
+ACCURACY = Measure("accuracy (%)", "test_accuracy", floor="accuracy")
+PERPLEXITY = Measure("perplexity", "test_perplexity", 1.0)
+ANSWERS = Measure("F1 (%)", "test_f1", 1.0)
+REGRESSION = ("logistic regression, arXiv 1606.05250", 51.0)
+MATTHEWS = ("Matthews correlation (x 100)", "test_matthews_correlation")
+MEASURES = {
+    "cola": Measure(*MATTHEWS, floor="matthews_correlation"),
+    "squad": dataclasses.replace(ANSWERS, published=REGRESSION),
+}
+
+
+def measure_of(task):
+    """Returns the `Measure` of a task."""
+    name = short_task(task).removesuffix("-v1.1")
+    if name in MEASURES:
+        return MEASURES[name]
+    return ANSWERS if FineTuningSettings("", task).answers else ACCURACY
+
+
+def short_task(task):
+    """Returns a task's name as it stands in the name of a folder."""
+    path = Path(task)
+    return path.stem if path.exists() else task.removeprefix("glue/").replace("/", "-")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PlannedRun:
+    """A run of a plan: the settings it is trained from, and what its folder holds."""
+
+    settings: object
+
+    @property
+    def directory(self):
+        return Path(self.settings.directory)
+
+    @property
+    def name(self):
+        return self.directory.name
+
+    @property
+    def preset(self):
+        return getattr(self.settings, "model", self.settings).preset
+
+    @property
+    def seed(self):
+        return self.settings.changes.get("seed", 0)
+
+    @property
+    def fraction(self):
+        return self.settings.data.fraction
+
+    @property
+    def measure(self):
+        if isinstance(self.settings, FineTuningSettings):
+            return measure_of(self.settings.data)
+        return PERPLEXITY if isinstance(self.settings, LanguageRunSettings) else ACCURACY
+
+    @property
+    def metrics(self):
+        """`metrics.json`, a dict; empty if the run is not complete."""
+        names = (self.measure.key, "parameters", "epochs")
+        path = self.directory / "metrics.json"
+        return read_metrics(path, names) if self.complete else {}
+
+    @property
+    def score(self):
+        return self.measure.factor * self.metrics[self.measure.key]
+
+    @property
+    def one_class(self):
+        """Whether the model predicts the same class for everything."""
+        return self.metrics.get("test_predicted_classes") == 1
+
+    @property
+    def recorded(self):
+        return read_json(self.directory / "recipe.json", {})
+
+    def conditions(self):
+        """Returns what a run was trained on, texts for the table."""
+        found = self.recorded.get("environment", {})
+        names = accelerators(found.get("devices", []))
+        return {
+            "backend": found.get("backend"),
+            "processor": ", ".join(names) or found.get("processor"),
+            "versions": " ".join(f"{k}={v}" for k, v in found.get("versions", {}).items()),
+        }
+
+    @property
+    def complete(self):
+        return (self.directory / "metrics.json").exists()
+
+    @property
+    def begun(self):
+        """Whether an epoch is done; the run then resumes with the same settings only."""
+        return has_progress(self.directory)
+
+    @property
+    def failed(self):
+        return not self.complete and (self.directory / FAILURE).exists()
+
+    @property
+    def status(self):
+        if self.complete:
+            return "complete"
+        if self.failed:
+            return "failed: " + (self.directory / FAILURE).read_text().strip()
+        return f"{len(self.history())} epochs so far"
+
+    def fail(self, reason):
+        """Records why the run failed."""
+        with atomic_write(self.directory / FAILURE) as temporary:
+            temporary.write_text(" ".join(reason.split()) + "\n")
+
+    def forget_failure(self):
+        (self.directory / FAILURE).unlink(missing_ok=True)
+
+    def history(self):
+        """Returns the rows of `history.csv`, dicts; none before the first epoch."""
+        return read_history(self.directory / "history.csv", ())
+
+
+class Plan:
+    """Runs that are compared. Complete ones are not trained again, so that a plan resumes."""
+
+    def __init__(self, settings):
+        self.runs = [PlannedRun(each) for each in settings]
+        for each in settings:
+            each.check()
+        for place, runs in group_by(self.runs, lambda run: run.directory).items():
+            if len(runs) > 1:
+                raise ValueError(
+                    f"two runs would have the folder {place}; give the files of the tasks "
+                    "different names."
+                )
+
+    @classmethod
+    def read(cls, path):
+        """Returns the plan in a JSON file, as `keras_gmlp.runs.queue` reads it."""
+        return cls(read_plan(path))
+
+    @property
+    def complete(self):
+        return [run for run in self.runs if run.complete]
+
+    def check_recorded(self):
+        """Raises a `ValueError` if a run was started with other settings."""
+        for run in (run for run in self.runs if run.begun):
+            recorded = run.recorded
+            if "environment" in recorded:
+                recorded["backend"] = recorded["environment"]["backend"]
+            if "image_shape" in recorded:
+                recorded["image_size"] = recorded["image_shape"][:2]
+            if differing := differences(recorded, self.describe(run.settings)):
+                raise ValueError(
+                    f"{run.directory} holds a run with other settings ({'; '.join(differing)}). "
+                    "Give the same settings, or choose another directory."
+                )
+
+    def describe(self, settings):
+        """Returns what `recipe.json` says of a run with these settings."""
+        return {**settings.make_recipe().settings(), **settings.record()}
+
+
+def group_by(items, key):
+    """Returns lists of the items with the same key, in a dict."""
+    groups = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def format_mean(values, digits):
+    """Returns the mean with the standard deviation, as `"12.3 ± 0.4"`; one value has none."""
+    spread = f" ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.{digits}f}{spread}"
+
+
+def format_difference(values, digits):
+    """Returns the mean of differences with its standard error, as `"+2.00 ± 1.00"`."""
+    if not values:
+        return ""
+    error = ""
+    if len(values) > 1:
+        error = f" ± {statistics.stdev(values) / math.sqrt(len(values)):.{digits}f}"
+    return f"{statistics.mean(values):+.{digits}f}{error}"
+
+
+def note_single(number, total):
+    """Returns a note on the runs that predict a single class; empty for none."""
+    return f"{number} of {total} predict{'s' * (number == 1)} one class" if number else ""
