@@ -150,7 +150,7 @@ def export_text(model, directory, tokenizer, length, formats=None, labels=(), ca
     classifier, `(1, 2, length)` of a span classifier.
 
     Args:
-        model: A float32 language model, or one that `models.text.text_classifier` or
+        model: A float32 language model, or one that `text.text_classifier` or
             `span_classifier` returned.
         directory: Folder for the files, created if missing.
         tokenizer: The model's `Tokenizer`. Each file holds it.

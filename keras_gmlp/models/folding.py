@@ -86,8 +86,8 @@ def to_dense(model, length=None):
         ValueError: If `length` is above the model's maximum.
 
     Example:
-        >>> from keras_gmlp.models import text_families
-        >>> model = text_families.gMLP(1000, dim=64, depth=2, hidden_dim=128)
+        >>> from keras_gmlp import text
+        >>> model = text.gMLP(1000, dim=64, depth=2, hidden_dim=128)
         >>> to_dense(model, length=32).input["token_ids"].shape
         (None, 32)
     """
@@ -119,7 +119,7 @@ def _check_length(model, length, limit):
     if not 0 < length <= limit:
         raise ValueError(
             f"{model.name} takes at most {limit} tokens; received length={length}. "
-            "models.text.adapt(model, max_length=...) raises the maximum."
+            "keras_gmlp.text.adapt(model, max_length=...) raises the maximum."
         )
 
 

@@ -8,6 +8,7 @@ import pytest
 from load_app import load_app
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
+from keras_gmlp.programs.shared import text_options
 from keras_gmlp.tasks.registry import TEXT_TASKS
 from keras_gmlp.utils.card import write_text_card
 
@@ -51,8 +52,8 @@ def give_input(monkeypatch, content):
 
 
 def test_words_and_texts_that_could_change_the_terminal_are_escaped(capsys):
-    predictions = [{"label": "good\x1b[2J", "score": 0.75}, {"label": "bad", "score": 0.25}]
-    load_app("classify_text").show("a gem\x9b2J\n", "\u202e", predictions, False)
+    text_options.print_text("a gem\x9b2J\n | \u202e")
+    text_options.print_bars(["good\x1b[2J", "bad"], [0.75, 0.25])
     text, first, second = capsys.readouterr().out.splitlines()
     assert text == r"a gem\x9b2J\n | \u202e"
     assert first.startswith(r"  good\x1b[2J  75.0 % ")
