@@ -40,14 +40,19 @@ def classify(options):
             return text.split("\t", 1)
         return text, options.pair
 
-    def show(texts, found):
-        text, pair = texts
-        if options.json:
-            second = {} if pair is None else {"pair": pair}
-            shared.print_json(text=text, **second, predictions=shared.rounded(found))
-            return
-        shared.print_text(text if pair is None else f"{text} | {pair}")
-        shared.print_bars([e["label"] for e in found], [e["score"] for e in found])
-
     items = map(pair_up, shared.read_texts(options))
-    return shared.answer_each(options, items, lambda t: model.classify(*t, options.top), show)
+    return shared.answer_each(
+        options,
+        items,
+        lambda texts: model.classify(*texts, options.top),
+        lambda texts, found: show(*texts, found, options.json),
+    )
+
+
+def show(text, pair, found, as_json):
+    if as_json:
+        second = {} if pair is None else {"pair": pair}
+        shared.print_json(text=text, **second, predictions=shared.rounded(found))
+        return
+    shared.print_text(text if pair is None else f"{text} | {pair}")
+    shared.print_bars([entry["label"] for entry in found], [entry["score"] for entry in found])
