@@ -1,10 +1,10 @@
-import io
 import os
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pictures import encode, write_pictures
 from PIL import Image
 from refused import refused
 from sklearn.datasets import load_digits
@@ -64,23 +64,16 @@ def test_digits():
     np.testing.assert_array_equal(train, data.load("digits").train.arrays()[0])
 
 
-def make(root, *names, colour=RED, size=(6, 6)):
-    for name in names:
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", size, colour).save(path)
-
-
 def class_folders(root, count=10):
-    make(root, *(f"b/{i:03}.png" for i in range(count)), colour=GREEN)
-    make(root, *(f"a/{i:03}.png" for i in range(count)), colour=RED)
+    for name, colour in (("a", RED), ("b", GREEN)):
+        write_pictures(root / name, [f"{i:03}.png" for i in range(count)], colour)
 
 
 def test_folder_of_classes_holds_out_every_fifth(tmp_path):
     class_folders(tmp_path, 11)
     for i in range(11):
         Image.new("RGB", (6, 6), (255, i, 0)).save(tmp_path / "a" / f"{i:03}.png")
-    make(tmp_path, ".git/x.png", "a/.ipynb_checkpoints/y.png", "b/._z.png")
+    write_pictures(tmp_path, [".git/x.png", "a/.ipynb_checkpoints/y.png", "b/._z.png"])
     (tmp_path / "a" / "notes.txt").write_text("no image")
     photos = data.load(tmp_path, (4, 4))
     assert (photos.name, photos.labels, photos.mirror) == (str(tmp_path), ("a", "b"), True)
@@ -97,7 +90,7 @@ def test_folder_of_classes_holds_out_every_fifth(tmp_path):
 @pytest.mark.parametrize("held_out", ["test", "val", "valid", "validation", "Test"])
 def test_folder_with_splits(tmp_path, held_out):
     class_folders(tmp_path / "train", 3)
-    make(tmp_path / held_out, "b/deep/1.jpg", colour=GREEN)
+    write_pictures(tmp_path / held_out, ["b/deep/1.jpg"], GREEN)
     photos = data.load(str(tmp_path))
     assert photos.labels == ("a", "b")
     assert photos.image_shape == (224, 224, 3)
@@ -116,17 +109,17 @@ def test_folder_of_many_files_is_listed_fast(tmp_path, monkeypatch):
 
 def test_bad_folders(tmp_path):
     fails("two or more classes; found none", tmp_path)
-    make(tmp_path, "a/1.png", ".b/1.png")
+    write_pictures(tmp_path, ["a/1.png", ".b/1.png"])
     fails("two or more classes; found a alone", tmp_path)
     (tmp_path / "b").mkdir()
     assert str(tmp_path / "b") in fails("no image in this folder", tmp_path)
-    make(tmp_path, "b/1.png")
+    write_pictures(tmp_path, ["b/1.png"])
     fails("no class has 5 images", tmp_path)
     class_folders(tmp_path / "c" / "train")
-    make(tmp_path / "c", "test/cats/1.png")
+    write_pictures(tmp_path / "c", ["test/cats/1.png"])
     fails("no training folder for cats", tmp_path / "c")
     class_folders(tmp_path / "d" / "train")
-    make(tmp_path / "d", "test/1.png")
+    write_pictures(tmp_path / "d", ["test/1.png"])
     expected = f"{tmp_path / 'd/test'}: expected a folder of images for each class; found none. "
     assert fails("found none", tmp_path / "d").startswith(expected)
     (tmp_path / "d/test/1.png").unlink()
@@ -135,7 +128,7 @@ def test_bad_folders(tmp_path):
 
 @pytest.mark.parametrize("name", ["a\nb", "a\u2028", "\x85a", "a\fb", "a\r", b"\xff"])
 def test_class_name_that_labels_txt_cannot_hold(tmp_path, name):
-    make(tmp_path, "z/1.png", f"{os.fsdecode(name)}/1.png")
+    write_pictures(tmp_path, ["z/1.png", f"{os.fsdecode(name)}/1.png"])
     message = fails("labels.txt cannot hold this class name; expected one line", tmp_path)
     assert message.startswith(repr(str(tmp_path / os.fsdecode(name))))
     message.encode()
@@ -202,12 +195,6 @@ def test_unreadable_files_are_counted_and_looked_for_within_limits(tmp_path, mon
         files.read(os.fsencode(paths[0]))
 
 
-def encoded(colour, size, kind="PNG"):
-    file = io.BytesIO()
-    Image.new("RGB" if isinstance(colour, tuple) else "L", size, colour).save(file, kind)
-    return file.getvalue()
-
-
 @pytest.fixture(scope="module")
 def tfds_folder(tmp_path_factory):
     """Where TFDS keeps sets: of grey images, of varied sizes, without labels, of text."""
@@ -218,9 +205,10 @@ def tfds_folder(tmp_path_factory):
         return write_set(folder, splits, shape, names, f"planted/{name}/1.0.0")
 
     labels = [i % 2 for i in range(10)]
-    grey = [encoded(20 * i, (6, 6)) for i in range(10)]
-    colour = [encoded((20 * i, 9, 9), (6, 6)) for i in range(10)]
-    varied = [encoded((20 * i, 9, 9), (10 + i, 30 - 2 * i), "JPEG") for i in range(10)]
+    grey = [encode(Image.new("L", (6, 6), 20 * i)) for i in range(10)]
+    colour = [encode(Image.new("RGB", (6, 6), (20 * i, 9, 9))) for i in range(10)]
+    sizes = [(10 + i, 30 - 2 * i) for i in range(10)]
+    varied = [encode(Image.new("RGB", s, (20 * i, 9, 9)), "JPEG") for i, s in enumerate(sizes)]
     write("grey", (6, 6, 1), train=(grey, labels), test=(grey[:4], labels[:4]))
     write("varied", (-1, -1, 3), train=(varied, labels))
     hidden = {"test": (colour[:4], [-1] * 4), "validation": (colour[:3], labels[:3])}

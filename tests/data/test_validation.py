@@ -4,20 +4,12 @@ import os
 
 import numpy as np
 import pytest
-from PIL import Image
+from pictures import write_pictures
 from refused import refused
 
 from keras_gmlp import data
 from keras_gmlp.data import ArraySplit, ImageData, hold_out
 from keras_gmlp.evaluation.labelled import SPLITS, LabelledImages
-
-
-def write_images(folder, names):
-    for name in names:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (4, 4)).save(path)
-    return folder
 
 
 def names(split):
@@ -32,7 +24,7 @@ def patients(split):
 def photos(tmp_path):
     """Three classes of 20, 10 and 10 pictures; four pictures of each patient."""
     sizes = {"a": 20, "b": 10, "c": 10}
-    return write_images(
+    return write_pictures(
         tmp_path / "photos",
         [f"{c}/{c}{i // 4}_{i}.png" for c, size in sizes.items() for i in range(size)],
     )
@@ -93,7 +85,7 @@ def test_the_files_of_the_other_split_are_not_read(photos, channels):
 def test_groups_of_several_classes_are_held_out(tmp_path):
     files = [f"{c}/view{i % 4}_{i}.png" for c in "ab" for i in range(12)]
     views = r"view\d"
-    whole = data.load(write_images(tmp_path, files), (4, 4), groups=views)
+    whole = data.load(write_pictures(tmp_path, files), (4, 4), groups=views)
     held = hold_out(whole, 0.1, groups=views)
     sizes = [len(held.train), len(held.validation), len(held.test)]
     assert sizes == [12, 6, 6]  # of four views at least one, and never a part
@@ -103,7 +95,7 @@ def test_groups_of_several_classes_are_held_out(tmp_path):
 def test_folders_for_each_split(tmp_path):
     parts = {"train": 3, "valid": 2, "test": 1}
     files = [f"{part}/{c}/{i}.png" for part, n in parts.items() for c in "ab" for i in range(n)]
-    found = data.load(write_images(tmp_path, files), (4, 4))
+    found = data.load(write_pictures(tmp_path, files), (4, 4))
     assert [len(split) for split in found.splits().values()] == [6, 2, 4]
     assert list(found.splits()) == ["train", "test", "validation"]
     with pytest.raises(ValueError, match="has validation images already"):
@@ -136,7 +128,7 @@ def test_groups_that_cannot_be(photos, groups, reason):
 
 def test_a_group_in_training_and_test_is_named(tmp_path):
     files = [f"train/{c}/p{i}.png" for c in "ab" for i in range(3)]
-    root = write_images(tmp_path, [*files, "test/a/p2.png"])
+    root = write_pictures(tmp_path, [*files, "test/a/p2.png"])
     with pytest.raises(ValueError, match="1 of the groups, such as 'p2', have training and test"):
         data.load(root, (4, 4), groups=r"p\d")
 

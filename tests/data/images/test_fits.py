@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from pictures import write_noise
 from PIL import Image
 from refused import refused
 
@@ -101,13 +102,7 @@ def test_bad_fit_is_refused(flag, arguments, match):
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
     """A folder of pictures of many sizes, larger than they are read."""
-    folder, generator = tmp_path_factory.mktemp("photos"), np.random.default_rng(0)
-    for number in range(20):
-        path = folder / "ab"[number % 2] / f"{number}.jpg"
-        path.parent.mkdir(exist_ok=True)
-        size = (int(generator.integers(20, 60)), int(generator.integers(20, 60)), 3)
-        Image.fromarray(generator.integers(0, 256, size, "uint8")).save(path)
-    return folder
+    return write_noise(tmp_path_factory.mktemp("photos"), "jpg", 20, 60)
 
 
 @pytest.mark.parametrize("channels", [1, 3])

@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 from load_app import load_app
-from PIL import Image
+from pictures import write_noise
 from refused import refused
 
 from keras_gmlp import data
@@ -23,13 +23,7 @@ from keras_gmlp.utils.files import directory_lock
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("photos")
-    generator = np.random.default_rng(0)
-    for number in range(20):
-        path = folder / "ab"[number % 2] / f"{number}.png"
-        path.parent.mkdir(exist_ok=True)
-        Image.fromarray(generator.integers(0, 256, (20, 30, 3), "uint8")).save(path)
-    return folder
+    return write_noise(tmp_path_factory.mktemp("photos"), "png", 20, 30)
 
 
 @pytest.fixture

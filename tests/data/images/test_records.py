@@ -1,6 +1,5 @@
 """Sets that TensorFlow Datasets prepared, compared with what TensorFlow reads."""
 
-import io
 import json
 import lzma
 import os
@@ -9,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from PIL import Image
+from pictures import encode, photo
 from refused import refused
 from tfrecord_files import example, write_records, write_set
 
@@ -20,19 +19,6 @@ from keras_gmlp.data.tfds.tfrecords import find_records, parse_example, read_rec
 from keras_gmlp.utils.errors import one_line_errors
 
 RECORDS = [b"", b"a", b"\x00" * 300, bytes(range(256)) * 300]
-
-
-def encoded(pixels, kind="PNG", **options):
-    file = io.BytesIO()
-    image = pixels if isinstance(pixels, Image.Image) else Image.fromarray(np.array(pixels))
-    image.save(file, kind, **options)
-    return file.getvalue()
-
-
-def photo(height=47, width=61):
-    """A smooth random picture."""
-    small = np.random.default_rng(0).integers(0, 256, (7, 9, 3), "uint8")
-    return Image.fromarray(small).resize((width, height), Image.BICUBIC)
 
 
 def compress(path):
@@ -142,7 +128,7 @@ def shards(*lengths):
     """Returns shards of samples of which each has its own image."""
     start = np.cumsum((0, *lengths))
     return [
-        [(encoded(np.full((2, 3, 3), n, "uint8")), n % 3) for n in range(first, first + length)]
+        [(encode(np.full((2, 3, 3), n, "uint8")), n % 3) for n in range(first, first + length)]
         for first, length in zip(start, lengths, strict=False)
     ]
 
@@ -174,18 +160,18 @@ def test_compressed_files_give_the_same_samples(tmp_path):
 
 
 FILES = {
-    "JPEG": encoded(photo(), "JPEG"),
-    "JPEG without subsampling": encoded(photo(), "JPEG", subsampling=0, quality=97),
-    "progressive JPEG": encoded(photo(), "JPEG", progressive=True),
-    "grey JPEG": encoded(photo().convert("L"), "JPEG"),
-    "CMYK JPEG": encoded(photo().convert("CMYK"), "JPEG"),
-    "PNG": encoded(photo()),
-    "grey PNG": encoded(photo().convert("L")),
-    "PNG with a palette": encoded(photo().quantize(64)),
-    "transparent PNG": encoded(photo().convert("RGBA")),
-    "grey transparent PNG": encoded(photo().convert("LA")),
-    "PNG of 1 bit": encoded(photo().convert("1")),
-    "PNG of 16 bits": encoded(np.arange(47 * 61, dtype="uint16").reshape(47, 61) * 17),
+    "JPEG": encode(photo(), "JPEG"),
+    "JPEG without subsampling": encode(photo(), "JPEG", subsampling=0, quality=97),
+    "progressive JPEG": encode(photo(), "JPEG", progressive=True),
+    "grey JPEG": encode(photo().convert("L"), "JPEG"),
+    "CMYK JPEG": encode(photo().convert("CMYK"), "JPEG"),
+    "PNG": encode(photo()),
+    "grey PNG": encode(photo().convert("L")),
+    "PNG with a palette": encode(photo().quantize(64)),
+    "transparent PNG": encode(photo().convert("RGBA")),
+    "grey transparent PNG": encode(photo().convert("LA")),
+    "PNG of 1 bit": encode(photo().convert("1")),
+    "PNG of 16 bits": encode(np.arange(47 * 61, dtype="uint16").reshape(47, 61) * 17),
 }
 
 
@@ -211,7 +197,7 @@ def test_pixels_are_those_of_tensorflow(name):
     ],
 )
 def test_damaged_image_names_its_place(tmp_path, content, match):
-    good = encoded(photo())
+    good = encode(photo())
     folder = write_set(
         tmp_path, {"train": [[(good, 0), (content, 1)]], "test": [[(good, 0)]]}, (47, 61, 3), "ab"
     )
@@ -227,7 +213,7 @@ def test_fewer_samples_than_promised(tmp_path):
     folder = write_set(tmp_path, {"train": shards(3, 3), "test": shards(3)}, (2, 3, 3), "abc")
     path = folder / "planted-train.tfrecord-00001-of-00002"
     for record, reason in (
-        (example(image=encoded(photo(2, 3)), label=0), ": truncated after 1 samples"),
+        (example(image=encode(photo(2, 3)), label=0), ": truncated after 1 samples"),
         (example(image=b"", name=0), ", sample 0: holds no image and label"),
         (b"\xff", ", sample 0: damaged"),
     ):

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
+from pictures import encode, photo
 from PIL import Image
 from tfrecord_files import write_set
 
@@ -62,18 +63,6 @@ def test_areas_and_aspects_cover_their_ranges():
         np.testing.assert_allclose((start / np.maximum(1_000 - length, 1)).mean(), 0.5, atol=0.02)
 
 
-def photo(height, width):
-    """A smooth random picture."""
-    small = np.random.default_rng(0).integers(0, 256, (7, 9, 3), "uint8")
-    return Image.fromarray(small).resize((width, height), Image.BICUBIC)
-
-
-def encoded(image, kind="JPEG", **options):
-    file = io.BytesIO()
-    image.save(file, kind, **options)
-    return file.getvalue()
-
-
 def expected_pixels(image, draws, size):
     """Pillow's pixels of the window, which are those of torchvision's transform."""
     window = draw_window(draws, image.height, image.width, SCALE, np)
@@ -84,7 +73,7 @@ def expected_pixels(image, draws, size):
 
 @pytest.mark.parametrize(("size", "mean"), [((90, 120), 1), ((375, 500), 4), ((1200, 1600), 4)])
 def test_jpegs_give_the_pixels_of_pillow(size, mean):  # larger ones are decoded at a fraction
-    jpeg = encoded(photo(*size), quality=95)
+    jpeg = encode(photo(*size), "JPEG", quality=95)
     whole = Image.open(io.BytesIO(jpeg))
     draws = np.random.default_rng(2).uniform(size=(8, DRAWS)).astype("float32")
     for row in draws:
@@ -101,16 +90,16 @@ def test_jpegs_with_an_orientation_are_left_to_pillow():
         exif = Image.Exif()
         exif.endian = {b"MM": ">", b"II": "<"}[order]
         exif[0x0112] = orientation
-        return encoded(photo(30, 40), exif=exif)
+        return encode(photo(30, 40), "JPEG", exif=exif)
 
-    whole = encoded(photo(30, 40))
+    whole = encode(photo(30, 40), "JPEG")
     assert is_upright_jpeg(whole)
     assert is_upright_jpeg(turned(1))
     for other in (
         turned(6),
         turned(3, b"II"),
         whole[:-9],
-        encoded(photo(30, 40), "PNG"),
+        encode(photo(30, 40)),
         b"",
         b"\xff",
     ):
@@ -125,12 +114,12 @@ def images():
 @pytest.mark.parametrize("kind", ["arrays", "dataset", "files", "records", "turned", "grey"])
 def test_every_split_reads_windows(tmp_path, images, kind):
     labels, shape = np.arange(6) % 3, (24, 20, 3)
-    content = [encoded(Image.fromarray(image), "PNG") for image in images]
+    content = [encode(image) for image in images]
     if kind == "turned":
         exif = Image.Exif()
         exif[0x0112] = 3
         content = [
-            encoded(Image.fromarray(image[::-1, ::-1]), exif=exif, quality=100, subsampling=0)
+            encode(image[::-1, ::-1], "JPEG", exif=exif, quality=100, subsampling=0)
             for image in images
         ]
     paths = [tmp_path / str(number) for number in range(6)]
@@ -159,7 +148,7 @@ def test_every_split_reads_windows(tmp_path, images, kind):
 
 def test_damaged_files_are_named(tmp_path):
     path = tmp_path / "a.jpg"
-    path.write_bytes(encoded(photo(30, 40))[:300])
+    path.write_bytes(encode(photo(30, 40), "JPEG")[:300])
     read = FileSplit([path], [0], (8, 8, 3)).reader(SCALE)
     samples = tf.data.Dataset.from_tensors((0, tf.zeros(DRAWS))).map(read)
     with pytest.raises(ValueError, match=f"^{path}: damaged or truncated"), one_line_errors():

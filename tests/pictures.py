@@ -1,0 +1,40 @@
+"""Generated pictures and folders of them, for tests of reading."""
+
+import io
+
+import numpy as np
+from PIL import Image
+
+
+def photo(height=47, width=61):
+    """A smooth random picture."""
+    small = np.random.default_rng(0).integers(0, 256, (7, 9, 3), "uint8")
+    return Image.fromarray(small).resize((width, height), Image.BICUBIC)
+
+
+def encode(picture, kind="PNG", **options):
+    """Returns the bytes of a file of a Pillow image, or of pixels."""
+    file = io.BytesIO()
+    image = picture if isinstance(picture, Image.Image) else Image.fromarray(np.array(picture))
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def write_pictures(root, names, colour=0, size=(4, 4)):
+    """Writes pictures of one colour; returns their folder."""
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", size, colour).save(path)
+    return root
+
+
+def write_noise(root, suffix, least, most):
+    """Writes twenty random pictures, with sides of least to most, of the classes a and b."""
+    generator = np.random.default_rng(0)
+    for number in range(20):
+        path = root / "ab"[number % 2] / f"{number}.{suffix}"
+        path.parent.mkdir(exist_ok=True)
+        size = *generator.integers(least, most, 2, endpoint=True), 3
+        Image.fromarray(generator.integers(0, 256, size, "uint8")).save(path)
+    return root
