@@ -11,6 +11,7 @@ import pytest
 from keras_gmlp import gMLP
 from keras_gmlp.utils import card
 from keras_gmlp.utils.card import from_members, members, read_card, write_card, write_text_card
+from keras_gmlp.utils.labels import read_labels
 
 LABELS = ["cat", "Käfer", "a dog, too"]
 METADATA = {"preset": "gmlp_n4_32", "crop": 0.875}
@@ -59,10 +60,10 @@ def test_only_newlines_separate_class_names(model, tmp_path):
     found = from_members({**members(model), "labels.txt": "a\x0cb\nc\u2028\n\x85"})
     assert found["labels"] == ["a\x0cb", "c\u2028", "\x85"]
     (tmp_path / "labels.txt").write_text("Käfer\r\na b\n", "utf-8")
-    assert card.read_labels(tmp_path / "labels.txt") == ["Käfer", "a b"]
+    assert read_labels(tmp_path / "labels.txt") == ["Käfer", "a b"]
     (tmp_path / "labels.txt").write_bytes(b"K\xe4fer\n")
     with pytest.raises(ValueError, match=r"labels\.txt: not UTF-8; expected a class name"):
-        card.read_labels(tmp_path / "labels.txt")
+        read_labels(tmp_path / "labels.txt")
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\u2028", "\x85a", "a\x0cb", "\udcff", "", 3])
