@@ -131,7 +131,7 @@ def _augmenter(way):
     from keras_gmlp.data.batches.augmentation import Augmentation
     from keras_gmlp.data.batches.host_augmentation import make_augmenter
 
-    data = SimpleNamespace(mirror=True, labels=range(CLASSES))
+    data = SimpleNamespace(mirror=True, labels=range(CLASSES), label_rows=lambda: None)
     if way != KERAS_CV:
         return make_augmenter(Augmentation(**AUGMENTATIONS[way]), data)
     import keras_cv

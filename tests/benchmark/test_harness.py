@@ -70,10 +70,7 @@ def test_package_is_trained_by_a_script_of_its_own(monkeypatch, tmp_path):
     monkeypatch.setattr(harness, "run", lambda workload, options, _: seen.append(options) or 0)
     main(["training", "--package", str(tmp_path), "--backends", "jax"])
     other, this = WORKLOADS[0].candidates(seen[0])
-    assert (other.environment["PYTHONPATH"], other.environment["KERAS_BACKEND"]) == (
-        str(tmp_path),
-        "jax",
-    )
+    assert other.environment == {"PYTHONPATH": str(tmp_path), "KERAS_BACKEND": "jax"}
     assert other.script == this.script
     assert this.reference == other.name
 
@@ -109,6 +106,15 @@ def test_both_candidates_mask_15_percent(tmp_path):
     ours = weights.sum() / (inputs["token_ids"] >= 4).sum()
     chosen = (theirs["labels"] != -100).sum() / (theirs["input_ids"] >= 4).sum()
     assert [ours, chosen] == pytest.approx([0.15, 0.15], abs=0.02)
+
+
+@pytest.mark.slow
+def test_noise_is_augmented():
+    (first, *_) = input_speed.AUGMENTATIONS
+    batches = iter(input_speed._augmented_batches(input_speed._augmenter(first), 1))
+    images, labels = next(batches)
+    assert images.shape == (512, 32, 32, 3)
+    assert len(labels) == 512
 
 
 @pytest.mark.slow

@@ -4,15 +4,9 @@ import pytest
 from fake_worker import MODEL, candidate
 from PIL import Image
 
+from keras_gmlp.benchmark import report
 from keras_gmlp.benchmark.measuring import Result
-from keras_gmlp.benchmark.report import (
-    COLUMNS,
-    busy,
-    draw_bars,
-    quartiles,
-    to_markdown,
-    to_rows,
-)
+from keras_gmlp.benchmark.report import COLUMNS, busy, quartiles, to_rows
 
 
 def test_quartiles_by_hand():
@@ -41,10 +35,8 @@ def test_rows_by_hand():
     assert all(tuple(row) == COLUMNS for row in rows)
     table = {(row["candidate"], row["batch"]): row for row in rows}
     # 2 x 100^3 operations in 10 and in 5 ms; the faster is the limit.
-    assert (table["product-numpy", ""]["gflops"], table["product-torch", ""]["gflops"]) == (
-        0.2,
-        0.4,
-    )
+    limits = [table[name, ""]["gflops"] for name in ("product-numpy", "product-torch")]
+    assert limits == [0.2, 0.4]
     one, ten = table["tflite_float32", 1], table["tflite_float32", 10]
     assert (one["milliseconds"], one["first_quartile"], one["third_quartile"]) == (4, 3.25, 4.75)
     assert (one["images_per_second"], ten["images_per_second"]) == (250, 250)
@@ -108,12 +100,12 @@ def test_chart_and_report(tmp_path, saved_figures):
     result = Result(candidate("tflite"), 0.2, [1.0], peaks, bursts)
     failed = [Result(candidate("onnx", threads), error="No module") for threads in (1, 2)]
     rows = to_rows(MODEL, [result, *failed], 0.5)
-    draw_bars(rows, tmp_path / "chart.png")
+    report.draw_bars(rows, tmp_path / "chart.png")
     with Image.open(tmp_path / "chart.png") as image:
         assert min(image.size) > 100
     one, four = (axes.patches for axes in saved_figures[0].axes)
     assert [bar.get_width() for bar in (*one, *four)] == pytest.approx([1.5, 1.5 / 4])  # an image
-    text = to_markdown([MODEL], rows, "apps/benchmark.py a")
+    text = report.to_markdown([MODEL], rows, "apps/benchmark.py a")
     assert "Measured with `apps/benchmark.py a`." in text
     assert (
         "The machine was not quiet, so the figures are not reliable: other processes took 50 % of "

@@ -75,11 +75,8 @@ def test_table_has_each_run_once(runs, tmp_path):
         (run.preset, str(run.seed), str(run.fraction)) for run in runs
     ]
     first, failed, *_, missing = rows
-    assert (first["test_accuracy"], first["flops"], first["latency_ms"]) == (
-        "0.5",
-        "2000000.0",
-        "0.5",
-    )
+    costs = ("0.5", "2000000.0", "0.5")
+    assert (first["test_accuracy"], first["flops"], first["latency_ms"]) == costs
     assert (first["backend"], first["versions"], first["status"]) == ("jax", "keras=3", "complete")
     assert (failed["status"], failed["test_accuracy"]) == ("failed: out of memory", "")
     assert missing["status"] == "0 epochs so far"
@@ -188,10 +185,8 @@ def test_every_run_gets_the_settings_of_the_sweep():
     arguments += ["--fractions", "0.5", "--", "--set", "mixup=0.2", "--patch-size", "8"]
     sweep = compare.make_sweep(compare.parse(arguments)[1])
     first, second = (run.settings for run in sweep.runs)
-    assert (first.model, second.model.preset) == (
-        ModelSettings("gmlp_n4_32", patch_size=8),
-        "vit_n4_32",
-    )
+    assert first.model == ModelSettings("gmlp_n4_32", patch_size=8)
+    assert second.model.preset == "vit_n4_32"
     assert first.data == DataSettings("digits", fraction=0.5, data_dir="sets")
     assert first.changes == {"epochs": 1, "seed": 3, "mixup": 0.2}
     assert first.directory == "runs/compare-digits/runs/gmlp_n4_32-0.5-seed3"
@@ -267,11 +262,8 @@ def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsy
     arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--seeds", "0", "1", "2", "--epochs", "1"]
     assert compare.main(arguments) == 1
     with open(tmp_path / "results.csv", newline="") as file:
-        assert [row["status"] for row in csv.DictReader(file)] == [
-            "complete",
-            "failed: memory",
-            "complete",
-        ]
+        states = [row["status"] for row in csv.DictReader(file)]
+    assert states == ["complete", "failed: memory", "complete"]
     assert "gmlp_n4_32 seed 1: failed: memory" in capsys.readouterr().err
     # It stays failed until --retry.
     replace_training(monkeypatch, STAND_IN.replace("== 1", "== None"))

@@ -132,14 +132,8 @@ def test_program_compares_and_resumes(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(texts, "TextSweep", Small)
     out = tmp_path / "out"
-    command = [
-        "gmlp_nano",
-        "bert_nano",
-        "--text",
-        str(corpus),
-        "--tasks",
-        str(tmp_path / "mine.csv"),
-    ]
+    command = ["gmlp_nano", "bert_nano", "--text", str(corpus)]
+    command += ["--tasks", str(tmp_path / "mine.csv")]
     command += ["--epochs", "1", "--seeds", "0", "1", "--out", str(out), "--json"]
     assert compare.main(command) == 0
     found = json.loads(capsys.readouterr().out)
