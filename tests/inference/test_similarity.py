@@ -112,7 +112,8 @@ def test_tflite_file_imports_no_keras(pictures, tmp_path):
     path = export(random_model("gmlp"), tmp_path, ["features"])["features"]
     program = (
         "import sys\n"
-        "from keras_gmlp import inference, similarity\n"
+        "from keras_gmlp import inference\n"
+        "from keras_gmlp.inference import similarity\n"
         "_, model, query, *paths = sys.argv\n"
         "print(similarity.find_similar(inference.load(model), query, paths)[0][0])\n"
         "print([m for m in ('keras', 'tensorflow') if m in sys.modules])"
