@@ -19,7 +19,8 @@ web: $(VENV)/.core $(LITERT)
 ON_PYTORCH := tests/comparison tests/runs tests/weights tests/test_plans.py \
 	tests/analysis/test_texts.py tests/apps/test_evaluate_sizes.py tests/apps/test_text_apps.py \
 	$(addprefix tests/training/test_, damaged_runs.py model_card.py) \
-	$(addprefix tests/models/test_, backends.py folding.py precision.py presets.py structure.py)
+	$(addprefix tests/models/test_, backends.py folding.py precision.py presets.py structure.py) \
+	tests/models/test_torch_convolutions.py
 ON_EACH := tests/layers tests/models/test_families.py tests/models/test_resnet.py \
 	tests/models/test_language_model.py tests/objectives tests/tasks tests/training \
 	tests/inference/test_half_size.py tests/models/test_saved.py \

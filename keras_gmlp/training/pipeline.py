@@ -6,6 +6,7 @@ import keras
 
 from keras_gmlp.data.batches.device import DeviceBatches
 from keras_gmlp.data.batches.share import Position, Share
+from keras_gmlp.models.torch_convolutions import channels_stay_last
 from keras_gmlp.objectives.optimizers import freeze_backbone, make_optimizer
 from keras_gmlp.training.callbacks import private_generator
 from keras_gmlp.training.device_loop import build_for_training, make_device_class
@@ -17,7 +18,6 @@ from keras_gmlp.training.devices import (
 )
 from keras_gmlp.training.processes import process_count, process_number
 from keras_gmlp.training.run_directory import has_progress, read_recipe
-from keras_gmlp.training.torch_convolutions import channels_stay_last
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.errors import one_line_errors
 

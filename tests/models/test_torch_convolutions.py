@@ -6,8 +6,8 @@ import pytest
 from check_layer import to_numpy
 from keras import ops
 
-from keras_gmlp.training import torch_convolutions
-from keras_gmlp.training.torch_convolutions import channels_stay_last
+from keras_gmlp.models import torch_convolutions
+from keras_gmlp.models.torch_convolutions import channels_stay_last
 
 IMAGES = np.random.default_rng(0).normal(size=(2, 6, 5, 3)).astype("float32")
 KERNEL = np.random.default_rng(1).normal(size=(3, 3, 3, 4)).astype("float32")
