@@ -53,7 +53,4 @@ def from_keras(model, path, card):
     Raises:
         ValueError: If the model does not return logits. One line.
     """
-    from keras_gmlp.models.structure import require_logits
-
-    require_logits(model)
     return make_classifier(open_keras(model, path, card))

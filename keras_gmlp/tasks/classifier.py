@@ -143,6 +143,10 @@ def make_classifier(opened):
     """Returns the `Classifier` of an opened file, as its card describes it."""
     path, card = opened.path, opened.card
     _check_tensors(opened)
+    if opened.model is not None:
+        from keras_gmlp.models.structure import require_logits
+
+        require_logits(opened.model)
     ((name, (shape, _)),), (((_, classes), _),) = opened.inputs.items(), opened.outputs.values()
     _, *shape = shape
     if shape[-1] not in (1, 3):

@@ -13,6 +13,7 @@ import pytest
 from colours import LABELS, colour_model
 from PIL import Image
 
+import keras_gmlp
 from keras_gmlp.export.formats import FORMATS, export
 from keras_gmlp.inference import images as inference
 from keras_gmlp.tasks.classifier import Classifier
@@ -260,6 +261,14 @@ def test_model_without_inputs(tmp_path):
     keras.Sequential([keras.layers.Dense(2)]).save(tmp_path / "unbuilt.keras")
     with pytest.raises(ValueError, match=r"unbuilt\.keras: a Sequential without fixed inputs; exp"):
         inference.load(tmp_path / "unbuilt.keras")
+
+
+def test_model_that_returns_probabilities(tmp_path):
+    shape = {"patch_size": 4, "classes": 2, "input_shape": (8, 8, 3)}
+    model = keras_gmlp.gMLP(4, 1, hidden_dim=8, classifier_activation="softmax", **shape)
+    model.save(tmp_path / "softmax.keras")
+    with pytest.raises(ValueError, match="expected a model that returns logits"):
+        inference.load(tmp_path / "softmax.keras")
 
 
 @pytest.mark.parametrize(
