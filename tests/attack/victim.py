@@ -16,7 +16,7 @@ STAGES = {  # a function that each stage enters
     "training": ("keras", "Model.fit"),
     "evaluation": ("keras", "Model.evaluate"),
     "save": ("keras", "Model.save"),
-    "export": ("keras_gmlp.runs", "finish"),
+    "export": ("keras_gmlp.runs.run", "finish"),
 }
 
 
