@@ -1,4 +1,4 @@
-// Reads a model's card: a zip archive behind the flatbuffer, written by keras_gmlp.card.
+// Reads a model's card: a zip archive behind the flatbuffer, written by keras_gmlp.utils.card.
 
 const END = 0x06054b50; // signatures of the zip format
 const ENTRY = 0x02014b50;

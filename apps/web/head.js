@@ -2,7 +2,7 @@
 
 import { softmax } from "./model.js";
 
-const KIND = "keras_gmlp.head"; // of the file that keras_gmlp.heads reads, too
+const KIND = "keras_gmlp.head"; // of the file that keras_gmlp.inference.page_head reads, too
 const MAX_BYTES = 20_000_000;
 const STRENGTH = 10; // C in scikit-learn's LogisticRegression
 const MAX_STEPS = 2000;

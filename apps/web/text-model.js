@@ -1,5 +1,5 @@
 // Runs text models: fills masks, classifies texts and answers questions as
-// keras_gmlp.text_inference does.
+// keras_gmlp.inference.text does.
 
 import { Tensor } from "@litertjs/core";
 import { openModel, softmax } from "./model.js";

@@ -106,7 +106,7 @@ def read(file, shape, card):
 
 
 def _find_inner_size(size, target):
-    """Returns what `data.fits.find_inner_size` does, a tensor."""
+    """Returns what `data.images.fits.find_inner_size` does, a tensor."""
     import tensorflow as tf
 
     tight = tf.argmin(target / size)

@@ -37,7 +37,7 @@ class Classifier:
         image_shape: `(height, width, channels)` of its images.
         labels: Class names in the order of the logits; `"0"`, `"1"`, ... if the source has none.
         path: The file or folder.
-        preparation: How images are cut to size, arguments of `data.read_image.read_image`.
+        preparation: How images are cut to size, arguments of `data.images.read_image.read_image`.
         model: The `keras.Model` of a `.keras` file or of published weights, else `None`.
         named: Whether the source has class names.
         interpreter: The LiteRT interpreter of a `.tflite` file, else `None`.
@@ -58,7 +58,7 @@ class Classifier:
     thresholds: tuple[float, ...] | None = None
 
     def read(self, image):
-        """Reads an image to the model's pixels; see `data.read_image.read_image`."""
+        """Reads an image to the model's pixels; see `data.images.read_image.read_image`."""
         return read_image(image, self.image_shape, **self.preparation)
 
     def classify(self, image, top=5):
@@ -66,7 +66,7 @@ class Classifier:
 
         Args:
             image: A path, the bytes of a file, a file object, a Pillow image, or a uint8 array
-                `(height, width, channels)` of any size; see `data.read_image.read_image`. Or
+                `(height, width, channels)` of any size; see `data.images.read_image.read_image`. Or
                 several: a list of these, or an array `(images, height, width, channels)`.
             top: Number of classes to return, at least 1.
 

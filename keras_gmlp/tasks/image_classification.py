@@ -33,8 +33,8 @@ class ImageClassification(Task):
             of the images is 1.
         augmentation: Changes to the training images; see `Augmentation`.
         teacher: Folder of a run or a `.keras` file, which answers to the augmented images, or a
-            folder of stored answers, see `data.answers`; `None` for none. `training.teacher` has
-            the loss.
+            folder of stored answers, see `data.images.answers`; `None` for none. `tasks.teacher`
+            has the loss.
         teacher_share: Weight of the teacher's logits in the loss, in [0, 1]; the labels have the
             rest.
         teaching: `"soft"` for the teacher's probabilities, `"hard"` for its most probable class,
@@ -43,7 +43,7 @@ class ImageClassification(Task):
         feature_weight: Weight of the difference from the teacher's features, at least 0.
         fit_head: Inverse strength of the regularization of a logistic regression. It is
             fitted to the features of the starting weights, and training begins with its head; see
-            `training.linear_head`. 0 for a random head.
+            `tasks.linear_head`. 0 for a random head.
     """
 
     label_smoothing: float = 0.1

@@ -9,7 +9,7 @@ from keras_gmlp.utils.environment import is_installed, require
 
 
 class KerasTeacher:
-    """A saved Keras model as a teacher for `data.answers.store_answers`."""
+    """A saved Keras model as a teacher for `data.images.answers.store_answers`."""
 
     def __init__(self, source):
         from keras_gmlp.tasks.teacher import open_model

@@ -105,7 +105,7 @@ def train(
         origin: `preset` and, if they are known, `arguments` with which
             `keras_gmlp.build(preset, **arguments)` rebuilds the model, a dict for the card of
             `model.keras`; `None` if no preset describes it.
-        vectors: For a `fit_head` of the task: what `training.linear_head.read_training_features`
+        vectors: For a `fit_head` of the task: what `tasks.linear_head.read_training_features`
             returned for this model and these data. `None` to read them.
 
     Returns:

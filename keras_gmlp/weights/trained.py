@@ -29,7 +29,7 @@ class Pretrained:
         model: The `keras.Model`.
         preset: Its name in `PRESETS`.
         labels: Class names in the order of the logits, or `None` if the source has none.
-        preparation: How images are cut to size, arguments of `data.read_image.read_image`.
+        preparation: How images are cut to size, arguments of `data.images.read_image.read_image`.
         origin: Where the weights come from.
         headless: Whether the source has no head, so that the head of the model is untrained.
         arguments: Keyword arguments with which `build(preset, **arguments)` rebuilds the model.

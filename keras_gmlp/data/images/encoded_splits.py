@@ -114,7 +114,7 @@ class FileSplit(EncodedSplit):
         shape: `(height, width, channels)` of the images.
         read: Function from a path as bytes and a `window` to an image. Defaults to `read_image` at
             this shape.
-        fit: How images of another aspect ratio are read, one of `data.fits.FITS`.
+        fit: How images of another aspect ratio are read, one of `data.images.fits.FITS`.
     """
 
     def __init__(self, paths, labels, shape, read=None, fit="crop"):

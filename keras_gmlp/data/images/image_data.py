@@ -27,7 +27,7 @@ class ImageData:
             none.
         label_sets: Where images have any number of labels, tuples of class indices. The splits
             then hold the index of a set in place of a class. `None` where images have one label.
-        fit: How images of another aspect ratio became these, one of `data.fits.FITS`.
+        fit: How images of another aspect ratio became these, one of `data.images.fits.FITS`.
 
     Raises:
         ValueError: If a split is neither, `labels.txt` cannot hold a class name, a split in memory

@@ -62,7 +62,7 @@ class RecordSplit(EncodedSplit):
         shape: `(height, width, channels)`; images of another size are scaled.
         cycle: Number of files that take turns.
         samples: Number of samples from the start. Defaults to all.
-        fit: How images of another aspect ratio are scaled, one of `data.fits.FITS`.
+        fit: How images of another aspect ratio are scaled, one of `data.images.fits.FITS`.
     """
 
     def __init__(self, shards, shape, cycle=FILES_IN_TURN, samples=None, fit="crop"):
