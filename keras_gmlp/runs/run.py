@@ -46,8 +46,8 @@ def train_run(settings, export=True, **options):
     With the recipe `"finetune"` it first chooses what the settings leave open; see `choose`.
 
     Args:
-        settings: `RunSettings`; or `LanguageRunSettings`, `FineTuningSettings`, without export.
-        export: Whether to write and check `model.tflite` as well.
+        settings: `RunSettings`; or `LanguageRunSettings`, `FineTuningSettings`.
+        export: Whether to write and check `model.tflite` of an image model as well.
         **options: `restart`, `tensorboard`, `verbose`, `time_limit`, `checkpoint_minutes` and
             `callbacks` of `keras_gmlp.train`. A choice takes its time from the `time_limit`.
 

@@ -13,7 +13,7 @@ from load_app import load_app
 
 from keras_gmlp import text
 from keras_gmlp.inference import text as text_inference
-from keras_gmlp.runs.run import read_run
+from keras_gmlp.runs.run import read_run, train_run
 from keras_gmlp.runs.text import (
     FineTuningSettings,
     LanguageRunSettings,
@@ -84,6 +84,7 @@ def test_pretraining_leaves_a_model_with_its_tokenizer(pretrained, files):
     settings = read_run(pretrained)
     assert (settings.data, settings.overrides["max_length"]) == (str(files / "prepared"), 32)
     assert settings.make_recipe().task.epoch_tokens == recipe["epoch_tokens"] == 768
+    assert train_run(settings, verbose=0) == metrics  # complete, and not exported
     saved = keras.saving.load_model(pretrained / "model.keras")
     assert saved.count_params() == metrics["parameters"]
     model = text_inference.load(pretrained)
