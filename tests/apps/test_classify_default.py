@@ -16,6 +16,7 @@ code = run("classify", sys.argv[1:])
 slow = [name for name in ("keras", "tensorflow", "torch", "jax") if name in sys.modules]
 sys.exit(code or ", ".join(slow) or 0)
 """
+LIBRARIES = "import ai_edge_litert.interpreter, numpy, PIL.Image"
 
 
 def test_names_a_cat_among_everyday_classes_and_the_ten_by_name(capsys):
@@ -31,12 +32,20 @@ def test_names_a_cat_among_everyday_classes_and_the_ten_by_name(capsys):
 
 
 def test_starts_in_half_a_second_without_keras():
-    seconds = []
+    program, libraries = [], []
     for _ in range(3):  # the first reads the files from the disk
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [sys.executable, "-c", COLD, str(CAT)]
-        done = subprocess.run(command, cwd=APPS.parent, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stderr) == (0, "")
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(seconds) < 0.5  # of the processor, since other programs may run
+        program.append(processor_seconds([COLD, str(CAT)]))
+        libraries.append(processor_seconds([LIBRARIES]))
+    # Of the processor, since other programs may run. Where they slow the processor itself, the
+    # libraries that the program requires take longer, too.
+    assert min(program) < max(0.5, 1.75 * min(libraries))
+
+
+def processor_seconds(program):
+    """Returns the processor time of a new process of Python, which has to succeed."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-c", *program]
+    done = subprocess.run(command, cwd=APPS.parent, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

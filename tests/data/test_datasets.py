@@ -277,7 +277,7 @@ def test_set_that_tfds_just_prepared_is_read_from_its_files(tfds_folder, monkeyp
         ("my photos", "neither a folder"),
         ("cifar10/none", "BuilderConfig none not found"),
         ("cifar10:9.9.9", "cannot be loaded at version 9.9.9"),
-        ("planted/text", "is not an image-classification data set: .* it has picture, id, label"),
+        ("planted/text", "is not an image-classification data set: .* it has id, label, picture"),
     ],
 )
 def test_bad_tfds_name(tfds_folder, name, match):

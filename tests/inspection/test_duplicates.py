@@ -6,7 +6,7 @@ import pytest
 from load_app import load_app
 from PIL import Image
 
-from keras_gmlp import data, runs
+from keras_gmlp import data
 from keras_gmlp.inspection import near_duplicates as duplicates
 from keras_gmlp.inspection.near_duplicates import find_duplicates
 from keras_gmlp.utils.files import hash_file
@@ -54,22 +54,14 @@ def test_files_that_are_gone_and_data_in_memory(photos):
     assert find_duplicates(data.load("digits")) == {}
 
 
-def test_training_warns_in_one_line(photos, monkeypatch, capsys):
-    def train():
-        prepared = SimpleNamespace(
-            data=data.load(photos, (4, 4)), complete=False, testable=False, train=lambda **_: {}
-        )
-        prepared.choice = None
-        monkeypatch.setattr(runs, "prepare", lambda settings: prepared)
-        monkeypatch.setattr(runs, "choose", lambda prepared, **_: prepared)
-        monkeypatch.setattr(runs, "finish", lambda prepared, metrics, *_, **__: metrics)
-        app = load_app("train")
-        app.train(app.parse(["--json", "--no-export"])[1], None, [])
+def test_training_warns_in_one_line(photos, capsys):
+    def warn():
+        load_app("train").warn_of_duplicates(SimpleNamespace(data=data.load(photos, (4, 4))))
         return capsys.readouterr().err
 
-    error = train()
+    error = warn()
     assert error.startswith("train: warning: 1 of 2 test images are training images too (")
     assert f"({photos}/test/b/5.png is {photos}/train/a/2.png)" in error
     assert error.count("\n") == 1
     (photos / "test/b/5.png").write_bytes(b"another")
-    assert train() == ""
+    assert warn() == ""

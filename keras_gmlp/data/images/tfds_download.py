@@ -25,7 +25,7 @@ def load_tfds(name, image_size, data_dir, fit="crop"):
     ):
         raise ValueError(
             f"{name!r} is not an image-classification data set: expected the features image and "
-            f"label; it has {', '.join(known) or features}."
+            f"label; it has {', '.join(sorted(known)) or features}."
         )
     height, width, channels = known["image"].shape
     shape = (*(image_size or (height or 224, width or 224)), channels or 3)
