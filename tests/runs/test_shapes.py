@@ -116,8 +116,8 @@ def test_programs_read_the_data_with_the_fit(trained, photos):
     visualize = load_app("visualize")
     options = visualize.parse([str(directory)])
     shown, _ = visualize.load_test_images(options, directory, classifier).test.arrays()
-    calibrated = calibration._open_images(directory, classifier, None, "validation", None)
-    for images in (shown, next(iter(calibrated.batches))[0]):
+    calibrated = calibration._open_images(directory, None, "validation", None)
+    for images in (shown, next(iter(calibrated.batches(classifier)))[0]):
         assert not images[:, :4].any()
         assert images[:, 4:12].any(axis=(1, 2, 3)).all()
 
