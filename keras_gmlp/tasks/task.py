@@ -37,7 +37,7 @@ class Task:
         kind: What a saved model is, for errors, such as `"a text classifier"`.
         method, program: The method of a loaded model that answers, and the program that uses it.
         inputs: Names of the inputs of a saved model.
-        logits_rank: Number of axes of its logits; it tells models without a card apart.
+        logits_rank: Number of axes of its logits; identifies models without a card.
         compared: Names of the scores that rows of a table compare.
         choices: Which of `split`, `columns` and `threshold` its evaluation lets a user choose.
         share: Whether the headline is a share, which the model card shows in percent.

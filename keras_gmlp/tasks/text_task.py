@@ -103,7 +103,7 @@ class TextTask(Task):
         return {"data": data.name, "tokenizer": data.tokenizer.hash, **labels}
 
     def card_entries(self, data):
-        """Returns what the card of a model says beside the task and the tokenizer, a dict."""
+        """Returns the entries of a card besides the task and the tokenizer, a dict."""
         return {"length": self.length}
 
     def write_card(self, path, model, data, metadata):
