@@ -16,7 +16,21 @@ code = run("classify", sys.argv[1:])
 slow = [name for name in ("keras", "tensorflow", "torch", "jax") if name in sys.modules]
 sys.exit(code or ", ".join(slow) or 0)
 """
-LIBRARIES = "import ai_edge_litert.interpreter, numpy, PIL.Image"
+# The same by hand: the picture, the model and one run, without what makes it a program.
+BARE = """
+import sys
+from pathlib import Path
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter
+from PIL import Image
+image = np.asarray(Image.open(sys.argv[1]).convert("RGB").resize((64, 64)))
+file = "saved_models/gmlp_photo_64/model_features.tflite"
+interpreter = Interpreter(model_content=Path(file).read_bytes(), num_threads=1)
+interpreter.allocate_tensors()
+taken = interpreter.get_input_details()[0]
+interpreter.set_tensor(taken["index"], image[None].astype(taken["dtype"]))
+interpreter.invoke()
+"""
 
 
 def test_names_a_cat_among_everyday_classes_and_the_ten_by_name(capsys):
@@ -32,13 +46,13 @@ def test_names_a_cat_among_everyday_classes_and_the_ten_by_name(capsys):
 
 
 def test_starts_in_half_a_second_without_keras():
-    program, libraries = [], []
+    program, bare = [], []
     for _ in range(3):  # the first reads the files from the disk
         program.append(processor_seconds([COLD, str(CAT)]))
-        libraries.append(processor_seconds([LIBRARIES]))
-    # Of the processor, since other programs may run. Where they slow the processor itself, the
-    # libraries that the program requires take longer, too.
-    assert min(program) < max(0.5, 1.75 * min(libraries))
+        bare.append(processor_seconds([BARE, str(CAT)]))
+    # Of the processor, since other programs may run. On a slow processor a script that does the
+    # same by hand takes longer, too: about two thirds of the program's time.
+    assert min(program) < max(0.5, 2 * min(bare))
 
 
 def processor_seconds(program):
@@ -46,6 +60,7 @@ def processor_seconds(program):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-c", *program]
     done = subprocess.run(command, cwd=APPS.parent, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    complaints = [line for line in done.stderr.splitlines() if not line.startswith("INFO: ")]
+    assert (done.returncode, complaints) == (0, [])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
