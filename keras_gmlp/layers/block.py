@@ -8,7 +8,7 @@ from typing import ClassVar
 import keras
 from keras import layers, ops
 
-NORM_PLACEMENTS = ("pre", "post")
+from keras_gmlp.utils.errors import require_one_of
 
 
 class ConfiguredLayer(layers.Layer):
@@ -93,10 +93,7 @@ class Block(TokenLayer):
         super().__init__(**kwargs)
         # Without the argument Keras warns that the block ignores a mask.
         self.supports_masking = "mask" in inspect.signature(self.call).parameters
-        if norm_placement not in NORM_PLACEMENTS:
-            raise ValueError(
-                f"norm_placement must be 'pre' or 'post'; received {norm_placement!r}."
-            )
+        require_one_of("norm_placement", norm_placement, ("pre", "post"))
         check_rates(stochastic_depth=stochastic_depth, dropout=dropout)
         self.hidden_dim = hidden_dim
         self.stochastic_depth = stochastic_depth
@@ -119,9 +116,7 @@ class Block(TokenLayer):
 
     @classmethod
     def from_config(cls, config):
-        if "stochastic_depth" not in config:  # saved by version 0.1.0
-            config = rename_key(config, "drop_path", "stochastic_depth")
-        return super().from_config(config)
+        return super().from_config(rename_key(config, "drop_path", "stochastic_depth"))
 
 
 def make_dense(layer, units, name, **kwargs):
@@ -198,13 +193,10 @@ def check_tokens(layer, input_shape):
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class Dense(layers.Dense):
-    """`keras.layers.Dense`; on PyTorch the product adds the bias while it trains.
+    """`keras.layers.Dense`; on PyTorch the product adds the bias while it trains."""
 
-    Keras adds it in a pass of its own, which takes a tenth of a training step on a CPU. Layers that
-    were quantized or have LoRA weights compute as in Keras.
-
-    Args, input and output shape: as for `keras.layers.Dense`.
-    """
+    # Keras adds it in a pass of its own, which takes a tenth of a training step on a CPU. Layers
+    # that were quantized or have LoRA weights compute as in Keras.
 
     def call(self, inputs, training=None):
         fuses = training and self.bias is not None and keras.backend.backend() == "torch"

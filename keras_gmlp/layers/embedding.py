@@ -5,7 +5,7 @@ from typing import ClassVar
 import keras
 from keras import layers, ops
 
-from keras_gmlp.layers.block import ConfiguredLayer, TokenLayer, rename_key
+from keras_gmlp.layers.block import ConfiguredLayer, TokenLayer, check_tokens, rename_key
 from keras_gmlp.layers.spatial_projection import check_length, check_max_tokens
 
 
@@ -241,12 +241,7 @@ class PositionEmbedding(Positions):
     """
 
     def build(self, input_shape):
-        if len(input_shape) != 3 or None in input_shape[1:]:
-            raise ValueError(
-                "PositionEmbedding expects a fixed number of tokens, shape (batch, tokens, dim); "
-                f"received {tuple(input_shape)}."
-            )
-        self.fix_tokens(input_shape)
+        check_tokens(self, input_shape)
         self.embedding = self.add_weight((1, *input_shape[1:]), self.initializer, name="embedding")
 
 

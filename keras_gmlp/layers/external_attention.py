@@ -3,12 +3,7 @@
 import keras
 from keras import ops
 
-from keras_gmlp.layers.block import (
-    ResidualBlock,
-    TokenLayer,
-    make_dense,
-    mask_scores,
-)
+from keras_gmlp.layers.block import ResidualBlock, TokenLayer, make_dense, mask_scores
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")

@@ -6,12 +6,12 @@ from typing import ClassVar
 import keras
 from keras import ops
 
-from keras_gmlp.layers.block import ResidualBlock, check_tokens
-from keras_gmlp.layers.mixer import TokenMLP
+from keras_gmlp.layers.block import check_tokens
+from keras_gmlp.layers.mixer import TokenMLPBlock
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class FeedForwardOnlyBlock(ResidualBlock):
+class FeedForwardOnlyBlock(TokenMLPBlock):
     """An MLP over channels, then an MLP over tokens that is normalized along the tokens.
 
     A ViT block whose attention is replaced and whose order is reversed: `x + mlp(norm1(x))`, then
@@ -38,17 +38,8 @@ class FeedForwardOnlyBlock(ResidualBlock):
     token_axes: ClassVar[dict] = {
         "norm2/gamma": ("holds",),
         "norm2/beta": ("holds",),
-        "token_mlp/expand/kernel": ("reads", None),
-        "token_mlp/shrink/kernel": (None, "writes"),
-        "token_mlp/shrink/bias": ("writes",),
+        **TokenMLPBlock.token_axes,
     }
-
-    def __init__(self, token_hidden_dim, hidden_dim, **kwargs):
-        super().__init__(hidden_dim, **kwargs)
-        self.token_hidden_dim = token_hidden_dim
-        self.token_mlp = TokenMLP(
-            token_hidden_dim, self.kernel_initializer, dtype=self.dtype_policy, name="token_mlp"
-        )
 
     def build_norms(self, input_shape):
         check_tokens(self, input_shape)
@@ -56,17 +47,11 @@ class FeedForwardOnlyBlock(ResidualBlock):
         self.norm1.build(input_shape)
         self.norm2.build((batch, dim, tokens))
 
-    def build_mixer(self, input_shape):
-        self.token_mlp.build(input_shape)
-
     def normalize_along_tokens(self, x, mask=None):
         # Transposed: under PyTorch, Keras normalizes the last axis only.
         x = ops.transpose(x, (0, 2, 1))  # (b, n, d) -> (b, d, n)
         x = self.norm2(x) if mask is None else _masked_norm(self.norm2, x, mask)
         return ops.transpose(x, (0, 2, 1))
-
-    def mix_tokens(self, x, mask=None):
-        return self.token_mlp(x, mask=mask)
 
     def branches(self, mask):
         over_tokens = partial(self.normalize_along_tokens, mask=mask)

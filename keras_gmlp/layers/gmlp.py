@@ -3,20 +3,14 @@
 import keras
 from keras import layers, ops
 
-from keras_gmlp.layers.block import (
-    Block,
-    TokenLayer,
-    drop,
-    make_dense,
-    mask_scores,
-    mask_tokens,
-)
+from keras_gmlp.layers.block import Block, TokenLayer, drop, make_dense, mask_scores, mask_tokens
 from keras_gmlp.layers.spatial_projection import (
     SpatialProjection,
     apply_over_tokens,
     check_length,
     check_max_tokens,
 )
+from keras_gmlp.utils.errors import require_one_of
 
 GATINGS = ("linear", "additive", "multiplicative", "split")
 
@@ -76,7 +70,7 @@ class SpatialGatingUnit(TokenLayer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        _check_gating(gating, GATINGS)
+        require_one_of("gating", gating, GATINGS)
         check_max_tokens(max_tokens, grid)
         self.gating = gating
         self.epsilon = epsilon
@@ -107,13 +101,8 @@ class SpatialGatingUnit(TokenLayer):
             self.spatial = layers.Dense(tokens, kernel_initializer=near_zero, name="spatial", **own)
             self.spatial.build((projected[0], projected[2], tokens))
         else:
-            arguments = {
-                "heads": self.heads,
-                "toeplitz": self.toeplitz,
-                "grid": self.grid,
-                "max_tokens": self.max_tokens,
-            }
-            self.spatial = SpatialProjection(**arguments, name="spatial", **own)
+            arguments = self.heads, self.toeplitz, self.grid, self.max_tokens
+            self.spatial = SpatialProjection(*arguments, name="spatial", **own)
             self.spatial.build(projected)
 
     def call(self, inputs, attention=None, mask=None, training=None):
@@ -240,33 +229,25 @@ class GMLPBlock(Block):
         **kwargs,
     ):
         super().__init__(hidden_dim, **kwargs)
-        _check_gating(gating, (*GATINGS, "none"))
+        require_one_of("gating", gating, (*GATINGS, "none"))
         self.gating = gating
         self.attention_size = attention_size
         self.heads = heads
         self.toeplitz = toeplitz
         self.grid = None if grid is None else tuple(grid)
         self.max_tokens = max_tokens
-        own = {"dtype": self.dtype_policy}
-        self.norm = self.make_norm("norm")
-        self.expand = make_dense(self, hidden_dim, "expand", activation="gelu")
-        self.gate = None
-        if gating != "none":
-            self.gate = SpatialGatingUnit(
-                gating,
-                heads=heads,
-                toeplitz=toeplitz,
-                grid=grid,
-                max_tokens=max_tokens,
-                name="gate",
-                **own,
-            )
-        self.attention = None
-        if attention_size and self.gate is None:
+        if attention_size and gating == "none":
             raise ValueError(
                 "attention_size requires a gate; received gating='none'. Choose another gating or "
                 "attention_size=0."
             )
+        own = {"dtype": self.dtype_policy}
+        self.norm = self.make_norm("norm")
+        self.expand = make_dense(self, hidden_dim, "expand", activation="gelu")
+        self.gate = self.attention = None
+        if gating != "none":
+            sizes = {"heads": heads, "toeplitz": toeplitz, "grid": grid, "max_tokens": max_tokens}
+            self.gate = SpatialGatingUnit(gating, **sizes, name="gate", **own)
         if attention_size:
             gated = hidden_dim // 2 if gating == "split" else hidden_dim
             self.attention = TinyAttention(
@@ -283,11 +264,10 @@ class GMLPBlock(Block):
     def build(self, input_shape):
         self.norm.build(input_shape)
         self.expand.build(input_shape)
-        expanded = (*input_shape[:-1], self.hidden_dim)
-        gated = expanded
+        gated = (*input_shape[:-1], self.hidden_dim)
         if self.gate is not None:
-            self.gate.build(expanded)
-            gated = self.gate.compute_output_shape(expanded)
+            self.gate.build(gated)
+            gated = self.gate.compute_output_shape(gated)
         if self.attention is not None:
             self.attention.build(input_shape)
         self.shrink = make_dense(self, input_shape[-1], "shrink")
@@ -309,9 +289,3 @@ class GMLPBlock(Block):
             return None
         x = self.norm(tokens) if self.norm_placement == "pre" else tokens
         return self.attention.attention_scores(x)
-
-
-def _check_gating(gating, known):
-    if gating not in known:
-        expected = ", ".join(map(repr, known))
-        raise ValueError(f"Unknown gating {gating!r}; expected one of {expected}.")

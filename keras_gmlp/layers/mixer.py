@@ -5,13 +5,7 @@ from typing import ClassVar
 import keras
 from keras import ops
 
-from keras_gmlp.layers.block import (
-    ResidualBlock,
-    TokenLayer,
-    check_tokens,
-    make_dense,
-    mask_tokens,
-)
+from keras_gmlp.layers.block import ResidualBlock, TokenLayer, check_tokens, make_dense, mask_tokens
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -58,26 +52,8 @@ class TokenMLP(TokenLayer):
         return ops.transpose(self.shrink(self.expand(x)), (0, 2, 1))  # (b, d, n) -> (b, n, d)
 
 
-@keras.saving.register_keras_serializable("keras_gmlp")
-class MixerBlock(ResidualBlock):
-    """An MLP over tokens, then an MLP over channels, both residual.
-
-    Args:
-        token_hidden_dim: Hidden units of the token MLP, the paper's D_S.
-        hidden_dim: Hidden channels of the channel MLP, the paper's D_C.
-        **kwargs: See `Block`.
-
-    Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
-
-    Raises:
-        ValueError: If the number of tokens is not fixed.
-
-    Example:
-        >>> MixerBlock(token_hidden_dim=64, hidden_dim=512)(keras.ops.ones((2, 64, 128))).shape
-        (2, 64, 128)
-
-    Reference: "MLP-Mixer", https://arxiv.org/abs/2105.01601, equation 1.
-    """
+class TokenMLPBlock(ResidualBlock):
+    """A block that mixes tokens by a `TokenMLP`; the base class."""
 
     token_axes: ClassVar[dict] = {
         "token_mlp/expand/kernel": ("reads", None),
@@ -97,3 +73,25 @@ class MixerBlock(ResidualBlock):
 
     def mix_tokens(self, x, mask=None):
         return self.token_mlp(x, mask=mask)
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class MixerBlock(TokenMLPBlock):
+    """An MLP over tokens, then an MLP over channels, both residual.
+
+    Args:
+        token_hidden_dim: Hidden units of the token MLP, the paper's D_S.
+        hidden_dim: Hidden channels of the channel MLP, the paper's D_C.
+        **kwargs: See `Block`.
+
+    Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
+
+    Raises:
+        ValueError: If the number of tokens is not fixed.
+
+    Example:
+        >>> MixerBlock(token_hidden_dim=64, hidden_dim=512)(keras.ops.ones((2, 64, 128))).shape
+        (2, 64, 128)
+
+    Reference: "MLP-Mixer", https://arxiv.org/abs/2105.01601, equation 1.
+    """

@@ -5,36 +5,14 @@ import numpy as np
 from keras import ops
 
 from keras_gmlp.layers.block import TokenLayer, make_dense, mask_scores
-from keras_gmlp.layers.spatial_projection import (
-    check_length,
-    check_max_tokens,
-    toeplitz_matrices,
-)
+from keras_gmlp.layers.spatial_projection import check_length, check_max_tokens, toeplitz_matrices
 
 
 def relative_buckets(offsets, buckets=32, max_distance=128):
-    """Returns the bucket of each offset between two tokens.
-
-    Half of the buckets are for keys before the query, half for keys after it. In each half, the
-    first half is for one distance each; the others grow logarithmically up to `max_distance`, and
-    all larger distances share the last one.
-
-    Args:
-        offsets: Array of the places of keys minus the places of queries.
-        buckets: Number of buckets, a multiple of 4.
-        max_distance: Distance from which on there is one bucket.
-
-    Returns:
-        An array of integers in [0, buckets).
-
-    Example:
-        >>> relative_buckets([0, -1, 1, -20, 20, 500]).tolist()
-        [0, 1, 17, 10, 26, 31]
-
-    Reference: "Exploring the Limits of Transfer Learning", https://arxiv.org/abs/1910.10683,
-    section 2.1.
-    """
-    offsets = np.asarray(offsets)
+    """Returns the bucket of each offset, the place of a key minus that of a query, as T5 does."""
+    # Half of the buckets are for keys before the query, half for keys after it. In each half, the
+    # first half is for one distance each; the others grow logarithmically up to `max_distance`, and
+    # all larger distances share the last one.
     half = buckets // 2
     exact = half // 2
     distance = np.abs(offsets)
@@ -42,7 +20,7 @@ def relative_buckets(offsets, buckets=32, max_distance=128):
     ratio = np.log(np.maximum(distance, 1).astype("float32") / np.float32(exact))
     ratio = ratio / np.float32(np.log(max_distance / exact))
     far = np.minimum(exact + (ratio * (half - exact)).astype("int64"), half - 1)
-    return np.where(offsets > 0, half, 0) + np.where(distance < exact, distance, far)
+    return np.where(np.asarray(offsets) > 0, half, 0) + np.where(distance < exact, distance, far)
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -183,7 +161,8 @@ class RelativeAttention(TokenLayer):
         if not self.content and mask is None:
             shape = ops.shape(scores)
             scores = ops.broadcast_to(scores, (ops.shape(value)[0], *shape[1:]))
-        return self.output_projection(self._join(ops.matmul(scores, value)))
+        x = ops.transpose(ops.matmul(scores, value), (0, 2, 1, 3))  # (b, h, n, c) -> (b, n, h, c)
+        return self.output_projection(ops.reshape(x, (-1, ops.shape(x)[1], inputs.shape[-1])))
 
     def attention_scores(self, inputs, mask=None):
         """Returns what each token attends to, the mean over heads: `(batch, queries, keys)`."""
@@ -207,10 +186,6 @@ class RelativeAttention(TokenLayer):
         tokens, dim = ops.shape(x)[1], x.shape[-1]
         x = ops.reshape(x, (-1, tokens, self.num_heads, dim // self.num_heads))
         return ops.transpose(x, (0, 2, 1, 3))
-
-    def _join(self, x):
-        tokens, dim = ops.shape(x)[2], self.num_heads * x.shape[-1]
-        return ops.reshape(ops.transpose(x, (0, 2, 1, 3)), (-1, tokens, dim))
 
 
 def check_heads(num_heads, dim):

@@ -48,13 +48,7 @@ class SpatialProjection(TokenLayer):
     """
 
     def __init__(
-        self,
-        heads=1,
-        toeplitz=False,
-        grid=None,
-        max_tokens=None,
-        bias_initializer="ones",
-        **kwargs,
+        self, heads=1, toeplitz=False, grid=None, max_tokens=None, bias_initializer="ones", **kwargs
     ):
         super().__init__(**kwargs)
         check_max_tokens(max_tokens, grid)

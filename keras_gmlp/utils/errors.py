@@ -85,6 +85,13 @@ def printable(text):
     )
 
 
+def require_one_of(name, value, choices):
+    """Raises a `ValueError` if the value of an argument is not among its choices."""
+    if value not in list(choices):
+        known = ", ".join(map(str, choices))
+        raise ValueError(f"{name} must be one of {known}; received {value!r}.")
+
+
 def first_of(names, most, word="and"):
     """Returns the first names as text, and how many more there are."""
     more = f" {word} {len(names) - most} more" if len(names) > most else ""

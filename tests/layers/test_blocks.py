@@ -281,7 +281,7 @@ def test_padding_changes_no_token_of_post_norm(name):
 
 
 def test_unknown_norm_placement():
-    with pytest.raises(ValueError, match="norm_placement must be 'pre' or 'post'; received 'mid'"):
+    with pytest.raises(ValueError, match="norm_placement must be one of pre, post; received 'mid'"):
         make("mixer", norm_placement="mid")
 
 

@@ -128,7 +128,7 @@ def test_patches_must_divide_both_sides(stem, height, width):
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
-        ((None, 6), r"expects a fixed number of tokens.*received \(None, "),
+        ((None, 6), r"their number must be fixed.*received \(None, "),
         ((6,), "expected ndim=3, found ndim=2"),
         ((2, 3, 4), "expected ndim=3, found ndim=4"),
     ],
