@@ -10,6 +10,7 @@ from keras import layers
 
 from keras_gmlp.layers import AttentionPooling
 from keras_gmlp.objectives.losses import Accuracy, CrossEntropy
+from keras_gmlp.utils.errors import require_one_of
 
 # Arguments of timm, torchvision and Keras, and what they are called here.
 SYNONYMS = {
@@ -132,10 +133,9 @@ def batch_norm(name, dtype, **kwargs):
 def pool_map(x, pooling):
     """Pools features `(batch, rows, columns, channels)` by `"avg"` or `"max"`, or not."""
     kinds = {"avg": layers.GlobalAveragePooling2D, "max": layers.GlobalMaxPooling2D}
+    require_one_of("pooling", pooling, (None, *kinds))
     if pooling is None:
         return x
-    if pooling not in kinds:
-        raise ValueError(f"pooling must be None, 'avg' or 'max'; received {pooling!r}.")
     return kinds[pooling]("channels_last", dtype="float32", name="pool")(x)
 
 

@@ -3,13 +3,7 @@
 import keras
 from keras import layers, ops
 
-from keras_gmlp.layers import (
-    Affine,
-    FoldedResMLPBlock,
-    GMLPBlock,
-    ResMLPBlock,
-    SpatialProjection,
-)
+from keras_gmlp.layers import Affine, FoldedResMLPBlock, GMLPBlock, ResMLPBlock, SpatialProjection
 
 
 def fold(model):
@@ -98,8 +92,13 @@ def to_dense(model, length=None):
         config = layer.get_config()
         if _is_toeplitz(layer):
             config |= {"toeplitz": False, "grid": None}
-        if length is not None and config.get("max_tokens") is not None:
-            _check_length(model, length, config["max_tokens"])
+        limit = config.get("max_tokens")
+        if length is not None and limit is not None:
+            if not 0 < length <= limit:
+                raise ValueError(
+                    f"{model.name} takes at most {limit} tokens; received length={length}. "
+                    "keras_gmlp.text.adapt(model, max_length=...) raises the maximum."
+                )
             # A gate without a maximum is a dense layer; positions have no other size.
             config["max_tokens"] = None if isinstance(layer, GMLPBlock) else length
         return type(layer).from_config(config)
@@ -113,14 +112,6 @@ def to_dense(model, length=None):
 
 def _is_toeplitz(layer):
     return isinstance(layer, GMLPBlock) and layer.gate is not None and layer.toeplitz
-
-
-def _check_length(model, length, limit):
-    if not 0 < length <= limit:
-        raise ValueError(
-            f"{model.name} takes at most {limit} tokens; received length={length}. "
-            "keras_gmlp.text.adapt(model, max_length=...) raises the maximum."
-        )
 
 
 def _inputs_of(model, length):

@@ -14,6 +14,7 @@ from keras_gmlp.models.common import (
     pool_tokens,
     require_known,
 )
+from keras_gmlp.utils.errors import require_one_of
 
 STEMS = {"patches": PatchEmbedding, "convolutions": ConvolutionalStem}
 
@@ -105,11 +106,8 @@ def image_classifier(
         dim=dim, depth=depth, classes=classes, patch_size=patch_size, input_shape=input_shape
     )
     check_rates(stochastic_depth=stochastic_depth)
-    if stem not in STEMS:
-        raise ValueError(f"stem must be one of {', '.join(map(repr, STEMS))}; received {stem!r}.")
-    if pooling not in POOLINGS:
-        expected = ", ".join(map(repr, POOLINGS))
-        raise ValueError(f"pooling must be one of {expected}; received {pooling!r}.")
+    require_one_of("stem", stem, STEMS)
+    require_one_of("pooling", pooling, POOLINGS)
     if distillation_token and not class_token:
         raise ValueError("distillation_token requires class_token=True.")
     if patch_window is not None and stem != "patches":

@@ -211,14 +211,7 @@ def FeedForwardOnly(
 
 
 def ViT(
-    dim=384,
-    depth=12,
-    num_heads=6,
-    mlp_ratio=4,
-    dropout=0.0,
-    class_token=True,
-    name="vit",
-    **kwargs,
+    dim=384, depth=12, num_heads=6, mlp_ratio=4, dropout=0.0, class_token=True, name="vit", **kwargs
 ):
     """Vision Transformer, "An Image is Worth 16x16 Words". Defaults: ViT-S.
 

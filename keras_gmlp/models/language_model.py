@@ -80,13 +80,8 @@ def language_model(
     """
     check_sizes(dim=dim, depth=depth, max_length=max_length, vocabulary_size=vocabulary_size)
     check_rates(stochastic_depth=stochastic_depth, dropout=dropout)
-    shared = {
-        "dropout": dropout,
-        "norm_placement": norm_placement,
-        "epsilon": epsilon,
-        "dtype": dtype,
-    }
     norms = {"epsilon": epsilon, "dtype": dtype}
+    shared = {"dropout": dropout, "norm_placement": norm_placement, **norms}
     token_ids = keras.Input((None,), dtype="int32", name="token_ids")
     mask_positions = keras.Input((None,), dtype="int32", name="mask_positions")
     mask = ops.not_equal(token_ids, PADDING)

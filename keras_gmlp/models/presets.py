@@ -146,23 +146,7 @@ PRESETS = {**IMAGE_PRESETS, **TEXT_PRESETS}
 
 
 def lookup(preset, table=IMAGE_PRESETS):
-    """Looks up a preset.
-
-    Args:
-        preset: The name of the preset.
-        table: `IMAGE_PRESETS`, `TEXT_PRESETS`, or `PRESETS` for both.
-
-    Returns:
-        `(function, arguments)`: the function that builds the model, and a dict of its arguments.
-
-    Raises:
-        ValueError: If the preset is not in the table; the message names the nearest one.
-
-    Example:
-        >>> function, arguments = lookup("gmlp_n4_32")
-        >>> function.__name__, arguments["dim"]
-        ('gMLP', 192)
-    """
+    """Returns the function that builds a preset's model, and a dict of its arguments."""
     if preset not in table:
         near = difflib.get_close_matches(str(preset), table, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""

@@ -26,10 +26,8 @@ def find_stem(model, kind=PatchEmbedding | ConvolutionalStem):
 
 
 def class_tokens(model):
-    """Returns the layers that prepend class and distillation tokens, in the order of the tokens.
-
-    Each layer prepends its token to those of the layers before it.
-    """
+    """Returns the layers that prepend class and distillation tokens, in the order of the tokens."""
+    # Each layer prepends its token to those of the layers before it.
     return [layer for layer in model.layers if isinstance(layer, ClassToken)][::-1]
 
 
@@ -53,11 +51,7 @@ def token_axes(model):
 
 
 def token_grid(model):
-    """Returns the rows and columns of the tokens that the stem computes.
-
-    Raises:
-        NotApplicableError: If the model has no stem.
-    """
+    """Returns the rows and columns of the tokens that the stem computes."""
     stem = find_stem(model)
     if stem is None:
         raise NotApplicableError(f"{model.name} has no tokens: it has no stem that computes them.")
