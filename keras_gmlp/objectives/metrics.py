@@ -12,19 +12,7 @@ from keras_gmlp.objectives.losses import as_rows
 
 
 class ConfusionMetric(keras.metrics.Metric):
-    """Metric of the confusion matrix; the base class.
-
-    A subclass implements `score`.
-
-    Args:
-        classes: Number of classes, at least 2.
-
-    Call arguments of `update_state`:
-        y_true: Class indices `(batch,)` or `(batch, 1)`, or rows of probabilities
-            `(batch, classes)`, of which the largest counts.
-        y_pred: Logits `(batch, classes)`.
-        sample_weight: Weights `(batch,)` or `(batch, 1)`. Defaults to 1.
-    """
+    """Metric of the confusion matrix; labels as for `CrossEntropy`, of rows the largest counts."""
 
     _direction = "up"  # see `losses.Accuracy`
 
@@ -33,9 +21,7 @@ class ConfusionMetric(keras.metrics.Metric):
         if classes < 2:
             raise ValueError(f"classes must be at least 2; received {classes}.")
         self.classes = classes
-        self.confusion = self.add_variable(
-            (classes, classes), initializer="zeros", name="confusion"
-        )
+        self.confusion = self.add_variable((classes, classes), "zeros", name="confusion")
 
     def score(self, confusion):
         """Returns the metric of a confusion matrix: rows are true classes, columns predictions."""
@@ -210,20 +196,7 @@ class MeanAveragePrecision(keras.metrics.Metric):
 
 
 def choose_thresholds(rows, probabilities):
-    """Chooses the threshold of each class with the highest F1 score.
-
-    Args:
-        rows: Rows of 0 and 1 `(samples, classes)`.
-        probabilities: Probabilities `(samples, classes)`.
-
-    Returns:
-        A list of thresholds in [0, 1], with six digits: halfway between two probabilities. Labels
-        with at least that probability apply. Classes without a sample get 0.5.
-
-    Example:
-        >>> choose_thresholds([[1], [1], [0]], [[0.9], [0.4], [0.2]])
-        [0.3]
-    """
+    """Returns the threshold of each class with the highest F1: a label applies from there on."""
     rows, probabilities = np.asarray(rows), np.asarray(probabilities, "float64")
     thresholds = []
     for truth, scores in zip(rows.T, probabilities.T, strict=True):
