@@ -11,22 +11,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
-
-from keras_gmlp.evaluation.flops import count_flops, random_model
-from keras_gmlp.export.formats import DEFAULT_FORMATS, FORMATS, export
-from keras_gmlp.inference import images as inference
+from keras_gmlp.export.names import DEFAULT_FORMATS, FORMATS
 from keras_gmlp.models import presets
-from keras_gmlp.models.image_families import MLPMixer, ResMLP, ViT, gMLP
-from keras_gmlp.models.precision import in_float32
 from keras_gmlp.models.saved import model_path
-from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.errors import first_line, why_ended
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
-from keras_gmlp.weights.names import ARCHITECTURES
 
-IN_TIMM = (gMLP, MLPMixer, ResMLP, ViT)  # at 224 pixels
+IN_TIMM = ("gMLP", "MLPMixer", "ResMLP", "ViT")  # at 224 pixels
 
 CALIBRATION = 4  # images
 
@@ -99,13 +91,20 @@ def timm_architecture(preset):
     """Returns timm's name of a preset, or `None` if timm does not have it."""
     if preset not in presets.IMAGE_PRESETS or not preset.endswith("_224"):
         return None
+    from keras_gmlp.weights.names import ARCHITECTURES
+
     names = {preset: name for name, preset in ARCHITECTURES.items()}
     family, _ = presets.lookup(preset)
-    return names.get(preset, preset) if family in IN_TIMM else None
+    return names.get(preset, preset) if family.__name__ in IN_TIMM else None
 
 
 def _main(source, scratch, *formats):
     """Prints the arguments of a `Model` as JSON, then a line for each format."""
+    from keras_gmlp.evaluation.flops import random_model
+    from keras_gmlp.inference import images as inference
+    from keras_gmlp.models.precision import in_float32
+    from keras_gmlp.utils.card import read_card
+
     scratch = Path(scratch)
     run = Path(source) if Path(source).is_dir() else None
     if run:
@@ -132,6 +131,8 @@ def _main(source, scratch, *formats):
 
 
 def _flops(path):
+    from keras_gmlp.evaluation.flops import count_flops
+
     try:
         return count_flops(path)
     except ValueError:  # the report leaves them out
@@ -139,6 +140,10 @@ def _flops(path):
 
 
 def _export(name, model, run, scratch):
+    import numpy as np
+
+    from keras_gmlp.export.formats import export
+
     if run and (run / FORMATS[name]).exists():
         return {"path": str(run / FORMATS[name])}
     # Noise will do: the ranges of the integers do not change their speed.

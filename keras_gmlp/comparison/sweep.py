@@ -1,13 +1,12 @@
 """A sweep: presets x seeds x shares of the training set, each run trained by its own process."""
 
 import dataclasses
+import functools
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
-
-import keras
 
 from keras_gmlp.comparison.plan import Plan
 from keras_gmlp.data.datasets import canonical_name
@@ -61,7 +60,7 @@ class Sweep(Plan):
             raise ValueError(f"jobs must be from 1 to the {len(cores)} cores; received {jobs}.")
         self.epochs = settings.make_recipe().epochs
         self.jobs = jobs
-        self.backend = backend or keras.backend.backend()
+        self._backend = backend
         size = len(cores) // jobs
         gpus = visible_gpus() if jobs > 1 else []
         self.free = [  # cores and a GPU, or None for no choice
@@ -70,6 +69,13 @@ class Sweep(Plan):
         ]
         self.waiting, self.working = [], {}  # working: from each run to (process, place)
         self.line = StatusLine()
+
+    @functools.cached_property
+    def backend(self):
+        """Keras backend of the runs."""
+        import keras  # here, so that a program refuses wrong options before
+
+        return self._backend or keras.backend.backend()
 
     def work(self):
         """Trains all runs that are neither complete nor failed; marks those that fail.

@@ -17,8 +17,9 @@ import numpy as np
 
 from keras_gmlp.analysis.explanation import has_exact_maps, map_grid
 from keras_gmlp.data.text.tokenizer import Tokenizer
+from keras_gmlp.export.names import DEFAULT_FORMATS, FORMATS, TEXT_FORMATS
 from keras_gmlp.export.tflite import Traces, convert
-from keras_gmlp.inference.opening import FEATURES_FILE, open_keras
+from keras_gmlp.inference.opening import open_keras
 from keras_gmlp.models.folding import to_dense
 from keras_gmlp.models.saved import load_model
 from keras_gmlp.models.structure import features, longest_text, sublayers
@@ -26,22 +27,6 @@ from keras_gmlp.utils.card import write_card, write_text_card
 from keras_gmlp.utils.environment import run_on
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.labels import check_labels
-
-FORMATS = {
-    "tflite": "model.tflite",  # 8-bit weights, float activations
-    "tflite_float16": "model_float16.tflite",
-    "tflite_float32": "model_float32.tflite",
-    "tflite_int8": "model_int8.tflite",  # integers throughout, from uint8 pixels
-    "features": FEATURES_FILE,  # as "tflite", with a second signature
-    "mediapipe": "model_mediapipe.tflite",  # as "tflite", to probabilities
-    "saved_model": "saved_model",
-    "onnx": "model.onnx",
-}
-
-TEXT_FORMATS = {name: FORMATS[name] for name in ("tflite", "tflite_float16", "tflite_float32")}
-
-# "features" and "mediapipe" compute what "tflite" computes, and serve special purposes.
-DEFAULT_FORMATS = tuple(name for name in FORMATS if name not in ("features", "mediapipe"))
 
 # The packages that write each format, and the extra that installs them.
 NEEDS = dict.fromkeys(FORMATS, (("tensorflow",), "train"))

@@ -8,21 +8,34 @@ ViT pools by attention. `ti2` has patches of 2. Names without a number are langu
 
 import difflib
 import fnmatch
+import importlib
 import inspect
 
-from keras_gmlp.models import language_families as text
-from keras_gmlp.models.common import require_known
-from keras_gmlp.models.convnet import ConvNet
-from keras_gmlp.models.image_families import (
-    EAMLP,
-    FeedForwardOnly,
-    MLPMixer,
-    ResMLP,
-    ViT,
-    aMLP,
-    gMLP,
+
+class Family:
+    """A function that builds models; its module, which imports Keras, loads on first use."""
+
+    def __init__(self, module, name):
+        self.module, self.__name__ = module, name
+
+    @property
+    def __wrapped__(self):
+        module = importlib.import_module(f"keras_gmlp.models.{self.module}")
+        return getattr(module, self.__name__)
+
+    def __call__(self, *args, **arguments):
+        return self.__wrapped__(*args, **arguments)
+
+
+def _families(module, *names):
+    return [Family(module, name) for name in names]
+
+
+gMLP, aMLP, MLPMixer, ResMLP, EAMLP, FeedForwardOnly, ViT = _families(  # noqa: N816
+    *("image_families", "gMLP", "aMLP", "MLPMixer", "ResMLP", "EAMLP", "FeedForwardOnly", "ViT")
 )
-from keras_gmlp.models.resnet import ResNet
+ResNet, ConvNet = Family("resnet", "ResNet"), Family("convnet", "ConvNet")
+TextGMLP, TextAMLP, BERT = _families("language_families", "gMLP", "aMLP", "BERT")
 
 # What rows of the tables share.
 _224 = {"input_shape": (224, 224, 3), "patch_size": 16, "classes": 1000}
@@ -109,37 +122,37 @@ _UNSPLIT = {**_SMALL, "depth": 12, "hidden_dim": 1024}
 _BERT_SMALL = {**_SMALL, "depth": 9, "num_heads": 4}
 
 TEXT_PRESETS = {
-    "gmlp_nano": (text.gMLP, {**_NANO, "depth": 12, "hidden_dim": 768}),
-    "amlp_nano": (text.aMLP, {**_NANO, "depth": 9, "hidden_dim": 768}),
-    "bert_nano": (text.BERT, {**_NANO, "depth": 9, "num_heads": 2}),
-    "gmlp_small": (text.gMLP, _GMLP_SMALL),
-    "amlp_small": (text.aMLP, {**_SMALL, "depth": 10, "hidden_dim": 1536}),
-    "bert_small": (text.BERT, _BERT_SMALL),
-    "gmlp_medium": (text.gMLP, {**_MEDIUM, "depth": 12, "hidden_dim": 3072}),
-    "amlp_medium": (text.aMLP, {**_MEDIUM, "depth": 11, "hidden_dim": 3072}),
-    "bert_medium": (text.BERT, {**_MEDIUM, "depth": 9, "num_heads": 8}),
+    "gmlp_nano": (TextGMLP, {**_NANO, "depth": 12, "hidden_dim": 768}),
+    "amlp_nano": (TextAMLP, {**_NANO, "depth": 9, "hidden_dim": 768}),
+    "bert_nano": (BERT, {**_NANO, "depth": 9, "num_heads": 2}),
+    "gmlp_small": (TextGMLP, _GMLP_SMALL),
+    "amlp_small": (TextAMLP, {**_SMALL, "depth": 10, "hidden_dim": 1536}),
+    "bert_small": (BERT, _BERT_SMALL),
+    "gmlp_medium": (TextGMLP, {**_MEDIUM, "depth": 12, "hidden_dim": 3072}),
+    "amlp_medium": (TextAMLP, {**_MEDIUM, "depth": 11, "hidden_dim": 3072}),
+    "bert_medium": (BERT, {**_MEDIUM, "depth": 9, "num_heads": 8}),
     # The rows of the paper's comparisons at the size of small.
-    "amlp_deep_small": (text.aMLP, _GMLP_SMALL),
-    "gmlp_free_small": (text.gMLP, {**_GMLP_SMALL, "toeplitz": False}),
-    "gmlp_linear_small": (text.gMLP, {**_UNSPLIT, "gating": "linear"}),
-    "gmlp_additive_small": (text.gMLP, {**_UNSPLIT, "gating": "additive"}),
-    "gmlp_multiplicative_small": (text.gMLP, {**_UNSPLIT, "gating": "multiplicative"}),
-    "gmlp_none_small": (text.gMLP, {**_UNSPLIT, "gating": "none"}),
-    "bert_positions_small": (text.BERT, {**_BERT_SMALL, "relative": False}),
-    "bert_no_attention_small": (text.BERT, {**_BERT_SMALL, "content": False}),
+    "amlp_deep_small": (TextAMLP, _GMLP_SMALL),
+    "gmlp_free_small": (TextGMLP, {**_GMLP_SMALL, "toeplitz": False}),
+    "gmlp_linear_small": (TextGMLP, {**_UNSPLIT, "gating": "linear"}),
+    "gmlp_additive_small": (TextGMLP, {**_UNSPLIT, "gating": "additive"}),
+    "gmlp_multiplicative_small": (TextGMLP, {**_UNSPLIT, "gating": "multiplicative"}),
+    "gmlp_none_small": (TextGMLP, {**_UNSPLIT, "gating": "none"}),
+    "bert_positions_small": (BERT, {**_BERT_SMALL, "relative": False}),
+    "bert_no_attention_small": (BERT, {**_BERT_SMALL, "content": False}),
     "gmlp_multiplicative_nano": (
-        text.gMLP,
+        TextGMLP,
         {**_NANO, "depth": 12, "hidden_dim": 512, "gating": "multiplicative"},
     ),
     # The paper's sizes, "Pay Attention to MLPs", tables 6 and 7.
-    "gmlp_base": (text.gMLP, {**_PAPER, "dim": 512, "depth": 48, "hidden_dim": 3072}),
-    "amlp_base": (text.aMLP, {**_PAPER, "dim": 512, "depth": 36, "hidden_dim": 3072}),
-    "gmlp_large": (text.gMLP, {**_PAPER, "dim": 768, "depth": 96, "hidden_dim": 3072}),
+    "gmlp_base": (TextGMLP, {**_PAPER, "dim": 512, "depth": 48, "hidden_dim": 3072}),
+    "amlp_base": (TextAMLP, {**_PAPER, "dim": 512, "depth": 36, "hidden_dim": 3072}),
+    "gmlp_large": (TextGMLP, {**_PAPER, "dim": 768, "depth": 96, "hidden_dim": 3072}),
     "amlp_large": (
-        text.aMLP,
+        TextAMLP,
         {**_PAPER, "dim": 768, "depth": 72, "hidden_dim": 3072, "attention_size": 128},
     ),
-    "gmlp_xlarge": (text.gMLP, {**_PAPER, "dim": 1024, "depth": 144, "hidden_dim": 4096}),
+    "gmlp_xlarge": (TextGMLP, {**_PAPER, "dim": 1024, "depth": 144, "hidden_dim": 4096}),
 }
 
 PRESETS = {**IMAGE_PRESETS, **TEXT_PRESETS}
@@ -192,12 +205,15 @@ def build(preset, tokenizer=None, **overrides):
         >>> build("gmlp_nano").count_params()
         2871156
     """
-    function, arguments = lookup(preset, PRESETS)
+    family, arguments = lookup(preset, PRESETS)
+    function = inspect.unwrap(family)
     if tokenizer is not None:
         words = {"vocabulary_size": tokenizer.size, "separator": tokenizer.sep_id}
         overrides = {**words, **overrides}
     if not overrides.get("include_top", True):  # the preset's pooling belongs to its head
         arguments = {key: value for key, value in arguments.items() if key != "pooling"}
     if "kwargs" not in inspect.signature(function).parameters:  # otherwise the family checks them
+        from keras_gmlp.models.common import require_known
+
         require_known(function, function, overrides)
     return function(**{**arguments, "name": preset, **overrides})

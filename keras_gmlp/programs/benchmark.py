@@ -99,11 +99,13 @@ def main(arguments=None):
 
 def benchmark(parser, options):
     """Checks the options, measures and reports; returns the exit code."""
-    import_tensorflow()
     try:
         check(options)
     except ValueError as error:
         parser.error(str(error))
+    import_tensorflow()
+    import matplotlib.figure  # noqa: F401 (a missing one would fail at the end)
+
     options.out.mkdir(parents=True, exist_ok=True)
     from keras_gmlp.utils.progress import StatusLine
 
@@ -118,11 +120,9 @@ def benchmark(parser, options):
 
 def check(options):
     """Raises a ValueError for wrong options, before anything is measured."""
-    import matplotlib.figure  # noqa: F401 (a missing one would fail at the end)
-
     from keras_gmlp.benchmark import files
     from keras_gmlp.benchmark.candidates import candidate_names, required_formats
-    from keras_gmlp.export.formats import DEFAULT_FORMATS
+    from keras_gmlp.export.names import DEFAULT_FORMATS
     from keras_gmlp.utils.shipped import find_shipped
 
     options.models = list(dict.fromkeys(str(find_shipped(source)) for source in options.models))

@@ -108,13 +108,13 @@ def main(arguments=None):
 
 def compare(parser, options):
     """Checks, trains and reports; returns the exit code."""
-    if options.text:
-        return compare_texts(parser, options)
-    import_tensorflow()
     try:
-        sweep = make_sweep(options)
+        sweep = make_text_sweep(options) if options.text else make_sweep(options)
     except ValueError as error:
         parser.error(str(error))
+    import_tensorflow()
+    if options.text:
+        return compare_texts(options)
     from keras_gmlp.utils.files import directory_lock
 
     sweep.check_recorded()
@@ -134,27 +134,31 @@ def compare(parser, options):
         raise KeyboardInterrupt("stopped; the same command resumes the sweep.") from None
 
 
-def compare_texts(parser, options):
+def make_text_sweep(options, **changes):
+    """Returns the `TextSweep` that the options describe, with changes of all recipes."""
+    from keras_gmlp.comparison.texts import TextSweep
+
+    return TextSweep(
+        options.presets,
+        options.text,
+        options.tasks or ["sst2"],
+        options.runs,
+        seeds=options.seeds,
+        recipe=options.recipe,
+        changes=changes,
+        epochs=options.epochs,
+        data_dir=options.data_dir,
+    )
+
+
+def compare_texts(options):
     """Trains language models, fine-tunes them and reports; returns the exit code."""
     from keras_gmlp.comparison import texts
     from keras_gmlp.training.precision import choose_precision
     from keras_gmlp.utils.files import directory_lock
 
     precision = choose_precision(options.runs / options.presets[0])
-    try:
-        sweep = texts.TextSweep(
-            options.presets,
-            options.text,
-            options.tasks or ["sst2"],
-            options.runs,
-            seeds=options.seeds,
-            recipe=options.recipe,
-            changes={"precision": precision},
-            epochs=options.epochs,
-            data_dir=options.data_dir,
-        )
-    except ValueError as error:
-        parser.error(str(error))
+    sweep = make_text_sweep(options, precision=precision)
     sweep.check_recorded()
     if options.no_train and not sweep.complete:
         raise ValueError(f"{options.runs} has none of these runs; leave out --no-train")

@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from keras_gmlp.models.presets import lookup
 from keras_gmlp.programs.shared.cli import (
     Parser,
     both_sides,
@@ -70,6 +71,8 @@ def run(options):
 
 def convert(options):
     """Loads the source, resizes it if asked, writes the file; returns a summary, a dict."""
+    if options.preset is not None:
+        lookup(options.preset)
     if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
         import_tensorflow()
     from keras_gmlp.weights import pretrained

@@ -4,18 +4,8 @@ import json
 import os
 from pathlib import Path
 
+from keras_gmlp.export.names import FORMATS
 from keras_gmlp.programs.shared.cli import Parser, add_data_dir, guarded, import_tensorflow
-
-FORMATS = (
-    "tflite",
-    "tflite_float16",
-    "tflite_float32",
-    "tflite_int8",
-    "features",
-    "mediapipe",
-    "saved_model",
-    "onnx",
-)
 
 EPILOG = """\
 formats:

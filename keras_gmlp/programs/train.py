@@ -58,12 +58,12 @@ def parse(arguments):
 
 def main(arguments=None):
     parser, options = parse(arguments)
-    return run_processes("train", parser, options, run)
+    return run_processes("train", parser, options, list_runs, run)
 
 
 def run(parser, options):
     """Trains and reports; returns the exit code."""
-    results, directory = train_runs(parser, options, list_runs, train)
+    results, directory = train_runs(parser, options, train)
     if options.folds is None:
         report(options, results[0], directory)
     else:

@@ -129,12 +129,12 @@ def check(parser, options):
 
 def main(arguments=None):
     parser, options = parse(arguments)
-    return run_processes("train_text", parser, options, run)
+    return run_processes("train_text", parser, options, list_runs, run)
 
 
 def run(parser, options):
     """Trains and reports; returns the exit code."""
-    results, directory = train_runs(parser, options, list_runs, train)
+    results, directory = train_runs(parser, options, train)
     report(options, results[0], directory)
     return 0
 
@@ -142,7 +142,7 @@ def run(parser, options):
 def list_runs(options):
     """Returns the settings of the run that the options describe, checked, in a list."""
     from keras_gmlp.models.saved import model_path
-    from keras_gmlp.weights.bert import is_bert
+    from keras_gmlp.weights.files import is_bert
 
     settings = read_settings(options)
     settings.check()

@@ -5,7 +5,6 @@ import statistics
 from pathlib import Path
 
 from keras_gmlp.data.validation import check_folds
-from keras_gmlp.runs.run import train_run
 from keras_gmlp.training.processes import run_once
 from keras_gmlp.utils.files import write_json
 
@@ -52,6 +51,8 @@ def train_folds(settings, count=5, **options):
     Raises:
         ValueError: As `data.make_folds` and `prepare`.
     """
+    from keras_gmlp.runs.run import train_run
+
     folds = fold_settings(settings, count)
     results = [train_run(fold, export=False, **options) for fold in folds]
     return write_folds(settings.directory, results)

@@ -12,7 +12,6 @@ from keras_gmlp.data.datasets import check_path
 from keras_gmlp.data.validation import PARTS, divide_training
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.runs.prepared import PreparedRun
-from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.tasks.multi_label_classification import match_labels
 from keras_gmlp.training.callbacks import require_validation
 from keras_gmlp.training.processes import run_once
@@ -37,12 +36,12 @@ def prepare(settings, seed_process=True, dataset=None):
         ValueError: If the settings cannot work, the data or the weights cannot be loaded, or
             another process uses the directory.
     """
-    if not isinstance(settings, RunSettings):
-        from keras_gmlp.runs.text import prepare_text
-
-        return prepare_text(settings, seed_process)
     settings.check()
     recipe = settings.make_recipe()
+    if recipe.task.domain == "texts":
+        if seed_process:
+            keras.utils.set_random_seed(recipe.seed)
+        return PreparedRun(settings, recipe, *settings.build(recipe))
     if dataset is None:
         check_path(settings.data.name)  # before weights are downloaded
     run_once(lambda: _check_directory(settings.directory))

@@ -26,7 +26,6 @@ import sys
 import time
 from pathlib import Path
 
-from keras_gmlp.runs.run import train_run
 from keras_gmlp.runs.settings import DataSettings, ModelSettings, RunSettings
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 from keras_gmlp.utils.errors import first_line
@@ -76,6 +75,7 @@ def work(runs, seconds, report=None, verbose=2, say=print):
     """Trains the runs until all are complete or the time is over."""
     import keras
 
+    from keras_gmlp.runs.run import train_run
     from keras_gmlp.training.callbacks import TimeLimitError
 
     end = time.monotonic() + seconds

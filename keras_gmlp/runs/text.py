@@ -4,22 +4,15 @@ import dataclasses
 import json
 from pathlib import Path
 
-import keras
-
 from keras_gmlp.data.text.corpus import PreparedCorpus
 from keras_gmlp.data.text.squad import has_questions
-from keras_gmlp.inference import text as inference
-from keras_gmlp.layers.block import check_rates
-from keras_gmlp.models.language_model import adapt
 from keras_gmlp.models.presets import TEXT_PRESETS, build, lookup
 from keras_gmlp.models.saved import model_path
-from keras_gmlp.models.structure import longest_text
-from keras_gmlp.runs.prepared import PreparedRun
 from keras_gmlp.runs.settings import SPELLED, Settings, check_overrides
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.utils.shipped import find_shipped
-from keras_gmlp.weights.bert import is_bert, load_bert
+from keras_gmlp.weights.files import is_bert
 
 # Arguments of a model that follow from other settings.
 TAKEN_BY = {
@@ -119,9 +112,9 @@ class FineTuningSettings(Settings):
     program, spelled = "train_text", {**SPELLED, "data": "task"}
 
     def __post_init__(self):
-        if not 0 <= self.held_out < 1:
-            raise ValueError(f"held_out must be in [0, 1); received {self.held_out}.")
-        check_rates(dropout=self.dropout)
+        for name in ("held_out", "dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must be in [0, 1); received {getattr(self, name)}.")
         if self.directory is None:
             model, path = self.read_preset() or Path(self.weights).resolve().name, Path(self.data)
             name = self.data.removeprefix("glue/").replace("/", "-")
@@ -176,6 +169,9 @@ class FineTuningSettings(Settings):
 
     def build(self, recipe):
         """Returns the texts, the model and its origin."""
+        from keras_gmlp.models.language_model import adapt
+        from keras_gmlp.models.structure import longest_text
+
         trained, tokenizer = open_language_model(self.weights)
         described = self.data, self.columns, self.held_out, self.data_dir
         data = recipe.task.open_data(tokenizer, *described)
@@ -186,17 +182,11 @@ class FineTuningSettings(Settings):
         return data, model, {"preset": self.read_preset()}
 
 
-def prepare_text(settings, seed_process=True):
-    """Opens the text and builds the model of a run, a `PreparedRun`."""
-    settings.check()
-    recipe = settings.make_recipe()
-    if seed_process:
-        keras.utils.set_random_seed(recipe.seed)
-    return PreparedRun(settings, recipe, *settings.build(recipe))
-
-
 def open_language_model(weights):
     """Returns the trained language model of a run, or an original BERT, and its `Tokenizer`."""
+    from keras_gmlp.inference import text as inference
+    from keras_gmlp.weights.bert import load_bert
+
     if is_bert(weights):
         model, tokenizer = load_bert(weights)
         if tokenizer is None:

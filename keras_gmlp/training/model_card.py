@@ -3,6 +3,7 @@
 What differs between kinds of models is in the `sentences` and `figures` of their task.
 """
 
+import inspect
 import json
 import re
 import shlex
@@ -99,7 +100,7 @@ def _family(preset):
     """Returns the row on the family of a preset and its papers, a dict."""
     for module, presets in (("", IMAGE_PRESETS), ("text.", TEXT_PRESETS)):
         if preset in presets:
-            family = presets[preset][0]
+            family = inspect.unwrap(presets[preset][0])
             papers = re.findall(r"https://arxiv\.org/abs/([\d.]+\d)", family.__doc__ or "")
             links = [f"[arXiv {paper}](https://arxiv.org/abs/{paper})" for paper in papers]
             return {"family": ", ".join([f"`keras_gmlp.{module}{family.__name__}`", *links])}

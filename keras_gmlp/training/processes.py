@@ -4,7 +4,6 @@ import json
 import socket
 import time
 
-import keras
 import numpy as np
 
 from keras_gmlp.training.settings import differences
@@ -33,6 +32,8 @@ def join_processes(coordinator, processes, process):
         ValueError: If the backend is not JAX or a number is out of range. One line.
         RuntimeError: If process 0 does not answer within 60 s. One line.
     """
+    import keras
+
     if processes < 1:
         raise ValueError(f"processes must be at least 1; received {processes}.")
     if not 0 <= process < processes:
@@ -91,6 +92,8 @@ def process_count():
 
 
 def _count():
+    import keras  # here, so that a program refuses wrong options before
+
     if keras.backend.backend() != "jax":
         return 0, 1
     import jax

@@ -44,14 +44,6 @@ def load_bert(source):
     return model, Tokenizer.from_vocabulary(vocabulary, lowercase)
 
 
-def is_bert(source):
-    """Returns whether `load_bert` opens a name or a folder, rather than a run of this package."""
-    folder = Path(source).expanduser()
-    return str(source).startswith(HUB) or (
-        (folder / "config.json").is_file() and not (folder / "model.keras").exists()
-    )
-
-
 def _find_files(source):
     """Returns the paths of weights, config and vocabulary."""
     if source.startswith(HUB):

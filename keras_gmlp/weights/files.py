@@ -66,6 +66,14 @@ def is_published(source):
     return str(source).startswith(HUB) or Path(source).suffix in SUFFIXES
 
 
+def is_bert(source):
+    """Returns whether `load_bert` opens a name or a folder, rather than a run of this package."""
+    folder = Path(source).expanduser()
+    return str(source).startswith(HUB) or (
+        (folder / "config.json").is_file() and not (folder / "model.keras").exists()
+    )
+
+
 def read_checkpoint(source):
     """Reads published weights."""
     source = str(source)

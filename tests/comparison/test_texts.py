@@ -11,7 +11,6 @@ from keras_gmlp.comparison import texts
 from keras_gmlp.comparison.plan import measure_of
 from keras_gmlp.comparison.texts import TextSweep, best_floor, to_markdown
 from keras_gmlp.data.text import prepare_corpus
-from keras_gmlp.runs import queue
 
 ROWS = [
     {
@@ -92,7 +91,7 @@ def test_fine_tuning_reads_the_folder_of_the_sweep(tmp_path, monkeypatch):
         seen.append(getattr(settings, "data_dir", None))
         return {"test_accuracy": 0.5}
 
-    monkeypatch.setattr(queue, "train_run", train)
+    monkeypatch.setattr("keras_gmlp.runs.run.train_run", train)
     sweep = TextSweep(["gmlp_nano"], "runs/text", ["mrpc", "cola"], tmp_path, data_dir="sets")
     assert sweep.work(say=lambda line: None) == {}
     assert seen == [None, "sets", "sets"]

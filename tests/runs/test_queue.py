@@ -75,6 +75,6 @@ def test_ctrl_c_says_that_the_command_resumes(tmp_path, capsys, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(queue, "train_run", stop)
+    monkeypatch.setattr("keras_gmlp.runs.run.train_run", stop)
     assert queue.main([str(write_plan(tmp_path, {"directory": str(tmp_path / "run")}))]) == 130
     assert "stopped; the same command resumes." in capsys.readouterr().err

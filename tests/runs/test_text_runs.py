@@ -13,12 +13,9 @@ from load_app import load_app
 
 from keras_gmlp import text
 from keras_gmlp.inference import text as text_inference
+from keras_gmlp.runs.prepare import prepare
 from keras_gmlp.runs.run import read_run, train_run
-from keras_gmlp.runs.text import (
-    FineTuningSettings,
-    LanguageRunSettings,
-    prepare_text,
-)
+from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 from keras_gmlp.training import precision
 
 SMALL = ["dim=16", "depth=1", "hidden_dim=32", "max_length=32"]
@@ -105,12 +102,12 @@ def test_a_stopped_run_resumes_to_the_same_weights(pretrained, files, tmp_path):
         def on_epoch_end(self, epoch, logs=None):
             raise KeyboardInterrupt
 
-    run = prepare_text(settings)
+    run = prepare(settings)
     fit = run.model.fit
     run.model.fit = lambda *a, callbacks, **k: fit(*a, callbacks=[*callbacks, Stop()], **k)
     with pytest.raises(KeyboardInterrupt):
         run.train(verbose=0)
-    resumed = prepare_text(settings)
+    resumed = prepare(settings)
     metrics = resumed.train(verbose=0)
     unbroken = json.loads((pretrained / "metrics.json").read_text())
     assert metrics["test_perplexity"] == pytest.approx(unbroken["test_perplexity"], rel=1e-5)
@@ -148,7 +145,7 @@ def test_fine_tuning_learns_a_task(pretrained, files, tmp_path):
 
 def test_settings_are_chosen_on_a_part_of_the_training_texts(pretrained, files):
     whole, part = (
-        prepare_text(
+        prepare(
             FineTuningSettings(str(pretrained), str(files / "animals.csv"), held_out=share)
         ).data
         for share in (0.0, 0.25)
@@ -162,7 +159,7 @@ def test_fine_tuning_takes_the_tokenizer_that_the_model_was_trained_with(
 ):
     copy = shutil.copytree(pretrained, tmp_path / "copy")
     text.Tokenizer.train(["other words"], 128).save(copy / "tokenizer.json")
-    run = prepare_text(FineTuningSettings(str(copy), str(files / "animals.csv")))
+    run = prepare(FineTuningSettings(str(copy), str(files / "animals.csv")))
     assert run.data.tokenizer.hash == text.Tokenizer.load(pretrained / "tokenizer.json").hash
 
 
@@ -173,7 +170,7 @@ def test_a_json_file_has_labelled_texts_in_a_list_and_questions_in_an_object(
         rows = list(csv.DictReader(file))
     path = tmp_path / "animals.json"
     path.write_text(json.dumps(rows))
-    run = prepare_text(FineTuningSettings(str(pretrained), str(path)))
+    run = prepare(FineTuningSettings(str(pretrained), str(path)))
     assert run.data.labels == ("tame", "wild")
     for place in (tmp_path / "questions.json", tmp_path / "folder" / "train-v1.json"):
         place.parent.mkdir(exist_ok=True)
@@ -224,7 +221,7 @@ def test_another_vocabulary_than_the_presets_and_few_test_texts_are_named(
     pretrained, files, capsys
 ):
     program = load_app("train_text")
-    prepared = prepare_text(
+    prepared = prepare(
         LanguageRunSettings(
             data=str(files / "prepared"), overrides={"dim": 16, "depth": 1, "hidden_dim": 32}
         )

@@ -9,7 +9,8 @@ from check_layer import to_numpy
 
 from keras_gmlp.inference import text as text_inference
 from keras_gmlp.models.language_model import encoder
-from keras_gmlp.runs.text import FineTuningSettings, prepare_text
+from keras_gmlp.runs.prepare import prepare
+from keras_gmlp.runs.text import FineTuningSettings
 from keras_gmlp.weights.bert import load_bert
 
 SIZES = {
@@ -121,7 +122,7 @@ def test_fine_tuning_starts_from_a_bert(published, tmp_path):
     settings = FineTuningSettings(
         str(folder), str(tmp_path / "texts.csv"), changes=changes, directory=str(out)
     )
-    run = prepare_text(settings)
+    run = prepare(settings)
     ids = np.array([[2, 9, 7, 3, 0]])
     model, tokenizer = load_bert(folder)
     expected = to_numpy(keras.Model(*encoder(model))(ids))
@@ -137,4 +138,4 @@ def test_fine_tuning_requires_a_vocabulary(published, tmp_path):
     (tmp_path / "config.json").write_bytes((published[0] / "config.json").read_bytes())
     (tmp_path / "pytorch_model.bin").write_bytes((published[0] / "pytorch_model.bin").read_bytes())
     with pytest.raises(ValueError, match=r"has no vocab\.txt; expected one"):
-        prepare_text(FineTuningSettings(str(tmp_path), "texts.csv"))
+        prepare(FineTuningSettings(str(tmp_path), "texts.csv"))

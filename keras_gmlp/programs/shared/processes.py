@@ -62,10 +62,17 @@ def check_process_options(parser, options):
         parser.error("--coordinator, --processes and --process belong together")
 
 
-def run_processes(name, parser, options, run):
-    """Runs a program, alone or as one of several processes, and explains its end."""
+def run_processes(name, parser, options, list_runs, run):
+    """Runs a program, alone or as one of several processes, and explains its end.
+
+    `options.runs` becomes what `list_runs(options)` returns, before Keras is imported.
+    """
 
     def work():
+        try:
+            options.runs = list_runs(options)
+        except ValueError as error:
+            parser.error(str(error))
         _join(parser, options)
         with reporting(options):
             return _run_agreed(parser, options, run)

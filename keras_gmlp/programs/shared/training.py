@@ -3,7 +3,7 @@
 import argparse
 import contextlib
 import functools
-import importlib
+import importlib.util
 import json
 import os
 import sys
@@ -42,6 +42,7 @@ def add_training_options(parser):
     parser.add_argument(
         "--callback",
         action="append",
+        type=_callback,
         default=[],
         metavar="MODULE:CLASS",
         dest="callbacks",
@@ -68,6 +69,32 @@ def _minutes(text):
     raise argparse.ArgumentTypeError(f"expected a number above 0; received {text!r}")
 
 
+def _callback(text):
+    """Returns the name of a callback whose module can be found, without importing it."""
+    name, _, attribute = text.partition(":")
+    if not name or not attribute:
+        raise argparse.ArgumentTypeError(f"expected MODULE:CLASS; received {text!r}")
+    with _modules_here(text, argparse.ArgumentTypeError):
+        package = name.partition(".")[0]
+        if importlib.util.find_spec(package) is None:
+            raise ModuleNotFoundError(name=package)
+    return text
+
+
+@contextlib.contextmanager
+def _modules_here(text, error):
+    """Finds modules in the current folder too, as `python -m` does; explains a missing one."""
+    sys.path.insert(0, os.getcwd())
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        raise error(
+            f"{text}: no module {missing.name}, neither in this folder nor installed."
+        ) from None
+    finally:
+        sys.path.pop(0)
+
+
 def finish_parsing(parser, options):
     """Checks the options of processes and chooses the backend; returns parser and options."""
     check_process_options(parser, options)
@@ -76,8 +103,8 @@ def finish_parsing(parser, options):
     return parser, options
 
 
-def train_runs(parser, options, read, train):
-    """Trains the runs that `read(options)` lists by `train(options, settings, callbacks)`.
+def train_runs(parser, options, train):
+    """Trains `options.runs`, each by `train(options, settings, callbacks)`.
 
     Returns the metrics of each run, and the folder of the run or of all of them.
     """
@@ -87,7 +114,7 @@ def train_runs(parser, options, read, train):
     from keras_gmlp.utils.environment import keep_freed_memory
 
     try:
-        runs = read(options)
+        runs = options.runs
         _check_devices(options, runs[0])
         callbacks = [make_callbacks(options) for _ in runs]
         if "precision" not in runs[0].changes:
@@ -124,19 +151,11 @@ def make_callbacks(options):
     callbacks = []
     for text in options.callbacks:
         name, _, attribute = text.partition(":")
-        if not name or not attribute:
-            raise ValueError(f"--callback {text}: expected MODULE:CLASS.")
-        sys.path.insert(0, os.getcwd())  # as `python -m` does
-        try:
-            found = getattr(importlib.import_module(name), attribute)
-        except ModuleNotFoundError as error:
-            raise ValueError(
-                f"--callback {text}: no module {error.name}, neither in this folder nor installed."
-            ) from None
-        except AttributeError:
-            raise ValueError(f"--callback {text}: the module has no {attribute}.") from None
-        finally:
-            sys.path.pop(0)
+        with _modules_here(f"--callback {text}", ValueError):
+            module = importlib.import_module(name)
+        if not hasattr(module, attribute):
+            raise ValueError(f"--callback {text}: the module has no {attribute}.")
+        found = getattr(module, attribute)
         if not isinstance(found, type) or not issubclass(found, keras.callbacks.Callback):
             raise ValueError(f"--callback {text}: expected a subclass of keras.callbacks.Callback.")
         callbacks.append(found())
