@@ -1,7 +1,11 @@
 """Training data that stays on the accelerator: chunks of steps, as indices into arrays."""
 
+import functools
+
 import keras
 import numpy as np
+
+from keras_gmlp.data.batches.passes import Passes, make_generator
 
 
 class DeviceBatches(keras.utils.PyDataset):
@@ -28,15 +32,10 @@ class DeviceBatches(keras.utils.PyDataset):
         super().__init__()
         import jax
 
-        self.size, self.batch_size, self.seed = len(arrays[0]), batch_size, seed
-        self.mixed_epochs = mixed_epochs
-        self.pass_steps = self.size // batch_size
-        if not self.pass_steps:
-            raise ValueError(
-                f"the training data have {self.size:,} samples, fewer than a batch of "
-                f"{batch_size:,}; give more data or lower batch_size."
-            )
-        self.steps = steps or self.pass_steps
+        self.batch_size, self.seed, self.mixed_epochs = batch_size, seed, mixed_epochs
+        draw = functools.partial(make_generator, seed)
+        self.passes = Passes(len(arrays[0]), batch_size, draw)
+        self.steps = steps or self.passes.steps
         self.chunk = min(chunk or chunk_length(self.steps), self.steps)
         self.first_step = 0  # of the epoch; those before are done
         self._place, self._given = place or jax.device_put, tuple(arrays)
@@ -49,21 +48,13 @@ class DeviceBatches(keras.utils.PyDataset):
         changing = [array(epoch) for array in self._given if callable(array)]
         changing, fixed = iter(self._place(tuple(changing))), iter(self._fixed)
         self.arrays = tuple(next(changing if callable(a) else fixed) for a in self._given)
-        first, end = epoch * self.steps, (epoch + 1) * self.steps
-        passes = range(first // self.pass_steps, -(-end // self.pass_steps))
-        order = np.concatenate([self._draw(number)[0] for number in passes])
-        start = first - passes[0] * self.pass_steps
-        self.order = order[start : start + self.steps]
-        self.key = self._draw(epoch)[1]
+        steps = range(epoch * self.steps, (epoch + 1) * self.steps)
+        self.order = np.stack([self.passes.take(step) for step in steps]).astype("int32")
+        generator = make_generator(self.seed, epoch)
+        generator.permutation(self.passes.size)  # so that runs of older versions resume
+        self.key = generator.integers(0, 2**32, 2, dtype="uint32")
         self.mixing = self.mixed_epochs is None or epoch < self.mixed_epochs
         self.odd = epoch % 2 == 1
-
-    def _draw(self, number):
-        """Returns the order of a pass, `(steps, batch)`, and the key of the epoch `number`."""
-        generator = np.random.Generator(np.random.Philox(key=[self.seed, number]))
-        order = generator.permutation(self.size)[: self.pass_steps * self.batch_size]
-        key = generator.integers(0, 2**32, 2, dtype="uint32")
-        return order.reshape(self.pass_steps, self.batch_size).astype("int32"), key
 
     def __len__(self):
         return -(-(self.steps - self.first_step) // self.chunk)

@@ -1,11 +1,13 @@
 """Masked windows of a corpus: what a masked language model trains on."""
 
 import contextlib
+import functools
 import math
 
 import keras
 import numpy as np
 
+from keras_gmlp.data.batches.passes import Passes
 from keras_gmlp.utils.files import atomic_write
 
 MASKED, RANDOM = 0.8, 0.1  # of the chosen tokens, as in BERT; the rest stay as they are
@@ -157,32 +159,25 @@ class MaskedBatches(keras.utils.PyDataset):
         self.corpus, self.windows = corpus, corpus.windows(length)
         self.batch_size, self.length, self.rate, self.cut = batch_size, length, rate, cut
         self.seed, self.start = seed, start
-        self.pass_steps = len(self.windows) // batch_size
-        if not self.pass_steps:
-            raise ValueError(
-                f"the corpus has {len(self.windows):,} windows of {length} tokens, fewer than a "
-                f"batch of {batch_size:,}; give more text or lower batch_size."
-            )
-        self._order = (None, None)  # of the last pass
+        draw = functools.partial(_generator, seed, ORDER)
+        described = f"the corpus has {len(self.windows):,} windows of {length} tokens"
+        self._passes = Passes(len(self.windows), batch_size, draw, described)
+        self.pass_steps = self._passes.steps
 
     def __getitem__(self, index):
         return self.batch(self.start + index)
 
     def batch(self, step):
         """Returns the batch of a step, counted from the start of training."""
-        number, place = divmod(step, self.pass_steps)
-        chosen = self._order_of(number)[place * self.batch_size : (place + 1) * self.batch_size]
         generator = _generator(self.seed, BATCH, step)
         return masked_windows(
-            self.corpus, self.windows[chosen], self.length, self.rate, generator, self.cut
+            self.corpus,
+            self.windows[self._passes.take(step)],
+            self.length,
+            self.rate,
+            generator,
+            self.cut,
         )
-
-    def _order_of(self, number):
-        known, order = self._order
-        if known != number:
-            order = _generator(self.seed, ORDER, number).permutation(len(self.windows))
-            self._order = (number, order)
-        return order
 
 
 def validation_set(corpus, length=128, rate=0.15, seed=0):

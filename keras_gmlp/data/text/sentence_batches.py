@@ -1,7 +1,11 @@
 """Batches of labelled texts for `fit` and `evaluate`, on every backend, without TensorFlow."""
 
+import functools
+
 import keras
 import numpy as np
+
+from keras_gmlp.data.batches.passes import Passes, make_generator
 
 
 def classification_batches(data, tokenizer, length=64, batch_size=32, seed=0, training=True):
@@ -72,11 +76,14 @@ class TextBatches(keras.utils.PyDataset):
         self.batch_size = batch_size if seed is None else min(batch_size, len(token_ids))
         whole, rest = divmod(len(token_ids), self.batch_size)
         self.pass_steps = whole + (seed is None and rest > 0)
-        self._order = None, None
         width = token_ids.shape[1]
         self.lengths = [*(n for n in lengths or () if n < width), width]
         used = width - np.argmax(token_ids[:, ::-1] != 0, axis=1)
         self._kinds = np.searchsorted(self.lengths, used)
+        if seed is not None:
+            draw = functools.partial(make_generator, seed)
+            kinds = self._kinds if len(self.lengths) > 1 else None
+            self._passes = Passes(len(token_ids), self.batch_size, draw, kinds=kinds)
 
     # Keras ends an epoch of endless batches by their number alone. It calls `on_epoch_end` of
     # others once before the first epoch as well, so that they could not count epochs.
@@ -85,26 +92,12 @@ class TextBatches(keras.utils.PyDataset):
         return self.pass_steps if self.seed is None else None
 
     def __getitem__(self, index):
-        number, place = divmod(self.start + index, self.pass_steps)
-        if number and self.seed is None:  # ends a `for` loop
-            raise IndexError(f"batch {index} of {self.pass_steps}")
+        place = self.start + index
         if self.seed is None:
+            if place >= self.pass_steps:  # ends a `for` loop
+                raise IndexError(f"batch {index} of {self.pass_steps}")
             rows = slice(place * self.batch_size, (place + 1) * self.batch_size)
             return self.token_ids[rows], self.targets[rows]
-        rows = self._order_of(number)[place]
+        rows = self._passes.take(place)
         length = self.lengths[self._kinds[rows].max()]
         return self.token_ids[rows, :length], self.targets[rows]
-
-    def _order_of(self, number):
-        """Returns the rows of each batch of a pass, `(batches, batch_size)`."""
-        known, order = self._order
-        if known != number:
-            # Counter-based: the draws of a pass do not depend on those of the passes before.
-            random = np.random.Generator(np.random.Philox(key=[self.seed, number]))
-            order = random.permutation(len(self.token_ids))[: self.pass_steps * self.batch_size]
-            several = len(self.lengths) > 1
-            if several:
-                order = order[np.argsort(self._kinds[order], kind="stable")]
-            order = order.reshape(-1, self.batch_size)
-            self._order = number, random.permutation(order) if several else order
-        return self._order[1]

@@ -1,0 +1,46 @@
+"""The order of training samples that are read pass after pass."""
+
+import numpy as np
+
+
+class Passes:
+    """Whole batches of samples, pass after pass, each in its own order.
+
+    The order depends on the seed and the number of the pass alone, so that a resumed run gets the
+    batches that it would have got. Samples that fill no whole batch are left out of a pass.
+    """
+
+    def __init__(self, size, batch_size, generator, described=None, kinds=None):
+        """`generator` maps a pass to its generator; a batch holds samples of similar `kinds`."""
+        self.size, self.batch_size, self.kinds = size, batch_size, kinds
+        self.steps = size // batch_size
+        if not self.steps:
+            raise ValueError(
+                f"{described or f'the training data have {size:,} samples'}, fewer than a batch of "
+                f"{batch_size:,}; give more data or lower batch_size."
+            )
+        self._generator, self._drawn = generator, (None, None)
+
+    def draw(self, number):
+        """Returns the samples of each batch of a pass, `(steps, batch_size)`."""
+        known, rows = self._drawn
+        if known != number:
+            generator = self._generator(number)
+            rows = generator.permutation(self.size)[: self.steps * self.batch_size]
+            if self.kinds is not None:
+                rows = rows[np.argsort(self.kinds[rows], kind="stable")]
+            rows = rows.reshape(self.steps, self.batch_size)
+            if self.kinds is not None:
+                rows = generator.permutation(rows)
+            self._drawn = number, rows
+        return rows
+
+    def take(self, step):
+        """Returns the samples of a step, counted from the start of training."""
+        number, place = divmod(step, self.steps)
+        return self.draw(number)[place]
+
+
+def make_generator(seed, number):
+    """Returns a generator that depends on both numbers alone, in any order of calls."""
+    return np.random.Generator(np.random.Philox(key=[seed, number]))
