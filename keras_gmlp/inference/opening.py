@@ -151,7 +151,7 @@ def _open_tflite_file(path, threads):
                 interpreter.set_tensor(tensor["index"], full)
             interpreter.invoke()
             rows.append(interpreter.get_tensor(output["index"])[: total - start])
-        return np.concatenate(rows)
+        return np.concatenate(rows) if rows else _no_rows(output["shape"])
 
     described = (
         {n: (tuple(t["shape"].tolist()), t["dtype"].__name__) for n, t in part.items()}
@@ -159,6 +159,11 @@ def _open_tflite_file(path, threads):
     )
     pixels = ("float32", "uint8")
     return Opened(run, *described, path, card, interpreter=interpreter, pixels=pixels)
+
+
+def _no_rows(shape):
+    """Returns the logits of no samples."""
+    return np.zeros((0, *(size or 0 for size in shape[1:])), "float32")
 
 
 def _open_onnx(path, threads):
@@ -221,14 +226,14 @@ def open_keras(model, path=None, card=None):
     def run(**arrays):
         size, parts = len(next(iter(arrays.values()))), []
         step = size if "float32" in dtypes.values() else BATCH
-        for start in range(0, size, step):
+        for start in range(0, size, step or 1):
             part = {
                 name: keras.ops.convert_to_tensor(np.asarray(a[start : start + step], dtypes[name]))
                 for name, a in arrays.items()
             }
             found = call(part if len(part) > 1 else next(iter(part.values())))
             parts.append(keras.ops.convert_to_numpy(found))
-        return np.concatenate(parts)
+        return np.concatenate(parts) if parts else _no_rows(model.outputs[0].shape)
 
     return Opened(run, inputs, outputs, path, card or {}, model)
 

@@ -64,6 +64,7 @@ def test_one_image_or_many_of_every_source(run, tmp_path, name):
     assert classifier.classify(pixels[None], top=2) == [expected]
     assert [answer.predictions for answer in classifier.answer((path,), 2)] == [expected]
     assert classifier.classify([]) == []
+    assert classifier.logits(np.zeros((0, 8, 8, 3), "uint8")).shape == (0, len(LABELS))
     for top in (0, -3):
         with pytest.raises(ValueError, match=f"top must be at least 1; received {top}"):
             classifier.classify(path, top=top)
