@@ -19,6 +19,7 @@ from pathlib import Path
 
 from keras_gmlp.utils.environment import installed_versions, keep_freed_memory, processor
 from keras_gmlp.utils.errors import why_ended
+from keras_gmlp.utils.markdown import make_table
 from keras_gmlp.utils.progress import StatusLine
 
 FIGURES = {  # of a measurement: how the table writes them
@@ -131,12 +132,12 @@ def to_table(found, references, unit, compared):
             pairs = zip(measured, reference, strict=True)
             rows[name]["ratio"] = statistics.median(m[compared] / r[compared] for m, r in pairs)
     shown = {key: of for key, of in FIGURES.items() if any(key in row for row in rows.values())}
-    lines = [["", *(title.format(unit=unit) for title, _ in shown.values())]]
-    lines.append(["---", *["---:"] * len(shown)])
+    lines = []
     for name, row in rows.items():
         cells = (form.format(row[key]) if key in row else "" for key, (_, form) in shown.items())
         lines.append([name, *cells])
-    return [f"| {' | '.join(line)} |" for line in lines]
+    head = ["", *(title.format(unit=unit) for title, _ in shown.values())]
+    return make_table(head, lines, range(1, len(head)))
 
 
 def time_calls(call, calls, units, untimed=1):

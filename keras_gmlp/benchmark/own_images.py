@@ -26,6 +26,7 @@ from pathlib import Path
 
 from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import first_line
+from keras_gmlp.utils.markdown import make_table
 from keras_gmlp.utils.progress import StatusLine
 
 LITE0 = "Lite0"
@@ -167,12 +168,11 @@ def load_lite0():
 
 def table(rows):
     """Returns the lines of a Markdown table."""
-    lines = ["| folder | way | test accuracy | epochs | seconds |", "|---|---|---|---|---|"]
+    lines = []
     for row in rows:
-        accuracy = f"{100 * row['accuracy']:.2f} %"
-        name = Path(row["folder"]).name
-        lines.append(f"| {name} | {row['way']} | {accuracy} | {row['epochs']} | {row['seconds']} |")
-    return lines
+        cells = Path(row["folder"]).name, row["way"], f"{100 * row['accuracy']:.2f} %"
+        lines.append([*cells, str(row["epochs"]), str(row["seconds"])])
+    return make_table(["folder", "way", "test accuracy", "epochs", "seconds"], lines)
 
 
 if __name__ == "__main__":

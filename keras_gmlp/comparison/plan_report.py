@@ -32,6 +32,7 @@ from keras_gmlp.runs.settings import DataSettings
 from keras_gmlp.utils import plotting
 from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import atomic_write
+from keras_gmlp.utils.markdown import make_table
 
 COLUMNS = ("name", "seed", "family", "parameters", "measure", "score", "epochs", "seconds", "state")
 
@@ -147,11 +148,7 @@ def to_markdown(lines, command):
     done = [line for line in lines if line.complete]
     complete = [run for line in done for run in line.complete if run.recorded]
     text = [*dict.fromkeys(map(_circumstances, complete)), "", f"Made by `{command}`.", ""]
-    text += [
-        "| run | parameters | epochs | seeds | measure | score | next to | what differs "
-        "| difference |",
-        "|---|---:|---:|---:|---|---|---|---|---|",
-    ]
+    rows = []
     for line in done:
         differences = line.differences()
         single = note_single(sum(run.one_class for run in line.complete), len(line.complete))
@@ -166,8 +163,11 @@ def to_markdown(lines, command):
             line.changes() if differences else "",
             format_difference(differences, 2),
         )
-        text.append(f"| {' | '.join(cells)} |")
+        rows.append(cells)
+    head = ("run", "parameters", "epochs", "seeds", "measure", "score")
+    head += ("next to", "what differs", "difference")
     text += [
+        *make_table(head, rows, numbers=(1, 2, 3)),
         "",
         "A score is the mean over the seeds, with the standard deviation; a difference is taken "
         "seed by seed, with the standard error of its mean. One seed says little about differences "
@@ -221,16 +221,19 @@ def order_table(pairs):
     if not pairs:
         return []
     rows = [
-        f"| `{pair['better']}` before `{pair['worse']}` | {pair['paper']:+.2f} | "
-        f"{format_difference(pair['differences'], 2)} | {len(pair['differences'])} | "
-        f"{_decide(pair['differences'])} |"
+        (
+            f"`{pair['better']}` before `{pair['worse']}`",
+            f"{pair['paper']:+.2f}",
+            format_difference(pair["differences"], 2),
+            str(len(pair["differences"])),
+            _decide(pair["differences"]),
+        )
         for pair in pairs
     ]
+    head = ("pair", "difference in the paper", "here", "seeds", "holds")
     return [
         *("", "The order of the paper's table 3, by perplexity:", ""),
-        "| pair | difference in the paper | here | seeds | holds |",
-        "|---|---:|---:|---:|---|",
-        *rows,
+        *make_table(head, rows, numbers=(1, 2, 3)),
         "",
         "Open: within two standard errors. One seed has none, so its yes or no is a sign alone.",
     ]

@@ -12,11 +12,18 @@ from keras_gmlp.comparison.plan import format_mean, group_by
 from keras_gmlp.comparison.sweep import run_name
 from keras_gmlp.training.settings import describe
 from keras_gmlp.utils.files import atomic_write
+from keras_gmlp.utils.markdown import make_table
 
 COLUMNS = (
     *("preset", "seed", "fraction", "status", "test_accuracy", "train_accuracy", "parameters"),
     *("flops", "latency_ms", "epochs", "seconds", "images_per_second"),
     *("data", "recipe", "backend", "processor", "versions"),
+)
+
+
+HEAD = (
+    *("preset", "data", "seeds", "test accuracy", "on training images", "parameters", "MFLOPs"),
+    *("ms per image", "epochs", "images/s"),
 )
 
 
@@ -90,10 +97,8 @@ def to_markdown(rows, command, processor):
         "Images/s is the training speed, possibly on a busy machine. ms per image is the latency "
         f"of the 8-bit TFLite file on one thread of {processor}; the models take turns.",
         "",
-        "| preset | data | seeds | test accuracy | on training images | parameters | MFLOPs "
-        "| ms per image | epochs | images/s |",
-        "|---|---|---|---|---|---|---|---|---|---|",
     ]
+    table = []
     for line in summarize(rows):
         cells = (
             f"`{line['preset']}`",
@@ -107,7 +112,8 @@ def to_markdown(rows, command, processor):
             f"{line['epochs']:g}",
             f"{line['images_per_second']:.0f}" if "images_per_second" in line else "",
         )
-        lines.append(f"| {' | '.join(cells)} |")
+        table.append(cells)
+    lines += make_table(HEAD, table)
     unfinished = [
         f"- `{row['preset']}`, seed {row['seed']}, {100 * row['fraction']:g} %: {row['status']}"
         for row in rows
@@ -133,14 +139,9 @@ def exports_to_markdown(runs):
                 f"{export['megabytes']:.2f}",
                 f"{export['latency_ms']:.2f}" if "latency_ms" in export else "",
             )
-            lines.append(f"| {' | '.join(cells)} |")
+            lines.append(cells)
     if not lines:
         return ""
-    head = [
-        "",
-        "Exports, on all test images: accuracy, points above Keras, the same class as Keras.",
-        "",
-        "| run | format | accuracy | points | same class | MB | ms per image |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    return "\n".join([*head, *lines]) + "\n"
+    text = "Exports, on all test images: accuracy, points above Keras, the same class as Keras."
+    head = ("run", "format", "accuracy", "points", "same class", "MB", "ms per image")
+    return "\n".join(["", text, "", *make_table(head, lines)]) + "\n"

@@ -1,6 +1,5 @@
 """A comparison of language models: each is pre-trained and fine-tuned on tasks; their table."""
 
-import csv
 import math
 import statistics
 from pathlib import Path
@@ -13,11 +12,13 @@ from keras_gmlp.comparison.plan import (
     note_single,
     short_task,
 )
+from keras_gmlp.comparison.results import write_csv
 from keras_gmlp.models.presets import TEXT_PRESETS, lookup
 from keras_gmlp.runs.queue import work
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 from keras_gmlp.utils import plotting
 from keras_gmlp.utils.files import atomic_write
+from keras_gmlp.utils.markdown import make_table
 
 # Small sets require more passes, pairs more tokens.
 CHANGES = {"mrpc": {"epochs": 10, "length": 128}, "cola": {"epochs": 10}}
@@ -103,16 +104,15 @@ def write_results(rows, directory, command, floors=None):
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     paths = [directory / "results.csv", directory / "results.md"]
-    with atomic_write(paths[0]) as temporary, open(temporary, "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        for row in rows:
-            start = [row["preset"], row["parameters"], row["perplexity"]]
-            for task, scores in row["scores"].items():
-                for seed, score in scores.items():
-                    single = int(seed in row["single"][task])
-                    named = [task, measure_of(task).name, seed, round(score, 4), single]
-                    writer.writerow([*start, *named])
+    table = []
+    for row in rows:
+        for task, scores in row["scores"].items():
+            for seed, score in scores.items():
+                own = {name: row[name] for name in ("preset", "parameters", "perplexity")}
+                own |= {"task": task, "measure": measure_of(task).name, "seed": seed}
+                own |= {"score": round(score, 4), "one_class": int(seed in row["single"][task])}
+                table.append(own)
+    write_csv(table, COLUMNS, paths[0])
     with atomic_write(paths[1]) as temporary:
         temporary.write_text(to_markdown(rows, command, floors or {}), "utf-8")
     if any(row["perplexity"] and any(row["scores"].values()) for row in rows):
@@ -124,7 +124,8 @@ def to_markdown(rows, command, floors):
     """Returns the tables: scores with what they must beat, and differences to the first model."""
     tasks = list(rows[0]["scores"])
     header = ["model", "parameters", "perplexity"]
-    lines = [header + [f"{task}, {measure_of(task).name}" for task in tasks]]
+    header += [f"{task}, {measure_of(task).name}" for task in tasks]
+    lines = []
     if floors:
         shown = [f"{floors[t][1]:.1f} ({floors[t][0]})" if t in floors else "" for t in tasks]
         lines.append(["without a network", "", "", *shown])
@@ -132,13 +133,13 @@ def to_markdown(rows, command, floors):
         size = "" if row["parameters"] is None else f"{row['parameters']:,}"
         perplexity = "" if row["perplexity"] is None else f"{row['perplexity']:.2f}"
         lines.append([row["preset"], size, perplexity, *_format_scores(row)])
-    text = ["# Language models", _table(lines)]
+    text = ["# Language models", "\n".join(make_table(header, lines))]
     text.append(
         "Mean and standard deviation over the seeds; in brackets their number, and how many of "
         "them predict one class alone, which is a training that failed."
     )
     if differences := _differences(rows, tasks):
-        text += ["## Differences", _table([["model", *tasks], *differences])]
+        text += ["## Differences", "\n".join(make_table(["model", *tasks], differences))]
         text.append(
             f"To {rows[0]['preset']}, seed by seed: mean and standard error. A difference within "
             "two standard errors says little. Each model was pre-trained once, with one seed: the "
@@ -146,11 +147,6 @@ def to_markdown(rows, command, floors):
         )
     text.append(f"```\n{command}\n```")
     return "\n\n".join(text) + "\n"
-
-
-def _table(lines):
-    lines = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _format_scores(row):

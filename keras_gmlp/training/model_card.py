@@ -15,6 +15,7 @@ from keras_gmlp.training.settings import write_command
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.errors import first_of
 from keras_gmlp.utils.files import atomic_write, read_json
+from keras_gmlp.utils.markdown import make_table
 
 FILE = "README.md"
 NOTES = "<!-- notes -->"  # the text after this line is written by hand and survives
@@ -282,9 +283,7 @@ def _table(rows):
 
 
 def _grid(header, rows):
-    """Returns a table in Markdown from lists of cells."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join(make_table(header, rows))
 
 
 def _percent(share):
