@@ -1,4 +1,4 @@
-"""Speeds of training: of a nano gMLP, of language models, and on an accelerator."""
+"""Speeds of training: of a nano gMLP, of language models, and on an accelerator; see `peers`."""
 
 import functools
 import itertools
@@ -7,12 +7,13 @@ import time
 import typing
 from pathlib import Path
 
+from keras_gmlp.benchmark import peers
 from keras_gmlp.benchmark.harness import Candidate, Workload, time_calls
+from keras_gmlp.benchmark.peers import LENGTH, WORDS
 from keras_gmlp.utils.environment import installed_versions
 
 THIS = Path(__file__).resolve().parents[2]
 BACKENDS = ("tensorflow", "jax", "torch")
-BATCH = 128
 
 # Runs with this package and with older ones: it uses what all of them have.
 TRAIN = """
@@ -79,54 +80,14 @@ class TrainingSpeed(Workload):
             for title, package in packages.items():
                 yield Candidate(
                     f"{backend}, {precision}, {title}",
-                    functools.partial(_train_timm, precision == "mixed_bfloat16"),
+                    functools.partial(peers.train_timm, precision == "mixed_bfloat16"),
                     f"{backend}, {precision}, {next(iter(packages))}",
                     {"KERAS_BACKEND": backend, "PYTHONPATH": str(package.resolve())},
                     () if title == "timm" else script,
                 )
 
 
-def _train_timm(half, options, folder):
-    """Measures timm's blocks."""
-    from keras_gmlp.benchmark.runtimes import import_torchvision
-
-    import_torchvision()
-    import torch
-    from timm.layers import GatedMlp
-    from timm.models.mlp_mixer import MlpMixer, SpatialGatingBlock
-
-    model = MlpMixer(
-        num_classes=10,
-        img_size=32,
-        patch_size=4,
-        num_blocks=7,
-        embed_dim=192,
-        mlp_ratio=2,
-        block_layer=SpatialGatingBlock,
-        mlp_layer=GatedMlp,
-    ).train()
-    parameters = sum(p.numel() for p in model.parameters())
-    if parameters != 824_394:
-        raise ValueError(f"timm's model has {parameters:,} parameters")
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
-    loss_function = torch.nn.CrossEntropyLoss(label_smoothing=0.1)
-    images = torch.randint(256, (options.steps, BATCH, 3, 32, 32), dtype=torch.uint8)
-    labels = torch.randint(10, (options.steps, BATCH))
-
-    def train_epoch():
-        for batch, target in zip(images, labels, strict=True):
-            with torch.autocast("cpu", torch.bfloat16, enabled=half):
-                loss = loss_function(model(batch / 127.5 - 1), target)
-            optimizer.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-        loss.item()
-
-    return time_calls(train_epoch, options.epochs - 1, BATCH * options.steps)
-
-
-LENGTH, WORDS, PREDICTED = 128, 8192, 19  # masked places in a window at 15 %
+PREDICTED = 19  # masked places in a window at 15 %
 PEER = "Hugging Face, BERT, 9 layers of 128"
 
 
@@ -151,7 +112,7 @@ class TextSpeed(Workload):
 
     def candidates(self, options):
         steps = {preset: functools.partial(_keras_step, preset) for preset in options.presets}
-        for name, make_step in {**steps, PEER: _peer_step}.items():
+        for name, make_step in {**steps, PEER: peers.make_bert_step}.items():
             backend = "torch" if name == PEER else options.backend
             measure = functools.partial(_train_text, make_step)
             yield Candidate(name, measure, PEER, {"KERAS_BACKEND": backend})
@@ -187,46 +148,6 @@ def _keras_step(preset, precision, ids, places, targets):
     return step
 
 
-def _peer_step(precision, *arrays):
-    """Returns a function that trains one step of Hugging Face's BERT."""
-    import torch
-    import transformers
-    from transformers.utils import import_utils
-
-    # BERT needs no images, and a torchvision for another build of PyTorch fails to import.
-    import_utils.is_torchvision_available = lambda: False
-    transformers.utils.is_torchvision_available = lambda: False
-    config = transformers.BertConfig(
-        vocab_size=WORDS,
-        hidden_size=128,
-        num_hidden_layers=9,
-        num_attention_heads=2,
-        intermediate_size=512,
-        max_position_embeddings=LENGTH,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = transformers.BertForMaskedLM(config).to(device).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
-    ids, places, targets = (torch.as_tensor(array).long().to(device) for array in arrays)
-    half = precision == "mixed_bfloat16"
-
-    def step():
-        with torch.autocast(device, torch.bfloat16, enabled=half):
-            hidden = model.bert(ids).last_hidden_state
-            # At the masked places only, which its own forward does not offer.
-            chosen = torch.take_along_dim(hidden, places[:, :, None], dim=1)
-            logits = model.cls(chosen)
-        loss = torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        loss.item()  # waits for the device
-
-    return step
-
-
 class DeviceSpeed(Workload):
     """Training speed on an accelerator: the device pipeline, next to tf.data and timm.
 
@@ -250,15 +171,14 @@ class DeviceSpeed(Workload):
     def candidates(self, options):
         from keras_gmlp.benchmark.files import timm_architecture
 
-        has_timm = bool(installed_versions(["timm"]))
+        timm = {"timm": peers.train_compiled_timm} if installed_versions(["timm"]) else {}
         ways = {"device": _measure_fit}
         if options.devices:
             ways[f"{options.devices} devices"] = _measure_on_devices
         if installed_versions(("tensorflow", "tensorflow-cpu")):
             ways["host"] = functools.partial(_measure_fit, pipeline="host")
         for preset in options.presets:
-            timm = {"timm": _measure_timm} if has_timm and timm_architecture(preset) else {}
-            for way, measure in {**ways, **timm}.items():
+            for way, measure in {**ways, **(timm if timm_architecture(preset) else {})}.items():
                 yield Candidate(
                     f"{preset}, {way}",
                     functools.partial(measure, preset),
@@ -345,34 +265,3 @@ def _matrix_product_peak(size=8192):
     x = jax.random.normal(jax.random.key(0), (size, size), "bfloat16")
     multiply = jax.jit(lambda a, b: a @ b)
     return time_calls(lambda: multiply(x, x).block_until_ready(), 10, 2 * size**3)["clock"]
-
-
-def _measure_timm(preset, options, folder):
-    """Trains timm's model under `torch.compile`."""
-    from keras_gmlp.benchmark.files import timm_architecture
-    from keras_gmlp.benchmark.runtimes import import_torchvision
-    from keras_gmlp.models.presets import lookup
-
-    import_torchvision()
-    import timm
-    import torch
-
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = timm.create_model(timm_architecture(preset), num_classes=1000).to(device).train()
-    optimizer = torch.optim.AdamW(model.parameters(), fused=device == "cuda")
-    loss_function = torch.nn.CrossEntropyLoss(label_smoothing=0.1)
-    size = lookup(preset)[1]["input_shape"][0]
-    images = torch.randn(options.batch, 3, size, size, device=device)
-    labels = torch.randint(1000, (options.batch,), device=device)
-    compiled, steps = torch.compile(model), min(options.steps, 20)
-
-    def train_steps():
-        for _ in range(steps):
-            optimizer.zero_grad(set_to_none=True)
-            with torch.autocast(device, torch.bfloat16):
-                loss = loss_function(compiled(images), labels)
-            loss.backward()
-            optimizer.step()
-        float(loss)  # waits for the device
-
-    return time_calls(train_steps, 3, options.batch * steps)

@@ -6,8 +6,8 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "label_scores": ["LabelPredictions"],
         "images": [
-            "LabelPredictions",
             "Predictions",
             "calibration_error",
             "evaluate",

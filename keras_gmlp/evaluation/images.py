@@ -12,11 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_gmlp.evaluation.label_scores import LabelPredictions, LabelScorer
 from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.scores import (
     ClassScorer,
-    LabelPredictions,
-    LabelScorer,
     Predictions,  # noqa: F401 (this and the next two are names of this package)
     calibration_error,  # noqa: F401
     match_classes,

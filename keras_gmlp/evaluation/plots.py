@@ -2,12 +2,9 @@
 
 import numpy as np
 
+from keras_gmlp.evaluation.label_scores import LabelPredictions
 from keras_gmlp.tasks.confidence import Confidence
-from keras_gmlp.tasks.scores import (
-    LabelPredictions,
-    bin_probabilities,
-    calibration_error,
-)
+from keras_gmlp.tasks.scores import bin_probabilities, calibration_error
 from keras_gmlp.utils import plotting
 
 

@@ -1,4 +1,4 @@
-"""Predictions of a classifier and their scores, of one label or of several for each sample.
+"""Predictions of a classifier and their scores, and how its classes match those of the data.
 
 Requires NumPy and scikit-learn only.
 """
@@ -78,20 +78,20 @@ class Predictions:
         columns = precision_recall_fscore_support(
             self.labels, self.predictions, labels=present, zero_division=0
         )
-        scores = {samples: len(self.labels), "accuracy": _rounded(self.correct.mean())}
+        scores = {samples: len(self.labels), "accuracy": round_score(self.correct.mean())}
         if len(self.classes) > 5:
-            scores["top5_accuracy"] = _rounded(np.mean(self.ranks < 5))
+            scores["top5_accuracy"] = round_score(np.mean(self.ranks < 5))
         scores |= {
-            "balanced_accuracy": _rounded(columns[1].mean()),
-            "calibration_error": _rounded(calibration_error(self.probabilities, self.correct)),
-            "log_likelihood": _rounded(self.log_likelihoods.mean()),
+            "balanced_accuracy": round_score(columns[1].mean()),
+            "calibration_error": round_score(calibration_error(self.probabilities, self.correct)),
+            "log_likelihood": round_score(self.log_likelihoods.mean()),
         }
         if self.known is not None:
-            scores["rejected"] = _rounded(np.mean(~self.known))
+            scores["rejected"] = round_score(np.mean(~self.known))
         scores["classes"] = [
             {
                 "label": self.classes[index],
-                **dict(zip(("precision", "recall", "f1"), map(_rounded, shares), strict=True)),
+                **dict(zip(("precision", "recall", "f1"), map(round_score, shares), strict=True)),
                 samples: int(count),
             }
             for index, *shares, count in zip(present, *columns, strict=True)
@@ -103,101 +103,6 @@ class Predictions:
             for (true, found), count in zip(pairs, counts, strict=True)
         ]
         return scores
-
-
-@dataclasses.dataclass(frozen=True)
-class LabelPredictions:
-    """Predictions of any number of labels for labelled images, in order.
-
-    Attributes:
-        names: File of each image, or its place in a data set.
-        labels: Names of the labels.
-        truth: Whether each label applies, `(images, labels)`.
-        probabilities: Probability of each label, `(images, labels)`.
-        thresholds: Least probability of a label that the model gives, `(labels,)`.
-        left_out: Further labels of the model, with which the images are not compared.
-    """
-
-    names: tuple[str, ...]
-    labels: tuple[str, ...]
-    truth: np.ndarray
-    probabilities: np.ndarray
-    thresholds: np.ndarray
-    left_out: tuple[str, ...] = ()
-
-    @property
-    def classes(self):
-        """All labels of the model."""
-        return *self.labels, *self.left_out
-
-    @property
-    def given(self):
-        """Whether the model gives each label, `(images, labels)`."""
-        return self.probabilities >= self.thresholds
-
-    @property
-    def correct(self):
-        """Whether all labels of each image are right, `(images,)`."""
-        return (self.given == self.truth).all(axis=1)
-
-    @property
-    def severities(self):
-        """The largest error of a label that is wrong, or 0, `(images,)`."""
-        return self._errors().max(axis=1)
-
-    def _errors(self):
-        return np.abs(self.probabilities - self.truth) * (self.given != self.truth)
-
-    def list_labels(self, chosen):
-        """Returns the names of the labels of one image, given its row of `truth` or `given`."""
-        return [label for label, applies in zip(self.labels, chosen, strict=True) if applies]
-
-    def describe(self, index):
-        """Returns an image's labels, what the model says of the worst one, and how sure it is."""
-        label = self._errors()[index].argmax()
-        true = ", ".join(self.list_labels(self.truth[index])) or "no label"
-        name, probability = self.labels[label], self.probabilities[index, label]
-        if self.given[index, label]:
-            return true, name, probability
-        return true, f"not {name}", 1 - probability
-
-    def table(self, name="path"):
-        """Yields the rows of a table, the head first."""
-        shares = (f"probability {label}" for label in self.labels)
-        yield name, "labels", "predictions", "correct", *shares
-        columns = self.names, self.truth, self.given, self.correct, self.probabilities
-        for sample, true, given, correct, probabilities in zip(*columns, strict=True):
-            texts = ("|".join(self.list_labels(row)) for row in (true, given))
-            yield sample, *texts, int(correct), *(f"{share:.6f}" for share in probabilities)
-
-    def score(self, samples="images"):
-        """Scores the predictions: each label, and all images."""
-        from sklearn.metrics import average_precision_score
-
-        truth, given = self.truth, self.given
-        # Counted here: scikit-learn takes a single column for the two classes of one label.
-        right, images, answers = (a.sum(axis=0) for a in (truth & given, truth, given))
-        rows = []
-        for i in np.flatnonzero(images):
-            average = average_precision_score(truth[:, i], self.probabilities[:, i])
-            row = {
-                "threshold": self.thresholds[i],
-                "average_precision": average,
-                "precision": right[i] / max(answers[i], 1),
-                "recall": right[i] / images[i],
-                "f1": 2 * right[i] / (answers[i] + images[i]),
-            }
-            row = {key: _rounded(value) for key, value in row.items()}
-            rows.append({"label": self.labels[i], **row, samples: int(images[i])})
-        means = {"mean_average_precision": "average_precision", "mean_f1": "f1"} if rows else {}
-        error = calibration_error(self.probabilities.ravel(), truth.ravel())
-        return {
-            samples: len(truth),
-            **{name: _rounded(np.mean([row[key] for row in rows])) for name, key in means.items()},
-            "exact_match": _rounded(self.correct.mean()),
-            "calibration_error": _rounded(error),
-            "classes": rows,
-        }
 
 
 def score(result, samples="images"):
@@ -257,29 +162,6 @@ class ClassScorer:
         return {"labels": labels, **found, **({} if known is None else {"known": known})}
 
 
-class LabelScorer:
-    """Compares logits with rows of labels; see `ClassScorer`."""
-
-    def __init__(self, classifier, labels, rows, known):
-        names = tuple(label for label in labels if label in known)
-        self._columns = [classifier.labels.index(label) for label in names]
-        own = [labels.index(label) for label in names]
-        self._rows = (np.eye(len(labels)) if rows is None else rows)[:, own].astype(bool)
-        self._probabilities = classifier.probabilities
-        self.used = np.ones(len(self._rows), bool)
-        self.collect = functools.partial(
-            LabelPredictions,
-            labels=names,
-            thresholds=np.array(classifier.thresholds)[self._columns],
-            left_out=tuple(label for label in classifier.labels if label not in known),
-        )
-
-    def read(self, logits, indices):
-        """Computes the fields of `LabelPredictions` from logits and rows of the data, a dict."""
-        probabilities = self._probabilities(logits)[:, self._columns]
-        return {"truth": self._rows[indices], "probabilities": probabilities}
-
-
 def match_classes(models, labels, name, fix="Name the folders as the model names its classes."):
     """Returns the class names that the data and all models have, a set."""
     known = set(labels).intersection(*(model.labels for model in models))
@@ -331,5 +213,5 @@ def bin_probabilities(probabilities, correct, bins=BINS):
     return counts, total / np.maximum(counts, 1), right / np.maximum(counts, 1)
 
 
-def _rounded(value):
+def round_score(value):
     return round(float(value), 6)

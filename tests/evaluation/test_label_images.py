@@ -12,9 +12,10 @@ from scipy.special import expit
 from sklearn.metrics import average_precision_score
 
 from keras_gmlp.evaluation.images import evaluate, report, write_report
+from keras_gmlp.evaluation.label_scores import LabelPredictions
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.tasks.classifier import Classifier
-from keras_gmlp.tasks.scores import LabelPredictions, score
+from keras_gmlp.tasks.scores import score
 
 COLOURS = ("red", "green", "blue")
 # Colours of six pictures, and their labels in the table, of which the last two are wrong.
