@@ -181,10 +181,10 @@ def recorded_division(recipe, name, groups=None):
     return {"groups": recipe.get("groups"), "parts": recorded_parts(recipe)}
 
 
-def load_recorded(recipe, image_shape, name=None, data_dir=None, fit="crop"):
+def load_recorded(recipe, image_shape, name=None, fit="crop"):
     """Loads the data of a run with its training, validation and test images."""
     name = canonical_name(recipe["data"] if name is None else name)
     division = recorded_division(recipe, name)
     *size, channels = image_shape
-    data = load(name, tuple(size), data_dir, channels, division["groups"], fit)
+    data = load(name, tuple(size), None, channels, division["groups"], fit)
     return divide_training(data, **division["parts"], groups=division["groups"])

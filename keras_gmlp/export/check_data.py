@@ -11,7 +11,7 @@ from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.files import read_json
 
 
-def load_check_data(directory, name=None, data_dir=None):
+def load_check_data(directory, name=None):
     """Returns the data that `export_run` checks files with: a run's own, or others by name."""
     path, recipe = model_path(directory), read_json(Path(directory) / "recipe.json", {})
     card = read_card(path)
@@ -24,11 +24,11 @@ def load_check_data(directory, name=None, data_dir=None):
             raise ValueError(
                 f"{directory}: give --data FILE, a text to check the files with, or --no-check."
             )
-        return task.load_check_samples(text_inference.load(path), name, columns, data_dir)
+        return task.load_check_samples(text_inference.load(path), name, columns)
     name = name or recipe.get("data") or card.get("data")
     if not name:
         raise ValueError(
             f"{path}: the data set for the checks is unknown; give --data or --no-check."
         )
     shape = recipe.get("image_shape") or inference.load(path).image_shape
-    return load_recorded(recipe, shape, name, data_dir, card.get("fit", "crop"))
+    return load_recorded(recipe, shape, name, card.get("fit", "crop"))

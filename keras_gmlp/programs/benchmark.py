@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from keras_gmlp.programs.shared.cli import Parser, guarded, import_tensorflow
+from keras_gmlp.programs.shared.cli import Parser, count, guarded, import_tensorflow
 
 DEFAULT = Path(__file__).resolve().parents[2] / "saved_models" / "gmlp_conv_n4_32-cifar10"
 
@@ -56,7 +56,7 @@ def parse(arguments):
     )
     parser.add_argument(
         "--batch",
-        type=int,
+        type=count,
         nargs="+",
         default=BATCHES,
         metavar="N",
@@ -64,13 +64,13 @@ def parse(arguments):
     )
     parser.add_argument(
         "--threads",
-        type=int,
+        type=count,
         nargs="+",
         default=THREADS,
         metavar="N",
         help="numbers of threads; default: 1 2",
     )
-    parser.add_argument("--rounds", type=int, help="bursts per candidate; default: 10")
+    parser.add_argument("--rounds", type=count, help="bursts per candidate; default: 10")
     parser.add_argument("--quick", action="store_true", help="measure 3 short rounds")
     parser.add_argument(
         "--out",
@@ -82,11 +82,6 @@ def parse(arguments):
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     options = parser.parse_args(arguments)
     options.rounds = options.rounds if options.rounds is not None else 3 if options.quick else 10
-    for name in ("rounds", "batch", "threads"):
-        given = getattr(options, name)
-        least = given if name == "rounds" else min(given)
-        if least < 1:
-            parser.error(f"--{name} must be at least 1; received {least}")
     options.batch, options.threads = sorted(set(options.batch)), sorted(set(options.threads))
     options.command = " ".join(["apps/benchmark.py", *map(shlex.quote, arguments)])
     return parser, options

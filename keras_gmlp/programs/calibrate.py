@@ -7,7 +7,6 @@ from keras_gmlp.programs.shared.cli import (
     Parser,
     add_backend,
     add_data_dir,
-    choose_backend,
     guarded,
     quiet,
 )
@@ -62,7 +61,6 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     if not 0 <= options.reject < 1:
         parser.error(f"--reject must be at least 0 and below 1; received {options.reject}")
-    choose_backend(options)
     return options
 
 
@@ -74,9 +72,7 @@ def main(arguments=None):
 def run(options):
     with quiet():  # imported here, so that --help is fast
         from keras_gmlp.evaluation import calibration
-    result = calibration.calibrate_run(
-        options.run, options.data, options.split, options.reject, options.data_dir
-    )
+    result = calibration.calibrate_run(options.run, options.data, options.split, options.reject)
     if options.json:
         print(json.dumps(result))
     else:

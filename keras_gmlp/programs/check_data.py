@@ -7,7 +7,6 @@ from pathlib import Path
 from keras_gmlp.programs.shared.cli import (
     Parser,
     add_backend,
-    choose_backend,
     guarded,
     import_tensorflow,
     load_classifier,
@@ -72,7 +71,6 @@ def parse(arguments):
     options.out = Path(options.out or Path("runs", f"check-{name_folder(root)}"))
     if options.out.resolve().is_relative_to(root):
         parser.error(f"{options.out} is in {options.data}; give --out a folder outside of it")
-    choose_backend(options)
     return options
 
 

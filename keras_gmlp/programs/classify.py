@@ -4,7 +4,7 @@ import contextlib
 import json
 import sys
 
-from keras_gmlp.programs.shared.cli import Parser, guarded, load_classifier, one_line
+from keras_gmlp.programs.shared.cli import Parser, count, guarded, load_classifier, one_line
 from keras_gmlp.utils.errors import printable
 
 UNKNOWN = "not one of the classes I know"
@@ -51,13 +51,10 @@ def parse(arguments):
         "the model that it learned with: its folder or its .tflite file with features",
     )
     parser.add_argument(
-        "--top", type=int, default=5, metavar="N", help="classes per image; default: 5"
+        "--top", type=count, default=5, metavar="N", help="classes per image; default: 5"
     )
     parser.add_argument("--json", action="store_true", help="print one line of JSON per image")
-    options = parser.parse_args(arguments)
-    if options.top < 1:
-        parser.error(f"--top must be at least 1; received {options.top}")
-    return options
+    return parser.parse_args(arguments)
 
 
 def main(arguments=None):

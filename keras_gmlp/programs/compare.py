@@ -9,7 +9,6 @@ from keras_gmlp.programs.shared.cli import (
     Parser,
     add_backend,
     add_data_dir,
-    choose_backend,
     guarded,
     import_tensorflow,
     one_line,
@@ -97,7 +96,6 @@ def parse(arguments):
         parser.error("--tasks requires --text DIR, the text to pre-train on")
     if options.text and (passed or options.jobs != 1 or options.fractions != [1.0]):
         parser.error("--text takes neither --jobs, nor --fractions, nor options after --")
-    choose_backend(options)
     return parser, options
 
 
@@ -167,7 +165,7 @@ def compare_texts(options):
         with directory_lock(options.runs):
             failed = sweep.work(warn, verbose=0 if options.json else 2)
     rows = sweep.rows()
-    floors = find_floors(sweep.tasks, options.data_dir)
+    floors = find_floors(sweep.tasks)
     paths = texts.write_results(rows, options.out, options.command, floors)
     if options.json:
         print(json.dumps(rows))
@@ -180,7 +178,7 @@ def compare_texts(options):
     return 1 if missing else 0
 
 
-def find_floors(tasks, data_dir):
+def find_floors(tasks):
     """Returns what classifiers without a network reach, for the tasks that have any."""
     from keras_gmlp.comparison.plan import measure_of
     from keras_gmlp.comparison.texts import best_floor
@@ -195,7 +193,7 @@ def find_floors(tasks, data_dir):
         if measure.published or not measure.floor:
             continue
         try:
-            floors[task] = best_floor(task, compute_floors(load_text(task, data_dir=data_dir)))
+            floors[task] = best_floor(task, compute_floors(load_text(task)))
         except (ValueError, ImportError) as error:
             warn(f"no floor for {task}: {error}")
     return floors

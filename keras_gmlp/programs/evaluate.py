@@ -7,7 +7,6 @@ from keras_gmlp.programs.shared.cli import (
     Parser,
     add_backend,
     add_data_dir,
-    choose_backend,
     guarded,
     import_tensorflow,
     load_classifier,
@@ -92,9 +91,7 @@ def parse(arguments):
     add_data_dir(parser)
     add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    options = parser.parse_args(arguments)
-    choose_backend(options)
-    return options
+    return parser.parse_args(arguments)
 
 
 def main(arguments=None):
@@ -117,7 +114,7 @@ def run(options):
     if not (Path(options.data).exists() or options.data == "digits"):
         import_tensorflow()  # which the search for a data set by name imports
     division = recorded_division(recipe, options.data, options.groups)
-    images = LabelledImages(options.data, options.split, options.data_dir, **division)
+    images = LabelledImages(options.data, options.split, **division)
     classifiers = [load_classifier(model) for model in options.models]
     if options.out:  # here, so that a useless path fails before the work
         Path(options.out).mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from keras_gmlp.programs.shared.cli import (
     Parser,
     add_backend,
     add_data_dir,
-    choose_backend,
+    count,
     guarded,
     import_tensorflow,
 )
@@ -40,23 +40,19 @@ def parse(arguments):
     )
     parser.add_argument(
         "--sizes",
-        type=int,
+        type=count,
         nargs="+",
         required=True,
         metavar="PIXELS",
         help="sides of the images, multiples of the patch size",
     )
-    parser.add_argument("--images", type=int, metavar="N", help="test images to use; default: all")
+    parser.add_argument(
+        "--images", type=count, metavar="N", help="test images to use; default: all"
+    )
     add_data_dir(parser)
     add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print the accuracies as JSON")
-    options = parser.parse_args(arguments)
-    if min(options.sizes) < 1:
-        parser.error(f"--sizes must be at least 1; received {min(options.sizes)}")
-    if options.images is not None and options.images < 1:
-        parser.error(f"--images must be at least 1; received {options.images}")
-    choose_backend(options)
-    return options
+    return parser.parse_args(arguments)
 
 
 def main(arguments=None):
@@ -98,7 +94,7 @@ def measure(options):
     for size in sizes:
         fit = source.preparation.get("fit", "crop")
         shape = (size, size, channels)
-        dataset = load_recorded(recipe, shape, data_dir=options.data_dir, fit=fit)
+        dataset = load_recorded(recipe, shape, fit=fit)
         row = measure_at(size, source, *adapted[size], dataset, options.images or -1)
         if not options.json:
             shown = (f"{100 * row[key]:.2f} %" if key in row else "-" for key in KINDS)

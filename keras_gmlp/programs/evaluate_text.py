@@ -9,7 +9,7 @@ from keras_gmlp.programs.shared.cli import (
     Parser,
     add_backend,
     add_data_dir,
-    choose_backend,
+    count,
     guarded,
     quiet,
 )
@@ -79,18 +79,15 @@ def parse(arguments):
         "some questions have no answer",
     )
     parser.add_argument(
-        "--limit", type=int, metavar="N", help="evaluate on N texts or questions, drawn at random"
+        "--limit", type=count, metavar="N", help="evaluate on N texts or questions, drawn at random"
     )
     parser.add_argument("--out", metavar="DIR", help="folder for the report and the pictures")
     add_data_dir(parser)
     add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     options = parser.parse_args(arguments)
-    if options.limit is not None and options.limit < 1:
-        parser.error(f"--limit must be at least 1; received {options.limit}")
     if options.threshold is not None and not math.isfinite(options.threshold):
         parser.error(f"--threshold must be a number; received {options.threshold}")
-    choose_backend(options)
     return parser, options
 
 
@@ -117,7 +114,6 @@ def run(parser, options):
         models,
         options.data,
         **choose_part(options) if "split" in task.choices else {},
-        data_dir=options.data_dir,
         limit=options.limit,
         threshold=options.threshold,
     )

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from keras_gmlp.export.names import FORMATS
-from keras_gmlp.programs.shared.cli import Parser, add_data_dir, guarded, import_tensorflow
+from keras_gmlp.programs.shared.cli import Parser, add_data_dir, count, guarded, import_tensorflow
 
 EPILOG = """\
 formats:
@@ -56,7 +56,7 @@ def parse(arguments):
     )
     parser.add_argument(
         "--batch",
-        type=int,
+        type=count,
         default=1,
         metavar="N",
         help="images per call of a TFLite file; part of its name above one; features and "
@@ -72,8 +72,6 @@ def parse(arguments):
         "--json", action="store_true", help="print the results of the checks as JSON"
     )
     options = parser.parse_args(arguments)
-    if options.batch < 1:
-        parser.error(f"--batch must be at least 1; received {options.batch}")
     if options.no_check and "tflite_int8" in (options.formats or ()):
         parser.error("tflite_int8 requires data for its calibration; leave out --no-check")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -103,7 +101,7 @@ def export(options):
     report = (lambda text: None) if options.json else lambda text: print(text, flush=True)
     data = None
     if not options.no_check:
-        data = load_check_data(directory, options.data, options.data_dir)
+        data = load_check_data(directory, options.data)
     return export_run(
         directory,
         options.formats,

@@ -63,7 +63,7 @@ def run(options):
     from keras_gmlp.data.datasets import load
     from keras_gmlp.data.images.packed import pack
 
-    data = load(options.source, both_sides(options.size), options.data_dir, fit=options.fit)
+    data = load(options.source, both_sides(options.size), fit=options.fit)
     size = pack(data, options.out)
     counts = {name: len(split) for name, split in data.splits().items()}
     summary = {

@@ -8,7 +8,7 @@ from pathlib import Path
 from keras_gmlp.programs.shared.cli import (
     Parser,
     add_backend,
-    choose_backend,
+    count,
     guarded,
     load_classifier,
     one_line,
@@ -43,19 +43,16 @@ def parse(arguments):
         "the included gmlp_photo_64",
     )
     parser.add_argument(
-        "--top", type=int, default=15, metavar="N", help="images to find; default: %(default)s"
+        "--top", type=count, default=15, metavar="N", help="images to find; default: %(default)s"
     )
     parser.add_argument("--out", metavar="FILE", help="PNG file for a contact sheet")
     add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     options = parser.parse_args(arguments)
-    if options.top < 1:
-        parser.error(f"--top must be at least 1; received {options.top}")
     if options.out is not None and not options.out.lower().endswith(".png"):
         parser.error(f"--out must be a .png file; received {options.out!r}")
     if options.out and Path(options.out).resolve().is_relative_to(Path(options.data).resolve()):
         parser.error(f"{options.out} is in {options.data}; give --out a file outside of it")
-    choose_backend(options)
     return options
 
 

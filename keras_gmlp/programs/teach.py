@@ -3,7 +3,7 @@
 import dataclasses
 import json
 
-from keras_gmlp.programs.shared.cli import Parser, add_backend, choose_backend, guarded
+from keras_gmlp.programs.shared.cli import Parser, add_backend, guarded
 from keras_gmlp.programs.shared.run_options import add_data_options
 
 EPILOG = """\
@@ -65,7 +65,6 @@ def parse(arguments):
         options.views = Views(options.views, tuple(options.scale), **draws)
     except ValueError as error:
         parser.error(str(error))
-    choose_backend(options)
     return options
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from keras_gmlp.programs.shared.cli import (
     Parser,
     add_data_dir,
+    count,
     guarded,
     import_tensorflow,
     one_line,
@@ -66,7 +67,7 @@ def parse(arguments):
     chosen.add_argument("--class", dest="label", metavar="NAME", help="the class to explain")
     chosen.add_argument(
         "--top",
-        type=int,
+        type=count,
         metavar="N",
         help="explain the N most probable classes; default: 1, or the labels that apply",
     )
@@ -74,10 +75,7 @@ def parse(arguments):
     parser.add_argument("--data", metavar="NAME|FOLDER", help="test data; default: from the run")
     add_data_dir(parser)
     parser.add_argument("--json", action="store_true", help="print the pictures' paths as JSON")
-    options = parser.parse_args(arguments)
-    if options.top is not None and options.top < 1:
-        parser.error(f"--top must be at least 1; received {options.top}")
-    return options
+    return parser.parse_args(arguments)
 
 
 def main(arguments=None):
@@ -243,7 +241,7 @@ def load_test_images(options, directory, classifier):
     if classifier.thresholds is None:
         require_one_label(name)
     fit = classifier.preparation.get("fit", "crop")
-    dataset = load_recorded(recipe, classifier.image_shape, name, options.data_dir, fit)
+    dataset = load_recorded(recipe, classifier.image_shape, name, fit)
     if tuple(dataset.labels) != tuple(classifier.labels):
         raise ValueError(f"{directory}: the model's classes differ from those of {name}.")
     return dataset

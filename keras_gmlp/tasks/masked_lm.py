@@ -246,7 +246,7 @@ class MaskedLM(TextTask):
         return {**super().signature(length), "mask_positions": (1, MASKS)}
 
     @classmethod
-    def load_check_samples(cls, model, name, columns=None, data_dir=None):
+    def load_check_samples(cls, model, name, columns=None):
         from keras_gmlp.data.text.corpus import PreparedCorpus
         from keras_gmlp.data.text.files import read_lines
 

@@ -182,8 +182,8 @@ class SpanAnswering(TextTask):
         }
 
     @classmethod
-    def load_check_samples(cls, model, name, columns=None, data_dir=None):
-        data = load_squad(name, data_dir=data_dir, **(columns or {}))
+    def load_check_samples(cls, model, name, columns=None):
+        data = load_squad(name, **(columns or {}))
         return [(q.question, q.context) for q in data.test[:CHECKED]], None
 
     @classmethod

@@ -92,14 +92,13 @@ class Task:
         return {"token_ids": (1, length)}
 
     @classmethod
-    def load_check_samples(cls, model, name, columns=None, data_dir=None):
+    def load_check_samples(cls, model, name, columns=None):
         """Returns samples to check exported files with, and their class indices or `None`.
 
         Args:
             model: What `wrap` returned for the Keras model.
             name: Data, as the task takes them.
             columns: Arguments of `load_text` that name columns, a dict.
-            data_dir: The folder of TFDS; see `data.load`.
         """
         raise NotImplementedError
 

@@ -172,10 +172,10 @@ class TextClassification(TextTask):
         }
 
     @classmethod
-    def load_check_samples(cls, model, name, columns=None, data_dir=None):
+    def load_check_samples(cls, model, name, columns=None):
         from keras_gmlp.data.text.sentences import load_text
 
-        data = load_text(name, data_dir=data_dir, **(columns or {}))
+        data = load_text(name, **(columns or {}))
         test = data.test
         if tuple(data.labels) != model.labels or model.pairs not in (None, test.pairs):
             raise ValueError(

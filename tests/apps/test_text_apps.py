@@ -244,7 +244,7 @@ def test_evaluate_text_tests_a_run_on_what_it_did_not_train_on(models, tmp_path,
         (2, "fill_mask", ["--data=x", "--threshold=1"], "--threshold: for a model for questions"),
         (2, "fill_mask", ["--data=x", "--split=train"], "--split and --test: for a text class"),
         (2, "answer", ["--data=x", "--threshold=nan"], "must be a number; received nan"),
-        (2, "answer", ["--data=x", "--limit=0"], "--limit must be at least 1; received 0"),
+        (2, "answer", ["--data=x", "--limit=0"], "--limit: must be at least 1; received 0"),
     ],
 )
 def test_evaluate_text_names_what_is_wrong(models, app, code, name, arguments, message):

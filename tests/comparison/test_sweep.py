@@ -179,7 +179,8 @@ def test_wrong_usage(arguments, reason, capsys):
     assert reason in capsys.readouterr().err
 
 
-def test_every_run_gets_the_settings_of_the_sweep():
+def test_every_run_gets_the_settings_of_the_sweep(monkeypatch):
+    monkeypatch.setenv("TFDS_DATA_DIR", "")  # restores it
     compare = load_app("compare")
     arguments = ["gmlp_n4_32", "vit_n4_32", "--data-dir", "sets", "--epochs", "1", "--seeds", "3"]
     arguments += ["--fractions", "0.5", "--", "--set", "mixup=0.2", "--patch-size", "8"]

@@ -58,7 +58,7 @@ class Praise(TextTask):
         return float(model.run(token_ids=encoding.ids[None])[0, 0])
 
     @classmethod
-    def load_check_samples(cls, model, name, columns=None, data_dir=None):
+    def load_check_samples(cls, model, name, columns=None):
         return list(json.loads(Path(name).read_text())), None
 
     @classmethod

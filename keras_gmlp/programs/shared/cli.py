@@ -37,6 +37,8 @@ EXTRAS = {
 }
 CORE = ("ai_edge_litert", "keras", "keras_gmlp", "lazy_loader", "numpy", "PIL")
 
+ENVIRONMENT = {"backend": "KERAS_BACKEND", "data_dir": "TFDS_DATA_DIR"}  # of options
+
 ADVICE = {
     errno.ENOSPC: "free some space and give the same command again",
     errno.EDQUOT: "free some space and give the same command again",
@@ -53,6 +55,14 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **arguments):
         super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter, **arguments})
+
+    def parse_args(self, args=None, namespace=None):
+        """Reads the options, and sets the variables of `ENVIRONMENT` that Keras and TFDS read."""
+        options = super().parse_args(args, namespace)
+        for name, variable in ENVIRONMENT.items():
+            if getattr(options, name, None):
+                os.environ[variable] = getattr(options, name)
+        return options
 
     def format_help(self):
         return name_programs(super().format_help())
@@ -264,6 +274,17 @@ def image_size(text):
     return tuple(map(int, sides)) if len(sides) == 2 else int(text)
 
 
+def count(text):
+    """Reads a whole number of at least 1, for argparse."""
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid int value: {text!r}") from None
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1; received {number}")
+    return number
+
+
 def both_sides(size):
     """Returns `(height, width)` of a size that `image_size` read."""
     return size if isinstance(size, tuple) else (size, size)
@@ -285,9 +306,3 @@ def add_backend(parser):
         choices=["tensorflow", "jax", "torch"],
         help="Keras backend; default: $KERAS_BACKEND, or the setting of Keras (tensorflow)",
     )
-
-
-def choose_backend(options):
-    """Selects the Keras backend. Must run before Keras is imported."""
-    if options.backend:
-        os.environ["KERAS_BACKEND"] = options.backend

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from keras_gmlp.programs.shared.cli import ROOT, one_line, quiet
+from keras_gmlp.programs.shared.cli import ROOT, count, one_line, quiet
 
 MODELS = ROOT / "saved_models"
 
@@ -22,7 +22,7 @@ def add_model(parser, default, top=5, what="words"):
         + (included if default.exists() else "required, because none is included"),
     )
     parser.add_argument(
-        "--top", type=int, default=top, metavar="N", help=f"number of {what}; default: {top}"
+        "--top", type=count, default=top, metavar="N", help=f"number of {what}; default: {top}"
     )
     parser.add_argument("--json", action="store_true", help="print one line of JSON per text")
 
@@ -61,8 +61,6 @@ def name_columns(options):
 def parse(parser, arguments, program):
     """Returns the options; ends with exit code 2 if they cannot work."""
     options = parser.parse_args(arguments)
-    if options.top < 1:
-        parser.error(f"--top must be at least 1; received {options.top}")
     options.code, options.program = 0, program
     if hasattr(options, "file") and not (options.texts or options.file):
         parser.error("give a text, - for standard input, or --file FILE")

@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from keras_gmlp.programs.shared.cli import choose_backend, import_tensorflow
+from keras_gmlp.programs.shared.cli import import_tensorflow
 from keras_gmlp.programs.shared.processes import add_process_options, check_process_options
 
 
@@ -96,10 +96,9 @@ def _modules_here(text, error):
 
 
 def finish_parsing(parser, options):
-    """Checks the options of processes and chooses the backend; returns parser and options."""
+    """Checks the options of processes; returns parser and options."""
     check_process_options(parser, options)
     options.training = False
-    choose_backend(options)
     return parser, options
 
 
