@@ -57,34 +57,32 @@ def near(pixels, colour, tolerance=0):
     return np.abs(pixels.astype(int) - np.array(colour)).max() <= tolerance
 
 
-@pytest.mark.parametrize(
-    ("suffix", "tolerance"),
-    [("png", 0), ("bmp", 0), ("gif", 0), ("tif", 0), ("ppm", 0), ("jpg", 4), ("webp", 4)],
-)
-def test_formats(tmp_path, suffix, tolerance):
+@pytest.mark.parametrize("suffix", ["png", "bmp", "gif", "tif", "ppm", "jpg", "webp"])
+def test_formats(tmp_path, suffix):
     pixels = read_image(save(halves(), tmp_path / f"a.{suffix}"), (32, 64, 3))
-    assert pixels.shape == (32, 64, 3)
-    assert pixels.dtype == np.uint8
+    assert (pixels.shape, pixels.dtype) == ((32, 64, 3), np.uint8)
+    tolerance = 4 if suffix in ("jpg", "webp") else 0
     assert near(pixels[:, :31], RED, tolerance)
     assert near(pixels[:, 33:], BLUE, tolerance)
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 500), (500, 1), (3000, 20), (20, 3000), (31, 33)])
-@pytest.mark.parametrize("shape", [(32, 32, 3), (8, 24, 3), (24, 8, 1)])
-def test_any_size_and_aspect(tmp_path, size, shape):
-    pixels = read_image(save(Image.new("RGB", size, (9, 99, 199)), tmp_path / "a.png"), shape)
-    assert pixels.shape == shape
+def test_any_size_and_aspect(tmp_path, size):
+    path = save(Image.new("RGB", size, (9, 99, 199)), tmp_path / "a.png")
     # ITU-R 601 luma, by hand: 0.299 * 9 + 0.587 * 99 + 0.114 * 199 = 83.5
-    assert near(pixels, (9, 99, 199) if shape[2] == 3 else 83.5, 0 if shape[2] == 3 else 0.6)
+    for side, colour in (((32, 32), (9, 99, 199)), ((8, 24), (9, 99, 199)), ((24, 8), 83.5)):
+        shape = (*side, np.size(colour))
+        pixels = read_image(path, shape)
+        assert pixels.shape == shape
+        assert near(pixels, colour, 0 if shape[2] == 3 else 0.6)
 
 
 def sixteen_bits():
     return Image.fromarray((np.arange(600, dtype="uint16") * 100).reshape(20, 30))
 
 
-@pytest.mark.parametrize(
-    ("suffix", "make", "more"),
-    [
+def test_every_source_gives_the_pixels_of_the_file(tmp_path):
+    for suffix, make, more in (
         ("png", lambda: photo(60, 41), {"exif": exif(6)}),
         ("png", lambda: photo(60, 41).convert("P"), {"transparency": 3}),
         ("png", lambda: photo(60, 41).convert("LA"), {}),
@@ -92,19 +90,17 @@ def sixteen_bits():
         ("tif", lambda: sixteen_bits().convert("I"), {}),
         ("png", sixteen_bits, {}),
         ("jpg", lambda: photo(60, 41), {"exif": exif(8)}),
-    ],
-)
-def test_every_source_gives_the_pixels_of_the_file(tmp_path, suffix, make, more):
-    path = tmp_path / f"a.{suffix}"
-    make().save(path, **more)
-    content = path.read_bytes()
-    expected = read_image(path, (8, 12, 3), fit="pad")
-    with Image.open(path) as opened, open(path, "rb") as file:
-        size = opened.size
-        for source in (str(path), content, memoryview(content), file, opened, opened):
-            np.testing.assert_array_equal(read_image(source, (8, 12, 3), fit="pad"), expected)
-        assert suffix == "tif" or opened.size == size  # Pillow itself turns a TIFF
-        assert not file.closed
+    ):
+        path = tmp_path / f"a.{suffix}"
+        make().save(path, **more)
+        content = path.read_bytes()
+        expected = read_image(path, (8, 12, 3), fit="pad")
+        with Image.open(path) as opened, open(path, "rb") as file:
+            size = opened.size
+            for source in (str(path), content, memoryview(content), file, opened, opened):
+                np.testing.assert_array_equal(read_image(source, (8, 12, 3), fit="pad"), expected)
+            assert suffix == "tif" or opened.size == size  # Pillow itself turns a TIFF
+            assert not file.closed
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
@@ -118,23 +114,20 @@ def test_arrays_are_read_as_files_are(tmp_path, mode):
         np.testing.assert_array_equal(read_image(column, (7, 9, 1)), read_image(path, (7, 9, 1)))
 
 
-@pytest.mark.parametrize(
-    ("source", "reason"),
-    [
-        (b"", "the file is empty"),
-        (b"no image at all, but some bytes", "not an image, or not in a format"),
+def test_sources_that_are_no_images():
+    for source, reason in (
+        (b"", "empty"),
+        (b"no image at all, but some bytes", "not an image"),
         (np.zeros((400, 300, 3)), r"expected a uint8 array .* received float64 \(400, 300, 3\)"),
         (np.zeros((4, 4, 2), "uint8"), r"expected .* received uint8 \(4, 4, 2\)"),
         (np.zeros((0, 4, 3), "uint8"), r"expected .* received uint8 \(0, 4, 3\)"),
         (io.StringIO("text"), "expected a path, bytes, .* received StringIO"),
-        (3, "expected a path, bytes, .* received int"),
-        (None, "expected a path, bytes, .* received NoneType"),
-    ],
-)
-def test_sources_that_are_no_images(source, reason):
-    with refused(f"^the image: {reason}") as caught:
-        read_image(source, (8, 8, 3))
-    assert len(str(caught.value)) < 200
+        (3, "received int"),
+        (None, "received NoneType"),
+    ):
+        with refused(reason, "the image") as caught:
+            read_image(source, (8, 8, 3))
+        assert len(str(caught.value)) < 200
 
 
 @pytest.mark.parametrize("crop", ["0.9", -0.5, 0, 1.5])
@@ -193,19 +186,18 @@ MODES = {
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("channels", [1, 3])
-def test_modes(tmp_path, mode, channels):
+def test_modes(tmp_path, mode):
     make, suffix, colour = MODES[mode]
-    pixels = read_image(save(make(), tmp_path / f"a.{suffix}"), (8, 8, channels))
-    luma = np.dot(colour, (0.299, 0.587, 0.114))
-    assert near(pixels, colour if channels == 3 else luma, 2)
+    path = save(make(), tmp_path / f"a.{suffix}")
+    assert near(read_image(path, (8, 8, 3)), colour, 2)
+    assert near(read_image(path, (8, 8, 1)), np.dot(colour, (0.299, 0.587, 0.114)), 2)
 
 
 @pytest.mark.parametrize("suffix", ["png", "tif", "pgm"])
-@pytest.mark.parametrize(("stored", "expected"), [(0, 0), (255, 1), (25700, 100), (65535, 255)])
-def test_16_bits_keep_their_scale_whatever_they_hold(tmp_path, suffix, stored, expected):
-    image = Image.fromarray(np.full((4, 4), stored, "uint16"))
-    assert near(read_image(save(image, tmp_path / f"a.{suffix}"), (4, 4, 3)), expected)
+def test_16_bits_keep_their_scale_whatever_they_hold(tmp_path, suffix):
+    for stored, expected in ((0, 0), (255, 1), (25700, 100), (65535, 255)):
+        image = Image.fromarray(np.full((4, 4), stored, "uint16"))
+        assert near(read_image(save(image, tmp_path / f"a.{suffix}"), (4, 4, 3)), expected)
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "I;16", "F"])
@@ -241,7 +233,7 @@ def test_memory_of_a_large_image(tmp_path):
     assert float(result.stdout) < 10.5 * 3000 * 4000  # four each in RGBA and in RGB, and the tiles
 
 
-# Prints what a function raises for a path, as a user who is not root.
+# Prints what a function raises for each path, as a user who is not root.
 AS_A_USER = """
 import encodings.utf_8_sig  # Python may lie where only root reads
 import os, sys
@@ -253,56 +245,44 @@ if os.getuid() == 0:
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
-path, kind = Path(sys.argv[1]), sys.argv[2]
-try:
-    if kind == "texts":
-        read_folder(path)
-    elif path.is_dir():
-        find_images(path)
-    else:
-        read_image(path, (2, 2, 3))
-except ValueError as error:
-    print(error)
+for path in map(Path, sys.argv[1:]):
+    try:
+        if path.name == "texts":
+            read_folder(path)
+        elif path.suffix == ".png":
+            read_image(path, (2, 2, 3))
+        else:
+            find_images(path)
+    except ValueError as error:
+        print(error)
 """
 
 
-@pytest.fixture
-def public_folder():
-    """A folder that other users can read, unlike `tmp_path`."""
-    with tempfile.TemporaryDirectory() as name:
+def test_files_and_folders_without_permission():
+    places = [(n, m) for n in ("", "cats", "cats/kittens") for m in (0, 0o111, 0o333, 0o444)]
+    with tempfile.TemporaryDirectory() as name:  # which others may read, unlike `tmp_path`
         os.chmod(name, 0o755)
-        (Path(name) / "cats/kittens").mkdir(parents=True)
-        save(halves(), Path(name) / "cats/a.png")
-        yield Path(name)
-
-
-def error_as_a_user(path, kind="images"):
-    command = [sys.executable, "-W", "error", "-c", AS_A_USER, str(path), kind]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-FOLDERS = [
-    (name, mode) for name in ("", "cats", "cats/kittens") for mode in (0, 0o111, 0o333, 0o444)
-]
-
-
-@pytest.mark.parametrize(("name", "mode"), [*FOLDERS, ("texts", 0o333)])
-def test_folder_without_permission(public_folder, name, mode):
-    folder, kind = public_folder / "cats/kittens" if name == "texts" else public_folder / name, name
-    (folder / "b.txt").write_text("a kitten")
-    os.chmod(folder, mode)
-    try:
-        error = error_as_a_user(public_folder, kind)
-    finally:
-        os.chmod(folder, 0o755)
-    assert error == f"{folder}: no permission to read this folder.\n"
-
-
-def test_file_without_permission(public_folder):
-    path = public_folder / "cats/a.png"
-    assert error_as_a_user(path) == ""
-    os.chmod(path, 0o000)
-    assert error_as_a_user(path) == f"{path}: no permission to read it.\n"
+        asked, closed = [save(halves(), Path(name) / "open.png")], []
+        for number, (place, mode) in enumerate([*places, ("cats/kittens", 0o333)]):
+            root = Path(name, str(number), "texts" if number == len(places) else "images")
+            (root / "cats/kittens").mkdir(parents=True)
+            save(halves(), root / "cats/a.png")
+            (root / place / "b.txt").write_text("a kitten")
+            asked.append(root)
+            closed.append((root / place, mode, " this folder"))
+        asked.append(save(halves(), Path(name) / "closed.png"))
+        closed.append((asked[-1], 0, " it"))
+        for path, mode, _ in closed:
+            os.chmod(path, mode)
+        command = [sys.executable, "-W", "error", "-c", AS_A_USER, *map(str, asked)]
+        try:
+            found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        finally:
+            for path, _, _ in closed:
+                os.chmod(path, 0o755)
+    assert found.splitlines() == [
+        f"{path}: no permission to read{what}." for path, _, what in closed
+    ]
 
 
 def test_addresses_pipes_and_empty_paths_are_no_files(tmp_path):
@@ -316,69 +296,75 @@ def test_addresses_pipes_and_empty_paths_are_no_files(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
-@pytest.mark.parametrize(
-    ("stored", "expected"),
-    [([0, 1], [0, 255]), ([0, 10, 255], [0, 10, 255]), ([0, 25700, 65535], [0, 100, 255])],
-)
-def test_32_bits_tell_by_their_values_where_white_is(tmp_path, dtype, stored, expected):
-    image = Image.fromarray(np.repeat([stored], 4, 0).astype(dtype))
-    pixels = read_image(save(image, tmp_path / "a.tif"), (4, len(stored), 1))
-    np.testing.assert_array_equal(pixels[:, :, 0], [expected] * 4)
+def test_32_bits_tell_by_their_values_where_white_is(tmp_path, dtype):
+    for stored, expected in (
+        ([0, 1], [0, 255]),
+        ([0, 10, 255], [0, 10, 255]),
+        ([0, 25700, 65535], [0, 100, 255]),
+    ):
+        image = Image.fromarray(np.repeat([stored], 4, 0).astype(dtype))
+        pixels = read_image(save(image, tmp_path / "a.tif"), (4, len(stored), 1))
+        np.testing.assert_array_equal(pixels[:, :, 0], [expected] * 4)
 
 
-@pytest.mark.parametrize("scale", [1, 255, 65535])
-def test_floats_that_resampling_overshot(tmp_path, scale):
-    image = Image.fromarray(np.float32([[-0.05, 0.2, 1.02]] * 3) * scale)
-    pixels = read_image(save(image, tmp_path / "a.tif"), (3, 3, 1))
-    np.testing.assert_array_equal(pixels[:, :, 0], [[0, 51, 255]] * 3)
+def test_floats_that_resampling_overshot(tmp_path):
+    for scale in (1, 255, 65535):
+        image = Image.fromarray(np.float32([[-0.05, 0.2, 1.02]] * 3) * scale)
+        pixels = read_image(save(image, tmp_path / "a.tif"), (3, 3, 1))
+        np.testing.assert_array_equal(pixels[:, :, 0], [[0, 51, 255]] * 3)
 
 
-@pytest.mark.parametrize(
-    ("stored", "reason"),
-    [
+def test_floats_of_which_nobody_knows_how_bright_they_are(tmp_path):
+    for stored, reason in (
         *(([-200, 800], "from -200 to 800; expected"), ([0, 1e38], "from 0 to 1e+38; expected")),
         *(([-3, 0], "from -3 to 0; expected"), ([0, 1.2], "from 0 to 1.2; expected 0 to 1, 0 to")),
         *(([0, 300], "from 0 to 300; expected"), ([0, np.nan], "holds pixels that are no numbers")),
-    ],
-)
-def test_floats_of_which_nobody_knows_how_bright_they_are(tmp_path, stored, reason):
-    path = save(Image.fromarray(np.float32([stored] * 2)), tmp_path / "a.tif")
-    with pytest.raises(ValueError, match=rf"a\.tif: .*{re.escape(reason)}"):
-        read_image(path, (2, 2, 1))
+    ):
+        path = save(Image.fromarray(np.float32([stored] * 2)), tmp_path / "a.tif")
+        with refused(re.escape(reason), path):
+            read_image(path, (2, 2, 1))
 
 
-@pytest.mark.parametrize("orientation", STORED)
 @pytest.mark.parametrize("suffix", ["jpg", "png", "webp", "tif"])
-def test_exif_turns_upright(tmp_path, orientation, suffix):
-    image = halves(size=(160, 80))
-    image.paste(GREEN, (0, 40, 80, 80))
-    if STORED[orientation] is not None:
-        image = image.transpose(STORED[orientation])
-    path = save(image, tmp_path / f"a.{suffix}", exif=exif(orientation))
-    pixels = read_image(path, (8, 16, 3))
-    assert near(pixels[:3, :7], RED, 6)
-    assert near(pixels[5:, :7], GREEN, 6)
-    assert near(pixels[:, 9:], BLUE, 6)
+def test_exif_turns_upright(tmp_path, suffix):
+    upright = halves(size=(160, 80))
+    upright.paste(GREEN, (0, 40, 80, 80))
+    for orientation, turn in STORED.items():
+        image = upright if turn is None else upright.transpose(turn)
+        path = save(image, tmp_path / f"{orientation}.{suffix}", exif=exif(orientation))
+        pixels = read_image(path, (8, 16, 3))
+        assert near(pixels[:3, :7], RED, 6), orientation
+        assert near(pixels[5:, :7], GREEN, 6), orientation
+        assert near(pixels[:, 9:], BLUE, 6), orientation
 
 
-@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK"])
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"exif": exif(6)}])
-@pytest.mark.parametrize(("size", "scale"), [((1280, 1040), 8), ((636, 516), 4), ((635, 520), 1)])
-def test_reduced_jpeg_decoding(tmp_path, monkeypatch, mode, channels, options, size, scale):
+EXTRAS = ({}, {"progressive": True}, {"exif": exif(6)})
+JPEGS = [
+    *(((1280, 1040), 8, mode, options) for mode in ("RGB", "L", "CMYK") for options in EXTRAS),
+    *(((636, 516), 4, mode, {}) for mode in ("RGB", "CMYK")),
+    *(((635, 520), 1, mode, {}) for mode in ("RGB", "CMYK")),
+]
+
+
+@pytest.mark.parametrize(("size", "scale", "mode", "options"), JPEGS)
+def test_reduced_jpeg_decoding(tmp_path, monkeypatch, size, scale, mode, options):
     path = save(photo(*size).convert(mode), tmp_path / "a.jpg", quality=95, **options)
     decoded = []
     load = JpegImagePlugin.JpegImageFile.load
     monkeypatch.setattr(
         JpegImagePlugin.JpegImageFile, "load", lambda self: decoded.append(self.size) or load(self)
     )
-    reduced = read_image(path, (32, 32, channels)).astype(int)
-    assert decoded[0] == (size[0] // scale, size[1] // scale)
+    reduced = []
+    for channels in (1, 3):
+        decoded.clear()
+        reduced.append(read_image(path, (32, 32, channels)).astype(int))
+        assert decoded[0] == (size[0] // scale, size[1] // scale)
     monkeypatch.setattr(JpegImagePlugin.JpegImageFile, "draft", lambda *_: None)
-    full = read_image(path, (32, 32, channels)).astype(int)
-    assert full.std() > 30
-    assert np.abs(reduced - full).mean() < 0.5
-    assert np.abs(reduced - full).max() <= 4
+    for found in reduced:
+        full = read_image(path, found.shape).astype(int)
+        assert full.std() > 30
+        assert np.abs(found - full).mean() < 0.5
+        assert np.abs(found - full).max() <= 4
 
 
 @pytest.mark.parametrize("orientation", [1, 6])
@@ -422,13 +408,12 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_file(tmp_path, name):
-    make, reason = BAD[name]
-    path = tmp_path / name
-    path.write_bytes(make(tmp_path))
-    with refused(reason, path):
-        read_image(path, (8, 8, 3))
+def test_bad_files(tmp_path):
+    for name, (make, reason) in BAD.items():
+        path = tmp_path / name
+        path.write_bytes(make(tmp_path))
+        with refused(reason, path):
+            read_image(path, (8, 8, 3))
 
 
 def test_error_names_an_odd_file_on_one_line(tmp_path):
@@ -478,13 +463,13 @@ def test_broken_exif_is_ignored(tmp_path):
     assert near(read_image(path, (32, 64, 3))[:, :31], RED, 4)
 
 
-@pytest.mark.parametrize("name", ["ü 图.png", "two words.PNG", "-x.png", "%s{0}", b"\xff.png"])
-def test_odd_names(tmp_path, name):
-    path = str(tmp_path / os.fsdecode(name))
-    with open(path, "wb") as file:
-        halves().save(file, "JPEG")  # the content counts, not the suffix
-    assert near(read_image(path, (32, 64, 3))[:, :31], RED, 4)
-    assert os.fspath(find_images(path)[0]) == path
+def test_odd_names(tmp_path):
+    for name in ("ü 图.png", "two words.PNG", "-x.png", "%s{0}", b"\xff.png"):
+        path = str(tmp_path / os.fsdecode(name))
+        with open(path, "wb") as file:
+            halves().save(file, "JPEG")  # the content counts, not the suffix
+        assert near(read_image(path, (32, 64, 3))[:, :31], RED, 4)
+        assert os.fspath(find_images(path)[0]) == path
 
 
 def test_find_images(tmp_path):
@@ -499,22 +484,16 @@ def test_find_images(tmp_path):
     assert find_images(tmp_path / "notes.txt") == [tmp_path / "notes.txt"]
 
 
-def test_link_that_leads_nowhere_is_not_left_out(tmp_path):
-    (tmp_path / "a.png").symlink_to(tmp_path / "unmounted" / "a.png")
-    assert find_images(tmp_path) == [tmp_path / "a.png"]
-    with pytest.raises(ValueError, match=r"a\.png: no such file\."):
-        read_image(tmp_path / "a.png", (8, 8, 3))
-
-
 def test_files_and_images_that_are_not_there(tmp_path):
-    def read(path):
-        return read_image(str(path), (8, 8, 3))
-
-    for call, path, reason in (
-        (read, tmp_path / "none.png", "no such file"),
-        (read, tmp_path, "is a folder"),
-        (find_images, tmp_path, "no image in this folder"),
-        (find_images, tmp_path / "x", "no such file"),
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "a.png").symlink_to(tmp_path / "unmounted" / "a.png")
+    assert find_images(tmp_path) == [tmp_path / "a.png"]  # which is not left out
+    for call, name, reason in (
+        (read_image, "none.png", "no such file"),
+        (read_image, "a.png", "no such file"),
+        (read_image, "empty", "is a folder"),
+        (find_images, "empty", "no image in this folder"),
+        (find_images, "x", "no such file"),
     ):
-        with refused(reason, path):
-            call(path)
+        with refused(reason, tmp_path / name):
+            call(tmp_path / name, *[(8, 8, 3)] * (call is read_image))
