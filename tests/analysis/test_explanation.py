@@ -24,26 +24,23 @@ def image(shape=(8, 12, 3)):
     return np.random.default_rng(2).integers(0, 256, shape, dtype="uint8")
 
 
-@pytest.mark.parametrize(
-    ("build", "grid"),
-    [
+def test_map_plus_bias_is_the_logit():
+    for build, grid in (
         (lambda: gMLP(hidden_dim=12, **TINY), (2, 3)),
         (lambda: MLPMixer(stem="convolutions", **TINY), (2, 3)),
         (lambda: ResMLP(**TINY), (2, 3)),  # its last norm is an Affine
         (lambda: gMLP(hidden_dim=12, pooling="attention", **TINY), (2, 3)),
         (lambda: ResNet(8, 4, input_shape=(8, 12, 3), classes=3), (2, 3)),
-    ],
-)
-def test_map_plus_bias_is_the_logit(build, grid):
-    model = build()
-    redraw_weights(model)
-    maps = class_maps(model, image(), CLASSES)
-    assert has_exact_maps(model)
-    assert maps.shape == (3, *grid)
-    assert maps.std(axis=(1, 2)).min() > 1e-3  # the tokens differ
-    logits = to_numpy(model(image()[None]))[0]
-    found = maps.mean(axis=(1, 2)) + to_numpy(model.get_layer("head").bias)[CLASSES]
-    np.testing.assert_allclose(found, logits[CLASSES], atol=1e-5)
+    ):
+        model = build()
+        redraw_weights(model)
+        maps = class_maps(model, image(), CLASSES)
+        assert has_exact_maps(model)
+        assert maps.shape == (3, *grid)
+        assert maps.std(axis=(1, 2)).min() > 1e-3  # the tokens differ
+        logits = to_numpy(model(image()[None]))[0]
+        found = maps.mean(axis=(1, 2)) + to_numpy(model.get_layer("head").bias)[CLASSES]
+        np.testing.assert_allclose(found, logits[CLASSES], atol=1e-5)
 
 
 def test_values_are_at_the_places_of_their_tokens():
@@ -154,6 +151,7 @@ def test_app_explains_the_labels_that_apply(run, capsys, saved_figures):
     assert "skipped confusion: requires one label" in notes
 
 
+@pytest.mark.once
 def test_app_reports_an_unknown_class(run, capsys):
     given = [str(run), "--only", "explain", "--image", str(run / "image.png"), "--class", "cow"]
     assert load_app("visualize").main(given) == 1
@@ -162,6 +160,7 @@ def test_app_reports_an_unknown_class(run, capsys):
     assert error.count("\n") == 1
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("arguments", [["--top", "0"], ["--top", "2", "--class", "cat"]])
 def test_app_refuses_useless_choices(capsys, arguments):
     with pytest.raises(SystemExit) as caught:

@@ -31,20 +31,17 @@ def test_filters_of_gmlp_compute_tokens():
     np.testing.assert_array_equal(filters["block_1"][4], [[4, 10, 16], [22, 28, 34]])
 
 
-@pytest.mark.parametrize(
-    ("model", "filters", "kernel"),
-    [
+def test_filters_of_the_other_families():
+    for model, filters, kernel in (
         (lambda: MLPMixer(**TINY), 4, lambda b: b.token_mlp.expand.kernel),
         (lambda: ResMLP(**TINY), 6, lambda b: b.spatial.kernel),
         (lambda: fold(ResMLP(**TINY)), 6, lambda b: b.spatial.kernel),
-    ],
-)
-def test_filters_of_the_other_families(model, filters, kernel):
-    model = model()
-    result = spatial_filters(model)["block_0"]
-    assert result.shape == (filters, 2, 3)
-    expected = to_numpy(kernel(model.get_layer("block_0")))
-    np.testing.assert_array_equal(result.reshape(filters, 6).T, expected)
+    ):
+        model = model()
+        result = spatial_filters(model)["block_0"]
+        assert result.shape == (filters, 2, 3)
+        expected = to_numpy(kernel(model.get_layer("block_0")))
+        np.testing.assert_array_equal(result.reshape(filters, 6).T, expected)
 
 
 def test_a_square_marks_the_token_of_a_filter_but_no_hidden_unit(tmp_path, saved_figures):
@@ -89,6 +86,7 @@ def test_filters_of_a_shift_invariant_gate_are_its_matrices_head_by_head():
     np.testing.assert_array_equal(result[6 + 4], np.array([[13, 12, 11], [8, 7, 6]]) + 15)
 
 
+@pytest.mark.once
 def test_plot_shows_a_head_in_each_column(tmp_path, saved_figures):
     model = gMLP(hidden_dim=12, toeplitz=True, heads=2, **TINY)
     plots.draw_spatial_filters(model, tmp_path / "gmlp.png")
@@ -138,9 +136,8 @@ def test_attention_leaves_out_both_leading_tokens():
     assert 0 < looks.sum() < 1
 
 
-@pytest.mark.parametrize(
-    ("function", "model", "message"),
-    [
+def test_family_without_filters_or_attention():
+    for function, model, message in (
         (spatial_filters, lambda: ViT(num_heads=2, **TINY), "no block that mixes tokens by a"),
         (spatial_filters, lambda: ResNet(8), "resnet has no tokens"),
         (
@@ -148,13 +145,12 @@ def test_attention_leaves_out_both_leading_tokens():
             lambda: gMLP(hidden_dim=12, **TINY),
             "no block with attention; aMLP and ViT have",
         ),
-    ],
-)
-def test_family_without_filters_or_attention(function, model, message):
-    with pytest.raises(NotApplicableError, match=message):
-        function(model())
+    ):
+        with pytest.raises(NotApplicableError, match=message):
+            function(model())
 
 
+@pytest.mark.once
 def test_pictures_are_drawn(tmp_path):
     model = aMLP(hidden_dim=12, attention_size=3, **TINY)
     redraw_weights(model)
@@ -194,12 +190,14 @@ def test_app_draws_what_applies(run, capsys):
     assert "skipped filters" in error
 
 
+@pytest.mark.once
 def test_app_reports_unknown_tokens(run, capsys):
     gMLP(8, 1, 12, input_shape=(8, 8, 1), patch_size=4, classes=10).save(run / "model.keras")
     assert load_app("visualize").main([str(run), "--tokens", "4"]) == 1
     assert "tokens must be in [0, 4); received [4]" in capsys.readouterr().err
 
 
+@pytest.mark.once
 def test_app_with_an_image_needs_no_data(run, capsys, tmp_path):
     (run / "recipe.json").unlink()
     Image.new("L", (30, 20), 90).save(tmp_path / "grey.png")
@@ -213,16 +211,14 @@ def test_app_with_an_image_needs_no_data(run, capsys, tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
+@pytest.mark.once
+def test_app_fails_in_one_line(run, capsys):
+    for arguments, reason in (
         (["--only", "filters"], "no block that mixes tokens"),
         (["--only", "attention", "--image", "missing.png"], "missing.png"),
         (["--only", "confusion", "--data", "missing/"], "missing/: no such folder"),
-    ],
-)
-def test_app_fails_in_one_line(run, capsys, arguments, reason):
-    assert load_app("visualize").main([str(run), *arguments]) == 1
-    error = capsys.readouterr().err
-    assert reason in error
-    assert error.count("\n") == 1
+    ):
+        assert load_app("visualize").main([str(run), *arguments]) == 1
+        error = capsys.readouterr().err
+        assert reason in error
+        assert error.count("\n") == 1

@@ -6,6 +6,8 @@ from sklearn.metrics import balanced_accuracy_score, log_loss
 
 from keras_gmlp.tasks.scores import Predictions, bin_probabilities, calibration_error, score
 
+pytestmark = pytest.mark.once
+
 
 def predictions(labels, answers, probabilities=None, ranks=None, classes="abc"):
     labels, answers = np.array(labels), np.array(answers)

@@ -86,15 +86,8 @@ def test_arrays_train_by_the_name_of_a_recipe(tmp_path, monkeypatch):
 
 def test_run_leaves_everything(run):
     directory, metrics = run
-    assert sorted(path.name for path in directory.iterdir()) == [
-        "README.md",
-        "curves.png",
-        "history.csv",
-        "labels.txt",
-        "metrics.json",
-        "model.keras",
-        "recipe.json",
-    ]
+    names = {"README.md", "curves.png", "history.csv", "labels.txt", "metrics.json"}
+    assert {path.name for path in directory.iterdir()} == names | {"model.keras", "recipe.json"}
     assert metrics["test_accuracy"] == 1.0
     assert metrics == json.loads((directory / "metrics.json").read_text())
     assert (directory / "labels.txt").read_text() == "dark\nbright\n"
@@ -104,11 +97,8 @@ def test_run_leaves_everything(run):
     median = max((shorter + longer) / 2, 0.01)
     assert metrics["images_per_second"] == pytest.approx(32 / median, rel=0.01)
     recipe = json.loads((directory / "recipe.json").read_text())
-    assert (recipe["preset"], recipe["data"], recipe["augmentation"]["mixup"]) == (
-        "tiny",
-        "shades",
-        0.5,
-    )
+    assert (recipe["preset"], recipe["data"]) == ("tiny", "shades")
+    assert recipe["augmentation"]["mixup"] == 0.5
     assert recipe["environment"]["backend"] == keras.backend.backend()
     assert "keras" in recipe["environment"]["versions"]
 
@@ -123,6 +113,7 @@ def test_saved_model_is_the_average_that_was_tested(data, run):
     assert loss == pytest.approx(metrics["test_loss"], abs=1e-5)
 
 
+@pytest.mark.once
 def test_epochs_are_tested_on_validation_images_and_test_images_are_read_once(data, tmp_path):
     test = CountedSplit(*(array[::-1] for array in data.test.arrays()))
     held = hold_out(dataclasses.replace(data, test=test), share=0.25)
@@ -145,6 +136,7 @@ class StopAfterTwo(keras.callbacks.Callback):
         self.model.stop_training = epoch == 1
 
 
+@pytest.mark.once
 def test_a_callback_of_the_user_may_end_the_run(data, tmp_path):
     metrics = train(tiny_model(), data, RECIPE, tmp_path, verbose=0, callbacks=[StopAfterTwo()])
     assert metrics["epochs"] == len(history(tmp_path)) == 2
@@ -202,6 +194,7 @@ def test_batches_are_read_once_an_epoch(data, tmp_path, monkeypatch):
     assert int(begun) == 2
 
 
+@pytest.mark.once
 def test_full_disk_ends_a_run_before_its_checkpoint(data, tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda path: (2000, 1000, 1000))
     with pytest.raises(OSError, match=r"no space left: [\d,]+ bytes needed, 1,000 free") as caught:
@@ -210,6 +203,7 @@ def test_full_disk_ends_a_run_before_its_checkpoint(data, tmp_path, monkeypatch)
     assert not history(tmp_path)
 
 
+@pytest.mark.once
 def test_disk_that_reports_no_space_at_all_does_not_end_a_run(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda path: (0, 0, 0))  # as some file systems do
     checkpoint = RunCheckpoint(tmp_path)
@@ -238,6 +232,7 @@ def test_space_asked_for_holds_a_checkpoint(data, tmp_path, monkeypatch, changes
     assert written < asked[0] < 3 * written
 
 
+@pytest.mark.once
 def test_row_without_checkpoint_is_trained_again(data, tmp_path, train_killed):
     """A kill between the history's row and the whole checkpoint must not leave the row twice."""
     train_killed(2, tiny_model(), data, RECIPE, tmp_path)
@@ -254,6 +249,7 @@ def test_optimizer_is_built_before_the_first_step(tmp_path):
     assert model.optimizer.built
 
 
+@pytest.mark.once
 def test_failed_save_keeps_the_last_checkpoint(data, tmp_path, monkeypatch):
     full = {"after": 2}
 
@@ -283,12 +279,14 @@ def test_complete_run_is_loaded(data, run):
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.once
 def test_other_settings_are_refused(data, run):
     other = dataclasses.replace(RECIPE, epochs=5, seed=1)
     with pytest.raises(ValueError, match=r"epochs 4 there, 5 here; seed 0 there, 1 here"):
         train(tiny_model(), data, other, run[0], verbose=0, extra={"preset": "tiny"})
 
 
+@pytest.mark.once
 def test_restart_trains_anew(data, run, tmp_path):
     directory = shutil.copytree(run[0], tmp_path / "run")
     recipe = dataclasses.replace(RECIPE, epochs=1)
@@ -301,6 +299,7 @@ def stop_after_an_epoch(data, directory):
         train(tiny_model(), data, RECIPE, directory, verbose=0, time_limit=0)
 
 
+@pytest.mark.once
 def test_damaged_checkpoint_says_what_to_do(data, tmp_path):
     stop_after_an_epoch(data, tmp_path)
     (tmp_path / "checkpoint" / "000002.weights.h5").write_bytes(b"no HDF5")
@@ -310,6 +309,7 @@ def test_damaged_checkpoint_says_what_to_do(data, tmp_path):
         train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
 
 
+@pytest.mark.once
 def test_errors_of_the_system_are_not_taken_for_damage(data, tmp_path, monkeypatch):
     stop_after_an_epoch(data, tmp_path)
 
@@ -340,6 +340,7 @@ def test_mixed_precision_run_saves_float32(data, tmp_path):
     assert {layer.dtype_policy.name for layer in reloaded.layers} == {"float32"}
 
 
+@pytest.mark.once
 def test_second_process_is_kept_out(data, tmp_path, monkeypatch):
     monkeypatch.setattr("keras_gmlp.training.train.LOCK_TIMEOUT", 0.0)
     with (
@@ -349,6 +350,7 @@ def test_second_process_is_kept_out(data, tmp_path, monkeypatch):
         train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
 
 
+@pytest.mark.once
 def test_model_that_does_not_fit_the_data(data, tmp_path):
     with pytest.raises(ValueError, match=r"Build the model with input_shape=\(8, 8, 3\)"):
         train(tiny_model(input_shape=(8, 8, 1)), data, RECIPE, tmp_path)
