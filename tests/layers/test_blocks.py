@@ -147,12 +147,12 @@ def test_contract(name, norm_placement):
 
 # At unit scale an epsilon of 1e-5 and one of 1e-6 agree to five digits; at 0.003 they do not.
 @every_block
-@pytest.mark.parametrize("scale", [1.0, 0.003])
-def test_numbers(name, scale):
-    inputs = tokens(8, 5, 6, scale=scale)
-    layer, weights = built(name, inputs, stochastic_depth=0.5, dropout=0.5)  # off in inference
-    expected = REFERENCES[name](inputs, weights)
-    np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-5, atol=1e-5)
+def test_numbers(name):
+    for scale in (1.0, 0.003):
+        inputs = tokens(8, 5, 6, scale=scale)
+        layer, weights = built(name, inputs, stochastic_depth=0.5, dropout=0.5)  # off in inference
+        expected = REFERENCES[name](inputs, weights)
+        np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", [name for name in BLOCKS if name != "gmlp none"])
@@ -311,21 +311,18 @@ def test_initializer_reaches_every_dense_layer_but_the_gate_s(name):
     assert len({kernel.ravel()[0] for kernel in kernels.values()}) == len(kernels)
 
 
-@pytest.mark.parametrize(
-    "part_of_block",
-    [
+def test_initializer_is_saved():
+    for part_of_block in (
         partial(TokenMLP, 7),
         partial(TinyAttention, 6),
         partial(ExternalAttentionBlock, 14, 4),
         partial(TransformerBlock, 2, 14),
-    ],
-)
-def test_initializer_is_saved(part_of_block):
-    layer = part_of_block(kernel_initializer=keras.initializers.RandomNormal(stddev=0.02))
-    restored = type(layer).from_config(layer.get_config())
-    restored.build((None, 32, 64))
-    kernel = next(w for w in restored.weights if w.name == "kernel")
-    assert to_numpy(kernel).std() == pytest.approx(0.02, rel=0.15)
+    ):
+        layer = part_of_block(kernel_initializer=keras.initializers.RandomNormal(stddev=0.02))
+        restored = type(layer).from_config(layer.get_config())
+        restored.build((None, 32, 64))
+        kernel = next(w for w in restored.weights if w.name == "kernel")
+        assert to_numpy(kernel).std() == pytest.approx(0.02, rel=0.15)
 
 
 @every_block
@@ -343,11 +340,11 @@ def test_window_of_version_0_1_0_loads():
     assert PatchEmbedding.from_config(config).patch_window == 8
 
 
-@pytest.mark.parametrize("rate", ["stochastic_depth", "dropout"])
-@pytest.mark.parametrize("value", [1.0, -0.1, None])
-def test_rate_outside_its_range(rate, value):
-    with pytest.raises(ValueError, match=rf"{rate} must be in \[0, 1\); received {value}\."):
-        make("mixer", **{rate: value})
+def test_rate_outside_its_range():
+    for rate in ("stochastic_depth", "dropout"):
+        for value in (1.0, -0.1, None):
+            with pytest.raises(ValueError, match=rf"{rate} must be in .* received {value}\."):
+                make("mixer", **{rate: value})
 
 
 @every_block

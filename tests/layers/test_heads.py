@@ -108,9 +108,8 @@ def test_spans_lie_in_the_text_or_at_its_beginning():
     assert (np.delete(logits, allowed, axis=1) < -1e4).all()
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
+def test_mistakes():
+    for call, message in (
         (lambda: TokenPositions(0), "max_tokens must be a positive integer; received 0"),
         (lambda: TokenPositions(4).build((2, 5, 6)), "at most max_tokens=4 tokens; received 5"),
         (
@@ -118,8 +117,6 @@ def test_spans_lie_in_the_text_or_at_its_beginning():
             "received grid=\\(2, 2\\)",
         ),
         (lambda: SpatialGatingUnit(max_tokens=4).build((2, 5, 6)), "at most max_tokens=4"),
-    ],
-)
-def test_mistakes(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

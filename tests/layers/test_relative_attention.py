@@ -119,16 +119,13 @@ def test_scores_are_the_mean_of_the_heads():
     np.testing.assert_allclose(scores.sum(axis=-1), np.ones((3, 5)), rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
+def test_mistakes():
+    for call, message in (
         (lambda: RelativePositionBias(2, buckets=6), "multiple of 4; received 6"),
         (lambda: RelativeAttention(4).build((2, 5, 6)), "6 channels cannot be shared"),
         (lambda: RelativeAttention(2).build((2, None, 6)), "Or set max_tokens"),
         (lambda: RelativeAttention(2, max_tokens=4).build((2, 5, 6)), "at most max_tokens=4"),
         (lambda: TransformerBlock(2, 8, content=False), "content=False requires relative=True"),
-    ],
-)
-def test_mistakes(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

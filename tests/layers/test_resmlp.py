@@ -15,11 +15,7 @@ def tokens(*shape):
 
 @pytest.mark.parametrize(
     ("layer_class", "arguments"),
-    [
-        (Affine, {}),
-        (LayerScale, {"initial_value": 0.2}),
-        (FoldedResMLPBlock, {"hidden_dim": 14}),
-    ],
+    [(Affine, {}), (LayerScale, {"initial_value": 0.2}), (FoldedResMLPBlock, {"hidden_dim": 14})],
 )
 def test_contract(layer_class, arguments):
     check_layer(layer_class, arguments, (8, 5, 6))

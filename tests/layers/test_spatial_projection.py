@@ -109,9 +109,8 @@ def test_tokens_mix_within_a_sample():
     check_tokens_mix_within_a_sample(layer, inputs)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "shape", "message"),
-    [
+def test_bad_arguments_are_one_line():
+    for arguments, shape, message in (
         ({"heads": 0}, (2, 4, 6), "heads must be at least 1; received 0"),
         ({"heads": 4}, (2, 4, 6), "heads must divide the channels; received 4 heads for 6"),
         ({"grid": (2, 2)}, (2, 4, 6), r"grid requires toeplitz=True; received grid=\(2, 2\)"),
@@ -121,9 +120,7 @@ def test_tokens_mix_within_a_sample():
             r"as there are tokens, 5; received \(2, 2\). A class token has no place",
         ),
         ({}, (2, None, 6), "their number must be fixed"),
-    ],
-)
-def test_bad_arguments_are_one_line(arguments, shape, message):
-    with pytest.raises(ValueError, match=message) as error:
-        SpatialProjection(**arguments).build(shape)
-    assert "\n" not in str(error.value)
+    ):
+        with pytest.raises(ValueError, match=message) as error:
+            SpatialProjection(**arguments).build(shape)
+        assert "\n" not in str(error.value)

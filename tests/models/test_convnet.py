@@ -103,15 +103,12 @@ def test_without_top_the_model_returns_features():
     assert ConvNet(**SMALL, include_top=False).output_shape == (None, 2, 2, 8)
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
+def test_sizes_out_of_range():
+    for changed, message in (
         ({"widths": 64}, "widths must be channels of each group, a tuple; received 64"),
         ({"widths": ()}, r"widths must be channels of each group, a tuple; received \(\)"),
         ({"widths": (4, 0)}, "widths must be a positive integer; received 0"),
         ({"input_shape": (32, 4, 3)}, r"2 groups .* at least 5 x 5 pixels; .*\(32, 4, 3\)"),
-    ],
-)
-def test_sizes_out_of_range(changed, message):
-    with pytest.raises(ValueError, match=message):
-        ConvNet(**{**SMALL, **changed})
+    ):
+        with pytest.raises(ValueError, match=message):
+            ConvNet(**{**SMALL, **changed})

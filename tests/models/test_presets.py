@@ -126,43 +126,37 @@ def test_overrides_take_the_place_of_a_preset_s_arguments():
     assert [layer.name for layer in model.layers if "block" in layer.name] == ["block_0", "block_1"]
 
 
-@pytest.mark.parametrize(
-    ("preset", "arguments", "meant"),
-    [
+def test_an_unknown_override_is_answered_by_the_nearest():
+    for preset, arguments, meant in (
         ("vit_n4_32", {"num_classes": 3}, "classes"),
         ("gmlp_n4_32", {"hiden_dim": 8}, "hidden_dim"),
         ("resnet_56_32", {"image_size": 8}, "input_shape"),
         ("mixer_n4_32", {"pretrained": True}, r"weights of keras_gmlp\.build"),
-    ],
-)
-def test_an_unknown_override_is_answered_by_the_nearest(preset, arguments, meant):
-    (name,) = arguments
-    message = f"has no argument '{name}'; did you mean {meant}\\? The arguments are "
-    with pytest.raises(TypeError, match=message):
-        build(preset, **arguments)
+    ):
+        (name,) = arguments
+        message = f"has no argument '{name}'; did you mean {meant}\\? The arguments are "
+        with pytest.raises(TypeError, match=message):
+            build(preset, **arguments)
 
 
-@pytest.mark.parametrize("preset", ["mixer_n4_32", "resnet_56_32", "convnet_8_32"])
-def test_classifier_activation(preset):
-    plain = build(preset)
-    model = build(preset, classifier_activation="softmax")
-    assert len(model.layers) == len(plain.layers) + 1
-    image = np.zeros((1, 32, 32, 3))
-    np.testing.assert_allclose(to_numpy(model(image)), np.full((1, 10), 0.1), rtol=1e-6)
-    with pytest.raises(ValueError, match="returns logits; received one with a classifier_activat"):
-        inference.from_keras(model, "", {})
+def test_classifier_activation():
+    for preset in ("mixer_n4_32", "resnet_56_32", "convnet_8_32"):
+        plain = build(preset)
+        model = build(preset, classifier_activation="softmax")
+        assert len(model.layers) == len(plain.layers) + 1
+        image = np.zeros((1, 32, 32, 3))
+        np.testing.assert_allclose(to_numpy(model(image)), np.full((1, 10), 0.1), rtol=1e-6)
+        with pytest.raises(ValueError, match=r"returns logits; .* classifier_activation"):
+            inference.from_keras(model, "", {})
 
 
-@pytest.mark.parametrize(
-    ("unknown", "hint"),
-    [
+def test_unknown_preset_suggests_the_nearest():
+    for unknown, hint in (
         ("gmpl_n4_32", "Did you mean 'gmlp_n4_32'"),
         ("llama", r"'llama'\. Expected one of: gmlp_ti16"),
-    ],
-)
-def test_unknown_preset_suggests_the_nearest(unknown, hint):
-    with pytest.raises(ValueError, match=hint):
-        build(unknown)
+    ):
+        with pytest.raises(ValueError, match=hint):
+            build(unknown)
 
 
 def test_vit_b16_with_mean_pooling():

@@ -71,16 +71,13 @@ def test_frozen_backbone_stays():
     assert {path for path, length in moved.items() if length} == {"head/kernel", "head/bias"}
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
+def test_recipe_refuses():
+    for settings, message in (
         ({"layer_decay": 0.0}, r"layer_decay must be in \(0, 1\]; received 0.0"),
         (
             {"layer_decay": 0.5, "optimizer": "muon"},
             "layer_decay requires optimizer='adamw'; received 'muon'",
         ),
-    ],
-)
-def test_recipe_refuses(settings, message):
-    with pytest.raises(ValueError, match=message):
-        Recipe(**settings)
+    ):
+        with pytest.raises(ValueError, match=message):
+            Recipe(**settings)

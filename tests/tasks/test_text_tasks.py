@@ -86,34 +86,28 @@ def test_model_and_text_must_fit(prepared):
         TASK.check_fit(tiny_model(prepared.tokenizer), without)
 
 
-@pytest.mark.parametrize(
-    ("task", "message"),
-    [
+def test_settings_out_of_range():
+    for task, message in (
         (lambda: MaskedLM(mask_rate=0.0), r"mask_rate must be in \(0, 1\]; received 0.0"),
         (lambda: MaskedLM(cut=1.5), r"cut must be in \[0, 1\]; received 1.5"),
         (lambda: MaskedLM(epoch_tokens=0), "epoch_tokens must be a positive integer"),
         (lambda: TextClassification(length=4), "length must be .* at least 8; received 4"),
         (lambda: TextClassification(label_smoothing=1.0), "label_smoothing must be in"),
         (lambda: SpanAnswering(stride=0), "stride must be a positive integer; received 0"),
-    ],
-)
-def test_settings_out_of_range(task, message):
-    with pytest.raises(ValueError, match=message):
-        task()
+    ):
+        with pytest.raises(ValueError, match=message):
+            task()
 
 
-@pytest.mark.parametrize(
-    ("task", "names"),
-    [
+def test_recipes():
+    for task, names in (
         (MaskedLM, {"quick", "standard", "long"}),
         (TextClassification, {"finetune"}),
         (SpanAnswering, {"finetune"}),
-    ],
-)
-def test_recipes(task, names):
-    for name in names:
-        recipe = find_recipe(name, task.name)
-        assert isinstance(recipe.task, task)
-        assert recipe.settings()["task"] == task.name
-    with pytest.raises(ValueError, match="Unknown recipe 'resolution'"):
-        find_recipe("resolution", task.name)
+    ):
+        for name in names:
+            recipe = find_recipe(name, task.name)
+            assert isinstance(recipe.task, task)
+            assert recipe.settings()["task"] == task.name
+        with pytest.raises(ValueError, match="Unknown recipe 'resolution'"):
+            find_recipe("resolution", task.name)
