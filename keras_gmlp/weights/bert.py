@@ -10,6 +10,8 @@ from keras_gmlp.weights.conversion import assign, table_links
 from keras_gmlp.weights.files import HUB, download, read_checkpoint, short_name
 from keras_gmlp.weights.names import BERT as TABLE
 
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+
 # Keys of the config.json, and the value that this package computes.
 FIXED = {"hidden_act": "gelu", "position_embedding_type": "absolute"}
 
@@ -35,7 +37,7 @@ def load_bert(source):
     arrays = read_checkpoint(weights).arrays
     arguments = _read_settings(settings, config)
     model = BERT(**arguments, name=short_name(source).replace(".", "_"))
-    _assign(model, _without_prefix(arrays), source)
+    _assign(model, arrays, source)
     if vocabulary is None:
         return model, None
     lowercase = (read_json(Path(config).with_name("tokenizer_config.json")) or {}).get(
@@ -47,7 +49,7 @@ def load_bert(source):
 def _find_files(source):
     """Returns the paths of weights, config and vocabulary."""
     if source.startswith(HUB):
-        weights = download(source, "model.safetensors", "pytorch_model.bin")
+        weights = download(source, *WEIGHTS)
         return weights, download(source, "config.json"), download(source, "vocab.txt")
     folder = Path(source).expanduser()
     if not folder.is_dir():
@@ -55,11 +57,10 @@ def _find_files(source):
             f"{source}: no such folder; expected one with config.json and model.safetensors, or "
             f"{HUB}NAME."
         )
-    names = ("model.safetensors", "pytorch_model.bin")
-    found = [folder / name for name in names if (folder / name).is_file()]
+    found = [folder / name for name in WEIGHTS if (folder / name).is_file()]
     config, vocabulary = folder / "config.json", folder / "vocab.txt"
     if not found or not config.is_file():
-        lacking = "config.json" if found else " or ".join(names)
+        lacking = "config.json" if found else " or ".join(WEIGHTS)
         raise ValueError(f"{source}: has no {lacking}; expected the files of a BERT.")
     return found[0], config, vocabulary if vocabulary.is_file() else None
 
@@ -88,16 +89,12 @@ def _read_settings(settings, path):
         raise ValueError(f"{path}: not the config.json of a BERT ({reason}).") from None
 
 
-def _without_prefix(arrays):
-    """Returns the arrays by name without "bert." and with the names of newer versions."""
-    renamed = {}
-    for name, array in arrays.items():
-        name = name.removeprefix("bert.").replace("gamma", "weight").replace("beta", "bias")
-        renamed[name] = array
-    return renamed
-
-
 def _assign(model, arrays, source):
+    """Assigns arrays by their names, which have "bert." in front or are those of old versions."""
+    arrays = {
+        name.removeprefix("bert.").replace("gamma", "weight").replace("beta", "bias"): array
+        for name, array in arrays.items()
+    }
     links = table_links(model, TABLE)
     lacking = [name for link in links for name in link.theirs if name not in arrays]
     if lacking:

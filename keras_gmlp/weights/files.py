@@ -16,49 +16,31 @@ from keras_gmlp.utils.files import atomic_write, require_bounded, write_json
 from keras_gmlp.utils.labels import check_labels
 
 HUB = "hf-hub:"
-
 SUFFIXES = (".safetensors", ".pth", ".pt", ".npz", ".bin")
-
 EXPANSION = 10  # of a compressed .npz file; weights shrink to a half at best
 
 
 @dataclasses.dataclass(frozen=True)
 class PretrainedConfig:
-    """The settings in a publisher's config.json; `None` for those that it does not name.
+    """The settings in a publisher's config.json; `None` for those that it does not name."""
 
-    Attributes:
-        architecture: Name of the architecture in timm.
-        mean, std: One number per channel, for pixels in [0, 1].
-        image_shape: `(height, width, channels)`.
-        crop: Part of the image's shorter side that is kept, in (0, 1]; see `read_image`.
-        interpolation: See `read_image`.
-        labels: Class names.
-        pool: Input of the head, `"token"` or `"avg"`.
-    """
-
-    architecture: str | None = None
-    mean: tuple[float, ...] | None = None
+    architecture: str | None = None  # its name in timm
+    mean: tuple[float, ...] | None = None  # of each channel, for pixels in [0, 1]
     std: tuple[float, ...] | None = None
-    image_shape: tuple[int, int, int] | None = None
-    crop: float | None = None
+    image_shape: tuple[int, int, int] | None = None  # height, width, channels
+    crop: float | None = None  # as in `read_image`
     interpolation: str | None = None
     labels: tuple[str, ...] | None = None
-    pool: str | None = None
+    pool: str | None = None  # what the head reads, "token" or "avg"
 
 
 @dataclasses.dataclass(frozen=True)
 class PublishedWeights:
-    """Published weights with their config.
+    """Published weights with their config."""
 
-    Attributes:
-        arrays: float32 arrays by name.
-        config: A `PretrainedConfig`.
-        origin: Path or hub name.
-    """
-
-    arrays: dict
+    arrays: dict  # in float32, by name
     config: PretrainedConfig
-    origin: str
+    origin: str  # path or hub name
 
 
 def is_published(source):
@@ -113,10 +95,8 @@ def _read_config(path):
         if interpolation not in (None, *INTERPOLATIONS):
             known = ", ".join(INTERPOLATIONS)
             raise ValueError(f"interpolation must be one of {known}; received {interpolation!r}")
-        labels = values.get("label_names")
-        if isinstance(labels, dict):
-            labels = labels.values()
-        labels = tuple(map(str, labels or ()))
+        labels = values.get("label_names") or ()
+        labels = tuple(map(str, labels.values() if isinstance(labels, dict) else labels))
         check_labels(labels, "label_names")
         architecture = config.get("architecture")
         moments = {name: values[name] for name in ("mean", "std") if values.get(name)}

@@ -18,7 +18,6 @@ from keras_gmlp.weights.trained import Pretrained
 
 # The part of an image that published weights were tested on, for files without config.json.
 CROP = {"ViT": 0.9}  # by family
-
 OTHER_CROP = 0.875
 
 
@@ -84,15 +83,8 @@ def _load_published(source, preset):
         labels = imagenet_labels() if arguments["classes"] == 1000 else None
     crop = config.crop or CROP.get(family.__name__, OTHER_CROP)
     preparation = {"crop": crop, "interpolation": config.interpolation or "bicubic"}
-    return Pretrained(
-        model,
-        preset,
-        labels if has_head else None,
-        preparation,
-        str(source),
-        headless=not has_head,
-        arguments=arguments,
-    )
+    labels = labels if has_head else None
+    return Pretrained(model, preset, labels, preparation, str(source), not has_head, arguments)
 
 
 def _check_pooling(model, preset, pool, source):

@@ -119,11 +119,7 @@ class Pretrained:
         Raises:
             ValueError: If the source has no head.
         """
-        if self.headless:
-            raise ValueError(
-                f"{self.origin}: has no head to classify with; train one with "
-                "apps/train.py --weights."
-            )
+        self._refuse_headless()
         card = {**self.preparation, **self.decision, "labels": self.labels}
         return inference.from_keras(self.model, Path(self.origin), card)
 

@@ -238,7 +238,7 @@ def test_checkpoint_without_a_head_is_there_to_be_trained_on(ours, tmp_path):
     np.testing.assert_array_equal(
         {w.path: to_numpy(w) for w in model.weights}[kernel], ours_there[kernel]
     )
-    with pytest.raises(ValueError, match=r"has no head to classify with; train one"):
+    with pytest.raises(ValueError, match=r"has no head; train one"):
         pretrained.load(path).classifier()
     with pytest.raises(ValueError, match=r"has no head; train one"):
         found.save(tmp_path / "model.keras")
