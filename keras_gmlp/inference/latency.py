@@ -8,13 +8,11 @@ import numpy as np
 
 def measure_latencies(classifiers, batch=1, repeats=50):
     """Measures how long each classifier takes for a batch."""
-    return time_calls(
-        {
-            name: functools.partial(c.logits, np.zeros((batch, *c.image_shape), "uint8"))
-            for name, c in classifiers.items()
-        },
-        repeats,
-    )
+    calls = {
+        name: functools.partial(c.logits, np.zeros((batch, *c.image_shape), "uint8"))
+        for name, c in classifiers.items()
+    }
+    return time_calls(calls, repeats)
 
 
 def time_calls(calls, repeats=50):

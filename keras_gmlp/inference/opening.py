@@ -28,11 +28,8 @@ EXPECTED = (
 
 # Of a .tflite file, from an image to the vector before the head.
 FEATURES_SIGNATURE = "serving_features"
-
 FEATURES_FILE = "model_features.tflite"  # with that signature, in the folder of a run
-
 PREFERRED = ("model.tflite", FEATURES_FILE, "model.keras", "saved_model")  # in the folder of a run
-
 BATCH = 32  # texts that Keras takes at a time
 
 
@@ -86,13 +83,13 @@ def find_file(path):
         raise ValueError(f"'': an empty path; {EXPECTED}.")
     path = Path(find_shipped(path))
     if path.is_dir() and not (path / "saved_model.pb").exists():
-        models = [path / name for name in PREFERRED if (path / name).exists()]
-        if not models:
+        found = next((path / name for name in PREFERRED if (path / name).exists()), None)
+        if found is None:
             raise ValueError(
                 f"{path}: no model in this folder; expected one of {', '.join(PREFERRED)}. "
                 f"{_suggest(path)}"
             )
-        path = models[0]
+        path = found
     if not path.exists():
         raise ValueError(
             f"{path}: no such model file or folder; {EXPECTED}.{suggest_shipped(path)}"
@@ -202,11 +199,7 @@ def _open_onnx(path, threads):
 
 
 def open_keras(model, path=None, card=None):
-    """Returns the `Opened` of a `keras.Model`, with the class names and preparation of a card.
-
-    Under PyTorch, a model of one float input has its operators recorded in the second call and
-    replayed from then on, with the weights that the model then has.
-    """
+    """Returns the `Opened` of a `keras.Model`, with the class names and preparation of a card."""
     import keras
 
     path = Path(model.name) if path is None else path

@@ -11,7 +11,6 @@ from keras_gmlp.utils.card import DIGEST, read_card
 from keras_gmlp.utils.labels import is_label
 
 KIND = "keras_gmlp.head"  # of the file that apps/web/head.js writes
-
 MAX_BYTES = 20_000_000
 
 

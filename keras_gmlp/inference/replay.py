@@ -14,25 +14,18 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 TOLERANCE = 1e-4  # share of the largest output; on some devices sums have no fixed order
-
 IN_PLACE = re.compile(r".*[^_]_|__i\w+__")  # names of functions that change their first argument
 
 
 class Replayed:
-    """A function of a batch that records its operators in the second call and then replays them.
+    """A function of a batch that records its operators in the second call and then replays them."""
 
-    A program that calls it once, as for a single image, does not wait for a recording. The
-    recording shares the weights, so it follows their changes.
-
-    Args:
-        function: Maps a tensor `(batch, ...)` to a tensor `(batch, ...)`, without gradients. The
-            values of the batch must not decide which operators it calls. If the recording does not
-            compute the same, the function is called as it is.
-    """
+    # A program that calls it once, as for a single image, does not wait for a recording. The
+    # recording shares the weights, so it follows their changes. The values of the batch must not
+    # decide which operators the function calls.
 
     def __init__(self, function):
-        self.function = function
-        self.calls = 0
+        self.function, self.calls = function, 0
 
     def __call__(self, batch):
         with torch.no_grad():
@@ -91,7 +84,8 @@ class _Recorder(TorchFunctionMode):
         output = function(*args, **kwargs)
         # Others read a shape, or cast a tensor to the type that it has and return it.
         given = any(output is argument for argument in args)
-        if _has_tensor(output) and (not given or IN_PLACE.fullmatch(function.__name__)):
+        has_tensor = any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves(output))
+        if has_tensor and (not given or IN_PLACE.fullmatch(function.__name__)):
             self._record(function, args, kwargs, output)
         return output
 
@@ -124,7 +118,3 @@ class _Recorder(TorchFunctionMode):
 
     def _add(self, tensor, node):
         self.known[id(tensor)] = tensor, node
-
-
-def _has_tensor(output):
-    return any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves(output))

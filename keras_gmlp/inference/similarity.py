@@ -14,6 +14,8 @@ from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.progress import map_in_threads
 from keras_gmlp.utils.shipped import find_shipped
 
+TOGETHER = 64  # images that a model takes at a time
+
 
 def find_features(source):
     """Returns the file whose features represent a run.
@@ -100,9 +102,6 @@ def find_similar(classifier, query, paths, top=15, report=lambda error: None):
             report(errors[path])
     nearest = find_nearest(query_vector, np.array(vectors)[readable], top)
     return [(paths[readable[i]], similarity) for i, similarity in nearest.items()]
-
-
-TOGETHER = 64  # images that a model takes at a time
 
 
 def embed_files(embed, read, paths):

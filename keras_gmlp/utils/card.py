@@ -20,7 +20,6 @@ from keras_gmlp.utils.labels import _split_lines, check_labels
 CARD, LABELS, TOKENIZER = "card.json", "labels.txt", "tokenizer.json"
 
 DIGEST = "model_sha256"  # the entry of card.json
-
 BOUNDED_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # the others unpack whole blocks
 
 # The most bytes of each that are read: a compressed member can take a thousand times its size.
@@ -86,9 +85,7 @@ def _append(path, texts):
 
 def _digest(path):
     """Returns the entry for a `.tflite` file without a card; a zip archive has checksums."""
-    if Path(path).suffix != ".tflite":
-        return {}
-    return {DIGEST: hash_file(path)}
+    return {DIGEST: hash_file(path)} if Path(path).suffix == ".tflite" else {}
 
 
 def require_undamaged(path):

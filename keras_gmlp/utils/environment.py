@@ -84,19 +84,15 @@ def _devices():
     return [device.name for device in tf.config.list_physical_devices()]
 
 
-# glibc's malloc.h
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-
-MOST = 2**31 - 1  # bytes; the thresholds are C ints
-
-
 def keep_freed_memory():
     """Makes glibc keep freed memory for later arrays, for the rest of the process."""
+    trim_threshold, mmap_threshold = -1, -3  # of glibc's malloc.h
+    most = 2**31 - 1  # bytes; the thresholds are C ints
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # in this order: macOS and musl, others, Windows
         return False
-    return all([mallopt(M_MMAP_THRESHOLD, MOST), mallopt(M_TRIM_THRESHOLD, MOST)])
+    return all([mallopt(mmap_threshold, most), mallopt(trim_threshold, most)])
 
 
 def is_installed(package):
@@ -113,14 +109,10 @@ def require(package, job, extra):
 
 def run_on(backend, module, *arguments):
     """Runs a module as a program with Keras on a backend."""
+    settings = {"KERAS_TORCH_DEVICE": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2", "KERAS_BACKEND": backend}
     result = subprocess.run(
         [sys.executable, "-m", module, *map(str, arguments)],
-        env={
-            **os.environ,
-            "KERAS_BACKEND": backend,
-            "KERAS_TORCH_DEVICE": "cpu",
-            "TF_CPP_MIN_LOG_LEVEL": "2",
-        },
+        env={**os.environ, **settings},
         capture_output=True,
         text=True,
         check=False,

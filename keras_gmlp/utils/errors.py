@@ -73,12 +73,7 @@ def first_line(error):
 
 
 def printable(text):
-    r"""Returns a text on one line, with escapes for characters that could change the terminal.
-
-    Example:
-        >>> printable("cat\n.jpg")
-        'cat\\n.jpg'
-    """
+    """Returns a text on one line, with escapes for characters that could change the terminal."""
     return "".join(
         c if c.isprintable() or c in SPACES_AND_JOINERS else c.encode("unicode_escape").decode()
         for c in str(text)

@@ -7,20 +7,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 PATIENCE = 3.0  # seconds of work before a bar appears
-
 WIDTH = 30  # of a bar, in characters
 
 
 class StatusLine:
-    """A line on standard error that shows the state of long work on a terminal.
-
-    Args:
-        log: Whether to print each state on a new line if standard error is not a terminal.
-            Defaults to False, which prints none.
-    """
+    """A line on standard error that shows the state of long work on a terminal."""
 
     def __init__(self, log=False):
-        self.log = log
+        self.log = log  # whether to print each state on a new line if there is no terminal
         self.width = 0
 
     def show(self, text):
@@ -45,13 +39,7 @@ class StatusLine:
 
 
 class ProgressBar:
-    """A bar on standard error for work that takes longer than a few seconds; a context manager.
-
-    Args:
-        job: What is done, the start of the line.
-        total: Number of items.
-        patience: Seconds of work before the bar appears. Defaults to three.
-    """
+    """A bar on standard error for work that takes longer than a few seconds; a context manager."""
 
     def __init__(self, job, total, patience=PATIENCE):
         self.job, self.total = job, total

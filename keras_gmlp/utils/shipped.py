@@ -6,9 +6,7 @@ import re
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "saved_models"
-
 DEFAULT_BACKBONE = "gmlp_photo_64"  # for a user's own images
-
 MOST = 3  # names that an error suggests
 
 
@@ -20,26 +18,8 @@ def list_shipped():
 
 
 def find_shipped(source):
-    """Returns the path of an included model for its name, and any other source as it is.
-
-    Args:
-        source: The name of an included model, such as `"gmlp_photo_64"`; the name and a file of
-            it, such as `"gmlp_photo_64/model.keras"`; or another source, such as a path. A path
-            that exists comes before a name.
-
-    Returns:
-        A `Path` for a name, else the source.
-
-    Raises:
-        ValueError: If the source can only be a name, and the included models are not here. One
-            line.
-
-    Example:
-        >>> find_shipped("gmlp_conv_n4_32-cifar10").parent.name
-        'saved_models'
-        >>> find_shipped("runs/mine/model.keras")
-        'runs/mine/model.keras'
-    """
+    """Returns the path of an included model, or of a file of it; any other source as it is."""
+    # A path that exists comes before a name.
     if not isinstance(source, str | os.PathLike) or os.path.exists(source):
         return source
     if _is_name(source) and not FOLDER.is_dir():
@@ -54,14 +34,7 @@ def find_shipped(source):
 
 
 def suggest_shipped(source):
-    """Returns the end of an error for a source that is missing: the included models' near names.
-
-    Example:
-        >>> suggest_shipped("resnet_56")
-        ' Did you mean resnet_56_32-cifar10?'
-        >>> suggest_shipped("runs/mine")
-        ''
-    """
+    """Returns the end of an error for a source that is missing: the included models' near names."""
     if not _is_name(source):
         return ""
     near = difflib.get_close_matches(str(source), list_shipped(), MOST)
