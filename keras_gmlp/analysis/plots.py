@@ -27,6 +27,8 @@ def draw_spatial_filters(model, path, tokens=None):
         NotApplicableError: If the model has no such block.
         ValueError: If a token does not exist.
     """
+    from matplotlib.patches import Rectangle
+
     dense = to_dense(model)
     filters = spatial_filters(dense)
     rows, width = next(iter(filters.values())).shape[1:]
@@ -44,7 +46,8 @@ def draw_spatial_filters(model, path, tokens=None):
             picture = ax.imshow(block[index], cmap="RdBu", vmin=-limit, vmax=limit)
             if makes_tokens:
                 y, x = divmod(index % (rows * width), width)
-                ax.add_patch(_square(x, y))
+                frame = {"fill": False, "edgecolor": "black", "linewidth": 1.2}
+                ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, **frame))
             if not i:
                 ax.set_ylabel(name)
         figure.colorbar(picture, ax=list(axes), shrink=0.8, pad=0.01)
@@ -65,7 +68,7 @@ def draw_attention(model, image, path, title=""):
     """
     maps = attention_maps(model, image)
     figure, cells = plotting.grid(1 + len(maps), COLUMNS, title, cell=(2.4, 2.4))
-    _draw_image(cells[0], image)
+    plotting.draw_image(cells[0], image, "the image", fontsize=9)
     for ax, (name, attention) in zip(cells[1:], maps.items(), strict=True):
         shown = _lay_over(ax, image, attention * attention.size, cmap="inferno", vmin=0)
         ax.set_title(name, fontsize=9)
@@ -90,7 +93,7 @@ def draw_class_maps(model, image, classes, captions, path, title=""):
     maps = class_maps(model, image, classes)
     limit = np.abs(maps).max() or 1.0
     figure, (first, *others) = plotting.grid(1 + len(maps), 1 + len(maps), title, (2.4, 2.4))
-    _draw_image(first, image)
+    plotting.draw_image(first, image, "the image", fontsize=9)
     for ax, text, values in zip(others, captions, maps, strict=True):
         shown = _lay_over(ax, image, values, cmap="RdBu", vmin=-limit, vmax=limit)
         ax.set_title(text, fontsize=9, parse_math=False)
@@ -136,11 +139,6 @@ def draw_token_attention(model, tokenizer, text, path):
     plotting.save(figure, path)
 
 
-def _draw_image(ax, image):
-    ax.imshow(image.squeeze(), cmap="gray" if image.shape[-1] == 1 else None)
-    ax.set_title("the image", fontsize=9)
-
-
 def _lay_over(ax, image, values, **colours):
     """Draws values on a grid over the image in grey; returns what a colour bar takes."""
     height, width = image.shape[:2]
@@ -159,9 +157,3 @@ def _choose_filters(filters, rows, width, count, over_image):
     tokens = ys * width + np.roll(xs, count // 3)
     heads = np.arange(count) * filters // (rows * width) // count
     return [int(index) for index in heads * rows * width + tokens]
-
-
-def _square(x, y):
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor="black", linewidth=1.2)

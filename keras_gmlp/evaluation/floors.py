@@ -15,9 +15,7 @@ from keras_gmlp.data.text.sentences import load_text
 from keras_gmlp.utils.environment import require
 
 WORD = r"\w+|[^\w\s]"  # punctuation counts as words: what is acceptable or asked depends on it
-
 INVERSE_PENALTY = 10.0  # chosen with a view to the test texts: the floors shall be high
-
 MEASURES = ("accuracy", "matthews_correlation", "f1")
 
 

@@ -5,7 +5,6 @@ name. Models that give any number of labels for an image are scored label by lab
 label each count as having that one.
 """
 
-import csv
 import heapq
 import operator
 from pathlib import Path
@@ -23,8 +22,9 @@ from keras_gmlp.tasks.scores import (
 )
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import printable
-from keras_gmlp.utils.files import atomic_write, write_json
+from keras_gmlp.utils.files import write_json
 from keras_gmlp.utils.progress import ProgressBar
+from keras_gmlp.utils.tables import write_table
 
 WORST = 36  # errors in the gallery
 
@@ -119,16 +119,6 @@ def write_predictions(path, result, name="path"):
     write_table(path, result.table(name))
 
 
-def write_table(path, rows):
-    """Writes rows of a table, the head first, as a CSV file."""
-    with (
-        atomic_write(path) as temporary,
-        # File names that are not UTF-8 keep their bytes.
-        open(temporary, "w", encoding="utf-8", errors="surrogateescape", newline="") as file,
-    ):
-        csv.writer(file, lineterminator="\n").writerows(rows)
-
-
 def write_report(directory, scores, result, errors):
     """Writes report.json and, of one model, predictions.csv and pictures into a folder.
 
@@ -159,8 +149,8 @@ def _evaluate(classifier, images, scorer):
     names, parts, worst = [], [], []
     job = f"evaluating {printable(classifier.path.name)}"
     batches = images.batches(classifier)
-    for read in read_logits(classifier, batches, len(images), scorer.used, job):
-        logits, pixels, indices, places = read
+    found = read_logits(classifier, batches, len(images), scorer.used, job)
+    for logits, pixels, indices, places in found:
         parts.append(scorer.read(logits, indices))
         severities = scorer.collect(names=(), **parts[-1]).severities
         wrong = np.flatnonzero(severities)

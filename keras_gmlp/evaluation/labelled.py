@@ -7,10 +7,9 @@ from keras_gmlp.data.datasets import canonical_name, holds_files, load
 from keras_gmlp.data.images.folder import list_images, open_files
 from keras_gmlp.data.images.label_sets import make_rows
 from keras_gmlp.data.validation import divide_training
-from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.errors import printable, require_one_of
 
 SPLITS = ("test", "train", "validation", "all")
-
 BATCH = 64  # images that are in memory at a time
 
 
@@ -38,8 +37,7 @@ class LabelledImages:
     """
 
     def __init__(self, name, split="test", data_dir=None, groups=None, parts=None):
-        if split not in SPLITS:
-            raise ValueError(f"split must be one of {', '.join(SPLITS)}; received {split!r}.")
+        require_one_of("split", split, SPLITS)
         self.name, self.split, self._data_dir = canonical_name(name), split, data_dir
         self._groups, self._pairs = groups, None
         self._parts = parts if split in ("train", "validation") else None

@@ -59,15 +59,8 @@ def draw_mistakes(images, labels, logits, names, path, count=24):
 
 def draw_gallery(images, answers, path, title):
     """Draws images in rows of eight, with their true and predicted classes."""
-    columns = min(8, max(4, len(images)))  # fewer would cut off the title
-    count = columns * max(1, -(-len(images) // columns))
-    figure, cells = plotting.grid(count, columns, title, (1.7, 1.7))
-    for ax in cells:
-        ax.set_axis_off()
-    for ax, image, (true, predicted, probability) in zip(cells, images, answers, strict=False):
-        ax.imshow(image.squeeze(), cmap="gray" if image.shape[-1] == 1 else None)
-        ax.set_title(f"{true}\n→ {predicted} {100 * probability:.0f} %", fontsize=8)
-    plotting.save(figure, path)
+    texts = [f"{true}\n→ {guess} {100 * share:.0f} %" for true, guess, share in answers]
+    plotting.draw_pictures(list(zip(images, texts, strict=True)), path, title)
 
 
 def draw_reliability(

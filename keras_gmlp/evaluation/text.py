@@ -5,10 +5,11 @@ Models of one task are scored on the same data. Classes are matched by name.
 
 from pathlib import Path
 
-from keras_gmlp.evaluation.images import write_predictions, write_table
+from keras_gmlp.evaluation.images import write_predictions
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.tasks.scores import Predictions
 from keras_gmlp.utils.files import write_json
+from keras_gmlp.utils.tables import write_table
 
 
 def evaluate_texts(

@@ -1,7 +1,6 @@
 """What is wrong with a folder or a table of pictures: files, copies, classes, labels."""
 
 import collections
-import csv
 import dataclasses
 from pathlib import Path
 
@@ -19,8 +18,9 @@ from keras_gmlp.inspection.label_errors import (
 from keras_gmlp.inspection.near_duplicates import find_equal_pixels, find_near_duplicates
 from keras_gmlp.inspection.pictures import list_empty_classes, list_pictures
 from keras_gmlp.utils.errors import printable
-from keras_gmlp.utils.files import atomic_write, list_visible_files
+from keras_gmlp.utils.files import list_visible_files
 from keras_gmlp.utils.progress import map_in_threads
+from keras_gmlp.utils.tables import write_table
 
 SIDE = 32  # of the thumbnails, in pixels
 IMBALANCE = 10  # largest ratio of two classes' pictures
@@ -115,13 +115,11 @@ def check_folder(root, min_images=10, embed=None):
 
 def write_findings(findings, path):
     """Writes findings as a CSV file with a header, complete or not at all."""
-    settings = {"newline": "", "encoding": "utf-8", "errors": "surrogateescape"}
-    with atomic_write(path) as temporary, open(temporary, "w", **settings) as file:
-        rows = csv.writer(file)
-        rows.writerow(["path", "class", "finding", "other", "score", "note"])
-        for found in findings:
-            score = "" if found.score is None else f"{found.score:.4g}"
-            rows.writerow([found.path, found.label, found.finding, found.other, score, found.note])
+    rows = [["path", "class", "finding", "other", "score", "note"]]
+    for found in findings:
+        score = "" if found.score is None else f"{found.score:.4g}"
+        rows.append([found.path, found.label, found.finding, found.other, score, found.note])
+    write_table(path, rows)
 
 
 def _read_thumbnails(pictures):

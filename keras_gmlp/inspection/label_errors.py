@@ -19,13 +19,8 @@ def thumbnail_features(thumbnails):
     dy, dx = np.gradient(thumbnails.mean(axis=-1, dtype="float32"), axis=(1, 2))
     strength = np.hypot(dx, dy)
     direction = (np.arctan2(dy, dx) % np.pi / np.pi * DIRECTIONS).astype("uint8") % DIRECTIONS
-    edges = np.stack(
-        [
-            (strength * (direction == bin_)).reshape(in_cells).sum(axis=(2, 4))
-            for bin_ in range(DIRECTIONS)
-        ],
-        axis=-1,
-    )
+    by_direction = (strength * (direction == bin_) for bin_ in range(DIRECTIONS))
+    edges = np.stack([s.reshape(in_cells).sum(axis=(2, 4)) for s in by_direction], axis=-1)
     last = CELLS - 1
     blocks = np.concatenate(
         [edges[:, y : last + y, x : last + x] for y in (0, 1) for x in (0, 1)], axis=-1

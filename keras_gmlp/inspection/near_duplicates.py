@@ -1,6 +1,7 @@
 """Pictures that show the same: equal pixels, or scaled, compressed, cropped, brightened copies."""
 
 import collections
+import contextlib
 import functools
 import hashlib
 import os
@@ -159,31 +160,22 @@ def find_duplicates(data, patience=PATIENCE):
     train, test = (map(os.fsdecode, getattr(s, "paths", ())) for s in (data.train, data.test))
     by_size = collections.defaultdict(list)
     for path in test:
-        by_size[_size(path)].append(path)
+        by_size[_if_readable(os.path.getsize, path)].append(path)
     by_size.pop(None, None)
-    digest, found = functools.cache(_digest_samples), {}
+    digest, found = functools.cache(functools.partial(_if_readable, hash_file)), {}
     with ProgressBar("comparing training and test images", len(data.train)) as progress:
         for number, path in enumerate(train):
             if time.monotonic() > end:
                 break
             progress.show(number)
-            same = by_size.get(_size(path))
+            same = by_size.get(_if_readable(os.path.getsize, path))
             own = same and digest(path)
             found.update((p, path) for p in same or () if own and digest(p) == own)
     return found
 
 
-def _size(path):
-    """Returns the bytes of a file; `None` if it is missing."""
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return None
-
-
-def _digest_samples(path):
-    """Returns the digest of a file; `None` if it cannot be read, which is reported later."""
-    try:
-        return hash_file(path)
-    except OSError:
-        return None
+def _if_readable(function, path):
+    """Returns what a function of a file does; `None` if it cannot read it: reported later."""
+    with contextlib.suppress(OSError):
+        return function(path)
+    return None

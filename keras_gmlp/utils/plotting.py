@@ -29,6 +29,25 @@ def grid(count, columns, title, cell=(1.3, 1.3), ticks=False):
     return result, axes.ravel()[:count]
 
 
+def draw_pictures(pictures, path, title):
+    """Draws images with a text above each, in rows of eight; `None` leaves a cell empty."""
+    columns = min(8, max(4, len(pictures)))  # fewer would cut off the title
+    count = columns * max(1, -(-len(pictures) // columns))
+    result, cells = grid(count, columns, title, (1.7, 1.9))
+    for ax in cells:
+        ax.set_axis_off()
+    for ax, (image, text) in zip(cells, pictures, strict=False):
+        if image is not None:
+            draw_image(ax, image, text, fontsize=8)
+    return save(result, path)
+
+
+def draw_image(ax, image, text, fontsize):
+    """Draws an image, in grey if it has one channel, and a text above."""
+    ax.imshow(image.squeeze(), cmap="gray" if image.shape[-1] == 1 else None)
+    ax.set_title(text, fontsize=fontsize, parse_math=False)
+
+
 def save(figure, path):
     """Writes a figure as a PNG file, complete or not at all, and returns the path."""
     with atomic_write(path) as temporary, warnings.catch_warnings():
