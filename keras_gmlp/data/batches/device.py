@@ -9,23 +9,15 @@ from keras_gmlp.data.batches.passes import Passes, make_generator
 
 
 class DeviceBatches(keras.utils.PyDataset):
-    """Yields what a compiled chunk of training steps takes; one iteration is one epoch.
+    """Yields what a compiled chunk of training steps takes; one iteration is one epoch."""
 
-    Each item is a dict that describes the chunk: `indices` `(steps, batch)` into `arrays`, which
-    stay on the device, `positions` `(steps,)` of each step's first sample in the epoch, the epoch's
-    `key` `(2,)`, whether the epoch is `mixing`, and whether its number is `odd`. The
-    order and the key follow from the seed and the epoch alone, so that a resumed run sees what it
-    would have seen.
+    # An item has `indices` `(steps, batch)` into `arrays`, which stay on the device, `positions`
+    # `(steps,)` of each step's first sample in the epoch, and the epoch's `key` `(2,)`. Order and
+    # key follow from seed and epoch alone, so that a resumed run sees what it would have seen.
 
-    Args:
-        arrays: Tuple of arrays of the same length, or of functions from an epoch, which counts
-            from 0, to such an array. The first one is an array.
-        mixed_epochs: Number of epochs in which MixUp and CutMix are active; `None` for all.
-        chunk: Steps in a chunk; `None` for `chunk_length`.
-        steps: Steps in an epoch; `None` for one pass over the samples. Each pass has its own order.
-        place: Function that copies a tuple of arrays to the device; `None` for `jax.device_put`.
-    """
-
+    # `arrays` are equally long, or functions from an epoch, which counts from 0, to such an array;
+    # the first is an array. Without `steps` an epoch is one pass over the samples, each in its own
+    # order. MixUp and CutMix are active in `mixed_epochs`, by default in all.
     def __init__(
         self, arrays, batch_size, seed=0, mixed_epochs=None, chunk=None, steps=None, place=None
     ):

@@ -4,12 +4,11 @@ import functools
 
 
 class Namespace:
-    """The functions of a module, and those that TensorFlow and JAX name differently.
+    """The functions of a module, and those that TensorFlow and JAX name differently."""
 
-    `take` gathers along an axis within each sample, `gather` gathers samples. `apply_each` applies
-    to each image the function of its kind; images of further kinds stay. `mean` is that of each
-    channel. `map_levels` maps each channel by the table that a function makes of its histogram.
-    """
+    # `take` gathers along an axis within each sample, `gather` gathers samples. `apply_each`
+    # applies to each image the function of its kind; images of further kinds stay. `mean` is of
+    # each channel. `map_levels` maps a channel by the table that a function makes of its histogram.
 
     def __init__(self, module, **functions):
         self._module = module

@@ -17,10 +17,7 @@ TOGETHER, PIXELS = 16, 2**20  # most samples, and bytes of them, that a thread d
 
 
 class EncodedSplit(Split):
-    """Samples that are decoded when they are read, on all cores; the base class of those in files.
-
-    A subclass implements the methods that raise `NotImplementedError` here.
-    """
+    """Samples that are decoded on all cores when they are read; the base class."""
 
     # Random windows are parts of the image as it is read; with this fit, of the whole file.
     fit = "crop"

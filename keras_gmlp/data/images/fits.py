@@ -12,13 +12,14 @@ import numbers
 import numpy as np
 from PIL import Image
 
+from keras_gmlp.utils.errors import require_one_of
+
 FITS = ("crop", "stretch", "pad")
 
 
 def require_fit(fit):
     """Raises a `ValueError` if a name is not in `FITS`."""
-    if fit not in FITS:
-        raise ValueError(f"fit must be one of {', '.join(FITS)}; received {fit!r}.")
+    require_one_of("fit", fit, FITS)
 
 
 def require_size(size):

@@ -57,16 +57,9 @@ def pack(data, folder):
                 np.lib.format.write_array_header_1_0(file, header)
                 labels = split.write_to(file)
             np.save(temporary / f"{name}_labels.npy", labels)
-        description = {
-            "version": VERSION,
-            "labels": list(data.labels),
-            "image_shape": list(data.image_shape),
-            "mirror": data.mirror,
-            "source": data.name,
-            "label_sets": data.label_sets,
-            "fit": data.fit,
-        }
-        write_json(temporary / DESCRIPTION, description)
+        recorded = {n: getattr(data, n) for n in ("labels", "image_shape", "mirror")}
+        recorded |= {"source": data.name, "label_sets": data.label_sets, "fit": data.fit}
+        write_json(temporary / DESCRIPTION, {"version": VERSION, **recorded})
     return size
 
 
@@ -119,9 +112,8 @@ def load_packed(folder, image_size=None, fit=None):
             f"ratio. Pack the set again with --size {height}x{width}."
         )
     shape = (height, width, channels)
-    names = ["train", "test"]
-    if (Path(folder) / "validation_images.npy").exists():
-        names.append("validation")
+    has_validation = (Path(folder) / "validation_images.npy").exists()
+    names = ("train", "test", "validation")[: 2 + has_validation]
     splits = {name: PackedSplit(folder, name, shape, fit=packed_fit) for name in names}
     own = {"mirror": mirror, "label_sets": label_sets, "fit": packed_fit}
     return ImageData(str(folder), labels, shape, **splits, **own)

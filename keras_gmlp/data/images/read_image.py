@@ -25,7 +25,7 @@ from PIL import (  # each plugin registers its format in Image.OPEN
 )
 
 from keras_gmlp.data.images.fits import crop_picture, find_cover_size, pad_picture, require_fit
-from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.errors import printable, require_one_of
 from keras_gmlp.utils.files import list_visible_files
 
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
@@ -175,10 +175,7 @@ def scale_window(image, window, size):
 
 def check_interpolation(name):
     """Raises a ValueError if a name is not in `INTERPOLATIONS`."""
-    if name not in INTERPOLATIONS:
-        raise ValueError(
-            f"interpolation must be one of {', '.join(INTERPOLATIONS)}; received {name!r}."
-        )
+    require_one_of("interpolation", name, INTERPOLATIONS)
 
 
 def find_images(path):

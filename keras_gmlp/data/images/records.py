@@ -155,12 +155,8 @@ def _features(prepared):
     image = known.get("image", {}).get("image", {})
     classes = known.get("label", {}).get("classLabel", {}).get("numClasses")
     size = [int(n) for n in image.get("shape", {}).get("dimensions", ())]
-    if (
-        classes is None
-        or len(size) != 3
-        or size[2] not in (-1, 1, 3)
-        or image.get("dtype") != "uint8"
-    ):
+    is_image = len(size) == 3 and size[2] in (-1, 1, 3) and image.get("dtype") == "uint8"
+    if classes is None or not is_image:
         return None, 0
     return [None if n < 0 else n for n in size], int(classes)
 

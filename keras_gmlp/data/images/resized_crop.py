@@ -32,10 +32,7 @@ def draw_window(draws, height, width, scale, numpy):
     columns = numpy.where(found, widths[first], columns)
     place = [
         numpy.where(found, numpy.floor(draw * (size - part + 1)), numpy.floor((size - part) / 2))
-        for draw, size, part in (
-            (draws[-2], height, rows),
-            (draws[-1], width, columns),
-        )
+        for draw, size, part in ((draws[-2], height, rows), (draws[-1], width, columns))
     ]
     return *place, rows, columns
 

@@ -29,6 +29,11 @@ class Split:
     Attributes:
         shape: `(height, width, channels)` of the images.
         holds_labels: Whether `read_labels` takes no time. `ImageData` then checks them.
+
+    Raises:
+        ValueError: By each method that reads, if a sample cannot be read. What `dataset` and
+            `reader` return raises it during iteration; see `one_line_errors`.
+        ImportError: By `dataset` and `reader`, if TensorFlow is not installed.
     """
 
     shape = None
@@ -61,9 +66,6 @@ class Split:
 
         Returns:
             An `ArraySplit`; of samples that do not fit in memory, what `take` returns.
-
-        Raises:
-            ValueError: If a sample cannot be read.
         """
         part = self.take(samples)
         if not part.fits_in_memory():
@@ -83,25 +85,12 @@ class Split:
 
         Returns:
             uint8 images `(samples, height, width, channels)` and int64 class indices `(samples,)`.
-
-        Raises:
-            ValueError: If a sample cannot be read.
         """
         images = np.empty((len(self), *self.shape), "uint8")
         return images, self.read_into(images)
 
     def read_into(self, images):
-        """Reads all images into an array.
-
-        Args:
-            images: uint8 array `(samples, height, width, channels)`.
-
-        Returns:
-            int64 class indices `(samples,)`.
-
-        Raises:
-            ValueError: If a sample cannot be read.
-        """
+        """Reads all images into a uint8 array as of `arrays`; returns the class indices."""
         return self._copy(lambda start, part: np.copyto(images[start : start + len(part)], part))
 
     def write_to(self, file):
@@ -127,28 +116,15 @@ class Split:
 
         Yields:
             uint8 images `(size, height, width, channels)` and int64 class indices `(size,)`.
-
-        Raises:
-            ValueError: If a sample cannot be read.
         """
         raise NotImplementedError
 
     def read_labels(self):
-        """Returns the class indices of all samples, int64 `(samples,)`.
-
-        Raises:
-            ValueError: If a sample cannot be read; not all splits read the images.
-        """
+        """Returns the class indices of all samples, int64 `(samples,)`; may read the images."""
         return np.concatenate([labels for _, labels in self.batches(TOGETHER)])
 
     def dataset(self):
-        """Returns a `tf.data.Dataset` of single samples, of known cardinality.
-
-        An error of a sample is raised during iteration; see `one_line_errors`.
-
-        Raises:
-            ImportError: If TensorFlow is not installed.
-        """
+        """Returns a `tf.data.Dataset` of single samples, of known cardinality."""
         tf = require_tensorflow()
         return tf.data.Dataset.range(len(self)).map(self.reader(), num_parallel_calls=READERS)
 
@@ -161,11 +137,7 @@ class Split:
 
         Returns:
             A function of an index, an int64 tensor, and, with a scale, of the uniform numbers of
-            the window, `(DRAWS,)`. It returns the image and the class index. An error of a sample
-            is raised during iteration; see `one_line_errors`.
-
-        Raises:
-            ImportError: If TensorFlow is not installed.
+            the window, `(DRAWS,)`. It returns the image and the class index.
         """
         raise NotImplementedError
 

@@ -7,12 +7,11 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Views:
-    """A number of fixed random windows of each image, each mirrored or not.
+    """A number of fixed random windows of each image, each mirrored or not."""
 
-    A window is a row of five numbers: top, left, height and width as shares of the image's sides,
-    and 1 if the view is mirrored, otherwise 0. Windows do not depend on the size of the images or
-    of the views, so that a teacher may see the same view larger.
-    """
+    # A window is a row of five numbers: top, left, height and width as shares of the image's sides,
+    # and 1 if the view is mirrored, otherwise 0. Windows do not depend on the size of the images or
+    # of the views, so that a teacher may see the same view larger.
 
     count: int = 8  # of each image
     scale: tuple[float, float] = (0.35, 1.0)  # smallest and largest share of the image's area

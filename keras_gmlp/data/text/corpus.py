@@ -202,12 +202,14 @@ def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True):
             learned = None
             if not isinstance(tokenizer, Tokenizer):
                 tokenizer = Tokenizer.load(tokenizer)
-        _refuse_another(tokenizer, folder / "tokenizer.json")
+        stored = folder / "tokenizer.json"  # models may depend on it
+        if stored.exists() and Tokenizer.load(stored).hash != tokenizer.hash:
+            raise ValueError(f"{stored}: is another tokenizer; choose another folder or delete it.")
         # The validation text first, because it is short: a damaged one is then found at once.
         held_out = build_corpus(valid, tokenizer, folder, "valid") if valid else None
         train = build_corpus(paths, tokenizer, folder, "train")
-        if not (folder / "tokenizer.json").exists():
-            tokenizer.save(folder / "tokenizer.json")  # last, so that a failure leaves none
+        if not stored.exists():
+            tokenizer.save(stored)  # last, so that a failure leaves none
         names = [corpus and corpus.folder.name for corpus in (train, held_out)]
         record = {"learned": learned, "train": names[0], "valid": names[1]}
         write_json(folder / RECORD, record)
@@ -228,12 +230,6 @@ def _learn(paths, size, lowercase):
         return Tokenizer.train(lines, size, lowercase, lambda text: line.show(f"tokenizer: {text}"))
     finally:
         line.clear()
-
-
-def _refuse_another(tokenizer, path):
-    """Raises a `ValueError` if another tokenizer is stored, which models may depend on."""
-    if path.exists() and Tokenizer.load(path).hash != tokenizer.hash:
-        raise ValueError(f"{path}: is another tokenizer; choose another folder or delete it.")
 
 
 def _hash(texts):

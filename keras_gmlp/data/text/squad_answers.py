@@ -9,8 +9,6 @@ import numpy as np
 
 from keras_gmlp.data.text.squad_features import MAX_ANSWER
 
-N_BEST = 20
-
 
 @dataclasses.dataclass(frozen=True)
 class Span:
@@ -46,7 +44,7 @@ class Prediction:
         return self.spans[0].text
 
 
-def best_answers(questions, features, start_logits, end_logits, n_best=N_BEST):
+def best_answers(questions, features, start_logits, end_logits, n_best=20):
     """Finds the best spans of each question over all its windows.
 
     A span ends at most `MAX_ANSWER` tokens after its start and lies in the text. The score of no
@@ -129,11 +127,8 @@ def best_threshold(questions, predictions):
 
 def normalize(text):
     """Returns a text in small letters without punctuation, articles and further spaces."""
-    kept = "".join(letter for letter in text.lower() if letter not in PUNCTUATION)
+    kept = "".join(letter for letter in text.lower() if letter not in string.punctuation)
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", kept).split())
-
-
-PUNCTUATION = frozenset(string.punctuation)
 
 
 def _f1(found, wanted):

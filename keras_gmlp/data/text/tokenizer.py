@@ -226,12 +226,8 @@ def shorten(lengths, total):
         return lengths
     if len(lengths) == 1:
         return [total]
-    first, second = lengths
-    if first <= total - total // 2:
-        return [first, total - first]
-    if second <= total // 2:
-        return [total - second, second]
-    return [total - total // 2, total // 2]
+    first = max(min(lengths[0], total - total // 2), total - lengths[1])
+    return [first, total - first]
 
 
 def _checked(text):

@@ -10,11 +10,7 @@ from keras_gmlp.data.tfds.tfrecords import parse_features, read_records
 from keras_gmlp.utils.files import read_json
 
 FILES_IN_TURN, SAMPLES_IN_TURN = 16, 16  # TFDS reads so many files, so many samples of each
-
-TEMPLATE = (
-    "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"  # of file names, unless a set has its own
-)
-
+TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"  # of file names, by default
 NAME = re.compile(r"(\w+)(?:/([\w.+-]+))?(?::(\d+\.\d+\.\d+))?")  # name/config:version
 
 
@@ -34,21 +30,17 @@ class Shard:
 
 
 class PreparedSet:
-    """A set that TFDS prepared, in the folder of its version.
-
-    `features` and `splits` hold their descriptions by name, as in `features.json` and
-    `dataset_info.json`; `readable` says whether the files are TFRecord files, and `cycle` how many
-    of them take turns.
-    """
+    """A set that TFDS prepared, in the folder of its version."""
 
     def __init__(self, folder):
         info = read_json(folder / "dataset_info.json")
         described = read_json(folder / "features.json", {})
         self.folder, self.name = folder, info.get("name")
+        # Descriptions by name.
         self.features = described.get("featuresDict", {}).get("features", {})
         self.splits = {split["name"]: split for split in info.get("splits", ())}
         self.readable = info.get("fileFormat", "tfrecord") == "tfrecord"
-        self.cycle = 1 if info.get("disableShuffling") else FILES_IN_TURN
+        self.cycle = 1 if info.get("disableShuffling") else FILES_IN_TURN  # files that take turns
 
     def class_names(self, classes, feature="label"):
         """Returns the names of the classes of a feature, their numbers if it has no names."""
