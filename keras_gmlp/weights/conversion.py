@@ -21,38 +21,16 @@ class Link:
     backward: Callable  # (our arrays) -> their arrays
 
 
-def _one(theirs, ours, forward=lambda a: a, backward=lambda w: w):
-    """Returns a link from one published array to one weight."""
-    return Link((theirs,), (ours,), lambda a, _: [forward(a[0])], lambda w: [backward(w[0])])
+def _parts(*rows):
+    """Returns a function from two names to the links of their parts, by suffix and conversion."""
 
+    def link(theirs, ours, forward=lambda a, shape: a, backward=lambda w: w):
+        def convert(arrays, shapes):
+            return [forward(arrays[0], shapes and shapes[0])]
 
-def _affine(theirs, ours):
-    """In timm, Affine weights have two more axes of length 1."""
-    for name in ("alpha", "beta"):
-        yield _one(f"{theirs}.{name}", f"{ours}/{name}", lambda a: a[0, 0], lambda w: w[None, None])
+        return Link((theirs,), (ours,), convert, lambda w: [backward(w[0])])
 
-
-def _dense(theirs, ours):
-    yield _one(f"{theirs}.weight", f"{ours}/kernel", np.transpose, np.transpose)
-    yield _one(f"{theirs}.bias", f"{ours}/bias")
-
-
-def _convolution(theirs, ours):
-    yield _one(
-        f"{theirs}.weight",
-        f"{ours}/kernel",
-        lambda a: a.transpose(2, 3, 1, 0),
-        lambda w: w.transpose(3, 2, 0, 1),
-    )
-    yield _one(f"{theirs}.bias", f"{ours}/bias")
-
-
-def _pairs(theirs_suffixes, ours_suffixes):
-    def links(theirs, ours):
-        for t, o in zip(theirs_suffixes, ours_suffixes, strict=True):
-            yield _one(theirs + t, ours + o)
-
-    return links
+    return lambda theirs, ours: [link(theirs + t, ours + o, *both) for t, o, *both in rows]
 
 
 def _qkv(theirs, ours):
@@ -75,24 +53,11 @@ def _qkv(theirs, ours):
     yield Link((f"{theirs}.bias",), bias_paths, parts, vector)
 
 
-def _reshaped(to_matrix):
+def _heads(to_matrix):
     """Returns the links of a dense layer whose kernel and bias have an axis for the heads."""
-
-    def links(theirs, ours):
-        yield Link(
-            (f"{theirs}.weight",),
-            (f"{ours}/kernel",),
-            lambda a, shapes: [a[0].T.reshape(shapes[0])],
-            lambda w: [to_matrix(w[0]).T],
-        )
-        yield Link(
-            (f"{theirs}.bias",),
-            (f"{ours}/bias",),
-            lambda a, shapes: [a[0].reshape(shapes[0])],
-            lambda w: [w[0].ravel()],
-        )
-
-    return links
+    kernel = lambda a, shape: a.T.reshape(shape), lambda w: to_matrix(w).T
+    bias = lambda a, shape: a.reshape(shape), np.ravel
+    return _parts((".weight", "/kernel", *kernel), (".bias", "/bias", *bias))
 
 
 def _grid_positions(theirs, ours):
@@ -114,20 +79,25 @@ def _grid_positions(theirs, ours):
     yield Link((f"{theirs}.cls_pos_embed", f"{theirs}.pos_embed"), (ours,), joined, parted)
 
 
+_BIAS = (".bias", "/bias")
+_TRANSPOSED = lambda a, _: a.T, np.transpose
+_CONVOLUTION = lambda a, _: a.transpose(2, 3, 1, 0), lambda w: w.transpose(3, 2, 0, 1)
+_SQUEEZED = lambda a, _: a[0, 0], lambda w: w[None, None]  # timm's Affine has two more axes
+
 KINDS = {
-    "dense": _dense,
-    "convolution": _convolution,
-    "norm": _pairs((".weight", ".bias"), ("/gamma", "/beta")),
-    "affine": _affine,
-    "plain affine": _pairs((".alpha", ".beta"), ("/alpha", "/beta")),
-    "array": _pairs(("",), ("",)),
-    "row": lambda theirs, ours: [_one(theirs, ours, lambda a: a[None], lambda w: w[0])],
+    "dense": _parts((".weight", "/kernel", *_TRANSPOSED), _BIAS),
+    "convolution": _parts((".weight", "/kernel", *_CONVOLUTION), _BIAS),
+    "norm": _parts((".weight", "/gamma"), (".bias", "/beta")),
+    "affine": _parts((".alpha", "/alpha", *_SQUEEZED), (".beta", "/beta", *_SQUEEZED)),
+    "plain affine": _parts((".alpha", "/alpha"), (".beta", "/beta")),
+    "array": _parts(("", "")),
+    "row": _parts(("", "", lambda a, _: a[None], lambda w: w[0])),
     "qkv": _qkv,
-    "to heads": _reshaped(lambda w: w.reshape(len(w), -1)),
-    "heads": _reshaped(lambda w: w.reshape(-1, w.shape[-1])),
+    "to heads": _heads(lambda w: w.reshape(len(w), -1)),
+    "heads": _heads(lambda w: w.reshape(-1, w.shape[-1])),
     "grid positions": _grid_positions,
-    "flax": _pairs(("/kernel", "/bias"), ("/kernel", "/bias")),
-    "flax norm": _pairs(("/scale", "/bias"), ("/gamma", "/beta")),
+    "flax": _parts(("/kernel", "/kernel"), ("/bias", "/bias")),
+    "flax norm": _parts(("/scale", "/gamma"), ("/bias", "/beta")),
 }
 
 

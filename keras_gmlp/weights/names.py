@@ -9,28 +9,23 @@ from keras_gmlp.layers import (
 )
 
 # Rows of (their name, our path, kind); "{}" is the number of the block.
-_MLP = (
-    ("blocks.{}.mlp_channels.fc1", "block_{}/expand", "dense"),
-    ("blocks.{}.mlp_channels.fc2", "block_{}/shrink", "dense"),
-)
-
-_ENDS = (
-    ("stem.proj", "stem/projection", "convolution"),
-    ("norm", "norm", "norm"),
-    ("head", "head", "dense"),
-)
-
-_NORMS = (
-    ("blocks.{}.norm1", "block_{}/norm1", "norm"),
-    ("blocks.{}.norm2", "block_{}/norm2", "norm"),
-)
-
+_HEAD = (("norm", "norm", "norm"), ("head", "head", "dense"))
+_ENDS = (("stem.proj", "stem/projection", "convolution"), *_HEAD)
 _TOKEN = (
     ("cls_token", "class_token/token", "array"),
     ("patch_embed.proj", "stem/projection", "convolution"),
-    ("norm", "norm", "norm"),
-    ("head", "head", "dense"),
+    *_HEAD,
 )
+_NORMS = tuple((f"blocks.{{}}.norm{i}", f"block_{{}}/norm{i}", "norm") for i in (1, 2))
+
+
+def _mlp(theirs, ours=""):
+    """Returns the rows of the two dense layers of a feed-forward network."""
+    layers = (("fc1", "expand"), ("fc2", "shrink"))
+    return [(f"blocks.{{}}.{theirs}.{t}", f"block_{{}}/{ours}{o}", "dense") for t, o in layers]
+
+
+_MLP = _mlp("mlp_channels")
 
 DISTILLED = (
     ("dist_token", "distillation_token/token", "array"),
@@ -54,8 +49,7 @@ TABLES = {
             *_ENDS,
             *_MLP,
             *_NORMS,
-            ("blocks.{}.mlp_tokens.fc1", "block_{}/token_mlp/expand", "dense"),
-            ("blocks.{}.mlp_tokens.fc2", "block_{}/token_mlp/shrink", "dense"),
+            *_mlp("mlp_tokens", "token_mlp/"),
         ),
         "flax": (
             ("stem", "stem/projection", "flax"),
@@ -87,8 +81,7 @@ TABLES = {
             ("blocks.{}.attn", "block_{}/spatial", "dense"),
             ("blocks.{}.gamma_1", "block_{}/scale1/gamma", "array"),
             ("blocks.{}.norm2", "block_{}/norm2", "plain affine"),
-            ("blocks.{}.mlp.fc1", "block_{}/expand", "dense"),
-            ("blocks.{}.mlp.fc2", "block_{}/shrink", "dense"),
+            *_mlp("mlp"),
             ("blocks.{}.gamma_2", "block_{}/scale2/gamma", "array"),
             ("norm", "norm", "plain affine"),
             ("head", "head", "dense"),
@@ -101,8 +94,7 @@ TABLES = {
             *_NORMS,
             ("blocks.{}.attn.qkv", "block_{}/attention", "qkv"),
             ("blocks.{}.attn.proj", "block_{}/attention/attention_output", "heads"),
-            ("blocks.{}.mlp.fc1", "block_{}/expand", "dense"),
-            ("blocks.{}.mlp.fc2", "block_{}/shrink", "dense"),
+            *_mlp("mlp"),
         ),
         "flax": (
             ("cls", "class_token/token", "array"),
@@ -125,10 +117,8 @@ TABLES = {
             *_TOKEN,
             ("pos_encoding", "position/embedding", "grid positions"),
             *_NORMS,
-            ("blocks.{}.mlp1.fc1", "block_{}/expand", "dense"),
-            ("blocks.{}.mlp1.fc2", "block_{}/shrink", "dense"),
-            ("blocks.{}.mlp2.fc1", "block_{}/token_mlp/expand", "dense"),
-            ("blocks.{}.mlp2.fc2", "block_{}/token_mlp/shrink", "dense"),
+            *_mlp("mlp1"),
+            *_mlp("mlp2", "token_mlp/"),
         )
     },
 }
