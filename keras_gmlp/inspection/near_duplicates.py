@@ -10,6 +10,7 @@ import time
 import numpy as np
 
 from keras_gmlp.data.images.read_image import read_pixels
+from keras_gmlp.data.images.views import linear_weights
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.files import hash_file
 from keras_gmlp.utils.progress import ProgressBar, map_in_threads
@@ -133,13 +134,8 @@ def _differences(grey, nearest):
 
 def _cuts(side):
     """Returns matrices `(cuts, side, side)` that cut a side and scale the rest up again."""
-    matrices = []
-    for before, after in CUTS:
-        places = (before + (np.arange(side) + 0.5) / side * (1 - before - after)) * side - 0.5
-        # Linear interpolation between the two nearest pixels.
-        distances = np.abs(np.clip(places, 0, side - 1)[:, None] - np.arange(side))
-        matrices.append(np.maximum(1 - distances, 0))
-    return np.array(matrices, "float32")
+    before, after = np.array(CUTS, "float32").T[:, :, None, None]
+    return linear_weights(before, 1 - before - after, side, side, 0.0)
 
 
 def _correlation(wholes, parents, deviations, cuts):

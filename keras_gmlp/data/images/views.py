@@ -55,16 +55,16 @@ def cut_views(images, windows, size, numpy=np):
     cast = numpy.asarray if hasattr(numpy, "asarray") else numpy.cast  # TensorFlow has `cast`
     images = cast(images, "float32")
     top, left, height, width, mirrored = (windows[:, i, None, None] for i in range(5))
-    rows = _weights(top, height, images.shape[1], size[0], 0.0, numpy)
-    columns = _weights(left, width, images.shape[2], size[1], mirrored, numpy)
+    rows = linear_weights(top, height, images.shape[1], size[0], 0.0, numpy)
+    columns = linear_weights(left, width, images.shape[2], size[1], mirrored, numpy)
     columns = numpy.transpose(columns, (0, 2, 1))
     images = numpy.transpose(images, (0, 3, 1, 2))  # (b, h, w, c) -> (b, c, h, w)
     images = numpy.matmul(numpy.matmul(rows[:, None], images), columns[:, None])
     return numpy.transpose(images, (0, 2, 3, 1))  # (b, c, h, w) -> (b, h, w, c)
 
 
-def _weights(start, length, old, new, mirrored, numpy):
-    """Returns the share of each old pixel in each new one, `(batch, new, old)`."""
+def linear_weights(start, length, old, new, mirrored, numpy=np):
+    """Returns the share of each old pixel in each new one of windows, `(batch, new, old)`."""
     places = np.arange(new, dtype="float32")[None, :, None]
     pixels = np.arange(old, dtype="float32")[None, None, :]
     places = places + mirrored * (new - 1 - 2 * places)
