@@ -39,9 +39,10 @@ def class_maps(model, image, classes):
     """
     if all(layer.name != "head" for layer in model.layers):
         raise NotApplicableError(f"{model.name} has no head; expected an image classifier.")
-    if has_exact_maps(model):
-        return _exact_maps(model, image, classes)
-    return _gradient_maps(model, image, classes)
+    if not has_exact_maps(model):
+        return _gradient_maps(model, image, classes)
+    tokens = keras.Model(model.input, model.get_layer("pool").input)(image[None], training=False)
+    return np.moveaxis(_to_float64(map_tokens(model, tokens))[0][..., classes], -1, 0)
 
 
 def has_exact_maps(model):
@@ -65,12 +66,6 @@ def map_tokens(model, tokens):
         weights = ops.cast(ops.softmax(pool.score(tokens), axis=1), "float32")
         logits *= grid[0] * grid[1] * weights
     return ops.reshape(logits, (-1, *grid, logits.shape[-1]))
-
-
-def _exact_maps(model, image, classes):
-    tokens = keras.Model(model.input, model.get_layer("pool").input)(image[None], training=False)
-    maps = _to_float64(map_tokens(model, tokens))[0]
-    return np.moveaxis(maps[..., classes], -1, 0)
 
 
 def _gradient_maps(model, image, classes):

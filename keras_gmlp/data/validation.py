@@ -75,7 +75,9 @@ def hold_out(data, share=0.1, groups=None, seed=0):
 def find_held_out(data, share, groups=None, seed=0):
     """Returns the indices of the training images that `hold_out` keeps, and that it holds out."""
     check_share(share)
-    labels = _read_classes(data)
+    labels, rows = data.train.read_labels(), data.label_rows()
+    if rows is not None:
+        labels = find_rarest(labels, rows)
     if groups is None:
         kept, cut = divide(range(len(labels)), labels, share, seed)
     else:
@@ -150,12 +152,6 @@ def check_folds(count):
     """Raises a `ValueError` if there are fewer than two folds."""
     if count < 2:
         raise ValueError(f"folds must be at least 2; received {count}.")
-
-
-def _read_classes(data):
-    """Returns the class of each training image; of several the rarest, see `find_rarest`."""
-    labels, rows = data.train.read_labels(), data.label_rows()
-    return labels if rows is None else find_rarest(labels, rows)
 
 
 def _find_members(data, groups):

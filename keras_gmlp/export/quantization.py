@@ -1,7 +1,5 @@
 """Rewrites a model for 8-bit integers: the same numbers, computed by other operations."""
 
-import functools
-
 import keras
 import numpy as np
 from keras import layers, ops
@@ -68,7 +66,12 @@ class EnlargedTokensBlock(layers.Layer):
 def prepare_for_int8(model, calibration):
     """Copies a model into a form that loses less accuracy in 8-bit integers."""
     block, gains = measure_gains(model, calibration[:SAMPLES])
-    copy = keras.models.clone_model(model, clone_function=functools.partial(_clone, block, gains))
+
+    def clone(layer):
+        copied = type(layer).from_config(layer.get_config())
+        return EnlargedTokensBlock(copied, gains, name=layer.name) if layer is block else copied
+
+    copy = keras.models.clone_model(model, clone_function=clone)
     copy.set_weights(model.get_weights())
     if block is not None:
         _enlarge_tokens(copy, gains)
@@ -107,11 +110,6 @@ def _computes_two_branches(block):
         and isinstance(block.norm1, layers.LayerNormalization)
         and isinstance(block.norm2, layers.LayerNormalization)
     )
-
-
-def _clone(block, gains, layer):
-    clone = type(layer).from_config(layer.get_config())
-    return EnlargedTokensBlock(clone, gains, name=layer.name) if layer is block else clone
 
 
 def _enlarge_tokens(model, gains):

@@ -23,10 +23,10 @@ class ConfiguredLayer(layers.Layer):
         ours = classes[: classes.index(ConfiguredLayer)]
         names = [name for c in ours for name in inspect.signature(c.__init__).parameters]
         own = {name: vars(self)[name] for name in names if name in vars(self)}
-        return {
-            **super().get_config(),
-            **{name: serialize_initializer(value) for name, value in own.items()},
-        }
+        for name, value in own.items():
+            if isinstance(value, keras.initializers.Initializer):
+                own[name] = keras.initializers.serialize(value)
+        return {**super().get_config(), **own}
 
 
 class TokenLayer(ConfiguredLayer):
@@ -146,11 +146,6 @@ def copy_initializer(initializer):
     """Returns an initializer for one layer: a shared one draws the same values for each."""
     shared = isinstance(initializer, keras.initializers.Initializer)
     return initializer.clone() if shared else initializer
-
-
-def serialize_initializer(initializer):
-    shared = isinstance(initializer, keras.initializers.Initializer)
-    return keras.initializers.serialize(initializer) if shared else initializer
 
 
 def drop(layer, x, training):

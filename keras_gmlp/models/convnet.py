@@ -15,8 +15,6 @@ from keras_gmlp.models.common import (
     pool_map,
 )
 
-LOGIT_SCALE = 1 / 9
-
 
 def ConvNet(
     widths=(64, 256, 256),
@@ -57,7 +55,10 @@ def ConvNet(
 
     Reference: "94% on CIFAR-10 in 3.29 Seconds on a Single GPU", https://arxiv.org/abs/2404.00498.
     """
-    _check_widths(widths)
+    if not isinstance(widths, tuple | list) or not widths:
+        raise ValueError(f"widths must be channels of each group, a tuple; received {widths!r}.")
+    for width in widths:
+        check_sizes(widths=width)
     check_sizes(input_shape=input_shape, classes=classes)
     smallest = 2 ** len(widths) + 1
     if min(input_shape[:2]) < smallest:
@@ -75,7 +76,7 @@ def ConvNet(
     if not include_top:
         return keras.Model(inputs, pool_map(x, pooling), name=name)
     x = layers.GlobalMaxPooling2D("channels_last", dtype="float32", name="max_pool")(x)
-    x = layers.Rescaling(LOGIT_SCALE, dtype="float32", name="scale")(x)
+    x = layers.Rescaling(1 / 9, dtype="float32", name="scale")(x)
     return classifier(inputs, head(classes)(x), classifier_activation, name)
 
 
@@ -106,10 +107,3 @@ class PartialIdentity(keras.initializers.Initializer):
         random = self.random(shape, dtype)
         is_copy = np.arange(outputs) < len(copied)
         return ops.where(is_copy, ops.cast(identity, random.dtype), random)
-
-
-def _check_widths(widths):
-    if not isinstance(widths, tuple | list) or not widths:
-        raise ValueError(f"widths must be channels of each group, a tuple; received {widths!r}.")
-    for width in widths:
-        check_sizes(widths=width)

@@ -1,5 +1,7 @@
 """The image classifier that all families share; the block is an argument."""
 
+from functools import partial
+
 import keras
 from keras import layers
 
@@ -124,7 +126,8 @@ def image_classifier(
     for i in range(depth):
         shared = {"stochastic_depth": stochastic_depth * i / max(depth - 1, 1), "dtype": dtype}
         x = block(**(block_arguments or {}), **shared, name=f"block_{i}")(x)
-    x = (norm or _layer_norm)(dtype=dtype, name="norm")(x)
+    norm = norm or partial(layers.LayerNormalization, epsilon=1e-6)
+    x = norm(dtype=dtype, name="norm")(x)
     if not include_top:
         if pooling is not None:
             x = pool_tokens(pooling)(x[:, int(class_token) + int(distillation_token) :])
@@ -144,7 +147,3 @@ def family_classifier(family, block, block_arguments, dim, depth, name, others):
     require_known(family, image_classifier, others)
     check_sizes(**{key: block_arguments[key] for key in SIZES & block_arguments.keys()})
     return image_classifier(block, block_arguments, dim=dim, depth=depth, name=name, **others)
-
-
-def _layer_norm(**kwargs):
-    return layers.LayerNormalization(epsilon=1e-6, **kwargs)

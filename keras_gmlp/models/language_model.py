@@ -11,7 +11,6 @@ from keras_gmlp.models.structure import token_axes
 from keras_gmlp.objectives.losses import MaskedCrossEntropy, Perplexity
 
 PADDING = 0  # id of [PAD] in the vocabularies of this package and of BERT
-
 LOGITS = ("head", "head_bias")  # layers that compute logits, in float32
 
 
@@ -112,11 +111,7 @@ def language_model(
     x = embedding(transform(x, mask_positions), reverse=True)
     logits = LogitBias(dtype="float32", name="head_bias")(x)
     inputs = {"token_ids": token_ids, "mask_positions": mask_positions}
-    return compile_language_model(keras.Model(inputs, logits, name=name))
-
-
-def compile_language_model(model):
-    """Compiles a language model with a default optimizer, its loss and its metrics."""
+    model = keras.Model(inputs, logits, name=name)
     model.compile(
         optimizer=keras.optimizers.AdamW(1e-3, weight_decay=0.01),
         loss=MaskedCrossEntropy(),

@@ -13,7 +13,6 @@ from keras_gmlp.utils.files import read_json, require_bounded
 from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
 
 WEIGHTS = "model.weights.h5"  # a member of a .keras file
-
 EXPECTED = "expected a .keras file, the folder of a run or the name of an included model"
 
 # The program that trains images or texts, and a folder as it leaves one, for errors.

@@ -18,7 +18,6 @@ from keras_gmlp.utils.files import hash_file
 from keras_gmlp.utils.labels import _split_lines, check_labels
 
 CARD, LABELS, TOKENIZER = "card.json", "labels.txt", "tokenizer.json"
-
 DIGEST = "model_sha256"  # the entry of card.json
 BOUNDED_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # the others unpack whole blocks
 

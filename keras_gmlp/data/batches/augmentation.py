@@ -56,9 +56,15 @@ class Augmentation:
     mix_until: float = 1.0
 
     def __post_init__(self):
-        _check_scale(self.resized_crop)
-        scale = tuple(self.resized_crop) if self.resized_crop else None  # JSON has lists
-        object.__setattr__(self, "resized_crop", scale)
+        scale = self.resized_crop
+        is_pair = isinstance(scale, tuple | list) and len(scale) == 2
+        numbers = is_pair and all(isinstance(share, int | float) for share in scale)
+        if scale and not (numbers and 0 < scale[0] <= scale[1] <= 1):
+            raise ValueError(
+                "augmentation resized_crop must be the smallest and the largest share of the area, "
+                f"such as [0.08, 1]; received {scale!r}."
+            )
+        object.__setattr__(self, "resized_crop", tuple(scale) if scale else None)  # JSON has lists
         for name, value in dataclasses.asdict(self).items():
             if name != "resized_crop" and not 0 <= value <= 1:
                 raise ValueError(f"augmentation {name} must be in [0, 1]; received {value}.")
@@ -67,17 +73,6 @@ class Augmentation:
                 "mixup and cutmix are shares of the batches, together at most 1; received "
                 f"{self.mixup} and {self.cutmix}."
             )
-
-
-def _check_scale(scale):
-    """Raises a `ValueError` if a value cannot be `resized_crop`."""
-    is_pair = isinstance(scale, tuple | list) and len(scale) == 2
-    numbers = is_pair and all(isinstance(share, int | float) for share in scale)
-    if scale and not (numbers and 0 < scale[0] <= scale[1] <= 1):
-        raise ValueError(
-            "augmentation resized_crop must be the smallest and the largest share of the area, "
-            f"such as [0.08, 1]; received {scale!r}."
-        )
 
 
 def first_mirrored(samples):

@@ -16,7 +16,8 @@ def encode_files(paths, tokenizer, folder, job):
     starts, tokens, unknown, words, characters = [0], 0, 0, 0, 0
     with open(folder / "tokens.npy", "wb") as file:
         _write_header(file, 0)  # their number is known at the end only
-        for lines in _batches(_lines_of(paths, job)):
+        every_line = _lines_of(paths, job)
+        while lines := list(itertools.islice(every_line, LINES)):
             new = []
             for line, ids in zip(lines, tokenizer.encode_plain(lines), strict=True):
                 inside = tokens + len(new) > starts[-1]
@@ -60,12 +61,6 @@ def _lines_of(paths, job):
             before = sum(sizes[:number])
             yield from read_lines(path, lambda done, before=before: bar.show(before + done))
             yield ""
-
-
-def _batches(lines):
-    lines = iter(lines)
-    while batch := list(itertools.islice(lines, LINES)):
-        yield batch
 
 
 def _write_header(file, tokens):

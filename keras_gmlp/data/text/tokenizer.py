@@ -99,7 +99,7 @@ class Tokenizer:
         if isinstance(files_or_lines, (str, os.PathLike)):
             files_or_lines = find_files(files_or_lines)
         items = list(files_or_lines)
-        if items and all(_names_file(item) for item in items):
+        if items and all(isinstance(i, os.PathLike) or str(i).endswith(SUFFIXES) for i in items):
             items = [line for path in find_files(items) for line in read_lines(path)]
         return cls(train_wordpiece(items, vocabulary_size, lowercase, state).to_str(pretty=True))
 
@@ -234,10 +234,6 @@ def _checked(text):
     if not isinstance(text, str):
         raise ValueError(f"expected text; received {type(text).__name__}.")
     return text
-
-
-def _names_file(item):
-    return isinstance(item, os.PathLike) or str(item).endswith(SUFFIXES)
 
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
