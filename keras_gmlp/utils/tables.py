@@ -9,14 +9,14 @@ from keras_gmlp.utils.files import atomic_write
 TABLES = {".csv": ",", ".tsv": "\t"}
 
 
-def write_table(path, rows):
+def write_table(path, rows, lineterminator="\n"):
     """Writes rows, the head first, as a CSV file, complete or not at all."""
     with (
         atomic_write(path) as temporary,
         # File names that are not UTF-8 keep their bytes.
         open(temporary, "w", encoding="utf-8", errors="surrogateescape", newline="") as file,
     ):
-        csv.writer(file, lineterminator="\n").writerows(rows)
+        csv.writer(file, lineterminator=lineterminator).writerows(rows)
 
 
 def read_rows(path):
