@@ -44,26 +44,23 @@ def test_plan_is_worked_through_in_several_calls(tmp_path, capsys, monkeypatch):
     assert history.read_text().splitlines()[1] == row
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
+def test_bad_plan_is_one_line(tmp_path, capsys):
+    for text, reason in (
         ("[", "is not JSON"),
         ("{}", "expected a list of objects"),
         ('[{"recipe": "slow"}]', r"run 1: Unknown recipe 'slow'"),
         ('[{"speed": 3}]', r"run 1: .*unexpected keyword argument 'speed'"),
         ('[{"directory": "a"}, {"directory": "a"}]', "two runs have the directory a"),
         ('[{"model": {"overrides": {"classes": 3}}}]', "run 1: classes is no override: the data"),
-    ],
-)
-def test_bad_plan_is_one_line(tmp_path, capsys, text, reason):
-    path = tmp_path / "plan.json"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=reason) as error:
-        queue.read_plan(path)
-    assert "\n" not in str(error.value)
-    with pytest.raises(SystemExit) as ended:
-        queue.main([str(path)])
-    assert ended.value.code == 2
+    ):
+        path = tmp_path / "plan.json"
+        path.write_text(text)
+        with pytest.raises(ValueError, match=reason) as error:
+            queue.read_plan(path)
+        assert "\n" not in str(error.value)
+        with pytest.raises(SystemExit) as ended:
+            queue.main([str(path)])
+        assert ended.value.code == 2
 
 
 def test_missing_plan_is_one_line(tmp_path):

@@ -162,20 +162,17 @@ def test_processes_with_other_settings_are_refused(tmp_path, packed):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "lost"),
-    [
+def test_errors_of_a_lost_connection():
+    for text, lost in (
         ("UNKNOWN: Gloo AllGather failed: [external/gloo/pair.cc:547] Connection closed", True),
         ("Gloo context initialization failed: UNAVAILABLE: recvmsg:Connection reset", True),
         ("NCCL operation failed: remote process exited", True),
         ("photos/igloo/x.jpg: damaged or truncated image (broken)", False),
-    ],
-)
-def test_errors_of_a_lost_connection(text, lost):
-    options = argparse.Namespace(process=0, coordinator="host:1")
-    expected = "lost another process" if lost else re.escape(text)
-    with pytest.raises((RuntimeError, ValueError), match=expected):
-        raise_within(load_app("processes").reporting(options), ValueError(text))
+    ):
+        options = argparse.Namespace(process=0, coordinator="host:1")
+        expected = "lost another process" if lost else re.escape(text)
+        with pytest.raises((RuntimeError, ValueError), match=expected):
+            raise_within(load_app("processes").reporting(options), ValueError(text))
 
 
 def raise_within(context, error):
@@ -191,19 +188,16 @@ def test_processes_that_would_train_apart_are_refused(tmp_path, monkeypatch):
 
 
 @on_jax
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
+def test_mistakes():
+    for arguments, reason in (
         (("127.0.0.1:1", 0, 0), "processes must be at least 1; received 0"),
         (("127.0.0.1:1", 2, 2), "process must be from 0 to 1"),
         (("127.0.0.1", 2, 0), "coordinator must be HOST:PORT; received '127.0.0.1'"),
         ((":80", 2, 0), "coordinator must be HOST:PORT"),
         (("host:70000", 2, 0), "coordinator must be HOST:PORT"),
-    ],
-)
-def test_mistakes(arguments, reason):
-    with pytest.raises(ValueError, match=reason):
-        join_processes(*arguments)
+    ):
+        with pytest.raises(ValueError, match=reason):
+            join_processes(*arguments)
 
 
 @on_jax

@@ -43,22 +43,19 @@ def test_safetensors_next_to_a_config(tmp_path):
     assert found.config == PretrainedConfig("gmlp_s16_224")
 
 
-@pytest.mark.parametrize(
-    "wrapped",
-    [
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_pytorch_files(tmp_path, dtype):
+    for wrapped in (
         lambda t: t,
         lambda t: {"state_dict": t, "epoch": 3},
         lambda t: {"model": t, "optimizer": {"lr": 0.1}},
         lambda t: {"state_dict": {}, "state_dict_ema": t, "args": argparse.Namespace(lr=0.1)},
         lambda t: {f"module.{name}": array for name, array in t.items()},
-    ],
-)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_pytorch_files(tmp_path, wrapped, dtype):
-    torch.save(wrapped(tensors(dtype)), tmp_path / "model.pth")
-    found = read_checkpoint(tmp_path / "model.pth")
-    assert same(found.arrays)
-    assert found.config == PretrainedConfig()
+    ):
+        torch.save(wrapped(tensors(dtype)), tmp_path / "model.pth")
+        found = read_checkpoint(tmp_path / "model.pth")
+        assert same(found.arrays)
+        assert found.config == PretrainedConfig()
 
 
 def test_npz(tmp_path):
@@ -120,17 +117,14 @@ def test_file_that_does_not_fit_in_memory(tmp_path, monkeypatch):
         read_checkpoint(tmp_path / "model.npz")
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_what_is_no_state_dict(tmp_path):
+    for content, message in (
         ({"epoch": 3}, "epoch is not an array of weights"),
         ([1, 2], "expected a state dict; received a list"),
         ({0: torch.ones(2)}, "0 is not an array of weights"),
-    ],
-)
-def test_what_is_no_state_dict(tmp_path, content, message):
-    torch.save(content, tmp_path / "model.pth")
-    fails(tmp_path / "model.pth", message)
+    ):
+        torch.save(content, tmp_path / "model.pth")
+        fails(tmp_path / "model.pth", message)
 
 
 def test_weights_that_take_more_than_they_hold(tmp_path):
@@ -182,17 +176,14 @@ def with_config(folder, config):
     return folder / "model.safetensors"
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
+def test_config_is_read_in_both_forms(tmp_path):
+    for config in (
         {"architecture": "a", "label_names": ["x", "y"], "pretrained_cfg": CFG},
         {"architecture": "a", "label_names": {"n1": "x", "n2": "y"}, **CFG},  # as older ones are
-    ],
-)
-def test_config_is_read_in_both_forms(tmp_path, config):
-    assert read_checkpoint(with_config(tmp_path, config)).config == PretrainedConfig(
-        "a", (0.1, 0.2, 0.3), None, (20, 30, 3), 0.9, "bilinear", ("x", "y")
-    )
+    ):
+        assert read_checkpoint(with_config(tmp_path, config)).config == PretrainedConfig(
+            "a", (0.1, 0.2, 0.3), None, (20, 30, 3), 0.9, "bilinear", ("x", "y")
+        )
 
 
 def test_model_arguments_in_a_config_count(tmp_path):
@@ -200,9 +191,8 @@ def test_model_arguments_in_a_config_count(tmp_path):
     assert read_checkpoint(with_config(tmp_path, config)).config.image_shape == (48, 48, 1)
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
+def test_config_that_says_nonsense(tmp_path):
+    for config, message in (
         ("{", r"not a config\.json of timm \(Expecting"),
         ([], r"not a config\.json of timm"),
         ({"pretrained_cfg": {"crop_mode": "squash"}}, "must be 'center'; received 'squash'"),
@@ -211,14 +201,12 @@ def test_model_arguments_in_a_config_count(tmp_path):
         ({"pretrained_cfg": {"input_size": [3, 32]}}, "not enough values"),
         ({"pretrained_cfg": {"mean": 0.5}}, "not iterable"),
         ({"interpolation": "hamming"}, "must be one of nearest, bilinear.*received 'hamming'"),
-    ],
-)
-def test_config_that_says_nonsense(tmp_path, config, message):
-    path = with_config(tmp_path, config)
-    with pytest.raises(ValueError, match=message) as error:
-        read_checkpoint(path)
-    assert str(error.value).startswith(str(tmp_path / "config.json"))
-    assert len(str(error.value).splitlines()) == 1
+    ):
+        path = with_config(tmp_path, config)
+        with pytest.raises(ValueError, match=message) as error:
+            read_checkpoint(path)
+        assert str(error.value).startswith(str(tmp_path / "config.json"))
+        assert len(str(error.value).splitlines()) == 1
 
 
 def test_config_of_another_file_is_not_overwritten(tmp_path):
@@ -230,18 +218,15 @@ def test_config_of_another_file_is_not_overwritten(tmp_path):
     assert not (tmp_path / "b.safetensors").exists()
 
 
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [
+def test_short_names():
+    for source, name in (
         ("hf-hub:timm/gmlp_s16_224.ra3_in1k@main", "gmlp_s16_224.ra3_in1k"),
         ("hf-hub:timm/gmlp_s16_224.ra3_in1k@refs/pr/1", "gmlp_s16_224.ra3_in1k"),
         ("runs/gmlp_n4_32-cifar10/", "gmlp_n4_32-cifar10"),
         ("weights/mixer.npz", "mixer"),
         ("downloads/resmlp/model.safetensors", "resmlp"),
-    ],
-)
-def test_short_names(source, name):
-    assert short_name(source) == name
+    ):
+        assert short_name(source) == name
 
 
 def test_odd_pickle_gives_no_warning(tmp_path):

@@ -178,9 +178,8 @@ def described(published, tmp_path, **config):
     return bare(published, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("source", "preset", "message"),
-    [
+def test_what_cannot_be_loaded_is_said_in_one_line(published, tmp_path):
+    for source, preset, message in (
         (bare, None, "without timm's config.json the architecture is unknown; name the preset"),
         (bare, "mixer_s16_224", r"has no blocks\.6\."),
         (bare, "gmlp_n4_32", "has no blocks"),
@@ -204,14 +203,12 @@ def described(published, tmp_path, **config):
         (lambda p, t: t / "model.onnx", None, "expected hf-hub:NAME"),
         (lambda p, t: t / "v1.5", None, "no such folder; expected hf-hub:NAME"),
         (lambda p, t: p.with_name("config.json"), None, "config.json: expected hf-hub:NAME"),
-    ],
-)
-def test_what_cannot_be_loaded_is_said_in_one_line(published, tmp_path, source, preset, message):
-    path = source(published, tmp_path)
-    with pytest.raises(ValueError, match=message) as error:
-        pretrained.load(path, preset)
-    assert str(error.value).startswith(str(path))
-    assert len(str(error.value).splitlines()) == 1
+    ):
+        path = source(published, tmp_path)
+        with pytest.raises(ValueError, match=message) as error:
+            pretrained.load(path, preset)
+        assert str(error.value).startswith(str(path))
+        assert len(str(error.value).splitlines()) == 1
 
 
 def test_head_stays_only_where_the_names_are_known(ours, tmp_path):
@@ -257,19 +254,16 @@ def test_bare_weights_tell_the_size_of_their_images(tmp_path, preset):
     assert pretrained.load(path, preset).model.input_shape == (None, 40, 40, 3)
 
 
-@pytest.mark.parametrize(
-    ("model", "preparation", "message"),
-    [
+def test_what_a_published_file_could_not_tell_is_not_written(tmp_path):
+    for model, preparation, message in (
         ({"patch_size": 8}, {}, "differs from preset mixer_n4_32 in its sizes"),
         ({"patch_window": 6}, {}, "published models have no patch_window"),
         ({}, {"fit": "pad"}, "with the fit pad; a published file holds only"),
-    ],
-)
-def test_what_a_published_file_could_not_tell_is_not_written(tmp_path, model, preparation, message):
-    found = Pretrained(keras_gmlp.build(NAME, **model), NAME, LABELS, preparation, "here")
-    with pytest.raises(ValueError, match=message):
-        found.save_published(tmp_path / "model.safetensors")
-    assert list(tmp_path.iterdir()) == []
+    ):
+        found = Pretrained(keras_gmlp.build(NAME, **model), NAME, LABELS, preparation, "here")
+        with pytest.raises(ValueError, match=message):
+            found.save_published(tmp_path / "model.safetensors")
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_weights_of_another_preset_of_ours_are_refused(tmp_path):
@@ -438,21 +432,18 @@ def test_convert_keeps_thresholds_and_calibration(ours, tmp_path, capsys):
     assert (code, "train at this size" in note) == (0, True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
+def test_convert_fails_in_one_line(published, tmp_path, capsys):
+    for arguments, reason in (
         (["missing.safetensors"], "no such file"),
         (["{published}", "--out", "model.pth"], "expected a folder, a .keras or a .safetensors"),
         (["{published}", "--out", "{out}", "--image-size", "33"], "patch"),
-    ],
-)
-def test_convert_fails_in_one_line(published, tmp_path, capsys, arguments, reason):
-    given = [a.format(published=published, out=tmp_path / "run") for a in arguments]
-    assert load_app("convert").main(given) == 1
-    error = capsys.readouterr().err
-    assert reason in error
-    assert error.count("\n") == 1
-    assert not (tmp_path / "run").exists()
+    ):
+        given = [a.format(published=published, out=tmp_path / "run") for a in arguments]
+        assert load_app("convert").main(given) == 1
+        error = capsys.readouterr().err
+        assert reason in error
+        assert error.count("\n") == 1
+        assert not (tmp_path / "run").exists()
 
 
 def test_arguments_of_a_card_may_be_a_part(ours):
