@@ -266,9 +266,8 @@ def test_set_that_tfds_just_prepared_is_read_from_its_files(tfds_folder, monkeyp
     assert isinstance(data.load("planted/grey", data_dir=tfds_folder).train, RecordSplit)
 
 
-@pytest.mark.parametrize(
-    ("name", "match"),
-    [
+def test_bad_tfds_name(tfds_folder):
+    for name, match in (
         ("cifar1O", "neither a folder, nor 'digits', .* Did you mean cifar10 or cifar100?"),
         ("fashonmnist", "Did you mean fashion_mnist?"),
         ("photos_of_my_cat", "neither a folder"),
@@ -278,10 +277,8 @@ def test_set_that_tfds_just_prepared_is_read_from_its_files(tfds_folder, monkeyp
         ("cifar10/none", "BuilderConfig none not found"),
         ("cifar10:9.9.9", "cannot be loaded at version 9.9.9"),
         ("planted/text", "is not an image-classification data set: .* it has id, label, picture"),
-    ],
-)
-def test_bad_tfds_name(tfds_folder, name, match):
-    fails(match, name, data_dir=tfds_folder)
+    ):
+        fails(match, name, data_dir=tfds_folder)
 
 
 def test_tfds_set_that_cannot_be_downloaded(tfds_folder, monkeypatch):
@@ -327,28 +324,25 @@ def as_tensors(images, labels, size=None):
     return pairs if size is None else pairs.batch(size)
 
 
-@pytest.mark.parametrize(
-    ("make", "labels"),
-    [
+def test_own_images_of_every_kind(own):
+    for make, labels in (
         (lambda x, y: (x, y), ("0", "1")),
         (lambda x, y: (list(x), y[:, None]), ("0", "1")),
         (lambda x, y: (x, np.array(["cat", "dog"])[y]), ("cat", "dog")),
         (as_tensors, ("0", "1")),
         (lambda x, y: as_tensors(x, y, 7), ("0", "1")),
         (Table, ("cat", "dog")),
-    ],
-)
-def test_own_images_of_every_kind(own, make, labels):
-    whole = data.from_arrays(make(*own), test=make(*own))
-    assert (whole.labels, whole.image_shape) == (labels, (6, 8, 3))
-    for split in (whole.train, whole.test):
-        for found, expected in zip(split.arrays(), own, strict=True):
-            np.testing.assert_array_equal(found, expected)
-    divided = data.from_arrays(make(*own))
-    assert np.bincount(divided.test.read_labels()).tolist() == [2, 2]
-    assert len(divided.train) == 16
-    assert divided.name != whole.name
-    assert data.from_arrays(make(*own)).name == divided.name
+    ):
+        whole = data.from_arrays(make(*own), test=make(*own))
+        assert (whole.labels, whole.image_shape) == (labels, (6, 8, 3))
+        for split in (whole.train, whole.test):
+            for found, expected in zip(split.arrays(), own, strict=True):
+                np.testing.assert_array_equal(found, expected)
+        divided = data.from_arrays(make(*own))
+        assert np.bincount(divided.test.read_labels()).tolist() == [2, 2]
+        assert len(divided.train) == 16
+        assert divided.name != whole.name
+        assert data.from_arrays(make(*own)).name == divided.name
 
 
 def test_own_images_in_splits(own):
@@ -361,9 +355,8 @@ def test_own_images_in_splits(own):
     assert [len(split) for split in found.splits().values()] == [16, 4, 6]
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
+def test_own_images_that_do_not_fit(own):
+    for change, reason in (
         (lambda x, y: (x / 255, y), "expected uint8 images .* received float64"),
         (lambda x, y: (x, y[:3]), r"and \(3,\)"),
         (lambda x, y: (x, y - 1), "class indices from -1 to 0"),
@@ -376,11 +369,9 @@ def test_own_images_in_splits(own):
         (lambda x, y: as_tensors(x, y).map(lambda x, y: x), "of .image, label.; received TensorSp"),
         (lambda x, y: Table([x[0], x[1, 1:]], y[:2]), "several sizes"),
         (lambda x, y: Table(x, y, "Image"), "expected one column of images and one of classes"),
-    ],
-)
-def test_own_images_that_do_not_fit(own, change, reason):
-    with refused(reason):
-        data.from_arrays(change(*own))
+    ):
+        with refused(reason):
+            data.from_arrays(change(*own))
 
 
 def test_class_name_that_is_not_among_the_labels(own):

@@ -37,20 +37,17 @@ def record(**division):
     return settings, {**settings.record(), "data": settings.data.name}
 
 
-@pytest.mark.parametrize(
-    "division",
-    [
+def test_each_split_is_that_of_the_run(photos):
+    for division in (
         {},
         {"groups": GROUPS},
         {"groups": GROUPS, "validation": 0.3},
         {"folds": 3, "fold": 2, "validation": 0.2, "fraction": 0.8},
-    ],
-)
-def test_each_split_is_that_of_the_run(photos, division):
-    settings, recipe = record(name=str(photos), **division)
-    expected = load_data(settings, (8, 8, 3)).splits()
-    found = load_recorded(recipe, (8, 8, 3)).splits()
-    assert {n: s.paths for n, s in found.items()} == {n: s.paths for n, s in expected.items()}
+    ):
+        settings, recipe = record(name=str(photos), **division)
+        expected = load_data(settings, (8, 8, 3)).splits()
+        found = load_recorded(recipe, (8, 8, 3)).splits()
+        assert {n: s.paths for n, s in found.items()} == {n: s.paths for n, s in expected.items()}
 
 
 def test_other_data_are_not_divided(photos, tmp_path):

@@ -113,17 +113,14 @@ def test_validation_images_change_their_channels_and_are_packed(tmp_path, photos
     assert packed.image_shape == (4, 4, 1)
 
 
-@pytest.mark.parametrize(
-    ("groups", "reason"),
-    [
+def test_groups_that_cannot_be(photos):
+    for groups, reason in (
         ("(", "not a regular expression .*; expected one such as"),
         ("nobody", r"a0_0.png: groups 'nobody' finds nothing in this path; expected"),
         ("photos", "groups 'photos' finds too few groups in the paths to hold one out"),
-    ],
-)
-def test_groups_that_cannot_be(photos, groups, reason):
-    with refused(reason):
-        data.load(photos, (4, 4), groups=groups)
+    ):
+        with refused(reason):
+            data.load(photos, (4, 4), groups=groups)
 
 
 def test_a_group_in_training_and_test_is_named(tmp_path):

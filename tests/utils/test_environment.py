@@ -51,8 +51,7 @@ def test_accelerators_are_all_but_the_cpu_each_once():
 
 
 @pytest.mark.parametrize(
-    ("chosen", "expected"),
-    [("0,3", ["0", "3"]), ("", []), ("-1", []), ("a, 1", ["a", "1"])],
+    ("chosen", "expected"), [("0,3", ["0", "3"]), ("", []), ("-1", []), ("a, 1", ["a", "1"])]
 )
 def test_chosen_gpus(monkeypatch, chosen, expected):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)

@@ -10,36 +10,29 @@ import tensorflow as tf
 from keras_gmlp.utils.errors import is_out_of_memory, one_line_errors, printable, why_ended
 
 
-@pytest.mark.parametrize(
-    ("code", "log", "reason"),
-    [
+def test_why_a_process_ended():
+    for code, log, reason in (
         (1, "Traceback:\n  somewhere\nValueError: no such file\n\n", "ValueError: no such file"),
         (3, "\n", "exit code 3"),
         (-9, "halfway\n", "ended by SIGKILL (out of memory?)"),
         (-11, "", "ended by SIGSEGV"),
-    ],
-)
-def test_why_a_process_ended(code, log, reason):
-    assert why_ended(code, log) == reason
+    ):
+        assert why_ended(code, log) == reason
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
+def test_what_could_change_the_terminal_is_escaped():
+    for text, shown in (
         ("ü 图 👩‍🔬 می‌خواهم a\xa0b.png", "ü 图 👩‍🔬 می‌خواهم a\xa0b.png"),
         ("a\nb\r\t\u2028\x85", r"a\nb\r\t\u2028\x85"),
         ("\x1b[2J\x9b2J\x7f\x00", r"\x1b[2J\x9b2J\x7f\x00"),
         ("gpj.\u202etac\ufeff\u200b", r"gpj.\u202etac\ufeff\u200b"),
         ("\udcff\U000e0001", r"\udcff\U000e0001"),
-    ],
-)
-def test_what_could_change_the_terminal_is_escaped(text, shown):
-    assert printable(text) == shown
+    ):
+        assert printable(text) == shown
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
+def test_error_for_want_of_memory():
+    for error in (
         MemoryError(),
         RuntimeError("alloc_cpu.cpp:119 DefaultCPUAllocator: can't allocate memory: you tried to"),
         RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 8 bytes."),
@@ -47,11 +40,9 @@ def test_what_could_change_the_terminal_is_escaped(text, shown):
         tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor with shape[9]"),
         RuntimeError("bfc_arena.cc Failed to allocate memory for requested buffer of size 8"),
         RuntimeError("std::bad_alloc"),
-    ],
-)
-def test_error_for_want_of_memory(error):
-    assert is_out_of_memory(error)
-    assert not is_out_of_memory(ValueError("damaged after the memory of 3 tensors"))
+    ):
+        assert is_out_of_memory(error)
+        assert not is_out_of_memory(ValueError("damaged after the memory of 3 tensors"))
 
 
 def batches_that_fail(after):

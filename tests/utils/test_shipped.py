@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from refused import refused
 
 import keras_gmlp
 from keras_gmlp.inference import images as inference
@@ -65,9 +66,8 @@ def test_names_are_folders(few):
     assert find_shipped("gmlp_photo_64/") == few / "gmlp_photo_64"
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
+def test_other_sources_stay(few):
+    for source in (
         "",
         "none",
         "notes.txt",
@@ -79,10 +79,8 @@ def test_names_are_folders(few):
         "hf-hub:timm/gmlp_s16_224.ra3_in1k",
         Path("runs/mine"),
         None,
-    ],
-)
-def test_other_sources_stay(few, source):
-    assert find_shipped(source) is source
+    ):
+        assert find_shipped(source) is source
 
 
 def test_a_path_comes_before_a_name(few, tmp_path):
@@ -100,10 +98,8 @@ def test_a_wheel_has_no_models(tmp_path, monkeypatch):
     monkeypatch.setattr(shipped, "FOLDER", tmp_path / "none")
     assert list_shipped() == []
     for load in (inference.load, text_inference.load, keras_gmlp.load_model, pretrained.load):
-        with pytest.raises(ValueError, match="come with a clone of the repository") as error:
+        with refused("no such file or folder.* a clone of the repository", "gmlp_photo_64"):
             load("gmlp_photo_64")
-        assert str(error.value).startswith("gmlp_photo_64: no such file or folder")
-        assert "\n" not in str(error.value)
     assert find_shipped("runs/mine") == "runs/mine"
 
 
@@ -129,15 +125,11 @@ def test_text_models_by_name():
     assert model.path == ROOT / "saved_models" / "gmlp_nano-sst2" / "model.tflite"
 
 
-@pytest.mark.parametrize(
-    "load",
-    [inference.load, text_inference.load, keras_gmlp.load_model, pretrained.load, model_path],
-)
-def test_unknown_names_get_the_nearest(load):
-    with pytest.raises(ValueError, match=r"Did you mean .*gmlp_n4_32-cifar10") as error:
-        load("gmlp_n4_32_cifar10")
-    assert str(error.value).startswith("gmlp_n4_32_cifar10: ")
-    assert "\n" not in str(error.value)
+def test_unknown_names_get_the_nearest():
+    doors = (inference.load, text_inference.load, keras_gmlp.load_model, pretrained.load)
+    for load in (*doors, model_path):
+        with refused("Did you mean .*gmlp_n4_32-cifar10", "gmlp_n4_32_cifar10"):
+            load("gmlp_n4_32_cifar10")
 
 
 def test_weights_that_are_none_name_what_works():

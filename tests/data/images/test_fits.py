@@ -30,20 +30,17 @@ def flag(tmp_path):
     return tmp_path / "flag.png", pixels
 
 
-@pytest.mark.parametrize(
-    ("size", "target", "inner", "place"),
-    [
+def test_size_inside():
+    for size, target, inner, place in (
         ((20, 40), (16, 16), (8, 16), (4, 0)),
         ((40, 20), (16, 16), (16, 8), (0, 4)),
         ((10, 10), (96, 160), (96, 96), (0, 32)),
         ((2, 3), (5, 6), (4, 6), (0, 0)),
         ((3, 4), (10, 10), (8, 10), (1, 0)),  # 7.5, halves up
         ((1, 1000), (8, 8), (1, 8), (3, 0)),
-    ],
-)
-def test_size_inside(size, target, inner, place):
-    assert find_inner_size(size, target) == inner
-    assert find_place(inner, target) == place
+    ):
+        assert find_inner_size(size, target) == inner
+        assert find_place(inner, target) == place
 
 
 def both(flag, shape, fit):
@@ -86,17 +83,14 @@ def test_equal_aspects_differ_in_nothing():
         np.testing.assert_array_equal(resize_images(images, (10, 20), fit), expected)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
+def test_bad_fit_is_refused(flag):
+    for arguments, match in (
         ({"fit": "squash"}, "fit must be one of crop, stretch, pad; received 'squash'"),
         ({"fit": ["pad"]}, r"fit must be one of crop, stretch, pad; received \['pad'\]"),
         ({"fit": "pad", "crop": 0.9}, "crop requires the fit crop; received crop 0.9 with the"),
-    ],
-)
-def test_bad_fit_is_refused(flag, arguments, match):
-    with refused(match):
-        read_image(flag[0], (8, 8, 3), **arguments)
+    ):
+        with refused(match):
+            read_image(flag[0], (8, 8, 3), **arguments)
 
 
 @pytest.fixture(scope="module")

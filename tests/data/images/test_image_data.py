@@ -49,20 +49,17 @@ def test_impossible_class_indices_are_refused(arrays, label):
     assert len(str(error.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("change", "match"),
-    [
+def test_other_data_are_refused(arrays):
+    for change, match in (
         (lambda whole: None, "received NoneType"),
         (lambda whole: whole.map(lambda image, label: image), "received TensorSpec"),
         (lambda whole: whole.map(lambda x, y: (x / 255, y)), "single samples, .uint8 image"),
         (lambda whole: whole.batch(2), "single samples"),
         (lambda whole: whole.repeat(), "known, finite size"),
         (lambda whole: whole.filter(lambda image, label: label > 0), "known, finite size"),
-    ],
-)
-def test_other_data_are_refused(arrays, change, match):
-    with refused(match):
-        image_data(change(tf.data.Dataset.from_tensor_slices(arrays)))
+    ):
+        with refused(match):
+            image_data(change(tf.data.Dataset.from_tensor_slices(arrays)))
 
 
 @pytest.mark.parametrize(("fraction", "samples"), [(1, 10), (0.5, 5), (0.26, 3), (0.001, 1)])

@@ -95,14 +95,7 @@ def test_jpegs_with_an_orientation_are_left_to_pillow():
     whole = encode(photo(30, 40), "JPEG")
     assert is_upright_jpeg(whole)
     assert is_upright_jpeg(turned(1))
-    for other in (
-        turned(6),
-        turned(3, b"II"),
-        whole[:-9],
-        encode(photo(30, 40)),
-        b"",
-        b"\xff",
-    ):
+    for other in (turned(6), turned(3, b"II"), whole[:-9], encode(photo(30, 40)), b"", b"\xff"):
         assert not is_upright_jpeg(other)
 
 

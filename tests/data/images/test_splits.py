@@ -146,18 +146,15 @@ def test_grey_weighs_as_pillow(arrays):
     np.testing.assert_array_equal(images, expected)
 
 
-@pytest.mark.parametrize(
-    ("images", "labels"),
-    [
+def test_wrong_arrays():
+    for images, labels in (
         (np.zeros((3, 4, 4, 1), "float32"), np.zeros(3)),
         (np.zeros((3, 4, 4), "uint8"), np.zeros(3)),
         (np.zeros((3, 4, 4, 1), "uint8"), np.zeros(2)),
         (np.zeros((3, 4, 4, 1), "uint8"), np.zeros((3, 2))),
-    ],
-)
-def test_wrong_arrays(images, labels):
-    with pytest.raises(ValueError, match=r"expected uint8 images .*; received \w+ \(3, 4, 4"):
-        ArraySplit(images, labels)
+    ):
+        with pytest.raises(ValueError, match=r"expected uint8 images .*; received \w+ \(3, 4, 4"):
+            ArraySplit(images, labels)
 
 
 def test_first_damaged_file_is_named(tmp_path, files, arrays):

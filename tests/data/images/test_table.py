@@ -134,9 +134,8 @@ A, B = "photos/a/burst1_11.png,a", "photos/b/burst0_00.png,b"
 FOUR = [A, A.replace("1_11", "0_12"), B, B.replace("0_00", "1_01")]
 
 
-@pytest.mark.parametrize(
-    ("head", "rows", "reason"),
-    [
+def test_mistakes_are_one_line(photos):
+    for head, rows, reason in (
         ("file,label", [A, B], "labels.csv: no column path; expected .* found file, label.$"),
         ("path,class", [A, B], "labels.csv: no column label; .* found path, class.$"),
         ('path,"a\nb"', [A, B], r"no column label; .* found path, a\\nb.$"),
@@ -164,12 +163,10 @@ FOUR = [A, A.replace("1_11", "0_12"), B, B.replace("0_00", "1_01")]
             [f"{FOUR[0]},train", f"{FOUR[2]},train", f"{FOUR[3][:-1]}c,test"],
             "line 4: there is no training image of class c.$",
         ),
-    ],
-)
-def test_mistakes_are_one_line(photos, head, rows, reason):
-    table = write(photos.parent / "labels.csv", rows, head)
-    with refused(reason):
-        data.load(table)
+    ):
+        table = write(photos.parent / "labels.csv", rows, head)
+        with refused(reason):
+            data.load(table)
 
 
 def test_table_in_another_encoding_and_without_validation_images(photos):

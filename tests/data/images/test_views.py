@@ -76,17 +76,14 @@ def test_draws_are_fixed_in_range_and_for_any_number_of_samples():
     assert not Views(flip=False).draw(0, 50)[:, 4].any()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_wrong_settings():
+    for arguments, message in (
         ({"count": 0}, "views must be an integer of at least 1; received 0"),
         ({"count": 2.0}, "views must be an integer"),
         ({"scale": (0.5, 0.2)}, r"scale must be .* received \(0.5, 0.2\)"),
         ({"scale": (0, 1)}, "scale must be"),
         ({"aspect": (2, 1)}, "aspect must be"),
         ({"seed": -1}, "seed must be an integer of at least 0"),
-    ],
-)
-def test_wrong_settings(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        Views(**arguments)
+    ):
+        with pytest.raises(ValueError, match=message):
+            Views(**arguments)
