@@ -39,7 +39,43 @@ BENCHMARK = [
     (["--batch", "0"], "at least 1"),
     (["--threads", "many"], "invalid int"),
 ]
-OTHERS = [
+COMPARE = [
+    (["gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
+    (["gmlp_n4_32", "--recipe", "fast"], "Expected one of: quick"),
+    (["gmlp_n4_32", "--data", "./nowhere"], "./nowhere: no such folder."),
+    (["gmlp_n4_32", "--fractions", "0"], "must be in (0, 1]"),
+    (["gmlp_n4_32", "--jobs", "0"], "jobs must be from 1 to the"),
+    (["gmlp_n4_32", "--epochs", "0"], "at least 1"),
+    (["gmlp_n4_32", "--seeds", "-1"], "seed must be in"),
+    (["gmlp_n4_32", "--", "--set", "mixpu=1"], "no such setting"),
+    (["gmlp_n4_32", "--", "--set", "seed=3"], "give seeds and epochs as --seeds"),
+    (["gmlp_n4_32", "--", "--seed", "3"], "give what --seed says before --"),
+    ([], "required: PRESET"),
+    (["gmlp_nano", "--tasks", "sst2"], "--tasks requires --text"),
+    (["gmlp_nano", "--text", "runs/text", "--jobs", "2"], "--text takes neither --jobs"),
+    (["gmlp_nono", "--text", "runs/text"], "gmlp_nono"),
+]
+TUNE = ["--task", "sst2", "--weights", "x"]
+TRAIN_TEXT = [
+    ([], "give --text FILE to pre-train, or --task NAME --weights RUN"),
+    (["--task", "sst2"], "--task requires --weights"),
+    (["--weights", "runs/x"], "--weights requires --task"),
+    (["--text", "a.txt"], "--text requires --valid"),
+    (["--prepared", "x", "--model", "gmlp_nona"], "Did you mean 'gmlp_nano'"),
+    (TUNE, "x: no such folder; expected the folder of a run of apps/train_text.py"),
+    (["--prepared", "x", "--label", "y"], "--hold-out require --task"),
+    (["--prepared", "x", "--vocabulary-size", "500"], "prepared text has its tokenizer"),
+    ([*TUNE, "--set-model", "depth=4"], "--set-model is for pre-training"),
+    ([*TUNE, "--set", "stochastic_depth=0.1"], "stochastic_depth is for pre-training"),
+    ([*TUNE, "--task", "squad", "--label", "y"], "squad has questions and no column of a label"),
+    ([*TUNE, "--dropout", "2"], "dropout must be in [0, 1)"),
+]
+SIMILAR = [
+    (["--top", "0"], "--top must be at least 1; received 0"),
+    (["--out", "sheet.jpg"], "--out must be a .png file; received 'sheet.jpg'"),
+    (["--out", "photos/sheet.png"], "photos/sheet.png is in photos; give --out a file outside"),
+]
+ROWS = [
     ("calibrate", ["--data", "photos"], "required: RUN"),
     ("classify", [], "required: IMAGE|FOLDER"),
     ("export", [".", "--no-check", "--formats", "tflite_int8"], "leave out --no-check"),
@@ -51,20 +87,23 @@ OTHERS = [
     ("classify_text", ["a", "--top", "0"], "at least 1"),
     ("answer", ["who"], "--context"),
     ("teach", ["a.onnx", "--data", ".", "--out", "b", "--views", "0"], "at least 1; received 0"),
+    *(("train", *row) for row in TRAIN),
+    *(("benchmark", *row) for row in BENCHMARK),
+    *(("compare", *row) for row in COMPARE),
+    *(("train_text", ["--precision", "float32", *given], why) for given, why in TRAIN_TEXT),
+    *(("similar", ["query.png", "--data", "photos", *given], why) for given, why in SIMILAR),
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "reason"),
-    [("train", *row) for row in TRAIN] + [("benchmark", *row) for row in BENCHMARK] + OTHERS,
-)
-def test_wrong_usage(name, arguments, reason, app, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", dict.fromkeys(row[0] for row in ROWS))
+def test_wrong_usage(name, app, tmp_path, monkeypatch):
     (tmp_path / "own.py").write_text("number = 1\n")
     (tmp_path / "a" / "gmlp_n4_32").mkdir(parents=True)
     (tmp_path / "a" / "gmlp_n4_32" / "model.keras").touch()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "own", raising=False)
-    code, output, error = app(name, *arguments)
-    assert (code, output, error.count("\n")) == (2, "", 1)
-    assert reason in error
+    for arguments, reason in (row[1:] for row in ROWS if row[0] == name):
+        monkeypatch.delitem(sys.modules, "own", raising=False)
+        code, output, error = app(name, *arguments)
+        assert (code, output, error.count("\n")) == (2, "", 1), arguments
+        assert reason in error
     assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == {"own.py", "a"}

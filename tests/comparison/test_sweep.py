@@ -156,29 +156,6 @@ def test_failure_is_forgotten_once_the_run_is_complete(tmp_path):
     assert not run.failed
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        (["gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
-        (["gmlp_n4_32", "--recipe", "fast"], "Expected one of: quick"),
-        (["gmlp_n4_32", "--data", "./nowhere"], "./nowhere: no such folder."),
-        (["gmlp_n4_32", "--fractions", "0"], "must be in (0, 1]"),
-        (["gmlp_n4_32", "--jobs", "0"], "jobs must be from 1 to the"),
-        (["gmlp_n4_32", "--epochs", "0"], "at least 1"),
-        (["gmlp_n4_32", "--seeds", "-1"], "seed must be in"),
-        (["gmlp_n4_32", "--", "--set", "mixpu=1"], "no such setting"),
-        (["gmlp_n4_32", "--", "--set", "seed=3"], "give seeds and epochs as --seeds"),
-        (["gmlp_n4_32", "--", "--seed", "3"], "give what --seed says before --"),
-        ([], "required: PRESET"),
-    ],
-)
-def test_wrong_usage(arguments, reason, capsys):
-    with pytest.raises(SystemExit) as caught:
-        load_app("compare").main(arguments)
-    assert caught.value.code == 2
-    assert reason in capsys.readouterr().err
-
-
 def test_every_run_gets_the_settings_of_the_sweep(monkeypatch):
     monkeypatch.setenv("TFDS_DATA_DIR", "")  # restores it
     compare = load_app("compare")

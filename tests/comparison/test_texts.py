@@ -154,18 +154,3 @@ def test_program_compares_and_resumes(tmp_path, monkeypatch, capsys):
     assert compare.main([*command, "--runs", str(tmp_path / "none"), "--no-train"]) == 1
     assert "has none of these runs; leave out --no-train" in capsys.readouterr().err
     assert (out / "results.md").read_bytes() == table
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["gmlp_nano", "--tasks", "sst2"], "--tasks requires --text"),
-        (["gmlp_nano", "--text", "runs/text", "--jobs", "2"], "--text takes neither --jobs"),
-        (["gmlp_nono", "--text", "runs/text"], "gmlp_nono"),
-    ],
-)
-def test_wrong_usage(arguments, message, capsys):
-    with pytest.raises(SystemExit) as ended:
-        load_app("compare").main(arguments)
-    assert ended.value.code == 2
-    assert message in capsys.readouterr().err

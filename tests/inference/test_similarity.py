@@ -142,18 +142,3 @@ def test_model_without_features(pictures):
     classifier = Classifier(None, (16, 16, 3), ("a", "b"), "model.onnx")
     with pytest.raises(ValueError, match=r"model\.onnx: has no features; expected a \.keras file"):
         make_embedder(classifier)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        (["--top", "0"], "--top must be at least 1; received 0"),
-        (["--out", "sheet.jpg"], "--out must be a .png file; received 'sheet.jpg'"),
-        (["--out", "photos/sheet.png"], "photos/sheet.png is in photos; give --out a file outside"),
-    ],
-)
-def test_wrong_usage(capsys, arguments, reason):
-    with pytest.raises(SystemExit) as caught:
-        load_app("similar").main(["query.png", "--data", "photos", *arguments])
-    assert caught.value.code == 2
-    assert reason in capsys.readouterr().err

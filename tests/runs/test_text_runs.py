@@ -279,42 +279,6 @@ def test_a_run_is_named_after_its_preset_and_its_data(pretrained, files):
     assert FineTuningSettings("models/wiki-gmlp", "cola").directory == "runs/wiki-gmlp-cola"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "give --text FILE to pre-train, or --task NAME --weights RUN"),
-        (["--task", "sst2"], "--task requires --weights"),
-        (["--weights", "runs/x"], "--weights requires --task"),
-        (["--text", "a.txt"], "--text requires --valid"),
-        (["--prepared", "x", "--model", "gmlp_nona"], "Did you mean 'gmlp_nano'"),
-        (
-            ["--task", "sst2", "--weights", "nowhere"],
-            "nowhere: no such folder; expected the folder of a run of apps/train_text.py",
-        ),
-        (["--prepared", "x", "--label", "y"], "--hold-out require --task"),
-        (["--prepared", "x", "--vocabulary-size", "500"], "prepared text has its tokenizer"),
-        (
-            ["--task", "sst2", "--weights", "x", "--set-model", "depth=4"],
-            "--set-model is for pre-training",
-        ),
-        (
-            ["--task", "sst2", "--weights", "x", "--set", "stochastic_depth=0.1"],
-            "stochastic_depth is for pre-training",
-        ),
-        (
-            ["--task", "squad", "--weights", "x", "--label", "y"],
-            "squad has questions and no column of a label",
-        ),
-        (["--task", "sst2", "--weights", "x", "--dropout", "2"], "dropout must be in [0, 1)"),
-    ],
-)
-def test_wrong_usage(arguments, message, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        load_app("train_text").main([*arguments, "--precision", "float32"])
-    assert stopped.value.code == 2
-    assert message in capsys.readouterr().err
-
-
 def test_names_of_the_text_side():
     for name in text.__all__:
         assert getattr(text, name) is not None
