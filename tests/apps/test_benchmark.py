@@ -55,7 +55,7 @@ def run(tmp_path_factory):
 @pytest.mark.slow
 def test_end_to_end(run, tmp_path, capsys):
     arguments = [str(run), "--quick", "--threads", "1", "--batch", "4", "1", "--out", str(tmp_path)]
-    only = ["--only", "tflite", "tflite_float32", "keras-torch", "timm"]
+    only = ["--only", "tflite", "keras-torch", "timm"]
     assert load_app("benchmark").main([*arguments, *only, "--json"]) == 0
     captured = capsys.readouterr()
     printed = json.loads(captured.out)
@@ -72,7 +72,7 @@ def test_end_to_end(run, tmp_path, capsys):
         assert row["batch"] == "" or row["logit_difference"] < 0.1
     for batch in (1, 4):
         ratios = {r["candidate"]: r["ratio"] for r in measured if r["batch"] == batch}
-        assert set(ratios) == {"tflite", "tflite_float32", "keras-torch"}
+        assert set(ratios) == {"tflite", "keras-torch"}
         assert min(ratios.values()) == 1
     failed = [row for row in printed if row["status"] != "measured"]
     assert [(row["candidate"], row["status"]) for row in failed] == [

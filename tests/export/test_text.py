@@ -138,25 +138,22 @@ def test_program(run, tmp_path, capsys):
     assert "cannot be exported to onnx" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
+def test_mistakes(tokenizer, tmp_path):
+    for change, reason in (
         ({"formats": ["onnx"]}, "cannot be exported to onnx; expected some of tflite"),
         ({"labels": ["a"]}, "Received 1 labels for 2 classes"),
         ({"length": LENGTH + 1}, f"takes at most {LENGTH} tokens; received length={LENGTH + 1}"),
         ({"tokenizer": "another"}, "the tokenizer has"),
-    ],
-)
-def test_mistakes(change, reason, tokenizer, tmp_path):
-    model = small_text_model("text_classification", tokenizer)
-    arguments = {"tokenizer": tokenizer, "length": LENGTH, "labels": LABELS, **change}
-    if change.get("tokenizer"):
-        arguments["tokenizer"] = Tokenizer.train(["other words"], vocabulary_size=128)
-    with pytest.raises(ValueError, match=r".") as error:
-        export_text(model, tmp_path, **arguments)
-    assert reason in str(error.value)
-    assert "\n" not in str(error.value)
-    assert not list(tmp_path.glob("*.tflite"))
+    ):
+        model = small_text_model("text_classification", tokenizer)
+        arguments = {"tokenizer": tokenizer, "length": LENGTH, "labels": LABELS, **change}
+        if change.get("tokenizer"):
+            arguments["tokenizer"] = Tokenizer.train(["other words"], vocabulary_size=128)
+        with pytest.raises(ValueError, match=r".") as error:
+            export_text(model, tmp_path, **arguments)
+        assert reason in str(error.value)
+        assert "\n" not in str(error.value)
+        assert not list(tmp_path.glob("*.tflite"))
 
 
 def test_mixed_precision_is_refused(tokenizer, tmp_path):

@@ -58,18 +58,15 @@ def test_batches(tmp_path):
         np.testing.assert_allclose(found, expected, atol=1e-4 if name == "tflite_float32" else 0.2)
 
 
-@pytest.mark.parametrize(
-    ("calibration", "message"),
-    [
+def test_calibration_is_checked(tmp_path):
+    for calibration, message in (
         (None, "tflite_int8 requires images"),
         (CALIBRATION[:0], "a few hundred of the training images"),
         (CALIBRATION[:, :8], r"shape \(16, 16, 3\); received uint8 of shape \(8, 16, 3\)"),
         (CALIBRATION / 255, "received float64"),
-    ],
-)
-def test_calibration_is_checked(tmp_path, calibration, message):
-    with pytest.raises(ValueError, match=message):
-        export(random_model("gmlp"), tmp_path, ["tflite_int8"], calibration=calibration)
+    ):
+        with pytest.raises(ValueError, match=message):
+            export(random_model("gmlp"), tmp_path, ["tflite_int8"], calibration=calibration)
 
 
 @pytest.mark.parametrize(("family", "dim"), [("gmlp", 512), ("deit", 256)])

@@ -36,18 +36,18 @@ def run(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["model.keras", *FORMATS.values()])
-@pytest.mark.parametrize("colour", LABELS)
-def test_every_format_classifies(run, tmp_path, name, colour):
-    path = tmp_path / "picture.png"
-    Image.new("RGB", (31, 17), colour).save(path)
+def test_every_format_classifies(run, tmp_path, name):
     classifier = inference.load(run / name)
     assert classifier.image_shape == (8, 8, 3)
     assert classifier.labels == LABELS
-    predictions = classifier.classify(path)
-    assert predictions[0][0] == colour
-    assert sum(probability for _, probability in predictions) == pytest.approx(1)
-    assert [p for _, p in predictions] == sorted((p for _, p in predictions), reverse=True)
-    assert classifier.classify(path, top=1) == predictions[:1]
+    for colour in LABELS:
+        path = tmp_path / f"{colour}.png"
+        Image.new("RGB", (31, 17), colour).save(path)
+        predictions = classifier.classify(path)
+        assert predictions[0][0] == colour
+        assert sum(probability for _, probability in predictions) == pytest.approx(1)
+        assert [p for _, p in predictions] == sorted((p for _, p in predictions), reverse=True)
+        assert classifier.classify(path, top=1) == predictions[:1]
 
 
 @pytest.mark.parametrize("name", ["model.keras", "model.tflite"])
@@ -303,31 +303,28 @@ def test_tflite_from_elsewhere(tmp_path, pixels, logits, received):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("shape", "output", "reason"),
-    [
+def test_onnx_from_elsewhere(tmp_path):
+    from onnx import TensorProto, helper, save
+
+    for shape, output, reason in (
         (("batch", "h", "w", 3), ("batch", "h"), "not an image classifier"),
         (("batch", 3, 8, 8), ("batch", 3), "1 or 3 channels"),
         ((1, 8, 8, 3), (1, 8), "an open batch"),
-    ],
-)
-def test_onnx_from_elsewhere(tmp_path, shape, output, reason):
-    from onnx import TensorProto, helper, save
-
-    value = helper.make_tensor_value_info
-    nodes = [
-        helper.make_node("GlobalMaxPool", ["image"], ["pooled"]),
-        helper.make_node("Flatten", ["pooled"], ["logits"]),
-    ]
-    inputs = [value("image", TensorProto.FLOAT, shape)]
-    outputs = [value("logits", TensorProto.FLOAT, output)]
-    graph = helper.make_graph(nodes, "elsewhere", inputs, outputs)
-    opset = [helper.make_opsetid("", 18)]
-    path = tmp_path / "model.onnx"
-    save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
-    with pytest.raises(ValueError, match=reason) as caught:
-        inference.load(path)
-    assert "\n" not in str(caught.value)
+    ):
+        value = helper.make_tensor_value_info
+        nodes = [
+            helper.make_node("GlobalMaxPool", ["image"], ["pooled"]),
+            helper.make_node("Flatten", ["pooled"], ["logits"]),
+        ]
+        inputs = [value("image", TensorProto.FLOAT, shape)]
+        outputs = [value("logits", TensorProto.FLOAT, output)]
+        graph = helper.make_graph(nodes, "elsewhere", inputs, outputs)
+        opset = [helper.make_opsetid("", 18)]
+        path = tmp_path / "model.onnx"
+        save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
+        with pytest.raises(ValueError, match=reason) as caught:
+            inference.load(path)
+        assert "\n" not in str(caught.value)
 
 
 def test_keras_file_without_a_backend(run):

@@ -205,9 +205,9 @@ def test_long_text_is_reported_and_cut(folder):
     assert f"the model takes {question_length(LENGTH)};" in lines[1]
 
 
-@pytest.mark.parametrize(
-    ("task", "use", "reason"),
-    [
+@pytest.mark.filterwarnings("ignore:the text has")
+def test_mistakes(folder):
+    for task, use, reason in (
         ("masked_lm", lambda m: m.fill_mask("Paris is [mask]."), "no [MASK] in the text"),
         (
             "masked_lm",
@@ -231,14 +231,11 @@ def test_long_text_is_reported_and_cut(folder):
         ("question_answering", lambda m: m.answer("who", " "), "the context is empty"),
         ("question_answering", lambda m: m.answer("who", "\u200b"), "has no words"),
         ("question_answering", lambda m: m.fill_mask(FRANCE), "apps/answer.py (answer)"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:the text has")
-def test_mistakes(task, use, reason, folder):
-    with pytest.raises(ValueError, match=r".") as error:
-        use(load(folder / f"{task}.tflite"))
-    assert reason in str(error.value)
-    assert "\n" not in str(error.value)
+    ):
+        with pytest.raises(ValueError, match=r".") as error:
+            use(load(folder / f"{task}.tflite"))
+        assert reason in str(error.value)
+        assert "\n" not in str(error.value)
 
 
 def test_no_mask_has_an_error_of_its_own(folder):
@@ -294,20 +291,17 @@ def test_tokenizer_of_another_model(folder, tokenizer, tmp_path):
         load(path)
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
+def test_what_is_no_text_model():
+    for name, reason in (
         ("saved_models/gmlp_n4_32-cifar10", "is an image model; apps/classify.py takes it"),
         ("nowhere", "no such model file or folder; expected a .tflite, .keras"),
         ("", "an empty path"),
         ("docs", "no model in this folder"),
         ("README.md", "unknown kind of model"),
-    ],
-)
-def test_what_is_no_text_model(name, reason):
-    with pytest.raises(ValueError, match=r".") as error:
-        load(name)
-    assert reason in str(error.value)
+    ):
+        with pytest.raises(ValueError, match=r".") as error:
+            load(name)
+        assert reason in str(error.value)
 
 
 def test_image_classifiers_name_the_way_out(folder):
