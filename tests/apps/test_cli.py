@@ -23,9 +23,8 @@ def raising(error):
     return work
 
 
-@pytest.mark.parametrize(
-    ("error", "code", "text"),
-    [
+def test_errors_for_the_user_are_one_line(capsys):
+    for error, code, text in (
         (ValueError("wrong\n  number"), 1, "app: wrong number\n"),
         (ValueError("a\x1b[2J\u202eb"), 1, "app: a\\x1b[2J\\u202eb\n"),
         (MemoryError(), 1, "app: out of memory; close other programs.\n"),
@@ -48,11 +47,9 @@ def raising(error):
         (KeyboardInterrupt(), 130, "\napp: stopped.\n"),
         (KeyboardInterrupt("stopped; go on so."), 130, "\napp: stopped; go on so.\n"),
         (BrokenPipeError(), 1, "app: stopped; the output was closed.\n"),
-    ],
-)
-def test_errors_for_the_user_are_one_line(error, code, text, capsys):
-    assert console.guarded("app", raising(error)) == code
-    assert capsys.readouterr().err == text
+    ):
+        assert console.guarded("app", raising(error)) == code
+        assert capsys.readouterr().err == text
 
 
 def test_wrong_usage_is_one_line(capsys):
@@ -121,22 +118,19 @@ def test_output_that_cannot_be_written():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such signal of a closed pipe")
-@pytest.mark.parametrize(
-    ("arguments", "code", "error"),
-    [
+def test_closed_pipe():
+    for arguments, code, error in (
         ("lambda: print('found') or 0, only_prints=True", 0, ""),
         ("lambda: print('found') or 1, only_prints=True", 1, ""),  # an image failed before
         ("lambda: print('found') or 0", 1, "app: stopped; the output was closed.\n"),
-    ],
-)
-def test_closed_pipe(arguments, code, error):
-    # It waits for its input to end, so that the pipe is closed before it prints.
-    program = f"sys.stdin.read()\nsys.exit(guarded('app', {arguments}))"
-    with run(program, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as process:
-        process.stdout.close()
-        process.stdin.close()
-        assert process.stderr.read() == error
-    assert process.returncode == code
+    ):
+        # It waits for its input to end, so that the pipe is closed before it prints.
+        program = f"sys.stdin.read()\nsys.exit(guarded('app', {arguments}))"
+        with run(program, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as process:
+            process.stdout.close()
+            process.stdin.close()
+            assert process.stderr.read() == error
+        assert process.returncode == code
 
 
 def test_program_without_output_streams(monkeypatch):

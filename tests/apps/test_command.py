@@ -96,19 +96,16 @@ def test_every_program_is_listed_and_has_a_file_in_apps(capsys):
     assert listed == set(list_programs()) == {path.stem for path in APPS.glob("*.py")} - {"start"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
+def test_wrong_usage_is_one_line(capsys):
+    for arguments, reason in (
         (["trian"], "error: no program 'trian'. Did you mean train?\n"),
         (["shared"], "error: no program 'shared'. "),
         ([], "required: PROGRAM\n"),
         (["fill-mask", "--nothing"], "keras-gmlp fill_mask: error: unrecognized arguments"),
-    ],
-)
-def test_wrong_usage_is_one_line(arguments, reason, capsys):
-    code, text = ends(capsys, *arguments)
-    assert (code, text.count("\n")) == (2, 1)
-    assert reason in text
+    ):
+        code, text = ends(capsys, *arguments)
+        assert (code, text.count("\n")) == (2, 1)
+        assert reason in text
 
 
 def test_help_and_advice_name_the_command(capsys):

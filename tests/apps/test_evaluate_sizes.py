@@ -46,33 +46,27 @@ def test_each_size_is_a_row(run, app):
     assert len(lines) == 3  # a size given twice is measured once
 
 
-@pytest.mark.parametrize(
-    ("preset", "arguments", "kinds"),
-    [
+def test_models_without_patches_and_with_wide_windows(tmp_path, app):
+    for preset, arguments, kinds in (
         ("resnet_56_32", {"depth": 8}, {"resampled"}),
         ("mixer_n4_32", {"depth": 1, "patch_window": 6}, {"resampled", "window", "fresh"}),
-    ],
-)
-def test_models_without_patches_and_with_wide_windows(tmp_path, app, preset, arguments, kinds):
-    save_run(tmp_path, preset, **arguments)
-    given = [tmp_path, "--sizes", 16, "--images", 20, "--json"]
-    row = json.loads(app("evaluate_sizes", *given)[1])[1]
-    assert set(row) - {"pixels", "patch_window"} == kinds
-    assert row.get("patch_window", 12) == 12
+    ):
+        save_run(tmp_path, preset, **arguments)
+        given = [tmp_path, "--sizes", 16, "--images", 20, "--json"]
+        row = json.loads(app("evaluate_sizes", *given)[1])[1]
+        assert set(row) - {"pixels", "patch_window"} == kinds
+        assert row.get("patch_window", 12) == 12
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sizes", "code", "reason"),
-    [
+def test_what_cannot_be_measured_is_refused(tmp_path, app):
+    for arguments, sizes, code, reason in (
         ({}, [12, 18], 1, "expected sides that are multiples of 4"),
         ({}, [10], 1, "patch"),
         ({}, [0], 2, "must be at least 1"),
         ({"input_shape": (8, 16, 1)}, [16], 1, "a model for square images; received one for 8x16"),
         ({"labels": tuple("abcdefghij")}, [16], 1, "model's classes differ from those of digits"),
-    ],
-)
-def test_what_cannot_be_measured_is_refused(tmp_path, app, arguments, sizes, code, reason):
-    save_run(tmp_path, "gmlp_n4_32", depth=1, **arguments)
-    found, output, error = app("evaluate_sizes", tmp_path, "--images", 20, "--sizes", *sizes)
-    assert (found, output.count("%")) == (code, 0)  # before any is measured
-    assert reason in error
+    ):
+        save_run(tmp_path, "gmlp_n4_32", depth=1, **arguments)
+        found, output, error = app("evaluate_sizes", tmp_path, "--images", 20, "--sizes", *sizes)
+        assert (found, output.count("%")) == (code, 0)  # before any is measured
+        assert reason in error

@@ -33,9 +33,8 @@ def read_settings(arguments):
     return train.read_settings(train.parse(arguments)[1])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "weights", "preset", "recipe"),
-    [
+def test_start(backbone, folder):
+    for arguments, weights, preset, recipe in (
         ([], "backbone", None, "finetune"),
         (["--recipe", "finetune"], "backbone", None, "finetune"),
         (["--weights", "none"], None, "gmlp_n4_32", "quick"),
@@ -44,12 +43,10 @@ def read_settings(arguments):
         (["--set-model", "depth=2"], None, "gmlp_n4_32", "quick"),
         (["--patch-size", "8"], None, "gmlp_n4_32", "quick"),
         (["--weights", "runs/other"], "runs/other", None, "finetune"),
-    ],
-)
-def test_start(backbone, folder, arguments, weights, preset, recipe):
-    found = read_settings(["--data", folder, *arguments])
-    assert found.model.weights == (backbone if weights == "backbone" else weights)
-    assert (found.model.preset, found.recipe) == (preset, recipe)
+    ):
+        found = read_settings(["--data", folder, *arguments])
+        assert found.model.weights == (backbone if weights == "backbone" else weights)
+        assert (found.model.preset, found.recipe) == (preset, recipe)
 
 
 def test_named_data_start_from_scratch(backbone):

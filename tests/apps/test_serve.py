@@ -63,9 +63,8 @@ def get(port, path, method="GET", headers=None):
         return response.status, response.headers, response.read()
 
 
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [
+def test_files_and_their_types(port):
+    for path, kind in (
         ("/", "text/html; charset=utf-8"),
         ("/index.html", "text/html; charset=utf-8"),
         ("/main.js?again", "text/javascript; charset=utf-8"),
@@ -74,24 +73,22 @@ def get(port, path, method="GET", headers=None):
         ("/models.json", "application/json"),
         ("/models/gmlp_n4_32-cifar10.tflite", "application/octet-stream"),
         ("/node_modules/@litertjs/core/wasm/litert.wasm", "application/wasm"),
-    ],
-)
-def test_files_and_their_types(port, path, kind):
-    status, headers, body = get(port, path)
-    assert (status, headers["Content-Type"]) == (200, kind)
-    assert int(headers["Content-Length"]) == len(body) > 0
+    ):
+        status, headers, body = get(port, path)
+        assert (status, headers["Content-Type"]) == (200, kind)
+        assert int(headers["Content-Length"]) == len(body) > 0
 
 
-@pytest.mark.parametrize("path", ["/", "/models.json", "/nothing"])
-def test_headers(port, path):
-    headers = get(port, path)[1]
-    assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
-    assert headers["Cross-Origin-Embedder-Policy"] == "require-corp"
-    assert headers["X-Content-Type-Options"] == "nosniff"
-    policy = headers["Content-Security-Policy"]
-    assert policy.startswith("default-src 'none'; ")
-    assert "http" not in policy
-    assert "unsafe-inline" not in policy
+def test_headers(port):
+    for path in ("/", "/models.json", "/nothing"):
+        headers = get(port, path)[1]
+        assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
+        assert headers["Cross-Origin-Embedder-Policy"] == "require-corp"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        policy = headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; ")
+        assert "http" not in policy
+        assert "unsafe-inline" not in policy
 
 
 def test_policy_knows_the_import_map(port):
@@ -102,9 +99,8 @@ def test_policy_knows_the_import_map(port):
     assert f"'sha256-{digest}'" in headers["Content-Security-Policy"]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_other_paths_are_not_found(port):
+    for path in (
         "/nothing",
         "/package.json",
         "/.npmrc",
@@ -120,12 +116,10 @@ def test_policy_knows_the_import_map(port):
         "/node_modules/@litertjs/../../main.js",
         "/%00",
         str(MODELS / "gmlp_n4_32-cifar10" / "model.tflite"),
-    ],
-)
-def test_other_paths_are_not_found(port, path):
-    status, _, body = get(port, path)
-    assert status == 404
-    assert b"Traceback" not in body
+    ):
+        status, _, body = get(port, path)
+        assert status == 404
+        assert b"Traceback" not in body
 
 
 def test_other_methods_are_refused(port):
@@ -250,14 +244,12 @@ def test_links_out_of_the_folder_are_left_out(tmp_path, capsys):
     assert ["is left out: it leads out of" in line for line in sorted(lines)] == [False, True]
 
 
-@pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", ""]
-)
-def test_other_hosts_are_refused(port, host):
-    status, _, body = get(port, "/models.json", headers={"Host": host})
-    assert status == 421
-    assert b"gmlp" not in body
-    assert get(port, "/models.json", headers={"Host": "LOCALHOST:8000"})[0] == 200
+def test_other_hosts_are_refused(port):
+    for host in ("evil.example", "evil.example:8000", "127.0.0.1.evil.example", ""):
+        status, _, body = get(port, "/models.json", headers={"Host": host})
+        assert status == 421
+        assert b"gmlp" not in body
+        assert get(port, "/models.json", headers={"Host": "LOCALHOST:8000"})[0] == 200
 
 
 def ask(port):

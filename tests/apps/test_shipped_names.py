@@ -80,9 +80,8 @@ def test_programs_write_into_the_folder_of_a_name(run, photos, tmp_path):
     assert "calibration" in json.loads((folder / "metrics.json").read_text())
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
+def test_unknown_name(app):
+    for name, arguments in (
         ("classify", [CAT, "--model", "shorts"]),
         ("export", ["shorts"]),
         ("calibrate", ["shorts"]),
@@ -94,10 +93,8 @@ def test_programs_write_into_the_folder_of_a_name(run, photos, tmp_path):
         ("benchmark", ["shorts"]),
         ("classify_text", ["a text", "--model", "shorts"]),
         ("evaluate_text", ["shorts", "--data", "texts.csv"]),
-    ],
-)
-def test_unknown_name(name, arguments, app):
-    code, _, error = app(name, *arguments)
-    assert (code in (1, 2), error.count("\n")) == (True, 1)
-    assert "shorts" in error
-    assert error.endswith("Did you mean short?\n")
+    ):
+        code, _, error = app(name, *arguments)
+        assert (code in (1, 2), error.count("\n")) == (True, 1)
+        assert "shorts" in error
+        assert error.endswith("Did you mean short?\n")

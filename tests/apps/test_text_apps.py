@@ -143,10 +143,7 @@ def test_text_that_is_not_utf8(name, run, tmp_path, monkeypatch):
     path.write_bytes("a\ncafé".encode("latin-1"))
     given = ["--file", path] if name == "classify_text" else ["who", "--context", path]
     code, _, errors = run(name, *given)
-    assert (code, errors) == (
-        1,
-        f"{name}: {path}: not UTF-8 at byte 5; convert it to UTF-8.\n",
-    )
+    assert (code, errors) == (1, f"{name}: {path}: not UTF-8 at byte 5; convert it to UTF-8.\n")
     give_input(monkeypatch, path.read_bytes())
     code, _, errors = run(name, *(["-"] if name == "classify_text" else ["who", "--context", "-"]))
     assert (code, errors.count("\n")) == (1, 1)
@@ -234,9 +231,8 @@ def test_evaluate_text_tests_a_run_on_what_it_did_not_train_on(models, tmp_path,
         assert (code, found["split"], found["models"][0]["texts"]) == (0, "test", count)
 
 
-@pytest.mark.parametrize(
-    ("code", "name", "arguments", "message"),
-    [
+def test_evaluate_text_names_what_is_wrong(models, app):
+    for code, name, arguments, message in (
         (1, "fill_mask", ["--data", "nothing.txt"], ": nothing.txt: no such file or folder."),
         (1, "answer", ["--data", "nothing.json"], ": nothing.json: no such file or folder."),
         (1, "classify_text", ["--data", "nothing.csv"], ": nothing.csv: no such file or folder."),
@@ -245,9 +241,7 @@ def test_evaluate_text_tests_a_run_on_what_it_did_not_train_on(models, tmp_path,
         (2, "fill_mask", ["--data=x", "--split=train"], "--split and --test: for a text class"),
         (2, "answer", ["--data=x", "--threshold=nan"], "must be a number; received nan"),
         (2, "answer", ["--data=x", "--limit=0"], "--limit: must be at least 1; received 0"),
-    ],
-)
-def test_evaluate_text_names_what_is_wrong(models, app, code, name, arguments, message):
-    found, _, errors = app("evaluate_text", models[name], *arguments)
-    assert (found, errors.count("\n")) == (code, 1)
-    assert message in errors
+    ):
+        found, _, errors = app("evaluate_text", models[name], *arguments)
+        assert (found, errors.count("\n")) == (code, 1)
+        assert message in errors

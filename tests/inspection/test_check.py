@@ -154,25 +154,22 @@ def test_program_says_why_labels_are_not_judged():
     assert "runs/a does not separate" in why(SimpleNamespace(accuracy=0.4), "runs/a")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "error"),
-    [
+def test_wrong_use_is_one_line(photos, tmp_path, monkeypatch, capsys):
+    for arguments, code, error in (
         (["{0}", "--min-images", "-1"], 2, "--min-images must be at least 0; received -1"),
         (["{0}", "--out", "{0}/out"], 2, "give --out a folder outside of it"),
         (["{0}", "--model", "nowhere"], 1, "nowhere: no such folder"),
         (["{0}/train/few"], 1, "two or more classes; found none"),
         (["{0}/gone"], 1, "gone: no such folder; expected a folder of class folders."),
         (["{0}/notes.txt"], 1, "notes.txt: a file; expected a folder of class folders."),
-    ],
-)
-def test_wrong_use_is_one_line(arguments, code, error, photos, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    try:
-        result = load_app("check_data").main([part.format(photos) for part in arguments])
-    except SystemExit as stopped:
-        result = stopped.code
-    assert result == code
-    assert error in capsys.readouterr().err.splitlines()[-1]
+    ):
+        monkeypatch.chdir(tmp_path)
+        try:
+            result = load_app("check_data").main([part.format(photos) for part in arguments])
+        except SystemExit as stopped:
+            result = stopped.code
+        assert result == code
+        assert error in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_names_in_the_table_are_kept(tmp_path):

@@ -67,9 +67,8 @@ def test_recipe_is_the_named_one_with_the_changes():
     assert recipe.task.augmentation.cutmix == 0.5
 
 
-@pytest.mark.parametrize(
-    ("make", "reason"),
-    [
+def test_settings_that_cannot_work():
+    for make, reason in (
         (lambda: RunSettings("gmlp_n4_23").check(), "Did you mean 'gmlp_n4_32'"),
         (lambda: RunSettings(recipe="fast").check(), "Unknown recipe 'fast'"),
         (lambda: RunSettings(changes={"mixpu": 1}).check(), "mixpu: no such setting"),
@@ -85,11 +84,9 @@ def test_recipe_is_the_named_one_with_the_changes():
         (lambda: DataSettings(image_size=(8, 8, 3)), "must be a side, or a height and a width"),
         (lambda: DataSettings(fit="fill"), "fit must be one of crop, stretch, pad; received"),
         (lambda: ModelSettings(patch_size=0), "patch_size must be at least 1; received 0"),
-    ],
-)
-def test_settings_that_cannot_work(make, reason):
-    with pytest.raises(ValueError, match=reason):
-        make()
+    ):
+        with pytest.raises(ValueError, match=reason):
+            make()
 
 
 def test_weights_are_not_overwritten(tmp_path):

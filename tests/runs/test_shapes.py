@@ -146,24 +146,21 @@ def test_options_reach_the_data(photos):
     assert (found.image_shape, found.fit) == ((8, 16, 3), "pad")
 
 
-@pytest.mark.parametrize(
-    ("size", "code", "reason"),
-    [
+def test_bad_size_is_one_line(photos, tmp_path, capsys):
+    for size, code, reason in (
         ("9x16", 1, "cannot cut 9x16 pixels into patches of 4x4: expected sides that are"),
         ("8x", 2, "--image-size: expected PIXELS or HEIGHTxWIDTH, such as 64 or 96x160; received"),
         ("8x16x3", 2, "expected PIXELS or HEIGHTxWIDTH"),
         ("0x16", 2, "--image-size: must be at least 1; received 0x16"),
-    ],
-)
-def test_bad_size_is_one_line(photos, tmp_path, capsys, size, code, reason):
-    arguments = ["--data", str(photos), "--image-size", size, "--out", str(tmp_path / "run")]
-    arguments += ["--model", "gmlp_n4_32"]
-    try:
-        found = load_app("train").main(arguments)
-    except SystemExit as ended:
-        found = ended.code
-    assert found == code
-    error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert error.startswith("train: ") or "error: argument" in error
-    assert reason in error
-    assert not Path(tmp_path / "run").exists()
+    ):
+        arguments = ["--data", str(photos), "--image-size", size, "--out", str(tmp_path / "run")]
+        arguments += ["--model", "gmlp_n4_32"]
+        try:
+            found = load_app("train").main(arguments)
+        except SystemExit as ended:
+            found = ended.code
+        assert found == code
+        error = capsys.readouterr().err.strip().splitlines()[-1]
+        assert error.startswith("train: ") or "error: argument" in error
+        assert reason in error
+        assert not Path(tmp_path / "run").exists()

@@ -181,20 +181,17 @@ def test_other_backends_refuse(arguments):
 
 
 @on_jax
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
+def test_mistakes():
+    for arguments, reason in (
         ((99, 1), "devices=99, but this machine has [0-9]+ .*'all' takes all"),
         ((0, 1), "positive integer or 'all'; received 0"),
         (("two", 1), "received 'two'"),
         ((1, 0), "model_parallel must be a positive integer; received 0"),
         ((1, 2), "model_parallel=2 does not divide the 1 devices; choose one of 1"),
-    ],
-)
-def test_mistakes(arguments, reason):
-    with pytest.raises(ValueError, match=reason) as caught, use_devices(*arguments):
-        pass
-    assert "\n" not in str(caught.value)
+    ):
+        with pytest.raises(ValueError, match=reason) as caught, use_devices(*arguments):
+            pass
+        assert "\n" not in str(caught.value)
 
 
 @on_jax
