@@ -42,9 +42,9 @@ def test_grey_becomes_colour_and_colour_grey(tmp_path):
         data.load("digits", channels=4)
 
 
-@pytest.mark.parametrize("size", [(-1, 4), (0, 8), (8,), 8, (8.0, 8), ()])
-def test_impossible_size(size):
-    fails(r"image_size must be \(height, width\), whole numbers", "digits", image_size=size)
+def test_impossible_size():
+    for size in ((-1, 4), (0, 8), (8,), 8, (8.0, 8), ()):
+        fails(r"image_size must be \(height, width\), whole numbers", "digits", image_size=size)
 
 
 def test_digits():
@@ -140,11 +140,11 @@ def test_file_is_no_data_set(tmp_path):
     fails("a file; expected a data set's name, or a folder of class folders", path)
 
 
-@pytest.mark.parametrize("name", ["photos/", "./photos", "/none/photos", "~/photos", r"C:\photos"])
-def test_name_that_looks_like_a_path(tmp_path, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert fails("no such folder", name).startswith(f"{name}: ")
+def test_name_that_looks_like_a_path(tmp_path, monkeypatch):
+    for name in ("photos/", "./photos", "/none/photos", "~/photos", r"C:\photos"):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        assert fails("no such folder", name).startswith(f"{name}: ")
 
 
 @pytest.mark.parametrize("memory", [0, 2**30])

@@ -354,14 +354,14 @@ def test_input_that_is_no_tokens(name):
             make(name)(np.zeros(shape, "float32"))
 
 
-@pytest.mark.parametrize("name", ["gmlp split", "amlp", "mixer", "ff_only", "resmlp"])
-def test_number_of_tokens_is_fixed(name):
-    with pytest.raises(ValueError, match=r"must be fixed.* received .*\(None, None, "):
-        make(name)(keras.Input((None, 6)))
-    layer = make(name)
-    layer(np.zeros((2, 4, 6), "float32"))
-    with pytest.raises(ValueError, match=r"expected shape=\(None, 4, .*found shape=\(2, 9, "):
-        layer(np.zeros((2, 9, 6), "float32"))
+def test_number_of_tokens_is_fixed():
+    for name in ("gmlp split", "amlp", "mixer", "ff_only", "resmlp"):
+        with pytest.raises(ValueError, match=r"must be fixed.* received .*\(None, None, "):
+            make(name)(keras.Input((None, 6)))
+        layer = make(name)
+        layer(np.zeros((2, 4, 6), "float32"))
+        with pytest.raises(ValueError, match=r"expected shape=\(None, 4, .*found shape=\(2, 9, "):
+            layer(np.zeros((2, 9, 6), "float32"))
 
 
 def test_more_tokens_than_the_limit():

@@ -77,7 +77,7 @@ def test_stochastic_depth_grows_linearly_over_depth():
     assert rates == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
 
 
-@pytest.mark.parametrize("depth", [2, 18, 57])
-def test_depth_must_be_6n_plus_2(depth):
-    with pytest.raises(ValueError, match=rf"depth must be 6n \+ 2: .* received {depth}"):
-        ResNet(depth)
+def test_depth_must_be_6n_plus_2():
+    for depth in (2, 18, 57):
+        with pytest.raises(ValueError, match=rf"depth must be 6n \+ 2: .* received {depth}"):
+            ResNet(depth)

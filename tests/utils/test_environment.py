@@ -50,12 +50,10 @@ def test_accelerators_are_all_but_the_cpu_each_once():
     assert accelerators([]) == []
 
 
-@pytest.mark.parametrize(
-    ("chosen", "expected"), [("0,3", ["0", "3"]), ("", []), ("-1", []), ("a, 1", ["a", "1"])]
-)
-def test_chosen_gpus(monkeypatch, chosen, expected):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
-    assert visible_gpus() == expected
+def test_chosen_gpus(monkeypatch):
+    for chosen, expected in (("0,3", ["0", "3"]), ("", []), ("-1", []), ("a, 1", ["a", "1"])):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+        assert visible_gpus() == expected
 
 
 def test_gpus_of_the_driver(monkeypatch, tmp_path):

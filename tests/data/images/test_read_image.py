@@ -130,11 +130,11 @@ def test_sources_that_are_no_images():
         assert len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize("crop", ["0.9", -0.5, 0, 1.5])
-def test_crop_out_of_its_range(tmp_path, crop):
-    path = save(Image.new("RGB", (4, 4)), tmp_path / "a.png")
-    with pytest.raises(ValueError, match=r"crop must be in \(0, 1\]; received"):
-        read_image(path, (4, 4, 3), crop)
+def test_crop_out_of_its_range(tmp_path):
+    for crop in ("0.9", -0.5, 0, 1.5):
+        path = save(Image.new("RGB", (4, 4)), tmp_path / "a.png")
+        with pytest.raises(ValueError, match=r"crop must be in \(0, 1\]; received"):
+            read_image(path, (4, 4, 3), crop)
 
 
 def test_thin_picture_that_scaling_would_blow_up(tmp_path):
