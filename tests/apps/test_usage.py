@@ -71,7 +71,7 @@ TRAIN_TEXT = [
     ([*TUNE, "--dropout", "2"], "dropout must be in [0, 1)"),
 ]
 SIMILAR = [
-    (["--top", "0"], "--top must be at least 1; received 0"),
+    (["--top", "0"], "--top: must be at least 1; received 0"),
     (["--out", "sheet.jpg"], "--out must be a .png file; received 'sheet.jpg'"),
     (["--out", "photos/sheet.png"], "photos/sheet.png is in photos; give --out a file outside"),
 ]
