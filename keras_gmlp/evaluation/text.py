@@ -5,6 +5,7 @@ Models of one task are scored on the same data. Classes are matched by name.
 
 from pathlib import Path
 
+from keras_gmlp.data.text.chosen_splits import TextSource
 from keras_gmlp.evaluation.images import write_predictions
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.tasks.scores import Predictions
@@ -56,8 +57,8 @@ def evaluate_texts(
     task = find_task(models[0].task)
     for model in models:
         model.require(task.method)
-    chosen = {"columns": columns, "held_out": held_out, "data_dir": data_dir}
-    samples, entries = task.load_samples(models, name, split, limit=limit, **chosen)
+    source = TextSource(name, columns, held_out, data_dir)
+    samples, entries = task.load_samples(models, source, split, limit)
     rows, predictions = [], []
     for model in models:
         scores, found = task.score(model, samples, threshold)

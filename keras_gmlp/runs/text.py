@@ -4,6 +4,7 @@ import dataclasses
 import json
 from pathlib import Path
 
+from keras_gmlp.data.text.chosen_splits import TextSource
 from keras_gmlp.data.text.corpus import PreparedCorpus
 from keras_gmlp.data.text.squad import has_questions
 from keras_gmlp.models.presets import TEXT_PRESETS, build, lookup
@@ -173,8 +174,8 @@ class FineTuningSettings(Settings):
         from keras_gmlp.models.structure import longest_text
 
         trained, tokenizer = open_language_model(self.weights)
-        described = self.data, self.columns, self.held_out, self.data_dir
-        data = recipe.task.open_data(tokenizer, *described)
+        source = TextSource(self.data, self.columns, self.held_out, self.data_dir)
+        data = recipe.task.open_data(tokenizer, source)
         longest = longest_text(trained)
         longer = recipe.task.length if longest and recipe.task.length > longest else None
         encoder = adapt(trained, longer, self.dropout, recipe.precision)

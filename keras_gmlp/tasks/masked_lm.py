@@ -273,10 +273,10 @@ class MaskedLM(TextTask):
         return {"token_ids": ids, "mask_positions": positions}
 
     @classmethod
-    def load_samples(cls, models, name, split=None, *, limit=None, **chosen):
+    def load_samples(cls, models, source, split=None, limit=None):
         from keras_gmlp.data.text.masking import validation_set
 
-        if split is not None or chosen.get("columns") or chosen.get("held_out"):
+        if split is not None or source.columns or source.held_out:
             raise ValueError("a language model takes a whole text; leave split and columns out.")
         first = models[0]
         for model in models:
@@ -286,14 +286,14 @@ class MaskedLM(TextTask):
                     "do not compare; evaluate them one by one."
                 )
         with tempfile.TemporaryDirectory() as folder:
-            corpus = _open_corpus(first, Path(name).expanduser(), folder)
+            corpus = _open_corpus(first, source.path, folder)
             inputs, targets, weights = validation_set(corpus, min(m.length for m in models))
         rows = draw_places(len(targets), limit)
         inputs = {key: array[rows] for key, array in inputs.items()}
         if not weights[rows].any():
             raise ValueError(
-                f"{name}: no token to mask; the tokenizer of {first.path} knows none of its words. "
-                "Give a text in its language."
+                f"{source.name}: no token to mask; the tokenizer of {first.path} knows none of its "
+                "words. Give a text in its language."
             )
         return (inputs, targets[rows], weights[rows] > 0), {"split": "all"}
 

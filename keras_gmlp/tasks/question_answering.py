@@ -76,11 +76,11 @@ class SpanAnswering(TextTask):
             raise ValueError(f"{name} has questions and no column of a {min(named)}; leave it out.")
 
     @classmethod
-    def open_data(cls, tokenizer, name, columns, held_out=0.0, data_dir=None):
+    def open_data(cls, tokenizer, source):
         from keras_gmlp.data.text.chosen_splits import open_questions
         from keras_gmlp.data.text.tokenized import TokenizedQuestions
 
-        return TokenizedQuestions(open_questions(name, columns, held_out, data_dir), tokenizer)
+        return TokenizedQuestions(open_questions(source), tokenizer)
 
     @classmethod
     def add_head(cls, encoder, data, dropout):
@@ -193,12 +193,12 @@ class SpanAnswering(TextTask):
         return {"token_ids": span_features(asked, model.tokenizer, length, length, most).token_ids}
 
     @classmethod
-    def load_samples(cls, models, name, split=None, *, limit=None, **chosen):
+    def load_samples(cls, models, source, split=None, limit=None):
         from keras_gmlp.data.text.chosen_splits import choose_questions
 
-        questions, split = choose_questions(name, split, **chosen)
+        questions, split = choose_questions(source, split)
         if not any(question.answers for question in questions):
-            raise ValueError(f"{name}: no question has a known answer; expected some.")
+            raise ValueError(f"{source.name}: no question has a known answer; expected some.")
         unanswerable = any(not question.answers for question in questions)
         questions = [questions[place] for place in draw_places(len(questions), limit)]
         return (questions, unanswerable), {"split": split}

@@ -118,15 +118,14 @@ class Task:
         return {"accuracy": round(float(np.mean(logits.argmax(-1) == truth)), 6)}
 
     @classmethod
-    def load_samples(cls, models, name, split=None, *, limit=None, **chosen):
+    def load_samples(cls, models, source, split=None, limit=None):
         """Returns labelled samples that loaded models are scored on.
 
         Args:
             models: What `wrap` returned, a list; they share the samples.
-            name: Data, as the task takes them.
+            source: The data, a `data.text.chosen_splits.TextSource`.
             split: Name of the split; `None` for the task's usual one.
             limit: Number of samples, drawn with a fixed seed; `None` for all.
-            chosen: `columns`, `held_out` and `data_dir`; see `data.text.chosen_splits`.
 
         Returns:
             `(samples, entries)`: what `score` takes, and entries of the report, such as `split`.

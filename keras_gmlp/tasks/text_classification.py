@@ -58,11 +58,11 @@ class TextClassification(TextTask):
         return not has_questions(name)
 
     @classmethod
-    def open_data(cls, tokenizer, name, columns, held_out=0.0, data_dir=None):
+    def open_data(cls, tokenizer, source):
         from keras_gmlp.data.text.chosen_splits import open_texts
         from keras_gmlp.data.text.tokenized import TokenizedText
 
-        return TokenizedText(open_texts(name, columns, held_out, data_dir), tokenizer)
+        return TokenizedText(open_texts(source), tokenizer)
 
     @classmethod
     def add_head(cls, encoder, data, dropout):
@@ -186,15 +186,15 @@ class TextClassification(TextTask):
         return part.texts, part.labels
 
     @classmethod
-    def load_samples(cls, models, name, split=None, *, limit=None, **chosen):
+    def load_samples(cls, models, source, split=None, limit=None):
         from keras_gmlp.data.text.chosen_splits import choose_texts
 
         require("sklearn", "evaluation", "demo")  # which `score` imports, after the work
-        texts, labels, split = choose_texts(name, split, **chosen)
+        texts, labels, split = choose_texts(source, split)
         texts = texts.take(draw_places(len(texts), limit))
-        known = match_classes(models, labels, str(name), fix="")
+        known = match_classes(models, labels, str(source.name), fix="")
         unknown = [label for label in labels if label not in known]
-        return (name, texts, labels, known), {"split": split, "unknown_classes": unknown}
+        return (source.name, texts, labels, known), {"split": split, "unknown_classes": unknown}
 
     @classmethod
     def score(cls, model, samples, threshold=None):

@@ -65,8 +65,8 @@ class TextTask(Task):
         """Raises a `ValueError` if data of a name have no such columns."""
 
     @classmethod
-    def open_data(cls, tokenizer, name, columns, held_out=0.0, data_dir=None):
-        """Opens the data of a run; arguments are those of `data.text.chosen_splits`."""
+    def open_data(cls, tokenizer, source):
+        """Opens the data of a run, a `data.text.chosen_splits.TextSource`."""
         raise NotImplementedError
 
     @classmethod

@@ -62,8 +62,8 @@ class Praise(TextTask):
         return list(json.loads(Path(name).read_text())), None
 
     @classmethod
-    def load_samples(cls, models, name, split=None, *, limit=None, **chosen):
-        return json.loads(Path(name).read_text()), {"split": "all"}
+    def load_samples(cls, models, source, split=None, limit=None):
+        return json.loads(source.path.read_text()), {"split": "all"}
 
     @classmethod
     def score(cls, model, samples, threshold=None):
