@@ -3,13 +3,7 @@
 import json
 import sys
 
-from keras_gmlp.programs.shared.cli import (
-    Parser,
-    add_backend,
-    add_data_dir,
-    guarded,
-    quiet,
-)
+from keras_gmlp.programs.shared import cli
 
 EPILOG = """\
 The temperature makes a probability say how often such predictions are right. Pictures whose energy
@@ -30,7 +24,7 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 
 
 def parse(arguments):
-    parser = Parser(description=__doc__, epilog=EPILOG)
+    parser = cli.Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument(
         "run",
         metavar="RUN",
@@ -55,8 +49,8 @@ def parse(arguments):
         metavar="SHARE",
         help="share of the images of known classes that may be rejected; default: 0.05",
     )
-    add_data_dir(parser)
-    add_backend(parser)
+    cli.add_data_dir(parser)
+    cli.add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     options = parser.parse_args(arguments)
     if not 0 <= options.reject < 1:
@@ -66,11 +60,11 @@ def parse(arguments):
 
 def main(arguments=None):
     options = parse(arguments)
-    return guarded("calibrate", lambda: run(options))
+    return cli.guarded("calibrate", lambda: run(options))
 
 
 def run(options):
-    with quiet():  # imported here, so that --help is fast
+    with cli.quiet():  # imported here, so that --help is fast
         from keras_gmlp.evaluation import calibration
     result = calibration.calibrate_run(options.run, options.data, options.split, options.reject)
     if options.json:

@@ -4,13 +4,7 @@ import json
 from functools import partial
 from pathlib import Path
 
-from keras_gmlp.programs.shared.cli import (
-    Parser,
-    add_backend,
-    guarded,
-    import_tensorflow,
-    load_classifier,
-)
+from keras_gmlp.programs.shared import cli
 
 SHOWN = 5  # findings of a kind that are printed
 
@@ -40,7 +34,7 @@ exit codes: 0 nothing found, 1 something found, or a failure, 2 wrong usage, 130
 
 
 def parse(arguments):
-    parser = Parser(description=__doc__, epilog=EPILOG)
+    parser = cli.Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument(
         "data", metavar="PATH", help="a folder or a table of images, as for --data in training"
     )
@@ -58,7 +52,7 @@ def parse(arguments):
         help="folder of a run, or the name of an included model, whose features judge the labels; "
         "none for colours and edges; default: the included gmlp_photo_64",
     )
-    add_backend(parser)
+    cli.add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
     options = parser.parse_args(arguments)
     from keras_gmlp.data.images.table import name_folder  # here, so that --help is fast
@@ -76,7 +70,7 @@ def parse(arguments):
 
 def main(arguments=None):
     options = parse(arguments)
-    return guarded("check_data", lambda: run(options))
+    return cli.guarded("check_data", lambda: run(options))
 
 
 def run(options):
@@ -121,8 +115,8 @@ def make_features(run):
     if not path.is_file():
         model_path(run)  # raises what is missing
     if path.suffix != ".tflite":
-        import_tensorflow()
-    classifier = load_classifier(str(path))
+        cli.import_tensorflow()
+    classifier = cli.load_classifier(str(path))
     return partial(embed_files, make_embedder(classifier), classifier.read)
 
 

@@ -5,14 +5,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from keras_gmlp.programs.shared.cli import (
-    Parser,
-    add_backend,
-    add_data_dir,
-    guarded,
-    import_tensorflow,
-    one_line,
-)
+from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared.run_options import add_run_options, read_settings
 
 EPILOG = """\
@@ -47,12 +40,12 @@ def parse(arguments):
     own, passed = arguments, []
     if "--" in arguments:
         own, passed = arguments[: arguments.index("--")], arguments[arguments.index("--") + 1 :]
-    parser = Parser(description=__doc__, epilog=EPILOG)
+    parser = cli.Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument("presets", nargs="+", metavar="PRESET", help="as --model of train.py")
     parser.add_argument(
         "--data", default="digits", metavar="NAME|FOLDER", help="as --data of train.py"
     )
-    add_data_dir(parser)
+    cli.add_data_dir(parser)
     parser.add_argument(
         "--recipe", default="quick", help="recipe of all runs; default: %(default)s"
     )
@@ -72,7 +65,7 @@ def parse(arguments):
         metavar="NAME|FILE|FOLDER",
         help="with --text: as --task of train_text.py; default: sst2",
     )
-    add_backend(parser)
+    cli.add_backend(parser)
     parser.add_argument("--out", metavar="DIR", help="default: runs/compare-DATA")
     parser.add_argument("--runs", metavar="DIR", help="folder of the runs; default: OUT/runs")
     parser.add_argument(
@@ -101,7 +94,7 @@ def parse(arguments):
 
 def main(arguments=None):
     parser, options = parse(arguments)
-    return guarded("compare", lambda: compare(parser, options))
+    return cli.guarded("compare", lambda: compare(parser, options))
 
 
 def compare(parser, options):
@@ -110,7 +103,7 @@ def compare(parser, options):
         sweep = make_text_sweep(options) if options.text else make_sweep(options)
     except ValueError as error:
         parser.error(str(error))
-    import_tensorflow()
+    cli.import_tensorflow()
     if options.text:
         return compare_texts(options)
     from keras_gmlp.utils.files import directory_lock
@@ -200,7 +193,7 @@ def find_floors(tasks):
 
 
 def warn(text):
-    print(f"compare: {one_line(text)}", file=sys.stderr, flush=True)
+    print(f"compare: {cli.one_line(text)}", file=sys.stderr, flush=True)
 
 
 def make_sweep(options):
@@ -238,7 +231,7 @@ def make_sweep(options):
 
 def shared_settings(options):
     """Returns the `RunSettings` that all runs share; what follows `--` is read as by train.py."""
-    parser = Parser(prog="compare.py PRESET ... --", allow_abbrev=False)
+    parser = cli.Parser(prog="compare.py PRESET ... --", allow_abbrev=False)
     add_run_options(parser)
     own = ["--data", options.data, "--recipe", options.recipe, "--seed", str(options.seeds[0])]
     own += ["--epochs", str(options.epochs)] if options.epochs is not None else []

@@ -7,13 +7,7 @@ import sys
 from pathlib import Path
 
 from keras_gmlp.models.presets import lookup
-from keras_gmlp.programs.shared.cli import (
-    Parser,
-    both_sides,
-    guarded,
-    image_size,
-    import_tensorflow,
-)
+from keras_gmlp.programs.shared import cli
 
 EPILOG = """\
 examples:
@@ -29,7 +23,7 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 
 
 def parse(arguments):
-    parser = Parser(description=__doc__, epilog=EPILOG)
+    parser = cli.Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument(
         "source",
         metavar="SOURCE",
@@ -44,7 +38,7 @@ def parse(arguments):
     )
     parser.add_argument(
         "--image-size",
-        type=image_size,
+        type=cli.image_size,
         metavar="PIXELS|HxW",
         help="side, or height and width; default: the source's",
     )
@@ -54,7 +48,7 @@ def parse(arguments):
 
 def main(arguments=None):
     options = parse(arguments)
-    return guarded("convert", lambda: run(options))
+    return cli.guarded("convert", lambda: run(options))
 
 
 def run(options):
@@ -74,11 +68,11 @@ def convert(options):
     if options.preset is not None:
         lookup(options.preset)
     if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
-        import_tensorflow()
+        cli.import_tensorflow()
     from keras_gmlp.weights import pretrained
     from keras_gmlp.weights.files import short_name
 
-    size = options.image_size and both_sides(options.image_size)
+    size = options.image_size and cli.both_sides(options.image_size)
     at_size = f"_{'x'.join(map(str, dict.fromkeys(size)))}px" if size else ""
     path = Path(options.out or f"runs/{short_name(options.source)}{at_size}")
     if path.suffix in (".pth", ".pt", ".npz", ".bin", ".tflite", ".onnx"):

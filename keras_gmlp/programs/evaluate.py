@@ -3,15 +3,7 @@
 import json
 from pathlib import Path
 
-from keras_gmlp.programs.shared.cli import (
-    Parser,
-    add_backend,
-    add_data_dir,
-    guarded,
-    import_tensorflow,
-    load_classifier,
-    quiet,
-)
+from keras_gmlp.programs.shared import cli
 
 SHOWN = 50  # classes
 
@@ -58,7 +50,7 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 
 
 def parse(arguments):
-    parser = Parser(description=__doc__, epilog=EPILOG)
+    parser = cli.Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument(
         "models",
         nargs="+",
@@ -88,15 +80,15 @@ def parse(arguments):
     )
     parser.add_argument("--out", metavar="DIR", help="folder for the report and the pictures")
     parser.add_argument("--csv", metavar="FILE", help="file for the first model's predictions")
-    add_data_dir(parser)
-    add_backend(parser)
+    cli.add_data_dir(parser)
+    cli.add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     return parser.parse_args(arguments)
 
 
 def main(arguments=None):
     options = parse(arguments)
-    return guarded("evaluate", lambda: run(options))
+    return cli.guarded("evaluate", lambda: run(options))
 
 
 def run(options):
@@ -112,16 +104,16 @@ def run(options):
     recipe = read_json(Path(find_shipped(options.models[0]), "recipe.json"), {})  # if it is a run
     recipe = recipe if isinstance(recipe, dict) else {}
     if not (Path(options.data).exists() or options.data == "digits"):
-        import_tensorflow()  # which the search for a data set by name imports
+        cli.import_tensorflow()  # which the search for a data set by name imports
     division = recorded_division(recipe, options.data, options.groups)
     images = LabelledImages(options.data, options.split, **division)
-    classifiers = [load_classifier(model) for model in options.models]
+    classifiers = [cli.load_classifier(model) for model in options.models]
     if options.out:  # here, so that a useless path fails before the work
         Path(options.out).mkdir(parents=True, exist_ok=True)
     results, errors = zip(*evaluation.evaluate(classifiers, images), strict=True)
     report = evaluation.report(options.models, results, images)
     if len(classifiers) > 1:
-        with quiet():  # the notes of TensorFlow, if this is the first import of Keras
+        with cli.quiet():  # the notes of TensorFlow, if this is the first import of Keras
             from keras_gmlp.inference.latency import measure_latencies
         seconds = measure_latencies(dict(enumerate(classifiers)), repeats=20)
         for i, row in enumerate(report["models"]):
@@ -129,7 +121,7 @@ def run(options):
     if options.csv:
         evaluation.write_predictions(options.csv, results[0])
     if options.out:
-        with quiet():
+        with cli.quiet():
             evaluation.write_report(options.out, report, results[0], errors[0])
     if options.json:
         print(json.dumps(report))

@@ -4,14 +4,7 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
-from keras_gmlp.programs.shared.cli import (
-    Parser,
-    add_backend,
-    add_data_dir,
-    count,
-    guarded,
-    import_tensorflow,
-)
+from keras_gmlp.programs.shared import cli
 
 KINDS = ("patch", "window", "resampled", "fresh")
 
@@ -34,30 +27,30 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 
 
 def parse(arguments):
-    parser = Parser(description=__doc__, epilog=EPILOG)
+    parser = cli.Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument(
         "run", metavar="RUN", help="folder of a run, or the name of an included model"
     )
     parser.add_argument(
         "--sizes",
-        type=count,
+        type=cli.count,
         nargs="+",
         required=True,
         metavar="PIXELS",
         help="sides of the images, multiples of the patch size",
     )
     parser.add_argument(
-        "--images", type=count, metavar="N", help="test images to use; default: all"
+        "--images", type=cli.count, metavar="N", help="test images to use; default: all"
     )
-    add_data_dir(parser)
-    add_backend(parser)
+    cli.add_data_dir(parser)
+    cli.add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print the accuracies as JSON")
     return parser.parse_args(arguments)
 
 
 def main(arguments=None):
     options = parse(arguments)
-    return guarded("evaluate_sizes", lambda: run(options))
+    return cli.guarded("evaluate_sizes", lambda: run(options))
 
 
 def run(options):
@@ -69,7 +62,7 @@ def run(options):
 
 def measure(options):
     """Yields a row of accuracies per size, and prints it."""
-    import_tensorflow()
+    cli.import_tensorflow()
     from keras_gmlp.data.datasets import load_recorded, require_one_label
     from keras_gmlp.utils.files import read_json
     from keras_gmlp.utils.shipped import find_shipped

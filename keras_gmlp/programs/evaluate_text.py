@@ -5,14 +5,7 @@ import math
 from pathlib import Path
 
 from keras_gmlp.programs.evaluate import SCORES, cells, percent, show_table, sort_classes
-from keras_gmlp.programs.shared.cli import (
-    Parser,
-    add_backend,
-    add_data_dir,
-    count,
-    guarded,
-    quiet,
-)
+from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared.text_options import add_columns, name_columns
 
 EPILOG = """\
@@ -51,7 +44,7 @@ HIDDEN = ("classes", "confusion", "model", "cut")
 
 
 def parse(arguments):
-    parser = Parser(description=__doc__, epilog=EPILOG)
+    parser = cli.Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument(
         "models",
         nargs="+",
@@ -79,11 +72,14 @@ def parse(arguments):
         "some questions have no answer",
     )
     parser.add_argument(
-        "--limit", type=count, metavar="N", help="evaluate on N texts or questions, drawn at random"
+        "--limit",
+        type=cli.count,
+        metavar="N",
+        help="evaluate on N texts or questions, drawn at random",
     )
     parser.add_argument("--out", metavar="DIR", help="folder for the report and the pictures")
-    add_data_dir(parser)
-    add_backend(parser)
+    cli.add_data_dir(parser)
+    cli.add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     options = parser.parse_args(arguments)
     if options.threshold is not None and not math.isfinite(options.threshold):
@@ -93,7 +89,7 @@ def parse(arguments):
 
 def main(arguments=None):
     parser, options = parse(arguments)
-    return guarded("evaluate_text", lambda: run(parser, options))
+    return cli.guarded("evaluate_text", lambda: run(parser, options))
 
 
 def run(parser, options):
@@ -102,7 +98,7 @@ def run(parser, options):
     if options.out:  # here, so that a useless path fails before the work
         Path(options.out).mkdir(parents=True, exist_ok=True)
         require("matplotlib", "a report with pictures", "demo")
-    with quiet():
+    with cli.quiet():
         from keras_gmlp.evaluation import text as text_evaluation
         from keras_gmlp.inference import text as text_inference
         from keras_gmlp.tasks.registry import find_task
@@ -120,7 +116,7 @@ def run(parser, options):
     for name, row in zip(options.models, report["models"], strict=True):
         row["model"] = name
     if options.out:
-        with quiet():
+        with cli.quiet():
             text_evaluation.write_text_report(options.out, report, predictions)
     if options.json:
         print(json.dumps(report))

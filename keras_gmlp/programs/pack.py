@@ -2,14 +2,7 @@
 
 import json
 
-from keras_gmlp.programs.shared.cli import (
-    Parser,
-    add_data_dir,
-    add_fit,
-    both_sides,
-    guarded,
-    image_size,
-)
+from keras_gmlp.programs.shared import cli
 
 EPILOG = """\
 The folder holds the images in one size as plain pixels: nothing is decoded when they are read, and
@@ -32,7 +25,7 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 
 
 def parse(arguments):
-    parser = Parser(description=__doc__, epilog=EPILOG)
+    parser = cli.Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument(
         "source",
         metavar="SOURCE",
@@ -43,27 +36,27 @@ def parse(arguments):
     )
     parser.add_argument(
         "--size",
-        type=image_size,
+        type=cli.image_size,
         default=256,
         metavar="PIXELS|HxW",
         help="side of the images, or height and width; default: %(default)s",
     )
-    add_fit(parser)
-    add_data_dir(parser)
+    cli.add_fit(parser)
+    cli.add_data_dir(parser)
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
     return parser.parse_args(arguments)
 
 
 def main(arguments=None):
     options = parse(arguments)
-    return guarded("pack", lambda: run(options))
+    return cli.guarded("pack", lambda: run(options))
 
 
 def run(options):
     from keras_gmlp.data.datasets import load
     from keras_gmlp.data.images.packed import pack
 
-    data = load(options.source, both_sides(options.size), fit=options.fit)
+    data = load(options.source, cli.both_sides(options.size), fit=options.fit)
     size = pack(data, options.out)
     counts = {name: len(split) for name, split in data.splits().items()}
     summary = {

@@ -5,14 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from keras_gmlp.programs.shared.cli import (
-    Parser,
-    add_backend,
-    count,
-    guarded,
-    load_classifier,
-    one_line,
-)
+from keras_gmlp.programs.shared import cli
 from keras_gmlp.utils.errors import printable
 
 EPILOG = """\
@@ -30,7 +23,7 @@ exit codes: 0 done, 1 an image or the model could not be read, 2 wrong usage,
 
 
 def parse(arguments):
-    parser = Parser(description=__doc__, epilog=EPILOG)
+    parser = cli.Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument("query", metavar="QUERY", help="an image file")
     parser.add_argument(
         "--data", required=True, metavar="DIR", help="a folder; its subfolders are searched, too"
@@ -43,10 +36,14 @@ def parse(arguments):
         "the included gmlp_photo_64",
     )
     parser.add_argument(
-        "--top", type=count, default=15, metavar="N", help="images to find; default: %(default)s"
+        "--top",
+        type=cli.count,
+        default=15,
+        metavar="N",
+        help="images to find; default: %(default)s",
     )
     parser.add_argument("--out", metavar="FILE", help="PNG file for a contact sheet")
-    add_backend(parser)
+    cli.add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     options = parser.parse_args(arguments)
     if options.out is not None and not options.out.lower().endswith(".png"):
@@ -58,7 +55,7 @@ def parse(arguments):
 
 def main(arguments=None):
     options = parse(arguments)
-    return guarded("similar", lambda: run(options))
+    return cli.guarded("similar", lambda: run(options))
 
 
 def run(options):
@@ -69,10 +66,10 @@ def run(options):
     paths = find_images(options.data)
     errors = []
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # without TensorFlow's notes
-    classifier = load_classifier(options.model, features=True)
+    classifier = cli.load_classifier(options.model, features=True)
     pairs = find_similar(classifier, options.query, paths, options.top, errors.append)
     for error in errors:
-        print(f"similar: {one_line(error)}", file=sys.stderr)
+        print(f"similar: {cli.one_line(error)}", file=sys.stderr)
     if options.out:
         from keras_gmlp.inspection.plots import draw_similar
 

@@ -5,14 +5,7 @@ import json
 import sys
 from pathlib import Path
 
-from keras_gmlp.programs.shared.cli import (
-    Parser,
-    add_data_dir,
-    count,
-    guarded,
-    import_tensorflow,
-    one_line,
-)
+from keras_gmlp.programs.shared import cli
 
 PICTURES = ("filters", "attention", "explain", "confusion", "mistakes")
 TEXT_PICTURES = ("filters", "attention")
@@ -41,7 +34,7 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 
 
 def parse(arguments):
-    parser = Parser(description=__doc__, epilog=EPILOG)
+    parser = cli.Parser(description=__doc__, epilog=EPILOG)
     parser.add_argument(
         "run",
         nargs="?",
@@ -67,20 +60,20 @@ def parse(arguments):
     chosen.add_argument("--class", dest="label", metavar="NAME", help="the class to explain")
     chosen.add_argument(
         "--top",
-        type=count,
+        type=cli.count,
         metavar="N",
         help="explain the N most probable classes; default: 1, or the labels that apply",
     )
     parser.add_argument("--text", help="for attention of a text model; default: a sentence")
     parser.add_argument("--data", metavar="NAME|FOLDER", help="test data; default: from the run")
-    add_data_dir(parser)
+    cli.add_data_dir(parser)
     parser.add_argument("--json", action="store_true", help="print the pictures' paths as JSON")
     return parser.parse_args(arguments)
 
 
 def main(arguments=None):
     options = parse(arguments)
-    return guarded("visualize", lambda: run(options))
+    return cli.guarded("visualize", lambda: run(options))
 
 
 def run(options):
@@ -96,7 +89,7 @@ def run(options):
 
 def draw(options):
     """Draws the pictures and yields their paths."""
-    import_tensorflow()
+    cli.import_tensorflow()
     from keras_gmlp.inference import images as inference
     from keras_gmlp.models import saved as saving
     from keras_gmlp.models.structure import NotApplicableError
@@ -122,7 +115,7 @@ def draw(options):
         except NotApplicableError as error:
             if options.only:
                 raise
-            print(f"visualize: skipped {name}: {one_line(error)}", file=sys.stderr)
+            print(f"visualize: skipped {name}: {cli.one_line(error)}", file=sys.stderr)
         else:
             yield path
 

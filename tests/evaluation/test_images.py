@@ -74,7 +74,7 @@ def app(monkeypatch):
         "more": classifier((*LABELS, "grey")),
         "none": classifier(("cat", "dog")),
     }
-    monkeypatch.setattr(module, "load_classifier", models.__getitem__)
+    monkeypatch.setattr(module.cli, "load_classifier", models.__getitem__)
     return module
 
 
@@ -308,7 +308,7 @@ def test_a_run_is_evaluated_by_the_groups_of_its_training(
     app, photos, tmp_path, monkeypatch, capsys
 ):
     (run := tmp_path / "colours").mkdir()
-    monkeypatch.setattr(app, "load_classifier", lambda model: classifier())
+    monkeypatch.setattr(app.cli, "load_classifier", lambda model: classifier())
     groups = r"/(?=[0-2]\.png)|$"  # two of nine images
     (run / "recipe.json").write_text(json.dumps({"data": str(photos), "groups": groups}))
     assert app.main([str(run), "--data", str(photos), "--json"]) == 0
@@ -333,7 +333,7 @@ def test_a_run_is_evaluated_on_the_images_that_it_trained_on(
     digits = "digits", tuple("0123456789"), (8, 8, 1)
     name, labels, shape = (photos, LABELS, (8, 8, 3)) if folder else digits
     (run := tmp_path / "run").mkdir()
-    monkeypatch.setattr(app, "load_classifier", lambda model: classifier(labels, shape))
+    monkeypatch.setattr(app.cli, "load_classifier", lambda model: classifier(labels, shape))
     (run / "recipe.json").write_text(json.dumps({"data": str(name), "folds": None, **parts}))
     divided = divide_training(data.load(name, (8, 8)), **parts)
     for split in ("train", "validation"):

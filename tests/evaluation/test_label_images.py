@@ -140,7 +140,7 @@ def app(monkeypatch):
         "single": classifier(thresholds=(), path="single.tflite"),
         "animals": classifier(("cat", "dog", "owl")),
     }
-    monkeypatch.setattr(module, "load_classifier", models.__getitem__)
+    monkeypatch.setattr(module.cli, "load_classifier", models.__getitem__)
     return module
 
 
