@@ -30,7 +30,6 @@ from keras_gmlp.utils.labels import check_labels
 
 # The packages that write each format, and the extra that installs them.
 NEEDS = dict.fromkeys(FORMATS, (("tensorflow",), "train"))
-
 NEEDS["onnx"] = (("torch", "onnx", "onnxscript", "onnxruntime"), "onnx")
 
 
@@ -254,34 +253,24 @@ def file_name(name, tflite_batch=1):
 
 
 def _write(name, model, directory, traces, options):
-    path = directory / file_name(name, options.tflite_batch)
-    if name == "saved_model":
-        from keras_gmlp.export.saved_model import write_saved_model
-
-        write_saved_model(model, path, options.labels, options.card)
-    elif name == "onnx":
-        from keras_gmlp.export.onnx import write_onnx
-
-        write_onnx(model, path, options.labels, options.card)
-    elif name == "mediapipe":
-        from keras_gmlp.export.mediapipe import write_mediapipe
-
-        write_mediapipe(model, path, options.labels, options.card)
+    path, more = directory / file_name(name, options.tflite_batch), {}
+    if name in ("saved_model", "onnx", "mediapipe"):  # each has a module and a function of its name
+        module = importlib.import_module(f"keras_gmlp.export.{name}")
+        getattr(module, f"write_{name}")(model, path, options.labels, options.card)
+        return
+    if name == "features":
+        options = dataclasses.replace(options, tflite_batch=1)
+        flatbuffer = convert(model, "dynamic", with_features=True, traces=traces)
+        more["features"] = features(model).output_shape[-1]
+        if has_exact_maps(model):
+            more["maps"] = list(map_grid(model))
     else:
-        more = {}
-        if name == "features":
-            options = dataclasses.replace(options, tflite_batch=1)
-            flatbuffer = convert(model, "dynamic", with_features=True, traces=traces)
-            more["features"] = features(model).output_shape[-1]
-            if has_exact_maps(model):
-                more["maps"] = list(map_grid(model))
-        else:
-            precision = name.removeprefix("tflite").removeprefix("_") or "dynamic"
-            inputs = options.inputs(model)
-            flatbuffer = convert(model, precision, options.calibration, inputs, traces=traces)
-        with atomic_write(path) as temporary:
-            temporary.write_bytes(flatbuffer)
-            options.write_card(temporary, model, **more)
+        precision = name.removeprefix("tflite").removeprefix("_") or "dynamic"
+        inputs = options.inputs(model)
+        flatbuffer = convert(model, precision, options.calibration, inputs, traces=traces)
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(flatbuffer)
+        options.write_card(temporary, model, **more)
 
 
 def _hand_over(backend, model, directory, formats, options):

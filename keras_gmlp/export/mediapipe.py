@@ -14,22 +14,17 @@ from keras_gmlp.utils.card import LABELS, write_card
 from keras_gmlp.utils.files import atomic_write
 
 ENTRY = b"TFLITE_METADATA"  # the name of the metadata in the model
-
 IDENTIFIER = b"M001"  # of a flatbuffer of metadata
 
 # The fields of its tables by their place, from the schema of the metadata.
 FIELDS = (
-    ("name", "color_space", "content_properties_type", "max", "mean", "options_type"),
-    ("content_properties", "description", "min", "options", "std"),
-    ("input_tensor_metadata", "type"),
-    ("content", "output_tensor_metadata", "subgraph_metadata"),
-    ("process_units",),
-    ("stats",),
-    ("associated_files",),
-    ("min_parser_version",),
+    "name color_space content_properties_type max mean options_type",
+    "content_properties description min options std",
+    "input_tensor_metadata type",
+    "content output_tensor_metadata subgraph_metadata",
+    *("process_units", "stats", "associated_files", "min_parser_version"),
 )
-
-SLOTS = {name: place for place, names in enumerate(FIELDS) for name in names}
+SLOTS = {name: place for place, names in enumerate(FIELDS) for name in names.split()}
 
 # Values of its enumerations and unions.
 FEATURE_PROPERTIES, IMAGE_PROPERTIES, NORMALIZATION, RGB, TENSOR_AXIS_LABELS = 1, 2, 1, 1, 2
@@ -55,12 +50,11 @@ def write_mediapipe(model, path, labels=None, card=None):
 
 def make_metadata(name):
     """Returns the metadata of an image classifier, a flatbuffer."""
+    import flatbuffers
+
     unchanged = {"mean": np.float32([0]), "std": np.float32([1])}
-    names = {
-        "name": LABELS,
-        "description": "Class names, one on each line",
-        "type": TENSOR_AXIS_LABELS,
-    }
+    description = "Class names, one on each line"
+    names = {"name": LABELS, "description": description, "type": TENSOR_AXIS_LABELS}
     image = {
         "name": "image",
         "description": "RGB image, values from 0 to 255",
@@ -80,20 +74,12 @@ def make_metadata(name):
         "associated_files": [names],
     }
     subgraph = {"input_tensor_metadata": [image], "output_tensor_metadata": [probabilities]}
-    return pack(
-        {
-            "name": name,
-            "description": "Image classifier",
-            "subgraph_metadata": [subgraph],
-            "min_parser_version": "1.0.0",  # the first has all of these fields
-        }
-    )
-
-
-def pack(table):
-    """Returns a table as a flatbuffer."""
-    import flatbuffers
-
+    table = {
+        "name": name,
+        "description": "Image classifier",
+        "subgraph_metadata": [subgraph],
+        "min_parser_version": "1.0.0",  # the first has all of these fields
+    }
     builder = flatbuffers.Builder()
     builder.Finish(_write_value(builder, table), IDENTIFIER)
     return bytes(builder.Output())

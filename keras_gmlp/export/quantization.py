@@ -8,7 +8,6 @@ from keras_gmlp.layers import Block, ExternalAttention, PositionEmbedding, Resid
 from keras_gmlp.models.structure import class_tokens, sublayers
 
 SAMPLES = 100  # calibration images that measure the size of the class token
-
 NEGLIGIBLE = 100  # times a norm's epsilon: above this variance, epsilon changes at most 0.5 %
 
 

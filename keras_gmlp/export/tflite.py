@@ -14,7 +14,7 @@ from keras_gmlp.analysis.explanation import has_exact_maps, map_tokens
 from keras_gmlp.export.quantization import prepare_for_int8
 from keras_gmlp.inference.opening import FEATURES_SIGNATURE
 from keras_gmlp.models.structure import features
-from keras_gmlp.utils.errors import first_line
+from keras_gmlp.utils.errors import first_line, require_one_of
 
 PRECISIONS = ("float32", "float16", "dynamic", "int8")
 
@@ -39,10 +39,7 @@ def convert(model, precision, calibration=None, inputs=None, with_features=False
     """Converts a model to a flatbuffer with a signature from its inputs to `logits`."""
     import tensorflow as tf
 
-    if precision not in PRECISIONS:
-        raise ValueError(
-            f"precision must be one of {', '.join(PRECISIONS)}; received {precision!r}."
-        )
+    require_one_of("precision", precision, PRECISIONS)
     inputs = inputs or [("image", (1, *model.input_shape[1:]), "float32")]
     (_, (batch, *shape), _), *_ = inputs
     if precision == "int8":

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from keras_gmlp.data.batches.host import arrays
+from keras_gmlp.data.datasets import load_recorded
 from keras_gmlp.export.formats import (
     FORMATS,
     ExportOptions,
@@ -31,7 +32,6 @@ from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.files import directory_lock, read_json, remove_leftovers, write_json
 
 CALIBRATION = 500  # training images that determine the ranges of the integers
-
 OWN = ("task", "tokenizer", "labels", "length")  # entries of a text card that each export writes
 
 
@@ -92,6 +92,29 @@ def export_run(
         return _export(directory, source, formats, options, report)
 
 
+def load_check_data(directory, name=None):
+    """Returns the data that `export_run` checks files with: a run's own, or others by name."""
+    path, recipe = model_path(directory), read_json(Path(directory) / "recipe.json", {})
+    card = read_card(path)
+    task = find_task(card.get("task"))
+    if task.domain == "texts":
+        columns = {} if name else recipe.get("columns")
+        if name is None and "split" in task.choices:  # else a name does not say where the data are
+            name = recipe.get("data")
+        if not name:
+            raise ValueError(
+                f"{directory}: give --data FILE, a text to check the files with, or --no-check."
+            )
+        return task.load_check_samples(text_inference.load(path), name, columns)
+    name = name or recipe.get("data") or card.get("data")
+    if not name:
+        raise ValueError(
+            f"{path}: the data set for the checks is unknown; give --data or --no-check."
+        )
+    shape = recipe.get("image_shape") or inference.load(path).image_shape
+    return load_recorded(recipe, shape, name, card.get("fit", "crop"))
+
+
 @dataclasses.dataclass(frozen=True)
 class _Source:
     """A model to export, and samples that check its files."""
@@ -121,15 +144,13 @@ def _open_images(directory, own, data, formats):
             calibration = arrays(data, "train", CALIBRATION)[0]
     origin = {**own, **recipe}
     card = {"preset": origin.get("preset"), "data": origin.get("data"), **source.preparation}
-    card |= {"arguments": origin["arguments"]} if "arguments" in origin else {}
     card |= {f"test_{headline}": metrics.get(f"test_{headline}")}
+    card |= {n: origin[n] for n in ("arguments", TEMPERATURE, THRESHOLD) if n in origin}
     card |= {} if source.thresholds is None else {"thresholds": list(source.thresholds)}
     card |= {"task": own["task"]} if "task" in own else {}
-    card |= {name: origin[name] for name in (TEMPERATURE, THRESHOLD) if name in origin}
     options = ExportOptions(source.labels if source.named else None, card, calibration)
-    return _Source(
-        source.model, _runner(source), source.model, options, "test images", samples, truth
-    )
+    model = source.model
+    return _Source(model, _runner(source), model, options, "test images", samples, truth)
 
 
 def _open_texts(directory, own, data, formats):
@@ -146,9 +167,14 @@ def _open_texts(directory, own, data, formats):
 
 def _runner(model):
     """Returns a function from samples to the logits of a `Classifier` or of a text model."""
-    if isinstance(model, inference.Classifier):
-        return lambda images: np.concatenate([model.logits(part) for part in _chunks(images)])
-    return lambda inputs: model.run(**inputs)
+    if not isinstance(model, inference.Classifier):
+        return lambda inputs: model.run(**inputs)
+
+    def run(images, size=250):
+        starts = range(0, len(images), size)
+        return np.concatenate([model.logits(images[start : start + size]) for start in starts])
+
+    return run
 
 
 def _count(samples):
@@ -256,10 +282,6 @@ def folding_speedup(name, path, plain, options, batch):
     if path.is_file():  # see `check_export`
         gain["unfolded_latency_ms"] = round(1000 * seconds[name] / batch, 3)
     return gain
-
-
-def _chunks(images, size=250):
-    return (images[start : start + size] for start in range(0, len(images), size))
 
 
 def _record(directory, results):

@@ -93,8 +93,7 @@ def run(options):
 def export(options):
     """Exports and checks; returns the results of the checks, a dict."""
     import_tensorflow()
-    from keras_gmlp.export.check_data import load_check_data
-    from keras_gmlp.export.verify import export_run
+    from keras_gmlp.export.verify import export_run, load_check_data
     from keras_gmlp.utils.shipped import find_shipped
 
     directory = Path(find_shipped(options.run))
