@@ -133,11 +133,8 @@ def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="r
 
     Reference: https://arxiv.org/abs/2105.03404.
     """
-    arguments = {
-        "hidden_dim": _hidden_channels(dim, mlp_ratio),
-        "layer_scale": layer_scale,
-        "dropout": dropout,
-    }
+    hidden = _hidden_channels(dim, mlp_ratio)
+    arguments = {"hidden_dim": hidden, "layer_scale": layer_scale, "dropout": dropout}
     kwargs = {"norm": Affine, **kwargs}
     return family_classifier(ResMLP, ResMLPBlock, arguments, dim, depth, name, kwargs)
 
@@ -200,14 +197,9 @@ def FeedForwardOnly(
     """
     kwargs = {"class_token": True, "position_embedding": True, **kwargs}
     units = 4 * _tokens(**kwargs) if token_hidden_dim is None else token_hidden_dim
-    arguments = {
-        "token_hidden_dim": units,
-        "hidden_dim": _hidden_channels(dim, mlp_ratio),
-        "dropout": dropout,
-    }
-    return family_classifier(
-        FeedForwardOnly, FeedForwardOnlyBlock, arguments, dim, depth, name, kwargs
-    )
+    hidden, block = _hidden_channels(dim, mlp_ratio), FeedForwardOnlyBlock
+    arguments = {"token_hidden_dim": units, "hidden_dim": hidden, "dropout": dropout}
+    return family_classifier(FeedForwardOnly, block, arguments, dim, depth, name, kwargs)
 
 
 def ViT(
@@ -231,11 +223,8 @@ def ViT(
 
     Reference: https://arxiv.org/abs/2010.11929; DeiT: https://arxiv.org/abs/2012.12877.
     """
-    arguments = {
-        "num_heads": num_heads,
-        "hidden_dim": _hidden_channels(dim, mlp_ratio),
-        "dropout": dropout,
-    }
+    hidden = _hidden_channels(dim, mlp_ratio)
+    arguments = {"num_heads": num_heads, "hidden_dim": hidden, "dropout": dropout}
     kwargs = {"class_token": class_token, "position_embedding": True, **kwargs}
     return family_classifier(ViT, TransformerBlock, arguments, dim, depth, name, kwargs)
 
