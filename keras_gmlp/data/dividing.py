@@ -7,9 +7,6 @@ import numpy as np
 
 from keras_gmlp.utils.errors import printable
 
-# Names of folders, files and splits next to `train`; the first one has the test samples.
-HELD_OUT = ("test", "val", "valid", "validation")
-
 
 def divide(groups, labels, share, seed):
     """Holds out a share of the samples of each class; a group stays together."""

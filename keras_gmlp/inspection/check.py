@@ -6,7 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.images.read_image import read_image
+from keras_gmlp.data.images.read_image import (
+    find_dark,
+    is_image_file,
+    is_unread_picture,
+    read_image,
+)
 from keras_gmlp.data.images.table import is_table
 from keras_gmlp.inspection.label_errors import (
     FOLDS,
@@ -16,7 +21,11 @@ from keras_gmlp.inspection.label_errors import (
     thumbnail_features,
 )
 from keras_gmlp.inspection.near_duplicates import find_equal_pixels, find_near_duplicates
-from keras_gmlp.inspection.pictures import list_empty_classes, list_pictures
+from keras_gmlp.inspection.pictures import (
+    list_alike_classes,
+    list_empty_classes,
+    list_pictures,
+)
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import list_visible_files
 from keras_gmlp.utils.progress import map_in_threads
@@ -27,9 +36,12 @@ IMBALANCE = 10  # largest ratio of two classes' pictures
 
 KINDS = (
     "unreadable",
+    "left out",
+    "dark",
     "exact duplicate",
     "near duplicate",
     "empty class",
+    "alike classes",
     "few pictures",
     "imbalance",
     "label",
@@ -46,7 +58,7 @@ class Finding:
     other: str = ""  # the other file of a pair, or the suggested class of a label
     # Difference of a near duplicate, probability of a label, number of pictures, ratio of classes.
     score: float | None = None
-    note: str = ""  # why a file is unreadable, or what is wrong with a pair
+    note: str = ""  # why a file is unreadable or dark, or what is wrong with a pair
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,12 +104,16 @@ def check_folder(root, min_images=10, embed=None):
     """
     root = Path(root)
     listed, labels = list_pictures(root)
-    ignored = 0 if is_table(root) else len(list_visible_files(root)) - len(listed)
-    thumbnails, reasons = _read_thumbnails(listed)
+    others = []
+    if not is_table(root):
+        others = sorted(set(list_visible_files(root)) - {picture.path for picture in listed})
+    thumbnails, reasons, dark = _read_thumbnails(listed)
     findings = [
         Finding(listed[i].path, listed[i].label, "unreadable", note=reason)
         for i, reason in reasons.items()
     ]
+    findings += _find_left_out(others)
+    findings += [Finding(listed[i].path, listed[i].label, "dark", note=dark[i]) for i in dark]
     kept = [i for i in range(len(listed)) if i not in reasons]
     # Training pictures first: a pair then names the copy that is held out.
     kept.sort(key=lambda i: listed[i].split != "train")
@@ -107,10 +123,14 @@ def check_folder(root, min_images=10, embed=None):
         Finding(folder, folder.name, "empty class", note="training would stop at this folder")
         for folder in list_empty_classes(root, listed)
     ]
+    findings += [
+        Finding(path, path.name, "alike classes", other, note="the same name, or nearly")
+        for path, other in list_alike_classes(root, labels).items()
+    ]
     present = {picture.label for picture in listed}
     findings += _find_small_classes(root, pictures, sorted(present), min_images)
     suspects, accuracy, judged = _find_suspects(pictures, thumbnails, embed)
-    return Report(len(listed), len(labels), ignored, findings + suspects, accuracy, judged)
+    return Report(len(listed), len(labels), len(others), findings + suspects, accuracy, judged)
 
 
 def write_findings(findings, path):
@@ -122,22 +142,36 @@ def write_findings(findings, path):
     write_table(path, rows, lineterminator="\r\n")
 
 
+def _find_left_out(paths):
+    """Returns the findings on pictures that training leaves out."""
+    findings = []
+    for path in paths:
+        outside = is_image_file(path)
+        if outside or is_unread_picture(path):
+            note = "in no class folder" if outside else "in a format that is not read"
+            findings.append(Finding(path, "", "left out", note=note))
+    return findings
+
+
 def _read_thumbnails(pictures):
-    """Returns an array `(pictures, 32, 32, 3)` and the reasons of unreadable files by index."""
+    """Returns an array `(pictures, 32, 32, 3)`; why files are unreadable, and dark, by index."""
 
     def read(picture):
         try:
-            return read_image(picture.path, (SIDE, SIDE, 3))
+            return read_image(picture.path, (SIDE, SIDE, 3)), find_dark(picture.path)
         except (ValueError, MemoryError) as error:
-            return str(error).removeprefix(f"{printable(picture.path)}: ")
+            return None, str(error).removeprefix(f"{printable(picture.path)}: ")
 
-    thumbnails, reasons = np.zeros((len(pictures), SIDE, SIDE, 3), "uint8"), {}
-    for i, result in enumerate(map_in_threads(read, pictures, "reading images")):
-        if isinstance(result, str):
-            reasons[i] = result
-        else:
-            thumbnails[i] = result
-    return thumbnails, reasons
+    thumbnails = np.zeros((len(pictures), SIDE, SIDE, 3), "uint8")
+    reasons, dark = {}, {}
+    for i, (pixels, note) in enumerate(map_in_threads(read, pictures, "reading images")):
+        if pixels is None:
+            reasons[i] = note
+            continue
+        thumbnails[i] = pixels
+        if note:
+            dark[i] = note
+    return thumbnails, reasons, dark
 
 
 def _find_copies(pictures, thumbnails):

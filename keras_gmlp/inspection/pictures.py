@@ -9,6 +9,7 @@ from keras_gmlp.data.images.label_sets import refuse_several
 from keras_gmlp.data.images.read_image import is_image_file
 from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.utils.files import list_visible_files
+from keras_gmlp.utils.labels import clean_label, find_alike
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,10 +36,9 @@ def list_pictures(root):
     labels = class_names(splits.get("train", root))
     pictures = []
     for split, folder in (splits or {"": root}).items():
-        for label in sorted({*labels, *list_folders(folder)}):
-            files = list_visible_files(folder / label) if (folder / label).is_dir() else []
-            for i, path in enumerate(filter(is_image_file, files)):
-                pictures.append(Picture(path, label, split or choose_split(i)))
+        for name in list_folders(folder):
+            for i, path in enumerate(filter(is_image_file, list_visible_files(folder / name))):
+                pictures.append(Picture(path, clean_label(name), split or choose_split(i)))
     return pictures, tuple(sorted({*labels, *(picture.label for picture in pictures)}))
 
 
@@ -53,3 +53,14 @@ def list_empty_classes(root, pictures):
     ]
     used = {parent for picture in pictures for parent in picture.path.parents}
     return [folder for folder in folders if folder not in used]
+
+
+def list_alike_classes(root, labels):
+    """Returns the class folders, or the classes of a table, that look like another one, with it."""
+    if is_table(root):
+        return {Path(root, name): other for name, other in find_alike(labels).items()}
+    return {
+        split / name: other
+        for split in find_splits(root).values() or [root]
+        for name, other in find_alike(list_folders(split)).items()
+    }

@@ -11,9 +11,12 @@ SHOWN = 5  # findings of a kind that are printed
 EPILOG = """\
 findings:
   unreadable        files that training would stop at, with the reason
+  left out          pictures in formats that are not read, or in no class folder
+  dark              16 bits a pixel of which 14 or fewer are used: nearly black
   exact duplicate   the same pixels, in files of any format
   near duplicate    a scaled, compressed, brightened or slightly cropped copy
   empty class       class folders without an image file, at which training would stop
+  alike classes     names that differ only in case, in form or in characters that nobody sees
   few pictures      classes with fewer than --min-images pictures
   imbalance         the largest class has more than ten times the pictures of the smallest
   label             labels that classifiers contradict which did not see the picture
@@ -152,7 +155,7 @@ def describe(found):
         "imbalance": found.note,
         "empty class": found.path,
         "label": f"{found.path}: {found.label}, more likely {found.other}",
-        "unreadable": f"{found.path}: {found.note}",
+        **dict.fromkeys(("unreadable", "left out", "dark"), f"{found.path}: {found.note}"),
     }.get(found.finding, f"{found.path} is {found.other}{note}")
     return printable(text)
 

@@ -5,6 +5,7 @@ import re
 import signal
 import sys
 import textwrap
+import warnings
 
 REPAIR = "Remove what cannot be read, or repair it."
 
@@ -14,6 +15,15 @@ _OUT_OF_MEMORY = re.compile(
 )
 
 SPACES_AND_JOINERS = "\xa0\u200c\u200d\u202f\u3000"  # in the names and texts of many languages
+
+
+class DataWarning(UserWarning):
+    """Warns of what is left out of a data set or looks wrong in it; programs print one line."""
+
+
+def warn(text):
+    """Issues a `DataWarning`."""
+    warnings.warn(DataWarning(text), stacklevel=2)
 
 
 @contextlib.contextmanager

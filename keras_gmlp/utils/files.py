@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.inputs import is_junk
 
 
 @contextlib.contextmanager
@@ -54,11 +55,11 @@ def walk_readable(root):
 
 
 def list_visible_files(root):
-    """Lists the files in a folder and its subfolders without hidden ones, as sorted paths."""
+    """Lists the files in a folder and its subfolders without `is_junk`, as sorted paths."""
     paths = []
     for folder, folders, files in walk_readable(root):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        paths += [Path(folder, name) for name in files if not name.startswith(".")]
+        folders[:] = [name for name in folders if not is_junk(name)]
+        paths += [Path(folder, name) for name in files if not is_junk(name)]
     return sorted(paths)
 
 

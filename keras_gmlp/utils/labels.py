@@ -1,6 +1,12 @@
 """Class names: checks and files."""
 
 import re
+import unicodedata
+
+# Soft hyphen, zero-width space, marks of direction, word joiner, byte order mark. Joiners count:
+# they change how a word looks.
+_INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 
 
 def is_label(name):
@@ -9,7 +15,29 @@ def is_label(name):
         isinstance(name, str)
         and name.splitlines() == [name]
         and not re.search(r"[\ud800-\udfff]", name)  # bytes of a file name that are no text
+        and not _CONTROL.search(name)
+        and clean_label(name) != ""
     )
+
+
+def clean_label(name):
+    """Returns a class name in NFC, without invisible characters and the space around it."""
+    return unicodedata.normalize("NFC", _INVISIBLE.sub("", name)).strip()
+
+
+def clean_value(text):
+    """Returns the class name of a field of a table: 1.0, as spreadsheets write it, is 1."""
+    return re.sub(r"^([+-]?[0-9]+)\.0*$", r"\1", clean_label(text))
+
+
+def find_alike(names):
+    """Returns the names that differ from an earlier one in case or in form only, each with that."""
+    first, alike = {}, {}
+    for name in names:
+        key = unicodedata.normalize("NFKC", clean_label(name)).casefold()
+        if first.setdefault(key, name) != name:
+            alike[name] = first[key]
+    return alike
 
 
 def check_labels(labels, source):

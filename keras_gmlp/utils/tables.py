@@ -5,8 +5,7 @@ import io
 
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import atomic_write
-
-TABLES = {".csv": ",", ".tsv": "\t"}
+from keras_gmlp.utils.inputs import TABLES
 
 
 def write_table(path, rows, lineterminator="\n"):
@@ -22,33 +21,87 @@ def write_table(path, rows, lineterminator="\n"):
 def read_rows(path):
     """Reads the rows of a CSV or TSV file."""
     content, delimiter = read_text(path), TABLES[path.suffix.lower()]
-    head = content.split("\n", 1)[0]
-    if delimiter == "," and head.count(";") > head.count(","):
-        delimiter = ";"  # as spreadsheets write it where the comma is the decimal sign
-    tab = delimiter == "\t"  # quotes in a TSV are part of the text, unless they enclose it
+    head = content.split("\n", 1)[0].strip()
+    skipped = 0
+    if head.lower().startswith("sep=") and len(head) == 5:  # Excel's note on the delimiter
+        delimiter, skipped = head[4], 1
+        content = content.partition("\n")[2]
+    elif delimiter == ",":
+        # Spreadsheets write semicolons where the comma is the decimal sign, and some write tabs.
+        delimiter = max(",;\t", key=head.count)
+    tab = path.suffix.lower() == ".tsv"  # its quotes are part of a text, unless they enclose it
     quoting = csv.QUOTE_NONE if tab else csv.QUOTE_MINIMAL
-    limit = csv.field_size_limit(2**31 - 1)
+    limit, line = csv.field_size_limit(2**31 - 1), 1
     try:
-        reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, quoting=quoting)
+        reader = csv.reader(
+            io.StringIO(content, newline=""), delimiter=delimiter, quoting=quoting, strict=True
+        )
         names = next(filter(None, reader), [])
         names = [name.strip().strip('"') for name in names]
+        _refuse_repeated(path, names)
         rows = []
+        line = reader.line_num + 1
         for values in reader:
+            first, line = line, reader.line_num + 1
             if not values:
                 continue
             if len(values) != len(names):
                 raise ValueError(
-                    f"{path}, line {reader.line_num}: expected {len(names)} columns "
+                    f"{path}, line {reader.line_num + skipped}: expected {len(names)} columns "
                     f"({printable(', '.join(names))}); received {len(values)}. Quote texts that "
                     "contain the separator."
                 )
             values = map(_unquoted, values) if tab else values
-            rows.append((f"line {reader.line_num}", dict(zip(names, values, strict=True))))
+            place = f"line {reader.line_num + skipped}"
+            rows.append((place, dict(zip(names, values, strict=True)), first + skipped))
     except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: {error}.") from None
+        raise ValueError(
+            f"{path}, line {line + skipped}: a quote without its other half ({error}). Close it, "
+            "or write a quote inside a text twice, in quotes."
+        ) from None
     finally:
         csv.field_size_limit(limit)
-    return names, rows
+    _refuse_swallowed(path, names, delimiter, rows)
+    return names, [row[:2] for row in rows]
+
+
+def find_column(path, names, wanted):
+    """Returns the column of a name in any case, or `None`; two of them are an error."""
+    found = [name for name in names if name.lower() == wanted]
+    if len(found) > 1:
+        raise ValueError(f"{path}: columns {' and '.join(found)}; rename or remove one.")
+    return found[0] if found else None
+
+
+def _refuse_repeated(path, names):
+    repeated = [name for place, name in enumerate(names) if name and name in names[:place]]
+    if repeated:
+        raise ValueError(
+            f"{path}: the column {printable(repeated[0])} is there twice; rename or remove one."
+        )
+
+
+def _refuse_swallowed(path, names, delimiter, rows):
+    """Refuses rows inside a text, between two quotes that do not belong together."""
+    single = [row for _, row, _ in rows if not any("\n" in value for value in row.values())]
+    known = [{row[name] for row in single} for name in names]
+    known = [values if 2 * len(values) <= len(single) else set() for values in known]
+
+    def is_row(line):
+        values = line.rstrip("\r").split(delimiter)
+        pairs = zip(values, known, strict=False)
+        return len(values) == len(names) and any(value in seen for value, seen in pairs)
+
+    for place, row, first in rows:
+        for value in row.values():
+            lines = value.split("\n")
+            # The first or the last line is a part of a row.
+            parts = (lines[1:], lines[:-1]) if len(lines) > 1 and len(names) > 1 else ()
+            if any(all(map(is_row, part)) for part in parts):
+                raise ValueError(
+                    f"{path}, line {first}: a quote here ends in {place}, and the lines between "
+                    "look like rows. Remove it, or write it twice, in quotes."
+                )
 
 
 def read_text(path):

@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import json
 import pickle
+import re
 import warnings
 import zipfile
 from pathlib import Path
@@ -16,7 +17,20 @@ from keras_gmlp.utils.files import atomic_write, require_bounded, write_json
 from keras_gmlp.utils.labels import check_labels
 
 HUB = "hf-hub:"
-SUFFIXES = (".safetensors", ".pth", ".pt", ".npz", ".bin")
+SUFFIXES = (".safetensors", ".pth", ".pt", ".npz", ".bin", ".ckpt", ".pth.tar", ".pt.tar")
+
+# Entries of training scripts that hold the weights; the first one that is there counts.
+_HOLDERS = (
+    "state_dict_ema", "model_ema", "ema_state_dict", "state_dict", "model_state_dict",
+    "model_state", "model", "net", "module", "weights",
+)  # fmt: skip
+
+# What torch.compile and wrappers for several devices put into a name, at any place.
+_WRAPPER = re.compile(r"(^|\.)(?:(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.)+")
+
+# Names under which a module of Lightning, or one's own, holds the model.
+_MEMBERS = ("model.", "net.", "network.")
+
 EXPANSION = 10  # of a compressed .npz file; weights shrink to a half at best
 
 
@@ -45,7 +59,13 @@ class PublishedWeights:
 
 def is_published(source):
     """Returns whether a source is a hub name or, by its suffix, a file of published weights."""
-    return str(source).startswith(HUB) or Path(source).suffix in SUFFIXES
+    return str(source).startswith(HUB) or bool(find_suffix(source))
+
+
+def find_suffix(path):
+    """Returns which of `SUFFIXES` a file has, in any case; no text if none."""
+    name = Path(path).name.lower()
+    return next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
 
 
 def is_bert(source):
@@ -118,9 +138,11 @@ def short_name(source):
     if str(source).startswith(HUB):
         return str(source).partition("@")[0].rstrip("/").rpartition("/")[2]
     path = Path(source)
-    if path.suffix not in (*SUFFIXES, ".keras"):
+    suffix = find_suffix(path) or ".keras"
+    if not path.name.lower().endswith(suffix):
         return path.resolve().name
-    return path.resolve().parent.name if path.stem == "model" else path.stem
+    stem = path.name[: -len(suffix)]
+    return path.resolve().parent.name if stem == "model" else stem
 
 
 def write_checkpoint(path, arrays, config):
@@ -163,12 +185,13 @@ def download(source, *files):
 
 def _read(path, source):
     """Reads the state dict of a file, float32 arrays by name."""
-    if path.suffix not in SUFFIXES:
+    suffix = find_suffix(path)
+    if not suffix:
         raise ValueError(f"{source}: unknown kind of file; expected one of {', '.join(SUFFIXES)}.")
     try:
-        return _unwrapped(_load(path))
+        return _unwrapped(_load(path, suffix))
     except ImportError as error:
-        extra = "convert" if path.suffix == ".safetensors" else "torch"
+        extra = "convert" if suffix == ".safetensors" else "torch"
         raise ValueError(f"{source}: {error}; install it: pip install -e '.[{extra}]'") from None
     except pickle.UnpicklingError as error:
         if "unsupported global" not in str(error).lower():  # also a blocked module's
@@ -184,13 +207,13 @@ def _read(path, source):
         raise ValueError(f"{source}: damaged or of another kind ({reason}).") from None
 
 
-def _load(path):
+def _load(path, suffix):
     """Loads the content of a file without running code in it."""
-    if path.suffix == ".safetensors":
+    if suffix == ".safetensors":
         from safetensors.numpy import load_file
 
         return load_file(path)
-    if path.suffix == ".npz":
+    if suffix == ".npz":
         require_bounded(path, EXPANSION)
         # Opened here, since NumPy leaves a damaged file open.
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
@@ -210,15 +233,35 @@ def _unwrapped(arrays):
     """Returns the state dict inside the checkpoint of a training script, as float32 arrays."""
     if not isinstance(arrays, dict):
         raise ValueError(f"expected a state dict; received a {type(arrays).__name__}")
-    for key in ("state_dict_ema", "model_ema", "state_dict", "model"):
+    is_lightning = any("lightning" in str(name) for name in arrays)
+    for key in _HOLDERS:
         if isinstance(arrays.get(key), dict):
             arrays = arrays[key]
             break
     result = {}
-    for name, array in arrays.items():
+    for name, array in _without_wrappers(arrays, is_lightning).items():
         if not hasattr(array, "shape") or not isinstance(name, str):
             raise ValueError(f"expected a state dict; {name} is not an array of weights")
         if hasattr(array, "detach"):
             array = array.detach().float().numpy()
-        result[name.removeprefix("module.")] = np.asarray(array, "float32")
+        result[name] = np.asarray(array, "float32")
     return result
+
+
+def _without_wrappers(arrays, is_lightning):
+    """Returns the arrays by their names in the model, without what compiled and wrapped it."""
+    if not all(isinstance(name, str) for name in arrays):
+        return arrays
+    unwrapped = {
+        re.sub(r"^(module\.)+", "", _WRAPPER.sub(r"\1", name)): array
+        for name, array in arrays.items()
+        if name != "n_averaged"  # of torch.optim.swa_utils.AveragedModel
+    }
+    if len(unwrapped) < len(arrays.keys() - {"n_averaged"}):
+        raise ValueError("expected a state dict; it holds weights compiled and not compiled")
+    for member in _MEMBERS:
+        inside = {n.removeprefix(member): a for n, a in unwrapped.items() if n.startswith(member)}
+        # Modules of Lightning also hold the weights of losses and metrics.
+        if inside and (is_lightning or len(inside) == len(unwrapped)):
+            return _without_wrappers(inside, is_lightning)
+    return unwrapped

@@ -14,7 +14,7 @@ from keras_gmlp import data
 from keras_gmlp.data import datasets
 from keras_gmlp.data.images import folder, splits
 from keras_gmlp.data.images.records import RecordSplit
-from keras_gmlp.utils.errors import one_line_errors
+from keras_gmlp.utils.errors import DataWarning, one_line_errors
 
 RED, GREEN = (255, 0, 0), (0, 255, 0)
 
@@ -87,9 +87,16 @@ def test_folder_of_classes_holds_out_every_fifth(tmp_path):
     assert (train[train_labels == 1] == GREEN).all()
 
 
-@pytest.mark.parametrize("held_out", ["test", "val", "valid", "validation", "Test"])
-def test_folder_with_splits(tmp_path, held_out):
-    class_folders(tmp_path / "train", 3)
+@pytest.mark.parametrize(
+    "names",
+    [
+        *("train test", "train val", "TRAIN Test", "Training Testing", "train dev", "train eval"),
+        *("train holdout", "training_set Val_set", "train2017 val2017", "seg_train seg_test"),
+    ],
+)
+def test_folder_with_splits(tmp_path, names):
+    train, held_out = names.split()
+    class_folders(tmp_path / train, 3)
     write_pictures(tmp_path / held_out, ["b/deep/1.jpg"], GREEN)
     photos = data.load(str(tmp_path))
     assert photos.labels == ("a", "b")
@@ -98,9 +105,58 @@ def test_folder_with_splits(tmp_path, held_out):
     assert photos.test.arrays()[1].tolist() == [1]
 
 
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        ("train foo", "found train next to foo; expected test or val"),
+        ("test val", "found test, val, for test or validation, but no train"),
+        ("cats dogs test", "found test, for test or validation, but no train"),
+        ("train val Valid", "Valid and val both mean validation; merge them"),
+        ("train test eval val", "found test, eval, validation; expected one or two"),
+    ],
+)
+def test_folders_that_would_become_classes_are_refused(tmp_path, names, reason):
+    for name in names.split():
+        class_folders(tmp_path / name, 5)
+    assert fails(reason, tmp_path).startswith(f"{tmp_path}: ")
+
+
+def test_what_systems_leave_behind_is_no_class(tmp_path):
+    class_folders(tmp_path, 5)
+    junk = ["__MACOSX/a/1.png", "@eaDir/1.png", "a/__MACOSX/1.png", ".DS_Store/1.png"]
+    write_pictures(tmp_path, [*junk, "train/1.png"])
+    (tmp_path / "a/Thumbs.db").write_bytes(b"\xff\xd8\xff")
+    photos = data.load(tmp_path, (4, 4))
+    assert photos.labels == ("a", "b", "train")  # trains, since no folders are in it
+    assert (len(photos.train), len(photos.test)) == (9, 2)
+
+
+def test_classes_whose_names_look_the_same_are_one(tmp_path):
+    for name in ("caf\u00e9", "cafe\u0301", "cat", "ca\u200bt"):
+        write_pictures(tmp_path / "train" / name, ["1.png"])
+    write_pictures(tmp_path / "test" / "cafe\u0301", ["1.png"])
+    photos = data.load(tmp_path, (4, 4))
+    assert photos.labels == ("caf\u00e9", "cat")
+    assert (len(photos.train), photos.test.arrays()[1].tolist()) == (4, [0])
+
+
+def test_pictures_that_are_left_out_are_named_and_counted(tmp_path):
+    class_folders(tmp_path / "train", 5)
+    class_folders(tmp_path / "test", 5)
+    write_pictures(tmp_path, ["loose.png", "extra/1.png"])
+    for label in "ab":
+        (tmp_path / "train" / label / "1.PSD").touch()
+    with pytest.warns(DataWarning) as warned:
+        data.load(tmp_path, (4, 4))
+    assert [str(warning.message).removeprefix(f"{tmp_path}: ") for warning in warned] == [
+        "pictures left out, in formats that are not read: 2 (train/a/1.PSD, train/b/1.PSD).",
+        "pictures left out, outside the class folders: 2 (loose.png, extra/1.png).",
+    ]
+
+
 def test_folder_of_many_files_is_listed_fast(tmp_path, monkeypatch):
     files = [Path(f"{i}.png") for i in range(20_000)]
-    monkeypatch.setattr("keras_gmlp.data.images.folder.find_images", lambda _: files)
+    monkeypatch.setattr("keras_gmlp.data.images.folder.find_images", lambda *_: files)
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     photos = data.load(tmp_path)  # minutes, where it takes time by the square
@@ -126,7 +182,9 @@ def test_bad_folders(tmp_path):
     assert fails("found none", tmp_path / "d").startswith(expected)
 
 
-@pytest.mark.parametrize("name", ["a\nb", "a\u2028", "\x85a", "a\fb", "a\r", b"\xff"])
+@pytest.mark.parametrize(
+    "name", ["a\nb", "a\u2028", "\x85a", "a\fb", "a\r", "a\x1b", "\u200b", b"\xff"]
+)
 def test_class_name_that_labels_txt_cannot_hold(tmp_path, name):
     write_pictures(tmp_path, ["z/1.png", f"{os.fsdecode(name)}/1.png"])
     message = fails("labels.txt cannot hold this class name; expected one line", tmp_path)

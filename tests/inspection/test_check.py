@@ -13,6 +13,7 @@ from PIL import Image, ImageEnhance
 
 from keras_gmlp.inspection.check import Finding, check_folder, write_findings
 from keras_gmlp.inspection.pictures import list_pictures
+from keras_gmlp.utils.errors import DataWarning
 from keras_gmlp.utils.files import hash_file
 
 
@@ -70,6 +71,22 @@ def test_splits_of_a_plain_folder(tmp_path):
     assert labels == ("a", "b")
     assert [p.path.stem for p in pictures if p.split == "test"] == ["4", "4"]
     assert {p.split for p in pictures} == {"train", "test"}
+
+
+def test_what_training_leaves_out_darkens_or_takes_for_one_class(tmp_path):
+    for label in ("caf\u00e9", "cafe\u0301", "Cat", "cat"):
+        (tmp_path / label).mkdir()
+        Image.fromarray(np.ones((16, 16), "uint16")).save(tmp_path / label / "1.png")
+    (tmp_path / "cat" / "b.HEIC").touch()
+    (tmp_path / "loose.png").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "cat")
+    with pytest.warns(DataWarning, match="16 bits a pixel"):
+        report = check_folder(tmp_path, min_images=0)
+    found = [(f.path.name, f.finding) for f in report.findings if "duplicate" not in f.finding]
+    assert report.ignored == 2
+    alike = [("caf\u00e9", "alike classes"), ("cat", "alike classes")]
+    left = [("b.HEIC", "left out"), ("loose.png", "left out")]
+    assert sorted(found) == sorted([*alike, *left, *[("1.png", "dark")] * 5])
 
 
 def test_pair_names_the_held_out_copy(tmp_path):

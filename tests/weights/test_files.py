@@ -8,7 +8,13 @@ import zipfile
 import numpy as np
 import pytest
 
-from keras_gmlp.weights.files import PretrainedConfig, read_checkpoint, short_name, write_checkpoint
+from keras_gmlp.weights.files import (
+    PretrainedConfig,
+    is_published,
+    read_checkpoint,
+    short_name,
+    write_checkpoint,
+)
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.numpy")
@@ -50,12 +56,40 @@ def test_pytorch_files(tmp_path, dtype):
         lambda t: {"state_dict": t, "epoch": 3},
         lambda t: {"model": t, "optimizer": {"lr": 0.1}},
         lambda t: {"state_dict": {}, "state_dict_ema": t, "args": argparse.Namespace(lr=0.1)},
-        lambda t: {f"module.{name}": array for name, array in t.items()},
+        lambda t: prefixed(t, "module."),
+        lambda t: prefixed(t, "_orig_mod."),
+        lambda t: prefixed(t, "module._orig_mod."),
+        lambda t: {"model_state_dict": prefixed(t, "_orig_mod.module."), "loss": 0.1},
+        lambda t: {**prefixed(t, "module."), "n_averaged": torch.ones(1)},
+        lambda t: {"state_dict": prefixed(t, "model._orig_mod."), "epoch": 1},
+        lambda t: {
+            "state_dict": {**prefixed(t, "model."), "criterion.weight": torch.ones(2)},
+            "pytorch-lightning_version": "2.5",
+        },
+        lambda t: {"norm._orig_mod.weight": t["norm.weight"], "head.bias": t["head.bias"]},
     ):
         torch.save(wrapped(tensors(dtype)), tmp_path / "model.pth")
         found = read_checkpoint(tmp_path / "model.pth")
         assert same(found.arrays)
         assert found.config == PretrainedConfig()
+
+
+def prefixed(arrays, prefix):
+    return {f"{prefix}{name}": array for name, array in arrays.items()}
+
+
+@pytest.mark.parametrize("suffix", [".ckpt", ".pth.tar", ".PT", ".bin"])
+def test_suffixes_of_pytorch(tmp_path, suffix):
+    path = tmp_path / f"best{suffix}"
+    torch.save(tensors(), path)
+    assert is_published(path)
+    assert short_name(path) == "best"
+    assert same(read_checkpoint(path).arrays)
+
+
+def test_weights_that_are_there_twice(tmp_path):
+    torch.save({**tensors(), **prefixed(tensors(), "_orig_mod.")}, tmp_path / "model.pth")
+    fails(tmp_path / "model.pth", "holds weights compiled and not compiled")
 
 
 def test_npz(tmp_path):

@@ -9,14 +9,21 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.dividing import HELD_OUT, check_apart, divide_groups, find_groups
+from keras_gmlp.data.dividing import check_apart, divide_groups, find_groups
 from keras_gmlp.data.images.encoded_splits import FileSplit
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.label_sets import find_rarest, make_rows
-from keras_gmlp.data.images.read_image import find_images, read_image
+from keras_gmlp.data.images.read_image import (
+    find_images,
+    is_image_file,
+    read_image,
+    warn_left_out,
+)
 from keras_gmlp.data.images.table import is_table, list_table
+from keras_gmlp.utils import inputs
 from keras_gmlp.utils.errors import first_of, printable
-from keras_gmlp.utils.labels import is_label
+from keras_gmlp.utils.files import list_visible_files
+from keras_gmlp.utils.labels import clean_label, is_label
 
 PATIENCE = 20.0  # seconds to search for more unreadable files after the first
 NAMED = 10  # unreadable files that an error lists
@@ -138,34 +145,39 @@ def _list_classes(root):
     """Returns what `list_table` does; of a folder without splits the only one is `""`."""
     if is_table(root):
         return list_table(root)
-    if folders := find_splits(root):
-        return *_list_splits(*folders.values()), None
-    labels = class_names(root)
-    return labels, {"": _class_files(root, labels)}, None
-
-
-def _list_splits(train, test, *others):
-    """Returns the class names and, by split, the pairs of each class, for folders of splits."""
-    labels = class_names(train)
-    folders = {"train": train, "test": test}
-    if test.name.lower() == "test" and others:
-        folders["validation"] = others[0]
-    splits = {split: _class_files(folder, labels) for split, folder in folders.items()}
-    for split, classes in splits.items():
-        if not any(classes):
-            folder = folders[split]
+    splits = find_splits(root)
+    labels, left_out = class_names(splits.get("train", root)), []
+    found = {
+        split: _class_files(folder, labels, left_out)
+        for split, folder in (splits or {"": root}).items()
+    }
+    for split, classes in found.items():
+        if splits and not any(classes):
+            folder = splits[split]
             raise ValueError(
                 f"{folder}: expected a folder of images for each class; found none. Lay the images "
                 f"out as {folder}/<class name>/<image>."
             )
-    return labels, splits
+    warn_left_out(root, left_out)
+    warn_left_out(root, _find_outside(root, splits), "outside the class folders")
+    return labels, found, None
+
+
+def _find_outside(root, splits):
+    """Lists the images next to class folders, and in folders next to those of splits."""
+    folders = [root, *splits.values()]
+    paths = [path for folder in folders for path in sorted(folder.iterdir()) if path.is_file()]
+    others = set(list_folders(root)) - {folder.name for folder in splits.values()}
+    for name in sorted(others) if splits else ():
+        paths += list_visible_files(root / name)
+    return [path for path in paths if not inputs.is_junk(path.name) and is_image_file(path)]
 
 
 def find_splits(root):
-    """Returns the folders of `train` and of held-out images by name; empty without both."""
-    splits = {name.lower(): root / name for name in list_folders(root)}
-    found = {name: splits[name] for name in ("train", *HELD_OUT) if name in splits}
-    return found if "train" in found and len(found) > 1 else {}
+    """Returns the folders of training and held-out images by split; empty without both."""
+    paths = [root / name for name in list_folders(root)]
+    splits = inputs.find_splits(root, paths, list_folders)
+    return splits if len(splits) > 1 else {}
 
 
 def choose_split(place):
@@ -179,7 +191,7 @@ def list_folders(root):
         names = [p.name for p in root.iterdir() if p.is_dir()]
     except PermissionError:
         raise ValueError(f"{printable(root)}: no permission to read this folder.") from None
-    return sorted(name for name in names if not name.startswith(".") and name != OTHER)
+    return sorted(name for name in names if not inputs.is_junk(name) and name != OTHER)
 
 
 def open_other(root, shape, **preparation):
@@ -192,29 +204,36 @@ def open_other(root, shape, **preparation):
 
 def class_names(root):
     """Returns the class names in a folder of class folders, a tuple of two or more."""
-    names = tuple(list_folders(root))
-    if len(names) < 2:
-        found = f"{names[0]} alone" if names else "none"
-        raise ValueError(
-            f"{root}: expected a folder of images for each of two or more classes; found {found}. "
-            f"Lay the images out as {root}/<class name>/<image>."
-        )
+    names = list_folders(root)
     for name in names:
         if not is_label(name):
             raise ValueError(
                 f"{os.fspath(root / name)!r}: labels.txt cannot hold this class name; expected one "
                 "line of text. Rename the folder."
             )
-    return names
+    labels = tuple(sorted(set(map(clean_label, names))))
+    if len(labels) < 2:
+        found = f"{labels[0]} alone" if labels else "none"
+        raise ValueError(
+            f"{root}: expected a folder of images for each of two or more classes; found {found}. "
+            f"Lay the images out as {root}/<class name>/<image>."
+        )
+    return labels
 
 
-def _class_files(root, labels):
+def _class_files(root, labels, left_out):
     """Returns the (path, class index) pairs of each class; a test split may lack classes."""
-    unknown = sorted(set(list_folders(root)) - set(labels))
+    folders = {}
+    for name in list_folders(root):
+        folders.setdefault(clean_label(name), []).append(root / name)
+    unknown = sorted(set(folders) - set(labels))
     if unknown:
         raise ValueError(f"{root}: there is no training folder for {', '.join(unknown)}.")
     return [
-        [(os.fsencode(path), index) for path in find_images(root / label)]
+        [
+            (os.fsencode(path), index)
+            for folder in folders.get(label, ())
+            for path in find_images(folder, left_out)
+        ]
         for index, label in enumerate(labels)
-        if (root / label).is_dir()
     ]

@@ -8,10 +8,12 @@ import io
 import os
 import re
 import struct
+import threading
 from pathlib import Path
 
 import numpy as np
 from PIL import (  # each plugin registers its format in Image.OPEN
+    AvifImagePlugin,  # noqa: F401
     BmpImagePlugin,  # noqa: F401
     GifImagePlugin,  # noqa: F401
     Image,
@@ -25,14 +27,22 @@ from PIL import (  # each plugin registers its format in Image.OPEN
 )
 
 from keras_gmlp.data.images.fits import crop_picture, find_cover_size, pad_picture, require_fit
-from keras_gmlp.utils.errors import printable, require_one_of
+from keras_gmlp.utils.environment import is_installed
+from keras_gmlp.utils.errors import first_of, printable, require_one_of, warn
 from keras_gmlp.utils.files import list_visible_files
+from keras_gmlp.utils.inputs import HEIC, IMAGES, UNREAD
 
-EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
-FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # others may run programs (EPS)
+# Others may run programs (EPS).
+FORMATS = ("PNG", "JPEG", "WEBP", "AVIF", "GIF", "BMP", "TIFF", "PPM")
+# How image files begin, whatever their name. The formats that are left out begin as other files do.
+_IMAGE = re.compile(rb"\x89PNG\r\n|\xff\xd8\xff|GIF8[79]a|RIFF....WEBP|....ftypavi[fs]", re.DOTALL)
+_HEIC = re.compile(rb"....ftyp(hei[cxms]|hev[cxms]|mif1|msf1)", re.DOTALL)
+HEIC_ADVICE = "pip install pillow-heif reads HEIC"
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 MAX_PIXELS = 100_000_000  # up to 0.9 GB of memory, as WebP 1.7; more are refused
 TILE = 1024  # pixels
+DARK = 1 / 4  # of white: 12 or 14 bits in a file of 16 are no more than that
+_warned_of_dark = threading.Event()
 
 
 def read_image(source, image_shape, crop=None, interpolation="bicubic", window=None, fit="crop"):
@@ -76,6 +86,34 @@ def read_pixels(path):
     return np.asarray(_decode(path, printable(path), "RGB", None))
 
 
+def find_dark(path):
+    """Returns how dark a file of 16 bits is, as text; `None` for other files."""
+    with contextlib.ExitStack() as stack:
+        largest = _find_largest(_open_source(path, stack))
+        return _describe_dark(largest) if largest < DARK else None
+
+
+def _describe_dark(largest):
+    """Describes an image of 16 bits that does not use them, by its largest part of white."""
+    return (
+        f"16 bits a pixel, and the largest value is {round(65535 * largest):,} of 65,535, so the "
+        "picture is nearly black. If its pixels have 12 bits, multiply them by 16"
+    )
+
+
+def _find_largest(image):
+    """Returns the largest value of an image of 16 bits a pixel, in parts of white; otherwise 1."""
+    stored = (image.mode, *(str(tile[3]) for tile in getattr(image, "tile", ())))
+    if not any(";16" in mode for mode in stored):
+        return 1
+    colours = len(image.getbands()) - ("A" in image.getbands())
+    parts = (np.asarray(image.crop(box)) for box in _tiles(image.size))
+    largest = max(int(np.atleast_3d(part)[..., :colours].max()) for part in parts)
+    if image.mode.startswith("I"):
+        return (largest or 65535) / 65535  # black is not dark
+    return largest / 255  # of the high bytes
+
+
 def is_many(source):
     """Returns whether a source is several images: a list, a tuple or an array of images."""
     return isinstance(source, list | tuple) or getattr(source, "ndim", None) == 4
@@ -96,10 +134,11 @@ def _decode(source, name, mode, reduced):
             if image is source:  # the steps below would change it
                 image = source.copy()
                 image.format = source.format  # says what white is
+            largest = _find_largest(image)
             if reduced is not None:
                 _reduce(image, reduced)
             ImageOps.exif_transpose(image, in_place=True)
-            return _to_mode(image, mode)
+            converted = _to_mode(image, mode)
     except MemoryError:
         raise
     except FileNotFoundError:
@@ -121,6 +160,10 @@ def _decode(source, name, mode, reduced):
     except Exception as error:  # damaged files make Pillow raise many types
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{name}: damaged or truncated image ({printable(reason)}).") from None
+    if largest < DARK and not _warned_of_dark.is_set():
+        _warned_of_dark.set()
+        warn(f"{name}: {_describe_dark(largest)}; apps/check_data.py lists all such files.")
+    return converted
 
 
 def _open_source(source, stack):
@@ -163,6 +206,13 @@ def open_image(file, path):
             with contextlib.suppress(SyntaxError, IndexError, TypeError, struct.error):
                 file.seek(0)
                 return opens(file, os.fspath(path))
+    if _HEIC.match(prefix):
+        if not is_installed("pillow_heif"):
+            raise _RefusedError(f"a HEIC picture; {HEIC_ADVICE}, or convert it to JPEG.")
+        from pillow_heif import HeifImagePlugin
+
+        file.seek(0)
+        return HeifImagePlugin.HeifImageFile(file, os.fspath(path))
     raise UnidentifiedImageError
 
 
@@ -178,8 +228,8 @@ def check_interpolation(name):
     require_one_of("interpolation", name, INTERPOLATIONS)
 
 
-def find_images(path):
-    """Lists the image files in a folder and its subfolders."""
+def find_images(path, left_out=None):
+    """Lists the image files in a folder and its subfolders; `left_out` gets other pictures."""
     if not str(path):  # an unset shell variable, not the current folder
         raise ValueError("'': an empty path; expected an image file or a folder.")
     name = printable(path)
@@ -196,16 +246,54 @@ def find_images(path):
         if not path.is_file():  # reading a pipe would block
             raise ValueError(f"{name}: neither a file nor a folder.")
         return [path]
-    images = [file for file in list_visible_files(path) if is_image_file(file)]
+    images, others = [], []
+    for file in list_visible_files(path):
+        if is_image_file(file):
+            images.append(file)
+        elif is_unread_picture(file):
+            others.append(file)
     if not images:
-        raise ValueError(f"{name}: no image in this folder ({', '.join(EXTENSIONS)}).")
+        found = f"; found {printable(others[0].name)}" if others else ""
+        raise ValueError(f"{name}: no image in this folder ({', '.join(IMAGES)}){found}.")
+    if left_out is None:
+        warn_left_out(path, others)
+    else:
+        left_out += others
     return images
 
 
+def warn_left_out(place, paths, reason="in formats that are not read"):
+    """Warns of pictures that are left out, with their number and the first names."""
+    if paths:
+        names = [printable(os.path.relpath(path, place)) for path in paths]
+        is_heic = any(path.suffix.lower() in HEIC for path in paths)
+        advice = f" {HEIC_ADVICE}; otherwise convert them to JPEG." if is_heic else ""
+        warn(
+            f"{printable(place)}: pictures left out, {reason}: {len(paths):,} "
+            f"({first_of(names, 3)}).{advice}"
+        )
+
+
 def is_image_file(path):
-    """Returns whether a path is an image by its suffix, and a file or a link that leads nowhere."""
-    is_file = os.path.isfile(path) or not os.path.exists(path)
-    return is_file and path.suffix.lower() in EXTENSIONS
+    """Returns whether a file is an image by its suffix or its content, or a link to nowhere."""
+    suffix, is_file = path.suffix.lower(), os.path.isfile(path)
+    if suffix in IMAGES or (suffix in HEIC and is_installed("pillow_heif")):
+        return is_file or not os.path.exists(path)
+    return is_file and suffix not in UNREAD and bool(_IMAGE.match(_read_start(path)))
+
+
+def is_unread_picture(path):
+    """Returns whether a file that is not an image file is a picture in another format."""
+    known = path.suffix.lower() in (*HEIC, *UNREAD)
+    return os.path.isfile(path) and (known or bool(_HEIC.match(_read_start(path))))
+
+
+def _read_start(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read(16)
+    except OSError:
+        return b""
 
 
 def _reduce(image, side):

@@ -2,16 +2,15 @@
 
 import dataclasses
 import os
-from pathlib import Path
+import re
+from pathlib import Path, PureWindowsPath
 
 from keras_gmlp.data.images.label_sets import find_rarest, make_rows
 from keras_gmlp.utils.errors import first_of, printable
-from keras_gmlp.utils.labels import is_label
-from keras_gmlp.utils.tables import TABLES, read_rows
+from keras_gmlp.utils.inputs import TABLES, name_roles, read_split
+from keras_gmlp.utils.labels import clean_value, is_label
+from keras_gmlp.utils.tables import find_column, read_rows
 
-# The names of splits in a table.
-SPLITS = {name: name for name in ("", "train", "test", "validation")}
-SPLITS |= {"valid": "validation", "val": "validation"}
 SEVERAL = "|"  # between several labels
 NAMED = 10  # rows that an error lists
 
@@ -24,7 +23,7 @@ class Row:
     line: str
     path: Path
     labels: tuple[str, ...]  # sorted
-    split: str  # "train", "test", "validation", or "" for none
+    split: str  # a key of `SPLITS`, or "" for none
 
 
 def is_table(name):
@@ -76,11 +75,12 @@ def _read_rows(path):
     if not path.is_file():
         raise ValueError(f"{printable(path)}: no such file; expected a table of images.")
     names, rows = read_rows(path)
-    columns = {name.lower(): name for name in reversed(names)}
-    several = "label" not in columns and "labels" in columns
+    wanted = ("path", "label", "labels", "split")
+    columns = {name: find_column(path, names, name) for name in wanted}
+    several = columns["label"] is None and columns["labels"] is not None
     columns |= {"label": columns["labels"]} if several else {}
     for name in ("path", "label"):
-        if name not in columns:
+        if columns[name] is None:
             raise ValueError(
                 f"{printable(path)}: no column {name}; expected path, label and perhaps split, "
                 f"found {printable(', '.join(names)) or 'an empty file'}."
@@ -91,23 +91,27 @@ def _read_rows(path):
 
 def _read_row(path, columns, number, values):
     place = f"{printable(path)}, {number}"
-    texts = {name: values[column].strip() for name, column in columns.items()}
+    texts = {name: values[column].strip() for name, column in columns.items() if column is not None}
     if not texts["path"]:
         raise ValueError(f"{place}: path is empty; fill it or remove the row.")
     split, label = texts.get("split", ""), texts["label"]
-    labels = tuple(sorted({label.strip() for label in label.split(SEVERAL)})) if label else ()
+    labels = tuple(sorted(set(map(clean_value, label.split(SEVERAL))))) if label else ()
     if "" in labels:
         raise ValueError(f"{place}: an empty label in {printable(label)}; remove a {SEVERAL}.")
     for label in labels:
+        if label.lower() == "nan":
+            raise ValueError(f"{place}: label is {label}, not a class; fill it or remove the row.")
         if not is_label(label):
             raise ValueError(
                 f"{place}: labels.txt cannot hold the class name {label!r}; expected one line "
                 "of text. Rename the class."
             )
-    if split.lower() not in SPLITS:
+    if split and read_split(split) is None:
         raise ValueError(f"{place}: split {printable(split)}; expected train, test or validation.")
-    line = number.removeprefix("line ")
-    return Row(place, line, path.parent / texts["path"], labels, SPLITS[split.lower()])
+    line, file = number.removeprefix("line "), path.parent / texts["path"]
+    if "\\" in texts["path"] and not file.exists():
+        file = path.parent / PureWindowsPath(texts["path"]).as_posix()
+    return Row(place, line, file, labels, split and read_split(split))
 
 
 def _require_files(rows):
@@ -115,9 +119,11 @@ def _require_files(rows):
     if missing:
         first, *others = sorted(missing, key=lambda row: int(row.line))
         lines = first_of([row.line for row in others], NAMED)
+        is_drive = re.search(r"(^|/)[A-Za-z]:/", str(first.path))
+        hint = " This is a path of a Windows drive." if is_drive else ""
         raise ValueError(
             f"{first.place}: no such image file: {printable(first.path)}. Expected a path relative "
-            "to the table." + (f" Other lines without their file: {lines}." if lines else "")
+            "to the table." + hint + (f" Other lines without their file: {lines}." if lines else "")
         )
 
 
@@ -137,9 +143,7 @@ def _check_splits(path, rows):
             f"{printable(path)}: all images have the split {' or '.join(sorted(splits))}; expected "
             "train, and test for some. Without the column split every fifth image is held out."
         )
-    # As in a folder, validation images are the test images if there are no others.
-    held_out = {} if "test" in splits else {"validation": "test"}
-    return {split: held_out.get(split, split) for split in SPLITS if split in splits}
+    return name_roles(splits, path)
 
 
 def _class_names(path, rows):

@@ -10,6 +10,7 @@ import numpy as np
 from keras_gmlp.data.text import sentences, squad
 from keras_gmlp.data.text.sentences import TextSplit, hold_out, load_text
 from keras_gmlp.data.text.squad import load_squad
+from keras_gmlp.utils.inputs import list_suffix
 
 SPLITS = ("test", "train", "all")
 
@@ -96,7 +97,7 @@ def choose_questions(source, split=None):
     if split != "all":
         found = getattr(open_questions(source), split)
     elif path.exists():
-        files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        files = list_suffix(path, (".json",)) if path.is_dir() else [path]
         found = [question for file in files for question in squad.read_squad(file)]
     else:
         data = load_squad(source.name, data_dir=source.data_dir)

@@ -6,7 +6,7 @@ import lzma
 import os
 from pathlib import Path
 
-SUFFIXES = (".txt", ".txt.xz")
+from keras_gmlp.utils.inputs import TEXTS, list_suffix
 
 
 def find_files(files):
@@ -22,7 +22,7 @@ def find_files(files):
 def _matches(name):
     path = Path(name)
     if path.is_dir():
-        found = [file for file in path.iterdir() if file.name.endswith(SUFFIXES)]
+        found = list_suffix(path, TEXTS)
         expected = "the folder has no .txt or .txt.xz files"
     elif path.exists():
         return [path]
@@ -39,7 +39,7 @@ def read_lines(path, progress=None):
     """Yields the lines of a text file without their ends."""
     path, position = Path(path), 0
     with open(path, "rb") as stored, contextlib.ExitStack() as stack:
-        packed = path.suffix == ".xz"
+        packed = path.suffix.lower() == ".xz"
         file = stack.enter_context(lzma.open(stored)) if packed else stored
         try:
             for number, line in enumerate(file):

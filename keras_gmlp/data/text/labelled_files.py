@@ -1,11 +1,14 @@
 """Labelled texts in files: CSV, TSV, JSON lines, and folders of text files by class."""
 
 import json
-from pathlib import Path
+import math
 
 from keras_gmlp.data.text.names import did_you_mean
-from keras_gmlp.utils.files import walk_readable
-from keras_gmlp.utils.tables import TABLES, read_rows, read_text
+from keras_gmlp.utils.errors import first_of, printable, warn
+from keras_gmlp.utils.files import list_visible_files
+from keras_gmlp.utils.inputs import JSON_FILES, TABLES, is_junk
+from keras_gmlp.utils.labels import clean_label, clean_value
+from keras_gmlp.utils.tables import find_column, read_rows, read_text
 
 PAIRS = (
     ("sentence1", "sentence2"),
@@ -29,7 +32,6 @@ LABELS = (
     "polarity", "rating", "stars", "score", "topic", "y",
 )  # fmt: skip
 
-JSON_FILES = (".jsonl", ".ndjson", ".json")
 SUFFIXES = (*TABLES, *JSON_FILES)
 UNLABELLED = "unsup"  # the folder for texts without a class in the film reviews of Maas et al.
 
@@ -46,12 +48,15 @@ def read_table(path, text=None, label=None):
     texts, label = choose_columns(names, text, label, path)
     found, labels = [], []
     for place, row in rows:
-        values = [_as_text(row.get(name)) for name in (*texts, label)]
+        values = [_as_text(row.get(name), f"{path}, {place}: {name}") for name in (*texts, label)]
+        values[-1] = "" if values[-1].strip().lower() == "nan" else clean_value(values[-1])
         for name, value in zip((*texts, label), values, strict=True):
             if not value.strip():
-                raise ValueError(f"{path}, {place}: {name} is empty; fill it or remove the row.")
+                raise ValueError(
+                    f"{path}, {place}: {name} is empty or NaN; fill it or remove the row."
+                )
         found.append(values[0] if len(texts) == 1 else tuple(values[:-1]))
-        labels.append(values[-1].strip())
+        labels.append(values[-1])
     if len(labels) >= 20 and len(set(labels)) > len(labels) // 2:
         raise ValueError(
             f"{path}: column {label!r} has {len(set(labels)):,} classes in {len(labels):,} rows; "
@@ -63,6 +68,7 @@ def read_table(path, text=None, label=None):
 def choose_columns(names, text=None, label=None, place=""):
     """Returns the columns of the text, a tuple of one or two names, and that of the label."""
     text = (text,) if isinstance(text, str) else tuple(text or ())
+    given = {*text, label}
     if len(text) > 2:
         raise ValueError(f"expected one column of texts or two of pairs; received {len(text)}.")
     for name in (*text, *([label] if label else [])):
@@ -70,6 +76,11 @@ def choose_columns(names, text=None, label=None, place=""):
             hint = did_you_mean(name, names)
             raise ValueError(f"{place}: no column {name!r}; it has {', '.join(names)}.{hint}")
     by_lower = {name.lower(): name for name in reversed(names)}
+    if {"question", "context", "answers"} <= set(by_lower) and not (text and label):
+        raise ValueError(
+            f"{place}: holds questions about texts, not labels; give them as a .json file in "
+            "SQuAD's format."
+        )
     label = label or next(
         (by_lower[n] for n in LABELS if n in by_lower and by_lower[n] not in text), None
     )
@@ -86,26 +97,35 @@ def choose_columns(names, text=None, label=None, place=""):
         raise ValueError(
             f"{place}: no column is known to hold the {missing} among {', '.join(names)}; name it."
         )
+    for name in {*text, label} - given:
+        find_column(place, names, name.lower())
     return text, label
 
 
 def read_folder(root):
     """Reads a folder with one folder of `.txt` files for each class."""
-    texts, labels = [], []
+    texts, labels, left_out = [], [], []
     for folder in sorted(path for path in root.iterdir() if path.is_dir()):
-        if folder.name.startswith(".") or folder.name == UNLABELLED:
+        if is_junk(folder.name) or folder.name == UNLABELLED:
             continue
-        paths = (Path(place, name) for place, _, names in walk_readable(folder) for name in names)
-        for path in sorted(path for path in paths if path.suffix == ".txt"):
+        for path in list_visible_files(folder):
+            if path.suffix.lower() != ".txt":
+                left_out.append(printable(path.relative_to(root)))
+                continue
             text = read_text(path)
             if not text.strip():
                 raise ValueError(f"{path}: empty; expected a text. Remove it.")
             texts.append(text)
-            labels.append(folder.name)
+            labels.append(clean_label(folder.name))
     if not texts:
         raise ValueError(
             f"{root}: no texts; lay them out as {root}/<class name>/<text>.txt, or give a CSV, "
             "TSV or JSON lines file."
+        )
+    if left_out:
+        warn(
+            f"{root}: files left out, which are not .txt: {len(left_out):,} "
+            f"({first_of(left_out, 3)})."
         )
     return texts, labels
 
@@ -114,11 +134,12 @@ def _read_objects(path, content, suffix):
     """Returns the names of the members and (place, dictionary) for each object of a JSON file."""
     try:
         if suffix == ".json":
-            objects = json.loads(content)
+            objects = json.loads(content, object_pairs_hook=_unique)
             rows = [(f"entry {number}", entry) for number, entry in enumerate(objects, 1)]
         else:
             lines = enumerate(content.split("\n"), 1)
-            rows = [(f"line {n}", json.loads(line)) for n, line in lines if line.strip()]
+            lines = [(n, line) for n, line in lines if line.strip()]
+            rows = [(f"line {n}", json.loads(line, object_pairs_hook=_unique)) for n, line in lines]
     except (ValueError, TypeError) as error:
         raise ValueError(
             f"{path}: damaged or not JSON{' lines' * (suffix != '.json')} ({error})."
@@ -133,10 +154,22 @@ def _read_objects(path, content, suffix):
     return list(names), rows
 
 
-def _as_text(value):
-    """Returns a value of a table or a JSON file as text."""
-    if value is None:
+def _unique(pairs):
+    """Returns the members of a JSON object as a dictionary; a repeated name is an error."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"an object has the name {repeated!r} twice")
+    return members
+
+
+def _as_text(value, place):
+    """Returns a value of a table or a JSON file as text; none for null and NaN."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
+    if isinstance(value, list | dict):
+        raise ValueError(f"{place} is a {type(value).__name__}; expected text or a number.")
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, str) else json.dumps(value)

@@ -1,13 +1,10 @@
-"""Names of splits, and errors about names that neither a file nor a data set has."""
+"""Errors about names that neither a file nor a data set has."""
 
 import difflib
 import os
 from pathlib import Path
 
-from keras_gmlp.data import dividing
 from keras_gmlp.data.tfds.prepared import open_prepared, prepared_names, tfds_folder
-
-HELD_OUT = (*dividing.HELD_OUT, "dev")
 
 
 def did_you_mean(name, known, write=repr):

@@ -9,8 +9,9 @@ import numpy as np
 
 from keras_gmlp.data.dividing import divide, divide_whole
 from keras_gmlp.data.text.labelled_files import SUFFIXES, choose_columns, read_folder, read_table
-from keras_gmlp.data.text.names import HELD_OUT, unknown_name
+from keras_gmlp.data.text.names import unknown_name
 from keras_gmlp.data.tfds.prepared import open_prepared
+from keras_gmlp.utils.inputs import SPLITS, find_splits, is_junk, list_suffix, read_split
 from keras_gmlp.utils.labels import check_labels
 
 SHORT_NAMES = {name: f"glue/{name}" for name in ("cola", "mrpc", "qqp", "qnli", "rte", "sst2")}
@@ -147,15 +148,15 @@ def find_parts(path):
     """Returns the paths of the training and the test texts in a file or a folder."""
     if path.is_file():
         return path, None
-    entries = {}
-    for entry in sorted(path.iterdir()):
-        if entry.is_dir() or entry.suffix.lower() in SUFFIXES:
-            entries.setdefault(entry.stem.lower(), entry)
-    if "train" not in entries:
-        return path, None
-    train = entries["train"]
-    held_out = next((entries[name] for name in HELD_OUT if name in entries), None)
-    return train, held_out if held_out and train.is_dir() == held_out.is_dir() else None
+    folders = [entry for entry in sorted(path.iterdir()) if entry.is_dir()]
+    folders = [folder for folder in folders if not is_junk(folder.name)]
+    splits = find_splits(path, folders, _holds_folders)
+    splits = splits or find_splits(path, list_suffix(path, SUFFIXES), lambda _: True)
+    return splits.get("train", path), splits.get("test")
+
+
+def _holds_folders(path):
+    return any(entry.is_dir() and not is_junk(entry.name) for entry in path.iterdir())
 
 
 def read_texts(path, text=None, label=None):
@@ -223,8 +224,9 @@ def _load_prepared(name, text, label, data_dir):
     if label not in classes:
         raise ValueError(f"{name!r}: {label} is not a class; expected {', '.join(classes)}.")
     names = prepared.class_names(classes[label], label)
-    splits = [n for n in (*HELD_OUT, "validation_matched") if n in prepared.splits]
-    test = next((n for n in splits if _labelled(prepared, n, label)), None)
+    found = [(read_split(name, loose=True), name) for name in sorted(prepared.splits)]
+    held_out = [n for split in SPLITS if split != "train" for s, n in found if s == split]
+    test = next((n for n in held_out if _labelled(prepared, n, label)), None)
     train = _read_split(prepared, "train", texts, label)
     if test:
         return TextData(name, names, train, _read_split(prepared, test, texts, label))

@@ -2,13 +2,15 @@
 
 import dataclasses
 import json
+import numbers
 import os
 from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.text.names import HELD_OUT, unknown_name
+from keras_gmlp.data.text.names import unknown_name
 from keras_gmlp.data.tfds.prepared import open_prepared
+from keras_gmlp.utils.inputs import SPLITS, group_splits, list_suffix
 from keras_gmlp.utils.tables import read_text
 
 SHARE = 0.2  # of the articles that are held out if no file holds test questions
@@ -92,7 +94,7 @@ def load_squad(name="squad", test=None, seed=0, data_dir=None):
     if path.is_dir():
         folder, (path, held_out) = path, find_parts(path)
         if path is None:
-            found = ", ".join(file.name for file in sorted(folder.glob("*.json")))
+            found = ", ".join(file.name for file in list_suffix(folder, (".json",)))
             raise ValueError(
                 f"{folder}: expected train*.json, and dev*.json or test*.json; found "
                 f"{found or 'no JSON files'}."
@@ -146,21 +148,36 @@ def read_squad(path):
 
 
 def _read_question(entry, paragraph, article, number):
-    found = [] if entry.get("is_impossible") else entry.get("answers") or []
     name, context = str(entry.get("id", number)), paragraph["context"]
+    impossible = entry.get("is_impossible")
+    if impossible not in (None, True, False):
+        raise ValueError(
+            f"question {name!r}: is_impossible is {impossible!r}; expected true or false."
+        )
+    found = entry.get("answers") or []
+    if impossible and found:
+        raise ValueError(f"question {name!r}: is_impossible is true, but it has answers.")
     answers = tuple(_place(context, a["text"], a["answer_start"], name) for a in found)
     return Question(entry["question"], context, answers, name, article.get("title", ""))
 
 
 def _place(context, text, start, name):
     """Returns an answer's place nearest to the one given, and its text."""
+    whole = isinstance(start, numbers.Real) and not isinstance(start, bool) and start % 1 == 0
+    if not whole or start < 0:
+        raise ValueError(
+            f"question {name!r}: answer_start is {start!r}; expected a whole number of 0 or more."
+        )
+    if not text:
+        raise ValueError(f"question {name!r}: an answer is empty; expected text of its context.")
+    start = int(start)
     if context.startswith(text, start):
         return start, text
     places, place = [], context.find(text)
     while place >= 0:
         places.append(place)
         place = context.find(text, place + 1)
-    if not places or not text:
+    if not places:
         raise ValueError(f"question {name!r}: the answer {text!r} is not in its context.")
     return min(places, key=lambda place: abs(place - start)), text
 
@@ -169,11 +186,9 @@ def find_parts(path):
     """Returns the paths of the training and the test questions in a file or a folder."""
     if path.is_file():
         return path, None
-    files = sorted(path.glob("*.json"))
-    return tuple(
-        next((file for file in files if file.name.lower().startswith(names)), None)
-        for names in ("train", HELD_OUT)
-    )
+    found = group_splits(path, list_suffix(path, (".json",)), loose=True)
+    held_out = [found[split] for split in SPLITS if split in found and split != "train"]
+    return found.get("train"), next(iter(held_out), None)
 
 
 def _divide(questions, seed, path):

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.text.files import SUFFIXES, find_files, read_lines
+from keras_gmlp.data.text.files import find_files, read_lines
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.files import atomic_write
+from keras_gmlp.utils.inputs import TEXTS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Tokenizer:
         if isinstance(files_or_lines, (str, os.PathLike)):
             files_or_lines = find_files(files_or_lines)
         items = list(files_or_lines)
-        if items and all(isinstance(i, os.PathLike) or str(i).endswith(SUFFIXES) for i in items):
+        if items and all(map(_names_file, items)):
             items = [line for path in find_files(items) for line in read_lines(path)]
         return cls(train_wordpiece(items, vocabulary_size, lowercase, state).to_str(pretty=True))
 
@@ -118,7 +119,7 @@ class Tokenizer:
     @classmethod
     def load(cls, path):
         """Opens a `tokenizer.json`, or a `vocab.txt` by its suffix."""
-        if Path(path).suffix == ".txt":
+        if Path(path).suffix.lower() == ".txt":
             return cls.from_vocabulary(path)
         try:
             return cls(Path(path).read_bytes().decode(), path)
@@ -234,6 +235,10 @@ def _checked(text):
     if not isinstance(text, str):
         raise ValueError(f"expected text; received {type(text).__name__}.")
     return text
+
+
+def _names_file(item):
+    return isinstance(item, os.PathLike) or str(item).lower().endswith(TEXTS)
 
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

@@ -14,7 +14,7 @@ import threading
 import warnings
 from pathlib import Path
 
-from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.errors import DataWarning, printable
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -77,7 +77,7 @@ def guarded(name, work, only_prints=False):
     _silence_image_decoders()
     code = 0
     try:
-        with _ctrl_c_heard():
+        with _ctrl_c_heard(), _one_line_warnings(name):
             code = work()
             sys.stdout.flush()  # here, where a failure can still be reported
         return code
@@ -180,6 +180,25 @@ def import_tensorflow():
     logging.getLogger("absl").setLevel(logging.ERROR)
     with contextlib.nullcontext() if chosen else quiet(), contextlib.suppress(ImportError):
         import tensorflow  # noqa: F401
+
+
+@contextlib.contextmanager
+def _one_line_warnings(name):
+    """Prints each `DataWarning` once, as one line."""
+    usual, printed = warnings.showwarning, set()
+
+    def show(message, category, *others, **more):
+        if not issubclass(category, DataWarning):
+            usual(message, category, *others, **more)
+        elif str(message) not in printed:
+            printed.add(str(message))
+            print(f"{name}: warning: {one_line(message)}", file=sys.stderr, flush=True)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = usual
 
 
 @contextlib.contextmanager

@@ -1,9 +1,13 @@
 import io
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
+import zlib
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +16,9 @@ from PIL import Image, ImageOps, JpegImagePlugin
 from png_header import png_header
 from refused import refused
 
-from keras_gmlp.data.images.read_image import find_images, read_image
+from keras_gmlp.data.images.read_image import find_dark, find_images, read_image
+from keras_gmlp.utils.environment import is_installed
+from keras_gmlp.utils.errors import DataWarning
 
 RED, BLUE, GREEN, WHITE = (255, 0, 0), (0, 0, 255), (0, 128, 0), (255, 255, 255)
 TRANSPOSE = Image.Transpose
@@ -57,11 +63,11 @@ def near(pixels, colour, tolerance=0):
     return np.abs(pixels.astype(int) - np.array(colour)).max() <= tolerance
 
 
-@pytest.mark.parametrize("suffix", ["png", "bmp", "gif", "tif", "ppm", "jpg", "webp"])
+@pytest.mark.parametrize("suffix", ["png", "bmp", "gif", "tif", "ppm", "jpg", "webp", "avif"])
 def test_formats(tmp_path, suffix):
     pixels = read_image(save(halves(), tmp_path / f"a.{suffix}"), (32, 64, 3))
     assert (pixels.shape, pixels.dtype) == ((32, 64, 3), np.uint8)
-    tolerance = 4 if suffix in ("jpg", "webp") else 0
+    tolerance = {"jpg": 4, "webp": 4, "avif": 8}.get(suffix, 0)
     assert near(pixels[:, :31], RED, tolerance)
     assert near(pixels[:, 33:], BLUE, tolerance)
 
@@ -193,6 +199,7 @@ def test_modes(tmp_path, mode):
     assert near(read_image(path, (8, 8, 1)), np.dot(colour, (0.299, 0.587, 0.114)), 2)
 
 
+@pytest.mark.filterwarnings("ignore::keras_gmlp.utils.errors.DataWarning")  # of dark ones
 @pytest.mark.parametrize("suffix", ["png", "tif", "pgm"])
 def test_16_bits_keep_their_scale_whatever_they_hold(tmp_path, suffix):
     for stored, expected in ((0, 0), (255, 1), (25700, 100), (65535, 255)):
@@ -477,11 +484,65 @@ def test_find_images(tmp_path):
     for name in [*names, ".thumbnails/b.png", "d.png/e.gif"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
+    for name in ("a/photo", "a/photo.jpg_large"):  # the content counts, too
+        halves().save(tmp_path / name, "JPEG")
     found = [path.relative_to(tmp_path).as_posix() for path in find_images(str(tmp_path))]
-    assert found == ["B.jpeg", "a/b/c.TiF", "a/z.JPG", "a/ä.webp", "b.png", "d.png/e.gif"]
+    nested = ["a/b/c.TiF", "a/photo", "a/photo.jpg_large", "a/z.JPG", "a/ä.webp"]
+    assert found == ["B.jpeg", *nested, "b.png", "d.png/e.gif"]
     hidden = tmp_path / ".thumbnails"
     assert find_images(hidden) == [hidden / "b.png"]  # asked for by name
     assert find_images(tmp_path / "notes.txt") == [tmp_path / "notes.txt"]
+
+
+@pytest.mark.parametrize("suffix", [".JFIF", ".avif", ".Tif", ".BMP", ".pbm", ".jpe"])
+def test_suffixes(tmp_path, suffix):
+    save(halves().convert("1") if suffix == ".pbm" else halves(), tmp_path / f"a{suffix}")
+    assert find_images(tmp_path) == [tmp_path / f"a{suffix}"]
+    assert read_image(tmp_path / f"a{suffix}", (8, 8, 3)).shape == (8, 8, 3)
+
+
+@pytest.mark.skipif(is_installed("pillow_heif"), reason="reads HEIC")
+@pytest.mark.parametrize("suffix", [".HEIC", ".jpg", ".jxl", ".svg", ""])
+def test_pictures_in_other_formats_are_named(tmp_path, suffix):
+    save(halves(), tmp_path / "a.png")
+    other = tmp_path / f"b{suffix}"
+    other.write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0")
+    if suffix == ".jpg":  # as telephones rename them
+        with refused("a HEIC picture; pip install pillow-heif reads HEIC, or convert it", other):
+            read_image(other, (8, 8, 3))
+        return
+    with pytest.warns(DataWarning, match=rf"pictures left out, .* not read: 1 \(b{suffix}\)"):
+        assert find_images(tmp_path) == [tmp_path / "a.png"]
+
+
+@pytest.mark.parametrize(("bits", "dark"), [(8, True), (12, True), (14, True), (16, False)])
+@pytest.mark.parametrize("kind", ["png", "tif", "rgb png"])
+def test_pictures_that_do_not_use_their_16_bits(tmp_path, monkeypatch, bits, dark, kind):
+    monkeypatch.setattr("keras_gmlp.data.images.read_image._warned_of_dark", threading.Event())
+    values = np.linspace(0, 2**bits - 1, 256).astype(">u2").reshape(16, 16)
+    path = tmp_path / f"a.{kind[-3:]}"
+    if kind == "rgb png":
+        path.write_bytes(deep_png(values))
+    else:
+        Image.fromarray(values.astype("uint16")).save(path)
+    expected = pytest.warns(DataWarning, match="16 bits a pixel") if dark else nullcontext()
+    with expected as warned:
+        pixels = read_image(path, (16, 16, 3))
+        read_image(path, (16, 16, 3))
+    assert len(warned or ()) == dark
+    assert (pixels.max() <= 64) == dark
+    assert bool(find_dark(path)) == dark
+
+
+def deep_png(values):
+    """Returns a PNG file of 16 bits for each of three equal channels, which Pillow cannot write."""
+    rows = b"".join(b"\0" + np.repeat(row, 3).tobytes() for row in values)
+    header = struct.pack(">2I5B", *values.shape[::-1], 16, 2, 0, 0, 0)
+    file = b"\x89PNG\r\n\x1a\n"
+    for kind, content in ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")):
+        checksum = zlib.crc32(kind + content)
+        file += struct.pack(">I", len(content)) + kind + content + struct.pack(">I", checksum)
+    return file
 
 
 def test_files_and_images_that_are_not_there(tmp_path):

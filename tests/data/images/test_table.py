@@ -155,8 +155,21 @@ def test_mistakes_are_one_line(photos):
             r"line 2: no such image file: /\S+/gone.png. .* file: 4, 5, .* 13 and 11 more.$",
         ),
         ("path,label,split", [A + ",train", B + ","], "line 3: split is empty, but other rows"),
-        ("path,label,split", [A + ",dev", B + ",train"], "line 2: split dev; expected train, test"),
+        (
+            "path,label,split",
+            [A + ",extra", B + ",train"],
+            "line 2: split extra; expected train, test",
+        ),
         ("path,label,split", [A + ",train", B + ",train"], "have the split train; expected train"),
+        (
+            "path,label,split",
+            [f"{FOUR[n]},{split}" for n, split in enumerate(("train", "test", "eval", "Val"))],
+            "labels.csv: found test, eval, validation; expected one or two of them next to train",
+        ),
+        ("path,label", [A, B[:-1] + "NaN"], "line 3: label is NaN, not a class; fill it or"),
+        ("path,label,label", [A + ",a"], "labels.csv: the column label is there twice; rename"),
+        ("path,label,Label", [A + ",a"], "labels.csv: columns label and Label; rename or remove"),
+        ("path,label", [r"C:\\x\\1.png,a"], "no such image file: .* a path of a Windows drive"),
         ("path,label,split", [A + ",test", A + ",train"], "11.png is a in train; line 2 says a in"),
         (
             "path,label,split",
@@ -167,6 +180,16 @@ def test_mistakes_are_one_line(photos):
         table = write(photos.parent / "labels.csv", rows, head)
         with refused(reason):
             data.load(table)
+
+
+def test_labels_and_paths_as_spreadsheets_write_them(photos):
+    paths = [str(path.relative_to(photos.parent)) for path in sorted(photos.rglob("*.png"))]
+    labels = ["1", "1.0", " 1", "2.0"] * 5
+    rows = [f"{p},{label},Training" for p, label in zip(paths, labels, strict=False)]
+    rows = [row.replace("/", "\\") for row in rows] + [f"{paths[-1]},2,Testing"]
+    opened = data.load(write(photos.parent / "labels.csv", rows, "path,label,split"), (4, 4))
+    assert opened.labels == ("1", "2")
+    assert np.bincount(opened.train.read_labels()).tolist() == [15, 5]
 
 
 def test_table_in_another_encoding_and_without_validation_images(photos):

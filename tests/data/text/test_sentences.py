@@ -12,6 +12,7 @@ from tfrecord_files import example, write_records
 
 from keras_gmlp.data.text import TextData, TextSplit, hold_out, load_text
 from keras_gmlp.data.text.labelled_files import choose_columns
+from keras_gmlp.utils.errors import DataWarning
 
 ROWS = [("a gem", "good"), ("a bore", "bad"), ("so, so fine", "good"), ('he said "no"', "bad")]
 
@@ -216,11 +217,15 @@ def test_bad_files(tmp_path):
     path.write_text("")
     fails("no rows", path)
     path.write_text('text,label\n"a,b\n')
-    fails(r"expected 2 columns \(text, label\); received 1", path)
+    fails("line 2: a quote without its other half", path)
     for content, match in [
         ('{"text": 1', "not JSON lines"),
         ("3", "line 1: expected an object"),
         ('{"text": "a"}\n{"label": "b"}', "line 1: label is empty"),
+        ('{"text": "a", "label": NaN}', "line 1: label is empty or NaN"),
+        ('{"text": "a", "label": ["b"]}', "line 1: label is a list; expected text or a number"),
+        ('{"text": "a", "label": 1, "label": 2}', "an object has the name 'label' twice"),
+        ('{"question": "a", "context": "b", "answers": []}', "holds questions about texts"),
     ]:
         (tmp_path / "a.jsonl").write_text(content)
         fails(match, tmp_path / "a.jsonl")
@@ -254,15 +259,45 @@ def test_folder_of_classes(tmp_path):
     assert all(text.startswith(label) for text, label in all_samples(data))
 
 
-@pytest.mark.parametrize("held_out", ["test", "val"])
-def test_folders_of_splits(tmp_path, held_out):
-    texts = {"train/a/1.txt": "one", "train/b/2.txt": "two", f"{held_out}/b/3.txt": "three"}
+@pytest.mark.parametrize("names", ["train test", "train val", "Training Testing", "TRAIN eval"])
+def test_folders_of_splits(tmp_path, names):
+    train, held_out = names.split()
+    texts = {f"{train}/a/1.txt": "one", f"{train}/b/2.TXT": "two", f"{held_out}/b/3.txt": "three"}
     write_folder(tmp_path, texts)
     data = load_text(str(tmp_path))
     assert samples(data.train, data.labels) == [("one", "a"), ("two", "b")]
     assert samples(data.test, data.labels) == [("three", "b")]
     write_folder(tmp_path, {f"{held_out}/c/4.txt": "four"})
     fails("the test texts have the class c, the training texts do not; they have a, b", tmp_path)
+
+
+@pytest.mark.parametrize("names", ["train.csv test.csv", "imdb_Train.CSV imdb_valid.tsv"])
+def test_names_of_files_of_splits(tmp_path, names):
+    train, held_out = (tmp_path / name for name in names.split())
+    train.write_text("text,label\none,1.0\ntwo,2\n")
+    delimiter = "," if held_out.suffix == ".csv" else "\t"
+    held_out.write_text("text,label\nthree,1\n".replace(",", delimiter))
+    (tmp_path / "sample_submission.csv").touch()
+    data = load_text(tmp_path)
+    assert (data.labels, data.train.texts, data.test.texts) == (
+        ("1", "2"),
+        ["one", "two"],
+        ["three"],
+    )
+
+
+def test_folders_of_texts_that_would_become_classes_are_refused(tmp_path):
+    write_folder(tmp_path, {f"{split}/{c}/1.txt": "x" for split in ("Train", "foo") for c in "ab"})
+    fails("found Train next to foo; expected test or val", tmp_path)
+    (tmp_path / "Train").rename(tmp_path / "dev")
+    fails("found dev, for test or validation, but no train", tmp_path)
+
+
+def test_folder_ignores_junk_and_names_other_files(tmp_path):
+    texts = {f"{c}/{n}.TXT": f"{c} {n}" for c in "ab" for n in range(5)}
+    write_folder(tmp_path, {**texts, "__MACOSX/a/1.txt": "x", "a/b.md": "x", "a/.DS_Store": "x"})
+    with pytest.warns(DataWarning, match=r"files left out, which are not \.txt: 1 \(a/b\.md\)"):
+        assert load_text(tmp_path).labels == ("a", "b")
 
 
 def test_files_of_splits(tmp_path):

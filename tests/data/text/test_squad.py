@@ -158,6 +158,34 @@ def test_bad_files(tmp_path):
     fails("not UTF-8 in line 1", path)
 
 
+@pytest.mark.parametrize(
+    ("answer", "more", "reason"),
+    [
+        ((-4, "Paris"), {}, "answer_start is -4; expected a whole number of 0 or more"),
+        (("12", "Paris"), {}, "answer_start is '12'; expected"),
+        ((12.5, "Paris"), {}, "answer_start is 12.5; expected"),
+        ((True, "Paris"), {}, "answer_start is True; expected"),
+        ((None, "Paris"), {}, "answer_start is None; expected"),
+        ((-1, ""), {}, "answer_start is -1; expected"),
+        ((0, ""), {}, "an answer is empty"),
+        ((12, "Paris"), {"is_impossible": "false"}, "is_impossible is 'false'; expected true or"),
+        ((12, "Paris"), {"is_impossible": True}, "is_impossible is true, but it has answers"),
+    ],
+)
+def test_odd_answers_are_refused_by_name(tmp_path, answer, more, reason):
+    path = write_json(tmp_path / "a.json", [(TEXT, [entry([answer], id="x", **more)])])
+    assert fails(reason, path).startswith(f"{path}: question 'x': ")
+
+
+def test_names_of_files(tmp_path):
+    for name in ("SQuAD_Train-v2.JSON", "SQuAD_Dev-v2.json"):
+        write_json(tmp_path / name, [(TEXT, [entry([(12.0, "Paris")], is_impossible=0)])])
+    data = load_squad(tmp_path)
+    assert [q.answers for q in (*data.train, *data.test)] == [((12, "Paris"),)] * 2
+    write_json(tmp_path / "train-v1.json", [])
+    fails("SQuAD_Train-v2.JSON and train-v1.json both mean train", tmp_path)
+
+
 def test_missing_files_name_the_nearest(tmp_path):
     write_json(tmp_path / "questions.json", [])
     fails(r"no such file or folder\. Did you mean questions\.json\?", tmp_path / "question.json")

@@ -1,0 +1,116 @@
+"""What counts as an image, a text, a table and a split: one rule for images and texts."""
+
+import re
+
+from keras_gmlp.utils.errors import first_of, printable
+
+IMAGES = (
+    ".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".avif", ".gif", ".bmp", ".tif", ".tiff",
+    ".ppm", ".pgm", ".pbm", ".pnm",
+)  # fmt: skip
+HEIC = (".heic", ".heif", ".hif")  # read with pillow-heif
+UNREAD = (
+    ".jxl", ".jp2", ".j2k", ".psd", ".tga", ".ico", ".svg", ".eps", ".dcm", ".dng", ".cr2", ".cr3",
+    ".nef", ".arw", ".orf", ".rw2", ".raf", ".exr", ".hdr", ".pcx", ".dds", ".xcf",
+)  # fmt: skip
+TEXTS = (".txt", ".txt.xz")
+TABLES = {".csv": ",", ".tsv": "\t"}
+JSON_FILES = (".jsonl", ".ndjson", ".json")
+
+# What systems and archives leave behind, in lower case; hidden files begin with a dot.
+JUNK = (
+    "__macosx", "@eadir", "$recycle.bin", "system volume information", "lost+found", "__pycache__",
+    "thumbs.db", "ehthumbs.db", "desktop.ini",
+)  # fmt: skip
+
+# The words for each split. The first of the held-out ones that is there has the test samples, the
+# second one the validation samples.
+SPLITS = {
+    "train": ("train", "training", "trn"),
+    "test": ("test", "testing", "tst"),
+    "holdout": ("holdout", "heldout"),
+    "eval": ("eval", "evaluation"),
+    "validation": ("val", "valid", "validation", "dev", "development"),
+}
+_SPLIT_OF = {word: split for split, words in SPLITS.items() for word in words}
+_FILLERS = {"set", "data", "images", "image", "imgs", "img", "photos", "texts", "split", "folder"}
+
+
+def is_junk(name):
+    """Returns whether a file or folder is hidden, or left behind by a system or an archive."""
+    return name.startswith(".") or name.lower() in JUNK
+
+
+def list_suffix(folder, suffixes):
+    """Lists the files of a folder whose names end in one of the suffixes, in any case."""
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.name.lower().endswith(suffixes) and not is_junk(path.name) and path.is_file()
+    )
+
+
+def read_split(name, loose=False):
+    """Returns the key of `SPLITS` that a name means; `None` for none. Loose: among other words."""
+    name = re.sub(r"(?i)h[eo]ld[\W_]*out", "holdout", name)
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)
+    words = [re.sub("(?<=[a-z])(data)?(set)?$", "", word.lower()) for word in words]
+    found = [_SPLIT_OF[word] for word in words if word in _SPLIT_OF]
+    others = set(words) - set(_SPLIT_OF) - _FILLERS
+    digits = re.search(r"\d", re.sub(r"(19|20)\d\d$", "", name))  # train2017, but not test1
+    return found[0] if len(set(found)) == 1 and (loose or not (others or digits)) else None
+
+
+def name_roles(splits, place):
+    """Returns what each of the keys of `SPLITS` is for: train, test or validation."""
+    held_out = [split for split in SPLITS if split in splits and split != "train"]
+    if len(held_out) > 2:
+        raise ValueError(
+            f"{printable(place)}: found {', '.join(held_out)}; expected one or two of them next to "
+            "train, for test and validation. Move the others away."
+        )
+    return {"train": "train", **dict(zip(held_out, ("test", "validation"), strict=False))}
+
+
+def group_splits(place, paths, loose=False):
+    """Returns the files or folders by the key of `SPLITS`; two for one are an error."""
+    found = {}
+    for path in paths:
+        name = path.name if path.is_dir() else path.stem
+        split = read_split(name) or (read_split(name, loose=True) if loose else None)
+        first = found.setdefault(split, path)
+        if split is not None and first is not path:
+            raise ValueError(
+                f"{printable(place)}: {printable(first.name)} and {printable(path.name)} both mean "
+                f"{split}; merge them, or move one away."
+            )
+    found.pop(None, None)
+    return found
+
+
+def find_splits(place, paths, holds_parts):
+    """Returns the files or folders of a data set by split; empty without a split's name.
+
+    `holds_parts` says of a path whether it can be a split by its content: a table, or a folder that
+    holds folders.
+    """
+    found = group_splits(place, paths)
+    if len(found) < 2 or "train" not in found:  # names such as seg_train and seg_test
+        parts = [path for path in paths if path in found.values() or holds_parts(path)]
+        more = group_splits(place, parts, loose=True)
+        found = more if "train" in more and len(more) > 1 else found
+    names = [printable(path.name) for path in paths if path not in found.values()]
+    if found and "train" not in found:
+        held_out = ", ".join(printable(path.name) for path in found.values())
+        raise ValueError(
+            f"{printable(place)}: found {held_out}, for test or validation, but no train; name the "
+            f"training data train, or rename {held_out} if these are classes."
+        )
+    if len(found) == 1 and names and holds_parts(found["train"]) and found["train"].is_dir():
+        raise ValueError(
+            f"{printable(place)}: found {printable(found['train'].name)} next to "
+            f"{first_of(names, 5)}; expected test or val. Rename or move the others, or rename "
+            f"{printable(found['train'].name)} if it is a class."
+        )
+    roles = name_roles(found, place)
+    return {role: found[split] for split, role in roles.items() if split in found}

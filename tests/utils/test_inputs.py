@@ -1,0 +1,47 @@
+"""Names of splits and of classes; folders that name splits are tested with the data sets."""
+
+import pytest
+
+from keras_gmlp.utils.inputs import SPLITS, is_junk, read_split
+from keras_gmlp.utils.labels import clean_label, clean_value, find_alike, is_label
+
+
+@pytest.mark.parametrize("form", ["{}", "{}_set", "{} Data", "{}2017", "{}-images", "{}set"])
+@pytest.mark.parametrize("case", [str, str.upper, str.title])
+def test_names_of_splits(form, case):
+    for split, words in SPLITS.items():
+        for word in words:
+            name = case(form.format(word))
+            assert read_split(name) == split, name
+            assert read_split(f"birds_{name}") is None
+            assert read_split(f"birds_{name}", loose=True) == split
+
+
+@pytest.mark.parametrize("name", ["latest", "contest", "training-test", "set", "dataset", "1", ""])
+def test_other_names(name):
+    assert read_split(name, loose=True) is None
+
+
+def test_numbers_make_a_split_s_name_another():
+    assert [read_split(name) for name in ("test1", "val 3", "train")] == [None, None, "train"]
+
+
+def test_junk():
+    assert all(map(is_junk, [".DS_Store", "Thumbs.db", "desktop.ini", "__MACOSX", "._a.png"]))
+    assert not any(map(is_junk, ["a.png", "_other", "MACOSX"]))
+
+
+def test_classes_are_compared_as_people_see_them():
+    assert {clean_label(name) for name in ("caf\u00e9", "cafe\u0301 ", "\ufeffcaf\u00e9")} == {
+        "café"
+    }
+    assert clean_label("\u0645\u06cc\u200c\u062e") == "\u0645\u06cc\u200c\u062e"  # a joiner shows
+    assert [clean_value(t) for t in ("1", " 1.0", "1.", "-2.00", "1.5", "01", "v1.0")] == [
+        *("1", "1", "1", "-2", "1.5", "01", "v1.0")
+    ]
+    assert find_alike(["cat", "Cat", "ca\u200bt", "dog"]) == {"Cat": "cat", "ca\u200bt": "cat"}
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\x1b[1m", "\u200b", " ", ""])
+def test_names_that_show_nothing_or_change_the_terminal(name):
+    assert not is_label(name)
