@@ -1,6 +1,5 @@
 """The results of a benchmark: rows for CSV, tables in Markdown, bar charts."""
 
-import csv
 import datetime
 import os
 import platform
@@ -9,7 +8,6 @@ import statistics
 from keras_gmlp.benchmark.candidates import PRODUCT, REFERENCES, TITLES, threads_text
 from keras_gmlp.benchmark.machine_load import BUSY, total_memory
 from keras_gmlp.utils import environment, plotting
-from keras_gmlp.utils.files import atomic_write
 
 COLUMNS = (
     *("model", "candidate", "threads", "batch", "status"),
@@ -123,13 +121,6 @@ def _plain(value):
     if value is None:
         return ""
     return float(f"{value:.4g}") if isinstance(value, float) else value
-
-
-def write_csv(rows, path):
-    with atomic_write(path) as temporary, temporary.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def to_markdown(models, rows, command):

@@ -26,13 +26,13 @@ from keras_gmlp.comparison.plan import (
     group_by,
     note_single,
 )
-from keras_gmlp.comparison.results import write_csv
 from keras_gmlp.models.presets import PRESETS
 from keras_gmlp.runs.settings import DataSettings
 from keras_gmlp.utils import plotting
 from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.markdown import make_table
+from keras_gmlp.utils.tables import write_dicts
 
 COLUMNS = ("name", "seed", "family", "parameters", "measure", "score", "epochs", "seconds", "state")
 
@@ -289,7 +289,7 @@ def write_report(plan, directory, command):
     directory.mkdir(parents=True, exist_ok=True)
     paths = [directory / "results.csv", directory / "results.md"]
     of_run = {run: line for line in lines for run in line.runs}
-    write_csv([to_row(run, of_run[run]) for run in runs], COLUMNS, paths[0])
+    write_dicts(paths[0], COLUMNS, [to_row(run, of_run[run]) for run in runs])
     with atomic_write(paths[1]) as temporary:
         temporary.write_text(to_markdown(lines, command), "utf-8")
     for draw, name in ((draw_capacity, "capacity.png"), (draw_epochs, "epochs.png")):

@@ -11,8 +11,8 @@ from pathlib import Path
 from keras_gmlp.comparison.plan import format_mean, group_by
 from keras_gmlp.comparison.sweep import run_name
 from keras_gmlp.training.settings import describe
-from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.markdown import make_table
+from keras_gmlp.utils.tables import write_dicts
 
 COLUMNS = (
     *("preset", "seed", "fraction", "status", "test_accuracy", "train_accuracy", "parameters"),
@@ -44,15 +44,8 @@ def to_row(run, costs=None):
 def write_results(runs, path, costs=None):
     """Writes the table as CSV, one row per run; returns the rows."""
     rows = [to_row(run, costs) for run in runs]
-    write_csv(rows, COLUMNS, path)
+    write_dicts(path, COLUMNS, rows)
     return rows
-
-
-def write_csv(rows, columns, path):
-    with atomic_write(path) as temporary, temporary.open("w", newline="") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def find_left_out(path, rows):

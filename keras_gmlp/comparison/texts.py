@@ -12,13 +12,13 @@ from keras_gmlp.comparison.plan import (
     note_single,
     short_task,
 )
-from keras_gmlp.comparison.results import write_csv
 from keras_gmlp.models.presets import TEXT_PRESETS, lookup
 from keras_gmlp.runs.queue import work
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 from keras_gmlp.utils import plotting
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.markdown import make_table
+from keras_gmlp.utils.tables import write_dicts
 
 # Small sets require more passes, pairs more tokens.
 CHANGES = {"mrpc": {"epochs": 10, "length": 128}, "cola": {"epochs": 10}}
@@ -112,7 +112,7 @@ def write_results(rows, directory, command, floors=None):
                 own |= {"task": task, "measure": measure_of(task).name, "seed": seed}
                 own |= {"score": round(score, 4), "one_class": int(seed in row["single"][task])}
                 table.append(own)
-    write_csv(table, COLUMNS, paths[0])
+    write_dicts(paths[0], COLUMNS, table)
     with atomic_write(paths[1]) as temporary:
         temporary.write_text(to_markdown(rows, command, floors or {}), "utf-8")
     if any(row["perplexity"] and any(row["scores"].values()) for row in rows):

@@ -159,12 +159,13 @@ def run(source, options, scratch, progress):
 def report(options, results, progress):
     """Writes the files and prints the table; returns the exit code."""
     from keras_gmlp.benchmark.candidates import REFERENCES
-    from keras_gmlp.benchmark.report import describe_load, draw_bars, to_markdown, write_csv
+    from keras_gmlp.benchmark.report import COLUMNS, describe_load, draw_bars, to_markdown
     from keras_gmlp.utils.files import atomic_write
+    from keras_gmlp.utils.tables import write_dicts
 
     rows = [row for _, of_model in results for row in of_model]
     text = to_markdown([model for model, _ in results], rows, options.command)
-    write_csv(rows, options.out / "benchmark.csv")
+    write_dicts(options.out / "benchmark.csv", COLUMNS, rows)
     with atomic_write(options.out / "benchmark.md") as temporary:
         temporary.write_text(text)
     measured = [r for r in rows if r["status"] == "measured" and r["candidate"] not in REFERENCES]

@@ -18,6 +18,11 @@ def write_table(path, rows, lineterminator="\n"):
         csv.writer(file, lineterminator=lineterminator).writerows(rows)
 
 
+def write_dicts(path, columns, rows):
+    """Writes rows, dicts, as a CSV file with some columns; see `write_table`."""
+    write_table(path, [columns, *([row.get(name) for name in columns] for row in rows)], "\r\n")
+
+
 def read_rows(path):
     """Reads the rows of a CSV or TSV file."""
     content, delimiter = read_text(path), TABLES[path.suffix.lower()]
