@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_gmlp.layers import AttentionPooling
-from keras_gmlp.models.structure import NotApplicableError, class_tokens, token_grid
+from keras_gmlp.models.structure import NotApplicableError, class_tokens, find_zooms, token_grid
 
 
 def class_maps(model, image, classes):
@@ -13,7 +13,8 @@ def class_maps(model, image, classes):
 
     A head over pooled tokens is linear, so the map is exact: the logit of each token alone, times
     its weight in an attention pooling. The mean of the map plus the head's bias is the logit (class
-    activation mapping, Zhou et al., 2016, arxiv.org/abs/1512.04150).
+    activation mapping, Zhou et al., 2016, arxiv.org/abs/1512.04150). Of a model with `zooms` it is
+    the map of the whole image, and the other views add to the logit.
 
     A class token sees the image through the blocks, so its map is an estimate. At the tokens that
     enter the middle block, the gradient of the logit is multiplied by the difference of each token
@@ -39,14 +40,18 @@ def class_maps(model, image, classes):
     """
     if all(layer.name != "head" for layer in model.layers):
         raise NotApplicableError(f"{model.name} has no head; expected an image classifier.")
-    if not has_exact_maps(model):
+    if not _is_pooled(model):
         return _gradient_maps(model, image, classes)
     tokens = keras.Model(model.input, model.get_layer("pool").input)(image[None], training=False)
     return np.moveaxis(_to_float64(map_tokens(model, tokens))[0][..., classes], -1, 0)
 
 
 def has_exact_maps(model):
-    """Returns whether the head of a model takes pooled tokens, so that its maps are exact."""
+    """Returns whether the mean of a map and the head's bias is the logit, for each class."""
+    return _is_pooled(model) and find_zooms(model) == (1,)
+
+
+def _is_pooled(model):
     return any(layer.name == "pool" for layer in model.layers)
 
 

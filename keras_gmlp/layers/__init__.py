@@ -19,10 +19,12 @@ from keras_gmlp.layers.resmlp import Affine, FoldedResMLPBlock, LayerScale, ResM
 from keras_gmlp.layers.spatial_projection import SpatialProjection
 from keras_gmlp.layers.transformer import TransformerBlock
 from keras_gmlp.layers.whitening import WhiteningConvolution
+from keras_gmlp.layers.zoomed_views import AverageViews, ZoomedViews
 
 __all__ = [
     "Affine",
     "AttentionPooling",
+    "AverageViews",
     "Block",
     "ClassToken",
     "ConvolutionalStem",
@@ -50,6 +52,7 @@ __all__ = [
     "TokenPositions",
     "TransformerBlock",
     "WhiteningConvolution",
+    "ZoomedViews",
     "make_dense",
     "mask_tokens",
 ]

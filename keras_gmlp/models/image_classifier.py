@@ -5,7 +5,14 @@ from functools import partial
 import keras
 from keras import layers
 
-from keras_gmlp.layers import ClassToken, ConvolutionalStem, PatchEmbedding, PositionEmbedding
+from keras_gmlp.layers import (
+    AverageViews,
+    ClassToken,
+    ConvolutionalStem,
+    PatchEmbedding,
+    PositionEmbedding,
+    ZoomedViews,
+)
 from keras_gmlp.layers.block import check_rates
 from keras_gmlp.models.common import (
     POOLINGS,
@@ -42,6 +49,7 @@ def image_classifier(
     class_token=False,
     distillation_token=False,
     position_embedding=False,
+    zooms=None,
     norm=None,
     mean=0.5,
     std=0.5,
@@ -80,6 +88,10 @@ def image_classifier(
         distillation_token: Add a second token with a separate head, `head_distillation`; the logits
             are the mean of both heads. Requires `class_token=True`.
         position_embedding: Add a learned vector to each position.
+        zooms: Shares of the sides, such as `(1, 0.75, 0.5)`, that views around the centre show; the
+            head takes the mean of their vectors. The tokens are those of a view, which is as large
+            as the smallest share of the image. `None` for the image as it is. See
+            `layers.ZoomedViews`.
         norm: Function of the keyword arguments `dtype` and `name` that returns the last norm.
             Defaults to layer normalization.
         mean, std: Mean and standard deviation of the pixels in [0, 1]; one number or one per
@@ -115,7 +127,12 @@ def image_classifier(
     if patch_window is not None and stem != "patches":
         raise ValueError(f"patch_window requires stem='patches'; received {stem!r}.")
     window = {} if patch_window is None else {"patch_window": patch_window}
+    if zooms is not None and (class_token or not include_top):
+        raise ValueError("zooms require include_top=True and a model without a class token.")
     inputs, x = pixels(input_shape, mean, std)
+    if zooms is not None:
+        views = ZoomedViews(zooms, dtype="float32", name="views")
+        x = views(x)
     x = STEMS[stem](dim, patch_size, **window, dtype=dtype, name="stem")(x)
     if distillation_token:
         x = ClassToken(dtype=dtype, name="distillation_token")(x)
@@ -138,7 +155,10 @@ def image_classifier(
     elif class_token:
         logits = head(classes)(x[:, 0])
     else:
-        logits = head(classes)(pool_tokens(pooling or "avg")(x))
+        x = pool_tokens(pooling or "avg")(x)
+        if zooms is not None:
+            x = AverageViews(len(views.zooms), dtype="float32", name="average_views")(x)
+        logits = head(classes)(x)
     return classifier(inputs, logits, classifier_activation, name)
 
 

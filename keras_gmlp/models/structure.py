@@ -3,7 +3,7 @@
 import keras
 from keras import layers
 
-from keras_gmlp.layers import ClassToken, ConvolutionalStem, PatchEmbedding
+from keras_gmlp.layers import ClassToken, ConvolutionalStem, PatchEmbedding, ZoomedViews
 
 # What a block declares in `token_axes`.
 AXES = {"reads", "writes", "holds", "rows", "columns", "places", None}
@@ -23,6 +23,11 @@ def learned_weights(model):
 def find_stem(model, kind=PatchEmbedding | ConvolutionalStem):
     """Returns the layer that computes tokens from the image, or `None`."""
     return next((layer for layer in model.layers if isinstance(layer, kind)), None)
+
+
+def find_zooms(model):
+    """Returns the shares that the views of a model show, `(1,)` for a model without views."""
+    return next((layer.zooms for layer in model.layers if isinstance(layer, ZoomedViews)), (1,))
 
 
 def class_tokens(model):
@@ -55,7 +60,7 @@ def token_grid(model):
     stem = find_stem(model)
     if stem is None:
         raise NotApplicableError(f"{model.name} has no tokens: it has no stem that computes them.")
-    height, width = model.input_shape[1:3]
+    height, width = stem.input.shape[1:3]
     return height // stem.patch_size, width // stem.patch_size
 
 

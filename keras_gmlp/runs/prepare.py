@@ -8,8 +8,9 @@ from pathlib import Path
 import keras
 
 from keras_gmlp import data
-from keras_gmlp.data.datasets import check_path
+from keras_gmlp.data.datasets import check_path, holds_files
 from keras_gmlp.data.validation import PARTS, divide_training
+from keras_gmlp.layers.zoomed_views import check_zooms
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.runs.prepared import PreparedRun
 from keras_gmlp.tasks.multi_label_classification import match_labels
@@ -17,7 +18,10 @@ from keras_gmlp.training.callbacks import require_validation
 from keras_gmlp.training.processes import run_once
 from keras_gmlp.training.run_directory import LOCK_TIMEOUT
 from keras_gmlp.utils.files import directory_lock
+from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 from keras_gmlp.weights import pretrained
+
+ZOOMS = [1, 0.75, 0.5]  # of the included backbone on pictures in files
 
 
 def prepare(settings, seed_process=True, dataset=None):
@@ -52,6 +56,8 @@ def prepare(settings, seed_process=True, dataset=None):
         fit = settings.data.fit or source.preparation.get("fit")
         chosen = dataclasses.replace(settings.data, fit=fit)
         settings = dataclasses.replace(settings, model=named, data=chosen)
+        if dataset is None:
+            settings = _zoom(settings)
     dataset = load_data(settings, source.model.input_shape[1:] if source else None, dataset)
     require_validation(recipe, dataset)
     return build(settings, recipe, source, dataset, seed_process)
@@ -81,12 +87,24 @@ def build(settings, recipe, source, dataset, seed_process=True):
     return PreparedRun(settings, recipe, dataset, model, origin, transfer, source)
 
 
+def _zoom(settings):
+    """Lets the included backbone look closer at pictures in files, which have more pixels."""
+    own = settings.model.weights != DEFAULT_BACKBONE or settings.data.image_size is not None
+    if own or "zooms" in settings.model.overrides or not holds_files(settings.data.name):
+        return settings
+    overrides = {**settings.model.overrides, "zooms": ZOOMS}
+    return dataclasses.replace(
+        settings, model=dataclasses.replace(settings.model, overrides=overrides)
+    )
+
+
 def load_data(settings, image_shape=None, dataset=None):
     """Loads the data of a run, and divides the training images."""
     chosen = settings.data
     if dataset is None:
         shape = image_shape or lookup(settings.model.preset)[1]["input_shape"]
-        size = chosen.size or shape[:2]
+        zooms = settings.model.overrides.get("zooms") or (1,)
+        size = chosen.size or tuple(round(side / check_zooms(zooms)[-1]) for side in shape[:2])
         channels = image_shape[2] if image_shape else None
         dataset = data.load(chosen.name, size, chosen.data_dir, channels, chosen.groups, chosen.fit)
     parts = {name: getattr(chosen, name) for name in PARTS}

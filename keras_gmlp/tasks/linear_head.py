@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from keras_gmlp.data.images.fits import resize_images
-from keras_gmlp.models.structure import features
+from keras_gmlp.models.structure import features, find_zooms
 from keras_gmlp.utils.environment import accelerators, require
 from keras_gmlp.utils.progress import PATIENCE, ProgressBar
 
@@ -26,11 +26,15 @@ TOGETHER = 64  # images that the model takes at a time
 STEPS = 1000  # of L-BFGS, at most
 
 
-def choose_views(images, mirror):
-    """Returns the views of each image, pairs of a window and whether it is mirrored."""
+def choose_views(images, mirror, own=1):
+    """Returns views of each image, pairs of a window and whether it is mirrored.
+
+    They are fewer for a model that takes its own views of each of them.
+    """
     mirrors = (False, True) if mirror else (False,)
     views = [(window, mirrored) for window in WINDOWS for mirrored in mirrors]
-    return views[: VIEWS + FURTHER // max(1, images) if images < MANY else 1]
+    count = VIEWS + FURTHER // max(1, images) if images < MANY else 1
+    return views[: max(1, count // own)]
 
 
 def look(images, view):
@@ -109,7 +113,8 @@ def _fold(regression, mean, deviation, classes):
 
 def read_training_features(model, data, task):
     """Returns the vectors of the views of the training images, and their labels."""
-    views = choose_views(len(data.train), data.mirror and task.augmentation.flip)
+    own = len(find_zooms(model))
+    views = choose_views(len(data.train), data.mirror and task.augmentation.flip, own)
     return read_features(model, data.train, views)
 
 

@@ -10,7 +10,7 @@ from keras_gmlp.inference import images as inference
 from keras_gmlp.layers import PatchEmbedding
 from keras_gmlp.models import presets
 from keras_gmlp.models.precision import in_float32
-from keras_gmlp.models.structure import find_stem, learned_weights
+from keras_gmlp.models.structure import find_stem, find_zooms, learned_weights
 from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.weights.conversion import to_arrays
@@ -169,6 +169,10 @@ class Pretrained:
         actual = read_arguments(self.model)
         if "patch_window" in actual:
             raise ValueError(f"{self.origin}: published models have no patch_window.")
+        if "zooms" in actual:
+            raise ValueError(
+                f"{self.origin}: published models have no zooms. Give a folder or a .keras file."
+            )
         sizes = {"input_shape": actual["input_shape"], "classes": actual["classes"]}
         if _shapes(presets.build(self.preset, **sizes)) != _shapes(self.model):
             raise ValueError(
@@ -214,8 +218,10 @@ def read_arguments(model):
     patches = {} if stem is None else {"patch_size": stem.patch_size}
     if isinstance(stem, PatchEmbedding) and stem.patch_window > stem.patch_size:
         patches["patch_window"] = stem.patch_window
+    zooms = find_zooms(model)
     return {
         **patches,
+        **({"zooms": zooms} if zooms != (1,) else {}),
         "input_shape": tuple(model.input_shape[1:]),
         "classes": model.output_shape[-1],
         "mean": (-np.asarray(normalization.offset) * std).tolist(),
