@@ -15,6 +15,7 @@ from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.inference import images as inference
 from keras_gmlp.models.structure import NotApplicableError
 from keras_gmlp.utils.card import write_card
+from keras_gmlp.weights import transfer
 
 TINY = {"dim": 8, "depth": 2, "input_shape": (8, 12, 3), "patch_size": 4, "classes": 3}
 CLASSES = [2, 0, 1]
@@ -41,6 +42,18 @@ def test_map_plus_bias_is_the_logit():
         logits = to_numpy(model(image()[None]))[0]
         found = maps.mean(axis=(1, 2)) + to_numpy(model.get_layer("head").bias)[CLASSES]
         np.testing.assert_allclose(found, logits[CLASSES], atol=1e-5)
+
+
+def test_maps_of_a_model_with_zooms_show_the_whole_image():
+    plain = gMLP(hidden_dim=12, **{**TINY, "input_shape": (4, 8, 3)})
+    redraw_weights(plain)
+    model = gMLP(hidden_dim=12, zooms=(1, 0.5), **{**TINY, "input_shape": (8, 16, 3)})
+    transfer(plain, model)
+    picture = image((8, 16, 3)).astype("float32")
+    whole = picture.reshape(4, 2, 8, 2, 3).mean((1, 3))
+    found, expected = class_maps(model, picture, CLASSES), class_maps(plain, whole, CLASSES)
+    assert not has_exact_maps(model)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_values_are_at_the_places_of_their_tokens():

@@ -1,5 +1,7 @@
 """`keras_gmlp.finetune`: from a folder to a model in one call."""
 
+import dataclasses
+import importlib
 import json
 
 import numpy as np
@@ -7,6 +9,8 @@ import pytest
 from own_images import write_folder, write_start
 
 import keras_gmlp
+from keras_gmlp import runs
+from keras_gmlp.models.structure import find_zooms
 from keras_gmlp.runs import choosing, settings
 
 pytestmark = pytest.mark.eager
@@ -44,6 +48,22 @@ def test_the_head_alone_on_image_data(places, tmp_path, capsys):
     assert (metrics["epochs"], len(metrics["candidates"])) == (0, 1)
     assert recipe["fit_head"] == metrics["candidates"][0]["fit_head"]
     assert "linear head" in capsys.readouterr().out
+
+
+@pytest.mark.once
+def test_pictures_in_files_are_seen_at_several_zooms(places, tmp_path, monkeypatch):
+    weights, folder = places
+    module = importlib.import_module("keras_gmlp.runs.prepare")  # the function has the name, too
+    monkeypatch.setattr(module, "DEFAULT_BACKBONE", weights)
+    options = {"epochs": 0, "precision": "float32", "verbose": 0}
+    model, metrics = keras_gmlp.finetune(folder, weights, directory=tmp_path / "a", **options)
+    assert (model.input_shape, find_zooms(model)) == ((None, 16, 16, 3), (1, 0.75, 0.5))
+    repeated = dataclasses.replace(runs.read_run(tmp_path / "a"), directory=str(tmp_path / "b"))
+    assert runs.train_run(repeated, export=False, verbose=0)["test_loss"] == metrics["test_loss"]
+    model, _ = keras_gmlp.finetune(
+        folder, weights, directory=tmp_path / "c", image_size=8, **options
+    )
+    assert find_zooms(model) == (1,)
 
 
 @pytest.mark.once
