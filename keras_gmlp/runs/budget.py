@@ -30,8 +30,8 @@ class Budget(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         self.epoch = time.process_time() - self.began
-        # The first epoch compiles. The run takes as many epochs at least, on all images.
-        if epoch and self.epochs_left(self.epoch) < epoch + 2:
+        # The first epoch compiles. The run adds half as many epochs at least, on all images.
+        if epoch and self.epochs_left(self.epoch) < (epoch + 3) // 2:
             self.model.stop_training = True
 
     def measure(self, seconds, epochs):

@@ -2,9 +2,8 @@
 
 Images that no candidate trains on decide: the data's validation images or, without them, a share of
 the training images. Test images never decide. If the head is right on all images that decide, no
-training is tried, because it cannot show a gain. The run then trains on all training images, those
-held out included. It takes twice as many epochs as the best epoch of the chosen candidate, since
-the candidates are short.
+training is tried, because it cannot show a gain. The run then continues from the best epoch of the
+chosen candidate, for as many epochs again, on all training images, those held out included.
 """
 
 import dataclasses
@@ -14,6 +13,7 @@ from pathlib import Path
 import keras
 
 from keras_gmlp.data.validation import find_held_out
+from keras_gmlp.models.saved import load_model
 from keras_gmlp.runs.budget import Budget
 from keras_gmlp.runs.choice import HEAD, Choice, choose_best, read_choice, write_choice
 from keras_gmlp.runs.prepare import build
@@ -24,6 +24,7 @@ from keras_gmlp.training.processes import process_count
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.files import directory_lock
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+from keras_gmlp.weights import transfer
 
 SHARE = 0.2  # of the training images, held out
 
@@ -45,7 +46,7 @@ MOST_PASSES = 10.8  # for each image of large sets
 def plan(images):
     """Returns how long the candidates train on a number of images, and in which batches."""
     passes = min(PASSES + FURTHER * max(0, images - IMAGES), max(PASSES, MOST_PASSES * images))
-    epochs = round(passes / ((2 * (1 - SHARE) + 2) * images))
+    epochs = round(passes / ((len(RATES) * (1 - SHARE) + 1) * images))
     return {"epochs": min(8, max(2, epochs)), "batch_size": 16 if images < 300 else 32}
 
 
@@ -94,10 +95,23 @@ def choose(prepared, *, restart=False, report=lambda text: None, **options):
             write_choice(directory, choice, made_for)
             for line in choice.lines():
                 report(line)
+    trained = choice.best()["epochs"] > 0
     changes = {**choice.changes, **prepared.settings.changes}
+    changes |= {"fit_head": 0.0} if trained else {}  # the candidate has fitted it
     settings = dataclasses.replace(prepared.settings, changes=changes)
     run = build(settings, settings.make_recipe(), prepared.source, prepared.data)
+    if trained:
+        # Only the same choice leads to the same weights.
+        run = dataclasses.replace(run, settings=prepared.settings)
+        if not run_directory.has_progress(directory):
+            folder = candidate_folder(directory, choice.best()["learning_rate"])
+            transfer(load_model(folder / "model.keras", compile=False), run.model)
     return dataclasses.replace(run, choice=choice, vectors=vectors)
+
+
+def candidate_folder(directory, rate):
+    """Returns the folder of a candidate of a run."""
+    return Path(directory, run_directory.CANDIDATES, f"rate-{rate:g}")
 
 
 def take_time(options, began):
@@ -171,18 +185,20 @@ class _Search:
         if rows[0]["accuracy"] < 1:  # otherwise these images cannot show a gain
             for rate in rates:
                 # So that there is time for the run if no other candidate is better.
-                needed = 2 * rows[-1].get("best_epoch", 0)
+                needed = rows[-1].get("best_epoch", 0)
                 if self.budget and self.budget.epochs_left(self.budget.seconds) < needed:
                     self.report(f"no time to try the rate {rate:g}")
                 else:
                     rows.append(self._try_training(strength, rate))
         best = choose_best(rows)
-        epochs = 2 * best.get("best_epoch", 0)
+        epochs = best.get("best_epoch", 0)
         if self.budget and (most := max(1, self.budget.epochs_left())) < epochs:
             self.report(f"there is time for {most} epochs in place of {epochs}")
             epochs = most
-        chosen = {"fit_head": strength, "epochs": epochs}
-        if best["epochs"]:
+        chosen = {"epochs": epochs}
+        if not best["epochs"]:
+            chosen["fit_head"] = strength
+        else:
             chosen |= {name: best[name] for name in ("learning_rate", "batch_size")}
             if not self.held_out:
                 chosen["patience"] = chosen["epochs"]
@@ -222,7 +238,7 @@ class _Search:
         self.report(f"training at the rate {rate:g}")
         given = {**self.plan, **self.settings.changes, "learning_rate": rate}
         given |= {"fit_head": strength, "patience": PATIENCE}
-        place = Path(self.settings.directory, run_directory.CANDIDATES, f"rate-{rate:g}")
+        place = candidate_folder(self.settings.directory, rate)
         settings = dataclasses.replace(self.settings, changes=given, directory=str(place))
         recipe = settings.make_recipe()
         fields = {f.name: getattr(recipe.task, f.name) for f in dataclasses.fields(_Trial)}

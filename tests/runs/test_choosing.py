@@ -66,8 +66,10 @@ def test_the_candidates_are_recorded(chosen):
     names = [row["name"] for row in choice["candidates"]]
     assert names == [HEAD, "all layers, rate 0.001", "all layers, rate 0.0003"]
     best = choose_best(choice["candidates"])
-    assert recipe["epochs"] == 2 * best.get("best_epoch", 0) == metrics["epochs"]
-    assert recipe["fit_head"] == best["fit_head"] > 0
+    assert recipe["epochs"] == best.get("best_epoch", 0) == metrics["epochs"]
+    # A trained candidate has its fitted head, which the run continues from.
+    assert best["fit_head"] > 0
+    assert recipe["fit_head"] == (0 if best["epochs"] else best["fit_head"])
     assert [row["name"] for row in metrics["candidates"]] == names
     assert not (chosen / "candidates").exists()
     assert "12 held-out training images chose the settings" in (chosen / "README.md").read_text()
@@ -80,11 +82,34 @@ def test_a_complete_run_is_loaded(places, chosen):
     assert run.train(verbose=0) == read(chosen, "metrics.json")
 
 
-def test_its_command_repeats_it_without_a_choice(chosen):
-    command = write_command(read(chosen, "recipe.json"))
+def test_its_command_repeats_it(places, chosen, tmp_path):
+    recipe = read(chosen, "recipe.json")
+    command = write_command(recipe)
     assert "--recipe finetune" in command
-    assert f"fit_head={read(chosen, 'recipe.json')['fit_head']}" in command
-    assert "--epochs" in command
+    trained = bool(choose_best(recipe["choice"]["candidates"])["epochs"])
+    assert ("fit_head" in command, "--epochs" in command) == (not trained, not trained)
+
+
+@pytest.mark.once
+def test_the_run_continues_the_chosen_candidate(places, tmp_path, monkeypatch):
+    """With no epoch of its own it has the candidate's weights, head included."""
+    rows = [{"name": HEAD, "epochs": 0, "accuracy": 0.1, "loss": 9.0}]
+    monkeypatch.setattr(choosing._Search, "_try_heads", lambda self: self.fake_heads(rows))
+    monkeypatch.setattr(choosing._Search, "fake_heads", fake_heads, raising=False)
+    run = runs.choose(runs.prepare(make_settings(places, tmp_path)), verbose=0)
+    best = run.choice.best()
+    assert best["epochs"] > 0
+    place = tmp_path / "candidates" / f"rate-{best['learning_rate']:g}" / "model.keras"
+    expected = keras_gmlp.load_model(place).get_weights()
+    for a, b in zip(expected, run.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert (run.recipe.epochs, run.recipe.task.fit_head) == (best["best_epoch"], 0)
+
+
+def fake_heads(search, rows, original=choosing._Search._try_heads):
+    """Fits heads, and reports a bad one, so that training is chosen."""
+    strength, row = original(search)
+    return strength, {**row, **rows[0]}
 
 
 @pytest.mark.parametrize("saves", [1, 3, 5])
@@ -254,5 +279,5 @@ def test_a_slow_machine_tries_less_and_trains_for_less(places, tmp_path, monkeyp
 def test_plan_keeps_to_the_budget(monkeypatch):
     monkeypatch.undo()
     lengths = {images: choosing.plan(images)["epochs"] for images in (30, 121, 500, 1200, 50_000)}
-    assert lengths == {30: 8, 121: 7, 500: 2, 1200: 3, 50_000: 3}
+    assert lengths == {30: 8, 121: 8, 500: 2, 1200: 4, 50_000: 4}
     assert [choosing.plan(n)["batch_size"] for n in (121, 500)] == [16, 32]
