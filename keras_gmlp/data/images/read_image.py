@@ -209,10 +209,10 @@ def open_image(file, path):
     if _HEIC.match(prefix):
         if not is_installed("pillow_heif"):
             raise _RefusedError(f"a HEIC picture; {HEIC_ADVICE}, or convert it to JPEG.")
-        from pillow_heif import HeifImagePlugin
+        from pillow_heif.as_plugin import HeifImageFile
 
         file.seek(0)
-        return HeifImagePlugin.HeifImageFile(file, os.fspath(path))
+        return HeifImageFile(file, os.fspath(path))
     raise UnidentifiedImageError
 
 
@@ -279,7 +279,10 @@ def is_image_file(path):
     suffix, is_file = path.suffix.lower(), os.path.isfile(path)
     if suffix in IMAGES or (suffix in HEIC and is_installed("pillow_heif")):
         return is_file or not os.path.exists(path)
-    return is_file and suffix not in UNREAD and bool(_IMAGE.match(_read_start(path)))
+    if not is_file or suffix in UNREAD:
+        return False
+    start = _read_start(path)
+    return bool(_IMAGE.match(start) or (_HEIC.match(start) and is_installed("pillow_heif")))
 
 
 def is_unread_picture(path):
