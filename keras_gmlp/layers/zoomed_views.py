@@ -11,7 +11,7 @@ class ZoomedViews(ConfiguredLayer):
     """Cuts views around the centre of an image: the whole image, then larger and larger.
 
     The views of an image follow one another in the batch; `AverageViews` joins them again. In
-    training there is one view, the whole image, because random crops already zoom.
+    training there is one view, the whole image, so that a step takes as long as without zooms.
 
     Args:
         zooms: Shares of the sides that the views show, from 1 down, each in (0, 1]. All views have
