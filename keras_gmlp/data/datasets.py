@@ -23,13 +23,13 @@ from keras_gmlp.utils.errors import printable
 
 def find_path(name):
     """Returns the path that a data set's name is, if it is one."""
+    if not str(name):  # an unset shell variable, not the current folder
+        raise ValueError("'': an empty name; expected a data set's, or a folder of class folders.")
     return Path(os.path.expanduser(name))
 
 
 def canonical_name(name):
     """Returns the `name` that `load(name)` gives its `ImageData`: a folder loses its last slash."""
-    if not str(name):  # an unset shell variable, not the current folder
-        raise ValueError("'': an empty name; expected a data set's, or a folder of class folders.")
     path = find_path(name)
     return str(path) if name != "digits" and (path.is_dir() or is_table(path)) else str(name)
 

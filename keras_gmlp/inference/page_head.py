@@ -6,6 +6,7 @@ import json
 import numpy as np
 
 from keras_gmlp.inference.similarity import make_embedder
+from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.utils.card import DIGEST, read_card
 from keras_gmlp.utils.labels import is_label
@@ -30,9 +31,14 @@ def add_head(classifier, path):
             f"{path}: {weights.shape[1]} weights in a row; {classifier.path} has {features} "
             "features. Download the classifier again."
         )
+
+    def logits(images):
+        found = require_numbers(embed(images), classifier.path) @ weights.T + bias
+        return require_numbers(found.astype("float32"), path)
+
     return dataclasses.replace(
         classifier,
-        logits=lambda images: (embed(images) @ weights.T + bias).astype("float32"),
+        logits=logits,
         labels=tuple(head["labels"]),
         model=None,
         interpreter=None,

@@ -8,6 +8,8 @@ from keras_gmlp.programs.shared import cli
 
 SHOWN = 5  # findings of a kind that are printed
 
+FILES = ("findings.csv", "findings.png")
+
 EPILOG = """\
 findings:
   unreadable        files that training would stop at, with the reason
@@ -62,12 +64,11 @@ def parse(arguments):
 
     if options.min_images < 0:
         parser.error(f"--min-images must be at least 0; received {options.min_images}")
-    if not options.data:  # an unset variable of a shell
-        parser.error("PATH is empty; expected a folder of class folders, or a table")
     root = Path(options.data).expanduser().resolve()
     options.out = Path(options.out or Path("runs", f"check-{name_folder(root)}"))
-    if options.out.resolve().is_relative_to(root):
-        parser.error(f"{options.out} is in {options.data}; give --out a folder outside of it")
+    parser.check_output(options.out, options.data)
+    for name in FILES:
+        parser.check_output(options.out / name, options.data)
     return options
 
 
@@ -89,7 +90,7 @@ def run(options):
     model = choose_model(options.model)
     embed = make_features(model) if model else None
     report = check_folder(folder, options.min_images, embed)
-    files = [options.out / "findings.csv", options.out / "findings.png"]
+    files = [options.out / name for name in FILES]
     write_findings(report.findings, files[0])
     if draw_findings(report.findings, files[1]) is None:
         files.pop().unlink(missing_ok=True)  # of an earlier check

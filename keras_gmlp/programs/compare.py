@@ -89,6 +89,8 @@ def parse(arguments):
         parser.error("--tasks requires --text DIR, the text to pre-train on")
     if options.text and (passed or options.jobs != 1 or options.fractions != [1.0]):
         parser.error("--text takes neither --jobs, nor --fractions, nor options after --")
+    for output in (options.out, options.runs):
+        parser.check_output(output, options.text or options.data, *(options.tasks or ()))
     return parser, options
 
 

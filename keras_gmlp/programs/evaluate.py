@@ -1,9 +1,12 @@
 """Evaluates models of any format on a folder or table of images, or a data set."""
 
 import json
+import os
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
+
+FILES = ("report.json", "predictions.csv", "confusion.png", "errors.png", "reliability.png")
 
 SHOWN = 50  # classes
 
@@ -83,7 +86,11 @@ def parse(arguments):
     cli.add_data_dir(parser)
     cli.add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    outputs = [Path(options.out), *(Path(options.out, f) for f in FILES)] if options.out else []
+    for output in (*outputs, *([options.csv] if options.csv else [])):
+        parser.check_output(output, options.data, *filter(os.path.isfile, options.models))
+    return options
 
 
 def main(arguments=None):

@@ -4,7 +4,7 @@ import json
 import math
 from pathlib import Path
 
-from keras_gmlp.programs.evaluate import SCORES, cells, percent, show_table, sort_classes
+from keras_gmlp.programs.evaluate import FILES, SCORES, cells, percent, show_table, sort_classes
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared.text_options import add_columns, name_columns
 
@@ -84,6 +84,9 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     if options.threshold is not None and not math.isfinite(options.threshold):
         parser.error(f"--threshold must be a number; received {options.threshold}")
+    if options.out:
+        for output in (options.out, *(Path(options.out, name) for name in FILES)):
+            parser.check_output(output, options.data, options.test)
     return parser, options
 
 

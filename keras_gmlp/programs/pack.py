@@ -44,7 +44,9 @@ def parse(arguments):
     cli.add_fit(parser)
     cli.add_data_dir(parser)
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    parser.check_output(options.out, options.source)
+    return options
 
 
 def main(arguments=None):

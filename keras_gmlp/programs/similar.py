@@ -48,8 +48,8 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     if options.out is not None and not options.out.lower().endswith(".png"):
         parser.error(f"--out must be a .png file; received {options.out!r}")
-    if options.out and Path(options.out).resolve().is_relative_to(Path(options.data).resolve()):
-        parser.error(f"{options.out} is in {options.data}; give --out a file outside of it")
+    if options.out:
+        parser.check_output(options.out, options.data, options.query, options.model)
     return options
 
 

@@ -59,12 +59,11 @@ def parse(arguments):
     from keras_gmlp.data.images.views import Views
 
     try:
-        if not options.out:
-            raise ValueError("--out is empty; expected a folder for the answers")
         draws = {"flip": not options.no_flip, "seed": options.seed}
         options.views = Views(options.views, tuple(options.scale), **draws)
     except ValueError as error:
         parser.error(str(error))
+    parser.check_output(options.out, options.data, options.teacher)
     return options
 
 

@@ -123,6 +123,8 @@ def check(parser, options):
         parser.error(
             "--vocabulary-size and --tokenizer are for --text; prepared text has its tokenizer"
         )
+    if options.prepared and options.text:
+        parser.check_output(options.prepared, *options.text, *options.valid)
     if options.vocabulary_size and options.tokenizer:
         parser.error("give --vocabulary-size or --tokenizer, not both")
 

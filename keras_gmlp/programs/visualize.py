@@ -68,7 +68,12 @@ def parse(arguments):
     parser.add_argument("--data", metavar="NAME|FOLDER", help="test data; default: from the run")
     cli.add_data_dir(parser)
     parser.add_argument("--json", action="store_true", help="print the pictures' paths as JSON")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.out:
+        pictures = [Path(options.out, f"{name}.png") for name in PICTURES]
+        for output in (options.out, *pictures):
+            parser.check_output(output, options.data, options.image)
+    return options
 
 
 def main(arguments=None):

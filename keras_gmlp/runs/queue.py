@@ -18,18 +18,18 @@ that the same command works through the list in several calls. A run that fails 
 others. The exit code is 0 if all runs are complete, 1 otherwise, and 130 after Ctrl-C.
 """
 
-import argparse
 import functools
 import gc
 import json
+import os
 import sys
 import time
 from pathlib import Path
 
 from keras_gmlp.runs.settings import DataSettings, ModelSettings, RunSettings
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
-from keras_gmlp.utils.errors import first_line
-from keras_gmlp.utils.files import write_json
+from keras_gmlp.utils.errors import OneLineParser, first_line
+from keras_gmlp.utils.files import parse_json, require_output, write_json
 
 LEAST = 20.0  # seconds left for which no further run starts
 YEAR = 3e7  # seconds; no limit
@@ -38,11 +38,9 @@ YEAR = 3e7  # seconds; no limit
 def read_plan(path):
     """Returns the settings of the runs in a plan, a list."""
     try:
-        entries = json.loads(Path(path).read_text())
+        entries = parse_json(Path(path).read_bytes(), path)
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror}).") from None
-    except ValueError as error:
-        raise ValueError(f"{path}: is not JSON ({error}).") from None
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ValueError(f"{path}: expected a list of objects, one for each run.")
     runs = []
@@ -50,12 +48,16 @@ def read_plan(path):
         try:
             runs.append(_read_entry(entry))
             runs[-1].check()
-        except (TypeError, ValueError) as error:
+        except Exception as error:  # a value of any type raises what the first use of it raises
             raise ValueError(f"{path}, run {number}: {first_line(error)}") from None
-    places = [run.directory for run in runs]
-    for place in places:
+        if not isinstance(runs[-1].directory, str):
+            raise ValueError(f"{path}, run {number}: expected the directory's path as a text.")
+    places = [os.path.realpath(run.directory) for run in runs]
+    for run, place in zip(runs, places, strict=True):
         if places.count(place) > 1:
-            raise ValueError(f"{path}: two runs have the directory {place}; give each its own.")
+            raise ValueError(
+                f"{path}: two runs have the directory {run.directory}; give each its own."
+            )
     return runs
 
 
@@ -80,6 +82,8 @@ def work(runs, seconds, report=None, verbose=2, say=print):
 
     end = time.monotonic() + seconds
     results = {run.directory: {"state": "waiting"} for run in runs}
+    if report:  # now, so that a useless path fails before the work
+        write_json(report, results)
     for run in runs:
         left = end - time.monotonic()
         if left < LEAST:
@@ -103,17 +107,17 @@ def work(runs, seconds, report=None, verbose=2, say=print):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(
-        prog="python -m keras_gmlp.runs.queue",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = OneLineParser(prog="python -m keras_gmlp.runs.queue", description=__doc__)
     parser.add_argument("plan", metavar="PLAN.json")
     parser.add_argument("--seconds", type=float, default=1e9, help="time limit; default: none")
     parser.add_argument("--report", metavar="FILE", help="JSON of all results, after each run")
     options = parser.parse_args(arguments)
+    if not options.seconds >= 0:
+        parser.error(f"--seconds must be at least 0; received {options.seconds}")
     try:
         runs = read_plan(options.plan)
+        if options.report:
+            require_output(options.report, options.plan)
     except ValueError as error:
         parser.error(str(error))
     say = functools.partial(print, flush=True)
@@ -122,6 +126,9 @@ def main(arguments=None):
     except KeyboardInterrupt:
         print("\nqueue: stopped; the same command resumes.", file=sys.stderr)
         return 130
+    except OSError as error:
+        print(f"queue: {error.filename}: {error.strerror}.", file=sys.stderr)
+        return 1
     return 0 if all(result["state"] == "complete" for result in results.values()) else 1
 
 

@@ -12,6 +12,8 @@ from keras_gmlp.data.validation import PARTS
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.training.recipes import find_recipe
 from keras_gmlp.training.settings import OPTIONS, override
+from keras_gmlp.utils.errors import shortened
+from keras_gmlp.utils.files import require_output
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, find_shipped, list_shipped
 from keras_gmlp.weights.files import short_name
 
@@ -253,6 +255,10 @@ class RunSettings(Settings):
             object.__setattr__(self, "model", ModelSettings(self.model))
         if isinstance(self.data, str):
             object.__setattr__(self, "data", DataSettings(self.data))
+        for name, kind in (("model", ModelSettings), ("data", DataSettings)):
+            if not isinstance(given := getattr(self, name), kind):
+                found = shortened(repr(given), 60)
+                raise ValueError(f"{name} must be a name or {kind.__name__}; received {found}.")
         if self.recipe is None:
             object.__setattr__(self, "recipe", "finetune" if self.model.weights else "quick")
         if self.directory is None:
@@ -292,6 +298,7 @@ class RunSettings(Settings):
             weights = Path(find_shipped(self.model.weights))
             own = [weights.parent] * (weights.name == "model.keras")
             self.require_other_place(weights, *own)
+        require_output(self.directory, self.data.name)
 
     def record(self):
         """Returns the entries of `recipe.json` that come from these settings, a dict."""

@@ -11,7 +11,7 @@ from keras_gmlp.models.presets import TEXT_PRESETS, build, lookup
 from keras_gmlp.models.saved import model_path
 from keras_gmlp.runs.settings import SPELLED, Settings, check_overrides
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
-from keras_gmlp.utils.files import read_json
+from keras_gmlp.utils.files import read_json, require_output
 from keras_gmlp.utils.shipped import find_shipped
 from keras_gmlp.weights.files import is_bert
 
@@ -63,6 +63,7 @@ class LanguageRunSettings(Settings):
         """Raises a `ValueError` for settings that cannot work, before anything is loaded."""
         lookup(self.preset, TEXT_PRESETS)
         self.make_recipe()
+        require_output(self.directory, self.data)
 
     def record(self):
         """Returns the entries of `recipe.json` that come from these settings, a dict."""
@@ -146,6 +147,7 @@ class FineTuningSettings(Settings):
             )
         recipe.task.check_columns(self.data, self.columns)
         self.require_other_place(find_shipped(self.weights))
+        require_output(self.directory, self.data, self.columns.get("test"))
 
     def record(self):
         """Returns the entries of `recipe.json` that come from these settings, a dict."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.images.read_image import is_many, read_image
+from keras_gmlp.data.images.read_image import check_preparation, is_many, read_image
 from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.confidence import (
     TEMPERATURE,
@@ -16,6 +16,7 @@ from keras_gmlp.tasks.confidence import (
     Confidence,
     read_confidence,
 )
+from keras_gmlp.utils.errors import first_line
 
 TEXT = "Text models load with keras_gmlp.inference.text.load."
 
@@ -155,18 +156,26 @@ def make_classifier(opened):
             "channels) with 1 or 3 channels."
         )
     labels = card.get("labels")
-    fitting = labels is not None and len(labels) == classes
+    if labels and len(labels) != classes:
+        raise ValueError(
+            f"{path}: has {classes} classes; its card, or labels.txt next to it, names "
+            f"{len(labels)}. Copy or export it again, or remove a labels.txt of another model."
+        )
+    preparation = {name: card[name] for name in PREPARATION if card.get(name) is not None}
     try:
         confidence = read_confidence(card)
+        check_preparation(**preparation)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise ValueError(f"{path}: its card is damaged: {first_line(error)}") from None
     thresholds = card.get("thresholds")
     if thresholds is not None:
-        numbers = isinstance(thresholds, list) and all(type(t) in (int, float) for t in thresholds)
-        if not numbers or len(thresholds) != classes:
+        probabilities = isinstance(thresholds, list) and all(
+            type(t) in (int, float) and 0 <= t <= 1 for t in thresholds
+        )
+        if not probabilities or len(thresholds) != classes:
             raise ValueError(
-                f"{path}: its card has no threshold for each of its {classes} labels. Copy or "
-                "export it again."
+                f"{path}: its card has no threshold from 0 to 1 for each of its {classes} labels. "
+                "Copy or export it again."
             )
         thresholds = tuple(map(float, thresholds))
     normalized = card.get("output") == "probabilities"
@@ -179,11 +188,11 @@ def make_classifier(opened):
     return Classifier(
         logits,
         tuple(shape),
-        tuple(labels) if fitting else tuple(map(str, range(classes))),
+        tuple(labels or map(str, range(classes))),
         path,
-        {name: card[name] for name in PREPARATION if card.get(name)},
+        preparation,
         opened.model,
-        fitting and card.get("named", True),
+        bool(labels) and card.get("named", True),
         opened.interpreter,
         confidence,
         thresholds,

@@ -17,7 +17,7 @@ from keras_gmlp.data.text.squad_answers import (
 from keras_gmlp.data.text.squad_features import MAX_ANSWER, QUESTION, STRIDE, span_features
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.task import CHECKED
-from keras_gmlp.tasks.text_model import check_text, check_top
+from keras_gmlp.tasks.text_model import check_top
 from keras_gmlp.tasks.text_task import (
     FINE_TUNING,
     TextTask,
@@ -25,6 +25,7 @@ from keras_gmlp.tasks.text_task import (
     round_scores,
     run_with_progress,
 )
+from keras_gmlp.utils.errors import check_text
 
 LABELLED = {"text", "label"}  # columns that questions do not have
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
+from keras_gmlp.utils.errors import check_text
 
 
 class NoMaskError(ValueError):
@@ -137,16 +138,3 @@ def check_top(top):
     """Raises a `ValueError` if a number of results is below 1."""
     if top is not None and top < 1:
         raise ValueError(f"top must be at least 1; received {top}.")
-
-
-def check_text(text):
-    """Returns a text. Arguments of a program that are not UTF-8 hold surrogates in Python."""
-    if not isinstance(text, str):
-        raise ValueError(f"expected text; received {type(text).__name__}.")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"the text is not UTF-8 at character {error.start:,}; convert it to UTF-8."
-        ) from None
-    return text

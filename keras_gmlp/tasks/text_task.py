@@ -10,9 +10,11 @@ from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.task import Task
 from keras_gmlp.tasks.text_model import TextModel
 from keras_gmlp.utils.card import write_text_card
-from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.errors import printable, shortened
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.progress import ProgressBar
+
+LONGEST = 2**16  # tokens in a text
 
 TOGETHER = 32  # texts from one state of the progress bar to the next
 
@@ -137,9 +139,19 @@ class TextTask(Task):
                     "with."
                 )
             length = length or card.get("length") or longest_text(model) or 128
+            if type(length) is not int or not 8 <= length <= LONGEST:
+                found = shortened(repr(length), 40)
+                raise ValueError(
+                    f"{path}: its length is {found}; expected from 8 to {LONGEST:,} tokens."
+                )
         labels = tuple(labels or card.get("labels") or ())
-        if cls.logits_rank == 2 and len(labels) != classes:
-            labels = tuple(map(str, range(classes)))
+        if cls.logits_rank == 2:
+            if labels and len(labels) != classes:
+                raise ValueError(
+                    f"{path}: has {classes} classes and {len(labels)} class names. Copy or export "
+                    "it again, or remove a labels.txt of another model."
+                )
+            labels = labels or tuple(map(str, range(classes)))
 
         def run(**arrays):
             return require_numbers(opened.run(**arrays), path)

@@ -1,11 +1,14 @@
 """One-line errors in place of a library's long report."""
 
+import argparse
 import contextlib
 import re
 import signal
 import sys
 import textwrap
 import warnings
+
+LONGEST = 2000  # characters of a message
 
 REPAIR = "Remove what cannot be read, or repair it."
 
@@ -62,6 +65,29 @@ def _without_clean_up_errors():
         raise error.__context__ from None
 
 
+def check_text(text, place="the text"):
+    r"""Returns a text; half a character, as JSON's `\ud83d` alone, raises an error with a place."""
+    if not isinstance(text, str):
+        raise ValueError(f"expected text; received {type(text).__name__}.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{place} is not UTF-8 at character {error.start:,}; convert it to UTF-8."
+        ) from None
+    return text
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Reads options; a usage error is one line, and the help keeps the line breaks of its texts."""
+
+    def __init__(self, **arguments):
+        super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter, **arguments})
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: error: {cut(printable(' '.join(message.split())))}\n")
+
+
 def why_ended(code, log):
     """Returns why a process failed: the signal that ended it, or the last line of its log."""
     if code < 0:
@@ -101,6 +127,12 @@ def first_of(names, most, word="and"):
     """Returns the first names as text, and how many more there are."""
     more = f" {word} {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def cut(text):
+    """Returns a message of at most `LONGEST` characters: its start, and its end with the advice."""
+    left_out = f" ... ({len(text) - LONGEST:,} more characters) ... "
+    return text if len(text) <= LONGEST else text[: LONGEST - 300] + left_out + text[-300:]
 
 
 def shortened(text, width):

@@ -11,8 +11,13 @@ import time
 import zipfile
 from pathlib import Path
 
-from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.errors import first_line, printable
 from keras_gmlp.utils.inputs import is_junk
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+# As HDF5, TensorFlow and NumPy report a full disk.
+_FULL_TEXT = re.compile(r"No space left|quota exceeded|\d+ requested and \d+ written", re.I)
 
 
 @contextlib.contextmanager
@@ -81,21 +86,59 @@ def require_space(directory, size):
         )
 
 
+def require_output(output, *inputs):
+    """Returns the path of an output; raises an error if it is an input file or in an input folder.
+
+    The next listing of a folder would take what is written into it for data. Inputs that are no
+    paths, such as the names of data sets, and `None` are ignored.
+    """
+    place = Path(os.path.expanduser(output)).resolve()
+    for given in filter(None, inputs):
+        source = Path(os.path.expanduser(given))
+        if not os.path.exists(source):
+            continue
+        places = (place, *place.parents) if source.is_dir() else (place,)
+        met = next((p for p in places if p.exists() and p.samefile(source)), None)
+        if met is not None:
+            found = "is" if met == place else "is in"
+            kind = "file" if Path(output).suffix else "folder"
+            raise ValueError(
+                f"{printable(output)} {found} {printable(given)}; "
+                f"give --out a {kind} outside of it."
+            )
+    return Path(output)
+
+
+@contextlib.contextmanager
+def naming(path, temporary):
+    """Names a file in errors that name a temporary one, or a full disk without any."""
+    try:
+        yield
+    except Exception as error:
+        named = error.filename if isinstance(error, OSError) else None
+        if named is not None and os.fsdecode(named).startswith(str(temporary)):
+            error.filename = str(path)  # the other name means nothing to the reader
+        elif named is None and (
+            getattr(error, "errno", None) in FULL or _FULL_TEXT.search(str(error))
+        ):
+            number = getattr(error, "errno", None) or errno.ENOSPC
+            raise OSError(number, os.strerror(number), str(path)) from None
+        raise
+
+
 @contextlib.contextmanager
 def atomic_write(path):
     """Yields a temporary path to write to; on success the file replaces `path` in one step."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{os.getpid()}.{path.name}")
+    _remove_orphans(path)
     try:
-        yield temporary
-        _flush(temporary)
-        os.replace(temporary, path)
-        _flush_names(path.parent)
-    except OSError as error:
-        if error.filename == str(temporary):  # a name that means nothing to the reader
-            error.filename = str(path)
-        raise
+        with naming(path, temporary):
+            yield temporary
+            _flush(temporary)
+            os.replace(temporary, path)
+            _flush_names(path.parent)
     finally:
         with contextlib.suppress(OSError):  # for example on a read-only file system
             temporary.unlink(missing_ok=True)
@@ -107,16 +150,18 @@ def atomic_folder(path):
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary, old = (path.with_name(f".{os.getpid()}{part}.{path.name}") for part in ("", ".old"))
+    _remove_orphans(path)
     try:
-        yield temporary
-        for folder, _, names in os.walk(temporary):
-            for name in names:
-                _flush(Path(folder, name))
-            _flush_names(folder)
-        if path.exists():
-            path.rename(old)
-        temporary.rename(path)
-        _flush_names(path.parent)
+        with naming(path, temporary):
+            yield temporary
+            for folder, _, names in os.walk(temporary):
+                for name in names:
+                    _flush(Path(folder, name))
+                _flush_names(folder)
+            if path.exists():
+                path.rename(old)
+            temporary.rename(path)
+            _flush_names(path.parent)
     finally:
         if old.exists() and not path.exists():
             old.rename(path)
@@ -149,12 +194,35 @@ def hash_file(path):
 def remove_leftovers(directory, names):
     """Deletes what `atomic_write` and `atomic_folder` left behind when their process was killed."""
     for path in Path(directory).glob(".*"):
-        if not re.fullmatch(rf"\.\d+\.({names})", path.name):
-            continue
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        if re.fullmatch(rf"\.\d+\.({names})", path.name):
+            _remove(path)
+
+
+def _remove_orphans(path):
+    """Deletes what killed processes of this machine left of a file or folder to write."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(path.parent):
+            number = name.removeprefix(".").removesuffix(f".{path.name}")
+            if number.isdecimal() and name == f".{number}.{path.name}" and not _runs(int(number)):
+                _remove(path.with_name(name))
+
+
+def _runs(number):
+    """Returns whether a process runs; `True` where one cannot ask."""
+    if os.name != "posix" or number == os.getpid():
+        return True
+    try:
+        os.kill(number, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # another user's
+        pass
+    return True
+
+
+def _remove(path):
+    with contextlib.suppress(OSError):  # another process may have removed it
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def write_json(path, value):
@@ -168,10 +236,21 @@ def read_json(path, default=None):
     path = Path(path)
     if not path.exists():
         return default
+    return parse_json(path.read_bytes(), path)
+
+
+def parse_json(text, place, **options):
+    """Returns the value in a text, or bytes in UTF-8; an error of one line starts with a place."""
     try:
-        return json.loads(path.read_text())
-    except ValueError as error:
-        raise ValueError(f"{path}: damaged or not JSON ({error}).") from None
+        return json.loads(text, **options)
+    except RecursionError:
+        reason = "nested too deeply"
+    except json.JSONDecodeError as error:
+        line = f"line {error.lineno}, " if "\n" in error.doc.strip() else ""
+        reason = f"{error.msg}: {line}column {error.colno}"
+    except ValueError as error:  # of bytes that are no text, or a number of thousands of digits
+        reason = first_line(error)
+    raise ValueError(f"{printable(place)}: damaged or not JSON ({reason}).")
 
 
 def require_bounded(path, expansion=1):

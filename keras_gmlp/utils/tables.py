@@ -9,13 +9,17 @@ from keras_gmlp.utils.inputs import TABLES
 
 
 def write_table(path, rows, lineterminator="\n"):
-    """Writes rows, the head first, as a CSV file, complete or not at all."""
+    """Writes rows, the head first, as a CSV file, complete or not at all.
+
+    A spreadsheet would compute a text such as `=cmd()`; an apostrophe keeps it a text.
+    """
     with (
         atomic_write(path) as temporary,
         # File names that are not UTF-8 keep their bytes.
         open(temporary, "w", encoding="utf-8", errors="surrogateescape", newline="") as file,
     ):
-        csv.writer(file, lineterminator=lineterminator).writerows(rows)
+        writer = csv.writer(file, lineterminator=lineterminator)
+        writer.writerows([_as_plain_cell(value) for value in row] for row in rows)
 
 
 def write_dicts(path, columns, rows):
@@ -107,6 +111,17 @@ def _refuse_swallowed(path, names, delimiter, rows):
                     f"{path}, line {first}: a quote here ends in {place}, and the lines between "
                     "look like rows. Remove it, or write it twice, in quotes."
                 )
+
+
+def _as_plain_cell(value):
+    text = str(value)
+    if not text.startswith(("=", "+", "-", "@", "\t", "\r")) or isinstance(value, (int, float)):
+        return value
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return value
 
 
 def read_text(path):

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import json
 import pickle
 import re
 import warnings
@@ -13,7 +12,7 @@ import numpy as np
 
 from keras_gmlp.data.images.read_image import INTERPOLATIONS
 from keras_gmlp.utils.errors import is_out_of_memory, shortened
-from keras_gmlp.utils.files import atomic_write, require_bounded, write_json
+from keras_gmlp.utils.files import atomic_write, read_json, require_bounded, write_json
 from keras_gmlp.utils.labels import check_labels
 
 HUB = "hf-hub:"
@@ -95,8 +94,8 @@ def _read_config(path):
     """Reads timm's config.json; older ones have no `pretrained_cfg` and hold all at the top."""
     if not path.is_file():
         return PretrainedConfig()
+    config = read_json(path)
     try:
-        config = json.loads(path.read_text())
         values = {**config, **(config.get("pretrained_cfg") or {})}
         arguments = config.get("model_args") or {}
         if arguments.get("img_size"):  # overrides the size of the architecture
@@ -129,7 +128,7 @@ def _read_config(path):
             labels=labels or None,
             pool=config.get("global_pool"),
         )
-    except (ValueError, TypeError, AttributeError, OverflowError, OSError) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"{path}: not a config.json of timm ({error}).") from None
 
 

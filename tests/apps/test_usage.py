@@ -73,7 +73,7 @@ TRAIN_TEXT = [
 SIMILAR = [
     (["--top", "0"], "--top: must be at least 1; received 0"),
     (["--out", "sheet.jpg"], "--out must be a .png file; received 'sheet.jpg'"),
-    (["--out", "photos/sheet.png"], "photos/sheet.png is in photos; give --out a file outside"),
+    (["--out", "a/sheet.png"], "a/sheet.png is in a; give --out a file outside"),
 ]
 ROWS = [
     ("calibrate", ["--data", "photos"], "required: RUN"),
@@ -91,7 +91,7 @@ ROWS = [
     *(("benchmark", *row) for row in BENCHMARK),
     *(("compare", *row) for row in COMPARE),
     *(("train_text", ["--precision", "float32", *given], why) for given, why in TRAIN_TEXT),
-    *(("similar", ["query.png", "--data", "photos", *given], why) for given, why in SIMILAR),
+    *(("similar", ["query.png", "--data", "a", *given], why) for given, why in SIMILAR),
 ]
 
 

@@ -23,7 +23,7 @@ def test_plan_is_worked_through_in_several_calls(tmp_path, capsys, monkeypatch):
     plan = write_plan(
         tmp_path,
         {"directory": first, "changes": {**RUN["changes"], "epochs": 1}},
-        {"directory": wrong, "data": {"name": str(tmp_path), "image_size": 8}},
+        {"directory": wrong, "data": {"name": str(tmp_path / "none"), "image_size": 8}},
         {"directory": second},
     )
     report = tmp_path / "report.json"
@@ -46,11 +46,16 @@ def test_plan_is_worked_through_in_several_calls(tmp_path, capsys, monkeypatch):
 
 def test_bad_plan_is_one_line(tmp_path, capsys):
     for text, reason in (
-        ("[", "is not JSON"),
+        ("[", "damaged or not JSON"),
         ("{}", "expected a list of objects"),
         ('[{"recipe": "slow"}]', r"run 1: Unknown recipe 'slow'"),
         ('[{"speed": 3}]', r"run 1: .*unexpected keyword argument 'speed'"),
-        ('[{"directory": "a"}, {"directory": "a"}]', "two runs have the directory a"),
+        ('[{"directory": "a"}, {"directory": "./a"}]', "two runs have the directory a"),
+        ('[{"model": 5}]', "run 1: model must be a name or ModelSettings; received 5"),
+        ('[{"data": null}]', "run 1: data must be a name or DataSettings; received None"),
+        ('[{"preset": "gmlp_nano", "data": null}]', "run 1: "),
+        ('[{"directory": 5}]', "run 1: "),
+        ('[{"changes": [[[]]]}]', "run 1: "),
         ('[{"model": {"overrides": {"classes": 3}}}]', "run 1: classes is no override: the data"),
     ):
         path = tmp_path / "plan.json"
@@ -61,6 +66,29 @@ def test_bad_plan_is_one_line(tmp_path, capsys):
         with pytest.raises(SystemExit) as ended:
             queue.main([str(path)])
         assert ended.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "reason"),
+    [
+        (["--seconds", "nan"], 2, "--seconds must be at least 0; received nan"),
+        (["--report", "plan.json"], 2, "; give --out a file"),
+        (["--report", "folder"], 1, "folder: Is a directory"),
+    ],
+)
+def test_wrong_options_are_one_line_before_the_work(
+    tmp_path, capsys, monkeypatch, options, code, reason
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    try:
+        found = queue.main([str(write_plan(tmp_path, {"directory": "a"})), *options])
+    except SystemExit as ended:
+        found = ended.code
+    error = capsys.readouterr().err
+    assert (found, error.count("\n")) == (code, 1)
+    assert reason in error
+    assert {path.name for path in tmp_path.iterdir()} == {"folder", "plan.json"}
 
 
 def test_missing_plan_is_one_line(tmp_path):

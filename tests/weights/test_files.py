@@ -227,7 +227,7 @@ def test_model_arguments_in_a_config_count(tmp_path):
 
 def test_config_that_says_nonsense(tmp_path):
     for config, message in (
-        ("{", r"not a config\.json of timm \(Expecting"),
+        ("{", r"config\.json: damaged or not JSON \(Expecting"),
         ([], r"not a config\.json of timm"),
         ({"pretrained_cfg": {"crop_mode": "squash"}}, "must be 'center'; received 'squash'"),
         ({"pretrained_cfg": {"crop_pct": 0}}, r"crop_pct must be in \(0, 1\]; received 0"),

@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_gmlp.data.images.splits import ArraySplit, Split
 from keras_gmlp.utils.errors import one_line_errors
-from keras_gmlp.utils.files import require_space
+from keras_gmlp.utils.files import naming, require_space
 
 # Pillow's weights for red, green and blue, in 1/65536.
 GREY = np.array([19595, 38470, 7471], "int32")
@@ -77,8 +77,9 @@ class DatasetSplit(Split):
             OSError: If there is not enough space in the folder for temporary files.
         """
         size = (len(self), *self.shape)
-        require_space(tempfile.gettempdir(), np.prod(size))
-        with tempfile.NamedTemporaryFile() as file:
+        folder = tempfile.gettempdir()
+        require_space(folder, np.prod(size))
+        with naming(folder, folder), tempfile.NamedTemporaryFile() as file:
             labels = self.write_to(file)
             file.flush()
             self._stored = ArraySplit(np.memmap(file.name, "uint8", "r", shape=size), labels)

@@ -48,12 +48,7 @@ _warned_of_dark = threading.Event()
 def read_image(source, image_shape, crop=None, interpolation="bicubic", window=None, fit="crop"):
     """Reads an image of any common format, mode and size."""
     height, width, channels = image_shape
-    check_interpolation(interpolation)
-    require_fit(fit)
-    if crop is not None and not (isinstance(crop, int | float) and 0 < crop <= 1):
-        raise ValueError(f"crop must be in (0, 1]; received {crop!r}.")
-    if crop is not None and fit != "crop":
-        raise ValueError(f"crop requires the fit crop; received crop {crop} with the fit {fit}.")
+    check_preparation(crop, interpolation, fit)
     resampling = Image.Resampling[interpolation.upper()]
     name = _name(source)
     # A crop and "nearest" must match published pixels exactly.
@@ -79,6 +74,16 @@ def read_image(source, image_shape, crop=None, interpolation="bicubic", window=N
     except MemoryError:
         raise MemoryError(f"{name}: not enough memory to decode and scale it.") from None
     return np.asarray(image).reshape(image_shape)
+
+
+def check_preparation(crop=None, interpolation="bicubic", fit="crop"):
+    """Raises a `ValueError` if an argument of `read_image` is out of its range."""
+    check_interpolation(interpolation)
+    require_fit(fit)
+    if crop is not None and not (isinstance(crop, int | float) and 0 < crop <= 1):
+        raise ValueError(f"crop must be in (0, 1]; received {crop!r}.")
+    if crop is not None and fit != "crop":
+        raise ValueError(f"crop requires the fit crop; received crop {crop} with the fit {fit}.")
 
 
 def read_pixels(path):

@@ -95,7 +95,7 @@ class Split:
 
     def write_to(self, file):
         """Writes the pixels of all images to an open file; returns the class indices."""
-        return self._copy(lambda _, part: part.tofile(file))
+        return self._copy(lambda _, part: file.write(np.ascontiguousarray(part)))
 
     def _copy(self, copy_part):
         labels = [np.empty(0, "int64")]

@@ -28,7 +28,7 @@ def encode_files(paths, tokenizer, folder, job):
                 words += len(line.split())
                 characters += len(line)
             array = np.array(new, "uint16")
-            array.tofile(file)
+            file.write(array)
             tokens += len(array)
             unknown += int(np.count_nonzero(array == tokenizer.unk_id))
         file.seek(0)

@@ -20,6 +20,8 @@ def find_files(files):
 
 
 def _matches(name):
+    if not name:  # an unset shell variable, not the current folder
+        raise ValueError("'': an empty path; give text files in UTF-8.")
     path = Path(name)
     if path.is_dir():
         found = list_suffix(path, TEXTS)

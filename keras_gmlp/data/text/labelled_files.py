@@ -4,8 +4,8 @@ import json
 import math
 
 from keras_gmlp.data.text.names import did_you_mean
-from keras_gmlp.utils.errors import first_of, printable, warn
-from keras_gmlp.utils.files import list_visible_files
+from keras_gmlp.utils.errors import check_text, first_of, printable, warn
+from keras_gmlp.utils.files import list_visible_files, parse_json
 from keras_gmlp.utils.inputs import JSON_FILES, TABLES, is_junk
 from keras_gmlp.utils.labels import clean_label, clean_value
 from keras_gmlp.utils.tables import find_column, read_rows, read_text
@@ -55,6 +55,7 @@ def read_table(path, text=None, label=None):
                 raise ValueError(
                     f"{path}, {place}: {name} is empty or NaN; fill it or remove the row."
                 )
+            check_text(value, f"{path}, {place}: {name}")
         found.append(values[0] if len(texts) == 1 else tuple(values[:-1]))
         labels.append(values[-1])
     if len(labels) >= 20 and len(set(labels)) > len(labels) // 2:
@@ -132,18 +133,19 @@ def read_folder(root):
 
 def _read_objects(path, content, suffix):
     """Returns the names of the members and (place, dictionary) for each object of a JSON file."""
-    try:
-        if suffix == ".json":
-            objects = json.loads(content, object_pairs_hook=_unique)
-            rows = [(f"entry {number}", entry) for number, entry in enumerate(objects, 1)]
-        else:
-            lines = enumerate(content.split("\n"), 1)
-            lines = [(n, line) for n, line in lines if line.strip()]
-            rows = [(f"line {n}", json.loads(line, object_pairs_hook=_unique)) for n, line in lines]
-    except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"{path}: damaged or not JSON{' lines' * (suffix != '.json')} ({error})."
-        ) from None
+    if suffix == ".json":
+        objects = parse_json(content, path, object_pairs_hook=_unique)
+        if not isinstance(objects, list):
+            found = type(objects).__name__
+            raise ValueError(f"{path}: expected a list of objects; received {found}.")
+        rows = [(f"entry {number}", entry) for number, entry in enumerate(objects, 1)]
+    else:
+        lines = [(f"line {n}", line) for n, line in enumerate(content.split("\n"), 1)]
+        rows = [
+            (n, parse_json(line, f"{path}, {n}", object_pairs_hook=_unique))
+            for n, line in lines
+            if line.strip()
+        ]
     for place, row in rows:
         if not isinstance(row, dict):
             raise ValueError(

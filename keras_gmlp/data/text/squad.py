@@ -1,7 +1,6 @@
 """Questions about texts: SQuAD 1.1 and 2.0, and files in SQuAD's own format."""
 
 import dataclasses
-import json
 import numbers
 import os
 from pathlib import Path
@@ -10,6 +9,8 @@ import numpy as np
 
 from keras_gmlp.data.text.names import unknown_name
 from keras_gmlp.data.tfds.prepared import open_prepared
+from keras_gmlp.utils.errors import check_text
+from keras_gmlp.utils.files import parse_json
 from keras_gmlp.utils.inputs import SPLITS, group_splits, list_suffix
 from keras_gmlp.utils.tables import read_text
 
@@ -41,10 +42,11 @@ class Question:
     title: str = ""
 
     def __post_init__(self):
+        place = f"question {self.id!r}: " if self.id else ""
         for name in ("context", "question"):
             if not getattr(self, name).strip():
-                place = f"question {self.id!r}: " if self.id else ""
                 raise ValueError(f"{place}the {name} is empty; expected text.")
+            check_text(getattr(self, name), f"{place}the {name}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,14 +129,12 @@ def _holds_object(path):
 def read_squad(path):
     """Reads a file in SQuAD's format."""
     try:
-        entries = json.loads(read_text(Path(path)))["data"]
+        entries = parse_json(read_text(Path(path)), path)["data"]
         questions = []
         for article in entries:
             for paragraph in article["paragraphs"]:
                 for entry in paragraph["qas"]:
                     questions.append(_read_question(entry, paragraph, article, len(questions)))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}: damaged or not JSON ({error}).") from None
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{path}: not in SQuAD's format ({type(error).__name__}: {error}); expected data > "

@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_gmlp.data.text.files import find_files, read_lines
 from keras_gmlp.utils.environment import require
+from keras_gmlp.utils.errors import check_text
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.inputs import TEXTS
 
@@ -177,7 +178,7 @@ class Tokenizer:
     def encode_batch(self, texts, length=None):
         """Encodes a list of texts or pairs `(a, b)`; returns a list of `Encoding`."""
         pairs = [(text,) if isinstance(text, str) else tuple(text) for text in texts]
-        flat = [_checked(text) for pair in pairs for text in pair]
+        flat = [check_text(text) for pair in pairs for text in pair]
         parts = iter(self._tokens.encode_batch(flat, add_special_tokens=False))
         return [self._join([next(parts) for _ in pair], length) for pair in pairs]
 
@@ -229,12 +230,6 @@ def shorten(lengths, total):
         return [total]
     first = max(min(lengths[0], total - total // 2), total - lengths[1])
     return [first, total - first]
-
-
-def _checked(text):
-    if not isinstance(text, str):
-        raise ValueError(f"expected text; received {type(text).__name__}.")
-    return text
 
 
 def _names_file(item):

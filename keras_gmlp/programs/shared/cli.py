@@ -14,7 +14,8 @@ import threading
 import warnings
 from pathlib import Path
 
-from keras_gmlp.utils.errors import DataWarning, printable
+from keras_gmlp.utils.errors import DataWarning, OneLineParser, cut, printable
+from keras_gmlp.utils.files import require_output
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -50,15 +51,24 @@ ADVICE = {
 }
 
 
-class Parser(argparse.ArgumentParser):
-    """Reads options; a usage error is one line, and the help keeps the line breaks of its texts."""
+PATHS = {"DIR", "FILE", "FOLDER", "PATH", "RUN", "SOURCE", "TEACHER"}  # in names of arguments
 
-    def __init__(self, **arguments):
-        super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter, **arguments})
+
+class Parser(OneLineParser):
+    """Reads the options of a program."""
 
     def parse_args(self, args=None, namespace=None):
-        """Reads the options, and sets the variables of `ENVIRONMENT` that Keras and TFDS read."""
+        """Reads the options, and sets the variables of `ENVIRONMENT` that Keras and TFDS read.
+
+        An empty path, which an unset variable of a shell leaves, is wrong usage.
+        """
         options = super().parse_args(args, namespace)
+        for action in self._actions:
+            value = getattr(options, action.dest, None)
+            paths = PATHS & set(re.findall("[A-Z]+", str(action.metavar)))
+            if paths and "" in (value if isinstance(value, list) else [value]):
+                name = (action.option_strings or [action.metavar])[0]
+                self.error(f"{name} is empty; expected {action.metavar}")
         for name, variable in ENVIRONMENT.items():
             if getattr(options, name, None):
                 os.environ[variable] = getattr(options, name)
@@ -68,7 +78,14 @@ class Parser(argparse.ArgumentParser):
         return name_programs(super().format_help())
 
     def error(self, message):
-        self.exit(2, f"{self.prog}: error: {one_line(ValueError(message))}\n")
+        super().error(name_programs(message))
+
+    def check_output(self, output, *inputs):
+        """Ends with exit code 2 if an output is an input or in the data; see `require_output`."""
+        try:
+            require_output(output, *inputs)
+        except ValueError as error:
+            self.error(str(error))
 
 
 def guarded(name, work, only_prints=False):
@@ -100,7 +117,7 @@ def one_line(error):
     """Returns an error on one printable line, with advice on system errors and missing modules."""
     if isinstance(error, ModuleNotFoundError):
         return missing(error)
-    return printable(name_programs(_one_line(error)))
+    return cut(printable(name_programs(cut(_one_line(error)))))
 
 
 def name_programs(text):

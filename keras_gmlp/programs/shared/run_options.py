@@ -205,7 +205,7 @@ def read_overrides(options):
             raise ValueError(f"--set-model {setting}: expected NAME=VALUE.")
         try:
             overrides[name] = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             overrides[name] = text
     return overrides
 
@@ -216,7 +216,7 @@ def read_changes(options):
     for setting in options.settings:
         name, _, text = setting.partition("=")
         value = text
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             value = json.loads(text)
         kinds, form = int | float, "NUMBER"
         if name in RANGES:

@@ -219,7 +219,7 @@ def test_bad_files(tmp_path):
     path.write_text('text,label\n"a,b\n')
     fails("line 2: a quote without its other half", path)
     for content, match in [
-        ('{"text": 1', "not JSON lines"),
+        ('{"text": "a", "label": "b"}\n{"text": 1', "line 2: damaged or not JSON .*column 11"),
         ("3", "line 1: expected an object"),
         ('{"text": "a"}\n{"label": "b"}', "line 1: label is empty"),
         ('{"text": "a", "label": NaN}', "line 1: label is empty or NaN"),
@@ -230,7 +230,7 @@ def test_bad_files(tmp_path):
         (tmp_path / "a.jsonl").write_text(content)
         fails(match, tmp_path / "a.jsonl")
     (tmp_path / "a.json").write_text("3")
-    fails("not JSON", tmp_path / "a.json")
+    fails("expected a list of objects; received int", tmp_path / "a.json")
     (tmp_path / "a.xlsx").write_text("")
     fails(r"expected a folder or a file in \.csv, \.tsv", tmp_path / "a.xlsx")
 

@@ -1,0 +1,143 @@
+"""What every program refuses: outputs among the inputs, empty paths, deep JSON, long messages."""
+
+import os
+
+import pytest
+from pictures import write_noise
+from refused import refused
+
+from keras_gmlp.data.text.labelled_files import read_table
+from keras_gmlp.data.text.squad import read_squad
+from keras_gmlp.programs.shared.cli import one_line
+from keras_gmlp.runs.queue import read_plan
+from keras_gmlp.utils.errors import LONGEST
+from keras_gmlp.utils.files import atomic_folder, atomic_write, read_json, require_output
+from keras_gmlp.utils.tables import write_table
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("a.json", read_json),
+        ("a.json", read_table),
+        ("a.jsonl", read_table),
+        ("a.json", read_squad),
+        ("a.json", read_plan),
+    ],
+)
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' * 100_000, "9" * 5000, '{"a"\n', "\xff"])
+def test_json_of_any_kind_is_an_error_with_its_path(tmp_path, name, read, text):
+    path = tmp_path / name
+    path.write_text(text, "latin-1" if text == "\xff" else None)
+    with refused(r"a\.jsonl?(, line 1)?: (damaged or not JSON|not UTF-8)"):
+        read(path)
+
+
+def test_damaged_json_line_is_named(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a", "label": "b"}\n' * 5 + '{"text" "a"}\n')
+    with refused("a.jsonl, line 6: damaged or not JSON .*column 9"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+def test_half_a_character_in_json_is_an_error_with_its_place(tmp_path, name):
+    row = '{"text": "so \\ud83d", "label": "b"}'
+    (tmp_path / name).write_text(row if name == "a.jsonl" else f"[{row}]")
+    with refused(r"(line|entry) 1: text is not UTF-8 at character 3"):
+        read_table(tmp_path / name)
+
+
+def test_message_is_cut():
+    text = one_line(ValueError("a" * 10_000_000 + " Copy it again."))
+    assert len(text) < 1.1 * LONGEST
+    assert text.endswith("Copy it again.")
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """A folder of class folders, a table of its pictures and a table of texts."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos").mkdir()
+    photos = write_noise(tmp_path / "photos", "png", 10, 16)
+    rows = [f"{path.relative_to(tmp_path)},a" for path in sorted(photos.rglob("*.png"))]
+    (tmp_path / "labels.csv").write_text("\n".join(["path,label", *rows]))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "predictions.csv").write_text("path,label\n")
+    (tmp_path / "texts.csv").write_text("text,label\n")
+    (tmp_path / "link").symlink_to(photos)
+    return tmp_path
+
+
+OUTPUTS = [
+    ("train", ["--data", "photos", "--out", "photos/run"]),
+    ("train", ["--data", "link", "--out", "photos"]),
+    ("train_text", ["--task", "photos", "--weights", "w", "--out", "photos/run"]),
+    ("train_text", ["--text", "photos", "--valid", "texts.csv", "--prepared", "photos/tokens"]),
+    ("pack", ["photos", "--out", "photos/packed"]),
+    ("pack", [".", "--out", "packed"]),
+    ("evaluate", ["m", "--data", "photos", "--out", "photos/report"]),
+    ("evaluate", ["m", "--data", "photos", "--csv", "link/predictions.csv"]),
+    ("evaluate", ["m", "--data", "labels.csv", "--csv", "photos/../labels.csv"]),
+    ("evaluate", ["m", "--data", "out/predictions.csv", "--out", "out"]),
+    ("evaluate", ["texts.csv", "--data", "photos", "--csv", "texts.csv"]),
+    ("evaluate_text", ["m", "--data", "photos", "--out", "photos/report"]),
+    ("evaluate_text", ["m", "--data", "out/predictions.csv", "--out", "out"]),
+    ("check_data", ["photos", "--out", "photos/check"]),
+    ("similar", ["q.png", "--data", "photos", "--out", "link/sheet.png"]),
+    ("visualize", ["m", "--data", "photos", "--out", "photos/pictures"]),
+    ("teach", ["t.onnx", "--data", "photos", "--out", "photos/answers"]),
+    ("compare", ["gmlp_n4_32", "--data", "photos", "--out", "photos/compare"]),
+]
+
+EMPTY = [
+    ("train", ["--data", ""]),
+    ("train", ["--out", ""]),
+    ("train_text", ["--text", "", "--valid", "texts.csv"]),
+    ("train_text", ["--task", "", "--weights", "w"]),
+    ("pack", ["", "--out", "packed"]),
+    ("pack", ["photos", "--out", ""]),
+    ("evaluate", ["m", "--data", ""]),
+    ("evaluate_text", ["m", "--data", ""]),
+    ("check_data", [""]),
+    ("similar", ["q.png", "--data", ""]),
+    ("visualize", ["m", "--out", ""]),
+    ("calibrate", ["m", "--data", ""]),
+    ("export", ["m", "--data", ""]),
+    ("convert", ["m", "--out", ""]),
+    ("teach", ["t.onnx", "--data", "photos", "--out", ""]),
+    ("compare", ["gmlp_n4_32", "--data", ""]),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), OUTPUTS + EMPTY)
+def test_output_among_the_inputs_and_empty_paths_are_wrong_usage(name, arguments, app, data):
+    before = {path: path.stat().st_mtime_ns for path in data.rglob("*")}
+    code, output, error = app(name, *arguments)
+    assert (code, output, error.count("\n")) == (2, "", 1)
+    assert "is empty; expected" in error or "; give --out a " in error
+    assert {path: path.stat().st_mtime_ns for path in data.rglob("*")} == before
+
+
+def test_output_elsewhere_is_accepted(data):
+    for output in ("photos2", "out/more", "photos/../new"):
+        require_output(output, "photos", "labels.csv", "digits", None)
+
+
+@pytest.mark.parametrize("write", [atomic_write, atomic_folder])
+def test_leftovers_of_killed_processes_go(tmp_path, write):
+    killed, running = (tmp_path / f".{number}.a.txt" for number in (2**22 + 1, os.getppid()))
+    killed.mkdir() if write is atomic_folder else killed.touch()
+    running.touch()
+    other = tmp_path / f".{2**22 + 1}.b.txt"
+    other.touch()
+    with write(tmp_path / "a.txt") as temporary:
+        temporary.mkdir() if write is atomic_folder else temporary.touch()
+    assert sorted(tmp_path.iterdir()) == sorted([running, other, tmp_path / "a.txt"])
+
+
+def test_cells_that_a_spreadsheet_would_compute_stay_text(tmp_path):
+    cells = ["=cmd|' /C calc'!A0", "+a", "-a", "@a", "\ta", "-1.5", -2, "a=b", 0.5]
+    write_table(tmp_path / "a.csv", [cells])
+    text = (tmp_path / "a.csv").read_text()
+    assert text == "'=cmd|' /C calc'!A0,'+a,'-a,'@a,'\ta,-1.5,-2,a=b,0.5\n"
