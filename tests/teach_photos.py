@@ -27,12 +27,13 @@ TRIED = 50
 CLASSIFY = f"""async (files) => {{
   {BYTES}
   const {{ decode }} = await import("./decode.js");
+  const {{ PARTS }} = await import("./head.js");
   const {{ loadModel }} = await import("./model.js");
   globalThis.taught ??= await loadModel({{ name: "model", url: "/models/model.tflite" }});
   const rows = [];
   for (const file of files) {{
-    const input = taught.prepare(await decode(new Blob([bytes(file)])));
-    rows.push(Array.from(await taught.features(input)));
+    const image = await decode(new Blob([bytes(file)]));
+    rows.push((await taught.viewFeatures(image, PARTS)).map((view) => Array.from(view)));
   }}
   return rows;
 }}"""
@@ -85,7 +86,9 @@ def draw_photos(root, seed):
 
 
 def features_of(page, files):
-    return np.array(page.evaluate(CLASSIFY, [as_text(file.read_bytes()) for file in files]))
+    """Returns the mean of the features of each photograph and of its parts."""
+    views = page.evaluate(CLASSIFY, [as_text(file.read_bytes()) for file in files])
+    return np.mean(views, axis=1)
 
 
 def teach(page, classes):
@@ -96,7 +99,7 @@ def teach(page, classes):
         page.get_by_label("Name").nth(number).fill(label)
         page.locator(".files").nth(number).set_input_files(list(map(str, files)))
     page.click("#learn")
-    page.get_by_text(f"Knows {', '.join(classes)}.").wait_for()
+    page.get_by_text(f"Knows {', '.join(classes)}.").wait_for(timeout=600_000)  # of a busy machine
     assert page.inner_text("#teach-problem") == ""
     head = page.evaluate(f"async () => JSON.parse(await ({LEARNED})())")
     return np.array(head["weights"]), np.array(head["bias"])

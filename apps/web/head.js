@@ -4,6 +4,17 @@ import { softmax } from "./model.js";
 
 const KIND = "keras_gmlp.head"; // of the file that keras_gmlp.inference.page_head reads, too
 const MAX_BYTES = 20_000_000;
+
+// The parts of a picture that the page looks at besides the whole, each [side, across, down] as in
+// prepare.js. A small input shows details of a part that the whole does not show.
+export const PARTS = [
+  [0.5, 0.5, 0.5],
+  [0.5, 0, 0],
+  [0.5, 1, 0],
+  [0.5, 0, 1],
+  [0.5, 1, 1],
+];
+
 const STRENGTH = 10; // C in scikit-learn's LogisticRegression
 const MAX_STEPS = 2000;
 const TOLERANCE = 1e-6; // of the gradient
@@ -12,7 +23,7 @@ const PAUSE = 100; // milliseconds of computing, after which the page may react
 // Learns what scikit-learn's multinomial LogisticRegression(C=10) learns from standardized features
 // divided by the square root of their number. Equal pictures in equal order give equal classifiers.
 //
-// Args: an array of features for each picture, the class of each from 0, the number of classes.
+// Args: the features of each view of the pictures, the class of each from 0, the number of classes.
 // Returns a promise of { weights, bias }: for each class a row of weights and a number.
 export async function fitHead(features, targets, classes) {
   const { rows, mean, scale } = standardize(features);
@@ -49,7 +60,7 @@ function standardize(features) {
   const scale = new Float64Array(width);
   for (const row of features) row.forEach((value, i) => (mean[i] += value / count));
   for (const row of features) row.forEach((value, i) => (scale[i] += (value - mean[i]) ** 2 / count));
-  // A feature that is the same in all pictures says nothing.
+  // A feature that is the same in all views says nothing.
   scale.forEach((variance, i) => (scale[i] = variance > 1e-12 ? 1 / Math.sqrt(variance * width) : 0));
   const rows = features.map((row) => {
     const scaled = Float64Array.from(row, (value, i) => (value - mean[i]) * scale[i]);
@@ -62,7 +73,7 @@ function standardize(features) {
 function gradientOf(weights, rows, targets, classes, penalty) {
   const width = rows[0].length;
   const gradient = weights.map((value, i) => (i % width === width - 1 ? 0 : penalty * value));
-  rows.forEach((row, picture) => {
+  rows.forEach((row, view) => {
     const logits = new Float64Array(classes);
     for (let k = 0; k < classes; k++) {
       let sum = 0;
@@ -70,7 +81,7 @@ function gradientOf(weights, rows, targets, classes, penalty) {
       logits[k] = sum;
     }
     softmax(logits).forEach((probability, k) => {
-      const error = (probability - (k === targets[picture] ? 1 : 0)) / rows.length;
+      const error = (probability - (k === targets[view] ? 1 : 0)) / rows.length;
       for (let i = 0; i < width; i++) gradient[k * width + i] += error * row[i];
     });
   });
@@ -88,24 +99,27 @@ function unstandardize(weights, mean, scale, classes) {
 
 const dot = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
 
-// Returns a logit for each class.
-export function headLogits({ weights, bias }, features) {
-  return weights.map((row, k) => bias[k] + dot(row, features));
+// Returns a logit for each class, from the features of each view of a picture.
+export function headLogits({ weights, bias }, views) {
+  const mean = new Float64Array(views[0].length);
+  for (const view of views) view.forEach((value, i) => (mean[i] += value / views.length));
+  return weights.map((row, k) => bias[k] + dot(row, mean));
 }
 
 // Returns the text of a classifier's file.
-export function formatHead({ labels, weights, bias, model: { name, card } }) {
+export function formatHead({ labels, parts, weights, bias, model: { name, card } }) {
   const model = { model: name, model_sha256: card.model_sha256 };
-  return JSON.stringify({ kind: KIND, labels, ...model, weights, bias });
+  return JSON.stringify({ kind: KIND, labels, ...model, parts, weights, bias });
 }
 
-// Returns { labels, weights, bias, model, model_sha256 } of a File. Throws if it is none of ours.
+// Returns { labels, weights, bias, parts, model, model_sha256 } of a File. Throws if it is none of
+// ours.
 export async function readHead(file) {
   const head = file.size <= MAX_BYTES && parse(await file.text());
   if (!head || !isHead(head)) {
     throw new Error(`${file.name}: no classifier of this page, or damaged. Download it again.`);
   }
-  return head;
+  return { parts: [], ...head }; // older files are of the whole picture only
 }
 
 function parse(text) {
@@ -116,7 +130,7 @@ function parse(text) {
   }
 }
 
-function isHead({ kind, labels, weights, bias, model, model_sha256: digest }) {
+function isHead({ kind, labels, weights, bias, model, model_sha256: digest, parts = [] }) {
   const numbers = (row, length) =>
     Array.isArray(row) && row.length === length && row.every(Number.isFinite);
   return (
@@ -127,6 +141,8 @@ function isHead({ kind, labels, weights, bias, model, model_sha256: digest }) {
     typeof model === "string" &&
     typeof digest === "string" &&
     numbers(bias, labels.length) &&
+    Array.isArray(parts) &&
+    parts.every((part) => numbers(part, 3) && part[0] > 0 && part.every((n) => n >= 0 && n <= 1)) &&
     Array.isArray(weights) &&
     weights.length === labels.length &&
     weights.every((row) => numbers(row, weights[0]?.length))

@@ -3,7 +3,7 @@
 import { loadAndCompile, loadLiteRt, Tensor } from "@litertjs/core";
 import { readCard } from "./card.js";
 import { readConfidence, readThresholds } from "./confidence.js";
-import { prepare } from "./prepare.js";
+import { prepare, prepareViews } from "./prepare.js";
 
 const WASM = new URL("node_modules/@litertjs/core/wasm/", import.meta.url).pathname;
 const MOST_THREADS = 4;
@@ -98,6 +98,15 @@ class Model {
   // Maps pixels to the vector before the head, of a file with features.
   async features({ data }) {
     return (await this.#run(data, "serving_features")).features;
+  }
+
+  // Returns the features of a decoded picture as a whole, then of each of its parts.
+  async viewFeatures(image, parts) {
+    const rows = [];
+    for (const input of prepareViews(image, this.inputShape.slice(1), this.card, parts)) {
+      rows.push(await this.features(input));
+    }
+    return rows;
   }
 
   // Maps pixels to what each part of the picture adds to each class, of a file with maps: rows,

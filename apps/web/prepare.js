@@ -30,6 +30,30 @@ export function prepare(
     : FITS[fit](image, width, height, interpolation);
 }
 
+// Returns the input of the whole picture, followed by one for each part of it.
+//
+// Args: the picture and the shape and card as for prepare; and for each part its [side, across,
+// down], as keras_gmlp.data.images.fits.find_part_box takes them.
+export function prepareViews(image, shape, card, parts) {
+  const [height, width, channels] = shape;
+  const whole = prepare(image, shape, card);
+  if (channels === 1) image = toGrey(image);
+  const cuts = parts.map((part) => {
+    const box = partBox(image, width, height, part);
+    return resize(image, width, height, box, card.interpolation ?? "bicubic");
+  });
+  return [whole, ...cuts];
+}
+
+// The largest box of the input's aspect ratio, times side, at a share of the free room.
+function partBox(image, width, height, [side, across, down]) {
+  const scale = side * Math.min(image.width / width, image.height / height);
+  const [wide, high] = [scale * width, scale * height];
+  const left = Math.max(0, image.width - wide) * across;
+  const top = Math.max(0, image.height - high) * down;
+  return [left, top, left + wide, top + high];
+}
+
 function stretch(image, width, height, interpolation) {
   return resize(image, width, height, [0, 0, image.width, image.height], interpolation);
 }

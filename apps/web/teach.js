@@ -2,7 +2,7 @@
 
 import { Camera, cameraAvailable } from "./camera.js";
 import { decode } from "./decode.js";
-import { fitHead, formatHead, headLogits, readHead } from "./head.js";
+import { fitHead, formatHead, headLogits, PARTS, readHead } from "./head.js";
 import { loadModel, oneLine, rank } from "./model.js";
 import * as view from "./teach-view.js";
 import { at, listModels } from "./view.js";
@@ -12,9 +12,9 @@ const MOST = 10;
 
 const camera = new Camera(at("teach-viewfinder"));
 const loaded = new Map(); // promises of models that are ready to run, by name
-const classes = []; // { element, pictures }; a picture is { file, features: a Map by model name }
+const classes = []; // { element, pictures }; a picture is { file, features }, by model and parts
 let listed = null; // the promise of the list of models, by name
-let head = null; // the classifier that was learned or opened: { labels, weights, bias, model }
+let head = null; // that was learned or opened: { labels, weights, bias, parts, model }
 let tried = null; // the last picture that was tried
 let filming = null; // takes a file from the camera
 let busy = Promise.resolve(); // what the visitor asks for is done in order
@@ -50,17 +50,17 @@ async function currentModel() {
 
 const newPicture = (file) => ({ file, features: new Map() });
 
-// Returns the features of a picture, which are computed once for each model.
-async function featuresOf({ file, features }, model) {
-  if (!features.has(model.name)) {
+// Returns the features of a picture and of its parts, which are computed once for each model.
+async function featuresOf({ file, features }, model, parts) {
+  const key = JSON.stringify([model.name, parts]);
+  if (!features.has(key)) {
     try {
-      const input = model.prepare(await decode(file));
-      features.set(model.name, await model.features(input));
+      features.set(key, await model.viewFeatures(await decode(file), parts));
     } catch (error) {
       throw new Error(`${file.name}: ${error.message}`);
     }
   }
-  return features.get(model.name);
+  return features.get(key);
 }
 
 function addClass() {
@@ -93,7 +93,7 @@ async function addPictures(own, files) {
     view.showStatus(`Reading picture ${i + 1} of ${files.length} …`);
     const picture = newPicture(file);
     try {
-      await featuresOf(picture, model);
+      await featuresOf(picture, model, PARTS);
     } catch (error) {
       errors.push(error.message);
       continue;
@@ -113,15 +113,19 @@ async function learn() {
   const taught = classes.flatMap(({ pictures }, target) =>
     pictures.map((picture) => ({ picture, target })),
   );
-  const targets = taught.map(({ target }) => target);
   const model = await currentModel();
   const features = [];
-  for (const { picture } of taught) {
-    view.showStatus(`Reading picture ${features.length + 1} of ${taught.length} …`);
-    features.push(await featuresOf(picture, model));
+  const targets = [];
+  for (const [i, { picture, target }] of taught.entries()) {
+    view.showStatus(`Reading picture ${i + 1} of ${taught.length} …`);
+    for (const row of await featuresOf(picture, model, PARTS)) {
+      features.push(row);
+      targets.push(target);
+    }
   }
   view.showStatus("Learning …");
-  await use({ labels, model, ...(await fitHead(features, targets, labels.length)) });
+  const learned = await fitHead(features, targets, labels.length);
+  await use({ labels, model, parts: PARTS, ...learned });
 }
 
 // Returns the names of the classes, or throws a line on what is missing.
@@ -169,7 +173,7 @@ async function tryPicture(file) {
 
 async function answer() {
   view.showStatus("Classifying …");
-  const features = await featuresOf(tried, head.model);
+  const features = await featuresOf(tried, head.model, head.parts);
   const ranked = rank(headLogits(head, features), head.labels, head.labels.length);
   view.showAnswer(tried.file, ranked);
 }

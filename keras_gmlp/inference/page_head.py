@@ -17,7 +17,7 @@ MAX_BYTES = 20_000_000
 
 def add_head(classifier, path):
     """Replaces the classes of a classifier with those that the web page learned."""
-    head, weights, bias = _read_head(path)
+    head, weights, bias, parts = _read_head(path)
     found, expected = read_card(classifier.path).get(DIGEST), head[DIGEST]
     if found != expected:
         raise ValueError(
@@ -45,11 +45,12 @@ def add_head(classifier, path):
         named=True,
         confidence=Confidence(),
         thresholds=None,
+        parts=parts,
     )
 
 
 def _read_head(path):
-    """Returns the contents of a file, its weights `(classes, features)` and bias `(classes,)`."""
+    """Returns the contents of a file, its weights `(classes, features)`, bias and parts."""
     try:
         with open(path, "rb") as file:
             text = file.read(MAX_BYTES + 1)
@@ -58,6 +59,8 @@ def _read_head(path):
     try:
         head = json.loads(text) if len(text) <= MAX_BYTES else {}
         weights, bias = np.array(head["weights"], "float64"), np.array(head["bias"], "float64")
+        # The page once looked at the whole picture only, and wrote no parts.
+        parts = tuple((float(side), float(x), float(y)) for side, x, y in head.get("parts", []))
         valid = (
             head["kind"] == KIND
             and all(isinstance(head[key], str) for key in ("model", DIGEST))
@@ -68,9 +71,10 @@ def _read_head(path):
             and bias.shape == (len(weights),)
             and np.isfinite(weights).all()
             and np.isfinite(bias).all()
+            and all(part[0] > 0 and all(0 <= n <= 1 for n in part) for part in parts)
         )
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
         valid = False
     if not valid:
         raise ValueError(f"{path}: no classifier of the web page, or damaged. Download it again.")
-    return head, weights, bias
+    return head, weights, bias, parts

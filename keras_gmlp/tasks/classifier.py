@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.images.read_image import check_preparation, is_many, read_image
+from keras_gmlp.data.images.read_image import check_preparation, is_many, read_image, read_views
 from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.confidence import (
     TEMPERATURE,
@@ -45,6 +45,10 @@ class Classifier:
         confidence: Temperature of its probabilities and which images it rejects, a `Confidence`.
         thresholds: Of a model that gives any number of labels, the least probability of each that
             applies; `None` of a model that gives one.
+        parts: Parts of an image that `classify` looks at besides the whole, `(side, across, down)`
+            each: `side` is relative to the largest part of the model's aspect ratio, `across` and
+            `down` are its place in the free room, from 0 to 1. The mean of the logits is the
+            answer.
     """
 
     logits: Callable[[np.ndarray], np.ndarray]
@@ -57,6 +61,7 @@ class Classifier:
     interpreter: object = None
     confidence: Confidence = dataclasses.field(default_factory=Confidence)
     thresholds: tuple[float, ...] | None = None
+    parts: tuple[tuple[float, float, float], ...] = ()
 
     def read(self, image):
         """Reads an image to the model's pixels; see `data.images.read_image.read_image`."""
@@ -92,7 +97,8 @@ class Classifier:
             raise ValueError(f"top must be at least 1; received {top}.")
         if is_many(image):
             return [self.answer(one, top) for one in image]
-        logits = self.logits(self.read(image)[None])[0]
+        views = read_views(image, self.image_shape, self.parts, **self.preparation)
+        logits = self.logits(views).mean(0)
         require_numbers(logits, self.path)
         known = None
         if self.thresholds is None:

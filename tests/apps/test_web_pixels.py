@@ -7,7 +7,7 @@ from PIL import Image, ImageDraw
 from web_page import BYTES, as_text, encoded, open_page, serve_models
 
 from keras_gmlp.data.images.fits import find_inner_size, find_place
-from keras_gmlp.data.images.read_image import INTERPOLATIONS, read_image
+from keras_gmlp.data.images.read_image import INTERPOLATIONS, read_image, read_views
 
 RANDOM = np.random.default_rng(0)
 READ = f"""async ([file, shape, preparation]) => {{
@@ -16,6 +16,13 @@ READ = f"""async ([file, shape, preparation]) => {{
   const {{ prepare }} = await import("./prepare.js");
   const picture = await decode(new Blob([bytes(file)]));
   return Array.from(prepare(picture, shape, preparation).data);
+}}"""
+READ_VIEWS = f"""async ([file, shape, parts]) => {{
+  {BYTES}
+  const {{ decode }} = await import("./decode.js");
+  const {{ prepareViews }} = await import("./prepare.js");
+  const picture = await decode(new Blob([bytes(file)]));
+  return prepareViews(picture, shape, {{}}, parts).map(({{ data }}) => Array.from(data));
 }}"""
 RESIZE = f"""async ([data, size, target, box, interpolation]) => {{
   {BYTES}
@@ -95,6 +102,16 @@ def test_resampling_matches_pillow(page, size, target, box, interpolation):
 )
 def test_png_of_any_size(page, tmp_path, size, shape):
     assert difference(page, tmp_path, encoded(noise(*size)), shape).max() == 0
+
+
+@pytest.mark.parametrize("shape", [(32, 32, 3), (24, 40, 1)])
+@pytest.mark.parametrize("size", [(40, 24), (1, 1), (3, 500), (640, 481)])
+def test_parts_of_a_png(page, size, shape):
+    parts = [(0.5, 0.5, 0.5), (0.5, 1, 0), (0.3, 0.1, 0.9), (1, 1, 1)]
+    file = encoded(noise(*size))
+    found = page.evaluate(READ_VIEWS, [as_text(file), shape, parts])
+    expected = read_views(file, shape, parts)
+    np.testing.assert_array_equal(np.reshape(found, expected.shape), expected)
 
 
 MODES = {

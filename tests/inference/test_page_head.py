@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from load_app import APPS, load_app
 
+from keras_gmlp.data.images.read_image import read_views
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.page_head import add_head
 from keras_gmlp.inference.similarity import find_features, make_embedder
@@ -62,6 +63,22 @@ def test_logits_by_hand(classifier, head, tmp_path):
     assert found.thresholds is None
 
 
+def test_answer_is_the_mean_of_the_views(classifier, head, tmp_path):
+    parts = [[0.5, 0, 1], [0.25, 0.5, 0.5]]
+    head["bias"] = [0, 0]
+    found = add_head(classifier, write(tmp_path, {**head, "parts": parts}))
+    views = read_views(CAT, classifier.image_shape, parts)
+    features = make_embedder(classifier)(views).mean(0)
+    expected = np.exp(features @ np.array(head["weights"]).T)
+    assert dict(found.classify(CAT)) == pytest.approx(
+        dict(zip(head["labels"], expected / expected.sum(), strict=True)), rel=1e-4
+    )
+    older = add_head(classifier, write(tmp_path, head))  # of the whole picture only
+    whole = older.probabilities(older.logits(older.read(CAT)[None])[0])
+    assert [p for _, p in older.classify(CAT)] == pytest.approx(sorted(whole)[::-1], rel=1e-6)
+    assert dict(older.classify(CAT)) != pytest.approx(dict(found.classify(CAT)), rel=1e-2)
+
+
 def test_classify_with_a_head(head, tmp_path, capsys):
     given = [str(CAT), "--head", str(write(tmp_path, head)), "--json"]
     assert load_app("classify").main(given) == 0  # the default model
@@ -88,6 +105,11 @@ def test_damaged_file_is_one_line(classifier, head, tmp_path):
         {"bias": [0, float("nan")]},
         {"bias": [0]},
         {"weights": [[1], [2]]},
+        {"parts": None},
+        {"parts": [[0.5, 0.5]]},
+        {"parts": [[0, 0.5, 0.5]]},
+        {"parts": [[0.5, 0.5, 1.5]]},
+        {"parts": [[0.5, float("nan"), 0]]},
     ):
         path = write(tmp_path, {**head, **change})
         with pytest.raises(ValueError, match=r"Download .+ again\.$") as caught:

@@ -63,6 +63,16 @@ def find_cover_size(own, size, crop):
     return scaled
 
 
+def find_part_box(size, target, part):
+    """Returns the box of a part `(side, across, down)` of a picture, with fractions of pixels."""
+    side, across, down = part
+    # The largest box of the target's aspect ratio, times side, at a share of the free room.
+    scale = side * min(have / want for have, want in zip(size, target, strict=True))
+    width, height = (scale * want for want in target)
+    left, top = max(0, size[0] - width) * across, max(0, size[1] - height) * down
+    return left, top, left + width, top + height
+
+
 def crop_picture(image, scaled, size, resampling):
     """Returns the pixels of torchvision's Resize to `scaled` and CenterCrop to `size`."""
     image = image.resize(scaled, resampling)

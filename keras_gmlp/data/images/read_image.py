@@ -5,6 +5,7 @@ Requires Pillow and NumPy only.
 
 import contextlib
 import io
+import math
 import os
 import re
 import struct
@@ -26,7 +27,13 @@ from PIL import (  # each plugin registers its format in Image.OPEN
     WebPImagePlugin,  # noqa: F401
 )
 
-from keras_gmlp.data.images.fits import crop_picture, find_cover_size, pad_picture, require_fit
+from keras_gmlp.data.images.fits import (
+    crop_picture,
+    find_cover_size,
+    find_part_box,
+    pad_picture,
+    require_fit,
+)
 from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import first_of, printable, require_one_of, warn
 from keras_gmlp.utils.files import list_visible_files
@@ -47,14 +54,25 @@ _warned_of_dark = threading.Event()
 
 def read_image(source, image_shape, crop=None, interpolation="bicubic", window=None, fit="crop"):
     """Reads an image of any common format, mode and size."""
+    return read_views(source, image_shape, (), crop, interpolation, window, fit)[0]
+
+
+def read_views(
+    source, image_shape, parts, crop=None, interpolation="bicubic", window=None, fit="crop"
+):
+    """Reads an image, then parts of it; see `find_part_box`. An array with a row for each."""
     height, width, channels = image_shape
     check_preparation(crop, interpolation, fit)
     resampling = Image.Resampling[interpolation.upper()]
     name = _name(source)
     # A crop and "nearest" must match published pixels exactly.
-    reduced = 4 * max(height, width) if crop is None and interpolation != "nearest" else None
+    exact = crop is not None or interpolation == "nearest"
+    least = min([1, *(side for side, _, _ in parts)])
+    reduced = None if exact else math.ceil(4 * max(height, width) / least)
     try:
         image = _decode(source, name, "L" if channels == 1 else "RGB", reduced)
+        boxes = [find_part_box(image.size, (width, height), part) for part in parts]
+        views = [image.resize((width, height), resampling, box) for box in boxes]
         if window is not None:
             image = scale_window(image, window, (height, width))
         elif fit == "stretch":
@@ -73,7 +91,7 @@ def read_image(source, image_shape, crop=None, interpolation="bicubic", window=N
             image = crop_picture(image, scaled, (width, height), resampling)
     except MemoryError:
         raise MemoryError(f"{name}: not enough memory to decode and scale it.") from None
-    return np.asarray(image).reshape(image_shape)
+    return np.stack([np.asarray(view).reshape(image_shape) for view in (image, *views)])
 
 
 def check_preparation(crop=None, interpolation="bicubic", fit="crop"):
