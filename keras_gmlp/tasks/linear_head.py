@@ -21,7 +21,7 @@ WINDOWS = ((0, 0, 1), (0, 0, 0.85), (0.15, 0.15, 0.85))
 # Every image gets so many views, and further ones while there are few; one of very many images.
 VIEWS, FURTHER, MANY = 3, 1000, 10_000
 
-TOGETHER = 64  # images that the model takes at a time
+TOGETHER = 64  # views that the model takes at a time
 
 STEPS = 1000  # of L-BFGS, at most
 
@@ -52,10 +52,11 @@ def look(images, view):
 def read_features(model, split, views):
     """Computes the vectors before the head of a model."""
     embed, vectors, labels = without_compiler(features(model)), [], []
+    together = TOGETHER // len(find_zooms(model))
     with ProgressBar("reading features", len(split)) as progress:
-        for images, truth in split.keep().batches(TOGETHER):
+        for images, truth in split.keep().batches(together):
             # Always as many, since TensorFlow and JAX compile each number again.
-            full = images[np.arange(TOGETHER) % len(images)]
+            full = images[np.arange(together) % len(images)]
             seen = [embed.predict_on_batch(look(full, view)) for view in views]
             vectors.append(np.stack(seen)[:, : len(images)].astype("float32"))
             labels.append(truth)
