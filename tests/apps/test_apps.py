@@ -88,14 +88,14 @@ def test_classify_escapes_names_that_could_change_the_terminal(capsys):
 def test_classify_continues_after_bad_files(run, picture, tmp_path, monkeypatch, app):
     from keras_gmlp.tasks import classifier
 
-    read = classifier.read_image
+    read = classifier.read_views
 
     def read_small(path, *arguments, **options):
         if path.name == "large.png":
             raise MemoryError(f"{path}: not enough memory.")
         return read(path, *arguments, **options)
 
-    monkeypatch.setattr(classifier, "read_image", read_small)
+    monkeypatch.setattr(classifier, "read_views", read_small)
     (tmp_path / "none").mkdir()
     bad = [tmp_path / name for name in ("empty.png", "large.png", "missing.png", "none")]
     for path in bad[:2]:

@@ -188,7 +188,7 @@ def test_card_with_other_thresholds(tmp_path, thresholds):
     model = keras.Model(pixels, keras.layers.Dense(3)(keras.layers.Flatten()(pixels)))
     model.save(tmp_path / "model.keras")
     write_card(tmp_path / "model.keras", model, COLOURS, {"thresholds": thresholds})
-    with pytest.raises(ValueError, match="its card has no threshold for each of its 3 labels"):
+    with pytest.raises(ValueError, match="no threshold from 0 to 1 for each of its 3 labels"):
         inference.load(tmp_path)
 
 
