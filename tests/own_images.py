@@ -10,12 +10,15 @@ SIZES = {"dim": 16, "depth": 1, "hidden_dim": 32, "patch_size": 4, "input_shape"
 MEANS = {"blue": (80, 80, 150), "green": (80, 150, 80), "red": (150, 80, 80)}
 
 
-def write_start(path, seed=0):
+def write_start(path, seed=1):
     """Writes a `.keras` file with random weights for three other classes."""
     arguments = {**SIZES, "classes": 3}
     model = keras_gmlp.build("gmlp_n4_32", **arguments)
     rng = np.random.default_rng(seed)
-    model.set_weights([rng.normal(w, 0.05).astype(w.dtype) for w in model.get_weights()])
+    # Initial matrices are drawn anew in each process; norms and biases are not.
+    centres = [w if w.ndim == 1 else np.zeros_like(w) for w in model.get_weights()]
+    drawn = [rng.normal(w, 0.05 if w.ndim == 1 else 0.3).astype(w.dtype) for w in centres]
+    model.set_weights(drawn)
     start = Pretrained(model, "gmlp_n4_32", ("a", "b", "c"), {}, str(path), arguments=arguments)
     start.save(path)
     return str(path)
