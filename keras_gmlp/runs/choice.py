@@ -44,8 +44,14 @@ class Choice:
 
 
 def choose_best(candidates):
-    """Returns the candidate of the highest accuracy; of equal ones, that of the lowest loss."""
-    return max(candidates, key=lambda row: (row["accuracy"], -row["loss"]))
+    """Returns the candidate of the highest accuracy, then of the lowest loss.
+
+    Training has to gain over the first candidate, the head, in the loss as well: on a few hundred
+    images the accuracy alone is often higher by chance.
+    """
+    head, *trained = candidates
+    gains = [r for r in trained if r["accuracy"] >= head["accuracy"] and r["loss"] < head["loss"]]
+    return max(gains or [head], key=lambda row: (row["accuracy"], -row["loss"]))
 
 
 def write_choice(directory, choice, settings):
