@@ -15,7 +15,7 @@ def write_start(path, seed=1):
     arguments = {**SIZES, "classes": 3}
     model = keras_gmlp.build("gmlp_n4_32", **arguments)
     rng = np.random.default_rng(seed)
-    # Initial matrices are drawn anew in each process; norms and biases are not.
+    # Keras draws other initial matrices in each process; norms and biases stay the same.
     centres = [w if w.ndim == 1 else np.zeros_like(w) for w in model.get_weights()]
     drawn = [rng.normal(w, 0.05 if w.ndim == 1 else 0.3).astype(w.dtype) for w in centres]
     model.set_weights(drawn)

@@ -23,8 +23,8 @@ JUNK = (
     "thumbs.db", "ehthumbs.db", "desktop.ini",
 )  # fmt: skip
 
-# The words for each split. The first of the held-out ones that is there has the test samples, the
-# second one the validation samples.
+# The words for each split. The first held-out split that exists holds the test samples, the second
+# one the validation samples.
 SPLITS = {
     "train": ("train", "training", "trn"),
     "test": ("test", "testing", "tst"),

@@ -18,7 +18,7 @@ from keras_gmlp.utils.labels import check_labels
 HUB = "hf-hub:"
 SUFFIXES = (".safetensors", ".pth", ".pt", ".npz", ".bin", ".ckpt", ".pth.tar", ".pt.tar")
 
-# Entries of training scripts that hold the weights; the first one that is there counts.
+# Entries of training scripts that hold the weights; the first one that exists counts.
 _HOLDERS = (
     "state_dict_ema", "model_ema", "ema_state_dict", "state_dict", "model_state_dict",
     "model_state", "model", "net", "module", "weights",
