@@ -78,6 +78,11 @@ class AverageViews(ConfiguredLayer):
         return batch and batch // self.views, dim
 
 
+def view_share(zooms):
+    """Returns the share of an image's sides that its views have in pixels; 1 without zooms."""
+    return 1 if zooms is None else check_zooms(zooms)[-1]
+
+
 def view_size(height, width, zoom):
     """Returns the rows and columns of an image's share, at least one."""
     return max(1, round(zoom * height)), max(1, round(zoom * width))

@@ -131,8 +131,7 @@ def image_classifier(
         raise ValueError("zooms require include_top=True and a model without a class token.")
     inputs, x = pixels(input_shape, mean, std)
     if zooms is not None:
-        views = ZoomedViews(zooms, dtype="float32", name="views")
-        x = views(x)
+        x = ZoomedViews(zooms, dtype="float32", name="views")(x)
     x = STEMS[stem](dim, patch_size, **window, dtype=dtype, name="stem")(x)
     if distillation_token:
         x = ClassToken(dtype=dtype, name="distillation_token")(x)
@@ -157,7 +156,7 @@ def image_classifier(
     else:
         x = pool_tokens(pooling or "avg")(x)
         if zooms is not None:
-            x = AverageViews(len(views.zooms), dtype="float32", name="average_views")(x)
+            x = AverageViews(len(zooms), dtype="float32", name="average_views")(x)
         logits = head(classes)(x)
     return classifier(inputs, logits, classifier_activation, name)
 

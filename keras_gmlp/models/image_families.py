@@ -12,7 +12,7 @@ from keras_gmlp.layers import (
     ResMLPBlock,
     TransformerBlock,
 )
-from keras_gmlp.layers.zoomed_views import check_zooms, view_size
+from keras_gmlp.layers.zoomed_views import view_share, view_size
 from keras_gmlp.models.common import check_sizes
 from keras_gmlp.models.image_classifier import family_classifier
 
@@ -238,7 +238,7 @@ def _tokens(class_token=False, distillation_token=False, **kwargs):
 def _grid(input_shape=(224, 224, 3), patch_size=16, zooms=None, **_):
     """Returns the rows and columns of tokens; the defaults are those of `image_classifier`."""
     check_sizes(input_shape=input_shape, patch_size=patch_size)
-    height, width = view_size(*input_shape[:2], 1 if zooms is None else check_zooms(zooms)[-1])
+    height, width = view_size(*input_shape[:2], view_share(zooms))
     return height // patch_size, width // patch_size
 
 

@@ -95,16 +95,16 @@ def choose(prepared, *, restart=False, report=lambda text: None, **options):
             write_choice(directory, choice, made_for)
             for line in choice.lines():
                 report(line)
-    trained = choice.best()["epochs"] > 0
+    best = choice.best()
     changes = {**choice.changes, **prepared.settings.changes}
-    changes |= {"fit_head": 0.0} if trained else {}  # the candidate has fitted it
+    changes |= {"fit_head": 0.0} if best["epochs"] else {}  # the candidate has fitted it
     settings = dataclasses.replace(prepared.settings, changes=changes)
     run = build(settings, settings.make_recipe(), prepared.source, prepared.data)
-    if trained:
+    if best["epochs"]:
         # Only the same choice leads to the same weights.
         run = dataclasses.replace(run, settings=prepared.settings)
         if not run_directory.has_progress(directory):
-            folder = candidate_folder(directory, choice.best()["learning_rate"])
+            folder = candidate_folder(directory, best["learning_rate"])
             transfer(load_model(folder / "model.keras", compile=False), run.model)
     return dataclasses.replace(run, choice=choice, vectors=vectors)
 
@@ -196,12 +196,12 @@ class _Search:
             self.report(f"there is time for {most} epochs in place of {epochs}")
             epochs = most
         chosen = {"epochs": epochs}
-        if not best["epochs"]:
-            chosen["fit_head"] = strength
-        else:
+        if best["epochs"]:
             chosen |= {name: best[name] for name in ("learning_rate", "batch_size")}
             if not self.held_out:
                 chosen["patience"] = chosen["epochs"]
+        else:
+            chosen["fit_head"] = strength
         return Choice(chosen, len(self.data.validation), self.held_out, rows)
 
     def _try_heads(self):

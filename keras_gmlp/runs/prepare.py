@@ -10,7 +10,7 @@ import keras
 from keras_gmlp import data
 from keras_gmlp.data.datasets import check_path, holds_files
 from keras_gmlp.data.validation import PARTS, divide_training
-from keras_gmlp.layers.zoomed_views import check_zooms
+from keras_gmlp.layers.zoomed_views import view_share
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.runs.prepared import PreparedRun
 from keras_gmlp.tasks.multi_label_classification import match_labels
@@ -89,13 +89,15 @@ def build(settings, recipe, source, dataset, seed_process=True):
 
 def _zoom(settings):
     """Lets the included backbone look closer at pictures in files, which have more pixels."""
-    own = settings.model.weights != DEFAULT_BACKBONE or settings.data.image_size is not None
-    if own or "zooms" in settings.model.overrides or not holds_files(settings.data.name):
-        return settings
-    overrides = {**settings.model.overrides, "zooms": ZOOMS}
-    return dataclasses.replace(
-        settings, model=dataclasses.replace(settings.model, overrides=overrides)
-    )
+    model, pictures = settings.model, settings.data
+    if (
+        model.weights == DEFAULT_BACKBONE
+        and "zooms" not in model.overrides
+        and pictures.image_size is None
+        and holds_files(pictures.name)
+    ):
+        model = dataclasses.replace(model, overrides={**model.overrides, "zooms": ZOOMS})
+    return dataclasses.replace(settings, model=model)
 
 
 def load_data(settings, image_shape=None, dataset=None):
@@ -103,8 +105,8 @@ def load_data(settings, image_shape=None, dataset=None):
     chosen = settings.data
     if dataset is None:
         shape = image_shape or lookup(settings.model.preset)[1]["input_shape"]
-        zooms = settings.model.overrides.get("zooms") or (1,)
-        size = chosen.size or tuple(round(side / check_zooms(zooms)[-1]) for side in shape[:2])
+        share = view_share(settings.model.overrides.get("zooms"))
+        size = chosen.size or tuple(round(side / share) for side in shape[:2])
         channels = image_shape[2] if image_shape else None
         dataset = data.load(chosen.name, size, chosen.data_dir, channels, chosen.groups, chosen.fit)
     parts = {name: getattr(chosen, name) for name in PARTS}

@@ -92,10 +92,13 @@ def test_its_command_repeats_it(places, chosen, tmp_path):
 
 @pytest.mark.once
 def test_the_run_continues_the_chosen_candidate(places, tmp_path, monkeypatch):
-    """With no epoch of its own it has the candidate's weights, head included."""
-    rows = [{"name": HEAD, "epochs": 0, "accuracy": 0.1, "loss": 9.0}]
-    monkeypatch.setattr(choosing._Search, "_try_heads", lambda self: self.fake_heads(rows))
-    monkeypatch.setattr(choosing._Search, "fake_heads", fake_heads, raising=False)
+    """Before its first epoch it has the candidate's weights, head included."""
+
+    def report_a_bad_head(search, fit=choosing._Search._try_heads):
+        strength, row = fit(search)
+        return strength, {**row, "accuracy": 0.1, "loss": 9.0}
+
+    monkeypatch.setattr(choosing._Search, "_try_heads", report_a_bad_head)
     run = runs.choose(runs.prepare(make_settings(places, tmp_path)), verbose=0)
     best = run.choice.best()
     assert best["epochs"] > 0
@@ -104,12 +107,6 @@ def test_the_run_continues_the_chosen_candidate(places, tmp_path, monkeypatch):
     for a, b in zip(expected, run.model.get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
     assert (run.recipe.epochs, run.recipe.task.fit_head) == (best["best_epoch"], 0)
-
-
-def fake_heads(search, rows, original=choosing._Search._try_heads):
-    """Fits heads, and reports a bad one, so that training is chosen."""
-    strength, row = original(search)
-    return strength, {**row, **rows[0]}
 
 
 @pytest.mark.parametrize("saves", [1, 3, 5])
