@@ -46,6 +46,7 @@ test: $(VENV)/.dev lint
 # Some hours; a part: make attack ATTACK="--only --images 1000"
 attack: $(VENV)/.dev
 	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(RUN) -m attack $(ATTACK)
+	$(if $(ATTACK),,$(RUN) -m pytest tests/attack/test_parsers.py --hypothesis-profile attack)
 
 lint: $(VENV)/.dev
 	$(RUN) -m ruff check .

@@ -8,7 +8,13 @@ import importlib
 import warnings
 
 import pytest
+from hypothesis import settings
 from load_app import load_app
+
+# The same inputs in each run; `make attack` takes more of them, and others.
+settings.register_profile("short", max_examples=60, derandomize=True, deadline=None, database=None)
+settings.register_profile("attack", max_examples=20_000, deadline=None, database=None)
+settings.load_profile("short")
 
 # Keras is imported inside fixtures, because the process that distributes the tests loads this file.
 pytest.register_assert_rewrite("check_layer", "other_backend")

@@ -253,6 +253,20 @@ def parse_json(text, place, **options):
     raise ValueError(f"{printable(place)}: damaged or not JSON ({reason}).")
 
 
+def load_array(path, remedy, **options):
+    """Returns the array in a .npy file; NumPy raises errors of many types for a damaged one."""
+    import numpy as np
+
+    try:
+        return np.load(path, allow_pickle=False, **options)
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file; {remedy}.") from None
+    except MemoryError:
+        raise
+    except Exception:
+        raise ValueError(f"{path}: damaged or truncated; {remedy}.") from None
+
+
 def require_bounded(path, expansion=1):
     """Raises an error if a zip archive unpacks to far more than its size."""
     with zipfile.ZipFile(path) as archive:

@@ -102,15 +102,13 @@ def _refuse_swallowed(path, names, delimiter, rows):
         return len(values) == len(names) and any(value in seen for value, seen in pairs)
 
     for place, row, first in rows:
-        for value in row.values():
-            lines = value.split("\n")
-            # The first or the last line is a part of a row.
-            parts = (lines[1:], lines[:-1]) if len(lines) > 1 and len(names) > 1 else ()
-            if any(all(map(is_row, part)) for part in parts):
-                raise ValueError(
-                    f"{path}, line {first}: a quote here ends in {place}, and the lines between "
-                    "look like rows. Remove it, or write it twice, in quotes."
-                )
+        # As the lines were without quotes. The text of one row rarely looks like several.
+        lines = [line for line in delimiter.join(row.values()).split("\n") if line.strip()]
+        if len(names) > 1 and len(lines) > 1 and all(map(is_row, lines)):
+            raise ValueError(
+                f"{path}, line {first}: a quote here ends in {place}, and the lines between "
+                "look like rows. Remove it, or write it twice, in quotes."
+            )
 
 
 def _as_plain_cell(value):

@@ -36,6 +36,12 @@ KINDS = {
     "cards": Kind("cards", "Cards", 2_000, 40),
     "runs": Kind("runs", "Runs", 200, 10),
     "folders": Kind("folders", "Folders", 2_000, 50),
+    "tables": Kind("tables", "Tables", 20_000, 100),
+    "corpora": Kind("corpora", "Corpora", 2_000, 30),
+    "packed": Kind("packed", "Packed", 5_000, 60),
+    "heads": Kind("heads", "Heads", 2_000, 20),
+    "plans": Kind("plans", "Plans", 5_000, 60),
+    "outputs": Kind("outputs", "Outputs", 5_000, 60),
     "clients": Kind("clients", "Clients", 2_000, 30),
     "kills": Kind("kills", "Kills", 100, 0, seconds=600),
     "faults": Kind("faults", "Faults", 0, 0, 3, 3e8),  # tests the attack itself

@@ -53,6 +53,19 @@ def test_stray_quotes_lose_no_rows(tmp_path, head, at):
         read_rows(tmp_path / "a.csv")
 
 
+@pytest.mark.parametrize(
+    ("head", "rows", "line"),
+    [
+        ("id,text,label", ['1,"x,a', '2,y",b', "3,z,a", "4,x,a", "5,z,b", "6,x,b"], 2),
+        ("text,label", ['x,a\r"', "y,b\r", 'z",b\r', "x,a\r", "y,b\r", "z,a\r", "x,b\r"], 3),
+    ],
+)
+def test_stray_quotes_between_two_rows_lose_none(tmp_path, head, rows, line):
+    (tmp_path / "a.csv").write_text("\n".join([head, *rows]), newline="")
+    with refused(rf"a\.csv, line {line}: a quote"):
+        read_rows(tmp_path / "a.csv")
+
+
 def test_repeated_columns_are_refused_unless_they_have_no_name(tmp_path):
     (tmp_path / "a.csv").write_text("text,label,text\na,b,c\n")
     with refused("the column text is there twice; rename or remove one", tmp_path / "a.csv"):

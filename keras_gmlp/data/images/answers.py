@@ -14,6 +14,7 @@ from keras_gmlp.data.images.views import Views, cut_views
 from keras_gmlp.utils.files import (
     atomic_write,
     directory_lock,
+    load_array,
     read_json,
     remove_leftovers,
     require_space,
@@ -22,6 +23,7 @@ from keras_gmlp.utils.files import (
 from keras_gmlp.utils.progress import ProgressBar
 
 DESCRIPTION = "answers.json"
+REMEDY = "delete the folder and store the answers again"
 TOGETHER = 64  # views that a teacher sees at a time
 SAMPLED = 64  # images that identify the data
 
@@ -43,13 +45,13 @@ class Answers:
 
     def require_match(self, data):
         """Raises a `ValueError` if the answers are not for these training images in this order."""
-        own = np.load(self.folder / "labels.npy")
+        own = load_array(self.folder / "labels.npy", REMEDY)
         found = data.train.read_labels()
         if not (
             tuple(data.labels) == self.labels
             and data.fit == self.fit
             and np.array_equal(own[: len(found)], found)
-            and _are_alike(np.load(self.folder / "samples.npy"), _sample(data.train))
+            and _are_alike(load_array(self.folder / "samples.npy", REMEDY), _sample(data.train))
         ):
             raise ValueError(
                 f"teacher {self.folder}: holds answers for {len(own):,} other training images; "
@@ -115,7 +117,7 @@ class Answers:
     def files(self, kind):
         """Returns the answers of one kind, mapped into memory: an array for each view."""
         names = [self.folder / f"{kind}-{view}.npy" for view in range(self.views.count)]
-        return [np.load(name, mmap_mode="r") for name in names]
+        return [load_array(name, REMEDY, mmap_mode="r") for name in names]
 
     def draw_windows(self, samples):
         """Returns the windows of all views, float32 `(views, samples, 5)`."""
@@ -207,8 +209,8 @@ def _begin(folder, begun, labels, samples):
         found = found if isinstance(found, dict) else {}
         differing = [name for name, value in begun.items() if found.get(name) != value]
         if not differing and not (
-            np.array_equal(np.load(folder / "labels.npy"), labels)
-            and _are_alike(np.load(folder / "samples.npy"), samples)
+            np.array_equal(load_array(folder / "labels.npy", REMEDY), labels)
+            and _are_alike(load_array(folder / "samples.npy", REMEDY), samples)
         ):
             differing = ["images"]
         if differing:

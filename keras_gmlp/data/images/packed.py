@@ -17,6 +17,7 @@ from keras_gmlp.data.images.splits import ArraySplit
 from keras_gmlp.utils.files import (
     atomic_folder,
     directory_lock,
+    load_array,
     read_json,
     remove_leftovers,
     require_space,
@@ -85,13 +86,16 @@ def load_packed(folder, image_size=None, fit=None):
     """Opens a packed set as an `ImageData`."""
     description = read_json(Path(folder) / DESCRIPTION)
     try:
-        version, labels = description["version"], tuple(description["labels"])
-        rows, columns, channels = description["image_shape"]
+        version, labels = description["version"], description["labels"]
+        rows, columns, channels = stored = tuple(description["image_shape"])
         mirror = bool(description["mirror"])
         label_sets = description.get("label_sets")
         if label_sets is not None:
-            label_sets = tuple(tuple(map(int, members)) for members in label_sets)
+            label_sets = tuple(map(tuple, label_sets))
             make_rows(label_sets, len(labels))
+        indices = [index for members in label_sets or () for index in members]
+        if not isinstance(labels, list) or any(type(n) is not int or n < 0 for n in indices):
+            raise ValueError
         packed_fit = description.get("fit", "crop")
         require_fit(packed_fit)
     except (KeyError, TypeError, ValueError, IndexError):
@@ -114,20 +118,22 @@ def load_packed(folder, image_size=None, fit=None):
     shape = (height, width, channels)
     has_validation = (Path(folder) / "validation_images.npy").exists()
     names = ("train", "test", "validation")[: 2 + has_validation]
-    splits = {name: PackedSplit(folder, name, shape, fit=packed_fit) for name in names}
+    splits = {name: PackedSplit(folder, name, stored, shape, packed_fit) for name in names}
     own = {"mirror": mirror, "label_sets": label_sets, "fit": packed_fit}
-    return ImageData(str(folder), labels, shape, **splits, **own)
+    return ImageData(str(folder), tuple(labels), shape, **splits, **own)
 
 
 class PackedSplit(ArraySplit):
     """Samples of a packed set; images of another shape than the stored one are scaled."""
 
-    def __init__(self, folder, name, shape, fit="crop"):
-        path = Path(folder) / f"{name}_images.npy"
-        images = _open(path, mmap_mode="r")
-        labels = _open(Path(folder) / f"{name}_labels.npy")
+    def __init__(self, folder, name, stored, shape, fit):
+        remedy = "pack the set again"
+        images = load_array(Path(folder) / f"{name}_images.npy", remedy, mmap_mode="r")
+        labels = load_array(Path(folder) / f"{name}_labels.npy", remedy)
         try:
             super().__init__(images, labels)
+            if images.shape[1:] != stored:
+                raise ValueError(f"expected images {stored}; received {images.shape[1:]}.")
         except ValueError as error:
             raise ValueError(
                 f"{folder}: the {name} files do not match; pack the set again ({error})"
@@ -138,12 +144,3 @@ class PackedSplit(ArraySplit):
         if images.shape[-3:] == self.shape:
             return images
         return resize_images(images, self.shape, self.fit)
-
-
-def _open(path, **options):
-    try:
-        return np.load(path, allow_pickle=False, **options)
-    except FileNotFoundError:
-        raise ValueError(f"{path}: no such file; pack the set again.") from None
-    except (ValueError, EOFError):
-        raise ValueError(f"{path}: damaged or truncated; pack the set again.") from None

@@ -174,10 +174,12 @@ class ArraySplit(Split):
                 "expected uint8 images (samples, height, width, channels) and class indices "
                 f"(samples,); received {images.dtype} {images.shape} and {labels.shape}."
             )
-        if labels.dtype.kind not in "biuf" or np.any(labels % 1):
+        with np.errstate(invalid="ignore"):  # of NaN
+            indices = labels.astype("int64") if labels.dtype.kind in "biuf" else None
+        if indices is None or np.any(indices != labels):
             raise ValueError(f"expected class indices, whole numbers; received {labels.dtype}.")
         self.shape, self._images = images.shape[1:], images
-        self._labels, self._places = labels.astype("int64"), np.arange(len(images))
+        self._labels, self._places = indices, np.arange(len(images))
 
     def keep(self, samples=-1):
         return self.take(samples) if self._in_memory() else super().keep(samples)

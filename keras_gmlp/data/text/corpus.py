@@ -19,6 +19,7 @@ from keras_gmlp.utils.files import (
     atomic_folder,
     directory_lock,
     hash_file,
+    load_array,
     read_json,
     remove_leftovers,
     write_json,
@@ -54,15 +55,27 @@ class Corpus:
                 f"{folder}: has no corpus; write one: python -m keras_gmlp.data.text.corpus FILES "
                 "--out FOLDER."
             )
-        try:
-            # A plain array: NumPy's memmap is slower to index.
-            self.tokens = np.asarray(np.load(self.folder / "tokens.npy", mmap_mode="r"))
-            self.starts = np.load(self.folder / "starts.npy")
-        except (ValueError, OSError, EOFError) as error:
-            reason = " ".join(str(error).split())
-            raise ValueError(f"{folder}: damaged ({reason}); delete it and try again.") from None
-        if len(self.tokens) != self.info["tokens"] or self.starts[-1] != len(self.tokens):
+        remedy = f"delete {folder} and try again"
+        tokens = load_array(self.folder / "tokens.npy", remedy, mmap_mode="r")
+        self.tokens = np.asarray(tokens)  # NumPy's memmap is slower to index
+        self.starts = load_array(self.folder / "starts.npy", remedy)
+        if not self._is_whole():
             raise ValueError(f"{folder}: damaged (its files differ); delete it and try again.")
+
+    def _is_whole(self):
+        """Returns whether the files are of the form that `encode_files` writes, and match."""
+        info, starts, tokens = self.info, self.starts, self.tokens
+        names = ("tokens", "documents", "words", "characters", "unknown", "vocabulary_size")
+        return (
+            isinstance(info, dict)
+            and all(type(info.get(name)) is int for name in names)
+            and (tokens.dtype, tokens.ndim, starts.dtype, starts.ndim) == ("uint16", 1, "int64", 1)
+            and 0 < len(tokens) == info["tokens"]
+            and len(starts) == info["documents"] + 1
+            and (starts[0], starts[-1]) == (0, len(tokens))
+            and bool(np.all(np.diff(starts) > 0))
+            and tokens.max() < info["vocabulary_size"]
+        )
 
     def __len__(self):
         return len(self.tokens)
@@ -152,16 +165,17 @@ class PreparedCorpus:
     def open(cls, folder):
         """Opens what `prepare_corpus` wrote into a folder."""
         folder = Path(folder)
-        record = read_json(folder / RECORD, {})
-        if "train" not in record:
+        record = _read_record(folder)
+        if not record.get("train"):
             raise ValueError(
                 f"{folder}: not a prepared corpus; write one: python -m "
                 "keras_gmlp.data.text.corpus FILES --out FOLDER."
             )
         tokenizer = Tokenizer.load(folder / "tokenizer.json")
-        corpora = [record[name] and Corpus(folder / record[name]) for name in ("train", "valid")]
+        names = record["train"], record.get("valid")
+        corpora = [name and Corpus(folder / name) for name in names]
         for corpus in filter(None, corpora):
-            if corpus.info["tokenizer"] != tokenizer.hash:
+            if corpus.info.get("tokenizer") != tokenizer.hash:
                 raise ValueError(
                     f"{corpus.folder}: another tokenizer encoded it than {folder}/tokenizer.json; "
                     "prepare it in a new folder."
@@ -190,7 +204,7 @@ def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True):
     folder, paths = Path(folder), find_files(files)
     valid = valid and find_files(valid)
     with directory_lock(folder):
-        record = read_json(folder / RECORD, {})
+        record = _read_record(folder)
         if isinstance(tokenizer, int):
             text = _hash(map(hash_file, paths))
             learned = [tokenizer, lowercase, TRAINING_CHARACTERS, text]
@@ -214,6 +228,17 @@ def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True):
         record = {"learned": learned, "train": names[0], "valid": names[1]}
         write_json(folder / RECORD, record)
     return PreparedCorpus(tokenizer, train, held_out, folder.resolve().name)
+
+
+def _read_record(folder):
+    record = read_json(folder / RECORD, {})
+    kinds = {"train": str, "valid": str | None}
+    whole = isinstance(record, dict) and all(
+        isinstance(record[name], kind) for name, kind in kinds.items() if name in record
+    )
+    if not whole:
+        raise ValueError(f"{folder / RECORD}: damaged; delete {folder} and prepare it again.")
+    return record
 
 
 def _learn(paths, size, lowercase):

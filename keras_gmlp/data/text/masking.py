@@ -193,10 +193,10 @@ def validation_set(corpus, length=128, rate=0.15, seed=0):
         As `masked_windows`, without cut windows.
     """
     path = corpus.folder / f"validation-{length}-{rate:g}-{seed}.npz"
-    if path.exists():
-        with np.load(path) as file:
-            inputs = {n: file[n].astype("int32") for n in ("token_ids", "mask_positions")}
-            return inputs, file["targets"].astype("int32"), file["weights"]
+    # A damaged file is drawn and written again; NumPy raises errors of many types.
+    with contextlib.suppress(Exception), np.load(path) as file:
+        inputs = {n: file[n].astype("int32") for n in ("token_ids", "mask_positions")}
+        return inputs, file["targets"].astype("int32"), file["weights"]
     generator = _generator(seed, VALIDATION, 0)
     inputs, targets, weights = masked_windows(
         corpus, corpus.windows(length), length, rate, generator, cut=0

@@ -149,7 +149,7 @@ def test_damaged_corpus_is_one_line(file, tokenizer, tmp_path):
     corpus = build_corpus(file, tokenizer, tmp_path)
     for name, content in [("starts.npy", b"none"), ("tokens.npy", b"")]:
         (corpus.folder / name).write_bytes(content)
-        with pytest.raises(ValueError, match=r"damaged .*; delete it and try again") as error:
+        with pytest.raises(ValueError, match=r"damaged .*; delete .* and try again") as error:
             Corpus(corpus.folder)
         assert len(str(error.value).splitlines()) == 1
     with pytest.raises(ValueError, match="has no corpus; write one: python -m"):

@@ -1,0 +1,117 @@
+"""Tables of labelled texts (CSV, TSV, JSON and JSON lines) and files of questions."""
+
+import csv
+import io
+import json
+
+from attack.kinds import SilentLossError
+from attack.mutations import VALUES, mutate, mutate_json
+from keras_gmlp.data.text.sentences import load_text
+from keras_gmlp.data.text.squad import read_squad
+
+TEXTS = (
+    *(
+        "good",
+        "a bad film",
+        "he said 'no'",
+        'an inch "',
+        '"',
+        '""',
+        "a, b; c",
+        "a\tb",
+        "tối パンダ",
+    ),
+    *("=cmd()", "1.0", "a\nb", "a\r\nb", "\u202ex", "\x00", "x" * 2000, "[SEP]", "sep=;"),
+)
+
+PLAIN = [text for text in TEXTS if not set(text) & set('",\n\r\t\x00')]
+
+
+class Tables:
+    """Each case is a table with odd texts, whole, with stray quotes, or damaged."""
+
+    def __init__(self, folder):
+        pass
+
+    def make(self, rng, folder):
+        form, whole = rng.choice(("csv", "tsv", "json", "jsonl", "squad")), rng.random() < 0.3
+        if form == "squad":
+            return make_questions(rng, folder / "questions.json", whole)
+        path = folder / f"table.{form}"
+        stray = form == "csv" and not whole and rng.random() < 0.5
+        texts = PLAIN if form == "tsv" or stray else TEXTS
+        rows = [(rng.choice(texts), rng.choice("ab")) for _ in range(rng.randrange(8, 40))]
+        rows += [("first", "a"), ("last", "a"), ("first", "b"), ("last", "b")]
+        data = write(form, rows).encode()
+        if stray:
+            places = [n for n, byte in enumerate(data) if byte in b",\n"]
+            for place in sorted(rng.sample(places, rng.choice((1, 1, 2))), reverse=True):
+                data = data[:place] + b'"' + data[place:]
+        elif not whole and form.startswith("json") and rng.random() < 0.5:
+            rows = mutate_json([{"text": text, "label": label} for text, label in rows], rng)
+            data = json.dumps(rows).encode()
+        elif not whole:
+            data = mutate(data, rng)
+        path.write_bytes(data)
+        return path, whole, rows if whole else (len(rows) if stray else None)
+
+    def check(self, case):
+        path, whole, expected = case
+        try:
+            found = read_squad(path) if path.stem == "questions" else load_text(path)
+        except ValueError:
+            assert not whole, "a good table is refused"
+            raise
+        if path.stem == "questions":
+            for question in found:
+                for start, text in question.answers:
+                    if not (text and question.context.startswith(text, start)):
+                        raise SilentLossError(f"{text!r} is not at {start} of its context.")
+            rows = [question.question for question in found]
+        else:
+            rows = [
+                (text, found.labels[label])
+                for split in (found.train, found.test)
+                for text, label in zip(split.texts, split.labels, strict=True)
+            ]
+        count = expected if expected is None or isinstance(expected, int) else len(expected)
+        if count not in (None, len(rows)):
+            raise SilentLossError(f"{len(rows)} rows of {count}")
+        if whole and sorted(rows) != sorted(expected):
+            raise SilentLossError("other rows")
+
+
+def write(form, rows):
+    """Returns a table as text."""
+    objects = [{"text": text, "label": label} for text, label in rows]
+    if form == "json":
+        return json.dumps(objects)
+    if form == "jsonl":
+        return "".join(f"{json.dumps(entry)}\n" for entry in objects)
+    if form == "tsv":
+        return "".join("\t".join(row) + "\n" for row in (("text", "label"), *rows))
+    file = io.StringIO(newline="")
+    csv.writer(file).writerows((("text", "label"), *rows))
+    return file.getvalue()
+
+
+def make_questions(rng, path, whole):
+    """Writes questions in SQuAD's format."""
+    articles, names = [], []
+    for number in range(rng.randrange(1, 4)):
+        context, questions = " ".join(rng.choices(TEXTS, k=5)), []
+        for _ in range(rng.randrange(1, 4)):
+            start = rng.randrange(len(context))
+            answer = {"text": context[start : start + 9], "answer_start": start}
+            if not whole and rng.random() < 0.2:
+                answer[rng.choice(("text", "answer_start"))] = rng.choice(VALUES)
+            names.append(f"who {len(names)}?")
+            questions.append({"question": names[-1], "id": names[-1], "answers": [answer]})
+        paragraph = {"context": context, "qas": questions}
+        articles.append({"title": f"title {number}", "paragraphs": [paragraph]})
+    value = {"version": "v2.0", "data": articles}
+    data = json.dumps(value if whole else mutate_json(value, rng)).encode()
+    if not whole and rng.random() < 0.3:
+        data = mutate(data, rng)
+    path.write_bytes(data)
+    return path, whole, names if whole else None

@@ -1,0 +1,210 @@
+"""Parsers of our own on inputs that Hypothesis makes, and shrinks when one fails.
+
+`make attack` runs them on more inputs; see the profiles in conftest.py.
+"""
+
+import csv
+import json
+import struct
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keras_gmlp.data import ArraySplit, ImageData
+from keras_gmlp.data.images.packed import load_packed, pack
+from keras_gmlp.data.text.labelled_files import read_table
+from keras_gmlp.data.text.squad import read_squad
+from keras_gmlp.data.tfds.tfrecords import _masked_crc, find_records, parse_features, read_records
+from keras_gmlp.utils import card
+from keras_gmlp.utils.files import parse_json
+from keras_gmlp.utils.labels import clean_value, is_label
+from keras_gmlp.utils.tables import read_rows
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
+CELL = st.one_of(TEXT, st.text('",;\t\r\n a=', max_size=8))
+VALUE = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(TEXT, inside, max_size=3),
+    max_leaves=8,
+)
+ANSWER = st.fixed_dictionaries({"text": VALUE | TEXT, "answer_start": VALUE | st.integers(-3, 9)})
+
+
+def ask(answer):
+    """A file of questions with one answer."""
+    question = {"question": "?", "id": "1", "answers": [answer]}
+    return {"data": [{"paragraphs": [{"context": "a cat, a hat", "qas": [question]}]}]}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("parsers")
+
+
+def accept(read, *arguments):
+    """Returns a result, or the text of an error of one line."""
+    try:
+        return read(*arguments)
+    except ValueError as error:
+        text = str(error)
+    assert len(text.splitlines()) == 1
+    return text
+
+
+@given(st.binary(max_size=80) | CELL.map(str.encode), st.sampled_from((".csv", ".tsv", ".jsonl")))
+def test_any_bytes_are_a_table_or_refused(folder, content, suffix):
+    path = folder / f"any{suffix}"
+    path.write_bytes(b"text\tlabel\n" * (suffix == ".tsv") + content)
+    found = accept(read_table, path)
+    if not isinstance(found, str):
+        assert len(found[0]) == len(found[1]) > 0
+
+
+@given(st.lists(st.tuples(CELL, CELL), min_size=1, max_size=8))
+def test_written_rows_are_read(folder, rows):
+    path = folder / "rows.csv"
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("text", "label"), *rows])
+    found = accept(read_rows, path)
+    if isinstance(found, str):
+        assert "look like rows" in found
+    else:
+        assert [(row["text"], row["label"]) for _, row in found[1]] == rows
+
+
+@given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=8), st.booleans())
+def test_written_objects_are_read(folder, rows, lines):
+    objects = [{"text": text, "label": label} for text, label in rows]
+    path = folder / ("a.jsonl" if lines else "a.json")
+    path.write_text("\n".join(map(json.dumps, objects)) if lines else json.dumps(objects))
+    found = accept(read_table, path)
+    if isinstance(found, str):
+        assert "is empty or NaN" in found
+    else:
+        assert found == ([text for text, _ in rows], [clean_value(label) for _, label in rows])
+
+
+@given(VALUE | ANSWER.map(ask), st.sampled_from((".json", ".jsonl")))
+def test_any_json_is_labelled_texts_or_questions_or_refused(folder, value, suffix):
+    path = folder / f"any{suffix}"
+    path.write_text(json.dumps(value))
+    accept(read_table, path)
+    questions = accept(read_squad, path)
+    for question in questions if isinstance(questions, list) else []:
+        for start, text in question.answers:
+            assert text
+            assert question.context[start:].startswith(text)
+
+
+@given(TEXT | st.binary(max_size=40) | VALUE.map(json.dumps))
+def test_any_text_is_json_or_refused(text):
+    accept(parse_json, text, "a.json")
+
+
+def varint(number):
+    groups = [number >> shift & 127 for shift in range(0, max(number.bit_length(), 1), 7)]
+    return bytes([*(group | 128 for group in groups[:-1]), groups[-1]])
+
+
+def field(number, content):
+    """A field of a message that holds bytes."""
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def write_feature(values):
+    """A `tf.train.Feature` of bytes, or of integers, packed."""
+    if values and isinstance(values[0], bytes):
+        return field(1, b"".join(field(1, value) for value in values))
+    return field(3, field(1, b"".join(varint(value % 2**64) for value in values)))
+
+
+VALUES = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=4) | st.lists(st.binary(max_size=9))
+
+
+@given(st.dictionaries(TEXT, VALUES, max_size=4))
+def test_written_examples_are_read(features):
+    entries = [
+        field(1, field(1, name.encode()) + field(2, write_feature(values)))
+        for name, values in features.items()
+    ]
+    assert parse_features(field(1, b"".join(entries))) == features
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_an_example_or_refused(record):
+    accept(parse_features, record)
+
+
+@given(st.lists(st.binary(max_size=20), max_size=4), st.integers(0, 200), st.binary(max_size=3))
+def test_records_are_whole_or_refused(folder, records, cut, more):
+    path, content, ends = folder / "a.tfrecord", b"", [0]
+    for record in records:
+        head = struct.pack("<Q", len(record))
+        content += head + struct.pack("<I", _masked_crc(head)) + record + bytes(4)
+        ends.append(len(content))
+    content = (content + more)[:cut]
+    path.write_bytes(content)
+    whole = sum(end <= len(content) for end in ends) - 1
+    found = accept(lambda: list(read_records(path)))
+    places = accept(find_records, path)
+    if len(content) in ends:
+        assert found == records[:whole]
+        assert [content[start : start + size] for start, size in places] == found
+    else:
+        assert f"after {whole:,} samples" in found
+        assert f"after {whole:,} samples" in places
+
+
+@given(st.lists(TEXT.filter(is_label), min_size=1, max_size=5), st.dictionaries(TEXT, VALUE))
+def test_cards_keep_class_names(labels, metadata):
+    model = SimpleNamespace(input_shape=(None, 4, 4, 3), output_shape=(None, len(labels)))
+    texts = card.members(model, labels, metadata)
+    assert card.from_members(texts)["labels"] == labels
+
+
+@given(TEXT | VALUE.map(json.dumps), TEXT)
+def test_any_card_is_read_or_refused(text, labels):
+    found = accept(card.from_members, {card.CARD: text, card.LABELS: labels})
+    assert isinstance(found, dict | str)
+
+
+@pytest.fixture(scope="module")
+def packed(folder):
+    split = ArraySplit(np.zeros((4, 2, 2, 1), "uint8"), [0, 1, 0, 1])
+    pack(ImageData("x", ("a", "b"), (2, 2, 1), split, split), folder / "packed")
+    return folder / "packed", (folder / "packed" / "packed.json").read_text()
+
+
+NAMES = ("version", "labels", "image_shape", "mirror", "label_sets", "fit", "source")
+
+
+@given(st.sampled_from(NAMES), VALUE | st.lists(st.integers(-1, 3)) | st.lists(TEXT))
+def test_odd_descriptions_of_packed_sets(packed, name, value):
+    folder, description = packed
+    (folder / "packed.json").write_text(json.dumps({**json.loads(description), name: value}))
+    data = accept(load_packed, folder)
+    if not isinstance(data, str):
+        assert all(map(is_label, data.labels))
+        assert data.train.arrays()[0].shape == (4, *data.image_shape)
+        assert data.label_sets is None or len(data.label_rows()) > 1
+
+
+@given(
+    st.lists(st.integers(-3, 3) | st.floats() | st.booleans(), max_size=5),
+    st.sampled_from((None, "int8", "uint64", "float16", "bool", "U3", "datetime64[s]")),
+)
+def test_odd_class_indices_of_packed_sets(packed, values, kind):
+    folder, description = packed
+    (folder / "packed.json").write_text(description)
+    try:
+        with np.errstate(all="ignore"):
+            labels = np.array(values, kind)
+    except (ValueError, TypeError, OverflowError):
+        labels = np.array(values, object)
+    np.save(folder / "train_labels.npy", labels)
+    data = accept(load_packed, folder)
+    if not isinstance(data, str):
+        assert all(int(label) == label and label in (0, 1) for label in data.train.arrays()[1])
