@@ -201,6 +201,14 @@ def test_other_architectures_are_refused_and_the_target_does_not_change():
         np.testing.assert_array_equal(old, new)
 
 
+def test_a_convolutional_stem_keeps_its_patch_size():
+    sizes = {"hidden_dim": 12, "stem": "convolutions", "dim": 8, "depth": 1, "classes": 3}
+    source = gMLP(input_shape=(16, 16, 3), patch_size=4, **sizes)
+    target = gMLP(input_shape=(32, 32, 3), patch_size=8, **sizes)
+    with pytest.raises(ValueError, match=r"stem for patches of 4 pixels, which .*--patch-size 4"):
+        transfer(source, target)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_patches_that_grow_with_the_image_change_no_weight_but_the_stem_s(family):
     source = FAMILIES[family](input_shape=(16, 16, 3), **TINY)
