@@ -124,16 +124,28 @@ def test_the_papers_order_is_judged_pair_by_pair(train, tmp_path):
         train(f"positions-{seed}", 14.2 + 2 * seed, preset="bert_positions_small", **own)
     train("linear-0", 14.0, preset="gmlp_linear_small", **entry)
     train("amlp-0", 12.0, preset="amlp_small", **entry)
-    train("other-0", 11.0, preset="bert_small", **entry, overrides={"depth": 20})
+    train("other-0", 11.0, 1_500_000, preset="bert_small", **entry, overrides={"depth": 20})
     train("nano-0", 40.0, preset="gmlp_nano", **entry)
-    _, table = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")
+    table = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")[1]
     rows = [line for line in table.read_text().splitlines() if " before " in line]
-    # Differences 0.5 twice; -0.3 and 0.7: mean 0.2, error 0.5; one of 14.0 - 14.2.
+    # Differences 0.5 twice; -0.3 and 0.7: mean 0.2, error 0.5; one of 14.0 - 14.2; 14.5 - 12.0.
     assert rows == [
+        "| `amlp_small` before `gmlp_small` | +0.33 | +2.50 | 1 | open |",
         "| `bert_small` before `gmlp_small` | +0.09 | +0.50 ± 0.00 | 2 | yes |",
         "| `gmlp_small` before `bert_positions_small` | +0.02 | +0.20 ± 0.50 | 2 | open |",
-        "| `bert_positions_small` before `gmlp_linear_small` | +0.77 | -0.20 | 1 | no |",
+        "| `bert_positions_small` before `gmlp_linear_small` | +0.77 | -0.20 | 1 | open |",
     ]
+
+
+def test_scaled_presets_are_compared_at_equal_sizes(train, tmp_path):
+    entry = {"data": "runs/wiki", "recipe": "quick", "measure": "test_perplexity"}
+    sizes = {("gmlp_nano", 6): 500_000, ("bert_nano", 4): 520_000, ("bert_nano", 9): 900_000}
+    for (preset, depth), parameters in sizes.items():
+        own = {"preset": preset, "overrides": {"depth": depth}, "parameters": parameters, **entry}
+        train(f"{preset}-{depth}", 40.0 + depth, **own)
+    table = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")[1]
+    rows = [line for line in table.read_text().splitlines() if " before " in line]
+    assert rows == ["| `bert_nano` before `gmlp_nano` | +0.09 | +2.00 | 1 | open |"]
 
 
 def test_runs_that_predict_one_class_are_counted(train, tmp_path):
