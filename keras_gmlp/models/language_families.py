@@ -112,7 +112,7 @@ def BERT(
     check_sizes(num_heads=num_heads, max_length=max_length)
     arguments = {
         "num_heads": num_heads,
-        "hidden_dim": int(mlp_ratio * dim),
+        "hidden_dim": round(mlp_ratio * dim),
         "relative": relative,
         "content": content,
         "max_tokens": max_length,

@@ -1,4 +1,4 @@
-"""Converts published weights into a Keras model, or a trained model into a file for timm."""
+"""Converts published weights into a Keras model, or a trained model into files for others."""
 
 import dataclasses
 import json
@@ -15,9 +15,12 @@ examples:
   apps/convert.py mixer.npz --preset mixer_b16_224 --out runs/mixer
   apps/convert.py runs/mixer --image-size 160                     weights over tokens are resized
   apps/convert.py runs/mixer --out mixer/model.safetensors        back, under timm's names
+  apps/convert.py bert/ --out runs/bert                           a text model of transformers
+  apps/convert.py runs/bert --out mine/model.safetensors          back, a folder of transformers
 
 The folder receives model.keras with class names and preprocessing. Classify with it
-(apps/classify.py --model FOLDER) or train it further (apps/train.py --weights FOLDER).
+(apps/classify.py --model FOLDER) or train it further (apps/train.py --weights FOLDER). A text
+model gets its tokenizer, too; apps/fill_mask.py, classify_text.py and answer.py take it.
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
 
@@ -28,9 +31,10 @@ def parse(arguments):
         "source",
         metavar="SOURCE",
         help="hf-hub:NAME[@REVISION], a .safetensors, .pth, .pt, .bin or .npz file, a .keras file, "
-        "the folder of a run or the name of an included model",
+        "the folder of a run or the name of an included model; for texts also a folder of "
+        "transformers with a BERT",
     )
-    parser.add_argument("--preset", help="default: the name in the source")
+    parser.add_argument("--preset", help="for images; default: the name in the source")
     parser.add_argument(
         "--out",
         metavar="FOLDER|FILE",
@@ -40,7 +44,7 @@ def parse(arguments):
         "--image-size",
         type=cli.image_size,
         metavar="PIXELS|HxW",
-        help="side, or height and width; default: the source's",
+        help="side, or height and width, for images; default: the source's",
     )
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
     return parser.parse_args(arguments)
@@ -56,10 +60,20 @@ def run(options):
     if options.json:
         print(json.dumps(summary))
         return 0
-    print(f"model  {summary['preset']}, {summary['parameters']:,} parameters, {summary['weights']}")
-    height, width, channels = summary["image_shape"]
-    print(f"takes  images of {height} x {width} x {channels}, {summary['classes']} classes")
+    if "task" in summary:
+        print(f"model  {summary['name']}, {summary['parameters']:,} parameters, {summary['kind']}")
+        classes = f", {len(summary['labels'])} classes" if summary["labels"] else ""
+        print(f"takes  texts of up to {summary['length']:,} tokens{classes}")
+    else:
+        print(
+            f"model  {summary['preset']}, {summary['parameters']:,} parameters, "
+            f"{summary['weights']}"
+        )
+        height, width, channels = summary["image_shape"]
+        print(f"takes  images of {height} x {width} x {channels}, {summary['classes']} classes")
     print(f"to     {summary['path']}")
+    if opens := summary.get("opens"):
+        print(f"open   transformers.{opens}.from_pretrained({str(Path(summary['path']).parent)!r})")
     return 0
 
 
@@ -69,8 +83,8 @@ def convert(options):
         lookup(options.preset)
     if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
         cli.import_tensorflow()
-    from keras_gmlp.weights import pretrained
     from keras_gmlp.weights.files import short_name
+    from keras_gmlp.weights.text_folder import is_text_model
 
     size = options.image_size and cli.both_sides(options.image_size)
     at_size = f"_{'x'.join(map(str, dict.fromkeys(size)))}px" if size else ""
@@ -84,6 +98,19 @@ def convert(options):
         path = path if path.suffix == ".keras" else path / "model.keras"
         if path.exists() or path.with_name("recipe.json").exists():
             raise ValueError(f"{path.parent}: holds a model already; give another --out.")
+    if not is_text_model(options.source):
+        return convert_images(options, size, path)
+    if options.preset or size:
+        raise ValueError(
+            f"{options.source} is a text model; --preset and --image-size are for images."
+        )
+    return convert_text(options, path)
+
+
+def convert_images(options, size, path):
+    """Converts a model for images; returns a summary, a dict."""
+    from keras_gmlp.weights import pretrained
+
     source = pretrained.load(options.source, options.preset)
     weights = "all weights kept"
     decision = " and ".join(source.decision).replace("_", " ")
@@ -109,6 +136,28 @@ def convert(options):
         "image_shape": list(source.model.input_shape[1:]),
         "classes": source.model.output_shape[-1],
         "weights": weights,
+    }
+
+
+def convert_text(options, path):
+    """Converts a model for texts; returns a summary, a dict."""
+    from keras_gmlp.tasks.registry import find_task
+    from keras_gmlp.weights import text_folder
+
+    opened, opens = text_folder.open_text_model(options.source), None
+    if path.suffix == ".safetensors":
+        opens = text_folder.write_text_folder(opened, path)
+    else:
+        text_folder.save_text_model(opened, path)
+    return {
+        "path": str(path),
+        "name": opened.model.name,
+        "task": opened.task,
+        "kind": find_task(opened.task).kind,
+        "parameters": opened.model.count_params(),
+        "length": opened.length,
+        "labels": list(opened.labels),
+        "opens": opens,
     }
 
 

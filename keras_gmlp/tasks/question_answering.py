@@ -48,6 +48,7 @@ class SpanAnswering(TextTask):
     kind = "a model for questions"
     method = "answer"
     program = "apps/answer.py"
+    architecture = "BertForQuestionAnswering"
     logits_rank = 3
     figures = {  # noqa: RUF012 (in percent, as SQuAD's program gives them)
         "test_exact_match": "exact match: {:.2f} %",
@@ -134,7 +135,7 @@ class SpanAnswering(TextTask):
         logits = model.predict(batches, verbose=0)
         loss = model.evaluate(batches, verbose=0, return_dict=True)["loss"]
         features = self._features(data, "test")
-        found = best_answers(data.test, features, logits[:, 0], logits[:, 1])
+        found = best_answers(data.test, features, logits[:, 0], logits[:, 1], whole_words=True)
         # Sets with questions that have no answer compare the best answer with none.
         threshold = 0.0 if data.questions.unanswerable else None
         scores = squad_scores(data.test, [prediction.answer(threshold) for prediction in found])
@@ -153,7 +154,8 @@ class SpanAnswering(TextTask):
         model.report_cut("question", len(model.tokenizer.encode(question)) - 2, most)
         features = span_features([asked], model.tokenizer, model.length, model.length // 2, most)
         logits = model.run(token_ids=features.token_ids)
-        (found,) = best_answers([asked], features, logits[:, 0], logits[:, 1])
+        scores = logits[:, 0], logits[:, 1]
+        (found,) = best_answers([asked], features, *scores, whole_words=True, overlaps=False)
         if not found.spans:
             raise ValueError("the context has no words; expected text that answers the question.")
         scores = np.array([*(span.score for span in found.spans), found.null_score])
@@ -212,7 +214,7 @@ class SpanAnswering(TextTask):
         most, stride = question_length(model.length), min(STRIDE, model.length // 2)
         features = span_features(questions, model.tokenizer, model.length, stride, most)
         logits = run_with_progress(model, "answering", {"token_ids": features.token_ids})
-        found = best_answers(questions, features, logits[:, 0], logits[:, 1])
+        found = best_answers(questions, features, logits[:, 0], logits[:, 1], whole_words=True)
         answers = [prediction.answer(threshold) for prediction in found]
         scores = {"questions": len(questions), **round_scores(squad_scores(questions, answers))}
         if threshold is not None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.models.saved import require_numbers
+from keras_gmlp.tasks.confidence import read_confidence
 from keras_gmlp.tasks.task import Task
 from keras_gmlp.tasks.text_model import TextModel
 from keras_gmlp.utils.card import write_text_card
@@ -48,6 +49,9 @@ class TextTask(Task):
     endless = True
     model_card = True
     inputs = ("token_ids",)
+
+    # The class of the package transformers with the same head; a key of `BERT_HEADS`, or none.
+    architecture = None
 
     # How a run on text begins: from a preset, or from the weights of a language model.
     pretrains = False
@@ -156,7 +160,11 @@ class TextTask(Task):
         def run(**arrays):
             return require_numbers(opened.run(**arrays), path)
 
-        fields = {"pairs": card.get("pairs"), "warn": warn, "model": model}
+        try:
+            confidence = read_confidence(card)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+        fields = {"confidence": confidence, "pairs": card.get("pairs"), "warn": warn}
         return TextModel(
             run,
             cls.name,
@@ -164,6 +172,7 @@ class TextTask(Task):
             int(length or shape[1]),
             labels if cls.logits_rank == 2 else (),
             path,
+            model=model,
             **fields,
         )
 

@@ -1,56 +1,169 @@
-"""Original BERT: weights of the Hugging Face hub into `text.BERT`."""
+"""BERTs of the package transformers: their weights and config.json, both ways."""
 
+import dataclasses
 from pathlib import Path
 
+import keras
+import numpy as np
+from keras import ops
+
 from keras_gmlp.data.text.tokenizer import Tokenizer
+from keras_gmlp.layers import TransformerBlock
 from keras_gmlp.models.language_families import BERT
+from keras_gmlp.models.language_model import encoder, span_classifier, text_classifier
 from keras_gmlp.models.structure import learned_weights
 from keras_gmlp.utils.files import read_json
+from keras_gmlp.utils.labels import check_labels
 from keras_gmlp.weights.conversion import assign, table_links
 from keras_gmlp.weights.files import HUB, download, read_checkpoint, short_name
 from keras_gmlp.weights.names import BERT as TABLE
+from keras_gmlp.weights.names import BERT_HEADS as HEADS
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 # Keys of the config.json, and the value that this package computes.
 FIXED = {"hidden_act": "gelu", "position_embedding_type": "absolute"}
 
+# By the weight that only this class has, in the order of the search.
+MARKS = {
+    "qa_outputs.weight": "BertForQuestionAnswering",
+    "classifier.weight": "BertForSequenceClassification",
+    "cls.predictions.bias": "BertForMaskedLM",
+    "embeddings.word_embeddings.weight": "BertModel",
+}
+SAME = {"BertForPreTraining": "BertForMaskedLM"}  # with a second head that is not read
+SEGMENTS = "embeddings.token_type_embeddings.weight"
+
+
+@dataclasses.dataclass(frozen=True)
+class PublishedText:
+    """A text model from a folder of the package transformers."""
+
+    model: object
+    tokenizer: Tokenizer | None
+    labels: tuple[str, ...] = ()
+    length: int | None = None  # tokens in a text; `None` for the most that the model takes
+    pairs: bool | None = None
+    has_head: bool = True
+
 
 def load_bert(source):
-    """Loads an original BERT with its masked-token head.
+    """Loads a BERT that the package transformers saved, with the head that it has.
 
     Args:
         source: Name on the Hugging Face hub, such as `"hf-hub:google/bert_uncased_L-4_H-256_A-4"`,
-            or a folder with config.json, vocab.txt and model.safetensors or pytorch_model.bin.
+            or a folder with config.json, tokenizer.json or vocab.txt, and model.safetensors or
+            pytorch_model.bin.
 
     Returns:
-        `(model, tokenizer)`: a language model, see `keras_gmlp.text.BERT`, and its `Tokenizer`, or
-        `None` if there is no vocab.txt.
+        `(model, tokenizer)`. The model is a language model, see `keras_gmlp.text.BERT`, for
+        BertForMaskedLM and BertForPreTraining; what `text_classifier` returns for
+        BertForSequenceClassification; what `span_classifier` returns for BertForQuestionAnswering;
+        and for BertModel an encoder from `token_ids` to tokens `(batch, tokens, dim)`, which
+        `text_classifier` and `span_classifier` take, too. The tokenizer is a `Tokenizer`, or `None`
+        if there is neither tokenizer.json nor vocab.txt.
 
     Raises:
         ValueError: If the files cannot be read, are not those of a BERT, or lack weights. One line.
 
     Reference: "Well-Read Students Learn Better", https://arxiv.org/abs/1908.08962, the small BERTs.
     """
+    opened = open_bert(source)
+    return opened.model, opened.tokenizer
+
+
+def open_bert(source):
+    """Opens a BERT as a `PublishedText`; see `load_bert`."""
     weights, config, vocabulary = _find_files(str(source))
     settings = read_json(config)
-    arrays = read_checkpoint(weights).arrays
     arguments = _read_settings(settings, config)
+    tokenizer = _open_tokenizer(vocabulary, config, source)
+    if tokenizer is not None:
+        arguments["separator"] = tokenizer.sep_id
+    arrays = _rename(read_checkpoint(weights).arrays)
+    name = _find_architecture(settings, arrays, config)
     model = BERT(**arguments, name=short_name(source).replace(".", "_"))
-    _assign(model, arrays, source)
-    if vocabulary is None:
-        return model, None
-    lowercase = (read_json(Path(config).with_name("tokenizer_config.json")) or {}).get(
-        "do_lower_case", "uncased" in str(source) or "-cased" not in str(source)
-    )
-    return model, Tokenizer.from_vocabulary(vocabulary, lowercase)
+    labels = ()
+    if name == "BertForSequenceClassification":
+        labels = _read_labels(settings, len(arrays["classifier.weight"]), config)
+        model = text_classifier(model, len(labels))
+    elif name == "BertForQuestionAnswering":
+        model = span_classifier(model, arguments["separator"])
+    elif name == "BertModel":
+        model = keras.Model(*encoder(model), name=model.name)
+    links = find_links(model, name)
+    if lacking := [one for link in links for one in link.theirs if one not in arrays]:
+        raise ValueError(
+            f"{source}: lacks {lacking[0]} and {len(lacking) - 1} more; expected the weights of a "
+            f"{name}."
+        )
+    assign(links, learned_weights(model), arrays, source, model.name)
+    return PublishedText(model, tokenizer, labels, has_head=name != "BertModel")
+
+
+def find_links(model, architecture):
+    """Returns the links between a model and the weights of a class, without "bert."."""
+    return table_links(model, (*TABLE, *HEADS[architecture]))
+
+
+def write_bert(model, architecture):
+    """Returns the weights and the config of a BERT in the form of transformers.
+
+    Args:
+        model: A language model of `BERT`, or a model on its encoder.
+        architecture: A key of `BERT_HEADS`.
+
+    Returns:
+        `(arrays, config)`; `None` if the model has another form than the original BERT.
+    """
+    blocks = [layer for layer in model.layers if isinstance(layer, TransformerBlock)]
+    names = {layer.name for layer in model.layers}
+    is_original = blocks and all(b.norm_placement == "post" and not b.relative for b in blocks)
+    if not is_original or "position" not in names:
+        return None
+    weights = {path: ops.convert_to_numpy(w) for path, w in learned_weights(model).items()}
+    has_segments = "segment" in names
+    links = [
+        link
+        for link in find_links(model, architecture)
+        if has_segments or SEGMENTS not in link.theirs
+    ]
+    arrays = {}
+    for link in links:
+        arrays.update(zip(link.theirs, link.backward([weights[p] for p in link.ours]), strict=True))
+    vocabulary_size, dim = weights["token_embedding/embeddings"].shape
+    if not has_segments:
+        arrays[SEGMENTS] = np.zeros((2, dim), "float32")  # no segment has a vector of its own
+    encoded = {"embeddings", "encoder", "pooler"}
+    prefix = "" if architecture == "BertModel" else "bert."
+    arrays = {
+        f"{prefix if name.partition('.')[0] in encoded else ''}{name}": np.ascontiguousarray(array)
+        for name, array in arrays.items()
+    }
+    config = {
+        "model_type": "bert",
+        "architectures": [architecture],
+        "vocab_size": vocabulary_size,
+        "hidden_size": dim,
+        "num_hidden_layers": len(blocks),
+        "num_attention_heads": blocks[0].num_heads,
+        "intermediate_size": weights["block_0/expand/kernel"].shape[1],
+        "max_position_embeddings": model.get_layer("position").max_tokens,
+        "type_vocab_size": len(arrays[f"{prefix}{SEGMENTS}"]),
+        "layer_norm_eps": model.get_layer("embedding_norm").epsilon,
+        "pad_token_id": 0,
+        "tie_word_embeddings": True,
+        **FIXED,
+    }
+    return arrays, config
 
 
 def _find_files(source):
-    """Returns the paths of weights, config and vocabulary."""
+    """Returns the paths of the weights, the config and the tokenizer, `None` without one."""
     if source.startswith(HUB):
-        weights = download(source, *WEIGHTS)
-        return weights, download(source, "config.json"), download(source, "vocab.txt")
+        config = download(source, "config.json")
+        _require_bert(read_json(config), config)  # before the weights
+        return download(source, *WEIGHTS), config, download(source, "tokenizer.json", "vocab.txt")
     folder = Path(source).expanduser()
     if not folder.is_dir():
         raise ValueError(
@@ -58,15 +171,46 @@ def _find_files(source):
             f"{HUB}NAME."
         )
     found = [folder / name for name in WEIGHTS if (folder / name).is_file()]
-    config, vocabulary = folder / "config.json", folder / "vocab.txt"
+    config = folder / "config.json"
     if not found or not config.is_file():
         lacking = "config.json" if found else " or ".join(WEIGHTS)
         raise ValueError(f"{source}: has no {lacking}; expected the files of a BERT.")
-    return found[0], config, vocabulary if vocabulary.is_file() else None
+    tokenizers = (folder / "tokenizer.json", folder / "vocab.txt")
+    return found[0], config, next((path for path in tokenizers if path.is_file()), None)
+
+
+def _open_tokenizer(path, config, source):
+    if path is None:
+        return None
+    if path.suffix == ".json":
+        return Tokenizer.load(path)
+    lowercase = (read_json(Path(config).with_name("tokenizer_config.json")) or {}).get(
+        "do_lower_case", "uncased" in str(source) or "-cased" not in str(source)
+    )
+    return Tokenizer.from_vocabulary(path, lowercase)
+
+
+def _require_bert(settings, path):
+    """Raises a `ValueError` that names the kind of model if a config.json is not that of a BERT."""
+    if not isinstance(settings, dict):
+        raise ValueError(f"{path}: not the config.json of a BERT (no object).")
+    kind = settings.get("model_type", "bert")
+    if kind != "bert":
+        raise ValueError(
+            f"{path}: describes a model of type {str(kind)[:40]!r}; expected 'bert'. RoBERTa, "
+            "DistilBERT, ALBERT and others have other layers or tokenizers, which are not read."
+        )
+    stated = settings.get("architectures") or [next(iter(HEADS))]
+    known = [*HEADS, *SAME]
+    if not isinstance(stated, list) or stated[0] not in known:
+        raise ValueError(
+            f"{path}: describes {str(stated)[:60]}; expected one of {', '.join(known)}."
+        )
 
 
 def _read_settings(settings, path):
     """Returns the arguments of `BERT` that a config.json describes."""
+    _require_bert(settings, path)
     try:
         for name, expected in FIXED.items():
             if settings.get(name, expected) != expected:
@@ -79,7 +223,7 @@ def _read_settings(settings, path):
             "mlp_ratio": settings["intermediate_size"] / settings["hidden_size"],
             "max_length": settings["max_position_embeddings"],
             "segments": settings["type_vocab_size"],
-            "separator": settings.get("sep_token_id", 102),
+            "separator": settings.get("sep_token_id") or 102,
             "epsilon": settings.get("layer_norm_eps", 1e-12),
             "relative": False,
             "norm_placement": "post",
@@ -89,17 +233,33 @@ def _read_settings(settings, path):
         raise ValueError(f"{path}: not the config.json of a BERT ({reason}).") from None
 
 
-def _assign(model, arrays, source):
-    """Assigns arrays by their names, which have "bert." in front or are those of old versions."""
-    arrays = {
+def _read_labels(settings, classes, path):
+    """Returns the class names of a classifier in the order of its logits."""
+    kind = settings.get("problem_type")
+    if classes < 2 or kind not in (None, "single_label_classification"):
+        found = "a regression" if classes < 2 else f"problem_type {str(kind)[:40]!r}"
+        raise ValueError(f"{path}: describes {found}; expected a classifier of one label.")
+    try:
+        names = {int(index): name for index, name in settings["id2label"].items()}
+        labels = tuple(names[index] for index in range(classes))
+    except (KeyError, ValueError, AttributeError, TypeError):
+        labels = tuple(map(str, range(classes)))
+    check_labels(labels, f"{path}: id2label")
+    return labels
+
+
+def _rename(arrays):
+    """Returns arrays by their names without "bert." and without those of old versions."""
+    return {
         name.removeprefix("bert.").replace("gamma", "weight").replace("beta", "bias"): array
         for name, array in arrays.items()
     }
-    links = table_links(model, TABLE)
-    lacking = [name for link in links for name in link.theirs if name not in arrays]
-    if lacking:
-        raise ValueError(
-            f"{source}: lacks {lacking[0]} and {len(lacking) - 1} more; expected the weights of a "
-            "BERT with its masked-token head (BertForPreTraining or BertForMaskedLM)."
-        )
-    assign(links, learned_weights(model), arrays, source, model.name)
+
+
+def _find_architecture(settings, arrays, path):
+    found = next((name for mark, name in MARKS.items() if mark in arrays), "BertForMaskedLM")
+    if found == "BertForSequenceClassification" and "pooler.dense.weight" not in arrays:
+        raise ValueError(f"{path}: a classifier of tokens; expected one of {', '.join(HEADS)}.")
+    stated = (settings.get("architectures") or [found])[0]
+    stated = SAME.get(stated, stated)
+    return stated if stated != "BertModel" else found

@@ -123,7 +123,7 @@ TABLES = {
     },
 }
 
-# The names of BertForMaskedLM without "bert.".
+# The names of a BERT in the package transformers, without "bert.".
 BERT = (
     ("embeddings.word_embeddings.weight", "token_embedding/embeddings", "array"),
     ("embeddings.position_embeddings.weight", "position/embedding", "row"),
@@ -137,10 +137,22 @@ BERT = (
     ("encoder.layer.{}.intermediate.dense", "block_{}/expand", "dense"),
     ("encoder.layer.{}.output.dense", "block_{}/shrink", "dense"),
     ("encoder.layer.{}.output.LayerNorm", "block_{}/norm2", "norm"),
-    ("cls.predictions.transform.dense", "head_transform/dense", "dense"),
-    ("cls.predictions.transform.LayerNorm", "head_transform/norm", "norm"),
-    ("cls.predictions.bias", "head_bias/bias", "array"),
 )
+
+# What follows the encoder in each class of transformers; that of BertModel is not read.
+BERT_HEADS = {
+    "BertModel": (),
+    "BertForMaskedLM": (
+        ("cls.predictions.transform.dense", "head_transform/dense", "dense"),
+        ("cls.predictions.transform.LayerNorm", "head_transform/norm", "norm"),
+        ("cls.predictions.bias", "head_bias/bias", "array"),
+    ),
+    "BertForSequenceClassification": (
+        ("pooler.dense", "head_pooler", "dense"),
+        ("classifier", "head", "dense"),
+    ),
+    "BertForQuestionAnswering": (("qa_outputs", "head/dense", "dense"),),
+}
 
 # Presets by the names of timm's architectures, if the names differ.
 ARCHITECTURES = {

@@ -137,5 +137,5 @@ def test_fine_tuning_starts_from_a_bert(published, tmp_path):
 def test_fine_tuning_requires_a_vocabulary(published, tmp_path):
     (tmp_path / "config.json").write_bytes((published[0] / "config.json").read_bytes())
     (tmp_path / "pytorch_model.bin").write_bytes((published[0] / "pytorch_model.bin").read_bytes())
-    with pytest.raises(ValueError, match=r"has no vocab\.txt; expected one"):
+    with pytest.raises(ValueError, match=r"has no tokenizer; expected tokenizer\.json"):
         prepare(FineTuningSettings(str(tmp_path), "texts.csv"))

@@ -1,0 +1,261 @@
+"""Folders of transformers: each class with random weights, in and out; other models as well."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+from check_layer import to_numpy
+
+from keras_gmlp.inference import text as text_inference
+from keras_gmlp.models.language_families import BERT, aMLP, gMLP
+from keras_gmlp.models.language_model import text_classifier
+from keras_gmlp.programs import convert
+from keras_gmlp.runs.prepare import prepare
+from keras_gmlp.runs.text import FineTuningSettings
+from keras_gmlp.weights.bert import load_bert
+from keras_gmlp.weights.text_folder import (
+    open_text_model,
+    read_text_folder,
+    save_text_model,
+    write_text_folder,
+)
+
+# Width, depth, heads, hidden channels and epsilon as published: BERT-Tiny with 128, TinyBERT with
+# 312 of 12 heads, MiniLM with 384. Vocabulary and positions are small.
+SHAPES = {"tiny": (128, 2, 2, 512), "TinyBERT": (312, 4, 12, 1200), "MiniLM": (384, 6, 12, 1536)}
+CLASSES = ("BertModel", "BertForMaskedLM", "BertForPreTraining")
+CLASSES += ("BertForSequenceClassification", "BertForQuestionAnswering")
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", ",", "!", "'"]
+WORDS += sorted({*"abcdefgh", "##a", "##b", "##ed", "the", "bad", "cafe", "café", "head", "##ded"})
+LABELS = {0: "bad", 1: "good", 2: "neutral"}
+
+
+@pytest.fixture(scope="module")
+def transformers(timm):  # the fixture makes torchvision importable
+    return pytest.importorskip("transformers")
+
+
+@pytest.fixture(scope="module")
+def publish(transformers, tmp_path_factory):
+    """Returns a function that makes a folder and its model with random weights, once each."""
+    import torch
+
+    made = {}
+
+    def build(name, shape=(16, 2, 4, 24), lowercase=True):
+        if (name, shape, lowercase) in made:
+            return made[name, shape, lowercase]
+        torch.manual_seed(0)
+        dim, depth, heads, hidden = shape
+        config = transformers.BertConfig(
+            vocab_size=len(WORDS),
+            hidden_size=dim,
+            num_hidden_layers=depth,
+            num_attention_heads=heads,
+            intermediate_size=hidden,
+            max_position_embeddings=24,
+            **({"id2label": LABELS} if "Sequence" in name else {}),
+        )
+        model = getattr(transformers, name)(config).eval()
+        with torch.no_grad():
+            for parameter in model.parameters():  # no weight at zero or one hides a fault
+                parameter.normal_(0.0, 0.3 if dim == 16 else 0.05)
+        folder = tmp_path_factory.mktemp(name)
+        (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+        tokenizer = transformers.BertTokenizer(
+            vocab=str(folder / "vocab.txt"), do_lower_case=lowercase
+        )
+        (folder / "vocab.txt").unlink()  # as today's transformers leaves a folder
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        assert not (folder / "vocab.txt").exists()
+        assert (folder / "tokenizer.json").exists()
+        return made.setdefault((name, shape, lowercase), (folder, model))
+
+    return build
+
+
+def ids_and_segments():
+    """Returns ids of one text, and of a pair with padding, and the segments that belong to them."""
+    ids = np.array([[2, 9, 14, 4, 11, 17, 20, 3], [2, 9, 3, 12, 4, 3, 0, 0]])
+    return ids, np.array([[0] * 8, [0, 0, 0, 1, 1, 1, 0, 0]])
+
+
+def run_reference(model):
+    import torch
+
+    ids, segments = ids_and_segments()
+    with torch.no_grad():
+        found = model(
+            torch.tensor(ids),
+            attention_mask=torch.tensor(ids != 0).long(),
+            token_type_ids=torch.tensor(segments),
+        )
+    if hasattr(found, "start_logits"):
+        return np.stack([found.start_logits, found.end_logits], axis=1)
+    first = getattr(found, "prediction_logits", None)
+    return (found[0] if first is None else first).numpy()
+
+
+def assert_equal_logits(model, expected):
+    ids, _ = ids_and_segments()
+    places = np.tile(np.arange(ids.shape[1]), (2, 1))
+    is_language_model = len(model.inputs) == 2
+    inputs = {"token_ids": ids, "mask_positions": places} if is_language_model else ids
+    found = to_numpy(model(inputs))
+    if expected.ndim == 2:
+        kept = np.ones(expected.shape, bool)
+    elif expected.shape[1] == 2:  # answers: the text of the second row, and [CLS]
+        kept = np.zeros(expected.shape, bool)
+        kept[1, :, [0, 3, 4]] = True
+    else:
+        kept = np.broadcast_to(ids[..., None] != 0, expected.shape)
+    assert kept.any()
+    np.testing.assert_allclose(found[kept], expected[kept], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_each_class_in_and_out(publish, transformers, tmp_path, name):
+    folder, reference = publish(name)
+    expected = run_reference(reference)
+    model, tokenizer = load_bert(folder)
+    assert tokenizer.size == len(WORDS)
+    assert_equal_logits(model, expected)
+    if name == "BertModel":
+        with pytest.raises(ValueError, match=r"has no head .* --weights"):
+            open_text_model(folder)
+        return
+    opened = open_text_model(folder)
+    if opened.labels:
+        assert opened.labels == ("bad", "good", "neutral")
+    written = write_text_folder(opened, tmp_path / "back" / "model.safetensors")
+    assert written == name.replace("PreTraining", "MaskedLM")
+    again = getattr(transformers, written).from_pretrained(tmp_path / "back").eval()
+    theirs = reference.state_dict()
+    for key, tensor in again.state_dict().items():
+        np.testing.assert_array_equal(tensor.numpy(), theirs[key].numpy(), err_msg=key)
+    if opened.labels:
+        assert again.config.id2label == LABELS
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_published_shapes(publish, name):
+    folder, reference = publish("BertForMaskedLM", SHAPES[name])
+    assert_equal_logits(load_bert(folder)[0], run_reference(reference))
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_tokens_equal_on_1000_lines(publish, transformers, tmp_path, lowercase):
+    folder, _ = publish("BertForMaskedLM", lowercase=lowercase)
+    opened = open_text_model(folder)
+    write_text_folder(opened, tmp_path / "back" / "model.safetensors")
+    draw = random.Random(0)
+    parts = [*WORDS[9:], "Café", "CAFÉ", "the bad", "abed", "ab", "日本", "é", "zzz", "  ", "a.b,c"]
+    lines = [" ".join(draw.choices(parts, k=draw.randint(1, 9))) for _ in range(1000)]
+    ours = [encoding.ids.tolist() for encoding in opened.tokenizer.encode_batch(lines)]
+    assert len({tuple(row) for row in ours}) > 800
+    for place in (folder, tmp_path / "back"):
+        theirs = transformers.AutoTokenizer.from_pretrained(place)(lines)["input_ids"]
+        assert ours == theirs
+    pair = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")("the bad", "head")
+    assert pair["input_ids"] == opened.tokenizer.encode("the bad", "head").ids.tolist()
+    assert pair["token_type_ids"] == [0, 0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_fine_tuning_starts_from_each_class(publish, tmp_path, name):
+    words = WORDS[9:]
+    rows = (f"{words[i % 13]} {words[i % 7]},{'odd' if i % 2 else 'even'}" for i in range(40))
+    (tmp_path / "texts.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    changes = {"length": 12, "batch_size": 8, "epochs": 1, "precision": "float32"}
+    settings = FineTuningSettings(
+        str(publish(name)[0]), str(tmp_path / "texts.csv"), changes=changes,
+        directory=str(tmp_path / "run"),
+    )  # fmt: skip
+    assert prepare(settings).train(verbose=0)["test_accuracy"] >= 0
+    opened = text_inference.load(tmp_path / "run")
+    assert {row["label"] for row in opened.classify("the head")} == {"odd", "even"}
+
+
+@pytest.mark.parametrize("build", [gMLP, aMLP])
+def test_models_of_this_package_have_their_own_form(publish, tmp_path, build):
+    tokenizer = open_text_model(publish("BertForMaskedLM")[0]).tokenizer
+    model = build(tokenizer.size, dim=16, depth=2, hidden_dim=32, max_length=16)
+    labels = ("no", "yes")
+    opened = text_inference.from_keras(text_classifier(model, 2), tokenizer, labels)
+    path = tmp_path / "own" / "model.safetensors"
+    assert write_text_folder(opened, path) is None
+    assert json.loads((tmp_path / "own" / "config.json").read_text())["model_type"] == "keras_gmlp"
+    again = open_text_model(tmp_path / "own")
+    assert again.labels == labels
+    assert again.classify("the bad head") == opened.classify("the bad head")
+    assert read_text_folder(tmp_path / "own").length == 16
+    saved = save_text_model(again, tmp_path / "saved" / "model.keras")
+    assert text_inference.load(saved).classify("the head") == opened.classify("the head")
+
+
+def test_a_bert_with_norms_before_the_branches_has_its_own_form(publish, tmp_path):
+    tokenizer = open_text_model(publish("BertForMaskedLM")[0]).tokenizer
+    opened = text_inference.from_keras(BERT(tokenizer.size, 16, 2, 2, max_length=16), tokenizer)
+    assert write_text_folder(opened, tmp_path / "model.safetensors") is None
+    text = "the [MASK] head"
+    assert open_text_model(tmp_path).fill_mask(text) == opened.fill_mask(text)
+
+
+def test_a_bert_of_ours_without_segments(publish, transformers, tmp_path):
+    tokenizer = open_text_model(publish("BertForMaskedLM")[0]).tokenizer
+    model = BERT(
+        tokenizer.size, 16, 2, 2, relative=False, norm_placement="post", epsilon=1e-12,
+        max_length=24,
+    )  # fmt: skip
+    opened = text_inference.from_keras(model, tokenizer)
+    assert write_text_folder(opened, tmp_path / "model.safetensors") == "BertForMaskedLM"
+    reference = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
+    assert_equal_logits(model, run_reference(reference))
+
+
+def test_program_converts_both_ways(publish, transformers, tmp_path, capsys):
+    folder, _ = publish("BertForSequenceClassification")
+    assert convert.main([str(folder), "--out", str(tmp_path / "ours")]) == 0
+    out = capsys.readouterr().out
+    assert "a text classifier" in out
+    assert "texts of up to 24 tokens, 3 classes" in out
+    back = tmp_path / "back" / "model.safetensors"
+    assert convert.main([str(tmp_path / "ours"), "--out", str(back), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["opens"] == "BertForSequenceClassification"
+    for name in ("model.safetensors", "config.json", "tokenizer.json", "vocab.txt"):
+        assert (tmp_path / "back" / name).exists()
+    assert convert.main([str(folder), "--out", str(tmp_path / "x"), "--image-size", "32"]) == 1
+    assert "--image-size are for images" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model_type": "roberta"}, r"type 'roberta'; expected 'bert'"),
+        ({"architectures": ["BertForTokenClassification"]}, r"BertForTokenClass.*expected one of"),
+        ({"problem_type": "multi_label_classification"}, r"problem_type 'multi_label"),
+        ({"problem_type": "regression"}, r"a classifier of one label"),
+    ],
+)
+def test_other_models_are_refused_by_name(publish, tmp_path, changes, words):
+    folder, _ = publish("BertForSequenceClassification")
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    config = json.loads((folder / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, **changes}))
+    with pytest.raises(ValueError, match=words) as caught:
+        load_bert(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_damaged_config_of_our_own_form(publish, tmp_path):
+    tokenizer = open_text_model(publish("BertForMaskedLM")[0]).tokenizer
+    opened = text_inference.from_keras(gMLP(tokenizer.size, 16, 1, 32, max_length=16), tokenizer)
+    write_text_folder(opened, tmp_path / "model.safetensors")
+    config = json.loads((tmp_path / "config.json").read_text())
+    for broken in ({**config, "model": {"class_name": "os.system"}}, {"model_type": "keras_gmlp"}):
+        (tmp_path / "config.json").write_text(json.dumps(broken))
+        with pytest.raises(ValueError, match=r"not a config\.json that apps/convert\.py wrote"):
+            open_text_model(tmp_path)
