@@ -4,10 +4,18 @@ import collections
 import dataclasses
 import re
 import string
+import unicodedata
 
 import numpy as np
 
 from keras_gmlp.data.text.squad_features import MAX_ANSWER
+
+LONGEST_WORD = 100  # letters, as in BERT's tokenizer
+
+# Thai to Lao, Burmese, Khmer, kana and Chinese: written without spaces between words.
+UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +52,9 @@ class Prediction:
         return self.spans[0].text
 
 
-def best_answers(questions, features, start_logits, end_logits, n_best=20):
+def best_answers(
+    questions, features, start_logits, end_logits, n_best=20, whole_words=False, overlaps=True
+):
     """Finds the best spans of each question over all its windows.
 
     A span ends at most `MAX_ANSWER` tokens after its start and lies in the text. The score of no
@@ -55,25 +65,50 @@ def best_answers(questions, features, start_logits, end_logits, n_best=20):
         features: `SpanFeatures`.
         start_logits, end_logits: `(windows, length)`.
         n_best: Number of spans, at most.
+        whole_words: Whether a span that ends inside a word takes all of the word.
+        overlaps: Whether spans may share letters; otherwise the best one of those that do stays.
 
     Returns:
         A list of `Prediction`.
     """
     found = [{} for _ in questions]
+    searched = n_best if overlaps else 20 * n_best  # the best ones of a window mostly overlap
     nulls = np.full(len(questions), np.inf)
     for window, number in enumerate(features.question):
         begin, count = features.begin[window], features.count[window]
         starts, ends = start_logits[window], end_logits[window]
         nulls[number] = min(nulls[number], float(starts[0]) + float(ends[0]))
         part, places = slice(begin, begin + count), features.offsets[number]
-        for score, first, last in _best_spans(starts[part], ends[part], n_best):
+        for score, first, last in _best_spans(starts[part], ends[part], searched):
             first, last = first + features.skipped[window], last + features.skipped[window]
             place = int(places[first, 0]), int(places[last, 1])
+            if whole_words:
+                place = complete_words(questions[number].context, *place)
             found[number][place] = max(score, found[number].get(place, -np.inf))
     return [
-        Prediction(_as_spans(question.context, scores, n_best), float(null))
+        Prediction(_as_spans(question.context, scores, n_best, overlaps), float(null))
         for question, scores, null in zip(questions, found, nulls, strict=True)
     ]
+
+
+def complete_words(text, start, end):
+    """Returns the start and the end of a part of a text, moved to the borders of its words."""
+    for _ in range(LONGEST_WORD):
+        if not (0 < start < len(text) and _is_inside_word(text, start)):
+            break
+        start -= 1
+    for _ in range(LONGEST_WORD):
+        if not (0 < end < len(text) and _is_inside_word(text, end)):
+            break
+        end += 1
+    return start, end
+
+
+def _is_inside_word(text, place):
+    return all(
+        unicodedata.category(letter)[0] in "LMN" and not UNSPACED.match(letter)
+        for letter in text[place - 1 : place + 1]
+    )
 
 
 def squad_scores(questions, answers):
@@ -153,6 +188,12 @@ def _best_spans(starts, ends, n_best):
         yield float(flat[place]), first, first + further
 
 
-def _as_spans(context, scores, n_best):
-    best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:n_best]
-    return tuple(Span(score, start, end, context[start:end]) for (start, end), score in best)
+def _as_spans(context, scores, n_best, overlaps):
+    ordered = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+    kept = []
+    for (start, end), score in ordered:
+        if overlaps or all(end <= span.start or span.end <= start for span in kept):
+            kept.append(Span(score, start, end, context[start:end]))
+        if len(kept) == n_best:
+            break
+    return tuple(kept)

@@ -1,5 +1,6 @@
 import dataclasses
 import importlib
+import itertools
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from keras_gmlp.data.text.squad_answers import (
     Span,
     best_answers,
     best_threshold,
+    complete_words,
     normalize,
     score_answer,
     squad_scores,
@@ -144,6 +146,48 @@ def test_answer_is_cut_from_the_original_text():
     starts[0, 1] = ends[0, 2] = 9  # in the question
     (prediction,) = best_answers(asked, features, starts, ends)
     assert prediction.answer() == "Caf\u00e9 (in  PARIS)"
+
+
+def test_words_are_completed():
+    for text, part, expected in (
+        ("nobody knows", "no", "nobody"),
+        ("nobody knows", "body", "nobody"),
+        ("in the 1990s.", "1990", "1990s"),
+        ("Caf\u00e9, cafe\u0301s", "cafe", "cafe\u0301s"),
+        (
+            "\u0928\u092e\u0938\u094d\u0924\u0947 \u092d\u093e\u0930\u0924",
+            "\u0928\u092e",
+            "\u0928\u092e\u0938\u094d\u0924\u0947",
+        ),
+        ("\u6211\u5728\u6771\u4eac", "\u6771\u4eac", "\u6771\u4eac"),  # without spaces
+        ("costs $5 (about)", "$5", "$5"),
+        ("two words", "two words", "two words"),
+    ):
+        start = text.index(part)
+        first, last = complete_words(text, start, start + len(part))
+        assert text[first:last] == expected
+    assert complete_words("a" * 1000, 500, 501) == (400, 601)  # not without end
+
+
+def test_answers_of_whole_words_without_overlaps():
+    context = "Nobody lives in Rome, somebody in Oslo."
+    asked = [Question("Who?", context)]
+    features = span_features(asked, WordTokenizer(), 64, question_length=8)
+    # As if the tokens were pieces: No body lives in Rome ...
+    offsets = np.array([(0, 2), (2, 6), (7, 12), (13, 15), (16, 20), (22, 26), (26, 30)])
+    features = dataclasses.replace(features, offsets=[offsets], count=np.array([7], "int32"))
+    starts, ends = np.full((2, 1, 64), -9.0)
+    first = features.begin[0]
+    starts[0, first], ends[0, first] = 5, 5  # No
+    starts[0, first + 6], ends[0, first + 6] = 3, 3  # body, of somebody
+    ends[0, first + 4] = 4  # Nobody lives in Rome
+    (cut,) = best_answers(asked, features, starts, ends)
+    assert [span.text for span in cut.spans[:2]] == ["No", "Nobody lives in Rome"]
+    (whole,) = best_answers(asked, features, starts, ends, whole_words=True, overlaps=False)
+    assert [span.text for span in whole.spans[:2]] == ["Nobody", "somebody"]
+    assert whole.spans[0].score == 10
+    places = sorted((span.start, span.end) for span in whole.spans)
+    assert all(a[1] <= b[0] for a, b in itertools.pairwise(places))
 
 
 def test_text_without_tokens_has_no_answer():
