@@ -34,11 +34,14 @@ def read_cloze(path):
     return rows
 
 
-def rank_words(model, rows, top=10):
-    """Returns, for each text, the rank of the first right word, or `None` below the `top` words."""
+def rank_words(model, rows, top=10, **options):
+    """Returns the rank of the first right word for each text, `None` below the `top` words.
+
+    The options are those of `TextModel.fill_mask`.
+    """
     ranks = []
     for text, right in rows:
-        words = [filled["token_str"].lower() for filled in model.fill_mask(text, top)]
+        words = [filled["token_str"].lower() for filled in model.fill_mask(text, top, **options)]
         ranks.append(next((n for n, word in enumerate(words, 1) if word in right), None))
     return ranks
 
@@ -51,6 +54,8 @@ def main(arguments=None):
     )
     parser.add_argument("model", metavar="RUN", help="folder of a run, a .keras or a .tflite file")
     parser.add_argument("file", metavar="FILE")
+    parser.add_argument("--pieces", action="store_true", help="see apps/fill_mask.py")
+    parser.add_argument("--exclude-context", action="store_true", help="see apps/fill_mask.py")
     parser.add_argument("--json", action="store_true", help="print one object")
     options = parser.parse_args(arguments)
     from keras_gmlp.inference import text as text_inference
@@ -58,7 +63,9 @@ def main(arguments=None):
     try:
         rows = read_cloze(options.file)
         model = text_inference.load(options.model)
-        ranks = rank_words(model, rows)
+        ranks = rank_words(
+            model, rows, pieces=options.pieces, exclude_context=options.exclude_context
+        )
     except ValueError as error:
         print(f"cloze: {error}", file=sys.stderr)
         return 1

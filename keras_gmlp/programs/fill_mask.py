@@ -9,11 +9,13 @@ EPILOG = """\
 examples:
   apps/fill_mask.py "Paris is the [MASK] of France."        with the included model
   apps/fill_mask.py "The [MASK] ate a [MASK]." --top 3      words for each mask
+  apps/fill_mask.py "A friend is a [MASK]." --exclude-context    no word of the text again
   apps/fill_mask.py --file sentences.txt --json             one line of JSON per line
   apps/fill_mask.py "Paris is the [MASK] of France." --model runs/gmlp_nano-text
 
-A mask stands for one word, or a part of one: ## joins the word before it. JSON has the keys score,
-token, token_str and sequence; a text with several masks has a list of them for each.
+A mask stands for one word. With --pieces it may also be punctuation or a part of a word: ## joins
+the word before it. JSON has the keys score, token, token_str and sequence; a text with several
+masks has a list of them for each.
 
 exit codes: 0 done, 1 a text or the model could not be read, 2 wrong usage or a text without [MASK],
 130 stopped with Ctrl-C
@@ -24,6 +26,12 @@ def main(arguments=None):
     parser = Parser(description=__doc__, epilog=EPILOG)
     shared.add_texts(parser, "a text with [MASK], in capitals")
     shared.add_model(parser, DEFAULT)
+    parser.add_argument(
+        "--pieces", action="store_true", help="offer parts of words and punctuation, too"
+    )
+    parser.add_argument(
+        "--exclude-context", action="store_true", help="leave out words that the text has"
+    )
     options = shared.parse(parser, arguments, "fill_mask")
     return guarded("fill_mask", lambda: fill(options), only_prints=True)
 
@@ -35,7 +43,7 @@ def fill(options):
     model = shared.open_model(options, DEFAULT, "fill_mask")
 
     def ask(text):
-        return model.fill_mask(text, options.top)
+        return model.fill_mask(text, options.top, options.pieces, options.exclude_context)
 
     def show(text, found):
         if options.json:

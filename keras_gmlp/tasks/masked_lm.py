@@ -52,6 +52,7 @@ class MaskedLM(TextTask):
     kind = "a masked language model"
     method = "fill_mask"
     program = "apps/fill_mask.py"
+    architecture = "BertForMaskedLM"
     inputs = ("token_ids", "mask_positions")
     logits_rank = 3
     pretrains = True
@@ -191,11 +192,11 @@ class MaskedLM(TextTask):
         return {f"test_{name}": value for name, value in values.items()}
 
     @classmethod
-    def answer(cls, model, text, top=5):
+    def answer(cls, model, text, top=5, pieces=False, exclude_context=False):
         """Returns the most probable words for each `[MASK]`; see `TextModel.fill_mask`."""
         check_top(top)
         if isinstance(text, list | tuple):
-            return [cls.answer(model, one, top) for one in text]
+            return [cls.answer(model, one, top, pieces, exclude_context) for one in text]
         tokenizer = model.tokenizer
         encoding, whole = model.encode(text)
         (positions,) = np.nonzero(encoding.ids == tokenizer.mask_id)
@@ -216,10 +217,11 @@ class MaskedLM(TextTask):
         rows = np.repeat(encoding.ids[None], len(asked), axis=0)
         logits = model.run(token_ids=rows, mask_positions=asked)
         scores = Confidence().probabilities(logits.reshape(-1, logits.shape[-1])[:wanted])
+        kept = np.ones(scores.shape[1], bool) if pieces else tokenizer.are_words.copy()
+        kept[[*tokenizer.special_ids, *(whole.ids if exclude_context else ())]] = False
         found = []
         for place, row in zip(positions, scores, strict=True):
-            row[list(tokenizer.special_ids)] = -1  # no words
-            best = np.argsort(-row, kind="stable")[: min(top, len(row) - 5)]
+            best = np.argsort(np.where(kept, -row, 1), kind="stable")[: min(top, kept.sum())]
             before, after = text[: encoding.offsets[place][0]], text[encoding.offsets[place][1] :]
             found.append([_fill(before, after, tokenizer.tokens[i], i, row[i]) for i in best])
         return found[0] if wanted == 1 else found

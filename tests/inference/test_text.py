@@ -52,7 +52,7 @@ def open_task(request, folder):
 
 def test_fill_mask(open_task, tokenizer):
     model = open_task("masked_lm")
-    found = model.fill_mask(FRANCE, top=3)
+    found = model.fill_mask(FRANCE, top=3, pieces=True)
     scores = [entry["score"] for entry in found]
     assert scores == sorted(scores, reverse=True)
     assert len(found) == 3
@@ -72,7 +72,7 @@ def test_fill_mask(open_task, tokenizer):
 def test_several_masks_give_a_list_for_each(open_task):
     model = open_task("masked_lm")
     text = "[MASK] " * (MASKS + 2) + "France."
-    found = model.fill_mask(text, top=2)
+    found = model.fill_mask(text, top=2, pieces=True)
     assert [len(entries) for entries in found] == [2] * (MASKS + 2)
     for place, entries in enumerate(found):
         before = entries[0]["sequence"].partition(entries[0]["token_str"].removeprefix("##"))[0]
@@ -95,12 +95,22 @@ def test_the_word_takes_the_place_of_the_mask(tokenizer):
         logits = np.zeros((1, MASKS, tokenizer.size), "float32")
         logits[:, :, tokenizer.tokens.index("capital")] = 9
         logits[:, :, tokenizer.tokens.index("##s")] = 8
+        logits[:, :, tokenizer.tokens.index(".")] = 7
+        logits[:, :, tokenizer.tokens.index("of")] = 6
+        logits[:, :, tokenizer.tokens.index("rome")] = 5
         return logits
 
     model = TextModel(run, "masked_lm", tokenizer, 16, (), Path("here"))
-    first, second = model.fill_mask("Paris, the [MASK] of  France", top=2)
+    text = "Paris, the [MASK] of  France"
+    first, second, third = model.fill_mask(text, top=3, pieces=True)
     assert first["sequence"] == "Paris, the capital of  France"
     assert (second["token_str"], second["sequence"]) == ("##s", "Paris, thes of  France")
+    assert third["token_str"] == "."
+    words = [[e["token_str"] for e in model.fill_mask(text, 2, exclude_context=x)] for x in (0, 1)]
+    assert words == [["capital", "of"], ["capital", "rome"]]
+    every = [e["token_str"] for e in model.fill_mask(text, 10**6)]
+    assert len(every) == tokenizer.are_words.sum() < tokenizer.size - 5
+    assert all(word.isalnum() for word in every)
 
 
 def test_classify(open_task, tokenizer):

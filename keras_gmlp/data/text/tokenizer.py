@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from functools import cached_property
 from pathlib import Path
+from unicodedata import category
 
 import numpy as np
 
@@ -158,6 +159,13 @@ class Tokenizer:
             names[number] = token
         return names
 
+    @cached_property
+    def are_words(self):
+        """Whether each token is a word: no piece inside a word, with a letter or a digit; bool."""
+        found = np.array([bool(token) and is_word(token) for token in self.tokens])
+        found[list(self.special_ids)] = False
+        return found
+
     def encode(self, a, b=None, length=None):
         """Encodes `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
 
@@ -230,6 +238,11 @@ def shorten(lengths, total):
         return [total]
     first = max(min(lengths[0], total - total // 2), total - lengths[1])
     return [first, total - first]
+
+
+def is_word(token):
+    """Returns whether a token can stand for a word, rather than inside one or for punctuation."""
+    return not token.startswith("##") and any(category(letter)[0] in "LN" for letter in token)
 
 
 def _names_file(item):
