@@ -2,6 +2,7 @@
 // keras_gmlp.inference.text does.
 
 import { Tensor } from "@litertjs/core";
+import { isKnown, readConfidence } from "./confidence.js";
 import { openModel, softmax } from "./model.js";
 import { bestSpans, makeWindows, MAX_ANSWER } from "./spans.js";
 import { shorten, Tokenizer } from "./tokens.js";
@@ -35,6 +36,7 @@ class TextModel {
     const [output] = compiled.getOutputDetails();
     const classes = output.shape.at(-1);
     const labels = card.labels?.length === classes ? card.labels : null;
+    this.confidence = readConfidence(card);
     this.labels = labels ?? Array.from({ length: classes }, (_, i) => String(i));
     Object.assign(this, { name, compiled, card, task: card.task });
   }
@@ -59,7 +61,8 @@ class TextModel {
     }
   }
 
-  // Returns { ranked: [{ label, probability }], note } with the most probable class first.
+  // Returns { ranked: [{ label, probability }], known, note } with the most probable class first.
+  // A calibrated model takes a text that is not known for none of its classes.
   async classify(text, pair) {
     const { cls, sep } = this.tokenizer;
     const texts = pair === undefined ? [text] : [text, pair];
@@ -69,15 +72,18 @@ class TextModel {
     const ids = [cls];
     parts.forEach((part, i) => ids.push(...part.slice(0, kept[i]).map(({ id }) => id), sep));
     const total = parts.reduce((sum, part) => sum + part.length, 0);
-    const probabilities = softmax(await this.logits(ids));
+    const logits = await this.logits(ids);
+    const scaled = Float64Array.from(logits, (logit) => logit / this.confidence.temperature);
+    const probabilities = softmax(scaled);
+    const known = isKnown(logits, this.confidence);
     const ranked = this.labels
       .map((label, i) => ({ label, probability: probabilities[i] }))
       .sort((a, b) => b.probability - a.probability);
-    return { ranked, note: this.#cutNote("text", total + this.length - room, this.length) };
+    return { ranked, known, note: this.#cutNote("text", total + this.length - room, this.length) };
   }
 
   // Returns { masks, note }; each mask is { start, stop, words: [{ word, probability }] }, its place
-  // in the text and the most probable words. A word that starts with ## continues the word before.
+  // in the text and the most probable words, without punctuation and parts of words.
   async fillMask(text, top) {
     const { cls, sep, mask, tokens, specialIds } = this.tokenizer;
     const whole = this.tokenizer.encode(text);
@@ -95,8 +101,8 @@ class TextModel {
       const logits = await this.logits(ids, asked.map((place) => place + 1));
       asked.forEach((place, row) => {
         const scores = softmax(logits.subarray(row * tokens.length, (row + 1) * tokens.length));
-        const words = highest(scores, top + specialIds.size)
-          .filter((id) => !specialIds.has(id))
+        const words = highest(scores)
+          .filter((id) => isWord(tokens[id]) && !specialIds.has(id))
           .slice(0, top)
           .map((id) => ({ word: tokens[id], probability: scores[id] }));
         masks.push({ start: whole[place].start, stop: whole[place].stop, words });
@@ -117,7 +123,7 @@ class TextModel {
       window.starts = logits.subarray(0, this.length);
       window.ends = logits.subarray(this.length);
     }
-    const { spans, none } = bestSpans(windows, tokens, BEST);
+    const { spans, none } = bestSpans(windows, context, tokens, BEST);
     const scores = softmax([...spans.map(({ score }) => score), none]);
     const answers = spans
       .map(({ start, stop }, i) => ({ start, stop, probability: scores[i] }))
@@ -131,9 +137,12 @@ class TextModel {
   }
 }
 
-// Returns the places of the highest values, the highest first.
-function highest(values, count) {
-  return Array.from(values.keys())
-    .sort((a, b) => values[b] - values[a])
-    .slice(0, count);
+// Returns the places of the values, that of the highest first.
+function highest(values) {
+  return Array.from(values.keys()).sort((a, b) => values[b] - values[a]);
+}
+
+// Whether a token can stand for a word, rather than inside one or for punctuation.
+function isWord(token) {
+  return !token.startsWith("##") && /[\p{L}\p{N}]/u.test(token);
 }

@@ -50,7 +50,11 @@ export function showResult(result, fill) {
   at("text-time").textContent = time(result.time);
 }
 
-function classes({ ranked }) {
+function classes({ ranked, known }) {
+  if (!known) {
+    headline("Unlike the texts that I know");
+    return [];
+  }
   headline(`${ranked[0].label}, ${percent(ranked[0].probability)}`);
   return [bars(ranked)];
 }

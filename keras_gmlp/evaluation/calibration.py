@@ -1,4 +1,4 @@
-"""Calibrates a run on images that it was not trained on: its temperature, and what it rejects.
+"""Calibrates a run on images, or texts, that it was not trained on: its temperature and rejection.
 
 The model of a run and its exports get the same values: their logits are nearly the same.
 """
@@ -11,9 +11,11 @@ import numpy as np
 from keras_gmlp.data.datasets import canonical_name, recorded_division, same_data
 from keras_gmlp.data.images.folder import OTHER, open_other
 from keras_gmlp.data.images.label_sets import refuse_several
+from keras_gmlp.data.text.chosen_splits import TextSource
 from keras_gmlp.evaluation.images import no_known_class, read_logits
 from keras_gmlp.evaluation.labelled import BATCH, LabelledImages
 from keras_gmlp.inference import images as inference
+from keras_gmlp.inference import text as texts_inference
 from keras_gmlp.inference.card_update import find_models, read_any_card, update_card
 from keras_gmlp.models.saved import model_path
 from keras_gmlp.tasks.confidence import (
@@ -42,44 +44,41 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
     compute probabilities themselves get the temperature when they are exported again.
 
     Args:
-        directory: Folder of a complete run, or the name of an included model.
-        data: A folder of class folders, or a data set by name. Defaults to the run's.
-        split: `"validation"`, `"test"` or `"all"`. Defaults to the validation images of the run's
-            data, and to all images of other data.
-        reject: Share of the images of known classes that may be rejected, in [0, 1).
+        directory: Folder of a complete run, or the name of an included model; a classifier of
+            images or of texts.
+        data: A folder of class folders, labelled texts, or a data set by name. Defaults to the
+            run's.
+        split: `"validation"`, `"test"` or `"all"`. Defaults to the validation images, or held-out
+            texts, of the run's data, and to all of other data.
+        reject: Share of the inputs of known classes that may be rejected, in [0, 1); `None` for no
+            threshold.
         data_dir: The folder of TFDS; see `data.load`.
 
     Returns:
-        A dict that JSON can hold: `data`, `split`, `images` (their number), `temperature`,
-        `energy_threshold`, `reject`, `calibration_error_before`, `calibration_error` (with the
-        temperature, on the same images) and `rejected`, a share. If the data have a folder
+        A dict that JSON can hold: `data`, `split`, `images` or `texts` (their number),
+        `temperature`, `calibration_error_before` and `calibration_error` (with the temperature, on
+        the same inputs); with a threshold also `energy_threshold`, `reject` and `rejected`, a
+        share. If the data have a folder
         `_other/`, also `other_images` (their number), `other_rejected` (a share) and `auroc`, with
         which the energy separates them from the images of known classes.
 
     Raises:
-        ValueError: If the run has no validation images and no other data are given, the data
-            cannot be read, no class is known to the model, a file of the run has no card, or
-            another process uses the folder. One line.
+        ValueError: If the run has no validation images, or held-out texts, and no other data are
+            given, the model is not a classifier, the data cannot be read, no class is known to the
+            model, a file of the run has no card, or another process uses the folder. One line.
         ImportError: If scikit-learn or, for an `.onnx` file, onnx is not installed. One line.
     """
-    if not 0 <= reject < 1:
+    if reject is not None and not 0 <= reject < 1:
         raise ValueError(f"reject must be in [0, 1); received {reject}.")
     require("sklearn", "calibration", "demo")
     directory = Path(find_shipped(directory))
-    if find_task(read_card(model_path(directory)).get("task")).domain == "texts":
-        raise ValueError(f"{directory}: a text model; calibration requires an image classifier.")
     with directory_lock(directory):
         cards = {path: read_any_card(path) for path in find_models(directory)}
+        task = find_task(next(iter(cards.values()), {}).get("task"))
         metrics = read_json(directory / "metrics.json", {})
-        classifier = inference.load(model_path(directory))
-        if classifier.thresholds is not None:
-            raise ValueError(
-                f"{directory}: gives any number of labels for an image, by thresholds; calibration "
-                "requires a model that gives one."
-            )
-        images = _open_images(directory, data, split, data_dir)
-        result = _measure(classifier, images, reject)
-        entries = {name: result[name] for name in (TEMPERATURE, THRESHOLD)}
+        measure = _measure_texts if task.domain == "texts" else _measure_images
+        result = measure(directory, data, split, data_dir, reject)
+        entries = {name: result.get(name) for name in (TEMPERATURE, THRESHOLD)}
         for path, card in cards.items():
             if card.get("output") != "probabilities":
                 update_card(path, entries)
@@ -92,6 +91,8 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
 def find_outdated(directory):
     """Returns the names of files that compute probabilities, perhaps with another temperature."""
     directory = Path(find_shipped(directory))
+    if not (directory / "model.keras").exists():  # of a text model only the .tflite may be there
+        return []
     current = read_card(model_path(directory)).get(TEMPERATURE)
     outdated = ["saved_model"] if (directory / "saved_model").exists() else []
     for path in directory.glob("model*.tflite"):
@@ -128,8 +129,15 @@ def _open_images(directory, data, split, data_dir):
     return images
 
 
-def _measure(classifier, images, reject):
-    """Fits both values and returns the result of `calibrate_run`."""
+def _measure_images(directory, data, split, data_dir, reject):
+    """Fits both values to images and returns the result of `calibrate_run`."""
+    classifier = inference.load(model_path(directory))
+    if classifier.thresholds is not None:
+        raise ValueError(
+            f"{directory}: gives any number of labels for an image, by thresholds; calibration "
+            "requires a model that gives one."
+        )
+    images = _open_images(directory, data, split, data_dir)
     known = match_classes([classifier], images.labels, images.name)
     scorer = ClassScorer(classifier.labels, images.labels, known)
     batches = images.batches(classifier)
@@ -137,24 +145,8 @@ def _measure(classifier, images, reject):
     if not found:
         raise ValueError(no_known_class(images))
     logits, labels = found[0], scorer.places[found[1]]
-    temperature = fit_temperature(logits, labels)
-    fitted = Confidence(temperature, fit_threshold(logits, temperature, reject))
-    correct = logits.argmax(axis=-1) == labels
-    before, after = (
-        round(float(calibration_error(each.probabilities(logits).max(axis=-1), correct)), 6)
-        for each in (Confidence(), fitted)
-    )
-    result = {
-        "data": images.name,
-        "split": images.split,
-        "images": len(labels),
-        TEMPERATURE: fitted.temperature,
-        THRESHOLD: fitted.energy_threshold,
-        "reject": reject,
-        "calibration_error_before": before,
-        "calibration_error": after,
-        "rejected": _share_rejected(fitted, logits),
-    }
+    result = {"data": images.name, "split": images.split, "images": len(labels)}
+    result |= _fit(logits, labels, reject)
     folder = Path(os.path.expanduser(images.name))
     other = open_other(folder, classifier.image_shape, **classifier.preparation)
     if not other:
@@ -163,14 +155,67 @@ def _measure(classifier, images, reject):
 
     batches = other.batches(BATCH)
     others, _ = _read_logits(classifier, batches, len(other), np.ones(1, bool), OTHER)
-    scores = energies(np.concatenate([logits, others]), temperature)
+    scores = energies(np.concatenate([logits, others]), result[TEMPERATURE])
     is_other = np.arange(len(scores)) >= len(logits)
-    return {
-        **result,
-        "other_images": len(others),
-        "other_rejected": _share_rejected(fitted, others),
-        "auroc": round(float(roc_auc_score(is_other, scores)), 6),
+    result["other_images"] = len(others)
+    if reject is not None:
+        fitted = Confidence(result[TEMPERATURE], result[THRESHOLD])
+        result["other_rejected"] = _share_rejected(fitted, others)
+    return {**result, "auroc": round(float(roc_auc_score(is_other, scores)), 6)}
+
+
+def _measure_texts(directory, data, split, data_dir, reject):
+    """Fits both values to texts and returns the result of `calibrate_run`."""
+    model = texts_inference.load(directory)
+    task = find_task(model.task)
+    if task.logits_rank != 2:
+        raise ValueError(f"{directory}: {task.kind}; calibration requires a classifier.")
+    recipe = read_json(directory / "recipe.json") or {}
+    own = data is None or data == recipe.get("data")
+    name = data or recipe.get("data")
+    held_out, validation = (recipe.get(k, 0.0) if own else 0.0 for k in ("held_out", "validation"))
+    if name is None:
+        raise ValueError(
+            f"{directory}: its data are unknown; give labelled texts with --data FILE."
+        )
+    if split == "validation" or (own and split is None):
+        if not (held_out or validation):
+            raise ValueError(
+                f"{directory}: held no texts out; give labelled texts that it was not trained on "
+                "with --data FILE, --split test, or train it again with --validation 0.1."
+            )
+        split = "validation" if validation else "test"  # which held-out texts take the place of
+    elif own and split == "all":
+        raise ValueError(
+            f"{printable(name)}: the run was trained on some of these texts; give --split test, or "
+            "other texts with --data FILE."
+        )
+    columns = recipe.get("columns") if own else None
+    source = TextSource(name, columns, held_out, data_dir, validation)
+    samples, chosen = task.load_samples([model], source, split)
+    logits, labels = task.read_logits(model, samples)
+    result = {"data": name, "split": chosen["split"], "texts": len(labels)}
+    return {**result, **_fit(logits.astype("float64"), labels, reject)}
+
+
+def _fit(logits, labels, reject):
+    """Fits temperature and threshold; returns these entries of the result of `calibrate_run`."""
+    temperature = fit_temperature(logits, labels)
+    correct = logits.argmax(axis=-1) == labels
+    before, after = (
+        round(float(calibration_error(each.probabilities(logits).max(axis=-1), correct)), 6)
+        for each in (Confidence(), Confidence(temperature))
+    )
+    result = {
+        TEMPERATURE: temperature,
+        "calibration_error_before": before,
+        "calibration_error": after,
     }
+    if reject is None:
+        return result
+    fitted = Confidence(temperature, fit_threshold(logits, temperature, reject))
+    rejected = _share_rejected(fitted, logits)
+    return {**result, THRESHOLD: fitted.energy_threshold, "reject": reject, "rejected": rejected}
 
 
 def _share_rejected(confidence, logits):

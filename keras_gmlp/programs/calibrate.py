@@ -1,15 +1,16 @@
-"""Calibrates a run: a temperature for its probabilities, and a threshold for unknown pictures."""
+"""Calibrates a run: a temperature for its probabilities, and a threshold for unknown inputs."""
 
+import argparse
 import json
 import sys
 
 from keras_gmlp.programs.shared import cli
 
 EPILOG = """\
-The temperature makes a probability say how often such predictions are right. Pictures whose energy
-is above the threshold are rejected: classify.py, evaluate.py and the page take them for none of the
-classes. Neither changes the predicted class. Both are fitted to images that the run was not trained
-on, and stored in its model.keras and in all its exports.
+The temperature makes a probability say how often such predictions are right. Pictures, or texts,
+whose energy is above the threshold are rejected: the programs and the page take them for none of
+the classes. Neither changes the predicted class. Both are fitted to images, or texts, that the run
+was not trained on, and stored in its model.keras and in all its exports.
 
 Pictures of no class in a folder _other/, next to the class folders, measure how well they are
 rejected. Training ignores them.
@@ -18,6 +19,7 @@ examples:
   apps/calibrate.py runs/gmlp_n4_32-photos                  trained with --validation or val/
   apps/calibrate.py runs/gmlp_n4_32-photos --reject 0.01
   apps/calibrate.py runs/gmlp_n4_32-photos --data new_photos/
+  apps/calibrate.py runs/gmlp_nano-sst2 --split test --reject none     a text classifier
 
 exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
@@ -34,28 +36,37 @@ def parse(arguments):
     parser.add_argument(
         "--data",
         metavar="DIR|NAME",
-        help="a folder with a folder of images for each class, or a data set by name; default: the "
-        "run's",
+        help="a folder with a folder of images for each class, labelled texts, or a data set by "
+        "name; default: the run's",
     )
     parser.add_argument(
         "--split",
         choices=("validation", "test", "all"),
-        help="default: the validation images of the run's data, all images of other data",
+        help="default: the validation images, or held-out texts, of the run's data, all of other "
+        "data",
     )
     parser.add_argument(
         "--reject",
-        type=float,
+        type=share,
         default=0.05,
         metavar="SHARE",
-        help="share of the images of known classes that may be rejected; default: 0.05",
+        help="share of the inputs of known classes that may be rejected, or none for no threshold; "
+        "default: 0.05",
     )
     cli.add_data_dir(parser)
     cli.add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    options = parser.parse_args(arguments)
-    if not 0 <= options.reject < 1:
-        parser.error(f"--reject must be at least 0 and below 1; received {options.reject}")
-    return options
+    return parser.parse_args(arguments)
+
+
+def share(text):
+    """Returns a share from the command line, or `None` for none."""
+    value = None if text == "none" else float(text)
+    if value is not None and not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(
+            f"must be none, or at least 0 and below 1; received {value}"
+        )
+    return value
 
 
 def main(arguments=None):
@@ -86,12 +97,15 @@ def show(result):
     from keras_gmlp.utils.errors import printable
 
     before, after = result["calibration_error_before"], result["calibration_error"]
-    few = "; a hundred or more give reliable figures" if result["images"] < 100 else ""
-    print(f"images             {result['images']:,} of {printable(result['data'])}{few}")
+    count = result.get("texts") or result["images"]
+    few = "; a hundred or more give reliable figures" if count < 100 else ""
+    unit = "texts " if "texts" in result else "images"
+    print(f"{unit}             {count:,} of {printable(result['data'])}{few}")
     print(f"temperature        {result['temperature']:.4f}")
     print(f"calibration error  {100 * before:.2f} % before, {100 * after:.2f} % after")
-    print(f"energy threshold   {result['energy_threshold']:.4f}")
-    print(f"rejected           {100 * result['rejected']:.2f} % of these images")
+    if "rejected" in result:
+        print(f"energy threshold   {result['energy_threshold']:.4f}")
+        print(f"rejected           {100 * result['rejected']:.2f} % of these {unit.strip()}")
     if "auroc" in result:
         share = 100 * result["other_rejected"]
         print(f"                   {share:.2f} % of {result['other_images']:,} other pictures")

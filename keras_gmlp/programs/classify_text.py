@@ -14,7 +14,8 @@ examples:
   apps/classify_text.py "He left." --pair "He went away." --model runs/gmlp_nano-mrpc
 
 A model that was trained on pairs takes the second text from --pair, or after a tab in a line of a
-file. JSON has the keys label and score.
+file. JSON has the keys label and score, and known if apps/calibrate.py calibrated the model to
+reject texts.
 
 exit codes: 0 all texts classified, 1 a text or the model could not be read, 2 wrong usage,
 130 stopped with Ctrl-C
@@ -55,4 +56,7 @@ def show(text, pair, found, as_json):
         shared.print_json(text=text, **second, predictions=shared.rounded(found))
         return
     shared.print_text(text if pair is None else f"{text} | {pair}")
+    if not found[0].get("known", True):
+        print("  unknown: unlike the texts that the model was calibrated on")
+        return
     shared.print_bars([entry["label"] for entry in found], [entry["score"] for entry in found])

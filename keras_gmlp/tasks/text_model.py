@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from keras_gmlp.data.text.tokenizer import Tokenizer
+from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.errors import check_text
 
@@ -29,6 +30,7 @@ class TextModel:
         pairs: Whether it classifies pairs of texts; `None` if its file does not say so.
         warn: Function that receives a line of text, when a text is too long.
         model: The `keras.Model` of a `.keras` file, else `None`.
+        confidence: Temperature of its probabilities and which texts it rejects, a `Confidence`.
     """
 
     run: Callable
@@ -40,18 +42,22 @@ class TextModel:
     pairs: bool | None = None
     warn: Callable[[str], None] = warnings.warn
     model: object = None
+    confidence: Confidence = dataclasses.field(default_factory=Confidence)
 
     def __call__(self, *texts, **options):
         """Returns what the task answers for texts; the methods below say it for each task."""
         return find_task(self.task).answer(self, *texts, **options)
 
-    def fill_mask(self, text, top=5):
+    def fill_mask(self, text, top=5, pieces=False, exclude_context=False):
         """Returns the most probable words for each `[MASK]` in a text.
 
         Args:
             text: A text with `[MASK]`, in capitals, in the place of one word or more; or a list
                 of texts, which gives a list of results.
             top: Number of words, at least 1.
+            pieces: Whether to offer all tokens: parts of words, which start with `##`, and
+                punctuation, too.
+            exclude_context: Whether to leave out words that the text has.
 
         Returns:
             For one `[MASK]`, a list of dicts, the most probable word first: `score`, its
@@ -63,7 +69,7 @@ class TextModel:
             ValueError: If a `[MASK]` is in a part that was cut, or the model has another task. One
                 line.
         """
-        return self.require("fill_mask")(text, top)
+        return self.require("fill_mask")(text, top, pieces, exclude_context)
 
     def classify(self, text, pair=None, top=None):
         """Returns the classes of a text or of a pair of texts.
@@ -74,7 +80,9 @@ class TextModel:
             top: Number of classes, at least 1. Defaults to all.
 
         Returns:
-            A list of dicts, the most probable class first: `label` and `score`, its probability.
+            A list of dicts, the most probable class first: `label` and `score`, its probability;
+            of a model that was calibrated to reject texts also `known`, whether it takes the text
+            for one of its classes.
 
         Raises:
             ValueError: If a text is empty, the model takes pairs and received none or the other way
@@ -100,9 +108,9 @@ class TextModel:
                 answer by more than the threshold. Defaults to answers only.
 
         Returns:
-            A list of dicts, the most probable answer first: `score`, its probability among the best
-            20 and no answer; `start`, `end` and `answer`, where `context[start:end]` is the answer.
-            No answer is the empty text at 0.
+            A list of dicts, the most probable answer first: `score`, its probability among these,
+            at most 20, and no answer; `start`, `end` and `answer`, where `context[start:end]` is
+            the answer, in whole words. Answers do not overlap. No answer is the empty text at 0.
 
         Raises:
             ValueError: If the question or the text is empty, or the model has another task. One

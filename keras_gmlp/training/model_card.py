@@ -174,22 +174,24 @@ def _confidence(result):
     """Returns the section on the calibration of a run, in a list; an empty one without it."""
     if not result:
         return []
-    rows = {
-        "temperature": f"{result['temperature']:.4f}",
-        "energy threshold": f"{result['energy_threshold']:.4f}",
-        "calibration error before": _percent(result["calibration_error_before"]),
-        "calibration error": _percent(result["calibration_error"]),
-        "rejected": _percent(result["rejected"]),
-    }
-    if "auroc" in result:
+    rows, fitted = {"temperature": f"{result['temperature']:.4f}"}, "the temperature was"
+    if rejects := "rejected" in result:
+        rows["energy threshold"], fitted = f"{result['energy_threshold']:.4f}", "both values were"
+    rows["calibration error before"] = _percent(result["calibration_error_before"])
+    rows["calibration error"] = _percent(result["calibration_error"])
+    if rejects:
+        rows["rejected"] = _percent(result["rejected"])
+    if "other_rejected" in result:
         rows[f"rejected of {result['other_images']:,} other pictures"] = _percent(
             result["other_rejected"]
         )
+    if "auroc" in result:
         rows["AUROC, known against other pictures"] = f"{result['auroc']:.4f}"
+    unit = "texts" if "texts" in result else "images"
     split = "" if result["split"] == "all" else f"{result['split']} "
     return [
-        f"## Confidence\n\nOn {result['images']:,} {split}images of `{result['data']}`, to which "
-        f"both values were fitted:\n\n{_table(rows)}"
+        f"## Confidence\n\nOn {result[unit]:,} {split}{unit} of `{result['data']}`, to which "
+        f"{fitted} fitted:\n\n{_table(rows)}"
     ]
 
 

@@ -1,0 +1,147 @@
+"""A calibrated text classifier gives the same probabilities in all files, and rejects texts."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from load_app import load_app
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
+from small_text import LENGTH, LINES, small_text_model, small_tokenizer
+
+from keras_gmlp.evaluation.calibration import calibrate_run
+from keras_gmlp.evaluation.text import evaluate_texts
+from keras_gmlp.export.formats import export_text
+from keras_gmlp.inference.text import from_keras, load
+from keras_gmlp.training.model_card import write_model_card
+from keras_gmlp.utils.card import read_card, write_text_card
+
+LABELS = ("bad", "good")
+FILES = ("model.keras", "model_float32.tflite")
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A classifier that is too sure."""
+    model = small_text_model("text_classification", small_tokenizer())
+    head = model.get_layer("head")
+    head.kernel.assign(5 * head.kernel)
+    return model
+
+
+@pytest.fixture(scope="module")
+def texts(model, tmp_path_factory):
+    """Texts of which the model predicts three in four right."""
+    rng, classifier = np.random.default_rng(0), from_keras(model, small_tokenizer(), LABELS)
+    words = sorted({word for line in LINES for word in line.lower().split() if word.isalpha()})
+    rows = []
+    for _ in range(120):
+        text = " ".join(rng.choice(words, 4))
+        best = LABELS.index(classifier.classify(text)[0]["label"])
+        rows.append(f"{text},{LABELS[best ^ (rng.random() < 0.25)]}")
+    path = tmp_path_factory.mktemp("texts") / "reviews.csv"
+    path.write_text("\n".join(["text,label", *rows]) + "\n")
+    return path
+
+
+@pytest.fixture
+def run(model, texts, tmp_path):
+    """The folder of a run, with its export."""
+    tokenizer, place = small_tokenizer(), tmp_path / "run"
+    place.mkdir()
+    model.save(place / "model.keras")
+    card = {"length": LENGTH, "pairs": False}
+    write_text_card(place / "model.keras", "text_classification", tokenizer, LABELS, card)
+    export_text(model, place, tokenizer, LENGTH, ["tflite_float32"], LABELS)
+    recipe = {"data": str(texts), "task": "text_classification", "labels": LABELS, "held_out": 0.25}
+    recipe |= {"tokenizer": tokenizer.hash, "length": LENGTH, "pairs": False}
+    (place / "recipe.json").write_text(json.dumps(recipe))
+    (place / "metrics.json").write_text('{"test_accuracy": 0.5}')
+    return place
+
+
+def read_logits(model, texts):
+    ids = [encoding.ids for encoding in model.tokenizer.encode_batch(texts, LENGTH)]
+    return model.run(token_ids=np.stack(ids)).astype("float64")
+
+
+def test_all_files_have_the_temperature_of_an_independent_search(run, texts, tmp_path):
+    before = load(run / "model.keras").classify("a gem of a film")
+    result = calibrate_run(run, split="validation")
+    assert result["texts"] == 24
+    assert result["temperature"] > 1.5
+    lines = [line.rpartition(",") for line in texts.read_text().splitlines()[1:]]
+    opened = load(run / "model.keras")
+    report, _ = evaluate_texts([opened], str(texts), held_out=0.25)
+    (scores,) = report["models"]
+    assert scores["calibration_error"] == pytest.approx(result["calibration_error"], abs=1e-5)
+    assert result["calibration_error"] < result["calibration_error_before"]
+    assert scores["rejected"] == result["rejected"] <= 0.05
+    whole = calibrate_run(run, str(texts), split="test")
+    assert whole["temperature"] == result["temperature"]  # the held-out texts are the test
+    every = calibrate_run(run, str(shutil.copy(texts, tmp_path / "copy.csv")), reject=None)
+    logits = read_logits(opened, [text for text, _, _ in lines])
+    labels = np.array([LABELS.index(label) for *_, label in lines])
+
+    def loss(log_temperature):
+        return -log_softmax(logits / np.exp(log_temperature), axis=1)[range(120), labels].mean()
+
+    found = minimize_scalar(loss, bounds=(-3, 5), method="bounded", options={"xatol": 1e-8})
+    assert every["texts"] == 120
+    assert every["temperature"] == pytest.approx(np.exp(found.x), rel=1e-3)
+    assert "energy_threshold" not in every
+    for name in FILES:
+        model = load(run / name)
+        (expected,) = softmax(read_logits(model, ["a gem of a film"]) / every["temperature"], 1)
+        answer = model.classify("a gem of a film")
+        assert [row["label"] for row in answer] == [row["label"] for row in before]
+        assert sorted(row["score"] for row in answer) == pytest.approx(sorted(expected))
+        assert "known" not in answer[0]
+
+
+def test_unknown_texts_are_rejected_by_files_and_programs(run, texts, capsys):
+    calibrate_run(run, reject=0.5)
+    lines = [line.rpartition(",")[0] for line in texts.read_text().splitlines()[1:]]
+    found = {}
+    for name in FILES:
+        model = load(run / name)
+        found[name] = [model.classify(line)[0]["known"] for line in lines]
+        energies = -np.log(np.exp(read_logits(model, lines) / model.confidence.temperature).sum(1))
+        above = energies - model.confidence.energy_threshold
+        clear = np.abs(above) > 1e-4  # one text has the threshold itself, up to rounding
+        assert clear.sum() >= 115
+        np.testing.assert_array_equal(np.array(found[name])[clear], above[clear] < 0)
+    assert 20 < sum(found[FILES[0]]) < 100
+    program = load_app("classify_text")
+    unknown = lines[found[FILES[0]].index(False)]
+    assert program.main([unknown, "--model", str(run / "model_float32.tflite")]) == 0
+    assert "unknown: unlike the texts" in capsys.readouterr().out
+    write_model_card(run)
+    assert "On 24 test texts of" in (run / "README.md").read_text()
+
+
+def test_program_and_what_cannot_be_calibrated(run, texts, tmp_path, capsys):
+    program = load_app("calibrate")
+    assert program.main([str(run), "--reject", "none", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["texts"] == 24
+    assert read_card(run / "model.keras")["energy_threshold"] is None
+    assert program.main([str(run)]) == 0
+    assert "texts              24 of" in capsys.readouterr().out
+    for wrong in ("1", "-0.1", "nan", "some"):
+        with pytest.raises(SystemExit) as stopped:
+            program.main([str(run), f"--reject={wrong}"])
+        assert stopped.value.code == 2
+    capsys.readouterr()
+    assert program.main([str(run), "--split", "all"]) == 1
+    assert "trained on some of these texts" in capsys.readouterr().err
+    recipe = json.loads((run / "recipe.json").read_text())
+    (run / "recipe.json").write_text(json.dumps({**recipe, "held_out": 0.0}))
+    assert program.main([str(run)]) == 1
+    assert "held no texts out; give labelled texts" in capsys.readouterr().err
+    place, tokenizer = tmp_path / "language", small_tokenizer()
+    place.mkdir()
+    small_text_model("masked_lm", tokenizer).save(place / "model.keras")
+    write_text_card(place / "model.keras", "masked_lm", tokenizer, (), {"length": LENGTH})
+    assert program.main([str(place), "--data", str(texts)]) == 1
+    assert "a masked language model; calibration requires a classifier" in capsys.readouterr().err
