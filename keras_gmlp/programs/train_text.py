@@ -5,7 +5,7 @@ from pathlib import Path
 
 from keras_gmlp.programs.shared.cli import Parser, add_backend, add_data_dir
 from keras_gmlp.programs.shared.processes import run_processes
-from keras_gmlp.programs.shared.run_options import add_recipe_options, read_options
+from keras_gmlp.programs.shared.run_options import add_patience, add_recipe_options, read_options
 from keras_gmlp.programs.shared.text_options import add_columns
 from keras_gmlp.programs.shared.training import (
     add_training_options,
@@ -84,6 +84,15 @@ def parse(arguments):
         metavar="SHARE",
         help="test on a share of the training texts instead, to choose settings",
     )
+    tune.add_argument(
+        "--validation",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="hold a share of the training texts out, such as 0.1, and test these after each "
+        "epoch; the test texts are then read at the end alone",
+    )
+    add_patience(tune, "texts")
     tune.add_argument("--dropout", type=float, default=0.1, help="default: %(default)s")
     add_data_dir(parser)
     parser.add_argument("--out", metavar="DIR", help="default: runs/MODEL-DATA")
@@ -115,8 +124,13 @@ def check(parser, options):
     if options.task is not None and options.overrides:
         parser.error("--set-model is for pre-training; --task takes the model of its weights")
     tuning = options.column or options.label or options.test or options.hold_out
+    tuning = tuning or options.validation or options.patience
     if options.task is None and tuning:
-        parser.error("--column, --label, --test and --hold-out require --task")
+        parser.error(
+            "--column, --label, --test, --hold-out, --validation and --patience require --task"
+        )
+    if options.patience and not options.validation:
+        parser.error("--patience requires --validation, such as --validation 0.1")
     if options.text and not options.valid:
         parser.error("--text requires --valid FILE, a text that is not in it")
     if (options.vocabulary_size or options.tokenizer) and not options.text:

@@ -94,6 +94,9 @@ class FineTuningSettings(Settings):
             dict.
         held_out: Share of the training texts to test on instead of the test texts, to choose
             settings; 0 for the test texts.
+        validation: Share of the training texts that is tested after each epoch in place of the
+            test texts, which are then read at the end only; 0 for none. With the setting
+            `patience`, the best epoch counts.
         dropout: Rate in the encoder and the head.
         recipe: Name of a recipe, `"finetune"`.
         changes: Settings of the recipe that differ, a dict such as `{"learning_rate": 1e-4}`.
@@ -105,6 +108,7 @@ class FineTuningSettings(Settings):
     data: str
     columns: dict = dataclasses.field(default_factory=dict)
     held_out: float = 0.0
+    validation: float = 0.0
     dropout: float = 0.1
     recipe: str = "finetune"
     changes: dict = dataclasses.field(default_factory=dict)
@@ -114,7 +118,7 @@ class FineTuningSettings(Settings):
     program, spelled = "train_text", {**SPELLED, "data": "task"}
 
     def __post_init__(self):
-        for name in ("held_out", "dropout"):
+        for name in ("held_out", "validation", "dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in [0, 1); received {getattr(self, name)}.")
         if self.directory is None:
@@ -146,13 +150,16 @@ class FineTuningSettings(Settings):
                 "Leave it out."
             )
         recipe.task.check_columns(self.data, self.columns)
+        if self.validation and self.answers:
+            raise ValueError("validation is for labelled texts; choose settings with held_out.")
         self.require_other_place(find_shipped(self.weights))
         require_output(self.directory, self.data, self.columns.get("test"))
 
     def record(self):
         """Returns the entries of `recipe.json` that come from these settings, a dict."""
         names = ("weights", "columns", "held_out", "dropout", "recipe")
-        return {name: getattr(self, name) for name in names}
+        validation = {"validation": self.validation} if self.validation else {}
+        return {**{name: getattr(self, name) for name in names}, **validation}
 
     def command(self):
         """Returns the options that repeat the run, a dict for `recipe.json`."""
@@ -176,7 +183,8 @@ class FineTuningSettings(Settings):
         from keras_gmlp.models.structure import longest_text
 
         trained, tokenizer = open_language_model(self.weights)
-        source = TextSource(self.data, self.columns, self.held_out, self.data_dir)
+        places = self.held_out, self.data_dir, self.validation
+        source = TextSource(self.data, self.columns, *places)
         data = recipe.task.open_data(tokenizer, source)
         longest = longest_text(trained)
         longer = recipe.task.length if longest and recipe.task.length > longest else None
@@ -186,14 +194,17 @@ class FineTuningSettings(Settings):
 
 
 def open_language_model(weights):
-    """Returns the trained language model of a run, or an original BERT, and its `Tokenizer`."""
+    """Returns the text model of a run, or that of a folder of transformers, and its `Tokenizer`."""
     from keras_gmlp.inference import text as inference
-    from keras_gmlp.weights.bert import load_bert
+    from keras_gmlp.weights.text_folder import read_text_folder
 
     if is_bert(weights):
-        model, tokenizer = load_bert(weights)
-        if tokenizer is None:
-            raise ValueError(f"{weights}: has no vocab.txt; expected one next to config.json.")
-        return model, tokenizer
-    opened = inference.load(model_path(weights, "text"))
+        opened = read_text_folder(weights)
+        if opened.tokenizer is None:
+            raise ValueError(
+                f"{weights}: has no tokenizer; expected tokenizer.json or vocab.txt next to "
+                "config.json."
+            )
+    else:
+        opened = inference.load(model_path(weights, "text"))
     return opened.model, opened.tokenizer

@@ -6,7 +6,6 @@ import numpy as np
 
 from keras_gmlp.data.batches.share import take_share
 from keras_gmlp.data.text.squad import has_questions
-from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.scores import ClassScorer, match_classes
 from keras_gmlp.tasks.task import CHECKED
 from keras_gmlp.tasks.text_model import check_top
@@ -35,6 +34,7 @@ class TextClassification(TextTask):
     kind = "a text classifier"
     method = "classify"
     program = "apps/classify_text.py"
+    architecture = "BertForSequenceClassification"
     share = True
     figures = {  # noqa: RUF012
         "test_accuracy": "accuracy: {}",
@@ -131,7 +131,11 @@ class TextClassification(TextTask):
         model.compile("sgd", loss=self.loss(training=False), metrics=scores)
         values = self.evaluate(model, data)
         values["predicted_classes"] = int(values["predicted_classes"])
-        return {f"test_{name}": value for name, value in values.items()}
+        found = {f"test_{name}": value for name, value in values.items()}
+        if self.validation_split(data) == "validation":
+            held_out = self.evaluate(model, data, "validation")
+            found["validation_accuracy"] = held_out["accuracy"]
+        return found
 
     @classmethod
     def answer(cls, model, text, pair=None, top=None):
@@ -151,9 +155,13 @@ class TextClassification(TextTask):
             if not part.strip():
                 raise ValueError("the text is empty; expected at least a word.")
         encoding, _ = model.encode(text, pair)
-        (scores,) = Confidence().probabilities(model.run(token_ids=encoding.ids[None]))
+        logits = model.run(token_ids=encoding.ids[None])
+        (scores,), known = (
+            read(logits) for read in (model.confidence.probabilities, model.confidence.is_known)
+        )
         best = np.argsort(-scores, kind="stable")[:top]
-        return [{"label": model.labels[i], "score": float(scores[i])} for i in best]
+        more = {} if known is None else {"known": bool(known[0])}
+        return [{"label": model.labels[i], "score": float(scores[i]), **more} for i in best]
 
     @classmethod
     def sentences(cls, recipe, metrics):
@@ -197,13 +205,30 @@ class TextClassification(TextTask):
         return (source.name, texts, labels, known), {"split": split, "unknown_classes": unknown}
 
     @classmethod
+    def read_logits(cls, model, samples):
+        """Returns logits and the model's classes of the texts whose class it knows, a pair."""
+        _, logits, labels, scorer = cls._run(model, samples)
+        return logits, scorer.places[labels]
+
+    @classmethod
     def score(cls, model, samples, threshold=None):
+        texts, logits, labels, scorer = cls._run(model, samples)
+        names = (text if isinstance(text, str) else "\t".join(text) for text in texts.texts)
+        result = scorer.collect(names=tuple(names), **scorer.read(logits, labels))
+        scores = {**result.score("texts"), "matthews_correlation": _correlate(result)}
+        whole = model.tokenizer.encode_batch(texts.texts)
+        scores["cut"] = sum(len(encoding) > model.length for encoding in whole)
+        return scores, result
+
+    @classmethod
+    def _run(cls, model, samples):
+        """Returns the texts of known classes, their logits and classes, and a `ClassScorer`."""
         name, texts, labels, known = samples
         if model.pairs not in (None, texts.pairs):
             received, takes = "pairs", "single texts"
             received, takes = (received, takes) if texts.pairs else (takes, received)
             raise ValueError(f"{name} has {received}; {model.path} classifies {takes}.")
-        scorer = ClassScorer(model.labels, labels, known)
+        scorer = ClassScorer(model.labels, labels, known, model.confidence)
         places = np.flatnonzero(scorer.used[texts.labels])
         if not len(places):
             raise ValueError(
@@ -211,12 +236,7 @@ class TextClassification(TextTask):
             )
         texts = texts.take(places)
         logits = run_with_progress(model, "classifying", cls.check_inputs(model, texts.texts))
-        names = (text if isinstance(text, str) else "\t".join(text) for text in texts.texts)
-        result = scorer.collect(names=tuple(names), **scorer.read(logits, texts.labels))
-        scores = {**result.score("texts"), "matthews_correlation": _correlate(result)}
-        whole = model.tokenizer.encode_batch(texts.texts)
-        scores["cut"] = sum(len(encoding) > model.length for encoding in whole)
-        return scores, result
+        return texts, logits, texts.labels, scorer
 
 
 def _correlate(result):

@@ -63,7 +63,7 @@ TRAIN_TEXT = [
     (["--text", "a.txt"], "--text requires --valid"),
     (["--prepared", "x", "--model", "gmlp_nona"], "Did you mean 'gmlp_nano'"),
     (TUNE, "x: no such folder; expected the folder of a run of apps/train_text.py"),
-    (["--prepared", "x", "--label", "y"], "--hold-out require --task"),
+    (["--prepared", "x", "--label", "y"], "--patience require --task"),
     (["--prepared", "x", "--vocabulary-size", "500"], "prepared text has its tokenizer"),
     ([*TUNE, "--set-model", "depth=4"], "--set-model is for pre-training"),
     ([*TUNE, "--set", "stochastic_depth=0.1"], "stochastic_depth is for pre-training"),

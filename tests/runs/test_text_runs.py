@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from check_layer import to_numpy
 from load_app import load_app
+from read_table import read_table
 
 from keras_gmlp import text
 from keras_gmlp.inference import text as text_inference
@@ -152,6 +153,28 @@ def test_settings_are_chosen_on_a_part_of_the_training_texts(pretrained, files):
     )
     assert set(part.train.texts) | set(part.test.texts) == set(whole.train.texts)
     assert not set(part.test.texts) & set(whole.test.texts)
+
+
+def test_the_best_epoch_is_chosen_on_held_out_training_texts(pretrained, files, tmp_path):
+    table, out = str(files / "animals.csv"), tmp_path / "run"
+    changes = {"epochs": 4, "patience": 1, "batch_size": 8, "precision": "float32"}
+    changes["learning_rate"] = 0.3  # too high, so that the first epochs are not the worst
+    settings = FineTuningSettings(
+        str(pretrained), table, changes=changes, validation=0.25, directory=str(out)
+    )
+    run = prepare(settings)
+    everything = prepare(FineTuningSettings(str(pretrained), table)).data
+    assert len(run.data.train) + len(run.data.validation) == len(everything.train)
+    assert len(run.data.test) == len(everything.test)
+    metrics = run.train(verbose=0)
+    history = read_table(out / "history.csv")
+    scores = [float(row["val_accuracy"]) for row in history]
+    assert metrics["best_epoch"] == 1 + int(np.argmax(scores))
+    assert metrics["validation_accuracy"] == pytest.approx(max(scores))
+    assert len(history) in (4, metrics["best_epoch"] + 1)
+    assert json.loads((out / "recipe.json").read_text())["validation"] == 0.25
+    with pytest.raises(ValueError, match=r"validation is for labelled texts"):
+        FineTuningSettings(str(pretrained), "squad", validation=0.1).check()
 
 
 def test_fine_tuning_takes_the_tokenizer_that_the_model_was_trained_with(

@@ -12,7 +12,7 @@ from keras_gmlp.data.text.sentences import TextSplit, hold_out, load_text
 from keras_gmlp.data.text.squad import load_squad
 from keras_gmlp.utils.inputs import list_suffix
 
-SPLITS = ("test", "train", "all")
+SPLITS = ("test", "train", "validation", "all")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +23,7 @@ class TextSource:
     columns: dict | None = None  # arguments of `load_text` or `load_squad`
     held_out: float = 0.0  # share of the training samples to test on instead of the test samples
     data_dir: str | None = None  # folder of TFDS; see `data.load`
+    validation: float = 0.0  # share of the training samples that is tested after each epoch
 
     @property
     def path(self):
@@ -51,13 +52,14 @@ class TextSource:
 
 
 def open_texts(source):
-    """Returns a `TextData`, with a part of the training texts for testing if asked."""
+    """Returns a `TextData`, with parts of the training texts for testing if asked."""
     texts = source.load(load_text)
-    if not source.held_out:
-        return texts
     # Most training texts of SST-2 are phrases of other ones.
-    held = hold_out(texts, source.held_out, whole=source.name in ("sst2", "glue/sst2"))
-    return dataclasses.replace(held, test=held.validation, validation=None)
+    whole = source.name in ("sst2", "glue/sst2")
+    if source.held_out:
+        held = hold_out(texts, source.held_out, whole=whole)
+        texts = dataclasses.replace(held, test=held.validation, validation=None)
+    return hold_out(texts, source.validation, whole=whole) if source.validation else texts
 
 
 def open_questions(source):
@@ -74,6 +76,8 @@ def open_questions(source):
 def choose_texts(source, split=None):
     """Returns the texts to evaluate a classifier on, the names of their classes and the split."""
     path, split = source.path, source.decide(split, sentences.find_parts)
+    if split == "validation" and not source.validation:
+        raise ValueError(f"{source.name}: no validation texts; train with --validation 0.1.")
     if split != "all":
         data = open_texts(source)
         names, found = data.labels, getattr(data, split)

@@ -62,15 +62,19 @@ def add_run_options(parser, measures_precision=False):
         help="side of what a token is made from, for images larger than the weights': 6 for "
         "weights with patches of 4 at 32 pixels, on images of 48",
     )
+    add_patience(parser, "images")
+    add_recipe_options(parser, measures_precision)
+    add_backend(parser)
+
+
+def add_patience(parser, samples):
     parser.add_argument(
         "--patience",
         type=int,
         metavar="EPOCHS",
         help="end after so many epochs without a better validation score, and save the best "
-        "epoch; requires validation images; default: train all epochs and save the last",
+        f"epoch; requires validation {samples}; default: train all epochs and save the last",
     )
-    add_recipe_options(parser, measures_precision)
-    add_backend(parser)
 
 
 def add_data_options(parser, **default):
