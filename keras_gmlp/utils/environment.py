@@ -110,8 +110,11 @@ def require(package, job, extra):
 def run_on(backend, module, *arguments):
     """Runs a module as a program with Keras on a backend."""
     settings = {"KERAS_TORCH_DEVICE": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2", "KERAS_BACKEND": backend}
+    # With -P Python imports nothing from the working folder, which may be a stranger's.
+    places = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")]
+    settings["PYTHONPATH"] = os.pathsep.join(filter(None, places))
     result = subprocess.run(
-        [sys.executable, "-m", module, *map(str, arguments)],
+        [sys.executable, "-P", "-m", module, *map(str, arguments)],
         env={**os.environ, **settings},
         capture_output=True,
         text=True,

@@ -29,6 +29,13 @@ def test_module_gets_the_backend_and_its_arguments(module, backend, tmp_path):
     assert found == [backend, "cpu", [str(tmp_path), "3"]]
 
 
+def test_library_in_the_working_folder_does_not_run(module, tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "json.py").write_text("raise SystemExit('a stranger')")
+    monkeypatch.chdir(tmp_path / "folder")
+    assert json.loads(run_on("torch", module))[0] == "torch"
+
+
 def test_failure_is_the_last_line_of_its_log(module):
     with pytest.raises(RuntimeError, match=r"^Keras on jax: no such model$"):
         run_on("jax", module, "fail")
