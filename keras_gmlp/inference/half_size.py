@@ -12,8 +12,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from keras_gmlp.models.saved import WEIGHTS, model_path
+from keras_gmlp.models.saved import damaged_error, model_path, require_plain_weights
 from keras_gmlp.utils.files import atomic_write
+from keras_gmlp.utils.parsers import WEIGHTS
 
 
 def halve_weights(path):
@@ -26,6 +27,10 @@ def halve_weights(path):
     names = [info.filename for info in members]
     if WEIGHTS not in names:
         raise ValueError(f"{path}: not a .keras file; it has no {WEIGHTS}.")
+    try:
+        require_plain_weights(path)
+    except (ValueError, OSError) as error:
+        raise damaged_error(path, error) from None
     change = 0.0
     with atomic_write(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         for info, content in members.items():

@@ -7,18 +7,23 @@ imported for their own formats only.
 import dataclasses
 import functools
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.models.saved import damaged_error, load_model, require_inputs, require_readable
+from keras_gmlp.models.saved import (
+    damaged_error,
+    load_model,
+    require_inputs,
+    require_readable,
+    why_not_parsed,
+)
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.card import from_members, read_card, require_undamaged
-from keras_gmlp.utils.errors import first_of, why_ended
+from keras_gmlp.utils.errors import first_of
 from keras_gmlp.utils.labels import read_labels
+from keras_gmlp.utils.parsers import open_interpreter
 from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
 
 EXPECTED = (
@@ -171,6 +176,9 @@ def _open_onnx(path, threads):
             f"{path}: an ONNX file requires its runtime (pip install onnxruntime); or give the "
             ".tflite or .keras file."
         ) from None
+    reason = why_not_parsed(path)
+    if reason:
+        raise damaged_error(path, reason)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     try:
@@ -261,32 +269,10 @@ def open_tflite(path, threads=None):
     """Returns the LiteRT interpreter of a `.tflite` file, ready to run; imports no Keras."""
     require_readable(path)
     threads = threads or min(4, os.cpu_count() or 1)
-    if not require_undamaged(path):
-        command = [sys.executable, "-m", __name__, str(path), str(threads)]
-        code = subprocess.run(command, capture_output=True, check=False).returncode
-        if code < 0:  # other failures repeat here, with the runtime's text
-            raise damaged_error(path, f"the runtime was {why_ended(code, '')}")
+    reason = None if require_undamaged(path) else why_not_parsed(path)
+    if reason:
+        raise damaged_error(path, reason)
     try:
-        return _open_tflite(path, threads)
+        return open_interpreter(path, threads)
     except (ValueError, RuntimeError, OSError, MemoryError) as error:
         raise damaged_error(path, error) from None
-
-
-def _open_tflite(path, threads):
-    from ai_edge_litert.interpreter import Interpreter
-
-    interpreter = Interpreter(str(path), num_threads=threads)
-    interpreter.allocate_tensors()
-    return interpreter
-
-
-def _run_tflite(path, threads):
-    """Runs a file once, on zeros."""
-    interpreter = _open_tflite(path, int(threads))
-    for tensor in interpreter.get_input_details():
-        interpreter.set_tensor(tensor["index"], np.zeros(tensor["shape"], tensor["dtype"]))
-    interpreter.invoke()
-
-
-if __name__ == "__main__":
-    _run_tflite(*sys.argv[1:])

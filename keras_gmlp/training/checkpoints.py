@@ -10,6 +10,7 @@ import h5py
 import keras
 import numpy as np
 
+from keras_gmlp.models.saved import require_plain_weights
 from keras_gmlp.training.callbacks import generator_states
 from keras_gmlp.training.devices import single_device
 from keras_gmlp.training.processes import process_count, run_once
@@ -68,6 +69,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         epochs, _, step = files[-1].name.split(".")[0].partition("_")
         self.step, self.state = int(step or 0), None
         with _readable(files[-1]):
+            require_plain_weights(files[-1])
             model.load_weights(files[-1])
             if self.step:
                 with h5py.File(files[-1]) as file:
@@ -78,6 +80,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         """Loads the checkpoint of the epoch `best`."""
         path = self._path(self.best)
         with _readable(path):
+            require_plain_weights(path)
             model.load_weights(path)
 
     def remove(self):

@@ -16,6 +16,8 @@ from keras_gmlp.utils.inputs import is_junk
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
+_OWN = set()  # of files that this process wrote or tested
+
 # As HDF5, TensorFlow and NumPy report a full disk.
 _FULL_TEXT = re.compile(r"No space left|quota exceeded|\d+ requested and \d+ written", re.I)
 
@@ -138,10 +140,26 @@ def atomic_write(path):
             yield temporary
             _flush(temporary)
             os.replace(temporary, path)
+            add_own(path)
             _flush_names(path.parent)
     finally:
         with contextlib.suppress(OSError):  # for example on a read-only file system
             temporary.unlink(missing_ok=True)
+
+
+def add_own(path):
+    """Records that this process wrote a file, or has tested it."""
+    _OWN.add(_identify(path))
+
+
+def is_own(path):
+    """Returns whether `add_own` recorded a file that is unchanged since."""
+    return _identify(path) in _OWN
+
+
+def _identify(path):
+    found = os.stat(path)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 @contextlib.contextmanager

@@ -156,7 +156,7 @@ def test_tflite_file_that_crashes_the_runtime(run, bare, tmp_path, monkeypatch):
     crash.write_text("#!/bin/sh\nkill -SEGV $$\n")
     crash.chmod(0o755)
     monkeypatch.setattr("sys.executable", str(crash))
-    with pytest.raises(ValueError, match=r"bare\.tflite: .*\(the runtime was ended by SIGSEGV\)"):
+    with pytest.raises(ValueError, match=r"bare\.tflite: .*\(its library was ended by SIGSEGV\)"):
         inference.load(bare)
     inference.load(run / "model.tflite")  # its digest is enough
 

@@ -1,7 +1,11 @@
 """Loading a `.keras` file: what it may name, and what is refused."""
 
 import io
+import shutil
+import subprocess
+import sys
 import zipfile
+from pathlib import Path
 
 import h5py
 import keras
@@ -9,8 +13,14 @@ import numpy as np
 import pytest
 
 import keras_gmlp
-from keras_gmlp.models.saved import WEIGHTS, load_model
+from keras_gmlp.inference import half_size, images
+from keras_gmlp.models import saved
+from keras_gmlp.models.saved import load_model
 from keras_gmlp.objectives.optimizers import LayerwiseAdamW, MatrixMuon
+from keras_gmlp.utils.files import add_own
+from keras_gmlp.utils.parsers import WEIGHTS, check_weights
+
+SHIPPED = Path(__file__).resolve().parents[2] / "saved_models"
 
 SIZES = {"dim": 8, "depth": 1, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 3}
 
@@ -80,15 +90,205 @@ def test_compressed_members_are_refused(tmp_path, model):
         load_model(path)
 
 
-@pytest.mark.parametrize("options", [{}, {"chunks": (1000,), "compression": "gzip"}])
-def test_weights_that_take_more_than_they_hold_are_refused(tmp_path, model, options):
+def test_weights_that_take_more_than_they_hold_are_refused(tmp_path, model):
     model.save(tmp_path / "model.keras")
     weights = io.BytesIO()
     with h5py.File(weights, "w") as file:
-        file.create_dataset("vars/0", (100_000_000,), "float32", **options)
+        file["0"] = np.zeros(10_000, "float32")
+        file["1"] = file["0"]
     rewrite(tmp_path / "model.keras", weights.getvalue())
-    with pytest.raises(ValueError, match="its weights declare 400,000,000 bytes and hold"):
+    with pytest.raises(ValueError, match="its weights declare 80,000 bytes and hold 4"):
         load_model(tmp_path / "model.keras")
+
+
+def filter_array(file, name, values):
+    file.create_dataset(name, data=values, chunks=values.shape, compression="gzip")
+
+
+def leave_chunks_unwritten(file, name, values):
+    file.create_dataset(name, values.shape, values.dtype, chunks=values.shape)
+
+
+def leave_unwritten(file, name, values):
+    file.create_dataset(name, values.shape, values.dtype)
+
+
+def store_compactly(file, name, values):
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_layout(h5py.h5d.COMPACT)
+    space = h5py.h5s.create_simple(values.shape)
+    place = name.encode(), h5py.h5t.NATIVE_FLOAT
+    h5py.h5d.create(file.id, *place, space, properties).write(h5py.h5s.ALL, h5py.h5s.ALL, values)
+
+
+def store_outside(file, name, values):
+    file.create_dataset(name, values.shape, values.dtype, external=[("/etc/passwd", 0, 64)])
+
+
+def store_virtually(file, name, values):
+    layout = h5py.VirtualLayout(values.shape, values.dtype)
+    layout[:] = h5py.VirtualSource("/tmp/other.h5", "x", values.shape)
+    file.create_virtual_dataset(name, layout)
+
+
+def link_within(file, name, values):
+    file["elsewhere"] = values
+    file[name] = h5py.SoftLink("/elsewhere")
+
+
+def link_outside(file, name, values):
+    file[name] = h5py.ExternalLink("/tmp/other.h5", "/x")
+
+
+def name_type(file, name, values):
+    file[name] = np.dtype("float32")
+
+
+def store_texts(file, name, values):
+    file[name] = ["a text"] * len(values)
+
+
+def store_records(file, name, values):
+    file[name] = np.zeros(values.shape, [("value", "float32")])
+
+
+def store_nothing(file, name, values):
+    file[name] = h5py.Empty("float32")
+
+
+ODD = [
+    filter_array, leave_chunks_unwritten, leave_unwritten, store_compactly, store_outside,
+    store_virtually, link_within, link_outside, name_type, store_texts, store_records,
+    store_nothing,
+]  # fmt: skip
+
+
+def replace_bias(path, write):
+    """Writes the last bias of a `.keras` file, or a checkpoint, in another way."""
+    is_keras, content = path.suffix == ".keras", io.BytesIO(path.read_bytes())
+    if is_keras:
+        with zipfile.ZipFile(path) as archive:
+            content = io.BytesIO(archive.read(WEIGHTS))
+    names = []
+    with h5py.File(content, "a") as file:
+        file.visit(names.append)
+        name = [name for name in names if name.endswith("/vars/1") and file[name].ndim == 1][-1]
+        values = file[name][()]
+        del file[name]
+        write(file, name, values)
+    if is_keras:
+        rewrite(path, content.getvalue())
+    else:
+        path.write_bytes(content.getvalue())
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("write", "own"), [(leave_chunks_unwritten, False), *((write, True) for write in ODD)]
+)
+def test_odd_arrays_are_refused(tmp_path, model, write, own):
+    path = tmp_path / "model.keras"
+    model.save(path)
+    replace_bias(path, write)
+    if own:  # without a child process
+        add_own(path)
+    with pytest.raises(ValueError, match=r"model\.keras: .*'[/a-z0-9_]*/vars/1', .*; expected"):
+        load_model(path, compile=False)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["classify", str(SHIPPED.parent / "docs" / "seven.png"), "--model", "run/model.keras"],
+        ["evaluate", "run/model.keras", "--data", "digits"],
+        ["export", "run", "--no-check", "--formats", "tflite"],
+        ["train", "--data", "digits", "--out", "out", "--weights", "run/model.keras"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_programs_refuse_odd_arrays_in_one_line(tmp_path, monkeypatch, app, command):
+    shutil.copytree(SHIPPED / "gmlp_n4_32-cifar10", tmp_path / "run")
+    replace_bias(tmp_path / "run" / "model.keras", leave_chunks_unwritten)
+    monkeypatch.chdir(tmp_path)
+    code, _, errors = app(*command)
+    assert code == 1
+    assert "model.keras: cannot be loaded; " in errors
+    assert "an array in chunks" in errors
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.once
+def test_halving_refuses_odd_arrays(tmp_path, model):
+    path = tmp_path / "model.keras"
+    model.save(path)
+    replace_bias(path, filter_array)
+    with pytest.raises(ValueError, match="an array in chunks"):
+        half_size.halve_weights(path)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*/model.keras")), ids=lambda p: p.parent.name)
+def test_included_weights_are_plain(path):
+    check_weights(path, read=True)
+
+
+@pytest.fixture
+def python(tmp_path, monkeypatch):
+    """Replaces the Python of child processes by a line of a shell."""
+
+    def replace(line):
+        script = tmp_path / "python"
+        script.write_text(f"#!/bin/sh\n{line}\n")
+        script.chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(script))
+
+    return replace
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("kill -SEGV $$", "library was ended by SIGSEGV"),
+        ("exec sleep 9", "library did not read it in 0.5"),
+    ],
+)
+@pytest.mark.parametrize("name", ["model.keras", "model.onnx"])
+def test_file_that_stops_its_library(tmp_path, model, monkeypatch, python, line, reason, name):
+    path = tmp_path / name
+    model.save(path) if name == "model.keras" else path.write_bytes(b"any")
+    python(line)
+    monkeypatch.setattr(saved, "PARSING", 0.5)
+    with pytest.raises(ValueError, match=rf"{name}: cannot be loaded; .*\(its {reason}"):
+        images.load(path)
+
+
+@pytest.mark.once
+def test_only_files_of_strangers_take_a_child_process(tmp_path, model, monkeypatch):
+    path = tmp_path / "model.keras"
+    model.save(path)
+    load_model(path, compile=False)
+
+    def fail(*_, **__):
+        raise AssertionError("a child process")
+
+    monkeypatch.setattr(subprocess, "run", fail)
+    load_model(path, compile=False)  # parsed already
+    load_model("gmlp_n4_32-cifar10", compile=False)
+    path.write_bytes(path.read_bytes() + b"more")
+    with pytest.raises(AssertionError, match="a child process"):
+        saved.require_plain_weights(path)
+
+
+@pytest.mark.once
+def test_a_library_in_the_folder_of_a_stranger_does_not_run(tmp_path, model, monkeypatch):
+    model.save(tmp_path / "model.keras")
+    for name in ("h5py", "zipfile", "io"):
+        (tmp_path / f"{name}.py").write_text("open('ran', 'w')")
+    monkeypatch.chdir(tmp_path)
+    load_model("model.keras", compile=False)
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.filterwarnings("ignore:You are saving a model that has not yet been built")

@@ -138,6 +138,12 @@ def test_checkpoint_of_another_model_or_without_its_state_says_what_to_do(tmp_pa
     with pytest.raises(ValueError, match=r"000002\.weights\.h5: cannot be loaded .*--restart"):
         checkpoint.restore(model)
 
+    checkpoint.save(1, 3, {"seconds": 1.0})
+    with h5py.File(tmp_path / "000001_000003.weights.h5", "a") as file:
+        file[checkpoints.GROUP].create_dataset("odd", (3,), chunks=(3,))
+    with pytest.raises(ValueError, match=r"000003\.weights\.h5: .*'epoch/odd'.*--restart"):
+        checkpoint.restore(model)
+
 
 @pytest.mark.parametrize("minutes", [0, -1, float("nan")])
 def test_minutes_are_positive(tmp_path, minutes):
