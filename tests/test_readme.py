@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,22 @@ def workspace(tmp_path, monkeypatch):
     for name in ("docs", "saved_models"):
         (tmp_path / name).symlink_to(ROOT / name)
     return tmp_path
+
+
+@pytest.mark.once
+def test_stated_versions_are_what_pip_requires():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lowest, above = re.fullmatch(r">=3\.(\d+),<3\.(\d+)", project["requires-python"]).groups()
+    stated = f"Python 3.{lowest} to 3.{int(above) - 1}"
+    for page in ("README.md", "CONTRIBUTING.md", "docs/security.md"):
+        assert stated in PAGES[page]
+    lists = project["dependencies"], *project["optional-dependencies"].values()
+    required = [requirement for group in lists for requirement in group]
+    floors = re.findall(r"\| (\w+) \| ([\d.]+) \|\n", PAGES["docs/security.md"])
+    assert {name for name, _ in floors} == {"pillow", "keras", "torch", "onnx"}
+    for name, version in floors:
+        open_ended = [r for r in required if re.match(rf"{name}\b(?![-=])(?!==)", r)]
+        assert set(open_ended) == {f"{name}>={version}"}
 
 
 @pytest.mark.slow
