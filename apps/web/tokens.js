@@ -2,7 +2,7 @@
 // token in its text, which the tokenizers for JavaScript do not return.
 
 const SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
-const LONGEST_WORD = 100; // code points; a longer word is one unknown token, as in BERT
+const LONGEST_WORD = 100; // code points; a longer word is one unknown token in BERT, or it is split
 
 const REMOVED = /^(?![\t\n\r])[\0\uFFFD\p{Cc}\p{Cf}\p{Co}\p{Cs}]$/u;
 const SPACE = /^\p{White_Space}$/u;
@@ -14,9 +14,13 @@ export class Tokenizer {
   // Args: the text of a tokenizer.json.
   constructor(text) {
     const { model, normalizer, pre_tokenizer: splitter } = JSON.parse(text);
-    const kinds = [model.type ?? "WordPiece", normalizer?.type, splitter?.type].join(", ");
-    if (kinds !== "WordPiece, BertNormalizer, BertPreTokenizer") {
-      throw new Error(`its tokenizer has the parts ${kinds}; the page requires BERT's WordPiece`);
+    const steps = splitter?.pretokenizers ?? [splitter];
+    const kinds = [model.type ?? "WordPiece", normalizer?.type, ...steps.map((step) => step?.type)];
+    const own = "WordPiece, BertNormalizer, BertPreTokenizer";
+    this.splits = steps[1]?.pattern?.Regex === `.{1,${LONGEST_WORD}}`;
+    if (kinds.join(", ") !== (this.splits ? `${own}, Split` : own)) {
+      const found = kinds.join(", ");
+      throw new Error(`its tokenizer has the parts ${found}; the page requires BERT's WordPiece`);
     }
     this.lowercase = normalizer.lowercase;
     this.stripAccents = normalizer.strip_accents ?? normalizer.lowercase;
@@ -27,14 +31,15 @@ export class Tokenizer {
     this.specialIds = new Set(SPECIAL.map((token) => this.ids.get(token)));
   }
 
-  // Returns [{ id, start, stop }]: each token is text.slice(start, stop), in UTF-16 units.
+  // Returns [{ id, start, stop }]: each token is text.slice(start, stop), in UTF-16 units. Of the
+  // special tokens only [MASK] may be written in a text.
   encode(text) {
     const found = [];
     let start = 0;
-    for (const match of text.matchAll(/\[(?:PAD|UNK|CLS|SEP|MASK)\]/g)) {
+    for (const match of text.matchAll(/\[MASK\]/g)) {
       this.#encodePlain(text, start, match.index, found);
       start = match.index + match[0].length;
-      found.push({ id: this.ids.get(match[0]), start: match.index, stop: start });
+      found.push({ id: this.mask, start: match.index, stop: start });
     }
     this.#encodePlain(text, start, text.length, found);
     return found;
@@ -52,7 +57,8 @@ export class Tokenizer {
       stop = start + point.length;
       for (const letter of this.#normalize(point)) {
         const alone = ALONE.test(letter) || CHINESE.test(point);
-        if (word.length && (alone || SPACE.test(letter))) {
+        const full = this.splits && word.length === LONGEST_WORD;
+        if (word.length && (alone || full || SPACE.test(letter))) {
           yield word;
           word = [];
         }

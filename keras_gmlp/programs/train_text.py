@@ -66,6 +66,14 @@ def parse(arguments):
         help="of a new tokenizer; default: the preset's, 8192 for nano, 16384 for small",
     )
     pretrain.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json or a vocab.txt")
+    pretrain.add_argument(
+        "--cased", action="store_true", help="a new tokenizer keeps capital letters"
+    )
+    pretrain.add_argument(
+        "--strip-accents",
+        action="store_true",
+        help="a new tokenizer strips the marks of letters, as BERT does; default: é is not e",
+    )
     tune = parser.add_argument_group("fine-tuning")
     tune.add_argument(
         "--task", metavar="NAME|FILE|FOLDER", help="labelled texts or questions; see below"
@@ -133,14 +141,19 @@ def check(parser, options):
         parser.error("--patience requires --validation, such as --validation 0.1")
     if options.text and not options.valid:
         parser.error("--text requires --valid FILE, a text that is not in it")
-    if (options.vocabulary_size or options.tokenizer) and not options.text:
+    new = options.vocabulary_size or options.cased or options.strip_accents
+    if (new or options.tokenizer) and not options.text:
         parser.error(
-            "--vocabulary-size and --tokenizer are for --text; prepared text has its tokenizer"
+            "--vocabulary-size, --cased, --strip-accents and --tokenizer are for --text; prepared "
+            "text has its tokenizer"
         )
     if options.prepared and options.text:
         parser.check_output(options.prepared, *options.text, *options.valid)
-    if options.vocabulary_size and options.tokenizer:
-        parser.error("give --vocabulary-size or --tokenizer, not both")
+    if new and options.tokenizer:
+        parser.error(
+            "--vocabulary-size, --cased and --strip-accents are for a new tokenizer; leave them "
+            "out, or --tokenizer"
+        )
 
 
 def main(arguments=None):
@@ -182,6 +195,7 @@ def train(options, settings, callbacks):
     def warn(run):
         if options.task is not None:
             warn_of_few(run.data, settings.answers)
+        warn_of_unknown(run.data, options.task is not None, settings)
 
     if options.text:
         run_once(lambda: prepare_text(options, settings))
@@ -195,8 +209,10 @@ def prepare_text(options, settings):
     known = Path(settings.data, "tokenizer.json")
     tokenizer = options.tokenizer or options.vocabulary_size
     if tokenizer is None:
-        tokenizer = known if known.exists() else usual_words(settings.preset)
-    prepare_corpus(options.text, tokenizer, settings.data, valid=options.valid)
+        old = known.exists() and not (options.cased or options.strip_accents)
+        tokenizer = known if old else usual_words(settings.preset)
+    how = {"lowercase": not options.cased, "strip_accents": options.strip_accents}
+    prepare_corpus(options.text, tokenizer, settings.data, valid=options.valid, **how)
 
 
 def usual_words(preset):
@@ -246,6 +262,21 @@ def warn_of_few(data, answers):
         file=sys.stderr,
         flush=True,
     )
+
+
+def warn_of_unknown(data, tunes, settings):
+    """Prints a line if the tokenizer does not know many tokens of the text."""
+    from keras_gmlp.data.text.tokenizer import describe_unknown
+
+    if tunes:
+        train = data.train
+        texts = [q.context for q in train[:FEW]] if settings.answers else train.texts[:FEW]
+        ids = [i for e in data.tokenizer.encode_batch(texts) for i in e.ids[e.parts >= 0].tolist()]
+        found = [describe_unknown(ids.count(data.tokenizer.unk_id) / max(len(ids), 1))]
+    else:
+        found = [corpus.warning() for corpus in (data.train, data.valid)]
+    if line := next(filter(None, found), None):
+        print(f"train_text: warning: {line}", file=sys.stderr, flush=True)
 
 
 def report(options, metrics, directory):

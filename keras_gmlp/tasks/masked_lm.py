@@ -192,15 +192,26 @@ class MaskedLM(TextTask):
         return {f"test_{name}": value for name, value in values.items()}
 
     @classmethod
+    def wrap(cls, opened, tokenizer, *arguments, **options):
+        model = super().wrap(opened, tokenizer, *arguments, **options)
+        ((*_, words), _) = next(iter(opened.outputs.values()))
+        if words != tokenizer.size:
+            raise ValueError(
+                f"{opened.path} has logits for {words} tokens, its tokenizer has "
+                f"{tokenizer.size}; expected the tokenizer.json that the model was trained with."
+            )
+        return model
+
+    @classmethod
     def answer(cls, model, text, top=5, pieces=False, exclude_context=False):
         """Returns the most probable words for each `[MASK]`; see `TextModel.fill_mask`."""
         check_top(top)
         if isinstance(text, list | tuple):
             return [cls.answer(model, one, top, pieces, exclude_context) for one in text]
         tokenizer = model.tokenizer
-        encoding, whole = model.encode(text)
+        encoding = model.encode(text)
         (positions,) = np.nonzero(encoding.ids == tokenizer.mask_id)
-        wanted = int((whole.ids == tokenizer.mask_id).sum())
+        wanted = text.count("[MASK]")
         if not wanted:
             raise NoMaskError(
                 "no [MASK] in the text; write it, in capitals, in the place of a word, as in "
@@ -218,7 +229,8 @@ class MaskedLM(TextTask):
         logits = model.run(token_ids=rows, mask_positions=asked)
         scores = Confidence().probabilities(logits.reshape(-1, logits.shape[-1])[:wanted])
         kept = np.ones(scores.shape[1], bool) if pieces else tokenizer.are_words.copy()
-        kept[[*tokenizer.special_ids, *(whole.ids if exclude_context else ())]] = False
+        context = tokenizer.encode(text).ids if exclude_context else ()
+        kept[[*tokenizer.special_ids, *context]] = False
         found = []
         for place, row in zip(positions, scores, strict=True):
             best = np.argsort(np.where(kept, -row, 1), kind="stable")[: min(top, kept.sum())]

@@ -154,7 +154,7 @@ class TextClassification(TextTask):
         for part in (text, *([] if pair is None else [pair])):
             if not part.strip():
                 raise ValueError("the text is empty; expected at least a word.")
-        encoding, _ = model.encode(text, pair)
+        encoding = model.encode(text, pair)
         logits = model.run(token_ids=encoding.ids[None])
         (scores,), known = (
             read(logits) for read in (model.confidence.probabilities, model.confidence.is_known)
@@ -216,8 +216,8 @@ class TextClassification(TextTask):
         names = (text if isinstance(text, str) else "\t".join(text) for text in texts.texts)
         result = scorer.collect(names=tuple(names), **scorer.read(logits, labels))
         scores = {**result.score("texts"), "matthews_correlation": _correlate(result)}
-        whole = model.tokenizer.encode_batch(texts.texts)
-        scores["cut"] = sum(len(encoding) > model.length for encoding in whole)
+        longer = model.tokenizer.encode_batch(texts.texts, model.length + 1)
+        scores["cut"] = sum(int(e.ids[-1] != model.tokenizer.pad_id) for e in longer)
         return scores, result
 
     @classmethod

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+from keras_gmlp.data.text.files import PIECE
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
@@ -128,10 +129,20 @@ class TextModel:
         return self
 
     def encode(self, text, pair=None):
-        """Returns a text's `Encoding` at the model's length and the one of the whole text."""
-        whole = self.tokenizer.encode(check_text(text), None if pair is None else check_text(pair))
-        self.report_cut("text", len(whole), self.length)
-        return self.tokenizer.encode(text, pair, self.length), whole
+        """Returns the `Encoding` of a text at the model's length; warns if it was cut."""
+        texts = [check_text(part) for part in (text, *([] if pair is None else [pair]))]
+        # Counting the tokens of a text of megabytes takes minutes.
+        long = sum(map(len, texts)) > PIECE
+        whole = self.tokenizer.encode(*texts, length=self.length + 1 if long else None)
+        encoding = self.tokenizer.encode(*texts, length=self.length)
+        if not long:
+            self.report_cut("text", len(whole), self.length)
+        elif whole.ids[-1] != self.tokenizer.pad_id:
+            self.warn(
+                f"the text has {sum(map(len, texts)):,} characters, the model takes {self.length} "
+                "tokens; the rest was cut."
+            )
+        return encoding
 
     def report_cut(self, what, tokens, most):
         """Warns if a text has more tokens than the model takes."""

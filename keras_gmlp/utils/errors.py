@@ -110,9 +110,12 @@ def first_line(error):
 
 def printable(text):
     """Returns a text on one line, with escapes for characters that could change the terminal."""
+    text = str(text)
+    if text.isprintable():  # in a moment, also of megabytes
+        return text
     return "".join(
         c if c.isprintable() or c in SPACES_AND_JOINERS else c.encode("unicode_escape").decode()
-        for c in str(text)
+        for c in text
     )
 
 

@@ -3,11 +3,13 @@
 import io
 import json
 import sys
+from types import SimpleNamespace
 
 import pytest
 from load_app import load_app
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
+from keras_gmlp.data.text import Tokenizer
 from keras_gmlp.programs.shared import text_options
 from keras_gmlp.tasks.registry import TEXT_TASKS
 from keras_gmlp.utils.card import write_text_card
@@ -49,6 +51,51 @@ def context(tmp_path):
 
 def give_input(monkeypatch, content):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [([], "café"), (["--cased"], "Café"), (["--strip-accents"], "cafe")],
+)
+def test_marks_are_kept_unless_asked(tmp_path, options, kept):
+    program = load_app("train_text")
+    for name in ("train.txt", "valid.txt"):
+        (tmp_path / name).write_text("Café au lait, café\n" * 9, "utf-8")
+    given = ["--text", str(tmp_path / "train.txt"), "--valid", str(tmp_path / "valid.txt")]
+    given += ["--prepared", str(tmp_path / "prepared")]
+    for more in (options, []):  # the second one takes the tokenizer that is there
+        _, parsed = program.parse([*given, *more])
+        program.prepare_text(parsed, program.read_settings(parsed))
+        tokenizer = Tokenizer.load(tmp_path / "prepared" / "tokenizer.json")
+        assert tokenizer.decode(tokenizer.encode("Café").ids) == kept
+    _, parsed = program.parse([*given, "--cased", "--strip-accents"])
+    with pytest.raises(ValueError, match="is another tokenizer; choose another folder"):
+        program.prepare_text(parsed, program.read_settings(parsed))
+
+
+def test_unknown_tokens_are_a_warning(capsys):
+    program, tokenizer = load_app("train_text"), small_tokenizer()
+    question = SimpleNamespace(context="ελληνικά γράμματα")
+    program.warn_of_unknown(
+        SimpleNamespace(train=[question], tokenizer=tokenizer), True, SimpleNamespace(answers=True)
+    )
+    assert "100.0 % of the tokens are unknown to the tokenizer" in capsys.readouterr().err
+    texts = SimpleNamespace(texts=[("a gem", LINES[0])])
+    data = SimpleNamespace(train=texts, tokenizer=tokenizer)
+    program.warn_of_unknown(data, True, SimpleNamespace(answers=False))
+    assert not capsys.readouterr().err
+
+
+def test_endless_input_is_one_line(run):
+    code, printed, errors = run("classify_text", "--file", "/dev/zero")
+    assert (code, printed) == (1, [])
+    assert errors == (
+        "classify_text: /dev/zero: line 1 has more than 16,777,216 characters; expected lines of "
+        "text.\n"
+    )
+    code, printed, errors = run("answer", "--context", "/dev/zero", "Who?")
+    assert (code, printed) == (1, [])
+    assert "/dev/zero: has more than 16,777,216 bytes; give a part of the text." in errors
 
 
 def test_words_and_texts_that_could_change_the_terminal_are_escaped(capsys):

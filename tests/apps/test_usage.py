@@ -55,6 +55,7 @@ COMPARE = [
     (["gmlp_nano", "--text", "runs/text", "--jobs", "2"], "--text takes neither --jobs"),
     (["gmlp_nono", "--text", "runs/text"], "gmlp_nono"),
 ]
+TEXT = ["--text", "a.txt", "--valid", "b.txt"]
 TUNE = ["--task", "sst2", "--weights", "x"]
 TRAIN_TEXT = [
     ([], "give --text FILE to pre-train, or --task NAME --weights RUN"),
@@ -65,6 +66,8 @@ TRAIN_TEXT = [
     (TUNE, "x: no such folder; expected the folder of a run of apps/train_text.py"),
     (["--prepared", "x", "--label", "y"], "--patience require --task"),
     (["--prepared", "x", "--vocabulary-size", "500"], "prepared text has its tokenizer"),
+    (["--prepared", "x", "--cased"], "prepared text has its tokenizer"),
+    ([*TEXT, "--strip-accents", "--tokenizer", "x"], "are for a new tokenizer; leave them out"),
     ([*TUNE, "--set-model", "depth=4"], "--set-model is for pre-training"),
     ([*TUNE, "--set", "stochastic_depth=0.1"], "stochastic_depth is for pre-training"),
     ([*TUNE, "--task", "squad", "--label", "y"], "squad has questions and no column of a label"),

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.text.encode_files import encode_files
-from keras_gmlp.data.text.files import find_files, read_lines
-from keras_gmlp.data.text.tokenizer import MAX_SIZE, Tokenizer
+from keras_gmlp.data.text.files import find_files, read_pieces
+from keras_gmlp.data.text.tokenizer import MAX_SIZE, Tokenizer, describe_unknown
 from keras_gmlp.utils.files import (
     atomic_folder,
     directory_lock,
@@ -113,6 +113,10 @@ class Corpus:
             f"{100 * info['unknown'] / info['tokens']:.4f} % unknown"
         )
 
+    def warning(self):
+        """Returns a line of text if many tokens are unknown, else an empty one."""
+        return describe_unknown(self.info["unknown"] / self.info["tokens"])
+
 
 def build_corpus(files, tokenizer, folder, name="corpus"):
     """Encodes text files, once: the same files and tokenizer open what is stored.
@@ -183,7 +187,7 @@ class PreparedCorpus:
         return cls(tokenizer, *corpora, folder.resolve().name)
 
 
-def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True):
+def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True, strip_accents=False):
     """Trains a tokenizer on text files and encodes them, for training.
 
     Args:
@@ -192,7 +196,7 @@ def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True):
             text, or a `Tokenizer`, or the path of a tokenizer.json or a vocab.txt.
         folder: Gets tokenizer.json and the tokens. What it already holds is not computed again.
         valid: Text files for validation.
-        lowercase: Whether a new tokenizer lowers letters and strips accents.
+        lowercase, strip_accents: For a new tokenizer, as in `Tokenizer.train`.
 
     Returns:
         A `PreparedCorpus`.
@@ -207,11 +211,13 @@ def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True):
         record = _read_record(folder)
         if isinstance(tokenizer, int):
             text = _hash(map(hash_file, paths))
-            learned = [tokenizer, lowercase, TRAINING_CHARACTERS, text]
-            if record.get("learned") == learned:
+            learned = [tokenizer, lowercase, TRAINING_CHARACTERS, text, strip_accents]
+            # Without the last entry it was learned when accents were always stripped.
+            if record.get("learned") in (learned, learned[:4]):
+                learned = record["learned"]
                 tokenizer = Tokenizer.load(folder / "tokenizer.json")
             else:
-                tokenizer = _learn(paths, tokenizer, lowercase)
+                tokenizer = _learn(paths, tokenizer, lowercase, strip_accents)
         else:
             learned = None
             if not isinstance(tokenizer, Tokenizer):
@@ -241,18 +247,20 @@ def _read_record(folder):
     return record
 
 
-def _learn(paths, size, lowercase):
+def _learn(paths, size, lowercase, strip_accents):
     line, lines = StatusLine(), []
     line.show("tokenizer: reading")
     for path in paths:
         room = TRAINING_CHARACTERS // len(paths)  # of every file, for what each is about
-        for text in read_lines(path):
+        for text, _ in read_pieces(path):
             lines.append(text)
             room -= len(text)
             if room <= 0:
                 break
     try:
-        return Tokenizer.train(lines, size, lowercase, lambda text: line.show(f"tokenizer: {text}"))
+        return Tokenizer.train(
+            lines, size, lowercase, lambda text: line.show(f"tokenizer: {text}"), strip_accents
+        )
     finally:
         line.clear()
 
@@ -272,7 +280,8 @@ def main(arguments=None):
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--vocabulary-size", type=int, default=16384, help="default: 16384")
     which.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json or a vocab.txt")
-    parser.add_argument("--cased", action="store_true", help="keep capital letters and accents")
+    parser.add_argument("--cased", action="store_true", help="keep capital letters")
+    parser.add_argument("--strip-accents", action="store_true", help="strip the marks of letters")
     parser.add_argument("--out", metavar="FOLDER", required=True)
     options = parser.parse_args(arguments)
     try:
@@ -281,7 +290,8 @@ def main(arguments=None):
             options.tokenizer or options.vocabulary_size,
             options.out,
             options.valid,
-            lowercase=not options.cased,
+            not options.cased,
+            options.strip_accents,
         )
     except (ValueError, OSError, ImportError) as error:
         print(f"corpus: {' '.join(str(error).split())}", file=sys.stderr)
@@ -292,6 +302,8 @@ def main(arguments=None):
     print(f"{options.out}/tokenizer.json: {prepared.tokenizer.size:,} tokens")
     for corpus in filter(None, (prepared.train, prepared.valid)):
         print(f"{corpus.folder}: {corpus.summary()}")
+        if warning := corpus.warning():
+            print(f"corpus: warning: {warning}", file=sys.stderr)
     return 0
 
 

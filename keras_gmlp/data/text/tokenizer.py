@@ -2,15 +2,17 @@
 
 import dataclasses
 import hashlib
+import json
 import os
 from collections import Counter
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from unicodedata import category
 
 import numpy as np
 
-from keras_gmlp.data.text.files import find_files, read_lines
+from keras_gmlp.data.text.files import PIECE, cut_text, find_files, read_lines, read_pieces
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import check_text
 from keras_gmlp.utils.files import atomic_write
@@ -46,7 +48,8 @@ class Tokenizer:
         source: Where it comes from, the start of errors.
 
     Raises:
-        ValueError: If the text is no tokenizer, or one without BERT's special tokens. One line.
+        ValueError: If the text is another tokenizer than a BERT's: exactly what `save` writes and
+            what published BERTs have is accepted. One line.
         ImportError: If the package `tokenizers` is not installed. One line.
 
     Example:
@@ -59,33 +62,20 @@ class Tokenizer:
 
     def __init__(self, text, source="tokenizer.json"):
         self.text = text
-        self._tokens = self._open(source)
-        ids = {name: self._tokens.token_to_id(name) for name in SPECIAL_TOKENS}
-        lacking = [name for name, number in ids.items() if number is None]
-        if lacking:
-            raise ValueError(
-                f"{source}: the vocabulary lacks {', '.join(lacking)}; expected BERT's special "
-                f"tokens, {', '.join(SPECIAL_TOKENS)}."
-            )
-        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids.values()
+        self._vocabulary, self._steps = read_wordpiece(text, source)
+        # Of the special tokens only [MASK] may be written in a text; all others are plain text.
+        self._tokens = make_wordpiece(self._vocabulary, **self._steps, special=["[MASK]"])
+        ids = [self._vocabulary[name] for name in SPECIAL_TOKENS]
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
         if self.pad_id != 0:
             raise ValueError(
                 f"{source}: the id of [PAD] is {self.pad_id}; expected 0, which models ignore."
             )
 
-    def _open(self, source):
-        tokenizers = import_tokenizers()
-        try:
-            tokens = tokenizers.Tokenizer.from_str(self.text)
-        except Exception as error:  # the package raises no other type
-            reason = " ".join(str(error).split())
-            raise ValueError(f"{source}: not a tokenizer.json ({reason}).") from None
-        tokens.no_truncation()
-        tokens.no_padding()
-        return tokens
-
     @classmethod
-    def train(cls, files_or_lines, vocabulary_size=16384, lowercase=True, state=None):
+    def train(
+        cls, files_or_lines, vocabulary_size=16384, lowercase=True, state=None, strip_accents=False
+    ):
         """Learns a vocabulary; the same text gives the same one.
 
         Args:
@@ -93,8 +83,10 @@ class Tokenizer:
                 texts themselves. Strings are files if each ends in `.txt` or `.txt.xz`.
             vocabulary_size: Number of tokens, at most: a short text gives fewer. The special tokens
                 `[PAD]`, `[UNK]`, `[CLS]`, `[SEP]`, `[MASK]` have the ids 0 to 4.
-            lowercase: Whether to lower letters and strip accents.
+            lowercase: Whether to lower letters.
             state: Called with a line of text at the start of each stage.
+            strip_accents: Whether to strip all marks of letters, as BERT does: accents, but also
+                those of Japanese, Hindi and Thai, without which many words are equal.
 
         Returns:
             A `Tokenizer`.
@@ -103,12 +95,16 @@ class Tokenizer:
             files_or_lines = find_files(files_or_lines)
         items = list(files_or_lines)
         if items and all(map(_names_file, items)):
-            items = [line for path in find_files(items) for line in read_lines(path)]
-        return cls(train_wordpiece(items, vocabulary_size, lowercase, state).to_str(pretty=True))
+            items = [piece for path in find_files(items) for piece, _ in read_pieces(path)]
+        trained = train_wordpiece(items, vocabulary_size, lowercase, state, strip_accents)
+        return cls(trained.to_str(pretty=True))
 
     @classmethod
-    def from_vocabulary(cls, path, lowercase=True):
-        """Opens BERT's `vocab.txt`: one token a line, whose number is its id."""
+    def from_vocabulary(cls, path, lowercase=True, strip_accents=None):
+        """Opens BERT's `vocab.txt`: one token a line, whose number is its id.
+
+        Accents are stripped if letters are lowered, unless `strip_accents` says otherwise.
+        """
         tokens = list(read_lines(path))
         ids = {token: number for number, token in enumerate(tokens)}
         if len(ids) < len(tokens):
@@ -116,7 +112,7 @@ class Tokenizer:
             raise ValueError(f"{path}: has {twice!r} on two lines; expected each token once.")
         if lacking := [name for name in SPECIAL_TOKENS if name not in ids]:
             raise ValueError(f"{path}: lacks {', '.join(lacking)}; expected a vocab.txt of BERT.")
-        return cls(make_wordpiece(ids, lowercase).to_str(pretty=True), path)
+        return cls(make_wordpiece(ids, lowercase, strip_accents).to_str(pretty=True), path)
 
     @classmethod
     def load(cls, path):
@@ -124,7 +120,8 @@ class Tokenizer:
         if Path(path).suffix.lower() == ".txt":
             return cls.from_vocabulary(path)
         try:
-            return cls(Path(path).read_bytes().decode(), path)
+            with open(path, "rb") as file:
+                return cls(file.read(MOST_BYTES).decode(), path)
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: not UTF-8 at byte {error.start:,}.") from None
         except FileNotFoundError:
@@ -143,7 +140,7 @@ class Tokenizer:
     @property
     def size(self):
         """Number of tokens in the vocabulary."""
-        return self._tokens.get_vocab_size()
+        return len(self._vocabulary)
 
     @property
     def special_ids(self):
@@ -152,12 +149,8 @@ class Tokenizer:
 
     @cached_property
     def tokens(self):
-        """All tokens as text, by id; `None` for an id without a token."""
-        ids = self._tokens.get_vocab()
-        names = [None] * (max(ids.values()) + 1)
-        for token, number in ids.items():
-            names[number] = token
-        return names
+        """All tokens as text, by id."""
+        return sorted(self._vocabulary, key=self._vocabulary.get)
 
     @cached_property
     def are_words(self):
@@ -170,7 +163,7 @@ class Tokenizer:
         """Encodes `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
 
         Args:
-            a, b: Texts. A special token in them, such as `[MASK]`, is one token.
+            a, b: Texts. `[MASK]` in them is one token; other special tokens are plain text.
             length: Number of tokens. A longer text loses its end; of a pair, the longer one loses
                 tokens until both are equally long. A shorter one is padded with `[PAD]`. Defaults
                 to all tokens.
@@ -187,7 +180,14 @@ class Tokenizer:
         """Encodes a list of texts or pairs `(a, b)`; returns a list of `Encoding`."""
         pairs = [(text,) if isinstance(text, str) else tuple(text) for text in texts]
         flat = [check_text(text) for pair in pairs for text in pair]
-        parts = iter(self._tokens.encode_batch(flat, add_special_tokens=False))
+        short = [text for text in flat if len(text) <= PIECE]
+        known = iter(self._tokens.encode_batch(short, add_special_tokens=False))
+        parts = iter(
+            [
+                next(known) if len(text) <= PIECE else self._encode_long(text, length)
+                for text in flat
+            ]
+        )
         return [self._join([next(parts) for _ in pair], length) for pair in pairs]
 
     def encode_plain(self, lines):
@@ -196,13 +196,26 @@ class Tokenizer:
 
     def decode(self, ids, skip_special=True):
         """Returns the text of token ids, with normal spaces before and after words."""
-        return self._tokens.decode([int(i) for i in ids], skip_special_tokens=skip_special)
+        skipped = self.special_ids if skip_special else ()
+        ids = [int(i) for i in ids if int(i) not in skipped]
+        return self._tokens.decode(ids, skip_special_tokens=False)
 
     @cached_property
     def _plain(self):
-        tokens = self._open("tokenizer.json")
-        tokens.encode_special_tokens = True
-        return tokens
+        return make_wordpiece(self._vocabulary, **self._steps, special=())
+
+    def _encode_long(self, text, most):
+        """Encodes a long text piece by piece, which takes little memory; stops at most tokens."""
+        ids, offsets, start = [], [np.zeros((0, 2), "int32")], 0
+        for piece in cut_text(text):
+            if piece.strip():
+                part = self._tokens.encode(piece, add_special_tokens=False)
+                ids += part.ids
+                offsets.append(np.array(part.offsets, "int32").reshape(-1, 2) + start)
+            start += len(piece)
+            if most is not None and len(ids) >= most:
+                break
+        return SimpleNamespace(ids=ids, offsets=np.concatenate(offsets))
 
     def _join(self, parts, length):
         added = 1 + len(parts)
@@ -251,21 +264,89 @@ def _names_file(item):
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 MIN_SIZE, MAX_SIZE = 128, 2**16  # a corpus stores 16 bits a token
+MOST_TOKENS, MOST_BYTES = 2**20, 2**26  # of a published vocabulary
+UNKNOWN = 0.0005  # share of the letters of a text that may have no token
 
 
-def make_wordpiece(vocabulary, lowercase=True):
-    """Returns a `tokenizers.Tokenizer` with BERT's steps."""
+def make_wordpiece(
+    vocabulary, lowercase=True, strip_accents=None, split=False, special=SPECIAL_TOKENS
+):
+    """Returns a `tokenizers.Tokenizer` with BERT's steps, which splits long words if asked."""
     tokenizers = import_tokenizers()
+    steps = tokenizers.pre_tokenizers
     model = tokenizers.models.WordPiece(vocabulary, unk_token="[UNK]")
     tokenizer = tokenizers.Tokenizer(model)
-    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=lowercase)
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(
+        lowercase=lowercase, strip_accents=strip_accents
+    )
+    tokenizer.pre_tokenizer = steps.BertPreTokenizer()
+    if split:  # Thai has no spaces, and BERT takes a word of more than 100 letters for unknown
+        parts = steps.Split(tokenizers.Regex(".{1,100}"), "isolated")
+        tokenizer.pre_tokenizer = steps.Sequence([steps.BertPreTokenizer(), parts])
     tokenizer.decoder = tokenizers.decoders.WordPiece(prefix="##")
-    tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
+    tokenizer.add_special_tokens(list(special))
     return tokenizer
 
 
-def train_wordpiece(lines, size, lowercase=True, state=None):
+def read_wordpiece(text, source):
+    """Returns the vocabulary and the other arguments that `make_wordpiece` made a text from.
+
+    Nothing else is accepted: the package `tokenizers` runs what a file says, such as a pattern that
+    takes for ever.
+    """
+    try:
+        content = json.loads(text)
+        vocabulary, normalizer = content["model"].pop("vocab"), content["normalizer"]
+        steps = {
+            "lowercase": normalizer["lowercase"],
+            "strip_accents": normalizer["strip_accents"],
+            "split": content["pre_tokenizer"]["type"] == "Sequence",
+        }
+        if lacking := [name for name in SPECIAL_TOKENS if name not in vocabulary]:
+            raise ValueError(
+                f"the vocabulary lacks {', '.join(lacking)}; expected BERT's special tokens, "
+                f"{', '.join(SPECIAL_TOKENS)}"
+            )
+        _check_vocabulary(vocabulary)
+        few = {name: vocabulary[name] for name in SPECIAL_TOKENS}
+        expected = json.loads(make_wordpiece(few, **steps).to_str())
+        content["model"].setdefault("type", "WordPiece")  # older files leave it out
+        del expected["model"]["vocab"]
+        for part in ("model", "normalizer", "pre_tokenizer", "decoder", "added_tokens"):
+            _require_equal(part, content[part], expected[part])
+    except KeyError as error:
+        raise ValueError(
+            f"{source}: not a tokenizer.json of BERT's WordPiece (no {error})."
+        ) from None
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise ValueError(
+            f"{source}: not a tokenizer.json of BERT's WordPiece ({reason})."
+        ) from None
+    return vocabulary, steps
+
+
+def _check_vocabulary(vocabulary):
+    """Raises a `ValueError` if the tokens are not text, or their ids not 0 to n - 1."""
+    if len(vocabulary) > MOST_TOKENS:
+        raise ValueError(f"{len(vocabulary):,} tokens; expected at most {MOST_TOKENS:,}")
+    "".join(vocabulary).encode()  # half a surrogate pair is no text
+    ids = vocabulary.values()
+    if not all(type(i) is int for i in ids) or sorted(ids) != list(range(len(ids))):
+        raise ValueError(f"the ids of its {len(ids):,} tokens are not 0 to {len(ids) - 1:,}")
+
+
+def _require_equal(part, found, expected):
+    """Raises a `ValueError` if a part of a tokenizer is another one."""
+    if part == "added_tokens":
+        found, expected = (sorted(tokens, key=lambda t: t["id"]) for tokens in (found, expected))
+    if part == "decoder":
+        found = {**found, "cleanup": True}  # only of spaces before punctuation
+    if found != expected:
+        raise ValueError(f"the {part} is {found!s:.80}; expected {expected!s:.80}")
+
+
+def train_wordpiece(lines, size, lowercase=True, state=None, strip_accents=False):
     """Learns a vocabulary from text; the same text gives the same vocabulary."""
     if not MIN_SIZE <= size <= MAX_SIZE:
         raise ValueError(
@@ -273,10 +354,12 @@ def train_wordpiece(lines, size, lowercase=True, state=None):
         )
     tokenizers = import_tokenizers()
     state = state or (lambda text: None)
-    blank = make_wordpiece({token: i for i, token in enumerate(SPECIAL_TOKENS)}, lowercase)
+    steps = {"lowercase": lowercase, "strip_accents": strip_accents, "split": True}
+    blank = make_wordpiece({token: i for i, token in enumerate(SPECIAL_TOKENS)}, **steps)
     state("counting letters")
+    frequent, rare = _rank_letters(lines, blank, size)
+    letters = sorted(frequent)
     # A letter takes two tokens: at the start of a word, and inside.
-    letters = _frequent_letters(lines, blank.normalizer, max(size // 16, min(100, size // 3)))
     inner = [f"##{letter}" for letter in letters if _continues(letter, blank)]
     trainer = tokenizers.trainers.WordPieceTrainer(
         vocab_size=size,
@@ -289,7 +372,24 @@ def train_wordpiece(lines, size, lowercase=True, state=None):
     )
     state(f"learning {size:,} tokens")
     blank.train_from_iterator(lines, trainer)
-    return make_wordpiece(blank.get_vocab(with_added_tokens=False), lowercase)
+    vocabulary = blank.get_vocab(with_added_tokens=False)
+    for letter in rare:  # what the words leave free is theirs
+        tokens = [letter, f"##{letter}"][: 1 + _continues(letter, blank)]
+        if len(vocabulary) + len(tokens) > size:
+            break
+        for token in tokens:
+            vocabulary.setdefault(token, len(vocabulary))
+    return make_wordpiece(vocabulary, **steps)
+
+
+def describe_unknown(share):
+    """Returns a line of text if a share of unknown tokens is high, else an empty one."""
+    if share <= 0.01:
+        return ""
+    return (
+        f"{100 * share:.1f} % of the tokens are unknown to the tokenizer, and lost. Train one on "
+        "text of this language, with a larger vocabulary (--vocabulary-size)."
+    )
 
 
 def import_tokenizers():
@@ -297,15 +397,25 @@ def import_tokenizers():
     return require("tokenizers", "text", "text")
 
 
-def _frequent_letters(lines, normalizer, most):
+def _rank_letters(lines, blank, size):
+    """Returns the letters that a vocabulary of a size holds at least, and the rarer ones."""
     counts = Counter()
     for line in lines:
-        counts.update(normalizer.normalize_str(line))
+        counts.update(blank.normalizer.normalize_str(line))
     for letter in [letter for letter in counts if letter.isspace()]:
         del counts[letter]
     if not counts:
         raise ValueError("the text is empty; a tokenizer learns from at least one word.")
-    return sorted(sorted(counts, key=lambda letter: (-counts[letter], letter))[:most])
+    ranked = sorted(counts, key=lambda letter: (-counts[letter], letter))
+    kept = max(size // 16, min(100, size // 3))
+    unknown = sum(counts[letter] for letter in ranked[kept:])
+    room = 3 * size // 4 - 2 * kept  # the rest is for words
+    # Chinese and Korean have thousands of letters: few of a text may be unknown.
+    while kept < len(ranked) and unknown > UNKNOWN * counts.total() and room > 0:
+        unknown -= counts[ranked[kept]]
+        room -= 1 + _continues(ranked[kept], blank)
+        kept += 1
+    return ranked[:kept], ranked[kept:]
 
 
 def _continues(letter, tokenizer):

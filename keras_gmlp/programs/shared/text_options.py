@@ -4,7 +4,6 @@ import contextlib
 import functools
 import json
 import sys
-from pathlib import Path
 
 from keras_gmlp.programs.shared.cli import ROOT, count, one_line, quiet
 
@@ -126,22 +125,23 @@ def _number_lines(options, name, lines):
 
 
 def _lines_of_input():
-    for number, line in enumerate(sys.stdin.buffer, 1):
-        try:
-            yield line.decode().rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise ValueError(
-                f"standard input: line {number:,} is not UTF-8; convert it to UTF-8."
-            ) from None
+    from keras_gmlp.data.text.files import join_lines, split_pieces
+
+    return join_lines(split_pieces(sys.stdin.buffer, "standard input"), "standard input")
 
 
 def read_whole(path):
     """Returns the text of a file, or of standard input for `-`."""
-    content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    from keras_gmlp.data.text.files import LONGEST
+
+    place = "standard input" if path == "-" else path
+    with contextlib.nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as file:
+        content = file.read(LONGEST + 1)
+    if len(content) > LONGEST:
+        raise ValueError(f"{place}: has more than {LONGEST:,} bytes; give a part of the text.")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        place = "standard input" if path == "-" else path
         raise ValueError(
             f"{place}: not UTF-8 at byte {error.start:,}; convert it to UTF-8."
         ) from None

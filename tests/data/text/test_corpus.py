@@ -17,6 +17,7 @@ from keras_gmlp.data.text import (
     prepare_corpus,
 )
 from keras_gmlp.data.text import corpus as module
+from keras_gmlp.data.text import files as reading
 from keras_gmlp.data.text.corpus import main
 from keras_gmlp.data.text.files import find_files, read_lines
 
@@ -77,6 +78,47 @@ def test_batches_of_lines_do_not_show(file, tokenizer, tmp_path, monkeypatch):
     assert whole.folder.name == parts.folder.name
     assert whole.tokens.tolist() == parts.tokens.tolist()
     assert whole.starts.tolist() == parts.starts.tolist()
+
+
+def test_long_lines_are_read_in_pieces(tokenizer, tmp_path, monkeypatch):
+    text = "a word é東 " * 50 + "\n   \n" + " " * 70 + "b" * 200 + "\n" + TEXT
+    path = tmp_path / "long.txt"
+    path.write_text(text, encoding="utf-8")
+    whole = build_corpus(path, tokenizer, tmp_path / "whole")
+    monkeypatch.setattr(reading, "PIECE", 40)
+    parts = build_corpus(path, tokenizer, tmp_path / "parts")
+    assert max(len(piece) for piece, _ in reading.read_pieces(path)) <= 80
+    assert list(read_lines(path)) == text.split("\n")
+    assert parts.starts.tolist()[1:2] == whole.starts.tolist()[1:2]
+    assert parts.documents == whole.documents
+    known = parts.tokens[parts.tokens != tokenizer.unk_id].tolist()
+    assert known == whole.tokens[whole.tokens != tokenizer.unk_id].tolist()
+    monkeypatch.setattr(reading, "LONGEST", 100)
+    with pytest.raises(ValueError, match=r"long\.txt: line 1 has more than 100 characters"):
+        list(read_lines(path))
+    monkeypatch.setattr(reading, "BOMB", 1000)
+    bomb = tmp_path / "bomb.txt.xz"
+    bomb.write_bytes(lzma.compress(b" " * 10_000_000))
+    with pytest.raises(ValueError, match="more than a thousand times its size"):
+        list(reading.read_pieces(bomb))
+
+
+def test_endless_files_are_refused(tmp_path):
+    (tmp_path / "zero.txt").symlink_to("/dev/zero")
+    for place in ("/dev/zero", tmp_path / "zero.txt"):
+        with pytest.raises(ValueError, match=r"zero.*: not a file but a device"):
+            find_files(place)
+    with pytest.raises(ValueError, match="/dev/zero: line 1 has more than 16,777,216 characters"):
+        list(read_lines("/dev/zero"))
+    with pytest.raises(ValueError, match="the folder has no"):
+        find_files(tmp_path)
+
+
+def test_unknown_tokens_are_counted(file, tmp_path):
+    foreign = Tokenizer.train(["ελληνικά γράμματα"], 128)
+    corpus = build_corpus(file, foreign, tmp_path)
+    assert "% of the tokens are unknown to the tokenizer" in corpus.warning()
+    assert not build_corpus(file, Tokenizer.train([TEXT], 128), tmp_path).warning()
 
 
 def test_stored_corpus_is_opened(file, tokenizer, tmp_path, monkeypatch):

@@ -10,7 +10,8 @@ import warnings
 import numpy as np
 import pytest
 
-from keras_gmlp.data.text import Tokenizer
+from keras_gmlp.data.text import Tokenizer, files
+from keras_gmlp.data.text import tokenizer as tokenizer_module
 from keras_gmlp.data.text.tokenizer import SPECIAL_TOKENS, shorten
 from keras_gmlp.utils import environment as optional
 
@@ -25,7 +26,7 @@ LINES = [
     "controls\x00\x01\x7f\u200b\u200e\ufeff tabs\tand\u00a0spaces\u2028\u3000end",
     "x² + y³ ≠ ½ — “quotes” \u2018single\u2019 …dots… $5.00 100% a_b c/d [x] {y} <z>",
     "supercalifragilisticexpialidocious " + "a" * 101 + " pneumonoultramicroscopic",
-    "[CLS] a [MASK] and a [mask] and [SEP][PAD] [UNK]",
+    "a [MASK] and a [mask] and[MASK]",
     "",
     "   \t  ",
     "\ufffd broken \ufffd",
@@ -175,13 +176,107 @@ def test_cased_tokenizer_keeps_capitals():
 def test_plain_text_has_no_special_tokens(small):
     (ids,) = small.encode_plain(["[MASK] [SEP] [PAD]"])
     assert not {0, 2, 3, 4} & set(ids)
+    ids = small.encode("[CLS] the [SEP][PAD] [MASK]", "the").ids.tolist()
+    assert [i for i in ids if i in (0, 2, 3, 4)] == [2, 4, 3, 3]
+
+
+# Letters of each script with their signs, from Unicode: (first, last, letters a word).
+SCRIPTS = {
+    "Chinese": [(0x4E00, 0x4E00 + 3500, 9)],
+    "Japanese": [(0x3041, 0x3094, 5), (0x30A1, 0x30FA, 6), (0x4E00, 0x4E00 + 1500, 3)],
+    "Thai": [(0x0E01, 0x0E3A, 110), (0x0E40, 0x0E4E, 3)],
+    "Hindi": [(0x0904, 0x0939, 4), (0x093E, 0x094D, 2)],
+    "Korean": [(0xAC00, 0xAC00 + 2400, 3)],
+    "Vietnamese": [(0x1EA0, 0x1EF9, 3), (0x61, 0x7A, 4)],
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_script_has_its_letters_and_marks(script):
+    draw, ranges = random.Random(0), SCRIPTS[script]
+
+    def word():
+        return "".join(chr(draw.randint(a, b)) for a, b, most in ranges for _ in range(most))
+
+    count = 30 if script == "Thai" else 300  # its words are long
+    lines = [" ".join(word() for _ in range(8)).lower() for _ in range(count)]
+    tokenizer = Tokenizer.train(lines, 8192)
+    found = [tokenizer.encode(line) for line in lines]
+    unknown = sum(int((encoding.ids == tokenizer.unk_id).sum()) for encoding in found)
+    assert unknown < 0.01 * sum(map(len, found))
+    whole = [(x, e) for x, e in zip(lines, found, strict=True) if tokenizer.unk_id not in e.ids]
+    assert len(whole) > count // 2
+    for line, encoding in whole[:20]:
+        assert tokenizer.decode(encoding.ids).replace(" ", "") == line.replace(" ", "")
+    stripped = Tokenizer.train(lines, 8192, strip_accents=True)
+    assert not any(unicodedata.category(c) == "Mn" for token in stripped.tokens for c in token)
+
+
+def test_long_texts_are_cut_in_pieces(small, monkeypatch):
+    text = ("the cat  sat on [MASK] " * 30).strip()
+    whole = small.encode(text)
+    monkeypatch.setattr(tokenizer_module, "PIECE", 50)
+    monkeypatch.setattr(files, "PIECE", 50)
+    pieces = small.encode(text)
+    assert pieces.ids.tolist() == whole.ids.tolist()
+    assert pieces.offsets.tolist() == whole.offsets.tolist()
+    read = []
+    cut = tokenizer_module.cut_text
+    monkeypatch.setattr(
+        tokenizer_module, "cut_text", lambda text: (read.append(p) or p for p in cut(text))
+    )
+    assert small.encode(text, length=9).ids[:8].tolist() == whole.ids[:8].tolist()
+    assert len(read) == 1  # not the whole text
+
+
+def change(small, path, value):
+    """Returns the text of a tokenizer with another value at a path."""
+    content = part = json.loads(small.text)
+    *places, last = path.split(".")
+    for place in places:
+        part = part[int(place)] if isinstance(part, list) else part[place]
+    part[last] = value
+    return json.dumps(content)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "match"),
+    [
+        ("model.type", "BPE", "the model is"),
+        ("model.unk_token", "[none]", "the model is"),
+        ("model.max_input_chars_per_word", 10**9, "the model is"),
+        ("model.vocab.new", 4_000_000_000, "the ids of its"),
+        ("model.vocab.new", True, "the ids of its"),
+        ("model.vocab.\ud800", 0, "surrogates"),
+        (
+            "normalizer",
+            {"type": "Replace", "pattern": {"Regex": "(a"}, "content": "b"},
+            "lowercase",
+        ),
+        ("normalizer.lowercase", "yes", "not a tokenizer.json"),
+        ("pre_tokenizer", {"type": "Whitespace"}, "the pre_tokenizer is"),
+        ("pre_tokenizer", {"type": "Sequence", "pretokenizers": []}, "the pre_tokenizer is"),
+        ("added_tokens.0.content", "a", "the added_tokens is"),
+        ("decoder", None, "not a tokenizer.json"),
+    ],
+)
+def test_only_berts_wordpiece_is_accepted(small, path, value, match):
+    with pytest.raises(ValueError, match=match) as error:
+        Tokenizer(change(small, path, value), "theirs.json")
+    assert str(error.value).startswith("theirs.json: not a tokenizer.json")
+    assert len(str(error.value).splitlines()) == 1
+    assert len(str(error.value)) < 500
+    older = json.loads(small.text)
+    del older["model"]["type"]
+    assert Tokenizer(json.dumps(older)).tokens == small.tokens
 
 
 def test_wrong_file_is_one_line(tmp_path):
     for name, content, match in (
         ("tokenizer.json", None, "no such file; expected a tokenizer.json"),
-        ("tokenizer.json", "no json", r"tokenizer\.json: not a tokenizer\.json \("),
-        ("tokenizer.json", "{}", r"tokenizer\.json: not a tokenizer\.json \("),
+        ("tokenizer.json", "no json", r"tokenizer\.json: not a tokenizer\.json .*\("),
+        ("tokenizer.json", "{}", r"tokenizer\.json: not a tokenizer\.json .*\("),
+        ("tokenizer.json", "[" * 100_000, r"tokenizer\.json: not a tokenizer\.json .*\("),
         ("vocab.txt", "a\nb", r"lacks \[PAD\], \[UNK\], .*expected a vocab\.txt of BERT"),
         ("vocab.txt", "\n".join([*SPECIAL_TOKENS, *"aba"]), r"has 'a' on two lines"),
         ("vocab.txt", "\n".join(["a", *SPECIAL_TOKENS]), r"the id of \[PAD\] is 1; expected 0"),
