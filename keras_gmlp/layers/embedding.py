@@ -275,6 +275,10 @@ class TokenPositions(Positions):
         shape = (1, self.max_tokens, input_shape[-1])
         self.embedding = self.add_weight(shape, self.initializer, name="embedding")
 
+    def call(self, inputs):
+        check_length(self, inputs.shape)  # a built layer may be called with more
+        return super().call(inputs)
+
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class SegmentEmbedding(ConfiguredLayer):

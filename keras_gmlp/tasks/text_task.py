@@ -132,16 +132,15 @@ class TextTask(Task):
                 f"{', '.join(opened.inputs) or 'none'}."
             )
         (shape, _), ((*_, classes), _) = opened.inputs["token_ids"], *opened.outputs.values()
+        words = _count_words(opened)
+        if words and tokenizer.size not in words:
+            raise ValueError(
+                f"{path} has a vocabulary of {max(words)} tokens, its tokenizer has "
+                f"{tokenizer.size}; expected the tokenizer.json that the model was trained with."
+            )
         if model is not None:
             from keras_gmlp.models.structure import longest_text
 
-            words = model.get_layer("token_embedding").input_dim
-            if words != tokenizer.size:
-                raise ValueError(
-                    f"{path} has a vocabulary of {words} tokens, its tokenizer has "
-                    f"{tokenizer.size}; expected the tokenizer.json that the model was trained "
-                    "with."
-                )
             length = length or card.get("length") or longest_text(model) or 128
             if type(length) is not int or not 8 <= length <= LONGEST:
                 found = shortened(repr(length), 40)
@@ -210,6 +209,18 @@ class TextTask(Task):
                 "The licence of the training texts is not recorded.",
             ],
         }
+
+
+def _count_words(opened):
+    """Returns the numbers of rows that a model picks tokens from; of a `.keras` file the one."""
+    if opened.model is not None:
+        return {opened.model.get_layer("token_embedding").input_dim}
+    if opened.interpreter is None:
+        return set()
+    shapes = {t["index"]: t["shape"] for t in opened.interpreter.get_tensor_details()}
+    steps = [op for op in opened.interpreter._get_ops_details() if op["op_name"] == "GATHER"]
+    tables = [shapes[op["inputs"][0]] for op in steps]
+    return {int(table[0]) for table in tables if len(table) == 2}
 
 
 def draw_places(total, limit):

@@ -301,6 +301,19 @@ def test_tokenizer_of_another_model(folder, tokenizer, tmp_path):
         load(path)
 
 
+@pytest.mark.parametrize("task", TEXT_TASKS)
+def test_vocabulary_of_another_size(task, folder, tokenizer, tmp_path):
+    other = Tokenizer.train(["another text with other words"], vocabulary_size=128)
+    whole = (folder / f"{task}.tflite").read_bytes()
+    path = tmp_path / "model.tflite"
+    path.write_bytes(whole[: whole.index(b"PK\x03\x04")])
+    write_text_card(path, task, other, LABELS if task == "text_classification" else ())
+    with pytest.raises(
+        ValueError, match=f"{tokenizer.size} tokens, its tokenizer has {other.size}"
+    ):
+        load(path)
+
+
 def test_what_is_no_text_model():
     for name, reason in (
         ("saved_models/gmlp_n4_32-cifar10", "is an image model; apps/classify.py takes it"),

@@ -73,6 +73,12 @@ def test_positions_by_hand():
     layer.build(x.shape)
     table = redraw_weights(layer)["embedding"][0]
     np.testing.assert_allclose(to_numpy(layer(x)), x + table[:3], rtol=1e-6, atol=1e-6)
+    with pytest.raises(ValueError, match="takes at most max_tokens=4 tokens; received 5"):
+        layer(tokens(2, 5, 5))
+    inputs = keras.Input((None, 5))
+    model = keras.Model(inputs, layer(inputs))
+    with pytest.raises(ValueError, match="takes at most max_tokens=4 tokens; received 5"):
+        model(tokens(2, 5, 5))
 
 
 def test_segments_by_hand():

@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 from keras_gmlp.data.text.names import did_you_mean
 from keras_gmlp.utils.errors import check_text, first_of, printable, warn
@@ -75,7 +76,9 @@ def choose_columns(names, text=None, label=None, place=""):
     for name in (*text, *([label] if label else [])):
         if name not in names:
             hint = did_you_mean(name, names)
-            raise ValueError(f"{place}: no column {name!r}; it has {', '.join(names)}.{hint}")
+            raise ValueError(
+                f"{place}: no column {name!r}; it has {', '.join(names)}.{hint or _suggest(place)}"
+            )
     by_lower = {name.lower(): name for name in reversed(names)}
     if {"question", "context", "answers"} <= set(by_lower) and not (text and label):
         raise ValueError(
@@ -96,11 +99,19 @@ def choose_columns(names, text=None, label=None, place=""):
     if not text or not label:
         missing = "texts" if not text else "labels"
         raise ValueError(
-            f"{place}: no column is known to hold the {missing} among {', '.join(names)}; name it."
+            f"{place}: no column is known to hold the {missing} among {', '.join(names)}; name "
+            f"it.{_suggest(place)}"
         )
     for name in {*text, label} - given:
         find_column(place, names, name.lower())
     return text, label
+
+
+def _suggest(place):
+    """Returns what to do if the first row of a table was taken for its header."""
+    if Path(place).suffix.lower() not in TABLES:
+        return ""
+    return " If that is the first text, write a header above it, such as text,label."
 
 
 def read_folder(root):

@@ -197,6 +197,10 @@ def test_bad_columns(tmp_path):
     path = write_csv(tmp_path / "b.csv", [("a", "b", "c")] * 3, "x,y1,z")
     fails("no column is known to hold the texts among x, y1, z; name it", path)
     fails("no column is known to hold the labels among x, y1, z; name it", path, text="x")
+    path = write_csv(tmp_path / "c.csv", [("a bore", "bad")] * 3, "nice one,good")
+    header = "If that is the first text, write a header above it, such as text,label."
+    assert fails("to hold the texts among nice one, good; name it", path).endswith(header)
+    assert fails("no column 'text'; it has nice one, good", path, text="text").endswith(header)
     fails("one column of texts or two of pairs; received 3", path, text=("x", "y1", "z"))
 
 
