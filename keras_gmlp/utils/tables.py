@@ -124,6 +124,8 @@ def _as_plain_cell(value):
 
 def read_text(path):
     """Returns the text of a UTF-8 file."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ValueError(f"{path}: a device or a pipe, which may be endless; give a file.")
     try:
         content = path.read_bytes()
     except OSError as error:

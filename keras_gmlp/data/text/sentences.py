@@ -146,7 +146,7 @@ def hold_out(data, share=0.1, seed=0, whole=False):
 
 def find_parts(path):
     """Returns the paths of the training and the test texts in a file or a folder."""
-    if path.is_file():
+    if not path.is_dir():
         return path, None
     folders = [entry for entry in sorted(path.iterdir()) if entry.is_dir()]
     folders = [folder for folder in folders if not is_junk(folder.name)]

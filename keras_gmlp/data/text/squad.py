@@ -184,7 +184,7 @@ def _place(context, text, start, name):
 
 def find_parts(path):
     """Returns the paths of the training and the test questions in a file or a folder."""
-    if path.is_file():
+    if not path.is_dir():
         return path, None
     found = group_splits(path, list_suffix(path, (".json",)), loose=True)
     held_out = [found[split] for split in SPLITS if split in found and split != "train"]

@@ -204,6 +204,12 @@ def test_bad_columns(tmp_path):
     fails("one column of texts or two of pairs; received 3", path, text=("x", "y1", "z"))
 
 
+def test_endless_files_are_refused(tmp_path):
+    for name in ("zero.csv", "zero.jsonl", "zero.json"):
+        (tmp_path / name).symlink_to("/dev/zero")
+        fails(f"{name}: a device or a pipe, which may be endless; give a file.", tmp_path / name)
+
+
 def test_bad_files(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes("text,label\na,b\nna\u00efve,b\n".encode("latin1"))
