@@ -118,12 +118,12 @@ def _open_images(directory, data, split, data_dir):
     division = recorded_division(recipe, name)
     try:
         images = LabelledImages(name, split, data_dir, **division)
-    except ValueError as error:
+    except ValueError:
         if not own or split != "validation" or division["parts"].get("validation"):
             raise
         raise ValueError(
-            f"{error} To calibrate {directory}, give images that it was not trained on with --data "
-            "DIR --split all, or train it again with --validation 0.1."
+            f"{directory}: has no validation images; give images that it was not trained on with "
+            "--data DIR, or train it again with --validation 0.2."
         ) from None
     refuse_several(name, images.label_rows)
     return images

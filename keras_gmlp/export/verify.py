@@ -3,6 +3,7 @@
 import dataclasses
 import re
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -237,8 +238,8 @@ def check_export(path, images, expected, labels=None, batch=1):
         A dict: `max_logit_difference`, or `max_probability_difference` for a file that computes
         probabilities; `top1_agreement` and `accuracy` (shares of the samples in [0, 1]), or for
         rows `mean_average_precision`; `megabytes`, and `latency_ms` (per image on one thread,
-        median). A SavedModel has no latency: TensorFlow uses all cores, and their number is fixed
-        once it runs.
+        median, in processor time). A SavedModel has no latency: TensorFlow uses all cores, and
+        their number is fixed once it runs.
     """
     path, is_text = Path(path), isinstance(images, dict)
     model = (text_inference if is_text else inference).load(path, threads=1)
@@ -255,9 +256,9 @@ def check_export(path, images, expected, labels=None, batch=1):
     if path.is_file():
         if is_text:
             one = {name: array[:1] for name, array in images.items()}
-            seconds = time_calls({0: lambda: model.run(**one)})[0]
+            seconds = time_calls({0: lambda: model.run(**one)}, clock=time.process_time)[0]
         else:
-            seconds = measure_latencies({0: model}, batch)[0]
+            seconds = measure_latencies({0: model}, batch, clock=time.process_time)[0]
         result["latency_ms"] = round(1000 * seconds / batch, 3)
     return result
 
@@ -277,7 +278,7 @@ def folding_speedup(name, path, plain, options, batch):
     with tempfile.TemporaryDirectory() as scratch:
         paths = {"folded": path, **write_formats(plain, scratch, [name], options)}
         models = {which: inference.load(file, threads=1) for which, file in paths.items()}
-        seconds = measure_latencies(models, batch)
+        seconds = measure_latencies(models, batch, clock=time.process_time)
     gain = {"speed_up": round(seconds[name] / seconds["folded"], 3)}
     if path.is_file():  # see `check_export`
         gain["unfolded_latency_ms"] = round(1000 * seconds[name] / batch, 3)

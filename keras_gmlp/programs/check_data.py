@@ -140,7 +140,8 @@ def show(report, files, model):
         if count > SHOWN:
             print(f"  and {count - SHOWN:,} more")
     if summary["across_splits"]:
-        print(f"{summary['across_splits']:,} pairs across splits: they spoil the test accuracy.")
+        pairs = f"{summary['across_splits']:,} pairs across splits"
+        print(f"{pairs}, for training and test: they spoil the test accuracy.")
     if summary["different_classes"]:
         print(f"{summary['different_classes']:,} pairs in different classes: look at their labels.")
     for file in files:
@@ -164,5 +165,7 @@ def describe(found):
 def why_unjudged(report, model):
     if report.accuracy is None:
         return "not judged: that takes two classes of five readable pictures"
-    advice = f"{model} does not separate the classes" if model else "give a trained --model"
+    advice = "give a trained --model"
+    if model:
+        advice = f"{model} does not separate the classes; train a model and give it as --model RUN"
     return f"not judged: the features predict {100 * report.accuracy:.0f} % of the labels; {advice}"

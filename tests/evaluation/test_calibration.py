@@ -215,8 +215,8 @@ def test_images_that_the_run_knows_are_refused(run, photos, capsys):
     (run / "recipe.json").write_text(json.dumps({**recipe, "validation": None}))
     before = (run / "model.keras").read_bytes()
     line = fails(capsys, run)
-    assert "--data DIR --split all" in line
-    assert "--validation 0.1" in line
+    assert "has no validation images; give images" in line
+    assert "--validation 0.2" in line
     assert (run / "model.keras").read_bytes() == before
 
 

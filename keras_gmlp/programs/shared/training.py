@@ -211,7 +211,8 @@ def print_result(options, metrics, directory, result, lines):
         return
     best = f", epoch {metrics['best_epoch']} is saved" if "best_epoch" in metrics else ""
     seconds = f", {metrics['seconds']:.0f} s" if "seconds" in metrics else ""
-    print(f"{result} after {metrics['epochs']} epochs{best}{seconds}")
+    trained = f"after {metrics['epochs']} epochs" if metrics["epochs"] else "with a linear head"
+    print(f"{result} {trained}{best}{seconds}")
     exported = f", {directory}/model.tflite" if "tflite" in metrics.get("exports", {}) else ""
     print(*lines, f"model   {directory}/model.keras{exported}", sep="\n")
     if metrics["epochs"]:
