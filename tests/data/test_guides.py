@@ -9,7 +9,7 @@ from pictures import write_pictures
 
 from keras_gmlp import data
 from keras_gmlp.data.images.read_image import find_images, read_image
-from keras_gmlp.data.text import load_text
+from keras_gmlp.data.text import Tokenizer, load_text
 from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import DataWarning
 
@@ -121,6 +121,7 @@ def test_forms_of_tables(tmp_path):
         "a tab between the columns": "text\tlabel\né\ta\nö\tb\n",
         '"': 'text,label\n"é,a\nö,b\n',
         "a column twice": "text,label,text\né,a,x\nö,b,x\n",
+        "no header": "é,a\nö,b\n",
     }
     path = tmp_path / "a.csv"
     rows = {key: outcome for (key, *_), outcome in table("text.md", "| file | is |")}
@@ -131,5 +132,15 @@ def test_forms_of_tables(tmp_path):
         if outcome == "read":
             assert load_text(path, test=path).test.texts == ["é", "ö"]
         else:
-            with pytest.raises(ValueError, match="line" if "line" in outcome else "twice"):
+            word = next((word for word in ("line", "header") if word in outcome), "twice")
+            with pytest.raises(ValueError, match=word):
                 load_text(path)
+
+
+def test_languages_keep_their_marks():
+    rows = {
+        text: outcome.strip("`")
+        for (text,), outcome in table("text.md", "| text | its tokens as text |")
+    }
+    tokenizer = Tokenizer.train(list(rows), 256)
+    assert {text: tokenizer.decode(tokenizer.encode(text).ids) for text in rows} == rows
