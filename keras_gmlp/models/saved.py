@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from keras_gmlp.utils import parsers
 from keras_gmlp.utils.errors import is_out_of_memory, why_ended
-from keras_gmlp.utils.files import add_own, is_own, read_json, require_bounded
+from keras_gmlp.utils.files import FULL, add_own, is_own, read_json, require_bounded
 from keras_gmlp.utils.shipped import FOLDER, find_shipped, suggest_shipped
 
 PARSING = 600  # most seconds until a file is parsed, also on a machine with much other work
@@ -179,6 +180,8 @@ def damaged_error(path, error):
     """Returns an error of one line for a file that cannot be loaded."""
     if is_out_of_memory(error):
         return MemoryError(f"{path}: not enough memory to load it.")
+    if getattr(error, "errno", None) in FULL:  # Keras unpacks the weights there
+        return OSError(error.errno, os.strerror(error.errno), tempfile.gettempdir())
     reason = " ".join(str(error).split())[:200]
     return ValueError(
         f"{path}: cannot be loaded; the file is damaged or of another kind ({reason})."

@@ -82,6 +82,7 @@ def run(options):
     from keras_gmlp.data.images.table import is_table
     from keras_gmlp.inspection.check import check_folder, write_findings
     from keras_gmlp.inspection.plots import draw_findings
+    from keras_gmlp.utils.files import atomic_write
 
     folder = Path(canonical_name(options.data))
     if not folder.is_dir() and not is_table(folder):
@@ -91,8 +92,10 @@ def run(options):
     embed = make_features(model) if model else None
     report = check_folder(folder, options.min_images, embed)
     files = [options.out / name for name in FILES]
-    write_findings(report.findings, files[0])
-    if draw_findings(report.findings, files[1]) is None:
+    with atomic_write(files[0]) as findings:  # so that there are both files or none
+        write_findings(report.findings, findings)
+        drawn = draw_findings(report.findings, files[1])
+    if drawn is None:
         files.pop().unlink(missing_ok=True)  # of an earlier check
     if options.json:
         print(json.dumps({**report.summary(), "model": model, "files": list(map(str, files))}))

@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_gmlp.training.processes import run_once
 from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.files import naming
 
 
 class DivergedError(RuntimeError):
@@ -164,11 +165,12 @@ def writing_callbacks(directory, checkpoint, tensorboard=False):
     callbacks = [StopWhenDeleted(directory / "recipe.json"), history, checkpoint]
     if tensorboard:
         callbacks.append(keras.callbacks.TensorBoard(directory / "tensorboard"))
-    try:
-        yield callbacks
-    finally:
-        if history.csv_file:  # Keras closes it only if training succeeds
-            history.csv_file.close()
+    with naming(directory, directory):
+        try:
+            yield callbacks
+        finally:
+            if history.csv_file:  # Keras closes it only if training succeeds
+                history.csv_file.close()
 
 
 class StopWhenDiverged(keras.callbacks.Callback):

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -19,7 +20,9 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _OWN = set()  # of files that this process wrote or tested
 
 # As HDF5, TensorFlow and NumPy report a full disk.
-_FULL_TEXT = re.compile(r"No space left|quota exceeded|\d+ requested and \d+ written", re.I)
+_FULL_TEXT = re.compile(
+    r"No space left|File too large|quota exceeded|\d+ requested and \d+ written", re.I
+)
 
 
 @contextlib.contextmanager
@@ -78,14 +81,20 @@ def _refuse_folder(error):
     raise error
 
 
-def require_space(directory, size):
-    """Raises an OSError if the disk of a folder has less than `size` bytes free."""
+def require_space(directory, size, reserve=False):
+    """Raises an OSError if the disk of a folder has less than `size` bytes free.
+
+    To reserve them for a moment also finds quotas and limits on files.
+    """
     Path(directory).mkdir(parents=True, exist_ok=True)
     total, _, free = shutil.disk_usage(directory)
     if total and free < size:  # some file systems report 0
         raise OSError(
             errno.ENOSPC, f"no space left: {size:,} bytes needed, {free:,} free", str(directory)
         )
+    if reserve and hasattr(os, "posix_fallocate"):
+        with naming(directory, directory), tempfile.TemporaryFile(dir=directory) as file:
+            os.posix_fallocate(file.fileno(), 0, size)
 
 
 def require_output(output, *inputs):

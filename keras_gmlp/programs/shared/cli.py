@@ -43,6 +43,7 @@ ENVIRONMENT = {"backend": "KERAS_BACKEND", "data_dir": "TFDS_DATA_DIR"}  # of op
 ADVICE = {
     errno.ENOSPC: "free some space and give the same command again",
     errno.EDQUOT: "free some space and give the same command again",
+    errno.EFBIG: "choose another disk, or raise the limit on files (ulimit -f)",
     errno.EACCES: "choose a path that you can access",
     errno.EPERM: "choose a path that you can access",
     errno.EROFS: "choose a writable path",
