@@ -137,7 +137,10 @@ def read_tokenizer(path):
             f"{path}: its tokenizer has the hash {found[:12]}; expected {str(expected)[:12]} as in "
             "its card. Copy or export the file again."
         )
-    return text.decode()
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: its tokenizer is not UTF-8; get the original file.") from None
 
 
 def _read_members(path, *names):

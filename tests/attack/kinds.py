@@ -42,6 +42,7 @@ KINDS = {
     "heads": Kind("heads", "Heads", 2_000, 20),
     "plans": Kind("plans", "Plans", 5_000, 60),
     "outputs": Kind("outputs", "Outputs", 5_000, 60),
+    "tokenizers": Kind("tokenizers", "Tokenizers", 2_000, 15),
     "clients": Kind("clients", "Clients", 2_000, 30),
     "kills": Kind("kills", "Kills", 100, 0, seconds=600),
     "faults": Kind("faults", "Faults", 0, 0, 3, 3e8),  # tests the attack itself

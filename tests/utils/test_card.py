@@ -276,6 +276,16 @@ def test_tokenizer_and_card_that_differ(replace, tmp_path):
     assert "\n" not in str(error.value)
 
 
+def test_tokenizer_that_is_not_text(tmp_path):
+    path = tmp_path / "model.keras"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("card.json", f'{{"tokenizer": "{sha256(bytes([255])).hexdigest()}"}}')
+        archive.writestr("labels.txt", "")
+        archive.writestr("tokenizer.json", bytes([255]))
+    with pytest.raises(ValueError, match=f"^{path}: its tokenizer is not UTF-8"):
+        card.read_tokenizer(path)
+
+
 def test_tokenizer_that_is_missing(tmp_path):
     path = tflite_file(tmp_path, NO_MODEL)
     write_card(path, NO_MODEL, LABELS, {"task": "masked_lm", "tokenizer": TOKENIZER.hash})
