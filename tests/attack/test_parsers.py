@@ -17,6 +17,7 @@ from keras_gmlp.data import ArraySplit, ImageData
 from keras_gmlp.data.images.packed import load_packed, pack
 from keras_gmlp.data.text.labelled_files import read_table
 from keras_gmlp.data.text.squad import read_squad
+from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.data.tfds.tfrecords import _masked_crc, find_records, parse_features, read_records
 from keras_gmlp.utils import card
 from keras_gmlp.utils.files import parse_json
@@ -42,6 +43,11 @@ def ask(answer):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("parsers")
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer.train(["a cat, a hat"], 128)
 
 
 def accept(read, *arguments):
@@ -73,6 +79,28 @@ def test_written_rows_are_read(folder, rows):
         assert "look like rows" in found
     else:
         assert [(row["text"], row["label"]) for _, row in found[1]] == rows
+
+
+def list_places(value, place=()):
+    """Returns the places of all parts of a JSON value, as tuples of keys."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value)
+    inside = [(part, (*place, key)) for key, part in parts]
+    deeper = (list_places(*x) for x in inside if isinstance(x[0], dict | list))
+    return [there for _, there in inside] + [there for places in deeper for there in places]
+
+
+@given(st.data(), VALUE)
+def test_any_tokenizer_is_ours_or_refused(tokenizer, data, value):
+    content = part = json.loads(tokenizer.text)
+    *parents, last = data.draw(st.sampled_from(list_places(content)))
+    for key in parents:
+        part = part[key]
+    part[last] = value
+    found = accept(Tokenizer, json.dumps(content))
+    if not isinstance(found, str):
+        ids = found.encode("a cat, a hat [MASK] \u0e01").ids
+        assert ids.max() < found.size == len(found.tokens) == tokenizer.size
+        assert found.decode(ids).startswith("a cat")
 
 
 @given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=8), st.booleans())
