@@ -72,6 +72,8 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
         raise ValueError(f"reject must be in [0, 1); received {reject}.")
     require("sklearn", "calibration", "demo")
     directory = Path(find_shipped(directory))
+    if not find_models(directory):
+        model_path(directory)  # raises the error of a folder without a model
     with directory_lock(directory):
         cards = {path: read_any_card(path) for path in find_models(directory)}
         task = find_task(next(iter(cards.values()), {}).get("task"))
