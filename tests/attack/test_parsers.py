@@ -17,7 +17,7 @@ from keras_gmlp.data import ArraySplit, ImageData
 from keras_gmlp.data.images.packed import load_packed, pack
 from keras_gmlp.data.text.labelled_files import read_table
 from keras_gmlp.data.text.squad import read_squad
-from keras_gmlp.data.text.tokenizer import Tokenizer
+from keras_gmlp.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer, make_wordpiece
 from keras_gmlp.data.tfds.tfrecords import _masked_crc, find_records, parse_features, read_records
 from keras_gmlp.utils import card
 from keras_gmlp.utils.files import parse_json
@@ -236,3 +236,14 @@ def test_odd_class_indices_of_packed_sets(packed, values, kind):
     data = accept(load_packed, folder)
     if not isinstance(data, str):
         assert all(int(label) == label and label in (0, 1) for label in data.train.arrays()[1])
+
+
+WORD = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "M")), min_size=1)
+
+
+@given(st.lists(WORD, unique=True, max_size=6), st.booleans())
+def test_written_tokenizers_are_read(words, lowercase):
+    names = dict.fromkeys([*SPECIAL_TOKENS, *words])
+    vocabulary = {name: number for number, name in enumerate(names)}
+    text = make_wordpiece(vocabulary, lowercase).to_str()
+    assert Tokenizer(text).tokens == list(vocabulary)
