@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 LITERT := apps/web/node_modules/.installed
 PORT ?= 8000
 
-.PHONY: demo web test attack lint docs
+.PHONY: demo web test test-313 test-core attack lint docs
 
 demo: $(VENV)/.demo
 	$(RUN) apps/train.py --data digits --image-size 16 --out runs/demo
@@ -43,6 +43,20 @@ test: $(VENV)/.dev lint
 	$(JAX) $(PYTEST) $(addprefix --ignore=, $(ON_PYTORCH)) $(ON_EACH)
 	KERAS_BACKEND=torch $(XLA) $(PYTEST) $(ON_PYTORCH) tests/export/test_formats.py \
 		tests/models/test_whole_models.py $(ON_EACH)
+
+# A part on the newest Python, in its own environment; by another name: make test-313 PYTHON_313=PATH
+PYTHON_313 ?= python3.13
+VENV_313 ?= .venv-313
+test-313:
+	@$(MAKE) --silent test-core VENV=$(VENV_313) PYTHON=$(PYTHON_313)
+
+# In an environment without TensorFlow and PyTorch.
+CORE := $(addprefix tests/layers/test_, dense.py gmlp.py heads.py mixer.py) \
+	$(addprefix tests/models/test_, saved.py structure.py) tests/inference/test_half_size.py \
+	$(addprefix tests/utils/test_, card.py files.py)
+test-core: $(VENV)/.core-tests
+	$(RUN) --version
+	$(JAX) $(PYTEST) $(CORE)
 
 # Some hours; a part: make attack ATTACK="--only --images 1000"
 attack: $(VENV)/.dev
