@@ -82,10 +82,7 @@ def _refuse_folder(error):
 
 
 def require_space(directory, size, reserve=False):
-    """Raises an OSError if the disk of a folder has less than `size` bytes free.
-
-    To reserve them for a moment also finds quotas and limits on files.
-    """
+    """Raises an OSError if a disk lacks `size` bytes; to reserve them also finds quotas."""
     Path(directory).mkdir(parents=True, exist_ok=True)
     total, _, free = shutil.disk_usage(directory)
     if total and free < size:  # some file systems report 0
