@@ -28,6 +28,7 @@ from keras_gmlp.utils.progress import StatusLine
 
 FORMAT = 1  # of the stored corpus; part of its name
 TRAINING_CHARACTERS = 20_000_000  # of text, for the tokenizer
+DISTINCT = 3_000_000  # of them in different words: each takes the trainer 80 bytes
 RECORD = "prepared.json"
 
 
@@ -192,8 +193,9 @@ def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True, strip_a
 
     Args:
         files: Text files; see `find_files`. One paragraph a line, a blank line between documents.
-        tokenizer: The number of tokens of a vocabulary to learn, from about the first 20 MB of the
-            text, or a `Tokenizer`, or the path of a tokenizer.json or a vocab.txt.
+        tokenizer: The number of tokens of a vocabulary to learn, from about the first 20 million
+            characters (3 million of a language without spaces), or a `Tokenizer`, or the path of a
+            tokenizer.json or a vocab.txt.
         folder: Gets tokenizer.json and the tokens. What it already holds is not computed again.
         valid: Text files for validation.
         lowercase, strip_accents: For a new tokenizer, as in `Tokenizer.train`.
@@ -248,14 +250,17 @@ def _read_record(folder):
 
 
 def _learn(paths, size, lowercase, strip_accents):
-    line, lines = StatusLine(), []
+    line, lines, words, distinct = StatusLine(), [], set(), 0
     line.show("tokenizer: reading")
-    for path in paths:
+    for number, path in enumerate(paths, 1):
         room = TRAINING_CHARACTERS // len(paths)  # of every file, for what each is about
         for text, _ in read_pieces(path):
             lines.append(text)
             room -= len(text)
-            if room <= 0:
+            new = set(text.split()) - words
+            words |= new
+            distinct += sum(map(len, new))
+            if room <= 0 or distinct > DISTINCT / 2 * (1 + number / len(paths)):
                 break
     try:
         return Tokenizer.train(

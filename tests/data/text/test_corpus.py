@@ -103,6 +103,19 @@ def test_long_lines_are_read_in_pieces(tokenizer, tmp_path, monkeypatch):
         list(reading.read_pieces(bomb))
 
 
+def test_tokenizer_learns_from_less_text_without_spaces(tmp_path, monkeypatch):
+    read = []
+    train = lambda lines, *arguments: read.append(sum(map(len, lines)))  # noqa: E731
+    monkeypatch.setattr(module.Tokenizer, "train", train)
+    monkeypatch.setattr(module, "DISTINCT", 1000)
+    for name, word in (("spaces", "a word and "), ("none", "\u0e01\u0e02")):
+        path = tmp_path / f"{name}.txt"
+        path.write_text("".join(f"{word * 20}{n}\n" for n in range(200)), "utf-8")
+        module._learn([path], 128, True, False)
+    assert read[0] > 44_000
+    assert 1000 < read[1] < 1100
+
+
 def test_endless_files_are_refused(tmp_path):
     (tmp_path / "zero.txt").symlink_to("/dev/zero")
     for place in ("/dev/zero", tmp_path / "zero.txt"):
