@@ -173,14 +173,21 @@ def _measure_texts(directory, data, split, data_dir, reject):
     if task.logits_rank != 2:
         raise ValueError(f"{directory}: {task.kind}; calibration requires a classifier.")
     recipe = read_json(directory / "recipe.json") or {}
-    own = data is None or data == recipe.get("data")
-    name = data or recipe.get("data")
+    own = data is None or ("data" in recipe and same_data(data, recipe["data"]))
+    name = recipe.get("data") if own else data
     held_out, validation = (recipe.get(k, 0.0) if own else 0.0 for k in ("held_out", "validation"))
     if name is None:
         raise ValueError(
             f"{directory}: its data are unknown; give labelled texts with --data FILE."
         )
-    if split == "validation" or (own and split is None):
+    if split not in (None, "validation", "test", "all"):
+        raise ValueError(f"split is {split!r}; expected validation, test or all.")
+    if split == "validation" and not own:
+        raise ValueError(
+            f"{printable(name)}: not the data of the run, so that none of its texts are held out; "
+            "give --split test or --split all."
+        )
+    if own and split in (None, "validation"):
         if not (held_out or validation):
             raise ValueError(
                 f"{directory}: held no texts out; give labelled texts that it was not trained on "

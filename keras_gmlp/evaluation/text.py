@@ -20,6 +20,7 @@ def evaluate_texts(
     *,
     columns=None,
     held_out=0.0,
+    validation=0.0,
     data_dir=None,
     limit=None,
     threshold=None,
@@ -33,8 +34,8 @@ def evaluate_texts(
         name: For classifiers, labelled texts as `load_text` takes them; for models for questions, a
             set or file as `load_squad` takes it, such as `"squad/v2.0"`; for language models, a
             text file or the folder of a prepared corpus, whose validation text is taken.
-        split, columns, held_out, data_dir: The part of the data, as `apps/evaluate_text.py`
-            chooses it. Language models take none of them.
+        split, columns, held_out, validation, data_dir: The part of the data, as
+            `apps/evaluate_text.py` chooses it. Language models take none of them.
         limit: Number of texts, questions or windows of text, drawn with a fixed seed. Defaults to
             all.
         threshold: For models for questions, how much the score of no answer must exceed that of the
@@ -57,7 +58,7 @@ def evaluate_texts(
     task = find_task(models[0].task)
     for model in models:
         model.require(task.method)
-    source = TextSource(name, columns, held_out, data_dir)
+    source = TextSource(name, columns, held_out, data_dir, validation)
     samples, entries = task.load_samples(models, source, split, limit)
     rows, predictions = [], []
     for model in models:

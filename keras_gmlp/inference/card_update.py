@@ -11,7 +11,7 @@ from keras_gmlp.utils.files import atomic_write
 
 
 def find_models(directory):
-    """Returns the paths of the image models in the folder of a run: model.keras and its exports."""
+    """Returns the paths of the models in the folder of a run: model.keras and its exports."""
     directory = Path(directory)
     paths = [*directory.glob("model*.keras"), *directory.glob("model*.tflite")]
     paths += [path for name in ("saved_model", "model.onnx") if (path := directory / name).exists()]

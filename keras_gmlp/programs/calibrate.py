@@ -106,7 +106,8 @@ def show(result):
     if "rejected" in result:
         print(f"energy threshold   {result['energy_threshold']:.4f}")
         print(f"rejected           {100 * result['rejected']:.2f} % of these {unit.strip()}")
-    if "auroc" in result:
+    if "other_rejected" in result:
         share = 100 * result["other_rejected"]
         print(f"                   {share:.2f} % of {result['other_images']:,} other pictures")
+    if "auroc" in result:
         print(f"AUROC              {result['auroc']:.4f} for known against other pictures")

@@ -141,12 +141,15 @@ def convert_images(options, size, path):
 
 def convert_text(options, path):
     """Converts a model for texts; returns a summary, a dict."""
+    from keras_gmlp.tasks.confidence import Confidence
     from keras_gmlp.tasks.registry import find_task
     from keras_gmlp.weights import text_folder
 
     opened, opens = text_folder.open_text_model(options.source), None
     if path.suffix == ".safetensors":
         opens = text_folder.write_text_folder(opened, path)
+        if opens and opened.confidence != Confidence():
+            warn(f"{path}: transformers has no temperature; its probabilities are not calibrated.")
     else:
         text_folder.save_text_model(opened, path)
     return {

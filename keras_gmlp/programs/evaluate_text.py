@@ -59,9 +59,9 @@ def parse(arguments):
     )
     parser.add_argument(
         "--split",
-        choices=("test", "train", "all"),
-        help="the texts that apps/train_text.py tests on, those it trains on, or all; default: "
-        "test, or all of a file of your own",
+        choices=("test", "train", "validation", "all"),
+        help="the texts that apps/train_text.py tests on, those it trains on, those it held out "
+        "with --validation, or all; default: test, or all of a file of your own",
     )
     add_columns(parser)
     parser.add_argument(
@@ -163,6 +163,7 @@ def choose_part(options):
         "split": options.split or "test",
         "columns": {**recorded.get("columns", {}), **named},
         "held_out": recorded.get("held_out", 0.0),
+        "validation": recorded.get("validation", 0.0),
     }
 
 

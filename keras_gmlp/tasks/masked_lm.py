@@ -229,8 +229,9 @@ class MaskedLM(TextTask):
         logits = model.run(token_ids=rows, mask_positions=asked)
         scores = Confidence().probabilities(logits.reshape(-1, logits.shape[-1])[:wanted])
         kept = np.ones(scores.shape[1], bool) if pieces else tokenizer.are_words.copy()
-        context = tokenizer.encode(text).ids if exclude_context else ()
-        kept[[*tokenizer.special_ids, *context]] = False
+        kept[list(tokenizer.special_ids)] = False
+        if exclude_context:
+            kept[_find_words(tokenizer.encode(text).ids.tolist(), tokenizer)] = False
         found = []
         for place, row in zip(positions, scores, strict=True):
             best = np.argsort(np.where(kept, -row, 1), kind="stable")[: min(top, kept.sum())]
@@ -359,6 +360,12 @@ def _open_corpus(model, path, folder):
     if prepared.valid is None:
         raise ValueError(f"{path} has no text for validation; prepare it with --valid FILE.")
     return prepared.valid
+
+
+def _find_words(ids, tokenizer):
+    """Returns the ids of a text that are whole words, not the first piece of one."""
+    pairs = zip(ids, [*ids[1:], tokenizer.sep_id], strict=True)
+    return [token for token, after in pairs if not tokenizer.tokens[after].startswith("##")]
 
 
 def _fill(before, after, word, token, score):

@@ -12,6 +12,7 @@ from keras_gmlp.layers import TransformerBlock
 from keras_gmlp.models.language_families import BERT
 from keras_gmlp.models.language_model import encoder, span_classifier, text_classifier
 from keras_gmlp.models.structure import learned_weights
+from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.utils.labels import check_labels
 from keras_gmlp.weights.conversion import assign, table_links
@@ -42,6 +43,7 @@ class PublishedText:
     model: object
     tokenizer: Tokenizer | None
     labels: tuple[str, ...] = ()
+    confidence: Confidence = dataclasses.field(default_factory=Confidence)
     length: int | None = None  # tokens in a text; `None` for the most that the model takes
     pairs: bool | None = None
     has_head: bool = True
@@ -82,6 +84,7 @@ def open_bert(source):
         arguments["separator"] = tokenizer.sep_id
     arrays = _rename(read_checkpoint(weights).arrays)
     name = _find_architecture(settings, arrays, config)
+    _require(arrays, HEADS[name], name, source)
     model = BERT(**arguments, name=short_name(source).replace(".", "_"))
     labels = ()
     if name == "BertForSequenceClassification":
@@ -92,13 +95,19 @@ def open_bert(source):
     elif name == "BertModel":
         model = keras.Model(*encoder(model), name=model.name)
     links = find_links(model, name)
-    if lacking := [one for link in links for one in link.theirs if one not in arrays]:
-        raise ValueError(
-            f"{source}: lacks {lacking[0]} and {len(lacking) - 1} more; expected the weights of a "
-            f"{name}."
-        )
+    _require(arrays, [(one,) for link in links for one in link.theirs], name, source)
     assign(links, learned_weights(model), arrays, source, model.name)
     return PublishedText(model, tokenizer, labels, has_head=name != "BertModel")
+
+
+def _require(arrays, rows, architecture, source):
+    """Raises a `ValueError` if no array has the name, or the begin of its name, of each row."""
+    lacking = [theirs for theirs, *_ in rows if not any(name.startswith(theirs) for name in arrays)]
+    if lacking:
+        raise ValueError(
+            f"{source}: lacks {lacking[0]} and {len(lacking) - 1} more; expected the weights of a "
+            f"{architecture}."
+        )
 
 
 def find_links(model, architecture):
@@ -184,10 +193,10 @@ def _open_tokenizer(path, config, source):
         return None
     if path.suffix == ".json":
         return Tokenizer.load(path)
-    lowercase = (read_json(Path(config).with_name("tokenizer_config.json")) or {}).get(
-        "do_lower_case", "uncased" in str(source) or "-cased" not in str(source)
-    )
-    return Tokenizer.from_vocabulary(path, lowercase)
+    steps = read_json(Path(config).with_name("tokenizer_config.json")) or {}
+    uncased = "uncased" in str(source) or "-cased" not in str(source)
+    lowercase = steps.get("do_lower_case", uncased)
+    return Tokenizer.from_vocabulary(path, lowercase, steps.get("strip_accents"))
 
 
 def _require_bert(settings, path):

@@ -8,10 +8,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_gmlp.data.text.tokenizer import Tokenizer, import_tokenizers
+from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.inference import text as inference
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.models.structure import learned_weights
+from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Confidence, read_confidence
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.card import read_card, write_text_card
 from keras_gmlp.utils.files import atomic_write, read_json, write_json
@@ -22,6 +23,7 @@ from keras_gmlp.weights.files import HUB, download, is_bert, read_checkpoint, wr
 
 OWN = "keras_gmlp"  # the model_type of models that transformers does not have
 WEIGHTS = "model.safetensors"
+FILES = (WEIGHTS, "config.json", "tokenizer.json", "vocab.txt", "tokenizer_config.json")
 
 
 def is_text_model(source):
@@ -60,7 +62,7 @@ def open_text_model(source):
             f"apps/train_text.py --task DATA --weights {source}"
         )
     opened = inference.from_keras(found.model, found.tokenizer, found.labels, found.length)
-    return dataclasses.replace(opened, pairs=found.pairs)
+    return dataclasses.replace(opened, pairs=found.pairs, confidence=found.confidence)
 
 
 def save_text_model(opened, path):
@@ -68,7 +70,7 @@ def save_text_model(opened, path):
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as temporary:
         in_float32(opened.model).save(temporary)
-        card = {"length": opened.length, "pairs": opened.pairs}
+        card = {"length": opened.length, "pairs": opened.pairs, **_confidence_entries(opened)}
         write_text_card(temporary, opened.task, opened.tokenizer, opened.labels, card)
     return path
 
@@ -98,6 +100,7 @@ def read_text_folder(source):
         labels = tuple(settings["labels"])
         check_labels(labels, "labels")
         fields = {"length": settings["length"], "pairs": settings["pairs"]}
+        fields["confidence"] = read_confidence(settings)
     except Exception as error:  # Keras raises errors of many classes
         reason = " ".join(str(error).split())[:200]
         raise ValueError(
@@ -133,12 +136,16 @@ def write_text_folder(opened, path):
         The class of transformers that opens the folder, a string, or `None`.
 
     Raises:
-        ValueError: If the folder has a config.json or the package safetensors is not installed.
-            One line.
+        ValueError: If the folder has one of the files, or the package safetensors is not
+            installed. One line.
     """
     path = Path(path)
     if path.name != WEIGHTS:
         raise ValueError(f"{path}: expected a path that ends in {WEIGHTS}, such as bert/{WEIGHTS}.")
+    for name in FILES:
+        if (path.parent / name).exists():
+            raise ValueError(f"{path.parent / name}: exists; give another folder.")
+    path.parent.mkdir(parents=True, exist_ok=True)
     architecture = find_task(opened.task).architecture
     found = architecture and write_bert(opened.model, architecture)
     if found:
@@ -156,26 +163,30 @@ def write_text_folder(opened, path):
             "labels": list(opened.labels),
             "length": opened.length,
             "pairs": opened.pairs,
+            **_confidence_entries(opened),
             "model": json.loads(in_float32(opened.model).to_json()),
         }
     arrays = {name: np.ascontiguousarray(array, "float32") for name, array in arrays.items()}
-    _write_tokenizer(opened.tokenizer, path.parent, opened.length)
     write_checkpoint(path, arrays, config)
+    _write_tokenizer(opened.tokenizer, path.parent, opened.length)
     return architecture if found else None
+
+
+def _confidence_entries(opened):
+    """Returns the entries of a card for what was calibrated, a dict; an empty one without it."""
+    fitted = opened.confidence
+    entries = {TEMPERATURE: fitted.temperature, THRESHOLD: fitted.energy_threshold}
+    return {} if fitted == Confidence() else entries
 
 
 def _write_tokenizer(tokenizer, folder, length):
     """Writes the three files in which transformers looks for a tokenizer."""
-    tokenizers = import_tokenizers()
-    tokens = tokenizers.Tokenizer.from_str(tokenizer.text)
-    ends = ("[SEP]", tokenizer.sep_id), ("[CLS]", tokenizer.cls_id)
-    tokens.post_processor = tokenizers.processors.BertProcessing(*ends)
-    folder.mkdir(parents=True, exist_ok=True)
+    text = tokenizer.to_bert().to_str(pretty=True)
     with atomic_write(folder / "tokenizer.json") as temporary:
-        temporary.write_text(tokens.to_str(pretty=True), "utf-8")
+        temporary.write_text(text, "utf-8")
     with atomic_write(folder / "vocab.txt") as temporary:
         temporary.write_text("".join(f"{token}\n" for token in tokenizer.tokens), "utf-8")
-    steps = json.loads(tokenizer.text)["normalizer"]
+    steps = json.loads(text)["normalizer"]
     write_json(
         folder / "tokenizer_config.json",
         {

@@ -208,6 +208,15 @@ def test_other_pictures_are_no_class(photos):
     assert list_pictures(photos)[1] == tuple(sorted(LABELS))
 
 
+def test_no_threshold(run, photos, capsys):
+    result, _ = calibrate(capsys, run, "--reject", "none")
+    assert not {"energy_threshold", "rejected", "other_rejected"} & set(result)
+    assert result["auroc"] > 0.5
+    assert load_app("calibrate").main([str(run), "--reject", "none"]) == 0
+    assert "AUROC" in capsys.readouterr().out
+    assert inference.load(run / "model.keras").confidence.energy_threshold is None
+
+
 def test_images_that_the_run_knows_are_refused(run, photos, capsys):
     line = fails(capsys, run, "--data", f"{photos}/", "--split", "all")
     assert "the run was trained on some of these images" in line

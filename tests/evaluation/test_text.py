@@ -65,6 +65,24 @@ def test_a_classifier_by_hand(reviews, tokenizer, tmp_path):
     }
 
 
+def test_validation_texts_are_those_that_the_run_held_out(tmp_path, tokenizer):
+    reviews = str(tmp_path / "many.csv")
+    rows = [f"a film of {n} winters,{'good' if n % 2 else 'bad'}" for n in range(40)]
+    Path(reviews).write_text("\n".join(["text,label", *rows]) + "\n")
+    model = constant_model("text_classification", tokenizer, [1.0, 0.0], ("good", "bad"))
+    counts = {}
+    for split in ("train", "validation", "test"):
+        report, _ = evaluate_texts([model], reviews, split, validation=0.5)
+        counts[split] = report["models"][0]["texts"]
+    report, _ = evaluate_texts([model], reviews, "train")
+    assert counts["train"] + counts["validation"] == report["models"][0]["texts"]
+    with pytest.raises(ValueError, match=r"no validation texts; train with --validation 0\.1"):
+        evaluate_texts([model], reviews, "validation")
+    asks = constant_model("question_answering", tokenizer, [[0.0] * LENGTH] * 2)
+    with pytest.raises(ValueError, match=r"questions have no split validation"):
+        evaluate_texts([asks], "squad", "validation")
+
+
 def test_classes_that_do_not_fit(reviews, tokenizer):
     model = constant_model("text_classification", tokenizer, [1.0, 0.0], ("cat", "dog"))
     with pytest.raises(ValueError, match=r"knows none of its classes; received bad, good"):
@@ -75,7 +93,7 @@ def test_classes_that_do_not_fit(reviews, tokenizer):
     other = from_keras(small_text_model("masked_lm", tokenizer), tokenizer)
     with pytest.raises(ValueError, match="is a masked language model; expected a text classifier"):
         evaluate_texts([model, other], reviews)
-    with pytest.raises(ValueError, match=r"split is 'valid'; expected test, train, all\."):
+    with pytest.raises(ValueError, match=r"split is 'valid'; expected test, train, validation, all\."):
         evaluate_texts([model], reviews, "valid")
     with pytest.raises(ValueError, match="at least one model"):
         evaluate_texts([], reviews)

@@ -80,6 +80,8 @@ def test_all_files_have_the_temperature_of_an_independent_search(run, texts, tmp
     assert scores["rejected"] == result["rejected"] <= 0.05
     whole = calibrate_run(run, str(texts), split="test")
     assert whole["temperature"] == result["temperature"]  # the held-out texts are the test
+    spelled = texts.parent / "." / ".." / texts.parent.name / texts.name
+    assert calibrate_run(run, str(spelled))["texts"] == 24  # not those that it was trained on
     every = calibrate_run(run, str(shutil.copy(texts, tmp_path / "copy.csv")), reject=None)
     logits = read_logits(opened, [text for text, _, _ in lines])
     labels = np.array([LABELS.index(label) for *_, label in lines])
@@ -135,6 +137,9 @@ def test_program_and_what_cannot_be_calibrated(run, texts, tmp_path, capsys):
     capsys.readouterr()
     assert program.main([str(run), "--split", "all"]) == 1
     assert "trained on some of these texts" in capsys.readouterr().err
+    other = str(shutil.copy(texts, tmp_path / "other.csv"))
+    assert program.main([str(run), "--data", other, "--split", "validation"]) == 1
+    assert "none of its texts are held out" in capsys.readouterr().err
     recipe = json.loads((run / "recipe.json").read_text())
     (run / "recipe.json").write_text(json.dumps({**recipe, "held_out": 0.0}))
     assert program.main([str(run)]) == 1

@@ -1,5 +1,6 @@
 """Folders of transformers: each class with random weights, in and out; other models as well."""
 
+import dataclasses
 import json
 import random
 
@@ -13,6 +14,7 @@ from keras_gmlp.models.language_model import text_classifier
 from keras_gmlp.programs import convert
 from keras_gmlp.runs.prepare import prepare
 from keras_gmlp.runs.text import FineTuningSettings
+from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.weights.bert import load_bert
 from keras_gmlp.weights.text_folder import (
     open_text_model,
@@ -195,6 +197,47 @@ def test_models_of_this_package_have_their_own_form(publish, tmp_path, build):
     assert text_inference.load(saved).classify("the head") == opened.classify("the head")
 
 
+def test_what_was_calibrated_is_kept(publish, tmp_path, capsys):
+    tokenizer = open_text_model(publish("BertForMaskedLM")[0]).tokenizer
+    model = text_classifier(gMLP(tokenizer.size, 16, 1, 32, max_length=16), 2)
+    opened = text_inference.from_keras(model, tokenizer)
+    opened = dataclasses.replace(opened, confidence=Confidence(2.5, 1.0))
+    write_text_folder(opened, tmp_path / "own" / "model.safetensors")
+    again = open_text_model(tmp_path / "own")
+    saved = save_text_model(again, tmp_path / "saved" / "model.keras")
+    assert again.confidence == text_inference.load(saved).confidence == Confidence(2.5, 1.0)
+    bert = open_text_model(publish("BertForSequenceClassification")[0])
+    bert = dataclasses.replace(bert, confidence=Confidence(2.5))
+    save_text_model(bert, tmp_path / "bert" / "model.keras")
+    back = str(tmp_path / "back" / "model.safetensors")
+    assert convert.main([str(tmp_path / "bert"), "--out", back]) == 0
+    assert "its probabilities are not calibrated" in capsys.readouterr().err
+
+
+def test_files_of_others_stay(publish, tmp_path):
+    opened = open_text_model(publish("BertForMaskedLM")[0])
+    for name in ("config.json", "tokenizer.json", "vocab.txt", "tokenizer_config.json"):
+        place = tmp_path / name.partition(".")[0]
+        place.mkdir()
+        (place / name).write_text("mine")
+        with pytest.raises(ValueError, match=f"{name}: exists; give another folder"):
+            write_text_folder(opened, place / "model.safetensors")
+        assert [path.name for path in place.iterdir()] == [name]
+        assert (place / name).read_text() == "mine"
+
+
+def test_vocabulary_with_marks(publish, tmp_path):
+    folder, _ = publish("BertForMaskedLM")
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    for strip, word in ((None, "cafe"), (False, "café")):
+        steps = {"do_lower_case": True, **({} if strip is None else {"strip_accents": strip})}
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(steps))
+        _, tokenizer = load_bert(tmp_path)
+        assert [tokenizer.tokens[i] for i in tokenizer.encode("Café").ids[1:-1]] == [word]
+
+
 def test_a_bert_with_norms_before_the_branches_has_its_own_form(publish, tmp_path):
     tokenizer = open_text_model(publish("BertForMaskedLM")[0]).tokenizer
     opened = text_inference.from_keras(BERT(tokenizer.size, 16, 2, 2, max_length=16), tokenizer)
@@ -236,6 +279,7 @@ def test_program_converts_both_ways(publish, transformers, tmp_path, capsys):
         ({"model_type": "roberta"}, r"type 'roberta'; expected 'bert'"),
         ({"architectures": ["BertForTokenClassification"]}, r"BertForTokenClass.*expected one of"),
         ({"problem_type": "multi_label_classification"}, r"problem_type 'multi_label"),
+        ({"architectures": ["BertForQuestionAnswering"]}, r"lacks qa_outputs and 0 more"),
         ({"problem_type": "regression"}, r"a classifier of one label"),
     ],
 )

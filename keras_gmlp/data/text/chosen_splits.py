@@ -98,6 +98,8 @@ def choose_texts(source, split=None):
 def choose_questions(source, split=None):
     """Returns the questions to evaluate a model on, and the split; see `choose_texts`."""
     path, split = source.path, source.decide(split, squad.find_parts)
+    if split == "validation":
+        raise ValueError(f"{source.name}: questions have no split validation; give --split test.")
     if split != "all":
         found = getattr(open_questions(source), split)
     elif path.exists():

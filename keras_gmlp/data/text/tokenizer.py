@@ -132,6 +132,13 @@ class Tokenizer:
         with atomic_write(path) as temporary:
             temporary.write_bytes(self.text.encode())
 
+    def to_bert(self):
+        """Returns the `tokenizers.Tokenizer` that adds `[CLS]` and `[SEP]`, as BERT's does."""
+        tokens = make_wordpiece(self._vocabulary, **self._steps)
+        ends = ("[SEP]", self.sep_id), ("[CLS]", self.cls_id)
+        tokens.post_processor = import_tokenizers().processors.BertProcessing(*ends)
+        return tokens
+
     @cached_property
     def hash(self):
         """SHA-256 of the `tokenizer.json`, in hexadecimal digits."""
