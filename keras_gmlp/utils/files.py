@@ -91,7 +91,11 @@ def require_space(directory, size, reserve=False):
         )
     if reserve and hasattr(os, "posix_fallocate"):
         with naming(directory, directory), tempfile.TemporaryFile(dir=directory) as file:
-            os.posix_fallocate(file.fileno(), 0, size)
+            try:
+                os.posix_fallocate(file.fileno(), 0, size)
+            except OSError as error:  # some file systems cannot reserve
+                if error.errno in FULL:
+                    raise
 
 
 def require_output(output, *inputs):
@@ -124,7 +128,8 @@ def naming(path, temporary):
         yield
     except Exception as error:
         named = error.filename if isinstance(error, OSError) else None
-        if named is not None and os.fsdecode(named).startswith(str(temporary)):
+        place = Path(os.fsdecode(named)) if named is not None else Path()
+        if named is not None and Path(temporary) in (place, *place.parents):
             error.filename = str(path)  # the other name means nothing to the reader
         elif named is None and (
             getattr(error, "errno", None) in FULL or _FULL_TEXT.search(str(error))
@@ -287,6 +292,8 @@ def load_array(path, remedy, **options):
         raise ValueError(f"{path}: no such file; {remedy}.") from None
     except MemoryError:
         raise
+    except OSError as error:  # no permission, a folder, a failing disk
+        raise OSError(error.errno, error.strerror, str(path)) from None
     except Exception:
         raise ValueError(f"{path}: damaged or truncated; {remedy}.") from None
 

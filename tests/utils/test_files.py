@@ -154,3 +154,30 @@ def test_leftovers_go_and_other_files_stay(tmp_path):
     kept = {".123.notes", ".2024.model.keras.txt", "model.keras", "below"}
     assert {path.name for path in tmp_path.iterdir()} == kept
     assert (tmp_path / "below" / ".123.model.keras").exists()
+
+
+def test_only_whole_parts_of_a_path_are_renamed(tmp_path):
+    missing = str(tmp_path / "a-photos" / "cat.jpg")
+    with pytest.raises(FileNotFoundError) as error, files.naming("other", tmp_path / "a"):
+        raise FileNotFoundError(errno.ENOENT, "No such file", missing)
+    assert error.value.filename == missing
+
+
+def test_array_that_cannot_be_read_is_not_called_damaged(tmp_path):
+    with pytest.raises(IsADirectoryError) as error:
+        files.load_array(tmp_path, "try again")
+    assert error.value.filename == str(tmp_path)
+
+
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSPC])
+def test_disks_that_cannot_reserve_space(tmp_path, monkeypatch, number):
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "posix_fallocate", fail)
+    if number != errno.ENOSPC:
+        files.require_space(tmp_path, 10, reserve=True)
+        return
+    with pytest.raises(OSError, match="No space left") as error:
+        files.require_space(tmp_path, 10, reserve=True)
+    assert error.value.filename == str(tmp_path)
