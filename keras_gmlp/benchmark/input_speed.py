@@ -45,7 +45,9 @@ class MaskingSpeed(Workload):
         tokens = generator.integers(5, WORDS, DOCUMENTS * TOKENS).astype("uint16")
         np.save(folder / "tokens.npy", tokens)
         np.save(folder / "starts.npy", np.arange(DOCUMENTS + 1) * TOKENS)
-        info = {"tokens": len(tokens), "vocabulary_size": WORDS, "special_ids": [0, 1, 2, 3, 4]}
+        info = {"tokens": len(tokens), "documents": DOCUMENTS, "words": len(tokens)}
+        info |= {"characters": len(tokens), "unknown": 0, "vocabulary_size": WORDS}
+        info["special_ids"] = [0, 1, 2, 3, 4]
         write_json(folder / "corpus.json", info)
 
 

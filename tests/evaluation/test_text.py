@@ -93,7 +93,7 @@ def test_classes_that_do_not_fit(reviews, tokenizer):
     other = from_keras(small_text_model("masked_lm", tokenizer), tokenizer)
     with pytest.raises(ValueError, match="is a masked language model; expected a text classifier"):
         evaluate_texts([model, other], reviews)
-    with pytest.raises(ValueError, match=r"split is 'valid'; expected test, train, validation, all\."):
+    with pytest.raises(ValueError, match=r"split is 'valid'; expected test, train, val"):
         evaluate_texts([model], reviews, "valid")
     with pytest.raises(ValueError, match="at least one model"):
         evaluate_texts([], reviews)

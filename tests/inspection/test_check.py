@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -73,7 +74,9 @@ def test_splits_of_a_plain_folder(tmp_path):
     assert {p.split for p in pictures} == {"train", "test"}
 
 
-def test_what_training_leaves_out_darkens_or_takes_for_one_class(tmp_path):
+def test_what_training_leaves_out_darkens_or_takes_for_one_class(tmp_path, monkeypatch):
+    # A process warns once.
+    monkeypatch.setattr("keras_gmlp.data.images.read_image._warned_of_dark", threading.Event())
     for label in ("caf\u00e9", "cafe\u0301", "Cat", "cat"):
         (tmp_path / label).mkdir()
         Image.fromarray(np.ones((16, 16), "uint16")).save(tmp_path / label / "1.png")

@@ -54,7 +54,7 @@ class Praise(TextTask):
 
     @classmethod
     def answer(cls, model, sentence):
-        encoding, _ = model.encode(sentence)
+        encoding = model.encode(sentence)
         return float(model.run(token_ids=encoding.ids[None])[0, 0])
 
     @classmethod

@@ -220,7 +220,8 @@ def test_space_asked_for_holds_a_checkpoint(data, tmp_path, monkeypatch, changes
     recipe = dataclasses.replace(RECIPE, **changes)
     asked = []
     monkeypatch.setattr(
-        "keras_gmlp.training.checkpoints.require_space", lambda path, size: asked.append(size)
+        "keras_gmlp.training.checkpoints.require_space",
+        lambda path, size, reserve: asked.append(size),
     )
     checkpoint = RunCheckpoint(tmp_path)
     checkpoint.set_model(model := tiny_model(**recipe.model_arguments()))
