@@ -205,13 +205,19 @@ def train(options, settings, callbacks):
 def prepare_text(options, settings):
     """Encodes the text files, once."""
     from keras_gmlp.data.text.corpus import prepare_corpus
+    from keras_gmlp.data.text.tokenizer import Tokenizer
 
     known = Path(settings.data, "tokenizer.json")
+    how = {"lowercase": not options.cased, "strip_accents": options.strip_accents}
+    asked = (options.cased or options.strip_accents) and known.exists()
+    if asked and not Tokenizer.load(known).has_steps(**how):
+        raise ValueError(
+            f"{known}: is another tokenizer; choose another folder, or leave out --cased and "
+            "--strip-accents to take it."
+        )
     tokenizer = options.tokenizer or options.vocabulary_size
     if tokenizer is None:
-        old = known.exists() and not (options.cased or options.strip_accents)
-        tokenizer = known if old else usual_words(settings.preset)
-    how = {"lowercase": not options.cased, "strip_accents": options.strip_accents}
+        tokenizer = known if known.exists() else usual_words(settings.preset)
     prepare_corpus(options.text, tokenizer, settings.data, valid=options.valid, **how)
 
 

@@ -158,19 +158,36 @@ class StopWhenDeleted(keras.callbacks.Callback):
             )
 
 
+class HistoryWriter(keras.callbacks.CSVLogger):
+    """Writes a line an epoch; an error of a full disk names the file."""
+
+    def on_train_begin(self, logs=None):
+        with naming(self.filename, self.filename):
+            super().on_train_begin(logs)
+
+    def on_epoch_end(self, epoch, logs=None):
+        with naming(self.filename, self.filename):
+            super().on_epoch_end(epoch, logs)
+
+    def on_train_end(self, logs=None):
+        """Closes the file; Keras calls this only if training succeeds."""
+        if self.csv_file:
+            with naming(self.filename, self.filename):
+                self.csv_file.close()
+        self.writer = None
+
+
 @contextlib.contextmanager
 def writing_callbacks(directory, checkpoint, tensorboard=False):
     """Yields the callbacks that write the files of a run, a list, and closes the files."""
-    history = keras.callbacks.CSVLogger(directory / "history.csv", append=True)
+    history = HistoryWriter(directory / "history.csv", append=True)
     callbacks = [StopWhenDeleted(directory / "recipe.json"), history, checkpoint]
     if tensorboard:
         callbacks.append(keras.callbacks.TensorBoard(directory / "tensorboard"))
-    with naming(directory, directory):
-        try:
-            yield callbacks
-        finally:
-            if history.csv_file:  # Keras closes it only if training succeeds
-                history.csv_file.close()
+    try:
+        yield callbacks
+    finally:
+        history.on_train_end()
 
 
 class StopWhenDiverged(keras.callbacks.Callback):

@@ -22,15 +22,18 @@ def parse(path):
     if os.name == "posix":  # damaged trees in HDF5 may lead around in a circle
         import resource
 
-        _, most = resource.getrlimit(resource.RLIMIT_CPU)
-        seconds = SECONDS if most == resource.RLIM_INFINITY else min(SECONDS, most)
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, most))
+        usual, most = resource.getrlimit(resource.RLIMIT_CPU)
+        limits = [n for n in (SECONDS, usual, most) if n != resource.RLIM_INFINITY]
+        resource.setrlimit(resource.RLIMIT_CPU, (min(limits), most))
     if path.suffix == ".tflite":
         _run_tflite(open_interpreter(path, 1))
     elif path.suffix == ".onnx":
         import onnxruntime
 
-        onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        options = onnxruntime.SessionOptions()  # the time of all threads counts
+        options.intra_op_num_threads = 1
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     else:
         check_weights(path, read=True)
 

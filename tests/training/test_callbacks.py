@@ -1,8 +1,10 @@
 """Callbacks: when training stops, what the clock measures, whose random numbers change."""
 
 import contextlib
+import errno
 import signal
 import time
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -15,6 +17,7 @@ from keras_gmlp.training.callbacks import (
     StopOnInterrupt,
     StopWhenDiverged,
     private_generator,
+    writing_callbacks,
 )
 from keras_gmlp.training.checkpoints import ContinueEpoch, RunCheckpoint, SaveWithinEpoch
 
@@ -202,3 +205,21 @@ def test_ctrl_c_that_nobody_handles_stays_so():
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_only_the_history_is_named_as_the_full_file(tmp_path):
+    shared = RuntimeError("unable to write to /dev/shm: No space left on device")
+    with pytest.raises(RuntimeError) as error, writing_callbacks(tmp_path, None):
+        raise shared
+    assert error.value is shared
+    with writing_callbacks(tmp_path, None) as callbacks:
+        history = callbacks[1]
+        history.writer, history.keys = SimpleNamespace(writerow=fail_on_full_disk), []
+        history.set_model(SimpleNamespace(stop_training=False))
+        with pytest.raises(OSError, match="No space left") as error:
+            history.on_epoch_end(0, {})
+    assert error.value.filename == str(tmp_path / "history.csv")
+
+
+def fail_on_full_disk(row):
+    raise OSError(errno.ENOSPC, "No space left on device")

@@ -121,11 +121,22 @@ class Tokenizer:
             return cls.from_vocabulary(path)
         try:
             with open(path, "rb") as file:
-                return cls(file.read(MOST_BYTES).decode(), path)
+                content = file.read(MOST_BYTES + 1)
+            if len(content) > MOST_BYTES:
+                raise ValueError(
+                    f"{path}: has more than {MOST_BYTES:,} bytes; expected a tokenizer.json."
+                )
+            return cls(content.decode(), path)
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: not UTF-8 at byte {error.start:,}.") from None
         except FileNotFoundError:
             raise ValueError(f"{path}: no such file; expected a tokenizer.json.") from None
+
+    def has_steps(self, lowercase, strip_accents):
+        """Returns whether the tokenizer lowers letters and strips their marks as given."""
+        strips = self._steps["strip_accents"]
+        strips = self._steps["lowercase"] if strips is None else strips
+        return (self._steps["lowercase"], strips) == (lowercase, strip_accents)
 
     def save(self, path):
         """Writes a `tokenizer.json`; a loaded one stays the same byte for byte."""
@@ -303,6 +314,10 @@ def read_wordpiece(text, source):
     """
     try:
         content = json.loads(text)
+        _require_object("content", content)
+        for part in ("model", "normalizer", "pre_tokenizer", "decoder"):
+            _require_object(part, content[part])
+        _require_object("vocab", content["model"]["vocab"])
         vocabulary, normalizer = content["model"].pop("vocab"), content["normalizer"]
         steps = {
             "lowercase": normalizer["lowercase"],
@@ -331,6 +346,12 @@ def read_wordpiece(text, source):
             f"{source}: not a tokenizer.json of BERT's WordPiece ({reason})."
         ) from None
     return vocabulary, steps
+
+
+def _require_object(part, found):
+    """Raises a `ValueError` if a part of a tokenizer is no object of JSON."""
+    if not isinstance(found, dict):
+        raise ValueError(f"the {part} is of type {type(found).__name__}; expected an object")
 
 
 def _check_vocabulary(vocabulary):

@@ -310,3 +310,17 @@ def test_missing_package_says_how_to_install_it(monkeypatch):
     with pytest.raises(ImportError, match=r"text requires tokenizers; install it: .*\[text\]") as e:
         Tokenizer.train(["text"])
     assert len(str(e.value).splitlines()) == 1
+
+
+def test_large_file_is_refused_by_its_size(tmp_path, monkeypatch):
+    (tmp_path / "tokenizer.json").write_text("{" + " " * 100)
+    monkeypatch.setattr(tokenizer_module, "MOST_BYTES", 100)
+    with pytest.raises(ValueError, match=r"tokenizer\.json: has more than 100 bytes"):
+        Tokenizer.load(tmp_path / "tokenizer.json")
+
+
+@pytest.mark.parametrize("part", ["model", "normalizer", "pre_tokenizer", "decoder"])
+def test_part_of_another_type_is_named(small, part):
+    content = json.loads(small.text) | {part: None}
+    with pytest.raises(ValueError, match=f"the {part} is of type NoneType; expected an object"):
+        Tokenizer(json.dumps(content))
