@@ -10,6 +10,9 @@ from keras_gmlp.utils.files import read_json, write_json
 HEAD = "linear head"  # name of the candidate without training
 
 
+GAIN = 0.98  # of the loss of the head that training must get below
+
+
 @dataclasses.dataclass(frozen=True)
 class Choice:
     """Settings that images chose which no candidate trained on."""
@@ -48,11 +51,12 @@ class Choice:
 def choose_best(candidates):
     """Returns the candidate of the highest accuracy, then of the lowest loss.
 
-    Training has to gain over the first candidate, the head, in the loss as well: on a few hundred
-    images the accuracy alone is often higher by chance.
+    Training has to gain over the first candidate, the head, in the loss as well, and clearly: on a
+    few hundred images the accuracy alone, or a loss that is hardly lower, is often chance.
     """
     head, *trained = candidates
-    gains = [r for r in trained if r["accuracy"] >= head["accuracy"] and r["loss"] < head["loss"]]
+    lower = GAIN * head["loss"]
+    gains = [r for r in trained if r["accuracy"] >= head["accuracy"] and r["loss"] < lower]
     return max(gains or [head], key=lambda row: (row["accuracy"], -row["loss"]))
 
 

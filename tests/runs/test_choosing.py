@@ -231,8 +231,10 @@ def test_the_head_is_chosen_where_training_gains_nothing(places, tmp_path):
 def test_ties_go_to_the_lower_loss():
     rows = [{"accuracy": 0.9, "loss": 0.3}, {"accuracy": 0.9, "loss": 0.2}]
     assert choose_best([*rows, {"accuracy": 0.8, "loss": 0.1}]) is rows[1]
-    # A higher accuracy with a higher loss may be chance.
+    # A higher accuracy with a higher loss, or one that is hardly lower, may be chance.
     assert choose_best([rows[1], {"accuracy": 0.92, "loss": 0.25}]) is rows[1]
+    assert choose_best([rows[1], {"accuracy": 0.92, "loss": 0.199}]) is rows[1]
+    assert choose_best([rows[1], clear := {"accuracy": 0.92, "loss": 0.19}]) is clear
     row = {"name": HEAD, "epochs": 0, "accuracy": 0.9, "loss": 0.3, "seconds": 1.0}
     table = Choice({}, 10, True, [row]).lines()
     assert table[0] == "candidates, on 10 held-out training images:"
