@@ -3,7 +3,7 @@
 
 import { Tensor } from "@litertjs/core";
 import { isKnown, readConfidence } from "./confidence.js";
-import { openModel, softmax } from "./model.js";
+import { openModel, rank, softmax } from "./model.js";
 import { bestSpans, makeWindows, MAX_ANSWER } from "./spans.js";
 import { shorten, Tokenizer } from "./tokens.js";
 
@@ -73,12 +73,8 @@ class TextModel {
     parts.forEach((part, i) => ids.push(...part.slice(0, kept[i]).map(({ id }) => id), sep));
     const total = parts.reduce((sum, part) => sum + part.length, 0);
     const logits = await this.logits(ids);
-    const scaled = Float64Array.from(logits, (logit) => logit / this.confidence.temperature);
-    const probabilities = softmax(scaled);
     const known = isKnown(logits, this.confidence);
-    const ranked = this.labels
-      .map((label, i) => ({ label, probability: probabilities[i] }))
-      .sort((a, b) => b.probability - a.probability);
+    const ranked = rank(logits, this.labels, this.labels.length, this.confidence.temperature);
     return { ranked, known, note: this.#cutNote("text", total + this.length - room, this.length) };
   }
 

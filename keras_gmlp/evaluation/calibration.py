@@ -58,9 +58,9 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
         A dict that JSON can hold: `data`, `split`, `images` or `texts` (their number),
         `temperature`, `calibration_error_before` and `calibration_error` (with the temperature, on
         the same inputs); with a threshold also `energy_threshold`, `reject` and `rejected`, a
-        share. If the data have a folder
-        `_other/`, also `other_images` (their number), `other_rejected` (a share) and `auroc`, with
-        which the energy separates them from the images of known classes.
+        share. If the data have a folder `_other/`, also `other_images` (their number), `auroc`,
+        with which the energy separates them from the images of known classes, and with a threshold
+        `other_rejected`, a share.
 
     Raises:
         ValueError: If the run has no validation images, or held-out texts, and no other data are
@@ -72,11 +72,12 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
         raise ValueError(f"reject must be in [0, 1); received {reject}.")
     require("sklearn", "calibration", "demo")
     directory = Path(find_shipped(directory))
-    if not find_models(directory):
+    files = find_models(directory)
+    if not files:
         model_path(directory)  # raises the error of a folder without a model
     with directory_lock(directory):
-        cards = {path: read_any_card(path) for path in find_models(directory)}
-        task = find_task(next(iter(cards.values()), {}).get("task"))
+        cards = {path: read_any_card(path) for path in files}
+        task = find_task(cards[files[0]].get("task"))
         metrics = read_json(directory / "metrics.json", {})
         measure = _measure_texts if task.domain == "texts" else _measure_images
         result = measure(directory, data, split, data_dir, reject)

@@ -198,13 +198,6 @@ def open_language_model(weights):
     from keras_gmlp.inference import text as inference
     from keras_gmlp.weights.text_folder import read_text_folder
 
-    if is_bert(weights):
-        opened = read_text_folder(weights)
-        if opened.tokenizer is None:
-            raise ValueError(
-                f"{weights}: has no tokenizer; expected tokenizer.json or vocab.txt next to "
-                "config.json."
-            )
-    else:
-        opened = inference.load(model_path(weights, "text"))
+    is_folder = is_bert(weights)
+    opened = read_text_folder(weights) if is_folder else inference.load(model_path(weights, "text"))
     return opened.model, opened.tokenizer

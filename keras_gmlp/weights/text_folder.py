@@ -52,10 +52,6 @@ def open_text_model(source):
         path = Path(find_shipped(source))
         return inference.load(path / "model.keras" if path.is_dir() else path)
     found = read_text_folder(source)
-    if found.tokenizer is None:
-        raise ValueError(
-            f"{source}: has no tokenizer; expected tokenizer.json or vocab.txt next to config.json."
-        )
     if not found.has_head:
         raise ValueError(
             f"{source}: a BertModel, which has no head and answers nothing; give it one: "
@@ -82,17 +78,26 @@ def read_text_folder(source):
         source: See `load_bert`.
 
     Returns:
-        A `PublishedText`.
+        A `PublishedText` with a tokenizer.
 
     Raises:
-        ValueError: If the files cannot be read, or belong to another kind of model. One line.
+        ValueError: If the files cannot be read, belong to another kind of model, or have no
+            tokenizer. One line.
     """
     path = Path(source).expanduser() / "config.json"
-    if str(source).startswith(HUB) or not path.is_file():
-        return open_bert(source)
-    settings = read_json(path)
-    if not isinstance(settings, dict) or settings.get("model_type") != OWN:
-        return open_bert(source)
+    settings = None if str(source).startswith(HUB) else read_json(path)
+    if isinstance(settings, dict) and settings.get("model_type") == OWN:
+        return _read_own(path, settings)
+    found = open_bert(source)
+    if found.tokenizer is None:
+        raise ValueError(
+            f"{source}: has no tokenizer; expected tokenizer.json or vocab.txt next to config.json."
+        )
+    return found
+
+
+def _read_own(path, settings):
+    """Opens a folder with a config.json that `write_text_folder` wrote for this package."""
     try:
         model = keras.models.model_from_json(json.dumps(settings["model"]))
         if not isinstance(model, keras.Model):

@@ -63,7 +63,7 @@ def test_marks_are_kept_unless_asked(tmp_path, options, kept):
         (tmp_path / name).write_text("Café au lait, café\n" * 9, "utf-8")
     given = ["--text", str(tmp_path / "train.txt"), "--valid", str(tmp_path / "valid.txt")]
     given += ["--prepared", str(tmp_path / "prepared")]
-    for more in (options, [], options):  # the later ones take the tokenizer that is there
+    for more in (options, [], options):  # the later ones take the stored tokenizer
         _, parsed = program.parse([*given, *more])
         program.prepare_text(parsed, program.read_settings(parsed))
         tokenizer = Tokenizer.load(tmp_path / "prepared" / "tokenizer.json")
