@@ -83,7 +83,10 @@ def ConvNet(
 def _block(x, width, pools, name, dtype):
     """A 3x3 convolution, normalization and GELU; `pools` halves the sides in between."""
     own = {"dtype": dtype}
-    x = convolution(width, name, dtype, kernel_initializer=PartialIdentity())(x)
+    # Filters of length 1: a norm follows, so longer ones would only make each step smaller.
+    constraint = keras.constraints.UnitNorm(axis=[0, 1, 2])
+    kernel = {"kernel_initializer": PartialIdentity(), "kernel_constraint": constraint}
+    x = convolution(width, name, dtype, **kernel)(x)
     if pools:
         x = layers.MaxPooling2D(data_format="channels_last", name=f"{name}_pool", **own)(x)
     x = batch_norm(name, dtype, scale=False)(x)

@@ -101,6 +101,12 @@ IMAGE_PRESETS = {
     "gmlp_conv_n4_32": (gMLP, {"hidden_dim": 352, **_CONV_N4}),
     "amlp_conv_n4_32": (aMLP, {"hidden_dim": 304, "attention_size": 16, **_CONV_N4}),
     "vit_conv_n4_32": (ViT, {**_VIT_N4, "mlp_ratio": 3.5, **_POOLED, **_CONV}),
+    "mixer_conv_n4_32": (MLPMixer, {"depth": 6, "channel_hidden_dim": 448, "dim": 128, **_CONV}),
+    "resmlp_conv_n4_32": (ResMLP, {"dim": 128, "depth": 6, "mlp_ratio": 3.625, **_CONV}),
+    "ff_only_conv_n4_32": (
+        FeedForwardOnly,
+        {"dim": 128, "depth": 5, "token_hidden_dim": 260, "mlp_ratio": 3.4375, **_CONV},
+    ),
     "gmlp_conv_ti2_32": (gMLP, {"depth": 12, **_CONV_TI2}),
     # For photographs: 200 classes of Tiny-ImageNet.
     "gmlp_photo_64": (gMLP, {**_CONV_TI2, "depth": 8, "pooling": "attention", **_PHOTO}),

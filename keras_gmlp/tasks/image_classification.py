@@ -14,7 +14,8 @@ from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.files import atomic_write
 
 EVALUATED_PIXELS = 300_000  # of an evaluation batch on a processor
-LEAST, MOST = 16, 250  # images of an evaluation batch
+ON_DEVICE = 2_000_000  # on an accelerator, which waits for the host between batches
+LEAST, MOST = 16, 250  # images of an evaluation batch; an accelerator takes more small ones
 
 TEACHINGS = ("soft", "hard", "token")
 
@@ -201,8 +202,10 @@ class ImageClassification(Task):
 
         # A processor asks the system for the memory of large tensors in each layer, which takes a
         # quarter of the time at 128 pixels.
-        fitting = EVALUATED_PIXELS // math.prod(data.image_shape[:2])
-        batch_size = MOST if accelerators() else min(MOST, max(LEAST, fitting))
+        pixels = math.prod(data.image_shape[:2])
+        batch_size = min(MOST, max(LEAST, EVALUATED_PIXELS // pixels))
+        if accelerators():
+            batch_size = max(MOST, ON_DEVICE // pixels)
         return evaluation_batches(data, batch_size, split, samples)
 
     def describe_data(self, data):

@@ -92,6 +92,22 @@ def test_fit_lowers_the_loss():
     assert history["loss"][-1] < 0.9 * history["loss"][0]
 
 
+def test_filters_have_length_1_after_a_step():
+    model = ConvNet((4, 6), input_shape=(8, 8, 3), classes=2)
+    model.compile(keras.optimizers.SGD(10.0), model.loss)
+    images = np.random.default_rng(0).uniform(0, 255, (4, 8, 8, 3)).astype("float32")
+    model.get_layer("stem").adapt([images / 127.5 - 1])
+    layers = [layer for layer in model.layers if isinstance(layer, keras.layers.Conv2D)]
+    before = [np.array(to_numpy(layer.kernel)) for layer in layers]
+    model.get_layer("head").kernel.assign(np.ones((6, 2)) * [1, -1])  # zeros give no gradient
+    model.fit(images, np.array([0, 1, 0, 1]), verbose=0)
+    assert len(layers) == 4
+    for layer, old in zip(layers, before, strict=True):
+        kernel = to_numpy(layer.kernel)
+        np.testing.assert_allclose(np.sqrt((kernel**2).sum((0, 1, 2))), 1, rtol=1e-5)
+        assert np.abs(kernel - old).max() > 1e-3
+
+
 def test_first_layer_and_logits_are_float32_under_mixed_precision():
     model, _ = redrawn(dtype="mixed_bfloat16")
     assert keras.backend.standardize_dtype(model(pixels(4, 10, 9, 3)).dtype) == "float32"

@@ -13,6 +13,7 @@ from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.data.batches.share import Position
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.splits import ArraySplit
+from keras_gmlp.tasks import image_classification
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.tasks.task import Task
 from keras_gmlp.training.recipes import Recipe
@@ -54,6 +55,16 @@ def test_image_task_augments_training_images_alone(data):
     (images, _), *_ = task.evaluation_batches(data, "train", samples=4)
     assert images.shape[0] == 4
     assert set(np.unique(images)) == {30, 220}
+
+
+@pytest.mark.parametrize(("side", "processor", "device"), [(32, 250, 1953), (128, 18, 250)])
+def test_batches_of_test_images_fit_the_hardware(side, processor, device, monkeypatch):
+    images = np.zeros((2500 if side == 32 else 320, side, side, 3), "uint8")
+    data = keras_gmlp.data.from_arrays((images, np.zeros(len(images), "int64")))
+    for found, expected in (([], processor), (["cuda:0"], device)):
+        monkeypatch.setattr(image_classification, "accelerators", lambda found=found: found)
+        batches = ImageClassification().evaluation_batches(data, "train")
+        assert next(iter(batches))[0].shape[0] == expected
 
 
 def test_evaluation_counts_by_hand(data):
