@@ -329,7 +329,7 @@ def main(arguments=None):
         description=__doc__.partition("\n\n")[2],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("plan", metavar="PLAN.json", help="for example docs/plans/capacity.json")
+    parser.add_argument("plan", metavar="PLAN.json", help="for example docs/plans/families.json")
     parser.add_argument("--out", metavar="DIR", help="default: runs/PLAN-report")
     options = parser.parse_args(arguments)
     out = options.out or f"runs/{Path(options.plan).stem}-report"
