@@ -14,7 +14,10 @@ from keras_gmlp.utils.files import read_json
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PLANS = sorted((DOCS / "plans").glob("*.json"))
-ROW = r"^\| (\w[\w, -]+?) \|(?: `(\w+)` \|)? ([\d.]+)(?: ± ([\d.]+))? % \| (\d) \| ([\d.]+) %"
+ROW = (
+    r"^\| (\w[\w, -]+?) \|(?: `(\w+)` \|)? ([\d.]+)(?: ± ([\d.]+))? % \| (\d) \| "
+    r"([\d.]+) % \| ([\d,]+) \|$"
+)
 PRESETS = {
     "gMLP": "gmlp_conv_n4_32",
     "ConvNet": "convnet_8_32",
@@ -25,6 +28,17 @@ PRESETS = {
     "Feed-forward-only": "ff_only_conv_n4_32",
     "EAMLP": "eamlp_n4_32",
     "ConvNet, its own recipe": "convnet_8_32_airbench",
+}
+FAMILIES = [name for name in PRESETS if "," not in name]
+PAGE = "docs/results/families.md"
+TRIALS = {
+    "learning rate 0.03": "rate-0.03",
+    "0.08": "rate-0.08",
+    "0.08, AdamW's rate a third": "adam-ratio",
+    "0.08, RandAugment, shifts by 4 pixels, 32 epochs": "rand-augment",
+    "0.16": "rate-0.16",
+    "0.08, batches of 500": "batch-500",
+    "0.08, cutout, shifts by 4 pixels": "cutout",
 }
 
 
@@ -37,12 +51,12 @@ def in_root(monkeypatch):
 def test_every_run_of_a_plan_is_trained(path, in_root):
     plan = Plan.read(path)
     assert plan.runs
-    assert all(run.complete for run in plan.runs)
     for run in plan.runs:
-        recipe = run.settings.make_recipe()
-        wanted = {k: v for k, v in recipe.settings().items() if k != "pipeline"}
+        assert run.complete
+        wanted = {k: v for k, v in plan.describe(run.settings).items() if k != "pipeline"}
         assert not differences(run.recorded, wanted), run.name
-        assert len(run.history()) == run.metrics["epochs"] == recipe.epochs
+        assert (run.recorded["preset"], run.recorded["data"]) == (run.preset, "cifar10")
+        assert len(run.history()) == run.metrics["epochs"] == wanted["epochs"]
 
 
 def test_the_report_of_the_families_is_what_the_command_writes(in_root, tmp_path):
@@ -53,26 +67,38 @@ def test_the_report_of_the_families_is_what_the_command_writes(in_root, tmp_path
         assert (tmp_path / name).read_text() == (committed / name).read_text()
 
 
-@pytest.mark.parametrize(("page", "rows"), [("README.md", 8), ("docs/results/families.md", 9)])
-def test_tables_hold_the_figures_of_the_records(page, rows):
+@pytest.mark.parametrize(("page", "names"), [("README.md", FAMILIES), (PAGE, PRESETS)])
+def test_tables_hold_the_figures_of_the_records(page, names):
     found = re.findall(ROW, (ROOT / page).read_text(), re.MULTILINE)
-    assert len(found) == rows
-    for name, preset, accuracy, error, seeds, trained in found:
+    assert sorted(row[0] for row in found) == sorted(names)
+    for name, preset, accuracy, error, seeds, trained, parameters in found:
         folders = sorted((DOCS / "families" / "runs").glob(f"{PRESETS[name]}-s*"))
         metrics = [read_json(folder / "metrics.json") for folder in folders]
         scores = [100 * each["test_accuracy"] for each in metrics]
         assert preset in ("", PRESETS[name].removesuffix("_airbench"))
         assert int(seeds) == len(folders)
         assert accuracy == f"{statistics.mean(scores):.2f}"
-        if len(scores) > 1:
-            assert error == f"{statistics.stdev(scores) / len(scores) ** 0.5:.2f}"
-        mean = statistics.mean(100 * each["train_accuracy"] for each in metrics)
-        assert trained == f"{mean:.1f}"
+        spread = statistics.stdev(scores) / len(scores) ** 0.5 if len(scores) > 1 else None
+        assert error == ("" if spread is None else f"{spread:.2f}")
+        assert trained == f"{statistics.mean(100 * each['train_accuracy'] for each in metrics):.1f}"
+        assert parameters == f"{metrics[0]['parameters']:,}"
+
+
+def test_the_student_and_its_teacher_have_the_figures_of_the_records():
+    page, readme = (ROOT / PAGE).read_text(), (ROOT / "README.md").read_text()
+    student = read_json(DOCS / "distilled" / "runs" / "vit_conv_n4_32" / "metrics.json")
+    (row,) = re.findall(r"^\| ViT \| \*\*([\d.]+) %\*\* \| ([\d.]+) % \|", page, re.MULTILINE)
+    expected = [100 * student["test_accuracy"], 100 * student["train_accuracy"]]
+    assert row == (f"{expected[0]:.2f}", f"{expected[1]:.1f}")
+    assert f"**{expected[0]:.2f} %**" in readme
+    teacher = read_json(DOCS / "families" / "runs" / "convnet_8_32_airbench-s0" / "metrics.json")
+    assert f"with its own recipe, {100 * teacher['test_accuracy']:.2f} %." in page
 
 
 def test_settings_of_the_convnet_have_the_figures_of_the_records():
     text = (DOCS / "results" / "convnet.md").read_text().split("## Which settings")[1]
-    shown = re.findall(r"\| \*{0,2}([\d.]+) %\*{0,2} \|$", text.split("##")[0], re.MULTILINE)
-    folders = (DOCS / "convnet" / "runs").glob("*/metrics.json")
-    held_out = [100 * read_json(path)["validation_accuracy"] for path in folders]
-    assert shown == [f"{score:.2f}" for score in sorted(held_out, reverse=True)]
+    rows = re.findall(r"^\| (.+?) \| \*{0,2}([\d.]+) %", text.split("## ")[0], re.MULTILINE)
+    assert [label for label, _ in rows] == list(TRIALS)
+    for label, shown in rows:
+        metrics = read_json(DOCS / "convnet" / "runs" / TRIALS[label] / "metrics.json")
+        assert shown == f"{100 * metrics['validation_accuracy']:.2f}"

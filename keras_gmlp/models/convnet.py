@@ -83,7 +83,7 @@ def ConvNet(
 def _block(x, width, pools, name, dtype):
     """A 3x3 convolution, normalization and GELU; `pools` halves the sides in between."""
     own = {"dtype": dtype}
-    # Filters of length 1: a norm follows, so longer ones would only make each step smaller.
+    # A step gives filters the length 1: a norm follows, so longer ones only make steps smaller.
     constraint = keras.constraints.UnitNorm(axis=[0, 1, 2])
     kernel = {"kernel_initializer": PartialIdentity(), "kernel_constraint": constraint}
     x = convolution(width, name, dtype, **kernel)(x)

@@ -15,7 +15,8 @@ from keras_gmlp.utils.files import atomic_write
 
 EVALUATED_PIXELS = 300_000  # of an evaluation batch on a processor
 ON_DEVICE = 2_000_000  # on an accelerator, which waits for the host between batches
-LEAST, MOST = 16, 250  # images of an evaluation batch; an accelerator takes more small ones
+LEAST, MOST = 16, 250  # images of an evaluation batch
+MOST_SMALL = 1_000  # small images of one on an accelerator
 
 TEACHINGS = ("soft", "hard", "token")
 
@@ -205,7 +206,7 @@ class ImageClassification(Task):
         pixels = math.prod(data.image_shape[:2])
         batch_size = min(MOST, max(LEAST, EVALUATED_PIXELS // pixels))
         if accelerators():
-            batch_size = max(MOST, ON_DEVICE // pixels)
+            batch_size = max(MOST, min(MOST_SMALL, ON_DEVICE // pixels))
         return evaluation_batches(data, batch_size, split, samples)
 
     def describe_data(self, data):
