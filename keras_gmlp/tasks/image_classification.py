@@ -13,10 +13,9 @@ from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.files import atomic_write
 
-EVALUATED_PIXELS = 300_000  # of an evaluation batch on a processor
-ON_DEVICE = 2_000_000  # on an accelerator, which waits for the host between batches
-LEAST, MOST = 16, 250  # images of an evaluation batch
-MOST_SMALL = 1_000  # small images of one on an accelerator
+# An evaluation batch: pixels, and the fewest and most images. An accelerator waits for the host
+# between batches.
+ON_PROCESSOR, ON_ACCELERATOR = (300_000, 16, 250), (2_000_000, 250, 1_000)
 
 TEACHINGS = ("soft", "hard", "token")
 
@@ -203,10 +202,8 @@ class ImageClassification(Task):
 
         # A processor asks the system for the memory of large tensors in each layer, which takes a
         # quarter of the time at 128 pixels.
-        pixels = math.prod(data.image_shape[:2])
-        batch_size = min(MOST, max(LEAST, EVALUATED_PIXELS // pixels))
-        if accelerators():
-            batch_size = max(MOST, min(MOST_SMALL, ON_DEVICE // pixels))
+        pixels, least, most = ON_ACCELERATOR if accelerators() else ON_PROCESSOR
+        batch_size = min(most, max(least, pixels // math.prod(data.image_shape[:2])))
         return evaluation_batches(data, batch_size, split, samples)
 
     def describe_data(self, data):
