@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from keras_gmlp.benchmark.candidates import Candidate
-from keras_gmlp.benchmark.client import CandidateError
 from keras_gmlp.benchmark.files import Model
+from keras_gmlp.benchmark.runtimes import Candidate
+from keras_gmlp.benchmark.worker import CandidateError
 
 MODEL = Model("a", Path("a.keras"), (8, 8, 3), 10, 1000, 2_000_000, None)
 
 
 def candidate(name, threads=1, sizes=(1, 4), **settings):
-    return Candidate(name, threads, settings, sizes)
+    return Candidate(name, threads, {"name": name, **settings}, sizes)
 
 
 class FakeWorker:

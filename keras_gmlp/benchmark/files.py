@@ -4,17 +4,17 @@ So the memory for conversion is free again before the measurement, and a convert
 does not end the benchmark.
 """
 
+import contextlib
 import dataclasses
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
+from keras_gmlp.benchmark.harness import run_python
 from keras_gmlp.export.names import DEFAULT_FORMATS, FORMATS
 from keras_gmlp.models import presets
 from keras_gmlp.models.saved import model_path
-from keras_gmlp.utils.errors import first_line, why_ended
+from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
 
@@ -57,7 +57,9 @@ def prepare(source, scratch, formats=DEFAULT_FORMATS):
     source = source if source in presets.IMAGE_PRESETS else find_shipped(source)
     model, waiting = None, list(formats)
     while model is None or waiting:
-        lines, reason = _in_process(source, scratch, waiting)
+        command = ["-m", "keras_gmlp.benchmark.files", source, scratch, *waiting]
+        output, reason = run_python(command, {"KERAS_BACKEND": "tensorflow"})
+        lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
         if not lines:
             raise ValueError(f"{source}: {reason}")
         description, *exports = lines
@@ -73,20 +75,6 @@ def prepare(source, scratch, formats=DEFAULT_FORMATS):
     return model
 
 
-def _in_process(source, scratch, formats):
-    """Returns what `_main` printed, and why it failed or `None`."""
-    command = [sys.executable, "-m", "keras_gmlp.benchmark.files", source, scratch, *formats]
-    result = subprocess.run(
-        list(map(str, command)),
-        env={**os.environ, "KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "2"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
-    return lines, why_ended(result.returncode, result.stderr) if result.returncode else None
-
-
 def timm_architecture(preset):
     """Returns timm's name of a preset, or `None` if timm does not have it."""
     if preset not in presets.IMAGE_PRESETS or not preset.endswith("_224"):
@@ -100,12 +88,11 @@ def timm_architecture(preset):
 
 def _main(source, scratch, *formats):
     """Prints the arguments of a `Model` as JSON, then a line for each format."""
-    from keras_gmlp.evaluation.flops import random_model
+    from keras_gmlp.evaluation.flops import count_flops, random_model
     from keras_gmlp.inference import images as inference
     from keras_gmlp.models.precision import in_float32
     from keras_gmlp.utils.card import read_card
 
-    scratch = Path(scratch)
     run = Path(source) if Path(source).is_dir() else None
     if run:
         path = run / "model.keras"
@@ -113,39 +100,36 @@ def _main(source, scratch, *formats):
         recipe, metrics = (read_json(run / f"{n}.json", {}) for n in ("recipe", "metrics"))
         preset = recipe.get("preset") or read_card(path).get("preset") or model.name
     else:
-        path, preset, metrics = scratch / "model.keras", source, {}
+        path, preset, metrics = Path(scratch) / "model.keras", source, {}
         model = random_model(preset)
         model.save(path)
+    flops = metrics.get("flops")
+    if not flops:
+        with contextlib.suppress(ValueError):  # the report leaves them out
+            flops = count_flops(path)
     description = {
         "name": run.resolve().name if run else preset,
         "keras": str(path),
         "shape": model.input_shape[1:],
         "classes": model.output_shape[-1],
         "parameters": model.count_params(),
-        "flops": metrics.get("flops") or _flops(path),
+        "flops": flops,
         "architecture": timm_architecture(preset),
     }
     print(json.dumps(description), flush=True)
     for name in formats:
-        print(json.dumps({"format": name, **_export(name, model, run, scratch)}), flush=True)
+        exported = run and run / FORMATS[name]
+        found = {"path": str(exported)}
+        if not exported or not exported.exists():
+            found = _export(name, model, scratch)
+        print(json.dumps({"format": name, **found}), flush=True)
 
 
-def _flops(path):
-    from keras_gmlp.evaluation.flops import count_flops
-
-    try:
-        return count_flops(path)
-    except ValueError:  # the report leaves them out
-        return None
-
-
-def _export(name, model, run, scratch):
+def _export(name, model, scratch):
     import numpy as np
 
     from keras_gmlp.export.formats import export
 
-    if run and (run / FORMATS[name]).exists():
-        return {"path": str(run / FORMATS[name])}
     # Noise will do: the ranges of the integers do not change their speed.
     shape = (CALIBRATION, *model.input_shape[1:])
     noise = np.random.default_rng(0).integers(0, 256, shape, "uint8")

@@ -67,17 +67,14 @@ def run(workload, options, arguments):
 
         def measure(name):
             line.show(f"{name} ...")
-            own = [
-                "-m",
-                "keras_gmlp.benchmark",
-                *arguments,
-                "--candidate",
-                name,
-                "--folder",
-                folder,
-            ]
+            own = "-m", "keras_gmlp.benchmark", *arguments, "--candidate", name, "--folder", folder
             candidate = candidates[name]
-            return _in_process(candidate.script or own, candidate.environment, options.seconds)
+            output, reason = run_python(
+                candidate.script or own, candidate.environment, options.seconds
+            )
+            if reason:
+                raise RuntimeError(reason)
+            return json.loads(output.splitlines()[-1])
 
         found, failed = take_turns(list(candidates), options.rounds, measure)
     line.clear()
@@ -92,19 +89,18 @@ def run(workload, options, arguments):
     return 1 if failed else 0
 
 
-def _in_process(arguments, environment, seconds):
-    """Returns what Python prints as JSON with these arguments, or raises a `RuntimeError`."""
+def run_python(arguments, environment, seconds=None):
+    """Returns what Python prints with these arguments, and why it failed or `None`."""
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment}
-    command = [sys.executable, *arguments]
     try:
         result = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=seconds
-        )
+            [sys.executable, *map(str, arguments)],
+            env=environment, capture_output=True, text=True, check=False, timeout=seconds,
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise RuntimeError(f"not done within {seconds:g} seconds") from None
-    if result.returncode:
-        raise RuntimeError(why_ended(result.returncode, result.stderr))
-    return json.loads(result.stdout.splitlines()[-1])
+        return "", f"not done within {seconds:g} seconds"
+    failed = result.returncode
+    return result.stdout, why_ended(failed, result.stderr) if failed else None
 
 
 def take_turns(names, rounds, measure):

@@ -5,11 +5,8 @@ import os
 from pathlib import Path
 
 STAT = Path("/proc/stat")
-
 MEMORY = Path("/proc/meminfo")
-
 CONTAINER = Path("/sys/fs/cgroup")  # limits, as a container sees them
-
 BUSY = 0.1  # largest share of others' CPU time, and spread of a measurement, on a quiet machine
 
 

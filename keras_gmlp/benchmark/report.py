@@ -5,8 +5,8 @@ import os
 import platform
 import statistics
 
-from keras_gmlp.benchmark.candidates import PRODUCT, REFERENCES, TITLES, threads_text
 from keras_gmlp.benchmark.machine_load import BUSY, total_memory
+from keras_gmlp.benchmark.runtimes import PRODUCT, RUNTIMES, threads_text
 from keras_gmlp.utils import environment, plotting
 
 COLUMNS = (
@@ -31,6 +31,12 @@ logits and those of Keras for an image of noise; timm's weights are others. *Cor
 number in use at the largest batch. *Cold start* is the time from the start of the process to the
 first answer, measured once. *MB* is the peak memory up to that batch."""
 
+VERDICTS = {
+    "yes": "the machine was not quiet, so the figures are not reliable",
+    "no": "the machine was quiet",
+    "unknown": "whether the machine was busy is unknown",
+}
+
 COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd")  # one per number of threads
 
 
@@ -43,23 +49,23 @@ def quartiles(values):
 
 def to_rows(model, results, others):
     """Returns the rows of one model."""
-    of_keras = (r.logits for r in results if r.candidate.name.startswith("keras-") and r.logits)
+    of_keras = (r.logits for r in results if r.candidate.runtime.reads == "keras" and r.logits)
     expected = next(of_keras, None)
     rows = [row for result in results for row in _rows(model, result, expected)]
     scatter = _product_spread(results)
+    shared = {"others_share": others, "product_spread": scatter, "busy": busy(others, scatter)}
     limits, fastest = {}, {}
-    for row in (row for row in rows if row["status"] == "measured"):
+    measured = [row for row in rows if row["status"] == "measured"]
+    for row in measured:
         threads, key = row["threads"], (row["threads"], row["batch"])
         fastest[key] = min(row["milliseconds"], fastest.get(key, row["milliseconds"]))
         if row["batch"] is None:
             limits[threads] = max(row["gflops"], limits.get(threads, 0))
-    for row in rows:
-        if row["status"] == "measured":
-            row["ratio"] = row["milliseconds"] / fastest[row["threads"], row["batch"]]
-        if row.get("gflops") and row["threads"] in limits:
+    for row in measured:
+        row["ratio"] = row["milliseconds"] / fastest[row["threads"], row["batch"]]
+        if row["gflops"] and row["threads"] in limits:
             row["share_of_limit"] = row["gflops"] / limits[row["threads"]]
-        row |= {"others_share": others, "product_spread": scatter, "busy": busy(others, scatter)}
-    return [{name: _plain(row.get(name)) for name in COLUMNS} for row in rows]
+    return [{name: _plain({**row, **shared}.get(name)) for name in COLUMNS} for row in rows]
 
 
 def busy(others, scatter):
@@ -73,66 +79,59 @@ def _product_spread(results):
     """Returns the quartiles' distance of the steadiest product as a share, or `None`."""
     steadiest = {}
     for result in results:
-        if result.candidate.reference and not result.error:
-            threads = result.candidate.threads
+        if result.candidate.runtime.is_product and not result.error:
             for size in result.bursts:
                 first, median, third = quartiles(result.seconds(size))
-                relative = (third - first) / median
-                steadiest[threads] = min(relative, steadiest.get(threads, relative))
-    return max(steadiest.values(), default=None)
+                steadiest.setdefault(result.candidate.threads, []).append((third - first) / median)
+    return max(map(min, steadiest.values()), default=None)
 
 
 def _rows(model, result, expected):
-    candidate = result.candidate
+    candidate, runtime = result.candidate, result.candidate.runtime
     row = {"model": model.name, "candidate": candidate.name, "threads": candidate.threads}
     row["cold_start_seconds"] = result.cold_start
-    if expected is not None and result.logits is not None and candidate.comparable:
+    if expected and result.logits and runtime.reads != "timm":  # whose weights are others
         pairs = zip(result.logits, expected, strict=True)
         row["logit_difference"] = max(abs(a - b) for a, b in pairs)
     if result.error:
-        return [{**row, "status": f"failed: {result.error}"}]
-    figures = ({"status": "measured", **_figures(model, result, n)} for n in result.bursts)
-    return [{**row, **of} for of in figures]
-
-
-def _figures(model, result, size):
-    """The measured columns of one candidate at one size."""
-    bursts, (first, median, third) = result.bursts[size], quartiles(result.seconds(size))
-    if result.candidate.reference:
-        batch, operations = None, 2 * size**3
-    else:
-        batch = size
-        operations = size * model.flops if result.candidate.floating and model.flops else None
-    return {
-        "batch": batch,
-        "milliseconds": 1000 * median,
-        "first_quartile": 1000 * first,
-        "third_quartile": 1000 * third,
-        "images_per_second": batch and batch / median,
-        "gflops": operations and operations / median / 1e9,
-        "cores_used": statistics.median(burst["cores"] for burst in bursts),
-        "peak_megabytes": result.peaks[size],
-        "calls": sum(len(burst["seconds"]) for burst in bursts),
-    }
+        yield {**row, "status": f"failed: {result.error}"}
+        return
+    for size, bursts in result.bursts.items():
+        first, median, third = quartiles(result.seconds(size))
+        batch = None if runtime.is_product else size
+        operations = model.flops and size * model.flops if runtime.is_float32 else None
+        operations = 2 * size**3 if runtime.is_product else operations
+        yield {
+            **row,
+            "status": "measured",
+            "batch": batch,
+            "milliseconds": 1000 * median,
+            "first_quartile": 1000 * first,
+            "third_quartile": 1000 * third,
+            "images_per_second": batch and batch / median,
+            "gflops": operations and operations / median / 1e9,
+            "cores_used": statistics.median(burst["cores"] for burst in bursts),
+            "peak_megabytes": result.peaks[size],
+            "calls": sum(len(burst["seconds"]) for burst in bursts),
+        }
 
 
 def _plain(value):
     """Returns a value for the table; none of them is accurate beyond four digits."""
-    if value is None:
-        return ""
-    return float(f"{value:.4g}") if isinstance(value, float) else value
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    return "" if value is None else value
 
 
 def to_markdown(models, rows, command):
     """Returns the report in Markdown, with tables aligned for reading as plain text."""
     versions, memory = environment.installed_versions(PACKAGES), total_memory()
+    known = f", {memory / 1e9:.0f} GB of memory" if memory else ""
+    packages = ", ".join(f"{name} {number}" for name, number in versions.items())
     lines = [
-        f"{environment.processor()}, {os.cpu_count()} cores"
-        + (f", {memory / 1e9:.0f} GB of memory" if memory else "")
-        + f"; {datetime.date.today().isoformat()}.",
-        f"Python {platform.python_version()}, "
-        + ", ".join(f"{name} {number}" for name, number in versions.items())
-        + ".",
+        f"{environment.processor()}, {os.cpu_count()} cores{known}; "
+        f"{datetime.date.today().isoformat()}.",
+        f"Python {platform.python_version()}, {packages}.",
         *(f"Measured with `{command}`.", "", EXPLANATION),
     ]
     for model in models:
@@ -148,12 +147,7 @@ def describe_load(row):
     if row["product_spread"] != "":
         percent = f"{100 * row['product_spread']:.0f} %"
         parts.append(f"the steadiest matrix product varied by {percent} between quartiles")
-    verdict = {
-        "yes": "the machine was not quiet, so the figures are not reliable",
-        "no": "the machine was quiet",
-        "unknown": "whether the machine was busy is unknown",
-    }[row["busy"]]
-    return ": ".join([verdict, *([", and ".join(parts)] if parts else [])])
+    return ": ".join(filter(None, [VERDICTS[row["busy"]], ", and ".join(parts)]))
 
 
 def _section(model, rows):
@@ -163,12 +157,14 @@ def _section(model, rows):
     if rows:
         load = describe_load(rows[0])
         lines.append(f"{load[0].upper()}{load[1:]}.")
-    measured = [row for row in rows if row["status"] == "measured"]
-    for threads in dict.fromkeys(row["threads"] for row in measured):
-        lines += ["", *_table(threads, [r for r in measured if r["threads"] == threads])]
-    failed = {}
-    for row in (row for row in rows if row["status"] != "measured"):
-        failed.setdefault((row["candidate"], row["status"]), []).append(str(row["threads"]))
+    tables, failed = {}, {}
+    for row in rows:
+        if row["status"] == "measured":
+            tables.setdefault(row["threads"], []).append(row)
+        else:
+            failed.setdefault((row["candidate"], row["status"]), []).append(str(row["threads"]))
+    for threads, of_threads in tables.items():
+        lines += ["", *_table(threads, of_threads)]
     if failed:
         lines += ["", "Not measured:", ""]
     for (name, status), threads in failed.items():
@@ -181,8 +177,8 @@ def _table(threads, rows):
     text, products = f"**{threads_text(threads)}**", [row for row in rows if row["batch"] == ""]
     if products:
         best = min(products, key=lambda row: row["milliseconds"])
-        limit = f"{best['gflops']:.0f} GFLOP/s ({TITLES[best['candidate']]}, {PRODUCT} rows)"
-        text += f"; limit {limit}"
+        title = RUNTIMES[best["candidate"]].title
+        text += f"; limit {best['gflops']:.0f} GFLOP/s ({title}, {PRODUCT} rows)"
     by_name = {}
     for row in (row for row in rows if row["batch"] != ""):
         by_name.setdefault(row["candidate"], {})[row["batch"]] = row
@@ -195,13 +191,22 @@ def _table(threads, rows):
         head += [f"{unit}, batch {batch}", "quartiles", "ratio", "of limit"]
     head += ["difference", "cores", "cold start", *(f"MB, batch {batch}" for batch in batches)]
     ordered = sorted(by_name.items(), key=lambda item: item[1][batches[0]]["milliseconds"])
-    return [text, "", *_aligned([head, *(_cells(name, by_batch) for name, by_batch in ordered)])]
+    lines = [head, *(_cells(name, by_batch) for name, by_batch in ordered)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    lines.insert(1, ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])])
+    return [text, "", *(_aligned(line, widths) for line in lines)]
+
+
+def _aligned(line, widths):
+    """Formats the cells of a row in columns, the first on the left."""
+    name, *others = line
+    cells = [name.ljust(widths[0])] + [c.rjust(w) for c, w in zip(others, widths[1:], strict=True)]
+    return f"| {' | '.join(cells)} |"
 
 
 def _cells(name, by_batch):
-    cells = [TITLES.get(name, name)]
-    for batch in sorted(by_batch):
-        row = by_batch[batch]
+    cells = [RUNTIMES[name].title]
+    for batch, row in sorted(by_batch.items()):
         low, middle, high = (row[k] for k in ("first_quartile", "milliseconds", "third_quartile"))
         if batch > 1:  # images/s: the slowest quartile is the lowest
             low, middle, high = (1000 * batch / value for value in (high, middle, low))
@@ -212,7 +217,7 @@ def _cells(name, by_batch):
     difference = last["logit_difference"]
     cells += ["" if difference == "" else f"{difference:.2g}"]
     cells += [f"{last['cores_used']:.1f}", f"{last['cold_start_seconds']:.1f} s"]
-    memory = [by_batch[batch]["peak_megabytes"] for batch in sorted(by_batch)]
+    memory = [row["peak_megabytes"] for _, row in sorted(by_batch.items())]
     return [*cells, *("" if peak == "" else f"{peak:.0f}" for peak in memory)]
 
 
@@ -220,20 +225,8 @@ def _number(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _aligned(lines):
-    """Formats rows of cells as an aligned table; the first row is its head."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    first, *others = (
-        [line[0].ljust(widths[0])] + [c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True)]
-        for line in lines
-    )
-    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
-    return [f"| {' | '.join(cells)} |" for cells in (first, rule, *others)]
-
-
 def draw_bars(rows, path):
     """Draws milliseconds per image: one row of axes per model, one column per batch size."""
-    rows = [r for r in rows if r["status"] == "measured" and r["candidate"] not in REFERENCES]
     models = list(dict.fromkeys(row["model"] for row in rows))
     batches, threads = (sorted({row[name] for row in rows}) for name in ("batch", "threads"))
     bars = max(len({r["candidate"] for r in rows if r["model"] == model}) for model in models)
@@ -250,12 +243,12 @@ def draw_bars(rows, path):
 def _bars(axes, rows, threads):
     """Draws a bar per candidate and number of threads, fastest on top, and a line for quartiles."""
     ordered = sorted(rows, key=lambda row: row["milliseconds"])
-    places = {name: i for i, name in enumerate(dict.fromkeys(r["candidate"] for r in ordered))}
+    names = list(dict.fromkeys(row["candidate"] for row in ordered))
     thickness = 0.8 / len(threads)
     for number, colour in zip(threads, COLOURS * len(threads), strict=False):
         chosen = [row for row in rows if row["threads"] == number]
         shift = (threads.index(number) - (len(threads) - 1) / 2) * thickness
-        heights = [places[row["candidate"]] + shift for row in chosen]
+        heights = [names.index(row["candidate"]) + shift for row in chosen]
         low, middle, high = (
             [row[key] / row["batch"] for row in chosen]
             for key in ("first_quartile", "milliseconds", "third_quartile")
@@ -266,7 +259,7 @@ def _bars(axes, rows, threads):
             place = (end, bar.get_y() + thickness / 2)
             style = {"textcoords": "offset points", "va": "center", "fontsize": 7}
             axes.annotate(f"{bar.get_width():.3g}", place, (3, 0), **style)
-    axes.set_yticks(range(len(places)), [TITLES.get(name, name) for name in places], fontsize=8)
+    axes.set_yticks(range(len(names)), [RUNTIMES[name].title for name in names], fontsize=8)
     axes.invert_yaxis()
     axes.margins(x=0.12)
     axes.grid(axis="x", alpha=0.3)

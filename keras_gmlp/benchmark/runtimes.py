@@ -1,21 +1,19 @@
-"""The runtimes to measure, each from uint8 pixels in NumPy to logits in NumPy.
+"""The ways to run a model, each from uint8 pixels in NumPy to logits in NumPy.
 
 A process loads a single runtime (see `worker`), because its threads are set at the start.
 """
 
 import contextlib
+import dataclasses
 import functools
 import importlib
 import math
 import os
+from collections.abc import Callable
 
 import numpy as np
 
-BACKENDS = ("tensorflow", "jax", "torch")
-
-PRECISIONS = {"openvino": "f32", "openvino-bfloat16": "bf16"}  # as OpenVINO names them
-
-NOT_FLOAT32 = ("tflite", "tflite_int8", "openvino-bfloat16")  # in their matrix products
+PRODUCT = 1024  # rows of the square matrices: 2.1 GFLOP, and all three fit most caches
 
 _THREADS = (
     *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
@@ -24,15 +22,15 @@ _THREADS = (
 )
 
 
-def variables(threads, backend):
-    """Returns environment variables that limit a process to the CPU and a number of threads."""
+def variables(threads, name):
+    """Returns environment variables that limit a runtime to the CPU and a number of threads."""
     flags = os.environ.get("XLA_FLAGS", "")
     alone = "--xla_cpu_multi_thread_eigen=false" if threads == 1 else ""
     return {
         **dict.fromkeys(_THREADS, str(threads)),
         "TF_NUM_INTEROP_THREADS": "1",
         "XLA_FLAGS": f"{flags} {alone}".strip(),
-        "KERAS_BACKEND": backend,
+        "KERAS_BACKEND": name[6:] if name.startswith("keras-") else "tensorflow",
         "KERAS_TORCH_DEVICE": "cpu",
         "JAX_PLATFORMS": "cpu",
         "CUDA_VISIBLE_DEVICES": "-1",
@@ -42,9 +40,10 @@ def variables(threads, backend):
 
 
 def load(settings):
-    """Loads a runtime."""
-    run = RUNTIMES[settings["runtime"]](settings)
-    if settings["runtime"].startswith("product"):
+    """Loads a runtime; returns a function from a batch size to a call."""
+    runtime = RUNTIMES[settings["name"]]
+    run = runtime.load(settings)
+    if runtime.is_product:
         return run
     rng = np.random.default_rng(0)
 
@@ -77,7 +76,8 @@ def _openvino(settings):
         import openvino
     except ImportError:
         raise ValueError("requires OpenVINO (pip install -e '.[openvino]')") from None
-    threads, precision = settings["threads"], settings["precision"]
+    threads = settings["threads"]
+    precision = "bf16" if settings["name"] == "openvino-bfloat16" else "f32"
     core = openvino.Core()
     able = core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     if precision == "bf16" and "BF16" not in able:
@@ -132,7 +132,7 @@ def _timm(settings):
     mean, std = (
         torch.tensor(model.default_cfg[name]).reshape(3, 1, 1) * 255 for name in ("mean", "std")
     )
-    if settings["runtime"] == "timm-compiled":
+    if settings["name"] == "timm-compiled":
         model = torch.compile(model, dynamic=False)
 
     def logits(images):
@@ -167,21 +167,14 @@ def _torchvision_library():
     return torch.library.Library("torchvision", "DEF")
 
 
-def _product_numpy(settings):
+def _product(settings):
     """The product of two square float32 matrices, the limit of what the machine can do."""
+    torch = _torch(settings) if settings["name"] == "product-torch" else None
 
     def prepare(rows):
         left, right = np.random.default_rng(0).random((2, rows, rows), "float32")
-        return lambda: left @ right
-
-    return prepare
-
-
-def _product_torch(settings):
-    torch = _torch(settings)
-
-    def prepare(rows):
-        left, right = torch.rand(2, rows, rows)
+        if torch is not None:
+            left, right = torch.from_numpy(left), torch.from_numpy(right)
         return lambda: left @ right
 
     return prepare
@@ -194,12 +187,82 @@ def _torch(settings):
     return torch
 
 
+@dataclasses.dataclass(frozen=True)
+class Runtime:
+    """A way to run a model."""
+
+    title: str
+    load: Callable  # of the settings of a candidate
+    reads: str  # the format of the file, "keras", "timm" for an architecture, or "product"
+    is_float32: bool = True  # in its matrix products
+
+    @property
+    def is_product(self):
+        return self.reads == "product"
+
+
 RUNTIMES = {
-    "keras": _keras,
-    "file": _file,
-    "openvino": _openvino,
-    "timm": _timm,
-    "timm-compiled": _timm,
-    "product-numpy": _product_numpy,
-    "product-torch": _product_torch,
+    "product-numpy": Runtime("matrix product, NumPy", _product, "product"),
+    "product-torch": Runtime("matrix product, PyTorch", _product, "product"),
+    "keras-tensorflow": Runtime("Keras on TensorFlow", _keras, "keras"),
+    "keras-jax": Runtime("Keras on JAX", _keras, "keras"),
+    "keras-torch": Runtime("Keras on PyTorch", _keras, "keras"),
+    "tflite": Runtime("TFLite, 8-bit weights", _file, "tflite", False),
+    "tflite_float16": Runtime("TFLite, float16 weights", _file, "tflite_float16"),
+    "tflite_float32": Runtime("TFLite, float32", _file, "tflite_float32"),
+    "tflite_int8": Runtime("TFLite, full integer", _file, "tflite_int8", False),
+    "saved_model": Runtime("SavedModel", _file, "saved_model"),
+    "onnx": Runtime("ONNX Runtime", _file, "onnx"),
+    "openvino": Runtime("OpenVINO, float32", _openvino, "onnx"),
+    "openvino-bfloat16": Runtime("OpenVINO, bfloat16", _openvino, "onnx", False),
+    "timm": Runtime("timm, PyTorch", _timm, "timm"),
+    "timm-compiled": Runtime("timm, torch.compile", _timm, "timm"),
 }
+
+NAMES = [name for name, runtime in RUNTIMES.items() if not runtime.is_product]  # as `--only` has
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Candidate:
+    """A runtime with a number of threads; `settings` are for `load`."""
+
+    name: str
+    threads: int
+    settings: dict
+    sizes: tuple[int, ...]  # batch sizes to measure, or numbers of rows for a matrix product
+    missing: str | None = None  # why the candidate cannot start, on one line
+
+    @property
+    def runtime(self):
+        return RUNTIMES[self.name]
+
+    @property
+    def title(self):
+        return f"{self.runtime.title}, {threads_text(self.threads)}"
+
+
+def threads_text(threads):
+    return "1 thread" if threads == 1 else f"{threads} threads"
+
+
+def required_formats(only=None):
+    """Returns the formats that the candidates read; `only` as in `list_candidates`."""
+    read = [RUNTIMES[name].reads for name in NAMES if name in (only or NAMES)]
+    return [name for name in dict.fromkeys(read) if name not in ("keras", "timm")]
+
+
+def list_candidates(model, threads, batches, only=None):
+    """Lists the candidates for a `files.Model` and the matrix products."""
+    paths, found = {"keras": model.keras, **model.files}, {}
+    for name, runtime in RUNTIMES.items():
+        reads, missing = runtime.reads, model.errors.get(runtime.reads)
+        if missing and reads != name:
+            missing = f"requires the ONNX file ({missing})"
+        if reads == "timm" and only and not model.architecture:
+            missing = f"timm has no model like {model.name}"
+        exists = reads in paths or (model.architecture if reads == "timm" else runtime.is_product)
+        if (exists or missing) and (runtime.is_product or name in (only or NAMES)):
+            settings = {"path": str(paths.get(reads)), "architecture": model.architecture}
+            settings |= {"name": name, "shape": list(model.shape), "classes": model.classes}
+            found[name] = settings, (PRODUCT,) if runtime.is_product else tuple(batches), missing
+    return [Candidate(n, number, *given) for number in threads for n, given in found.items()]

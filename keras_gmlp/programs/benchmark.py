@@ -116,8 +116,7 @@ def benchmark(parser, options):
 def check(options):
     """Raises a ValueError for wrong options, before anything is measured."""
     from keras_gmlp.benchmark import files
-    from keras_gmlp.benchmark.candidates import candidate_names, required_formats
-    from keras_gmlp.export.names import DEFAULT_FORMATS
+    from keras_gmlp.benchmark.runtimes import NAMES, required_formats
     from keras_gmlp.utils.shipped import find_shipped
 
     options.models = list(dict.fromkeys(str(find_shipped(source)) for source in options.models))
@@ -126,26 +125,26 @@ def check(options):
     stems = [Path(source).resolve().name for source in options.models]
     if len(set(stems)) < len(stems):
         raise ValueError(f"expected models with different names; received {', '.join(stems)}")
-    known = candidate_names(DEFAULT_FORMATS)
-    unknown = [name for name in options.only or () if name not in known]
+    unknown = [name for name in options.only or () if name not in NAMES]
     if unknown:
         raise ValueError(
-            f"unknown candidates: {', '.join(unknown)}; expected some of {', '.join(known)}."
+            f"unknown candidates: {', '.join(unknown)}; expected some of {', '.join(NAMES)}."
         )
-    options.formats = required_formats(DEFAULT_FORMATS, options.only)
+    options.formats = required_formats(options.only)
 
 
 def run(source, options, scratch, progress):
     """Measures one model; returns it and its rows."""
-    from keras_gmlp.benchmark import candidates, files, measuring
-    from keras_gmlp.benchmark.client import Worker
+    from keras_gmlp.benchmark import files, measuring
     from keras_gmlp.benchmark.report import to_rows
+    from keras_gmlp.benchmark.runtimes import list_candidates
+    from keras_gmlp.benchmark.worker import Worker
 
     folder = Path(tempfile.mkdtemp(dir=scratch))
     progress.show(f"{source}: exporting missing files")
     model = files.prepare(source, folder, options.formats)
     schedule = measuring.Schedule(options.rounds, 0.1 if options.quick else 0.3)
-    chosen = candidates.list_candidates(model, options.threads, options.batch, options.only)
+    chosen = list_candidates(model, options.threads, options.batch, options.only)
     results, others = measuring.measure(
         chosen,
         schedule,
@@ -158,8 +157,8 @@ def run(source, options, scratch, progress):
 
 def report(options, results, progress):
     """Writes the files and prints the table; returns the exit code."""
-    from keras_gmlp.benchmark.candidates import REFERENCES
     from keras_gmlp.benchmark.report import COLUMNS, describe_load, draw_bars, to_markdown
+    from keras_gmlp.benchmark.runtimes import NAMES
     from keras_gmlp.utils.files import atomic_write
     from keras_gmlp.utils.tables import write_dicts
 
@@ -168,7 +167,7 @@ def report(options, results, progress):
     write_dicts(options.out / "benchmark.csv", COLUMNS, rows)
     with atomic_write(options.out / "benchmark.md") as temporary:
         temporary.write_text(text)
-    measured = [r for r in rows if r["status"] == "measured" and r["candidate"] not in REFERENCES]
+    measured = [r for r in rows if r["status"] == "measured" and r["candidate"] in NAMES]
     if measured:
         draw_bars(measured, options.out / "benchmark.png")
     progress.clear()

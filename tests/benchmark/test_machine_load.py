@@ -50,6 +50,8 @@ def test_where_the_system_does_not_tell(tmp_path, monkeypatch):
     assert machine_load.snapshot([1]) is None
     assert machine_load.available_memory() is None
     asked = []
-    results, others = measure([candidate("a")], Schedule(1, 0.01), lambda w: FakeWorker(w, asked))
+    results, others = measure(
+        [candidate("tflite")], Schedule(1, 0.01), lambda w: FakeWorker(w, asked)
+    )
     assert others is None
     assert results[0].error is None

@@ -100,7 +100,7 @@ def test_chart_and_report(tmp_path, saved_figures):
     result = Result(candidate("tflite"), 0.2, [1.0], peaks, bursts)
     failed = [Result(candidate("onnx", threads), error="No module") for threads in (1, 2)]
     rows = to_rows(MODEL, [result, *failed], 0.5)
-    report.draw_bars(rows, tmp_path / "chart.png")
+    report.draw_bars(rows[:2], tmp_path / "chart.png")
     with Image.open(tmp_path / "chart.png") as image:
         assert min(image.size) > 100
     one, four = (axes.patches for axes in saved_figures[0].axes)

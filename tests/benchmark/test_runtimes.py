@@ -27,13 +27,13 @@ def linear(tmp_path_factory):
     version = onnx.helper.make_opsetid("", 18)
     path = tmp_path_factory.mktemp("linear") / "model.onnx"
     onnx.save(onnx.helper.make_model(graph, opset_imports=[version], ir_version=10), path)
-    shared = {"runtime": "openvino", "threads": 2, "shape": [2, 2, 3], "classes": 3}
-    return {**shared, "path": str(path), "precision": "f32"}
+    shared = {"threads": 2, "shape": [2, 2, 3], "classes": 3}
+    return {"name": "openvino", "path": str(path), **shared}
 
 
 def test_openvino_computes_every_batch(linear):
     pytest.importorskip("openvino")
-    logits = runtimes.RUNTIMES["openvino"](linear)
+    logits = runtimes.RUNTIMES["openvino"].load(linear)
     rng = np.random.default_rng(1)
     for batch in (1, 4, 3, 4):  # 4 images are two requests
         images = rng.integers(0, 256, (batch, 2, 2, 3), "uint8")
@@ -43,17 +43,17 @@ def test_openvino_computes_every_batch(linear):
 
 def test_openvino_computes_in_bfloat16_where_the_processor_can(linear):
     openvino = pytest.importorskip("openvino")
-    settings = {**linear, "precision": "bf16"}
+    settings = {**linear, "name": "openvino-bfloat16"}
     if "BF16" not in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
         with pytest.raises(ValueError, match="requires a processor with bfloat16"):
-            runtimes.RUNTIMES["openvino"](settings)
+            runtimes.RUNTIMES["openvino"].load(settings)
         return
     images = np.full((1, 2, 2, 3), 100, "uint8")
-    found = runtimes.RUNTIMES["openvino"](settings)(images)
+    found = runtimes.RUNTIMES["openvino"].load(settings)(images)
     np.testing.assert_allclose(found, images.reshape(1, 12) @ WEIGHTS, rtol=0.05, atol=0.5)
 
 
 def test_without_openvino_the_row_says_how_to_install_it(linear, monkeypatch):
     monkeypatch.setitem(sys.modules, "openvino", None)
     with pytest.raises(ValueError, match=r"pip install -e '\.\[openvino\]'"):
-        runtimes.RUNTIMES["openvino"](linear)
+        runtimes.RUNTIMES["openvino"].load(linear)
