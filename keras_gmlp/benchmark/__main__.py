@@ -25,6 +25,14 @@ WORKLOADS = (
 )
 
 
+def describe(default, text):
+    """Returns the arguments of `add_argument` for an option with a default."""
+    several = isinstance(default, list)
+    shown = " ".join(map(str, default)) if several else default
+    kind = {"type": type(default[0]), "nargs": "+"} if several else {"type": type(default)}
+    return {**kind, "default": default, "help": f"{text}; default: {shown}"}
+
+
 def main(arguments=None):
     arguments = sys.argv[1:] if arguments is None else arguments
     style = {"formatter_class": argparse.RawDescriptionHelpFormatter}
@@ -34,9 +42,8 @@ def main(arguments=None):
         text = inspect.getdoc(workload)
         first = text.splitlines()[0]
         own = commands.add_parser(workload.name, help=first, description=text, **style)
-        for name, given in workload.options.items():
-            own.add_argument(name, **given)
-        own.add_argument("--rounds", type=int, default=3, help="default: 3")
+        for name, given in {**workload.options, "--rounds": (3, "of all candidates")}.items():
+            own.add_argument(name, **(given if isinstance(given, dict) else describe(*given)))
         own.add_argument("--seconds", type=float, help="limit of a measurement; default: none")
         own.add_argument("--candidate", help=argparse.SUPPRESS)
         own.add_argument("--folder", type=Path, help=argparse.SUPPRESS)

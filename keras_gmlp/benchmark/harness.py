@@ -45,7 +45,7 @@ class Candidate:
 class Workload:
     """A speed to measure; the docstring of a subclass is its help, `name` stands in the command."""
 
-    options: typing.ClassVar = {}  # arguments of `add_argument`, by the name of the option
+    options: typing.ClassVar = {}  # by name a default and a help, or arguments of `add_argument`
     unit = "images/s"
     versions = ("keras", "tensorflow-cpu", "tensorflow", "jax", "torch", "timm")
     compared = "clock"  # the figure whose ratio the table has

@@ -14,6 +14,7 @@ from keras_gmlp.benchmark.harness import Candidate, Workload, time_batches
 from keras_gmlp.training.recipes import RECIPES
 from keras_gmlp.utils.files import write_json
 
+TIMED = "in a round"  # batches
 LENGTH, WORDS, DOCUMENTS, TOKENS = 128, 8192, 500, 2000  # tokens of a document
 
 
@@ -28,16 +29,12 @@ class MaskingSpeed(Workload):
     unit = "tokens/s"
     versions = ("numpy", "transformers")
     compared = "processor"
-    options: typing.ClassVar = {
-        "--batch": {"type": int, "default": 256, "help": "windows in a batch; default: 256"},
-        "--batches": {"type": int, "default": 100, "help": "in a round; default: 100"},
-    }
+    options: typing.ClassVar = {"--batch": (256, "windows in a batch"), "--batches": (100, TIMED)}
 
     def candidates(self, options):
-        ways = {"`text.MaskedBatches`": our_batches, "Hugging Face's collator": peer_batches}
-        for name, make in ways.items():
-            measure = functools.partial(_measure_masks, make)
-            yield Candidate(name, measure, "Hugging Face's collator")
+        peer = "Hugging Face's collator"
+        for name, make in {"`text.MaskedBatches`": our_batches, peer: peer_batches}.items():
+            yield Candidate(name, functools.partial(_measure_masks, make), peer)
 
     def prepare(self, options, folder):
         """Writes documents of random tokens as a `Corpus`."""
@@ -45,10 +42,9 @@ class MaskingSpeed(Workload):
         tokens = generator.integers(5, WORDS, DOCUMENTS * TOKENS).astype("uint16")
         np.save(folder / "tokens.npy", tokens)
         np.save(folder / "starts.npy", np.arange(DOCUMENTS + 1) * TOKENS)
-        info = {"tokens": len(tokens), "documents": DOCUMENTS, "words": len(tokens)}
-        info |= {"characters": len(tokens), "unknown": 0, "vocabulary_size": WORDS}
-        info["special_ids"] = [0, 1, 2, 3, 4]
-        write_json(folder / "corpus.json", info)
+        info = dict.fromkeys(("tokens", "words", "characters"), len(tokens))
+        info |= {"documents": DOCUMENTS, "unknown": 0, "vocabulary_size": WORDS}
+        write_json(folder / "corpus.json", {**info, "special_ids": [0, 1, 2, 3, 4]})
 
 
 def _measure_masks(make, options, folder):
@@ -72,11 +68,10 @@ def peer_batches(corpus, batch):
 
     names = ("pad", "unk", "cls", "sep", "mask")
     special = {f"{name}_token": f"[{name.upper()}]" for name in names}
-    words = {word: i for i, word in enumerate(special.values())}
-    words |= {f"word{i}": i for i in range(5, WORDS)}
+    words = [*special.values(), *(f"word{i}" for i in range(5, WORDS))]
+    level = tokenizers.models.WordLevel({word: i for i, word in enumerate(words)}, "[UNK]")
     tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizers.Tokenizer(tokenizers.models.WordLevel(words, "[UNK]")),
-        **special,
+        tokenizer_object=tokenizers.Tokenizer(level), **special
     )
     collate = transformers.DataCollatorForLanguageModeling(
         tokenizer, mlm_probability=0.15, return_tensors="np"
@@ -94,14 +89,14 @@ def peer_batches(corpus, batch):
 
 
 MAGNITUDE, AUGMENTED, SIDE, CLASSES = 0.4, 512, 32, 10  # images in a batch, pixels of a side
-
 MIX = {"mixup": 0.4, "cutmix": 0.4}
+KERAS_CV = "the same with keras-cv's RandAugment layer"
 AUGMENTATIONS = {
     "crop, flip": {},
     "crop, flip, MixUp or CutMix": MIX,
     "crop, flip, RandAugment, MixUp or CutMix": {"rand_augment": MAGNITUDE, **MIX},
+    KERAS_CV: MIX,
 }
-KERAS_CV = "the same with keras-cv's RandAugment layer"
 
 
 class AugmentationSpeed(Workload):
@@ -111,13 +106,10 @@ class AugmentationSpeed(Workload):
     versions = ("keras", "tensorflow-cpu", "tensorflow", "keras-cv")
     compared = "processor"
 
-    options: typing.ClassVar = {
-        "--threads": {"type": int, "nargs": "+", "default": [1, 2], "help": "default: 1 2"},
-        "--batches": {"type": int, "default": 12, "help": "in a round; default: 12"},
-    }
+    options: typing.ClassVar = {"--threads": ([1, 2], "of tf.data"), "--batches": (12, TIMED)}
 
     def candidates(self, options):
-        for number, way in itertools.product(options.threads, (*AUGMENTATIONS, KERAS_CV)):
+        for number, way in itertools.product(options.threads, AUGMENTATIONS):
             measure = functools.partial(_measure_augmentation, way, number)
             yield Candidate(f"{way}; threads: {number}", measure, f"{KERAS_CV}; threads: {number}")
 
@@ -134,18 +126,18 @@ def _augmenter(way):
     from keras_gmlp.data.batches.host_augmentation import make_augmenter
 
     data = SimpleNamespace(mirror=True, labels=range(CLASSES), label_rows=lambda: None)
+    augment = make_augmenter(Augmentation(**AUGMENTATIONS[way]), data)
     if way != KERAS_CV:
-        return make_augmenter(Augmentation(**AUGMENTATIONS[way]), data)
+        return augment
     import keras_cv
 
-    mix = make_augmenter(Augmentation(**MIX), data)
     layer = keras_cv.layers.RandAugment((0, 255), 2, MAGNITUDE)
 
-    def mix_and_keras_cv(key, images, labels):
-        images, labels = mix(key, images, labels)
+    def augment_by_keras_cv(key, images, labels):
+        images, labels = augment(key, images, labels)
         return layer(images, training=True), labels
 
-    return mix_and_keras_cv
+    return augment_by_keras_cv
 
 
 def _augmented_batches(augment, threads):
@@ -165,13 +157,9 @@ def _augmented_batches(augment, threads):
 
 
 HEIGHT, WIDTH, SIZE, PACKED_SIZE = 375, 500, 224, 256
-
 PICTURES, BATCH = 40, 64  # different pictures in the folder, images in a batch
-
 SCALE = (0.08, 1.0)
-
 SHUFFLE_BUFFER = 10_000  # decoded images that the former path held
-
 WORKERS = 2  # processes of PyTorch's loader
 
 
@@ -187,7 +175,7 @@ class ReadingSpeed(Workload):
     versions = ("keras", "tensorflow-cpu", "tensorflow", "torch", "pillow")
     compared = "processor"
     options: typing.ClassVar = {
-        "--images": {"type": int, "default": 2000, "help": "default: %(default)s"},
+        "--images": (2000, "in the folder"),
         "--batches": {"type": int, "help": "of each epoch, at least 2; default: all"},
     }
 
@@ -268,11 +256,6 @@ def _read_packed(folder, **settings):
     return _read_files(packed, **settings)
 
 
-def _read_imagenet(folder):
-    """Returns batches of the packed set with all augmentations of the ImageNet recipe."""
-    return _read_packed(folder, **dataclasses.asdict(RECIPES["imagenet"].task.augmentation))
-
-
 def _read_with_torch(folder):
     """Returns PyTorch's loader with the steps of torchvision's transform: decode, crop, flip."""
     import torch
@@ -304,12 +287,13 @@ def _read_with_torch(folder):
     )
 
 
+IMAGENET = dataclasses.asdict(RECIPES["imagenet"].task.augmentation)
 READERS = {
     "former path: Pillow, buffer": _read_buffered,
     "centre by Pillow, index path": _read_files,
-    "JPEG windows, index path": lambda folder: _read_files(folder, resized_crop=SCALE),
-    "packed windows, index path": lambda folder: _read_packed(folder, resized_crop=SCALE),
-    "the same, recipe imagenet": _read_imagenet,
+    "JPEG windows, index path": functools.partial(_read_files, resized_crop=SCALE),
+    "packed windows, index path": functools.partial(_read_packed, resized_crop=SCALE),
+    "the same, recipe imagenet": functools.partial(_read_packed, **IMAGENET),
     f"PyTorch's loader, {WORKERS} workers, Pillow": _read_with_torch,
 }
 

@@ -66,9 +66,9 @@ class TrainingSpeed(Workload):
         "--package": {"type": Path, "help": "a checkout to compare with"},
         "--timm": {"action": "store_true", "help": "compare with timm's blocks"},
         "--backends": {"nargs": "+", "default": BACKENDS, "choices": BACKENDS},
-        "--precisions": {"nargs": "+", "default": ["float32"], "metavar": "POLICY"},
-        "--steps": {"type": int, "default": 8, "help": "in an epoch; default: 8"},
-        "--epochs": {"type": int, "default": 3, "help": "the first one compiles; default: 3"},
+        "--precisions": (["float32"], "policies of Keras"),
+        "--steps": (8, "in an epoch"),
+        "--epochs": (3, "the first one compiles"),
     }
 
     def candidates(self, options):
@@ -103,11 +103,11 @@ class TextSpeed(Workload):
     versions = ("keras", "tensorflow-cpu", "tensorflow", "jax", "torch", "transformers")
 
     options: typing.ClassVar = {
-        "--presets": {"nargs": "+", "default": ["bert_nano", "gmlp_nano", "amlp_nano"]},
+        "--presets": (["bert_nano", "gmlp_nano", "amlp_nano"], "of language models"),
         "--backend": {"default": "torch", "choices": BACKENDS},
-        "--precision": {"default": "float32", "help": "default: %(default)s"},
-        "--batch": {"type": int, "default": 64, "help": "windows in a step; default: 64"},
-        "--steps": {"type": int, "default": 8, "help": "timed after two others; default: 8"},
+        "--precision": ("float32", "policy of Keras"),
+        "--batch": (64, "windows in a step"),
+        "--steps": (8, "timed after two others"),
     }
 
     def candidates(self, options):
@@ -161,10 +161,10 @@ class DeviceSpeed(Workload):
     name = "device"
     options: typing.ClassVar = {
         "presets": {"nargs": "+", "metavar": "PRESET"},
-        "--batch": {"type": int, "default": 512, "help": "default: %(default)s"},
-        "--steps": {"type": int, "default": 60, "help": "in an epoch; default: %(default)s"},
-        "--epochs": {"type": int, "default": 4, "help": "the first one compiles; default: 4"},
-        "--precision": {"default": "mixed_bfloat16", "help": "default: %(default)s"},
+        "--batch": (512, "images in a step"),
+        "--steps": (60, "in an epoch"),
+        "--epochs": (4, "the first one compiles"),
+        "--precision": ("mixed_bfloat16", "policy of Keras"),
         "--devices": {"type": int, "metavar": "N", "help": "also train on N devices"},
     }
 
