@@ -61,6 +61,11 @@ class Settings:
 
     program, task, spelled = None, None, SPELLED
 
+    def __post_init__(self):
+        if not isinstance(self.changes, dict):
+            found = shortened(repr(self.changes), 60)
+            raise ValueError(f"changes must be a dict of settings; received {found}.")
+
     @functools.cached_property
     def _recipe(self):
         return override(find_recipe(self.recipe, self.task), self.changes)
@@ -194,6 +199,7 @@ class DataSettings:
     fit: str | None = None
 
     def __post_init__(self):
+        require_text("data", self.name)
         if self.validation is not None and not 0 < self.validation < 1:
             raise ValueError(f"validation must be between 0 and 1; received {self.validation}.")
         given = (self.folds, self.fold) != (None, None)
@@ -224,6 +230,12 @@ class DataSettings:
         return self.image_size, self.image_size
 
 
+def require_text(name, value):
+    """Raises a `ValueError` if a setting is not a text."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a name or a path; received {shortened(repr(value), 60)}.")
+
+
 def check_overrides(overrides, taken_by):
     """Raises a `ValueError` if an argument of the model follows from other settings."""
     if taken := sorted(set(overrides) & set(taken_by)):
@@ -251,6 +263,7 @@ class RunSettings(Settings):
     program = "train"
 
     def __post_init__(self):
+        super().__post_init__()
         if isinstance(self.model, str):
             object.__setattr__(self, "model", ModelSettings(self.model))
         if isinstance(self.data, str):

@@ -9,7 +9,7 @@ from keras_gmlp.data.text.corpus import PreparedCorpus
 from keras_gmlp.data.text.squad import has_questions
 from keras_gmlp.models.presets import TEXT_PRESETS, build, lookup
 from keras_gmlp.models.saved import model_path
-from keras_gmlp.runs.settings import SPELLED, Settings, check_overrides
+from keras_gmlp.runs.settings import SPELLED, Settings, check_overrides, require_text
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.files import read_json, require_output
 from keras_gmlp.utils.shipped import find_shipped
@@ -54,6 +54,8 @@ class LanguageRunSettings(Settings):
         return next(name for name in TEXT_TASKS if find_task(name).pretrains)
 
     def __post_init__(self):
+        super().__post_init__()
+        require_text("data", self.data)
         check_overrides(self.overrides, TAKEN_BY)
         if self.directory is None:
             place = f"runs/{self.preset}-{Path(self.data).name}"
@@ -118,6 +120,8 @@ class FineTuningSettings(Settings):
     program, spelled = "train_text", {**SPELLED, "data": "task"}
 
     def __post_init__(self):
+        super().__post_init__()
+        require_text("data", self.data)
         for name in ("held_out", "validation", "dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in [0, 1); received {getattr(self, name)}.")

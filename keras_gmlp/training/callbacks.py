@@ -3,6 +3,7 @@
 import contextlib
 import math
 import signal
+import sys
 import threading
 import time
 
@@ -47,17 +48,18 @@ class TimeLimit(keras.callbacks.Callback):
 
 
 class StopOnInterrupt(keras.callbacks.Callback):
-    """Ends training before the next step if Ctrl-C was pressed; also a context manager.
+    """Ends training after the present step if Ctrl-C was pressed; also a context manager.
 
-    Keras drops any exception that is raised while it converts logs to numbers, and on JAX it spends
-    most of its time there. In its context this callback notes the signal, passes it on, and raises
-    a `KeyboardInterrupt` if training goes on all the same.
+    An exception in the middle of a step can crash TensorFlow while it traces a function, and Keras
+    drops any that is raised while it converts logs to numbers. In its context this callback notes
+    the first signal and raises `KeyboardInterrupt` between two steps. A second Ctrl-C raises at
+    once; a line on standard error says so if the step takes longer than `patience` seconds.
     """
 
-    heard = False
+    heard, patience = False, 3.0
 
     def __enter__(self):
-        self.before = None
+        self.before, self.hint = None, None
         if threading.current_thread() is threading.main_thread():  # others cannot set handlers
             self.before = signal.getsignal(signal.SIGINT)
         if callable(self.before):
@@ -67,12 +69,20 @@ class StopOnInterrupt(keras.callbacks.Callback):
     def __exit__(self, kind, error, traceback):
         if callable(self.before):
             signal.signal(signal.SIGINT, self.before)
+        if self.hint is not None:
+            self.hint.cancel()
         if kind is not KeyboardInterrupt:  # also in place of an error that it led to
             self._check()
 
     def _hear(self, number, frame):
+        if self.heard:
+            self.before(number, frame)
+            return
         self.heard = True
-        self.before(number, frame)
+        text = "Ctrl-C: stops after this step. Press it again to stop at once."
+        self.hint = threading.Timer(self.patience, print, [text], {"file": sys.stderr})
+        self.hint.daemon = True
+        self.hint.start()
 
     def _check(self, *arguments, **logs):
         if self.heard:

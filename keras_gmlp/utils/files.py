@@ -104,6 +104,7 @@ def require_output(output, *inputs):
     The next listing of a folder would take what is written into it for data. Inputs that are no
     paths, such as the names of data sets, and `None` are ignored.
     """
+    refuse_missing_step(output)
     place = Path(os.path.expanduser(output)).resolve()
     for given in filter(None, inputs):
         source = Path(os.path.expanduser(given))
@@ -119,6 +120,16 @@ def require_output(output, *inputs):
                 f"give --out a {kind} outside of it."
             )
     return Path(output)
+
+
+def refuse_missing_step(path):
+    """Refuses `missing/../data`: it does not exist, and is another path once `missing` is made."""
+    path = Path(os.path.expanduser(path))
+    if ".." in path.parts and not path.parent.exists():
+        raise ValueError(
+            f"{printable(str(path))}: {printable(str(path.parent))} does not exist; give the path "
+            "without '..'."
+        )
 
 
 @contextlib.contextmanager
@@ -176,6 +187,7 @@ def _identify(path):
 @contextlib.contextmanager
 def atomic_folder(path):
     """Yields the path of a folder to create; on success the folder replaces `path`."""
+    refuse_missing_step(path)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary, old = (path.with_name(f".{os.getpid()}{part}.{path.name}") for part in ("", ".old"))

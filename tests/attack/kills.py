@@ -63,6 +63,21 @@ class Kills:
         return self.unbroken[backend]
 
 
+class Interrupts(Kills):
+    """Each case is a run on TensorFlow in which Ctrl-C is pressed once."""
+
+    def make(self, rng, folder):
+        _, *fate, _, run = super().make(rng, folder)
+        return *fate, run
+
+    def check(self, case):
+        stage, seconds, run = case
+        code, text = train("tensorflow", run, stage, seconds, "SIGINT")
+        assert code in (0, 130), f"{code}: {text}"  # a signal in the last moments comes too late
+        assert code == 0 or text.strip().startswith("train: stopped"), text
+        assert text.strip().count("\n") == 0, text
+
+
 def train(backend, run, *fate):
     """Trains in a child process; returns its exit code and its standard error."""
     command = [sys.executable, "-m", "attack.victim", *fate, *RUN, "--backend", backend]

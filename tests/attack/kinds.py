@@ -45,6 +45,7 @@ KINDS = {
     "tokenizers": Kind("tokenizers", "Tokenizers", 2_000, 15),
     "clients": Kind("clients", "Clients", 2_000, 30),
     "kills": Kind("kills", "Kills", 100, 0, seconds=600),
+    "interrupts": Kind("kills", "Interrupts", 100, 0, seconds=600),
     "faults": Kind("faults", "Faults", 0, 0, 3, 3e8),  # tests the attack itself
 }
 

@@ -151,8 +151,8 @@ def test_generators_of_the_process_are_left_alone():
     assert state() == before
 
 
-class DropsCtrlC(keras.callbacks.Callback):
-    """Has a Ctrl-C come where Keras drops exceptions; counts the steps that begin."""
+class PressesCtrlC(keras.callbacks.Callback):
+    """Has a Ctrl-C come in the middle of a step; counts the steps that begin."""
 
     def __init__(self, step):
         super().__init__()
@@ -161,8 +161,7 @@ class DropsCtrlC(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch, logs=None):
         self.begun += 1
         if self.begun == self.step:
-            with contextlib.suppress(BaseException):  # as Keras' `pythonify_logs`
-                signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)  # raises nothing here
 
 
 @pytest.fixture
@@ -175,12 +174,12 @@ def heard():
 
 @pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("step", [1, STEPS, 2 * STEPS])
-def test_dropped_ctrl_c_ends_training_before_the_next_step(step):
-    drops, recorded = DropsCtrlC(step), Recorded()
+def test_ctrl_c_ends_training_between_two_steps(step):
+    presses, recorded = PressesCtrlC(step), Recorded()
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt), StopOnInterrupt() as interrupt:
-        fit(linear_model(), [interrupt, drops, recorded], epochs=2)
-    assert drops.begun == step
+        fit(linear_model(), [interrupt, presses, recorded], epochs=2)
+    assert presses.begun == step
     assert recorded.epochs == list(range(step // STEPS))  # a finished epoch is saved
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -194,6 +193,17 @@ def test_error_that_a_ctrl_c_led_to_is_a_ctrl_c():
 
     with pytest.raises(KeyboardInterrupt), StopOnInterrupt():
         fail()
+
+
+@pytest.mark.usefixtures("heard")
+def test_second_ctrl_c_raises_at_once_and_a_long_step_says_so(capsys):
+    with pytest.raises(KeyboardInterrupt), StopOnInterrupt() as interrupt:
+        interrupt.patience = 0.0
+        signal.raise_signal(signal.SIGINT)
+        interrupt.hint.join()
+        assert "Press it again to stop at once." in capsys.readouterr().err
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("the second Ctrl-C did not raise")
 
 
 def test_ctrl_c_that_nobody_handles_stays_so():

@@ -5,7 +5,13 @@ import os
 import pytest
 
 from keras_gmlp.utils import files
-from keras_gmlp.utils.files import atomic_folder, atomic_write, read_json, write_json
+from keras_gmlp.utils.files import (
+    atomic_folder,
+    atomic_write,
+    read_json,
+    require_output,
+    write_json,
+)
 
 
 def test_replacing_makes_a_file_and_its_folders(tmp_path):
@@ -104,6 +110,16 @@ def test_error_leaves_the_old_file_and_nothing_else(tmp_path, error, text):
         write_and_fail(path, text, error)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("check", [require_output, lambda path: atomic_folder(path).__enter__()])
+def test_step_back_from_a_missing_folder_is_refused(tmp_path, check):
+    """It names no folder now, and the user's data as soon as `new` is made."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "labels.csv").write_text("path,label\n")
+    with pytest.raises(ValueError, match="new/.. does not exist; give the path without"):
+        check(tmp_path / "new" / ".." / "data")
+    assert os.listdir(tmp_path) == ["data"]
 
 
 def test_error_where_there_was_no_file(tmp_path):
