@@ -4,6 +4,7 @@ import ctypes
 import importlib.util
 import os
 import platform
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -107,6 +108,9 @@ def require(package, job, extra):
     return importlib.import_module(package)
 
 
+SYSTEM_ERROR = re.compile(r"Error: \[Errno (\d+)\] (.+): '(.+)'$")  # as of a full disk
+
+
 def run_on(backend, module, *arguments):
     """Runs a module as a program with Keras on a backend."""
     settings = {"KERAS_TORCH_DEVICE": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2", "KERAS_BACKEND": backend}
@@ -122,5 +126,7 @@ def run_on(backend, module, *arguments):
     )
     if result.returncode:
         reason = why_ended(result.returncode, result.stderr)
+        if found := SYSTEM_ERROR.search(reason):
+            raise OSError(int(found[1]), found[2], found[3])
         raise RuntimeError(f"Keras on {backend}: {reason}")
     return result.stdout

@@ -92,11 +92,9 @@ def _refuse_repeated(path, names):
 
 def _refuse_swallowed(path, names, delimiter, rows):
     """Refuses rows inside a text, between two quotes that do not belong together."""
-    single = [row for _, row, _ in rows if not any("\n" in value for value in row.values())]
-    known = [{row[name] for row in single} for name in names]
-    known = [values if 2 * len(values) <= len(single) else set() for values in known]
+    plain = [{row[name] for _, row, _ in rows if "\n" not in row[name]} for name in names]
 
-    def is_row(line):
+    def is_row(line, known):
         values = line.rstrip("\r").split(delimiter)
         pairs = zip(values, known, strict=False)
         return len(values) == len(names) and any(value in seen for value, seen in pairs)
@@ -104,7 +102,10 @@ def _refuse_swallowed(path, names, delimiter, rows):
     for place, row, first in rows:
         # As the lines were without quotes. The text of one row rarely looks like several.
         lines = [line for line in delimiter.join(row.values()).split("\n") if line.strip()]
-        if len(names) > 1 and len(lines) > 1 and all(map(is_row, lines)):
+        # Values that return, such as labels; the lines count as rows.
+        most = (len(rows) + len(lines)) / 2
+        known = [values if len(values) <= most else () for values in plain]
+        if len(names) > 1 and len(lines) > 1 and all(is_row(line, known) for line in lines):
             raise ValueError(
                 f"{path}, line {first}: a quote here ends in {place}, and the lines between "
                 "look like rows. Remove it, or write it twice, in quotes."

@@ -139,9 +139,11 @@ def test_calibrate(require_refusal, disk, trained, room):
     require_refusal(room, "calibrate", disk[0] / "run")
 
 
-def test_export(require_refusal, disk, trained):
+@pytest.mark.parametrize("form", ["onnx", "tflite", "saved_model"])
+@pytest.mark.parametrize("room", [0, 8192])
+def test_export(require_refusal, disk, trained, form, room):
     shutil.copytree(trained, disk[0] / "run")
-    require_refusal(8192, "export", disk[0] / "run", "--formats", "onnx")
+    require_refusal(room, "export", disk[0] / "run", "--formats", form)
 
 
 @pytest.mark.parametrize("room", [0, 4096, 20_000])

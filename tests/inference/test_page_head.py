@@ -63,6 +63,12 @@ def test_logits_by_hand(classifier, head, tmp_path):
     assert found.thresholds is None
 
 
+def test_overflow_is_an_error_of_one_line(classifier, head, tmp_path):
+    found = add_head(classifier, write(tmp_path, {**head, "bias": [0, 1e39]}))  # over float32
+    with pytest.raises(ValueError, match="its logits are NaN or infinite"):
+        found.classify(CAT)
+
+
 def test_answer_is_the_mean_of_the_views(classifier, head, tmp_path):
     parts = [[0.5, 0, 1], [0.25, 0.5, 0.5]]
     head["bias"] = [0, 0]

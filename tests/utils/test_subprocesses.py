@@ -12,6 +12,8 @@ if sys.argv[1:] == ["fail"]:
     sys.exit("first line\\nno such model")
 if sys.argv[1:] == ["crash"]:
     os.abort()
+if sys.argv[1:] == ["fill"]:
+    raise OSError(28, "No space left on device", "a/model.onnx")
 print(json.dumps([os.environ["KERAS_BACKEND"], os.environ["KERAS_TORCH_DEVICE"], sys.argv[1:]]))
 """
 
@@ -39,6 +41,12 @@ def test_library_in_the_working_folder_does_not_run(module, tmp_path, monkeypatc
 def test_failure_is_the_last_line_of_its_log(module):
     with pytest.raises(RuntimeError, match=r"^Keras on jax: no such model$"):
         run_on("jax", module, "fail")
+
+
+def test_full_disk_is_an_error_of_the_system(module):
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        run_on("torch", module, "fill")
+    assert (caught.value.errno, caught.value.filename) == (28, "a/model.onnx")
 
 
 def test_crash_names_the_signal(module):

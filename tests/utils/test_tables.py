@@ -57,6 +57,7 @@ def test_stray_quotes_lose_no_rows(tmp_path, head, at):
     ("head", "rows", "line"),
     [
         ("id,text,label", ['1,"x,a', '2,y",b', "3,z,a", "4,x,a", "5,z,b", "6,x,b"], 2),
+        ("text,label", ['"x,a', "y,b", "z,a", "x,b", 'first",a', "last,a", "first,b"], 2),  # 3 rows
         ("text,label", ['x,a\r"', "y,b\r", 'z",b\r', "x,a\r", "y,b\r", "z,a\r", "x,b\r"], 3),
     ],
 )
