@@ -197,13 +197,17 @@ def test_error_that_a_ctrl_c_led_to_is_a_ctrl_c():
 
 @pytest.mark.usefixtures("heard")
 def test_second_ctrl_c_raises_at_once_and_a_long_step_says_so(capsys):
-    with pytest.raises(KeyboardInterrupt), StopOnInterrupt() as interrupt:
-        interrupt.patience = 0.0
-        signal.raise_signal(signal.SIGINT)
-        interrupt.hint.join()
-        assert "Press it again to stop at once." in capsys.readouterr().err
-        signal.raise_signal(signal.SIGINT)
-        pytest.fail("the second Ctrl-C did not raise")
+    def press_twice():
+        with StopOnInterrupt() as interrupt:
+            interrupt.patience = 0.0
+            signal.raise_signal(signal.SIGINT)
+            interrupt.hint.join()
+            assert "Press it again to stop at once." in capsys.readouterr().err
+            signal.raise_signal(signal.SIGINT)
+            raise AssertionError("the second Ctrl-C did not raise")
+
+    with pytest.raises(KeyboardInterrupt):
+        press_twice()
 
 
 def test_ctrl_c_that_nobody_handles_stays_so():
