@@ -41,11 +41,14 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
 
 def _register():
     """Registers layers, initializers, losses, metrics and optimizers with Keras."""
-    import keras_gmlp.layers
     import keras_gmlp.models.convnet
     import keras_gmlp.objectives.losses
     import keras_gmlp.objectives.metrics
     import keras_gmlp.objectives.optimizers  # noqa: F401
+    from keras_gmlp import layers
+
+    for name in layers.__all__:  # they load on first use
+        getattr(layers, name)
 
 
 call_once_keras_is_imported(_register)

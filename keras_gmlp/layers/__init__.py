@@ -1,58 +1,29 @@
 """The blocks and their parts, one file for each paper."""
 
-from keras_gmlp.layers.block import Block, ResidualBlock, make_dense, mask_tokens
-from keras_gmlp.layers.embedding import (
-    ClassToken,
-    ConvolutionalStem,
-    PatchEmbedding,
-    PositionEmbedding,
-    SegmentEmbedding,
-    TokenPositions,
-)
-from keras_gmlp.layers.external_attention import ExternalAttention, ExternalAttentionBlock
-from keras_gmlp.layers.feed_forward import FeedForwardOnlyBlock
-from keras_gmlp.layers.gmlp import GMLPBlock, SpatialGatingUnit, TinyAttention
-from keras_gmlp.layers.heads import AttentionPooling, LogitBias, MaskedLMHead, SpanHead
-from keras_gmlp.layers.mixer import MixerBlock, TokenMLP
-from keras_gmlp.layers.relative_attention import RelativeAttention, RelativePositionBias
-from keras_gmlp.layers.resmlp import Affine, FoldedResMLPBlock, LayerScale, ResMLPBlock
-from keras_gmlp.layers.spatial_projection import SpatialProjection
-from keras_gmlp.layers.transformer import TransformerBlock
-from keras_gmlp.layers.whitening import WhiteningConvolution
-from keras_gmlp.layers.zoomed_views import AverageViews, ZoomedViews
+import lazy_loader
 
-__all__ = [
-    "Affine",
-    "AttentionPooling",
-    "AverageViews",
-    "Block",
-    "ClassToken",
-    "ConvolutionalStem",
-    "ExternalAttention",
-    "ExternalAttentionBlock",
-    "FeedForwardOnlyBlock",
-    "FoldedResMLPBlock",
-    "GMLPBlock",
-    "LayerScale",
-    "LogitBias",
-    "MaskedLMHead",
-    "MixerBlock",
-    "PatchEmbedding",
-    "PositionEmbedding",
-    "RelativeAttention",
-    "RelativePositionBias",
-    "ResMLPBlock",
-    "ResidualBlock",
-    "SegmentEmbedding",
-    "SpanHead",
-    "SpatialGatingUnit",
-    "SpatialProjection",
-    "TinyAttention",
-    "TokenMLP",
-    "TokenPositions",
-    "TransformerBlock",
-    "WhiteningConvolution",
-    "ZoomedViews",
-    "make_dense",
-    "mask_tokens",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "block": ["Block", "ResidualBlock", "make_dense", "mask_tokens"],
+        "embedding": [
+            "ClassToken",
+            "ConvolutionalStem",
+            "PatchEmbedding",
+            "PositionEmbedding",
+            "SegmentEmbedding",
+            "TokenPositions",
+        ],
+        "external_attention": ["ExternalAttention", "ExternalAttentionBlock"],
+        "feed_forward": ["FeedForwardOnlyBlock"],
+        "gmlp": ["GMLPBlock", "SpatialGatingUnit", "TinyAttention"],
+        "heads": ["AttentionPooling", "LogitBias", "MaskedLMHead", "SpanHead"],
+        "mixer": ["MixerBlock", "TokenMLP"],
+        "relative_attention": ["RelativeAttention", "RelativePositionBias"],
+        "resmlp": ["Affine", "FoldedResMLPBlock", "LayerScale", "ResMLPBlock"],
+        "spatial_projection": ["SpatialProjection"],
+        "transformer": ["TransformerBlock"],
+        "whitening": ["WhiteningConvolution"],
+        "zoomed_views": ["AverageViews", "ZoomedViews"],
+    },
+)

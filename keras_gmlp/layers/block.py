@@ -14,6 +14,8 @@ from keras_gmlp.utils.errors import require_one_of
 class ConfiguredLayer(layers.Layer):
     """A layer that keeps the shape of its input and stores each argument as an attribute."""
 
+    renamed: ClassVar[dict] = {}  # arguments of version 0.1.0: the present name by the old one
+
     def compute_output_shape(self, input_shape):
         return input_shape
 
@@ -22,23 +24,50 @@ class ConfiguredLayer(layers.Layer):
         classes = type(self).__mro__
         ours = classes[: classes.index(ConfiguredLayer)]
         names = [name for c in ours for name in inspect.signature(c.__init__).parameters]
-        own = {name: vars(self)[name] for name in names if name in vars(self)}
-        for name, value in own.items():
+        config = super().get_config() | {n: vars(self)[n] for n in names if n in vars(self)}
+        for name, value in config.items():
             if isinstance(value, keras.initializers.Initializer):
-                own[name] = keras.initializers.serialize(value)
-        return {**super().get_config(), **own}
+                config[name] = keras.initializers.serialize(value)
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        return super().from_config({cls.renamed.get(n, n): v for n, v in config.items()})
+
+    def make_part(self, kind, *args, **kwargs):
+        """Returns a layer inside this one, of the same precision."""
+        return kind(*args, dtype=self.dtype_policy, **kwargs)
 
 
 class TokenLayer(ConfiguredLayer):
     """A layer that refuses inputs of another shape than `(batch, tokens, dim)`."""
 
+    supports_masking = True
+    max_tokens = None  # a layer for inputs of different lengths has an argument of this name
+
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.input_spec = layers.InputSpec(ndim=3)
 
+    def check_tokens(self, input_shape):
+        """Raises a `ValueError` if the number of tokens is not fixed or limited, or too large."""
+        tokens, limit = input_shape[1], self.max_tokens
+        if limit is None and None in input_shape[1:]:
+            advice = " Or set max_tokens." if "max_tokens" in vars(self) else ""
+            raise ValueError(
+                f"{type(self).__name__} has weights for each token, so their number must be fixed: "
+                f"expected shape (batch, tokens, dim); received {tuple(input_shape)}.{advice}"
+            )
+        if None not in (tokens, limit) and tokens > limit:
+            raise ValueError(
+                f"{type(self).__name__} takes at most max_tokens={limit} tokens; received {tokens}."
+            )
+
     def fix_tokens(self, input_shape):
-        """Refuses, from now on, another number of tokens or channels."""
-        self.input_spec = layers.InputSpec(shape=(None, *input_shape[1:]))
+        """Refuses, from now on, another number of tokens or channels, unless there is a limit."""
+        self.check_tokens(input_shape)
+        if self.max_tokens is None:
+            self.input_spec = layers.InputSpec(shape=(None, *input_shape[1:]))
 
 
 class Block(TokenLayer):
@@ -79,6 +108,7 @@ class Block(TokenLayer):
     """
 
     token_axes: ClassVar[dict] = {}
+    renamed: ClassVar[dict] = {"drop_path": "stochastic_depth"}
 
     def __init__(
         self,
@@ -95,28 +125,19 @@ class Block(TokenLayer):
         self.supports_masking = "mask" in inspect.signature(self.call).parameters
         require_one_of("norm_placement", norm_placement, ("pre", "post"))
         check_rates(stochastic_depth=stochastic_depth, dropout=dropout)
-        self.hidden_dim = hidden_dim
-        self.stochastic_depth = stochastic_depth
-        self.dropout = dropout
-        self.kernel_initializer = kernel_initializer
-        self.epsilon = epsilon
-        self.norm_placement = norm_placement
+        self.hidden_dim, self.norm_placement = hidden_dim, norm_placement
+        self.stochastic_depth, self.dropout = stochastic_depth, dropout
+        self.kernel_initializer, self.epsilon = kernel_initializer, epsilon
 
     def make_norm(self, name):
-        return layers.LayerNormalization(epsilon=self.epsilon, dtype=self.dtype_policy, name=name)
+        return self.make_part(layers.LayerNormalization, epsilon=self.epsilon, name=name)
 
     def make_dropout(self, name):
-        return layers.Dropout(self.dropout, dtype=self.dtype_policy, name=name)
+        return self.make_part(layers.Dropout, self.dropout, name=name)
 
     def make_stochastic_depth(self, name):
         # One draw for each sample, shared by all tokens and channels.
-        return layers.Dropout(
-            self.stochastic_depth, (None, 1, 1), dtype=self.dtype_policy, name=name
-        )
-
-    @classmethod
-    def from_config(cls, config):
-        return super().from_config(rename_key(config, "drop_path", "stochastic_depth"))
+        return self.make_part(layers.Dropout, self.stochastic_depth, (None, 1, 1), name=name)
 
 
 def make_dense(layer, units, name, **kwargs):
@@ -135,11 +156,6 @@ def make_dense(layer, units, name, **kwargs):
         name=name,
         **kwargs,
     )
-
-
-def rename_key(config, old, new):
-    """Returns a configuration in which an argument of version 0.1.0 has its present name."""
-    return {new if name == old else name: value for name, value in config.items()}
 
 
 def copy_initializer(initializer):
@@ -173,17 +189,6 @@ def check_rates(**rates):
     for name, rate in rates.items():
         if not (isinstance(rate, Real) and 0 <= rate < 1):
             raise ValueError(f"{name} must be in [0, 1); received {rate!r}.")
-
-
-def check_tokens(layer, input_shape):
-    """Raises a `ValueError` if the number of tokens or channels is not fixed, or if it changes."""
-    if len(input_shape) != 3 or None in input_shape[1:]:
-        raise ValueError(
-            f"{type(layer).__name__} has weights for each token, so their number must be fixed: "
-            f"expected shape (batch, tokens, dim); received {tuple(input_shape)}."
-        )
-    if isinstance(layer, TokenLayer):
-        layer.fix_tokens(input_shape)
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")

@@ -5,24 +5,23 @@ from typing import ClassVar
 import keras
 from keras import layers, ops
 
-from keras_gmlp.layers.block import ConfiguredLayer, TokenLayer, check_tokens, rename_key
-from keras_gmlp.layers.spatial_projection import check_length, check_max_tokens
+from keras_gmlp.layers.block import ConfiguredLayer, TokenLayer
+from keras_gmlp.layers.spatial_projection import check_max_tokens
 
 
 class Stem(ConfiguredLayer):
     """Computes tokens from an image, row by row; a subclass has `dim`, `patch_size`, `convolve`."""
 
+    def make_convolution(self, channels, side, stride, name):
+        padding = {"padding": "same", "data_format": "channels_last"}
+        return self.make_part(layers.Conv2D, channels, side, stride, **padding, name=name)
+
     def call(self, inputs):
-        rows, columns = self.token_grid(inputs.shape)
-        x = self.convolve(inputs)
-        return ops.reshape(x, (-1, rows * columns, self.dim))  # (b, rows, columns, d) -> (b, n, d)
+        x = self.convolve(inputs)  # (b, rows, columns, d) -> (b, n, d)
+        return ops.reshape(x, (-1, *self.compute_output_shape(inputs.shape)[1:]))
 
     def compute_output_shape(self, input_shape):
-        rows, columns = self.token_grid(input_shape)
-        return input_shape[0], rows * columns, self.dim
-
-    def token_grid(self, input_shape):
-        """Returns the rows and columns of tokens; raises a `ValueError` if patches do not fit."""
+        """Returns the shape of the tokens; raises a `ValueError` if patches do not fit."""
         name, size = type(self).__name__, self.patch_size
         if len(input_shape) != 4 or None in input_shape[1:]:
             raise ValueError(
@@ -35,7 +34,7 @@ class Stem(ConfiguredLayer):
                 f"{name} cannot cut {height}x{width} pixels into patches of {size}x{size}: "
                 f"expected sides that are multiples of {size}, or another patch_size."
             )
-        return height // size, width // size
+        return input_shape[0], height // size * (width // size), self.dim
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -64,36 +63,25 @@ class PatchEmbedding(Stem):
         (2, 64, 128)
     """
 
+    renamed: ClassVar[dict] = {"window": "patch_window"}
+
     def __init__(self, dim, patch_size, patch_window=None, **kwargs):
         super().__init__(**kwargs)
-        self.dim = dim
-        self.patch_size = patch_size
+        self.dim, self.patch_size = dim, patch_size
         self.patch_window = patch_size if patch_window is None else patch_window
         if self.patch_window < patch_size or (self.patch_window - patch_size) % 2:
             raise ValueError(
                 f"patch_window must be patch_size {patch_size}, or larger by an even number; "
                 f"received {patch_window}."
             )
-        self.projection = layers.Conv2D(
-            dim,
-            self.patch_window,
-            strides=patch_size,
-            padding="same",
-            data_format="channels_last",
-            dtype=self.dtype_policy,
-            name="projection",
-        )
+        self.projection = self.make_convolution(dim, self.patch_window, patch_size, "projection")
 
     def build(self, input_shape):
-        self.token_grid(input_shape)
+        self.compute_output_shape(input_shape)
         self.projection.build(input_shape)
 
     def convolve(self, inputs):
         return self.projection(inputs)
-
-    @classmethod
-    def from_config(cls, config):
-        return super().from_config(rename_key(config, "window", "patch_window"))
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -131,29 +119,19 @@ class ConvolutionalStem(Stem):
                 "ConvolutionalStem halves the image repeatedly, so patch_size must be 2, 4, 8, 16, "
                 f"...; received {patch_size}."
             )
-        self.dim = dim
-        self.patch_size = patch_size
-        own = {"dtype": self.dtype_policy}
+        self.dim, self.patch_size = dim, patch_size
         self.convolutions = [
-            layers.Conv2D(
-                max(1, dim >> i),
-                3,
-                strides=2,
-                padding="same",
-                data_format="channels_last",
-                name=f"convolution_{halvings - 1 - i}",
-                **own,
-            )
-            for i in reversed(range(halvings))
+            self.make_convolution(max(1, dim >> halvings - i - 1), 3, 2, f"convolution_{i}")
+            for i in range(halvings)
         ]
         self.norms = [
-            layers.LayerNormalization(epsilon=1e-6, name=f"norm_{i}", **own)
+            self.make_part(layers.LayerNormalization, epsilon=1e-6, name=f"norm_{i}")
             for i in range(halvings - 1)
         ]
-        self.activation = layers.Activation("gelu", name="activation", **own)
+        self.activation = self.make_part(layers.Activation, "gelu", name="activation")
 
     def build(self, input_shape):
-        self.token_grid(input_shape)
+        self.compute_output_shape(input_shape)
         shape = input_shape
         for convolution in self.convolutions:
             convolution.build(shape)
@@ -183,9 +161,7 @@ class ClassToken(TokenLayer):
     """
 
     def build(self, input_shape):
-        self.token = self.add_weight(
-            shape=(1, 1, input_shape[-1]), initializer="zeros", name="token"
-        )
+        self.token = self.add_weight((1, 1, input_shape[-1]), "zeros", name="token")
 
     def call(self, inputs):
         # Computed from the inputs, so that exporters keep the batch size dynamic.
@@ -206,7 +182,6 @@ class ClassToken(TokenLayer):
 class Positions(TokenLayer):
     """Adds the first vectors of a table, `embedding`, which a subclass builds."""
 
-    supports_masking = True
     token_axes: ClassVar[dict] = {"embedding": (None, "holds", None)}
 
     def __init__(self, initializer=None, **kwargs):
@@ -241,7 +216,7 @@ class PositionEmbedding(Positions):
     """
 
     def build(self, input_shape):
-        check_tokens(self, input_shape)
+        self.fix_tokens(input_shape)
         self.embedding = self.add_weight((1, *input_shape[1:]), self.initializer, name="embedding")
 
 
@@ -271,12 +246,12 @@ class TokenPositions(Positions):
         self.max_tokens = max_tokens
 
     def build(self, input_shape):
-        check_length(self, input_shape)
+        self.check_tokens(input_shape)
         shape = (1, self.max_tokens, input_shape[-1])
         self.embedding = self.add_weight(shape, self.initializer, name="embedding")
 
     def call(self, inputs):
-        check_length(self, inputs.shape)  # a built layer may be called with more
+        self.check_tokens(inputs.shape)  # a built layer may be called with more
         return super().call(inputs)
 
 
@@ -309,8 +284,7 @@ class SegmentEmbedding(ConfiguredLayer):
 
     def __init__(self, separator, segments=2, **kwargs):
         super().__init__(**kwargs)
-        self.separator = separator
-        self.segments = segments
+        self.separator, self.segments = separator, segments
 
     def build(self, inputs_shape, token_ids_shape=None):
         shape = (self.segments, inputs_shape[-1])

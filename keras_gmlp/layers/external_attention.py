@@ -38,15 +38,11 @@ class ExternalAttention(TokenLayer):
     Reference: https://arxiv.org/abs/2105.02358, equations 5 to 10 and algorithm 2.
     """
 
-    supports_masking = True
-
     def __init__(
         self, num_heads=32, slots=64, expansion=4, kernel_initializer="glorot_uniform", **kwargs
     ):
         super().__init__(**kwargs)
-        self.num_heads = num_heads
-        self.slots = slots
-        self.expansion = expansion
+        self.num_heads, self.slots, self.expansion = num_heads, slots, expansion
         self.kernel_initializer = kernel_initializer
         self.keys = make_dense(self, slots, "keys", use_bias=False)
 
@@ -108,17 +104,9 @@ class ExternalAttentionBlock(ResidualBlock):
 
     def __init__(self, hidden_dim, num_heads=32, slots=64, expansion=4, **kwargs):
         super().__init__(hidden_dim, **kwargs)
-        self.num_heads = num_heads
-        self.slots = slots
-        self.expansion = expansion
-        self.attention = ExternalAttention(
-            num_heads,
-            slots,
-            expansion,
-            self.kernel_initializer,
-            dtype=self.dtype_policy,
-            name="attention",
-        )
+        self.num_heads, self.slots, self.expansion = num_heads, slots, expansion
+        sizes = num_heads, slots, expansion, self.kernel_initializer
+        self.attention = self.make_part(ExternalAttention, *sizes, name="attention")
 
     def build_mixer(self, input_shape):
         self.attention.build(input_shape)

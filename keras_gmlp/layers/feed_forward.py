@@ -6,7 +6,6 @@ from typing import ClassVar
 import keras
 from keras import ops
 
-from keras_gmlp.layers.block import check_tokens
 from keras_gmlp.layers.mixer import TokenMLPBlock
 
 
@@ -42,7 +41,7 @@ class FeedForwardOnlyBlock(TokenMLPBlock):
     }
 
     def build_norms(self, input_shape):
-        check_tokens(self, input_shape)
+        self.fix_tokens(input_shape)
         batch, tokens, dim = input_shape
         self.norm1.build(input_shape)
         self.norm2.build((batch, dim, tokens))

@@ -7,7 +7,6 @@ from keras_gmlp.layers.block import Block, TokenLayer, drop, make_dense, mask_sc
 from keras_gmlp.layers.spatial_projection import (
     SpatialProjection,
     apply_over_tokens,
-    check_length,
     check_max_tokens,
 )
 from keras_gmlp.utils.errors import require_one_of
@@ -57,8 +56,6 @@ class SpatialGatingUnit(TokenLayer):
     Reference: "Pay Attention to MLPs", https://arxiv.org/abs/2105.08050, section 2.1 and table 3.
     """
 
-    supports_masking = True
-
     def __init__(
         self,
         gating="split",
@@ -72,37 +69,32 @@ class SpatialGatingUnit(TokenLayer):
         super().__init__(**kwargs)
         require_one_of("gating", gating, GATINGS)
         check_max_tokens(max_tokens, grid)
-        self.gating = gating
-        self.epsilon = epsilon
-        self.heads = heads
-        self.toeplitz = toeplitz
+        self.gating, self.epsilon, self.heads = gating, epsilon, heads
+        self.toeplitz, self.max_tokens = toeplitz, max_tokens
         self.grid = None if grid is None else tuple(grid)
-        self.max_tokens = max_tokens
         # One free matrix is a dense layer, as in published weights.
         self._is_dense = heads == 1 and not toeplitz and grid is None and max_tokens is None
-        self.norm = layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name="norm")
+        self.norm = self.make_part(layers.LayerNormalization, epsilon=epsilon, name="norm")
 
     def build(self, inputs_shape, attention_shape=None):
         tokens, channels = inputs_shape[1:]
-        check_length(self, inputs_shape)
-        if self.max_tokens is None:
-            self.fix_tokens(inputs_shape)
+        self.fix_tokens(inputs_shape)
         if self.gating == "split" and channels % 2:
             raise ValueError(
                 f"gating='split' halves the channels; received an odd number, {channels}. Choose "
                 "an even number or another gating."
             )
         projected = self.compute_output_shape(inputs_shape)
-        own = {"bias_initializer": "ones" if self._gates else "zeros", "dtype": self.dtype_policy}
+        own = {"bias_initializer": "ones" if self._gates else "zeros", "name": "spatial"}
         self.norm.build(projected)
         if self._is_dense:
             # The kernel is the transpose of W: column i is the filter that computes token i.
             near_zero = keras.initializers.RandomNormal(stddev=1e-6)
-            self.spatial = layers.Dense(tokens, kernel_initializer=near_zero, name="spatial", **own)
+            self.spatial = self.make_part(layers.Dense, tokens, kernel_initializer=near_zero, **own)
             self.spatial.build((projected[0], projected[2], tokens))
         else:
             arguments = self.heads, self.toeplitz, self.grid, self.max_tokens
-            self.spatial = SpatialProjection(*arguments, name="spatial", **own)
+            self.spatial = self.make_part(SpatialProjection, *arguments, **own)
             self.spatial.build(projected)
 
     def call(self, inputs, attention=None, mask=None, training=None):
@@ -125,11 +117,9 @@ class SpatialGatingUnit(TokenLayer):
     def weight_axes(self, path):
         """Returns the axes over tokens of the weights, for a block with the unit at `path`."""
         heads = () if self._is_dense else (None,)
-        weights = {"bias": (*heads, "writes")}
-        if self.toeplitz:
-            weights["offsets"] = (*heads, *(["rows", "columns"] if self.grid else ["places"]))
-        else:
-            weights["kernel"] = (*heads, "reads", "writes")
+        offsets = ("rows", "columns") if self.grid else ("places",)
+        name, axes = ("offsets", offsets) if self.toeplitz else ("kernel", ("reads", "writes"))
+        weights = {"bias": (*heads, "writes"), name: (*heads, *axes)}
         return {f"{path}/spatial/{name}": axes for name, axes in weights.items()}
 
     @property
@@ -159,12 +149,9 @@ class TinyAttention(TokenLayer):
     Reference: "Pay Attention to MLPs", https://arxiv.org/abs/2105.08050, figure 6 and appendix.
     """
 
-    supports_masking = True
-
     def __init__(self, units, head_size=64, kernel_initializer="glorot_uniform", **kwargs):
         super().__init__(**kwargs)
-        self.units = units
-        self.head_size = head_size
+        self.units, self.head_size = units, head_size
         self.kernel_initializer = kernel_initializer
         self.qkv = make_dense(self, 3 * head_size, "qkv")
         self.projection = make_dense(self, units, "projection")
@@ -230,29 +217,24 @@ class GMLPBlock(Block):
     ):
         super().__init__(hidden_dim, **kwargs)
         require_one_of("gating", gating, (*GATINGS, "none"))
-        self.gating = gating
-        self.attention_size = attention_size
-        self.heads = heads
-        self.toeplitz = toeplitz
+        self.gating, self.attention_size, self.heads = gating, attention_size, heads
+        self.toeplitz, self.max_tokens = toeplitz, max_tokens
         self.grid = None if grid is None else tuple(grid)
-        self.max_tokens = max_tokens
         if attention_size and gating == "none":
             raise ValueError(
                 "attention_size requires a gate; received gating='none'. Choose another gating or "
                 "attention_size=0."
             )
-        own = {"dtype": self.dtype_policy}
         self.norm = self.make_norm("norm")
         self.expand = make_dense(self, hidden_dim, "expand", activation="gelu")
         self.gate = self.attention = None
         if gating != "none":
             sizes = {"heads": heads, "toeplitz": toeplitz, "grid": grid, "max_tokens": max_tokens}
-            self.gate = SpatialGatingUnit(gating, **sizes, name="gate", **own)
+            self.gate = self.make_part(SpatialGatingUnit, gating, **sizes, name="gate")
         if attention_size:
             gated = hidden_dim // 2 if gating == "split" else hidden_dim
-            self.attention = TinyAttention(
-                gated, attention_size, self.kernel_initializer, name="attention", **own
-            )
+            sizes = gated, attention_size, self.kernel_initializer
+            self.attention = self.make_part(TinyAttention, *sizes, name="attention")
         self.branch_dropout = self.make_dropout("dropout")
         self.branch_drop = self.make_stochastic_depth("drop_path")
 

@@ -31,12 +31,9 @@ class SpanHead(ConfiguredLayer):
     Reference: "BERT", https://arxiv.org/abs/1810.04805, section 4.2.
     """
 
-    supports_masking = True
-
     def __init__(self, separator, kernel_initializer="glorot_uniform", **kwargs):
         super().__init__(**kwargs)
-        self.separator = separator
-        self.kernel_initializer = kernel_initializer
+        self.separator, self.kernel_initializer = separator, kernel_initializer
         self.dense = make_dense(self, 2, "dense")
 
     def build(self, inputs_shape, token_ids_shape=None):
@@ -81,13 +78,10 @@ class MaskedLMHead(ConfiguredLayer):
     Reference: "BERT", https://arxiv.org/abs/1810.04805, section 3.1.
     """
 
-    supports_masking = True
-
     def __init__(self, kernel_initializer="glorot_uniform", epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
-        self.kernel_initializer = kernel_initializer
-        self.epsilon = epsilon
-        self.norm = layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name="norm")
+        self.kernel_initializer, self.epsilon = kernel_initializer, epsilon
+        self.norm = self.make_part(layers.LayerNormalization, epsilon=epsilon, name="norm")
 
     def build(self, inputs_shape, mask_positions_shape=None):
         dim = inputs_shape[-1]
@@ -97,8 +91,7 @@ class MaskedLMHead(ConfiguredLayer):
 
     def call(self, inputs, mask_positions):
         places = ops.cast(mask_positions, "int32")[:, :, None]
-        x = ops.take_along_axis(inputs, places, axis=1)
-        return self.norm(self.dense(x))
+        return self.norm(self.dense(ops.take_along_axis(inputs, places, axis=1)))
 
     def compute_mask(self, inputs, previous_mask=None):
         return None  # the outputs are not the tokens
@@ -144,10 +137,8 @@ class AttentionPooling(TokenLayer):
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.supports_masking = True
-        self.score = layers.Dense(
-            1, kernel_initializer="zeros", use_bias=False, dtype=self.dtype_policy, name="score"
-        )
+        zeros = {"kernel_initializer": "zeros", "use_bias": False}
+        self.score = self.make_part(layers.Dense, 1, **zeros, name="score")
 
     def build(self, input_shape):
         self.score.build(input_shape)

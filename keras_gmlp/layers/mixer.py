@@ -5,7 +5,7 @@ from typing import ClassVar
 import keras
 from keras import ops
 
-from keras_gmlp.layers.block import ResidualBlock, TokenLayer, check_tokens, make_dense, mask_tokens
+from keras_gmlp.layers.block import ResidualBlock, TokenLayer, make_dense, mask_tokens
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -32,16 +32,13 @@ class TokenMLP(TokenLayer):
     Reference: "MLP-Mixer", https://arxiv.org/abs/2105.01601, equation 1.
     """
 
-    supports_masking = True
-
     def __init__(self, hidden_dim, kernel_initializer="glorot_uniform", **kwargs):
         super().__init__(**kwargs)
-        self.hidden_dim = hidden_dim
-        self.kernel_initializer = kernel_initializer
+        self.hidden_dim, self.kernel_initializer = hidden_dim, kernel_initializer
         self.expand = make_dense(self, hidden_dim, "expand", activation="gelu")
 
     def build(self, input_shape):
-        check_tokens(self, input_shape)
+        self.fix_tokens(input_shape)
         batch, tokens, dim = input_shape
         self.shrink = make_dense(self, tokens, "shrink")
         self.expand.build((batch, dim, tokens))
@@ -64,9 +61,8 @@ class TokenMLPBlock(ResidualBlock):
     def __init__(self, token_hidden_dim, hidden_dim, **kwargs):
         super().__init__(hidden_dim, **kwargs)
         self.token_hidden_dim = token_hidden_dim
-        self.token_mlp = TokenMLP(
-            token_hidden_dim, self.kernel_initializer, dtype=self.dtype_policy, name="token_mlp"
-        )
+        sizes = token_hidden_dim, self.kernel_initializer
+        self.token_mlp = self.make_part(TokenMLP, *sizes, name="token_mlp")
 
     def build_mixer(self, input_shape):
         self.token_mlp.build(input_shape)

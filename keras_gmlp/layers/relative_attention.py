@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_gmlp.layers.block import TokenLayer, make_dense, mask_scores
-from keras_gmlp.layers.spatial_projection import check_length, check_max_tokens, toeplitz_matrices
+from keras_gmlp.layers.spatial_projection import check_max_tokens, toeplitz_matrices
 
 
 def relative_buckets(offsets, buckets=32, max_distance=128):
@@ -50,25 +50,18 @@ class RelativePositionBias(TokenLayer):
     section 2.1. BERT in "Pay Attention to MLPs" uses the biases in place of positions.
     """
 
-    supports_masking = True
-
     def __init__(self, num_heads, buckets=32, max_distance=128, max_tokens=None, **kwargs):
         super().__init__(**kwargs)
         check_max_tokens(max_tokens)
         if buckets < 4 or buckets % 4:
             raise ValueError(f"buckets must be a positive multiple of 4; received {buckets}.")
-        self.num_heads = num_heads
-        self.buckets = buckets
-        self.max_distance = max_distance
-        self.max_tokens = max_tokens
+        self.num_heads, self.max_tokens = num_heads, max_tokens
+        self.buckets, self.max_distance = buckets, max_distance
 
     def build(self, input_shape):
-        check_length(self, input_shape)
-        self.table = self.add_weight(
-            (self.buckets, self.num_heads),
-            keras.initializers.RandomNormal(stddev=0.02),
-            name="position_bias",
-        )
+        self.check_tokens(input_shape)
+        small = keras.initializers.RandomNormal(stddev=0.02)
+        self.table = self.add_weight((self.buckets, self.num_heads), small, name="position_bias")
 
     def call(self, inputs):
         known = inputs.shape[1]
@@ -122,8 +115,6 @@ class RelativeAttention(TokenLayer):
     `content=False` is the row "- attn" of table 3 in "Pay Attention to MLPs".
     """
 
-    supports_masking = True
-
     def __init__(
         self,
         num_heads,
@@ -135,15 +126,11 @@ class RelativeAttention(TokenLayer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.num_heads = num_heads
-        self.content = content
+        self.num_heads, self.content, self.max_tokens = num_heads, content, max_tokens
+        self.buckets, self.max_distance = buckets, max_distance
         self.kernel_initializer = kernel_initializer
-        self.buckets = buckets
-        self.max_distance = max_distance
-        self.max_tokens = max_tokens
-        self.position_bias = RelativePositionBias(
-            num_heads, buckets, max_distance, max_tokens, dtype=self.dtype_policy, name="relative"
-        )
+        sizes = num_heads, buckets, max_distance, max_tokens
+        self.position_bias = self.make_part(RelativePositionBias, *sizes, name="relative")
 
     def build(self, input_shape):
         dim = input_shape[-1]

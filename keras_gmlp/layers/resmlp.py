@@ -10,7 +10,6 @@ from keras_gmlp.layers.block import (
     ConfiguredLayer,
     ResidualBlock,
     TokenLayer,
-    check_tokens,
     make_dense,
     mask_tokens,
 )
@@ -68,9 +67,7 @@ class LayerScale(ConfiguredLayer):
 
     def build(self, input_shape):
         initializer = keras.initializers.Constant(self.initial_value)
-        self.gamma = self.add_weight(
-            shape=(input_shape[-1],), initializer=initializer, name="gamma"
-        )
+        self.gamma = self.add_weight((input_shape[-1],), initializer, name="gamma")
 
     def call(self, inputs):
         return inputs * self.gamma
@@ -107,14 +104,14 @@ class ResMLPBlock(ResidualBlock):
     def __init__(self, hidden_dim, layer_scale=0.1, **kwargs):
         super().__init__(hidden_dim, **kwargs)
         self.layer_scale = layer_scale
-        self.scale1 = LayerScale(layer_scale, dtype=self.dtype_policy, name="scale1")
-        self.scale2 = LayerScale(layer_scale, dtype=self.dtype_policy, name="scale2")
+        self.scale1 = self.make_part(LayerScale, layer_scale, name="scale1")
+        self.scale2 = self.make_part(LayerScale, layer_scale, name="scale2")
 
     def make_norm(self, name):
-        return Affine(dtype=self.dtype_policy, name=name)
+        return self.make_part(Affine, name=name)
 
     def build_mixer(self, input_shape):
-        check_tokens(self, input_shape)
+        self.fix_tokens(input_shape)
         batch, tokens, dim = input_shape
         # The kernel is the transpose of W: column i is the filter that computes token i.
         self.spatial = make_dense(self, tokens, "spatial")
@@ -123,8 +120,7 @@ class ResMLPBlock(ResidualBlock):
         self.scale2.build(input_shape)
 
     def mix_tokens(self, x, mask=None):
-        x = ops.transpose(mask_tokens(x, mask), (0, 2, 1))  # (b, n, d) -> (b, d, n)
-        x = self.spatial(x)
+        x = self.spatial(ops.transpose(mask_tokens(x, mask), (0, 2, 1)))  # (b, d, n)
         return self.scale1(ops.transpose(x, (0, 2, 1)))
 
     def mix_channels(self, x):
@@ -160,18 +156,15 @@ class FoldedResMLPBlock(TokenLayer):
     def __init__(self, hidden_dim, **kwargs):
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
-        self.expand = layers.Dense(
-            hidden_dim, activation="gelu", dtype=self.dtype_policy, name="expand"
-        )
+        self.expand = self.make_part(layers.Dense, hidden_dim, "gelu", name="expand")
 
     def build(self, input_shape):
-        check_tokens(self, input_shape)
+        self.fix_tokens(input_shape)
         batch, tokens, dim = input_shape
-        own = {"dtype": self.dtype_policy}
-        self.spatial = layers.Dense(tokens, use_bias=False, name="spatial", **own)
-        self.scale = self.add_weight(shape=(dim,), initializer="ones", name="scale")
-        self.shift = self.add_weight(shape=(tokens, dim), initializer="zeros", name="shift")
-        self.shrink = layers.Dense(dim, name="shrink", **own)
+        self.spatial = self.make_part(layers.Dense, tokens, use_bias=False, name="spatial")
+        self.scale = self.add_weight((dim,), "ones", name="scale")
+        self.shift = self.add_weight((tokens, dim), "zeros", name="shift")
+        self.shrink = self.make_part(layers.Dense, dim, name="shrink")
         self.spatial.build((batch, dim, tokens))
         self.expand.build(input_shape)
         self.shrink.build((batch, tokens, self.hidden_dim))

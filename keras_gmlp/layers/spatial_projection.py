@@ -47,6 +47,8 @@ class SpatialProjection(TokenLayer):
     Toeplitz matrices. Heads and the form for grids are ours.
     """
 
+    supports_masking = False
+
     def __init__(
         self, heads=1, toeplitz=False, grid=None, max_tokens=None, bias_initializer="ones", **kwargs
     ):
@@ -56,17 +58,24 @@ class SpatialProjection(TokenLayer):
             raise ValueError(f"heads must be at least 1; received {heads}.")
         if grid is not None and not toeplitz:
             raise ValueError(f"grid requires toeplitz=True; received grid={tuple(grid)}.")
-        self.heads = heads
-        self.toeplitz = toeplitz
+        self.heads, self.toeplitz, self.max_tokens = heads, toeplitz, max_tokens
         self.grid = None if grid is None else tuple(grid)
-        self.max_tokens = max_tokens
         self.bias_initializer = keras.initializers.get(bias_initializer)
 
     def build(self, input_shape):
-        self._check_shape(input_shape)
-        if self.max_tokens is None:
-            self.fix_tokens(input_shape)
-        tokens = self.max_tokens or input_shape[1]
+        _, tokens, channels = input_shape
+        self.fix_tokens(input_shape)
+        if channels % self.heads:
+            raise ValueError(
+                f"heads must divide the channels; received {self.heads} heads for {channels} "
+                "channels."
+            )
+        if self.grid is not None and math.prod(self.grid) != tokens:
+            raise ValueError(
+                f"grid must have as many places as there are tokens, {tokens}; received "
+                f"{self.grid}. A class token has no place on the grid."
+            )
+        tokens = self.max_tokens or tokens
         near_zero = keras.initializers.RandomNormal(stddev=1e-6)
         if self.toeplitz:
             sizes = [2 * size - 1 for size in self.grid or (tokens,)]
@@ -86,7 +95,7 @@ class SpatialProjection(TokenLayer):
         size = channels // self.heads
         matrices, bias = self.matrices(), ops.convert_to_tensor(self.bias)
         if tokens != bias.shape[1]:
-            check_length(self, inputs.shape)
+            self.check_tokens(inputs.shape)
             tokens = ops.shape(inputs)[1]
             matrices, bias = matrices[:, :tokens, :tokens], bias[:, :tokens]
         if training and self.heads == 1:
@@ -108,42 +117,16 @@ class SpatialProjection(TokenLayer):
         x = ops.reshape(x, (-1, channels, tokens))
         return ops.transpose(x, (0, 2, 1))  # (b, c, n) -> (b, n, c)
 
-    def _check_shape(self, input_shape):
-        _, tokens, channels = input_shape
-        check_length(self, input_shape)
-        if channels % self.heads:
-            raise ValueError(
-                f"heads must divide the channels; received {self.heads} heads for {channels} "
-                "channels."
-            )
-        if self.grid is not None and math.prod(self.grid) != tokens:
-            raise ValueError(
-                f"grid must have as many places as there are tokens, {tokens}; received "
-                f"{self.grid}. A class token has no place on the grid."
-            )
-
 
 def check_max_tokens(max_tokens, grid=None):
     """Raises a `ValueError` if the largest number of tokens is no size, or a grid fixes it."""
-    if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
+    if max_tokens is None:
+        return
+    if type(max_tokens) is not int or max_tokens < 1:
         raise ValueError(f"max_tokens must be a positive integer; received {max_tokens!r}.")
-    if max_tokens is not None and grid is not None:
+    if grid is not None:
         raise ValueError(
             f"max_tokens is for sequences; received grid={tuple(grid)}, which fixes the tokens."
-        )
-
-
-def check_length(layer, input_shape):
-    """Raises a `ValueError` if the number of tokens is neither fixed nor limited, or too large."""
-    tokens, limit = input_shape[1], layer.max_tokens
-    if tokens is None and limit is None:
-        raise ValueError(
-            f"{type(layer).__name__} has weights for each pair of tokens, so their number must be "
-            f"fixed; received inputs of shape {tuple(input_shape)}. Or set max_tokens."
-        )
-    if None not in (tokens, limit) and tokens > limit:
-        raise ValueError(
-            f"{type(layer).__name__} takes at most max_tokens={limit} tokens; received {tokens}."
         )
 
 

@@ -41,33 +41,21 @@ class TransformerBlock(ResidualBlock):
         super().__init__(hidden_dim, **kwargs)
         if not (content or relative):
             raise ValueError("content=False requires relative=True.")
-        self.num_heads = num_heads
-        self.relative = relative
-        self.content = content
-        self.max_tokens = max_tokens
+        self.num_heads, self.max_tokens = num_heads, max_tokens
+        self.relative, self.content = relative, content
 
     def build_mixer(self, input_shape):
         tokens, dim = input_shape[1:]
         check_heads(self.num_heads, dim)
+        own = {"kernel_initializer": copy_initializer(self.kernel_initializer), "name": "attention"}
         if self.relative:
-            self.attention = RelativeAttention(
-                self.num_heads,
-                self.content,
-                copy_initializer(self.kernel_initializer),
-                max_tokens=self.max_tokens,
-                dtype=self.dtype_policy,
-                name="attention",
-            )
+            own |= {"content": self.content, "max_tokens": self.max_tokens}
+            self.attention = self.make_part(RelativeAttention, self.num_heads, **own)
             self.attention.build(input_shape)
             return
+        sizes = self.num_heads, dim // self.num_heads
         with _fused_attention_only_if(tokens is not None and tokens % 2 == 0):
-            self.attention = layers.MultiHeadAttention(
-                self.num_heads,
-                dim // self.num_heads,
-                kernel_initializer=copy_initializer(self.kernel_initializer),
-                dtype=self.dtype_policy,
-                name="attention",
-            )
+            self.attention = self.make_part(layers.MultiHeadAttention, *sizes, **own)
         self.attention.build(input_shape, input_shape)
 
     def mix_tokens(self, x, mask=None):
@@ -90,12 +78,12 @@ class TransformerBlock(ResidualBlock):
 @contextlib.contextmanager
 def _fused_attention_only_if(even):
     """Disables fused attention in JAX unless the number of tokens is known to be even."""
-    enabled = keras.config.is_flash_attention_enabled() is not False
-    switch_off = enabled and not even and keras.backend.backend() == "jax"
-    if switch_off:
-        keras.config.disable_flash_attention()
+    disabled = keras.config.is_flash_attention_enabled() is False
+    if disabled or even or keras.backend.backend() != "jax":
+        yield
+        return
+    keras.config.disable_flash_attention()
     try:
         yield
     finally:
-        if switch_off:
-            keras.config.enable_flash_attention()
+        keras.config.enable_flash_attention()

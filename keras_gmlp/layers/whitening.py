@@ -47,10 +47,8 @@ class WhiteningConvolution(ConfiguredLayer):
     def build(self, input_shape):
         shape = (self.patch_size, self.patch_size, input_shape[-1])
         filters = 2 * math.prod(shape)
-        self.kernel = self.add_weight(
-            shape=(*shape, filters), initializer="zeros", trainable=False, name="kernel"
-        )
-        self.bias = self.add_weight(shape=(filters,), initializer="zeros", name="bias")
+        self.kernel = self.add_weight((*shape, filters), "zeros", trainable=False, name="kernel")
+        self.bias = self.add_weight((filters,), "zeros", name="bias")
 
     @property
     def adapted(self):
@@ -89,8 +87,7 @@ class WhiteningConvolution(ConfiguredLayer):
         return rows.reshape(-1, math.prod(rows.shape[3:]))
 
     def call(self, inputs):
-        outputs = ops.conv(inputs, self.kernel, 1, "valid", "channels_last")
-        return outputs + self.bias
+        return ops.conv(inputs, self.kernel, 1, "valid", "channels_last") + self.bias
 
     def compute_output_shape(self, input_shape):
         batch, *sides, channels = input_shape

@@ -118,7 +118,7 @@ def test_unknown_gating():
 
 
 def test_number_of_tokens_must_be_fixed():
-    with pytest.raises(ValueError, match=r"must be fixed; received .*\(None, None, 6\)"):
+    with pytest.raises(ValueError, match=r"must be fixed: .* received \(None, None, 6\)"):
         SpatialGatingUnit()(keras.Input((None, 6)))
 
 
