@@ -111,23 +111,15 @@ def pool_tokens(pooling):
 
 def convolution(channels, name, dtype, **kwargs):
     """Returns a 3x3 convolution that keeps the size, without bias because a norm follows."""
-    return layers.Conv2D(
-        channels,
-        3,
-        padding="same",
-        data_format="channels_last",
-        use_bias=False,
-        dtype=dtype,
-        name=f"{name}_convolution",
-        **kwargs,
-    )
+    kwargs |= {"padding": "same", "data_format": "channels_last", "use_bias": False}
+    return layers.Conv2D(channels, 3, dtype=dtype, name=f"{name}_convolution", **kwargs)
 
 
 def batch_norm(name, dtype, **kwargs):
-    """Returns a batch normalization."""
-    # Averages over about 10 steps; the 0.99 of Keras would lag behind in short runs.
-    arguments = {"momentum": 0.9, "epsilon": 1e-5, "dtype": dtype, "name": f"{name}_norm"}
-    return layers.BatchNormalization(**arguments, **kwargs)
+    """Returns a batch normalization that averages over about 10 steps."""
+    # The 0.99 of Keras would lag behind in short runs.
+    kwargs |= {"momentum": 0.9, "epsilon": 1e-5}
+    return layers.BatchNormalization(dtype=dtype, name=f"{name}_norm", **kwargs)
 
 
 def pool_map(x, pooling):
@@ -140,21 +132,15 @@ def pool_map(x, pooling):
 
 
 def _normalization(mean, std, channels):
-    def per_channel(value):
-        values = [value] * channels if np.ndim(value) == 0 else list(value)
-        if len(values) != channels:
+    for value in (mean, std):
+        if np.ndim(value) and len(value) != channels:
             raise ValueError(
                 f"mean and std must be one number or one for each of {channels} channels; "
                 f"received {value}."
             )
-        return values
-
-    means, stds = per_channel(mean), per_channel(std)
+    means, stds = (np.broadcast_to(value, channels).tolist() for value in (mean, std))
     if not all(s > 0 for s in stds):
         raise ValueError(f"std must be above 0; received {std}.")
-    return layers.Rescaling(
-        [1 / (255 * s) for s in stds],
-        [-m / s for m, s in zip(means, stds, strict=True)],
-        dtype="float32",
-        name="normalization",
-    )
+    scales = [1 / (255 * s) for s in stds]
+    offsets = [-m / s for m, s in zip(means, stds, strict=True)]
+    return layers.Rescaling(scales, offsets, dtype="float32", name="normalization")

@@ -82,15 +82,15 @@ def ConvNet(
 
 def _block(x, width, pools, name, dtype):
     """A 3x3 convolution, normalization and GELU; `pools` halves the sides in between."""
-    own = {"dtype": dtype}
     # A step gives filters the length 1: a norm follows, so longer ones only make steps smaller.
     constraint = keras.constraints.UnitNorm(axis=[0, 1, 2])
     kernel = {"kernel_initializer": PartialIdentity(), "kernel_constraint": constraint}
     x = convolution(width, name, dtype, **kernel)(x)
     if pools:
-        x = layers.MaxPooling2D(data_format="channels_last", name=f"{name}_pool", **own)(x)
+        pool = {"data_format": "channels_last", "dtype": dtype, "name": f"{name}_pool"}
+        x = layers.MaxPooling2D(**pool)(x)
     x = batch_norm(name, dtype, scale=False)(x)
-    return layers.Activation("gelu", name=f"{name}_gelu", **own)(x)
+    return layers.Activation("gelu", dtype=dtype, name=f"{name}_gelu")(x)
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")

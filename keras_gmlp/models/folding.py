@@ -103,7 +103,11 @@ def to_dense(model, length=None):
             config["max_tokens"] = None if isinstance(layer, GMLPBlock) else length
         return type(layer).from_config(config)
 
-    inputs = None if length is None else _inputs_of(model, length)
+    def fixed(tensor):
+        shape = (length,) if tensor.name == "token_ids" else tensor.shape[1:]
+        return keras.Input(shape, dtype=tensor.dtype, name=tensor.name)
+
+    inputs = None if length is None else keras.tree.map_structure(fixed, model.input)
     dense = keras.models.clone_model(model, inputs, clone_function=clone)
     for layer in dense.layers:
         _assign_dense(model.get_layer(layer.name), layer, length)
@@ -112,14 +116,6 @@ def to_dense(model, length=None):
 
 def _is_toeplitz(layer):
     return isinstance(layer, GMLPBlock) and layer.gate is not None and layer.toeplitz
-
-
-def _inputs_of(model, length):
-    def fixed(tensor):
-        shape = (length,) if tensor.name == "token_ids" else tensor.shape[1:]
-        return keras.Input(shape, dtype=tensor.dtype, name=tensor.name)
-
-    return keras.tree.map_structure(fixed, model.input)
 
 
 def _assign_dense(source, layer, length):

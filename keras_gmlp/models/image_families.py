@@ -37,7 +37,7 @@ def gMLP(
         gating: `"split"`, `"multiplicative"`, `"additive"`, `"linear"`, or `"none"` for blocks
             without a gate, which do not mix tokens.
         attention_size: Head size of the tiny attention; 0 for none.
-        dropout: Rate, in [0, 1), on the output of each block.
+        dropout: Rate, in [0, 1), on the output of each branch of a block.
         heads: Groups of channels with their own matrix over tokens.
         toeplitz: Whether the entries of that matrix depend on the offset between two tokens alone,
             as in the paper's language models. This form learns more from small data sets; see
@@ -100,8 +100,7 @@ def MLPMixer(
         token_hidden_dim: Hidden units of the token MLP, the paper's D_S. Defaults to `dim // 2`.
         channel_hidden_dim: Hidden channels of the channel MLP, the paper's D_C. Defaults to
             4 x `dim`.
-        dropout: Rate, in [0, 1), on the output of each branch.
-        name, **kwargs: See `gMLP`.
+        dropout, name, **kwargs: See `gMLP`.
 
     Returns:
         A compiled `keras.Model` from images in [0, 255] to logits.
@@ -126,8 +125,7 @@ def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="r
         mlp_ratio: Ratio of the hidden channels of the MLP to `dim`.
         layer_scale: Initial scale of each branch. The authors of LayerScale recommend 0.1 for up to
             18 blocks; the presets of published sizes use the values of the release, 1e-4 or less.
-        dropout: Rate, in [0, 1), on the output of each branch.
-        name, **kwargs: See `gMLP`.
+        dropout, name, **kwargs: See `gMLP`.
 
     Returns:
         A compiled `keras.Model` from images in [0, 255] to logits.
@@ -157,9 +155,7 @@ def EAMLP(
         dim, depth: See `image_classifier`.
         num_heads, slots, expansion: See `layers.ExternalAttention`. `num_heads=1, expansion=1` is
             the single-head form.
-        mlp_ratio: Ratio of the hidden channels of the feed-forward network to `dim`.
-        dropout: Rate, in [0, 1), on the output of each branch.
-        name, **kwargs: See `gMLP`.
+        mlp_ratio, dropout, name, **kwargs: See `ResMLP`.
 
     Returns:
         A compiled `keras.Model` from images in [0, 255] to logits.
@@ -188,8 +184,7 @@ def FeedForwardOnly(
         token_hidden_dim: Hidden units of the token MLP. Defaults to the paper's 4 x tokens,
             including the class token.
         mlp_ratio: Ratio of the hidden channels of the channel MLP to `dim`.
-        dropout: Rate, in [0, 1), on the output of each branch.
-        name, **kwargs: See `gMLP`.
+        dropout, name, **kwargs: See `gMLP`.
 
     Returns:
         A compiled `keras.Model` from images in [0, 255] to logits.
@@ -211,8 +206,8 @@ def ViT(
     Args:
         dim, depth: See `image_classifier`.
         num_heads: Attention heads; they must divide `dim`.
-        mlp_ratio: Ratio of the hidden channels of the feed-forward network to `dim`.
-        dropout: Rate, in [0, 1), on the output of each branch.
+        mlp_ratio: See `ResMLP`.
+        dropout: See `gMLP`.
         class_token: Classify from a class token, as in the paper; `False` uses the mean over
             tokens.
         name, **kwargs: See `gMLP`. `distillation_token=True` builds a distilled DeiT, whose logits

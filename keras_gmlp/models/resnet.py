@@ -91,10 +91,8 @@ def _basic_block(x, channels, strides, rate, name, own):
     x = layers.Dropout(rate, (None, 1, 1, 1), name=f"{name}_drop_path", **own)(x)
     if strides > 1:
         added = channels - shortcut.shape[-1]
-        channel_padding = (added // 2, added - added // 2)
-        shortcut = ops.pad(
-            shortcut[:, ::strides, ::strides], ((0, 0), (0, 0), (0, 0), channel_padding)
-        )
+        padding = ((0, 0), (0, 0), (0, 0), (added // 2, added - added // 2))
+        shortcut = ops.pad(shortcut[:, ::strides, ::strides], padding)
     x = layers.Add(name=f"{name}_add", **own)([shortcut, x])
     return layers.ReLU(name=f"{name}_relu_2", **own)(x)
 

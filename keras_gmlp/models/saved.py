@@ -34,33 +34,22 @@ def model_path(directory, kind="image"):
     path = directory / "model.keras"
     if path.exists():
         return path
-    if _is_text_run(directory):
-        program, _ = TRAINERS["text"]
-    if not directory.exists():
-        raise ValueError(
-            f"{directory}: no such folder; expected the folder of a run of {program}, such as "
-            f"{example}.{suggest_shipped(directory)}"
-        )
-    if not directory.is_dir():
-        raise ValueError(f"{directory}: a file; expected the folder of a run of {program}.")
-    if (directory / "metrics.json").exists():
-        raise ValueError(
-            f"{directory}: the model.keras of this run is missing; train it again with "
-            f"{program} --restart."
-        )
-    if (directory / "recipe.json").exists():
-        raise ValueError(f"{directory}: this run is not complete; finish it with {program}.")
-    raise ValueError(
-        f"{directory}: no model.keras in this folder; expected the folder of a run of {program}."
-    )
-
-
-def _is_text_run(directory):
-    """Returns whether the recipe.json in a folder is that of a run on text."""
-    with contextlib.suppress(ValueError, OSError):  # a damaged one has its own error elsewhere
+    with contextlib.suppress(ValueError, OSError):  # a damaged recipe has its own error elsewhere
         recipe = read_json(directory / "recipe.json")
-        return isinstance(recipe, dict) and "tokenizer" in recipe
-    return False
+        if isinstance(recipe, dict) and "tokenizer" in recipe:
+            program, _ = TRAINERS["text"]
+    if not directory.exists():
+        suggested = f", such as {example}.{suggest_shipped(directory)}"
+        reason = f"no such folder; expected the folder of a run of {program}{suggested}"
+    elif not directory.is_dir():
+        reason = f"a file; expected the folder of a run of {program}."
+    elif (directory / "metrics.json").exists():
+        reason = f"the model.keras of this run is missing; train it again with {program} --restart."
+    elif (directory / "recipe.json").exists():
+        reason = f"this run is not complete; finish it with {program}."
+    else:
+        reason = f"no model.keras in this folder; expected the folder of a run of {program}."
+    raise ValueError(f"{directory}: {reason}")
 
 
 def require_readable(path):

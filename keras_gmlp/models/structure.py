@@ -40,19 +40,19 @@ def token_axes(model):
     """Returns the `token_axes` that the layers declare, by the path of each weight in the model."""
     weights = learned_weights(model)
     declared = {
-        f"{layer.name}/{path}": axes
+        path: axes
         for layer in model.layers
-        for path, axes in getattr(layer, "token_axes", {}).items()
+        for inner, axes in getattr(layer, "token_axes", {}).items()
+        if (path := f"{layer.name}/{inner}") in weights
     }
-    axes_of_weights = {path: axes for path, axes in declared.items() if path in weights}
-    for path, axes in axes_of_weights.items():
+    for path, axes in declared.items():
         if len(axes) != len(weights[path].shape) or not set(axes) <= AXES:
             raise ValueError(
                 f"token_axes of {path} must have one of 'reads', 'writes', 'holds', 'rows', "
                 "'columns', 'places' or None for each axis of shape "
                 f"{tuple(weights[path].shape)}; received {axes}."
             )
-    return axes_of_weights
+    return declared
 
 
 def token_grid(model):
@@ -87,16 +87,14 @@ def features(model):
         >>> keras_gmlp.features(model).output_shape
         (None, 128)
     """
-    heads = [layer for layer in model.layers if layer.name in ("head", "head_distillation")]
+    heads = {layer.name: layer for layer in model.layers}
+    heads = [heads[name] for name in ("head", "head_distillation") if name in heads]
     if not heads:
         raise ValueError(
             f"{model.name}: no layer named head; expected an image classifier of keras_gmlp."
         )
     # In the order of the heads' tokens; under mixed precision a token is no float32 yet.
-    vectors = [
-        layers.Identity(dtype="float32")(head.input)
-        for head in sorted(heads, key=lambda head: head.name)
-    ]
+    vectors = [layers.Identity(dtype="float32")(head.input) for head in heads]
     joined = layers.Concatenate(name="features")(vectors) if len(vectors) > 1 else vectors[0]
     return keras.Model(model.input, joined, name="features")
 

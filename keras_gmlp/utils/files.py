@@ -56,29 +56,22 @@ def directory_lock(directory, wait=0.0):
         os.close(handle)
 
 
-def walk_readable(root):
-    """Walks through a folder as `os.walk` does, which skips folders that it cannot read."""
-    for folder, folders, files in os.walk(root, onerror=_refuse_folder):
-        if not os.access(folder, os.X_OK):  # listed, but its files cannot be opened
-            _refuse_folder(PermissionError(errno.EACCES, "", folder))
-        yield folder, folders, files
-
-
 def list_visible_files(root):
     """Lists the files in a folder and its subfolders without `is_junk`, as sorted paths."""
+
+    def refuse(error):  # `os.walk` skips folders that it cannot read
+        if isinstance(error, PermissionError):
+            place = printable(error.filename)
+            raise ValueError(f"{place}: no permission to read this folder.") from None
+        raise error
+
     paths = []
-    for folder, folders, files in walk_readable(root):
+    for folder, folders, files in os.walk(root, onerror=refuse):
+        if not os.access(folder, os.X_OK):  # listed, but its files cannot be opened
+            refuse(PermissionError(errno.EACCES, "", folder))
         folders[:] = [name for name in folders if not is_junk(name)]
         paths += [Path(folder, name) for name in files if not is_junk(name)]
     return sorted(paths)
-
-
-def _refuse_folder(error):
-    if isinstance(error, PermissionError):
-        raise ValueError(
-            f"{printable(error.filename)}: no permission to read this folder."
-        ) from None
-    raise error
 
 
 def require_space(directory, size, reserve=False):
@@ -151,22 +144,28 @@ def naming(path, temporary):
 
 
 @contextlib.contextmanager
-def atomic_write(path):
-    """Yields a temporary path to write to; on success the file replaces `path` in one step."""
+def _replacing(path):
+    """Yields a path, whose folder then exists, and a temporary one next to it."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{os.getpid()}.{path.name}")
     _remove_orphans(path)
     try:
         with naming(path, temporary):
-            yield temporary
-            _flush(temporary)
-            os.replace(temporary, path)
-            add_own(path)
-            _flush_names(path.parent)
+            yield path, temporary
     finally:
-        with contextlib.suppress(OSError):  # for example on a read-only file system
-            temporary.unlink(missing_ok=True)
+        _remove(temporary)
+
+
+@contextlib.contextmanager
+def atomic_write(path):
+    """Yields a temporary path to write to; on success the file replaces `path` in one step."""
+    with _replacing(path) as (path, temporary):
+        yield temporary
+        _flush(temporary)
+        os.replace(temporary, path)
+        add_own(path)
+        _flush_names(path.parent)
 
 
 def add_own(path):
@@ -188,26 +187,22 @@ def _identify(path):
 def atomic_folder(path):
     """Yields the path of a folder to create; on success the folder replaces `path`."""
     refuse_missing_step(path)
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary, old = (path.with_name(f".{os.getpid()}{part}.{path.name}") for part in ("", ".old"))
-    _remove_orphans(path)
-    try:
-        with naming(path, temporary):
-            yield temporary
-            for folder, _, names in os.walk(temporary):
-                for name in names:
-                    _flush(Path(folder, name))
-                _flush_names(folder)
+    with _replacing(path) as (path, temporary):
+        yield temporary
+        for folder, _, names in os.walk(temporary):
+            for name in names:
+                _flush(Path(folder, name))
+            _flush_names(folder)
+        old = path.with_name(f".{os.getpid()}.old.{path.name}")
+        try:
             if path.exists():
                 path.rename(old)
             temporary.rename(path)
             _flush_names(path.parent)
-    finally:
-        if old.exists() and not path.exists():
-            old.rename(path)
-        shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+        finally:
+            if old.exists() and not path.exists():
+                old.rename(path)
+            _remove(old)
 
 
 def _flush(path):
@@ -263,7 +258,8 @@ def _runs(number):
 
 def _remove(path):
     with contextlib.suppress(OSError):  # another process may have removed it
-        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        is_folder = path.is_dir() and not path.is_symlink()
+        shutil.rmtree(path, ignore_errors=True) if is_folder else path.unlink()
 
 
 def write_json(path, value):

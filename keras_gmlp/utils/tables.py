@@ -45,23 +45,26 @@ def read_rows(path):
         reader = csv.reader(
             io.StringIO(content, newline=""), delimiter=delimiter, quoting=quoting, strict=True
         )
-        names = next(filter(None, reader), [])
-        names = [name.strip().strip('"') for name in names]
-        _refuse_repeated(path, names)
+        names = [name.strip().strip('"') for name in next(filter(None, reader), [])]
+        repeated = [name for place, name in enumerate(names) if name and name in names[:place]]
+        if repeated:
+            raise ValueError(
+                f"{path}: the column {printable(repeated[0])} is there twice; rename or remove one."
+            )
         rows = []
         line = reader.line_num + 1
         for values in reader:
             first, line = line, reader.line_num + 1
             if not values:
                 continue
+            place = f"line {reader.line_num + skipped}"
             if len(values) != len(names):
                 raise ValueError(
-                    f"{path}, line {reader.line_num + skipped}: expected {len(names)} columns "
+                    f"{path}, {place}: expected {len(names)} columns "
                     f"({printable(', '.join(names))}); received {len(values)}. Quote texts that "
                     "contain the separator."
                 )
             values = map(_unquoted, values) if tab else values
-            place = f"line {reader.line_num + skipped}"
             rows.append((place, dict(zip(names, values, strict=True)), first + skipped))
     except csv.Error as error:
         raise ValueError(
@@ -80,14 +83,6 @@ def find_column(path, names, wanted):
     if len(found) > 1:
         raise ValueError(f"{path}: columns {' and '.join(found)}; rename or remove one.")
     return found[0] if found else None
-
-
-def _refuse_repeated(path, names):
-    repeated = [name for place, name in enumerate(names) if name and name in names[:place]]
-    if repeated:
-        raise ValueError(
-            f"{path}: the column {printable(repeated[0])} is there twice; rename or remove one."
-        )
 
 
 def _refuse_swallowed(path, names, delimiter, rows):
@@ -114,12 +109,11 @@ def _refuse_swallowed(path, names, delimiter, rows):
 
 def _as_plain_cell(value):
     text = str(value)
-    if not text.startswith(("=", "+", "-", "@", "\t", "\r")) or isinstance(value, (int, float)):
-        return value
-    try:
-        float(text)
-    except ValueError:
-        return f"'{text}"
+    if text.startswith(("=", "+", "-", "@", "\t", "\r")):
+        try:
+            float(text)
+        except ValueError:
+            return f"'{text}"
     return value
 
 
