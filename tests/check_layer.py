@@ -21,17 +21,9 @@ def check_layer(
     without_gradient=(),
     policies=POLICIES,
 ):
-    """Checks configuration, building, shapes, a compiled training step, precision and saving.
-
-    Args:
-        layer_class: The class of the layer.
-        arguments: Arguments of its constructor.
-        input_shape: Shape of its input, batch first.
-        attention: Shape of the second input, `attention`, if the layer takes one.
-        integers: Shapes of further inputs of small integers, a dict by name.
-        without_gradient: Ends of the paths of weights that have no gradient under any loss.
-        policies: Dtype policies to run under.
-    """
+    """Checks configuration, building, shapes, a compiled training step, precision and saving."""
+    # attention: the shape of a second input; integers: the shapes of inputs of small integers, by
+    # name; without_gradient: ends of the paths of weights that no loss has a gradient for.
     shapes = {"inputs": input_shape}
     if attention is not None:
         shapes["attention"] = attention
@@ -49,11 +41,7 @@ class IntegerShape(tuple):
 
 
 def redraw_weights(layer, stddev=0.5):
-    """Draws all trainable weights at random, so that no initial value hides a fault.
-
-    Returns:
-        The new weights as float64 arrays, by path without the name of the layer.
-    """
+    """Draws all trainable weights, so that no initial value hides a fault; returns them by path."""
     generator = np.random.default_rng(1)
     redrawn = {}
     for weight in layer.trainable_weights:
@@ -63,14 +51,12 @@ def redraw_weights(layer, stddev=0.5):
     return redrawn
 
 
-def check_stochastic_depth(layer, inputs, branches):
-    """Checks that each branch is dropped independently for whole samples and rescaled elsewhere.
+def draw(*shape, scale=1.0):
+    return (scale * np.random.normal(size=shape)).astype("float32")
 
-    Args:
-        layer: A built block with `stochastic_depth` and without dropout.
-        inputs: Input of the block, with about a thousand samples.
-        branches: NumPy functions, in order, that return what each branch adds to its input.
-    """
+
+def check_stochastic_depth(layer, inputs, branches):
+    """Checks that each branch is dropped independently for whole samples and rescaled elsewhere."""
     rate, batch = layer.stochastic_depth, len(inputs)
     outputs = to_numpy(layer(inputs, training=True))
     outcomes = []
@@ -86,12 +72,7 @@ def check_stochastic_depth(layer, inputs, branches):
 
 
 def check_dropout(layer, inputs):
-    """Checks that dropout hits single channels of a branch and rescales the others.
-
-    Args:
-        layer: A built block with `dropout`, in which all branches but one are silent.
-        inputs: Input of the block, with about a thousand samples.
-    """
+    """Checks that dropout hits single channels of a branch and rescales the others."""
     rate = layer.dropout
     branch = to_numpy(layer(inputs, training=False)) - inputs
     outputs = to_numpy(layer(inputs, training=True))
@@ -113,14 +94,7 @@ def check_tokens_mix_within_a_sample(layer, inputs):
 
 
 def check_padding(layer, inputs, weights, reference):
-    """Checks that a padded batch gives what each sample gives without its padding.
-
-    Args:
-        layer: A built block.
-        inputs: Input of the block, `(batch, tokens, dim)`. Samples are cut to 1, 2, ... tokens.
-        weights: Weights of the block, as `redraw_weights` returns them.
-        reference: The block in NumPy, a function of inputs and weights for any number of tokens.
-    """
+    """Checks that a padded batch gives what each sample gives without its padding."""
     lengths = np.arange(len(inputs)) % inputs.shape[1] + 1
     mask = np.arange(inputs.shape[1]) < lengths[:, None]
     outputs = to_numpy(layer(inputs, mask=mask))

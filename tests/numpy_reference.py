@@ -1,6 +1,7 @@
 """The papers' equations in NumPy, written without a look at the layers they check."""
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -70,19 +71,6 @@ def tiny_attention(x, weights):
     return dense(attention(query, key, value), weights, "projection")
 
 
-def gmlp_block(x, weights, gating, attention_size=0):
-    shortcut = x
-    x = layer_norm(x, weights, "norm", epsilon=1e-6)
-    summand = tiny_attention(x, part(weights, "attention")) if attention_size else 0.0
-    x = gelu(dense(x, weights, "expand"))
-    x = spatial_gating(x, part(weights, "gate"), gating, summand)
-    return shortcut + dense(x, weights, "shrink")
-
-
-def attention_branch(x, weights):
-    return self_attention(layer_norm(x, weights, "norm1", epsilon=1e-6), weights)
-
-
 def self_attention(x, weights):
     """Multi-head attention; kernels are (dim, heads, head size)."""
     query, key, value = (
@@ -95,65 +83,13 @@ def self_attention(x, weights):
     return mixed + weights["attention/attention_output/bias"]
 
 
-def feed_forward_branch(x, weights):
-    return feed_forward(layer_norm(x, weights, "norm2", epsilon=1e-6), weights)
-
-
-def transformer_block(x, weights):
-    x = x + attention_branch(x, weights)
-    return x + feed_forward_branch(x, weights)
-
-
-def post_norm_transformer_block(x, weights, epsilon):
-    """The encoder layer of "Attention Is All You Need", section 3.1, with BERT's GELU."""
-    x = layer_norm(x + self_attention(x, weights), weights, "norm1", epsilon)
-    return layer_norm(x + feed_forward(x, weights), weights, "norm2", epsilon)
-
-
 def token_mlp(x, weights):
     """The same network for each channel, along the tokens."""
     return np.swapaxes(feed_forward(np.swapaxes(x, 1, 2), weights), 1, 2)
 
 
-def mixer_token_branch(x, weights):
-    return token_mlp(layer_norm(x, weights, "norm1", epsilon=1e-6), part(weights, "token_mlp"))
-
-
-def mixer_block(x, weights):
-    """Equation 1 of the MLP-Mixer paper."""
-    x = x + mixer_token_branch(x, weights)
-    return x + feed_forward_branch(x, weights)
-
-
-def feed_forward_only_branches(weights):
-    """Over channels, then over tokens with a norm along the tokens."""
-
-    def over_channels(x):
-        return feed_forward(layer_norm(x, weights, "norm1", epsilon=1e-6), weights)
-
-    def over_tokens(x):
-        columns = layer_norm(np.swapaxes(x, 1, 2), weights, "norm2", epsilon=1e-6)
-        return token_mlp(np.swapaxes(columns, 1, 2), part(weights, "token_mlp"))
-
-    return over_channels, over_tokens
-
-
 def affine(x, weights, name):
     return weights[f"{name}/alpha"] * x + weights[f"{name}/beta"]
-
-
-def resmlp_branches(weights):
-    """Equations 2 and 3 of the ResMLP paper, without their residuals."""
-
-    def over_tokens(x):
-        spatial = weights["spatial/kernel"].T
-        mixed = np.einsum("ij,bjc->bic", spatial, affine(x, weights, "norm1"))
-        return weights["scale1/gamma"] * (mixed + weights["spatial/bias"][:, None])
-
-    def over_channels(x):
-        return weights["scale2/gamma"] * feed_forward(affine(x, weights, "norm2"), weights)
-
-    return over_tokens, over_channels
 
 
 def external_attention(x, weights, num_heads):
@@ -168,14 +104,78 @@ def external_attention(x, weights, num_heads):
     return dense(np.concatenate(outputs, axis=-1), weights, "projection")
 
 
-def external_attention_branch(x, weights, num_heads):
-    x = layer_norm(x, weights, "norm1", epsilon=1e-6)
-    return external_attention(x, part(weights, "attention"), num_heads)
+def gmlp(x, weights, gating="split", attention=0.0):
+    x = gelu(dense(x, weights, "expand"))
+    if gating != "none":
+        x = spatial_gating(x, part(weights, "gate"), gating, attention)
+    return dense(x, weights, "shrink")
 
 
-def external_attention_block(x, weights, num_heads):
-    x = x + external_attention_branch(x, weights, num_heads)
-    return x + feed_forward_branch(x, weights)
+def amlp(x, weights):
+    return gmlp(x, weights, attention=tiny_attention(x, part(weights, "attention")))
+
+
+def over_tokens(x, weights):
+    return token_mlp(x, part(weights, "token_mlp"))
+
+
+def four_memories(x, weights):
+    return external_attention(x, part(weights, "attention"), num_heads=4)
+
+
+def linear_over_tokens(x, weights):
+    """Equation 2 of the ResMLP paper, without its norm and its residual."""
+    mixed = np.einsum("ij,bjc->bic", weights["spatial/kernel"].T, x)
+    return weights["scale1/gamma"] * (mixed + weights["spatial/bias"][:, None])
+
+
+def scaled_feed_forward(x, weights):
+    return weights["scale2/gamma"] * feed_forward(x, weights)
+
+
+def norm_along_tokens(x, weights, name, epsilon):
+    return np.swapaxes(layer_norm(np.swapaxes(x, 1, 2), weights, name, epsilon), 1, 2)
+
+
+def affine_norm(x, weights, name, epsilon):
+    return affine(x, weights, name)
+
+
+# The norm, its name and the mixing function of each branch.
+FEED_FORWARD = (layer_norm, "norm2", feed_forward)
+BLOCKS = {
+    **{
+        f"gmlp {gating}": [(layer_norm, "norm", partial(gmlp, gating=gating))]
+        for gating in ("linear", "additive", "multiplicative", "split", "none")
+    },
+    "amlp": [(layer_norm, "norm", amlp)],
+    "mixer": [(layer_norm, "norm1", over_tokens), FEED_FORWARD],
+    "ff_only": [(layer_norm, "norm1", feed_forward), (norm_along_tokens, "norm2", over_tokens)],
+    "resmlp": [
+        (affine_norm, "norm1", linear_over_tokens),
+        (affine_norm, "norm2", scaled_feed_forward),
+    ],
+    "transformer": [(layer_norm, "norm1", self_attention), FEED_FORWARD],
+    "external": [(layer_norm, "norm1", four_memories), FEED_FORWARD],
+}
+
+
+def branches(weights, name, epsilon=1e-6):
+    """Returns functions of what each branch of a block adds to its input."""
+    return [
+        lambda x, norm=norm, own=own, mix=mix: mix(norm(x, weights, own, epsilon), weights)
+        for norm, own, mix in BLOCKS[name]
+    ]
+
+
+def block(x, weights, name, epsilon=1e-6, norm_placement="pre"):
+    """A block of the papers; the norm after the residual is that of Transformers and BERT."""
+    for norm, own, mix in BLOCKS[name]:
+        if norm_placement == "pre":
+            x = x + mix(norm(x, weights, own, epsilon), weights)
+        else:
+            x = norm(x + mix(x, weights), weights, own, epsilon)
+    return x
 
 
 def convolution(images, kernel, bias=0.0, stride=1):
@@ -206,18 +206,6 @@ def convolutional_stem(images, weights):
         kernel, bias = weights[f"convolution_{i}/kernel"], weights[f"convolution_{i}/bias"]
         x = convolution(x, kernel, bias, 2)
     return x.reshape(len(x), -1, x.shape[-1])
-
-
-def resmlp_block(x, weights):
-    for branch in resmlp_branches(weights):
-        x = x + branch(x)
-    return x
-
-
-def feed_forward_only_block(x, weights):
-    for branch in feed_forward_only_branches(weights):
-        x = x + branch(x)
-    return x
 
 
 def classifier(images, weights, block, patch_size):

@@ -20,6 +20,10 @@ MODELS = {
 }
 
 
+def pixels(*shape):
+    return np.random.default_rng(2).integers(0, 256, shape, dtype="uint8")
+
+
 def redraw_all(model):
     """Draws all weights and statistics of a model of convolutions, and returns them by path.
 

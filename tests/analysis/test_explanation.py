@@ -8,6 +8,7 @@ import pytest
 from check_layer import redraw_weights, to_numpy
 from load_app import load_app
 from PIL import Image
+from random_models import pixels
 
 from keras_gmlp import MLPMixer, ResMLP, ResNet, ViT, gMLP
 from keras_gmlp.analysis.explanation import class_maps, has_exact_maps
@@ -22,22 +23,21 @@ CLASSES = [2, 0, 1]
 
 
 def image(shape=(8, 12, 3)):
-    return np.random.default_rng(2).integers(0, 256, shape, dtype="uint8")
+    return pixels(*shape)
 
 
 def test_map_plus_bias_is_the_logit():
-    for build, grid in (
-        (lambda: gMLP(hidden_dim=12, **TINY), (2, 3)),
-        (lambda: MLPMixer(stem="convolutions", **TINY), (2, 3)),
-        (lambda: ResMLP(**TINY), (2, 3)),  # its last norm is an Affine
-        (lambda: gMLP(hidden_dim=12, pooling="attention", **TINY), (2, 3)),
-        (lambda: ResNet(8, 4, input_shape=(8, 12, 3), classes=3), (2, 3)),
+    for model in (
+        gMLP(hidden_dim=12, **TINY),
+        MLPMixer(stem="convolutions", **TINY),
+        ResMLP(**TINY),  # its last norm is an Affine
+        gMLP(hidden_dim=12, pooling="attention", **TINY),
+        ResNet(8, 4, input_shape=(8, 12, 3), classes=3),
     ):
-        model = build()
         redraw_weights(model)
         maps = class_maps(model, image(), CLASSES)
         assert has_exact_maps(model)
-        assert maps.shape == (3, *grid)
+        assert maps.shape == (3, 2, 3)
         assert maps.std(axis=(1, 2)).min() > 1e-3  # the tokens differ
         logits = to_numpy(model(image()[None]))[0]
         found = maps.mean(axis=(1, 2)) + to_numpy(model.get_layer("head").bias)[CLASSES]
@@ -165,18 +165,11 @@ def test_app_explains_the_labels_that_apply(run, capsys, saved_figures):
 
 
 @pytest.mark.once
-def test_app_reports_an_unknown_class(run, capsys):
-    given = [str(run), "--only", "explain", "--image", str(run / "image.png"), "--class", "cow"]
-    assert load_app("visualize").main(given) == 1
-    error = capsys.readouterr().err
+def test_app_refuses_unknown_classes_and_useless_choices(run, app):
+    given = ["visualize", run, "--only", "explain", "--image", run / "image.png"]
+    code, _, error = app(*given, "--class", "cow")
+    assert (code, error.count("\n")) == (1, 1)
     assert "--class 'cow': no class of this model; expected one of cat, dog, owl." in error
-    assert error.count("\n") == 1
-
-
-@pytest.mark.once
-@pytest.mark.parametrize("arguments", [["--top", "0"], ["--top", "2", "--class", "cat"]])
-def test_app_refuses_useless_choices(capsys, arguments):
-    with pytest.raises(SystemExit) as caught:
-        load_app("visualize").main(["run", *arguments])
-    assert caught.value.code == 2
-    assert capsys.readouterr().err
+    for arguments in (["--top", "0"], ["--top", "2", "--class", "cat"]):
+        code, _, error = app(*given, *arguments)
+        assert (code, error.count("\n")) == (2, 1)

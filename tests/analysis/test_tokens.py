@@ -1,4 +1,5 @@
 import json
+from functools import partial
 
 import keras
 import numpy as np
@@ -7,6 +8,7 @@ from check_layer import redraw_weights, to_numpy
 from load_app import load_app
 from numpy_reference import dense, layer_norm, part, softmax
 from PIL import Image
+from random_models import pixels
 
 from keras_gmlp import FeedForwardOnly, MLPMixer, ResMLP, ResNet, ViT, aMLP, fold, gMLP
 from keras_gmlp.analysis import plots
@@ -18,26 +20,38 @@ TINY = {"dim": 8, "depth": 2, "input_shape": (8, 12, 3), "patch_size": 4, "class
 
 
 def image():
-    return np.random.default_rng(2).integers(0, 256, (8, 12, 3), dtype="uint8")
+    return pixels(8, 12, 3)
 
 
-def test_filters_of_gmlp_compute_tokens():
-    model = gMLP(hidden_dim=12, **TINY)
-    kernel = np.arange(36.0).reshape(6, 6)  # row: input token, column: output token
-    model.get_layer("block_1").gate.spatial.kernel.assign(kernel)
+AROUND_4 = np.array([[13, 12, 11], [8, 7, 6]])  # token 4 is at (1, 1), (y, x) at (1 - y, 1 - x)
+SHIFTS = {"toeplitz": True, "heads": 2}
+GATES = [  # rows of a kernel are input tokens, columns output tokens
+    ({}, "kernel", (6, 6), {4: [[4, 10, 16], [22, 28, 34]]}),
+    ({"class_token": True}, "kernel", (7, 7), {0: [[8, 15, 22], [29, 36, 43]]}),
+    (SHIFTS, "offsets", (2, 3, 5), {4: AROUND_4, 6 + 4: AROUND_4 + 15}),
+]
+
+
+@pytest.mark.parametrize(("arguments", "weight", "shape", "expected"), GATES)
+def test_filters_of_gmlp_compute_tokens_head_by_head(arguments, weight, shape, expected):
+    model = gMLP(hidden_dim=12, **arguments, **TINY)
+    values = np.arange(float(np.prod(shape))).reshape(shape)
+    getattr(model.get_layer("block_1").gate.spatial, weight).assign(values)
     filters = spatial_filters(model)
     assert list(filters) == ["block_0", "block_1"]
-    assert filters["block_1"].shape == (6, 2, 3)
-    np.testing.assert_array_equal(filters["block_1"][4], [[4, 10, 16], [22, 28, 34]])
+    assert filters["block_1"].shape == (6 * arguments.get("heads", 1), 2, 3)
+    for number, picture in expected.items():
+        np.testing.assert_array_equal(filters["block_1"][number], picture)
 
 
 def test_filters_of_the_other_families():
     for model, filters, kernel in (
-        (lambda: MLPMixer(**TINY), 4, lambda b: b.token_mlp.expand.kernel),
-        (lambda: ResMLP(**TINY), 6, lambda b: b.spatial.kernel),
-        (lambda: fold(ResMLP(**TINY)), 6, lambda b: b.spatial.kernel),
+        (MLPMixer(**TINY), 4, lambda b: b.token_mlp.expand.kernel),
+        (ResMLP(**TINY), 6, lambda b: b.spatial.kernel),
+        (fold(ResMLP(**TINY)), 6, lambda b: b.spatial.kernel),
+        # Without the class token.
+        (FeedForwardOnly(token_hidden_dim=5, **TINY), 5, lambda b: b.token_mlp.expand.kernel[1:]),
     ):
-        model = model()
         result = spatial_filters(model)["block_0"]
         assert result.shape == (filters, 2, 3)
         expected = to_numpy(kernel(model.get_layer("block_0")))
@@ -58,34 +72,6 @@ def test_a_square_marks_the_token_of_a_filter_but_no_hidden_unit(tmp_path, saved
         plots.draw_spatial_filters(ResMLP(**TINY), tmp_path / "resmlp.png", tokens=[6])
 
 
-def test_filters_leave_out_the_class_token():
-    model = FeedForwardOnly(token_hidden_dim=5, **TINY)
-    kernel = to_numpy(model.get_layer("block_0").token_mlp.expand.kernel)
-    assert kernel.shape == (7, 5)
-    result = spatial_filters(model)["block_0"]
-    np.testing.assert_array_equal(result.reshape(5, 6).T, kernel[1:])
-
-
-def test_filters_of_gmlp_leave_out_the_class_token():
-    model = gMLP(hidden_dim=12, class_token=True, **TINY)
-    kernel = np.arange(49.0).reshape(7, 7)  # row: input token, column: output token
-    model.get_layer("block_1").gate.spatial.kernel.assign(kernel)
-    result = spatial_filters(model)["block_1"]
-    assert result.shape == (6, 2, 3)
-    np.testing.assert_array_equal(result[0], [[8, 15, 22], [29, 36, 43]])
-
-
-def test_filters_of_a_shift_invariant_gate_are_its_matrices_head_by_head():
-    model = gMLP(hidden_dim=12, toeplitz=True, heads=2, **TINY)
-    offsets = np.arange(30.0).reshape(2, 3, 5)
-    model.get_layer("block_1").gate.spatial.offsets.assign(offsets)
-    result = spatial_filters(model)["block_1"]
-    assert result.shape == (12, 2, 3)
-    # Token 4 is at (1, 1): what it takes from (y, x) has offset (1 - y, 1 - x).
-    np.testing.assert_array_equal(result[4], [[13, 12, 11], [8, 7, 6]])
-    np.testing.assert_array_equal(result[6 + 4], np.array([[13, 12, 11], [8, 7, 6]]) + 15)
-
-
 @pytest.mark.once
 def test_plot_shows_a_head_in_each_column(tmp_path, saved_figures):
     model = gMLP(hidden_dim=12, toeplitz=True, heads=2, **TINY)
@@ -95,13 +81,18 @@ def test_plot_shows_a_head_in_each_column(tmp_path, saved_figures):
     assert all(0 <= s.get_x() + 0.5 < 3 and 0 <= s.get_y() + 0.5 < 2 for s in squares)
 
 
-def test_vit_shows_the_attention_of_its_class_token():
-    model = ViT(num_heads=2, **TINY)
+def first_block(model, norm):
+    """Redraws a model; returns its first block's weights in float64, and its normalized tokens."""
     redraw_weights(model)
     block = model.get_layer("block_0")
     weights = {w.path.split("/", 1)[1]: to_numpy(w).astype("float64") for w in block.weights}
     tokens = to_numpy(keras.Model(model.input, block.input)(image()[None]))
-    x = layer_norm(tokens, weights, "norm1", epsilon=1e-6)
+    return weights, layer_norm(tokens, weights, norm, epsilon=1e-6)
+
+
+def test_vit_shows_the_attention_of_its_class_token():
+    model = ViT(num_heads=2, **TINY)
+    weights, x = first_block(model, "norm1")
     query, key = (
         np.einsum("bnd,dhk->bhnk", x, weights[f"attention/{name}/kernel"])
         + weights[f"attention/{name}/bias"][:, None]
@@ -116,11 +107,7 @@ def test_vit_shows_the_attention_of_its_class_token():
 
 def test_amlp_shows_the_average_attention_of_its_tokens():
     model = aMLP(hidden_dim=12, attention_size=3, **TINY)
-    redraw_weights(model)
-    block = model.get_layer("block_0")
-    weights = {w.path.split("/", 1)[1]: to_numpy(w).astype("float64") for w in block.weights}
-    tokens = to_numpy(keras.Model(model.input, block.input)(image()[None]))
-    x = layer_norm(tokens, weights, "norm", epsilon=1e-6)
+    weights, x = first_block(model, "norm")
     query, key, _ = np.split(dense(x, part(weights, "attention"), "qkv"), 3, axis=-1)
     scores = softmax(query @ np.swapaxes(key, 1, 2) / 3**0.5)
     result = attention_maps(model, image())["block_0"]
@@ -138,16 +125,12 @@ def test_attention_leaves_out_both_leading_tokens():
 
 def test_family_without_filters_or_attention():
     for function, model, message in (
-        (spatial_filters, lambda: ViT(num_heads=2, **TINY), "no block that mixes tokens by a"),
-        (spatial_filters, lambda: ResNet(8), "resnet has no tokens"),
-        (
-            lambda model: attention_maps(model, image()),
-            lambda: gMLP(hidden_dim=12, **TINY),
-            "no block with attention; aMLP and ViT have",
-        ),
+        (spatial_filters, ViT(num_heads=2, **TINY), "no block that mixes tokens by a"),
+        (spatial_filters, ResNet(8), "resnet has no tokens"),
+        (partial(attention_maps, image=image()), gMLP(hidden_dim=12, **TINY), "aMLP and ViT have"),
     ):
         with pytest.raises(NotApplicableError, match=message):
-            function(model())
+            function(model)
 
 
 @pytest.mark.once
@@ -191,13 +174,6 @@ def test_app_draws_what_applies(run, capsys):
 
 
 @pytest.mark.once
-def test_app_reports_unknown_tokens(run, capsys):
-    gMLP(8, 1, 12, input_shape=(8, 8, 1), patch_size=4, classes=10).save(run / "model.keras")
-    assert load_app("visualize").main([str(run), "--tokens", "4"]) == 1
-    assert "tokens must be in [0, 4); received [4]" in capsys.readouterr().err
-
-
-@pytest.mark.once
 def test_app_with_an_image_needs_no_data(run, capsys, tmp_path):
     (run / "recipe.json").unlink()
     Image.new("L", (30, 20), 90).save(tmp_path / "grey.png")
@@ -222,3 +198,6 @@ def test_app_fails_in_one_line(run, capsys):
         error = capsys.readouterr().err
         assert reason in error
         assert error.count("\n") == 1
+    gMLP(8, 1, 12, input_shape=(8, 8, 1), patch_size=4, classes=10).save(run / "model.keras")
+    assert load_app("visualize").main([str(run), "--tokens", "4"]) == 1
+    assert "tokens must be in [0, 4); received [4]" in capsys.readouterr().err

@@ -15,30 +15,7 @@ from check_layer import (
     silence,
     to_numpy,
 )
-from numpy_reference import (
-    affine,
-    attention_branch,
-    dense,
-    external_attention,
-    external_attention_block,
-    external_attention_branch,
-    feed_forward,
-    feed_forward_branch,
-    feed_forward_only_block,
-    feed_forward_only_branches,
-    gelu,
-    gmlp_block,
-    layer_norm,
-    mixer_block,
-    mixer_token_branch,
-    part,
-    post_norm_transformer_block,
-    resmlp_block,
-    resmlp_branches,
-    spatial_gating,
-    token_mlp,
-    transformer_block,
-)
+from numpy_reference import block, branches
 
 from keras_gmlp.layers import (
     ClassToken,
@@ -67,35 +44,7 @@ BLOCKS = {
 every_block = pytest.mark.parametrize("name", BLOCKS)
 
 
-def without_gate(x, weights):
-    return x + feed_forward(layer_norm(x, weights, "norm", 1e-6), weights)
-
-
-REFERENCES = {
-    **{f"gmlp {gating}": partial(gmlp_block, gating=gating) for gating in GATINGS},
-    "gmlp none": without_gate,
-    "amlp": partial(gmlp_block, gating="split", attention_size=3),
-    "mixer": mixer_block,
-    "ff_only": feed_forward_only_block,
-    "resmlp": resmlp_block,
-    "transformer": transformer_block,
-    "external": partial(external_attention_block, num_heads=4),
-}
-
-
-def with_feed_forward(branch, **own):
-    return lambda w: [partial(branch, weights=w, **own), partial(feed_forward_branch, weights=w)]
-
-
-# What each branch adds, for blocks by name; the parts that silence a branch, in the same order.
-BRANCHES = {
-    "gmlp split": lambda w: [lambda x: gmlp_block(x, w, "split") - x],
-    "mixer": with_feed_forward(mixer_token_branch),
-    "ff_only": feed_forward_only_branches,
-    "resmlp": resmlp_branches,
-    "transformer": with_feed_forward(attention_branch),
-    "external": with_feed_forward(external_attention_branch, num_heads=4),
-}
+# The parts that silence a branch, in the order of the branches.
 PARTS = {
     "gmlp split": ["shrink"],
     "mixer": ["token_mlp", "shrink"],
@@ -106,7 +55,7 @@ PARTS = {
 }
 # Softmax removes what a key adds to all scores of a row; a query of external attention likewise.
 WITHOUT_GRADIENT = {"transformer": ["attention/key/bias"], "external": ["attention/query/bias"]}
-every_family = pytest.mark.parametrize("name", BRANCHES)
+every_family = pytest.mark.parametrize("name", PARTS)
 
 
 def tokens(*shape, scale=1.0):
@@ -114,8 +63,8 @@ def tokens(*shape, scale=1.0):
 
 
 def make(name, **arguments):
-    block, sizes = BLOCKS[name]
-    return block(**sizes, **arguments)
+    block_class, sizes = BLOCKS[name]
+    return block_class(**sizes, **arguments)
 
 
 def built(name, inputs, **arguments):
@@ -127,7 +76,7 @@ def built(name, inputs, **arguments):
 @every_block
 @pytest.mark.parametrize("norm_placement", ["pre", "post"])
 def test_contract(name, norm_placement):
-    block, sizes = BLOCKS[name]
+    block_class, sizes = BLOCKS[name]
     settings = {"norm_placement": norm_placement, "stochastic_depth": 0.2, "dropout": 0.1}
     without_gradient = WITHOUT_GRADIENT.get(name, [])
     if (name, norm_placement) == ("mixer", "post"):  # the norm removes it
@@ -137,22 +86,12 @@ def test_contract(name, norm_placement):
     half = "mixed_bfloat16" if no_float16 or norm_placement == "pre" else "mixed_float16"
     policies = ("float32", half)
     check_layer(
-        block,
+        block_class,
         {**sizes, **settings},
         (8, 5, 6),
         without_gradient=without_gradient,
         policies=policies,
     )
-
-
-# At unit scale an epsilon of 1e-5 and one of 1e-6 agree to five digits; at 0.003 they do not.
-@every_block
-def test_numbers(name):
-    for scale in (1.0, 0.003):
-        inputs = tokens(8, 5, 6, scale=scale)
-        layer, weights = built(name, inputs, stochastic_depth=0.5, dropout=0.5)  # off in inference
-        expected = REFERENCES[name](inputs, weights)
-        np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", [name for name in BLOCKS if name != "gmlp none"])
@@ -174,7 +113,7 @@ def test_residuals_take_the_input_before_its_norm(name):
 def test_stochastic_depth_drops_each_branch_by_itself_and_rescales(name):
     inputs = tokens(1000, 5, 6)
     layer, weights = built(name, inputs, stochastic_depth=0.3)
-    check_stochastic_depth(layer, inputs, BRANCHES[name](weights))
+    check_stochastic_depth(layer, inputs, branches(weights, name))
 
 
 @every_family
@@ -186,13 +125,6 @@ def test_dropout_drops_single_channels_of_each_branch_and_rescales_the_others(na
             if silent != loud:
                 silence(getattr(layer, silent))
         check_dropout(layer, inputs)
-
-
-@every_block
-def test_padding_changes_no_token(name):
-    inputs = tokens(8, 5, 6)
-    layer, weights = built(name, inputs)
-    check_padding(layer, inputs, weights, REFERENCES[name])
 
 
 @every_block
@@ -223,66 +155,32 @@ def test_folded_block_refuses_a_mask():
         FoldedResMLPBlock(14)(tokens(2, 5, 6), mask=np.ones((2, 5), bool))
 
 
-def post_norm_gmlp(x, weights):
-    gated = spatial_gating(gelu(dense(x, weights, "expand")), part(weights, "gate"), "split")
-    return layer_norm(x + dense(gated, weights, "shrink"), weights, "norm", 1e-5)
+# At unit scale an epsilon of 1e-5 and one of 1e-6 agree to five digits; at 0.003 they do not.
+@every_block
+def test_numbers_and_padding(name):
+    for scale in (0.003, 1.0):
+        inputs = tokens(8, 5, 6, scale=scale)
+        layer, weights = built(name, inputs, stochastic_depth=0.5, dropout=0.5)  # off in inference
+        expected = block(inputs, weights, name)
+        np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-5, atol=1e-5)
+    check_padding(layer, inputs, weights, partial(block, name=name))
+    check_input_shape(layer)
 
 
-def post_norm(x, weights, mix_tokens, norms=(layer_norm, layer_norm)):
-    x = norms[0](x + mix_tokens(x), weights, "norm1", epsilon=1e-5)
-    return norms[1](x + feed_forward(x, weights), weights, "norm2", epsilon=1e-5)
+def check_input_shape(layer):
+    for shape in ((2, 6), (2, 2, 3, 6)):
+        with pytest.raises(ValueError, match="is incompatible with the layer"):
+            layer(np.zeros(shape, "float32"))
 
 
-def post_norm_mixer(x, weights):
-    return post_norm(x, weights, lambda x: token_mlp(x, part(weights, "token_mlp")))
-
-
-def post_norm_external(x, weights):
-    attention = part(weights, "attention")
-    return post_norm(x, weights, lambda x: external_attention(x, attention, 4))
-
-
-def post_norm_ff_only(x, weights):
-    x = layer_norm(x + feed_forward(x, weights), weights, "norm1", epsilon=1e-5)
-    x = x + token_mlp(x, part(weights, "token_mlp"))
-    return np.swapaxes(layer_norm(np.swapaxes(x, 1, 2), weights, "norm2", 1e-5), 1, 2)
-
-
-def post_norm_resmlp(x, weights):
-    mixed = np.einsum("ij,bjc->bic", weights["spatial/kernel"].T, x)
-    mixed = mixed + weights["spatial/bias"][:, None]
-    x = affine(x + weights["scale1/gamma"] * mixed, weights, "norm1")
-    return affine(x + weights["scale2/gamma"] * feed_forward(x, weights), weights, "norm2")
-
-
-POST_NORM = {
-    "gmlp split": post_norm_gmlp,
-    "mixer": post_norm_mixer,
-    "ff_only": post_norm_ff_only,
-    "resmlp": post_norm_resmlp,
-    "transformer": partial(post_norm_transformer_block, epsilon=1e-5),
-    "external": post_norm_external,
-}
-
-
-@pytest.mark.parametrize("name", POST_NORM)
-def test_numbers_of_post_norm(name):
+@every_family
+def test_numbers_and_padding_of_post_norm(name):
     inputs = tokens(8, 5, 6)
     layer, weights = built(name, inputs, norm_placement="post", epsilon=1e-5)
-    expected = POST_NORM[name](inputs, weights)
+    reference = partial(block, name=name, epsilon=1e-5, norm_placement="post")
+    expected = reference(inputs, weights)
     np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", POST_NORM)
-def test_padding_changes_no_token_of_post_norm(name):
-    inputs = tokens(8, 5, 6)
-    layer, weights = built(name, inputs, norm_placement="post", epsilon=1e-5)
-    check_padding(layer, inputs, weights, POST_NORM[name])
-
-
-def test_unknown_norm_placement():
-    with pytest.raises(ValueError, match="norm_placement must be one of pre, post; received 'mid'"):
-        make("mixer", norm_placement="mid")
+    check_padding(layer, inputs, weights, reference)
 
 
 @pytest.mark.parametrize("name", [name for name in BLOCKS if name != "resmlp"])
@@ -295,9 +193,11 @@ def test_epsilon_reaches_the_norms_of_the_block(name):
 @every_block
 def test_initializer_reaches_every_dense_layer_but_the_gate_s(name):
     sizes = {"hidden_dim": 64, "token_hidden_dim": 64, "attention_size": 16, "slots": 64}
-    block, arguments = BLOCKS[name]
+    block_class, arguments = BLOCKS[name]
     arguments = {key: sizes.get(key, value) for key, value in arguments.items()}
-    layer = block(**arguments, kernel_initializer=keras.initializers.RandomNormal(stddev=0.02))
+    layer = block_class(
+        **arguments, kernel_initializer=keras.initializers.RandomNormal(stddev=0.02)
+    )
     layer.build((None, 32, 64))
     kernels = {
         weight.path: to_numpy(weight)
@@ -345,13 +245,6 @@ def test_rate_outside_its_range():
         for value in (1.0, -0.1, None):
             with pytest.raises(ValueError, match=rf"{rate} must be in .* received {value}\."):
                 make("mixer", **{rate: value})
-
-
-@every_block
-def test_input_that_is_no_tokens(name):
-    for shape in ((2, 6), (2, 2, 3, 6)):
-        with pytest.raises(ValueError, match=rf"expected ndim=3, found ndim={len(shape)}"):
-            make(name)(np.zeros(shape, "float32"))
 
 
 def test_number_of_tokens_is_fixed():

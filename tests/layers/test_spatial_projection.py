@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 import scipy.linalg
-from check_layer import check_layer, check_tokens_mix_within_a_sample, redraw_weights, to_numpy
+from check_layer import draw, redraw_weights, to_numpy
 from keras import ops
 
-from keras_gmlp.layers import GMLPBlock, SpatialGatingUnit, SpatialProjection
+from keras_gmlp.layers import SpatialGatingUnit, SpatialProjection
 from keras_gmlp.layers.spatial_projection import toeplitz_matrices
 
 FORMS = [
@@ -14,21 +14,6 @@ FORMS = [
     {"heads": 3, "toeplitz": True, "grid": (3, 4)},
 ]
 every_form = pytest.mark.parametrize("arguments", FORMS)
-
-
-def draw(*shape):
-    return np.random.default_rng(0).normal(size=shape).astype("float32")
-
-
-@every_form
-def test_contract(arguments):
-    check_layer(SpatialProjection, arguments, (2, 12, 6))
-
-
-@pytest.mark.parametrize("gating", ["split", "additive"])
-def test_contract_of_the_block(gating):
-    form = {"heads": 3, "toeplitz": True, "grid": (3, 4), "gating": gating}
-    check_layer(GMLPBlock, {"hidden_dim": 12, **form}, (2, 12, 6))
 
 
 def test_sequence_weights_are_a_toeplitz_matrix():
@@ -99,28 +84,3 @@ def test_one_head_is_the_gate_of_a_free_matrix():
     np.testing.assert_allclose(
         to_numpy(toeplitz(inputs)), to_numpy(dense(inputs)), rtol=1e-5, atol=1e-6
     )
-
-
-def test_tokens_mix_within_a_sample():
-    layer = SpatialProjection(2, toeplitz=True, grid=(2, 3))
-    inputs = draw(3, 6, 4)
-    layer.build(inputs.shape)
-    redraw_weights(layer)
-    check_tokens_mix_within_a_sample(layer, inputs)
-
-
-def test_bad_arguments_are_one_line():
-    for arguments, shape, message in (
-        ({"heads": 0}, (2, 4, 6), "heads must be at least 1; received 0"),
-        ({"heads": 4}, (2, 4, 6), "heads must divide the channels; received 4 heads for 6"),
-        ({"grid": (2, 2)}, (2, 4, 6), r"grid requires toeplitz=True; received grid=\(2, 2\)"),
-        (
-            {"toeplitz": True, "grid": (2, 2)},
-            (2, 5, 6),
-            r"as there are tokens, 5; received \(2, 2\). A class token has no place",
-        ),
-        ({}, (2, None, 6), "their number must be fixed"),
-    ):
-        with pytest.raises(ValueError, match=message) as error:
-            SpatialProjection(**arguments).build(shape)
-        assert "\n" not in str(error.value)

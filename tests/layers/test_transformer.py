@@ -1,26 +1,7 @@
 import keras
-import numpy as np
 import pytest
-from check_layer import redraw_weights, silence, to_numpy
-from numpy_reference import feed_forward_branch
 
 from keras_gmlp.layers import TransformerBlock
-
-
-def test_feed_forward_norm_has_epsilon_1e_6():
-    layer = TransformerBlock(num_heads=2, hidden_dim=14)
-    inputs = (0.003 * np.random.normal(size=(8, 5, 6))).astype("float32")
-    layer.build(inputs.shape)
-    weights = redraw_weights(layer)
-    silence(layer.attention)
-    expected = inputs + feed_forward_branch(inputs, weights)
-    np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("heads", [0, 4])
-def test_heads_must_divide_the_channels(heads):
-    with pytest.raises(ValueError, match=f"6 channels cannot be shared by num_heads={heads}"):
-        TransformerBlock(heads, hidden_dim=14)(keras.Input((5, 6)))
 
 
 @pytest.fixture

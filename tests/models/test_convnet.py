@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from check_layer import to_numpy
 from numpy_reference import convolution
-from random_models import redraw_all
+from random_models import pixels, redraw_all
 
 from keras_gmlp import ConvNet
 from keras_gmlp.models.convnet import PartialIdentity
@@ -17,10 +17,6 @@ def redrawn(**overrides):
     """Returns a ConvNet with random weights and statistics, and these by path."""
     model = ConvNet(**{**SMALL, **overrides})
     return model, redraw_all(model)
-
-
-def pixels(*shape):
-    return np.random.default_rng(2).integers(0, 256, shape, dtype="uint8")
 
 
 def gelu(x):
@@ -113,10 +109,6 @@ def test_first_layer_and_logits_are_float32_under_mixed_precision():
     assert keras.backend.standardize_dtype(model(pixels(4, 10, 9, 3)).dtype) == "float32"
     assert model.get_layer("stem").compute_dtype == "float32"
     assert model.get_layer("block_0_convolution").compute_dtype == "bfloat16"
-
-
-def test_without_top_the_model_returns_features():
-    assert ConvNet(**SMALL, include_top=False).output_shape == (None, 2, 2, 8)
 
 
 def test_sizes_out_of_range():

@@ -1,7 +1,8 @@
 import keras
 import numpy as np
 import pytest
-from check_layer import to_numpy
+from check_layer import redraw_weights, to_numpy
+from refused import refused
 
 from keras_gmlp import build
 from keras_gmlp.models.language_families import BERT, aMLP, gMLP
@@ -73,9 +74,7 @@ every_family = pytest.mark.parametrize("family", FAMILIES)
 
 
 def redraw(model, stddev=0.3):
-    generator = np.random.default_rng(1)
-    for weight in model.trainable_weights:
-        weight.assign(generator.normal(0.0, stddev, weight.shape))
+    redraw_weights(model, stddev)
     return model
 
 
@@ -85,13 +84,6 @@ def texts(lengths=(4, 7, 10), width=10):
     ids[:, 0] = 2
     ids[np.arange(len(lengths)), np.array(lengths) - 1] = 3
     return np.where(np.arange(width) < np.array(lengths)[:, None], ids, 0).astype("int32")
-
-
-@once
-@pytest.mark.parametrize("name", ["gMLP", "aMLP", "BERT"])
-def test_misspelt_argument(name):
-    with pytest.raises(TypeError, match=f"^{name} has no argument 'dropuot'; .*dropout"):
-        build(f"{name.lower()}_nano", dropuot=0.1)
 
 
 @once
@@ -218,13 +210,16 @@ def test_perplexity_counts_tokens_and_not_batches():
 
 
 def test_mistakes():
-    with pytest.raises(ValueError, match="Did you mean 'gmlp_nano'"):
-        build("gmlp_nona")
+    for name in ("gMLP", "aMLP", "BERT"):
+        with refused(f"^{name} has no argument 'dropuot'; .*dropout", kind=TypeError):
+            build(f"{name.lower()}_nano", dropuot=0.1)
     model = FAMILIES["gmlp"]()
-    with pytest.raises(ValueError, match="max_length must be at least 12"):
-        adapt(model, max_length=10)
     other = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)], name="other")
-    with pytest.raises(ValueError, match="other is no language model"):
-        text_classifier(other, 2)
-    with pytest.raises(ValueError, match="classes must be a positive integer"):
-        text_classifier(model, 0)
+    for call, message in (
+        (lambda: build("gmlp_nona"), "Did you mean 'gmlp_nano'"),
+        (lambda: adapt(model, max_length=10), "max_length must be at least 12"),
+        (lambda: text_classifier(other, 2), "other is no language model"),
+        (lambda: text_classifier(model, 0), "classes must be a positive integer"),
+    ):
+        with refused(message):
+            call()

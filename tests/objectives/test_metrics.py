@@ -59,12 +59,6 @@ def test_constant_answers(answer):
     assert float(PredictedClasses()(labels, logits)) == 1
 
 
-def test_no_samples():
-    assert [
-        float(metric.result()) for metric in (MatthewsCorrelation(), F1(), PredictedClasses())
-    ] == [0] * 3
-
-
 def test_rare_class_among_many_samples():
     labels = np.arange(300_000) < 30
     found = np.arange(300_000) % 300_000 < 45
@@ -87,6 +81,7 @@ def test_evaluate_reports_them():
 
 def test_metrics_are_saved():
     for metric in (MatthewsCorrelation(3, name="mcc"), F1(3, positive=None), PredictedClasses(3)):
+        assert float(metric.result()) == 0  # no samples
         saved = keras.saving.serialize_keras_object(metric)
         restored = keras.saving.deserialize_keras_object(saved)
         assert restored.get_config() == metric.get_config()

@@ -1,4 +1,4 @@
-"""The record of versions and hardware."""
+"""The record of versions and hardware; modules on another backend, in a process of their own."""
 
 import json
 import os
@@ -13,6 +13,7 @@ from keras_gmlp.utils.environment import (
     environment,
     installed_versions,
     processor,
+    run_on,
     visible_gpus,
 )
 
@@ -66,3 +67,51 @@ def test_gpus_of_the_driver(monkeypatch, tmp_path):
     assert visible_gpus() == ["0", "1"]
     lists.write_text("#!/bin/sh\nexit 9\n")
     assert visible_gpus() == []
+
+
+PROGRAM = """
+import json, os, sys
+if sys.argv[1:] == ["fail"]:
+    sys.exit("first line\\nno such model")
+if sys.argv[1:] == ["crash"]:
+    os.abort()
+if sys.argv[1:] == ["fill"]:
+    raise OSError(28, "No space left on device", "a/model.onnx")
+print(json.dumps([os.environ["KERAS_BACKEND"], os.environ["KERAS_TORCH_DEVICE"], sys.argv[1:]]))
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    (tmp_path / "program_of_a_test.py").write_text(PROGRAM)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return "program_of_a_test"
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "jax", "torch"])
+def test_module_gets_the_backend_and_its_arguments(module, backend, tmp_path):
+    found = json.loads(run_on(backend, module, tmp_path, 3))
+    assert found == [backend, "cpu", [str(tmp_path), "3"]]
+
+
+def test_library_in_the_working_folder_does_not_run(module, tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "json.py").write_text("raise SystemExit('a stranger')")
+    monkeypatch.chdir(tmp_path / "folder")
+    assert json.loads(run_on("torch", module))[0] == "torch"
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"), [("fail", "no such model"), ("crash", "ended by SIGABRT")]
+)
+def test_failure_is_the_last_line_of_its_log_or_the_signal(module, given, reason):
+    with pytest.raises(RuntimeError, match=rf"^Keras on jax: {reason}$"):
+        run_on("jax", module, given)
+    with pytest.raises(RuntimeError, match="No module named no_such_module_here"):
+        run_on("torch", "no_such_module_here")
+
+
+def test_full_disk_is_an_error_of_the_system(module):
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        run_on("torch", module, "fill")
+    assert (caught.value.errno, caught.value.filename) == (28, "a/model.onnx")

@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+import zipfile
 
 import pytest
 
@@ -14,12 +15,19 @@ from keras_gmlp.utils.files import (
 )
 
 
-def test_replacing_makes_a_file_and_its_folders(tmp_path):
-    path = tmp_path / "a" / "b" / "model.weights.h5"
+@pytest.mark.parametrize("name", ["a.txt", "000003.weights.h5", ".hidden.png", "a"])
+@pytest.mark.parametrize("old", [None, "old"])
+def test_file_appears_or_is_replaced_at_the_end(tmp_path, name, old):
+    path = tmp_path / "a" / "b" / name
+    if old:
+        write_json(path, old)
     with atomic_write(str(path)) as temporary:
-        temporary.write_bytes(b"new")
-        assert not path.exists()
-    assert path.read_bytes() == b"new"
+        temporary.write_text('"new"')
+        assert read_json(path) == old
+        assert temporary.name != name
+        assert temporary.name.endswith(name)  # with its suffixes
+        assert temporary.parent == path.parent  # renaming is one step on one file system alone
+    assert read_json(path) == "new"
     assert list(path.parent.iterdir()) == [path]
 
 
@@ -28,27 +36,10 @@ def test_errors_name_the_file_and_not_the_temporary_one(tmp_path):
     with pytest.raises(PermissionError) as error, atomic_write(path) as temporary:
         raise PermissionError(13, "Permission denied", str(temporary))
     assert error.value.filename == str(path)
-
-
-def test_replacing_takes_the_place_of_the_old_file_at_the_end(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("old")
-    with atomic_write(path) as temporary:
-        temporary.write_text("new")
-        assert path.read_text() == "old"
-    assert path.read_text() == "new"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("name", ["a.txt", "model.keras", "000003.weights.h5", ".hidden.png", "a"])
-def test_replacing_keeps_suffix_and_folder(tmp_path, name):
-    path = tmp_path / name
-    with atomic_write(path) as temporary:
-        assert temporary.name != name
-        assert temporary.name.endswith(name)
-        assert temporary.suffixes[-len(path.suffixes) :] == path.suffixes or not path.suffixes
-        assert temporary.parent == path.parent  # renaming is one step on one file system alone
-        temporary.touch()
+    missing = str(tmp_path / "a-photos" / "cat.jpg")  # only whole parts of a path are renamed
+    with pytest.raises(FileNotFoundError) as error, files.naming("other", tmp_path / "a"):
+        raise FileNotFoundError(errno.ENOENT, "No such file", missing)
+    assert error.value.filename == missing
 
 
 @pytest.fixture
@@ -94,22 +85,24 @@ def test_folder_that_cannot_be_flushed(tmp_path, monkeypatch):
     assert read_json(tmp_path / "a.json") == 1
 
 
-def write_and_fail(path, text, error):
-    with atomic_write(path) as temporary:
-        if text is not None:
-            temporary.write_text(text)
-        raise error
+def write_and_fail(write, path, error):
+    with write(path) as temporary:
+        if error is not FileNotFoundError:  # which comes if nothing was written
+            temporary.mkdir() if write is atomic_folder else temporary.write_text("half of the n")
+            raise error
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-@pytest.mark.parametrize("text", [None, "half of the n"])
-def test_error_leaves_the_old_file_and_nothing_else(tmp_path, error, text):
-    path = tmp_path / "a.txt"
-    path.write_text("old")
+@pytest.mark.parametrize("write", [atomic_write, atomic_folder])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, FileNotFoundError])
+@pytest.mark.parametrize("old", [None, "old"])
+def test_error_leaves_the_old_one_and_nothing_else(tmp_path, write, error, old):
+    path = tmp_path / "a"
+    if old:
+        path.mkdir() if write is atomic_folder else path.write_text(old)
     with pytest.raises(error):
-        write_and_fail(path, text, error)
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
+        write_and_fail(write, path, error)
+    assert list(tmp_path.iterdir()) == ([path] if old else [])
+    assert not old or path.is_dir() or path.read_text() == old
 
 
 @pytest.mark.parametrize("check", [require_output, lambda path: atomic_folder(path).__enter__()])
@@ -117,48 +110,21 @@ def test_step_back_from_a_missing_folder_is_refused(tmp_path, check):
     """It names no folder now, and the user's data as soon as `new` is made."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "labels.csv").write_text("path,label\n")
-    with pytest.raises(ValueError, match=r"new/\.\. does not exist; give the path"):
+    with pytest.raises(ValueError, match="new/.. does not exist; give the path without"):
         check(tmp_path / "new" / ".." / "data")
     assert os.listdir(tmp_path) == ["data"]
 
 
-def test_error_where_there_was_no_file(tmp_path):
-    with pytest.raises(ValueError, match="stop"):
-        write_and_fail(tmp_path / "a.txt", "new", ValueError("stop"))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_nothing_written_is_an_error(tmp_path):
-    (tmp_path / "a.txt").write_text("old")
-    with pytest.raises(FileNotFoundError), atomic_write(tmp_path / "a.txt"):
-        pass
-    assert (tmp_path / "a.txt").read_text() == "old"
-
-
-@pytest.mark.parametrize("value", [{"a": [1, 2.5, None, True], "ü": {"b": "图"}}, [], None, "text"])
-def test_json_round_trip(tmp_path, value):
-    path = tmp_path / "new" / "a.json"
+def test_json_round_trip(tmp_path):
+    path, value = tmp_path / "new" / "a.json", {"a": [1, 2.5, None, True], "ü": {"b": "图"}}
+    assert read_json(path) is None
+    assert read_json(path, value) == value
     write_json(path, value)
-    assert read_json(path) == value
-    assert read_json(str(path), default="other") == value
-    text = path.read_text()
-    assert text.endswith("\n")
-    assert json.loads(text) == value
-    assert list(path.parent.iterdir()) == [path]
-
-
-def test_json_is_whole_or_as_before(tmp_path):
-    path = tmp_path / "a.json"
-    write_json(path, {"a": 1})
     with pytest.raises(TypeError):
         write_json(path, {"a": 2, "b": object()})
-    assert read_json(path) == {"a": 1}
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_json_default_where_there_is_no_file(tmp_path):
-    assert read_json(tmp_path / "none.json") is None
-    assert read_json(tmp_path / "none.json", {"a": 1}) == {"a": 1}
+    assert read_json(str(path), default="other") == json.loads(path.read_text()) == value
+    assert path.read_text().endswith("\n")
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_leftovers_go_and_other_files_stay(tmp_path):
@@ -170,13 +136,6 @@ def test_leftovers_go_and_other_files_stay(tmp_path):
     kept = {".123.notes", ".2024.model.keras.txt", "model.keras", "below"}
     assert {path.name for path in tmp_path.iterdir()} == kept
     assert (tmp_path / "below" / ".123.model.keras").exists()
-
-
-def test_only_whole_parts_of_a_path_are_renamed(tmp_path):
-    missing = str(tmp_path / "a-photos" / "cat.jpg")
-    with pytest.raises(FileNotFoundError) as error, files.naming("other", tmp_path / "a"):
-        raise FileNotFoundError(errno.ENOENT, "No such file", missing)
-    assert error.value.filename == missing
 
 
 def test_array_that_cannot_be_read_is_not_called_damaged(tmp_path):
@@ -197,3 +156,31 @@ def test_disks_that_cannot_reserve_space(tmp_path, monkeypatch, number):
     with pytest.raises(OSError, match="No space left") as error:
         files.require_space(tmp_path, 10, reserve=True)
     assert error.value.filename == str(tmp_path)
+
+
+def pack(path, method, size=100_000):
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("zeros", bytes(size))
+    return path
+
+
+def test_archives_that_would_take_more_memory_than_their_size(tmp_path):
+    path = pack(tmp_path / "a.zip", zipfile.ZIP_STORED)
+    files.require_bounded(path)
+    with zipfile.ZipFile(path, "a") as archive:  # members that share their bytes
+        archive.writestr("more", b"")
+        archive.filelist += 5 * archive.filelist[:1]
+    with pytest.raises(ValueError, match="unpack to 600,000"):
+        files.require_bounded(path)
+    for method, expansion, expected in (
+        (zipfile.ZIP_DEFLATED, 1, "stored"),
+        (zipfile.ZIP_BZIP2, 10, "stored or deflated"),
+        (zipfile.ZIP_LZMA, 10, "stored or deflated"),
+    ):
+        pack(path, method, size=10)
+        with pytest.raises(ValueError, match=f"'zeros' is compressed; expected {expected} members"):
+            files.require_bounded(path, expansion)
+    size = pack(path, zipfile.ZIP_DEFLATED).stat().st_size
+    files.require_bounded(path, 100_000 // size + 1)
+    with pytest.raises(ValueError, match=f"its {size} bytes unpack to 100,000; expected at most"):
+        files.require_bounded(path, 10)

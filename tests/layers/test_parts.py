@@ -1,0 +1,165 @@
+"""What all layers but the blocks share: contract, numbers against the papers, refusals."""
+
+from functools import partial
+
+import keras
+import numpy as np
+import pytest
+from check_layer import check_layer, redraw_weights, to_numpy
+from numpy_reference import (
+    convolutional_stem,
+    dense,
+    external_attention,
+    gelu,
+    layer_norm,
+    patch_embedding,
+    tiny_attention,
+    token_mlp,
+)
+
+from keras_gmlp.layers import (
+    Affine,
+    ClassToken,
+    ConvolutionalStem,
+    ExternalAttention,
+    FoldedResMLPBlock,
+    GMLPBlock,
+    LayerScale,
+    LogitBias,
+    MaskedLMHead,
+    PatchEmbedding,
+    PositionEmbedding,
+    RelativeAttention,
+    RelativePositionBias,
+    SegmentEmbedding,
+    SpanHead,
+    SpatialGatingUnit,
+    SpatialProjection,
+    TinyAttention,
+    TokenMLP,
+    TokenPositions,
+    TransformerBlock,
+    WhiteningConvolution,
+)
+
+TOKENS, GRID = (8, 5, 6), (2, 12, 6)
+# Softmax removes what a key, or a query of external attention, adds to all scores of a row.
+QUERY, KEY = {"without_gradient": ["query/bias"]}, {"without_gradient": ["key/bias"]}
+ON_GRID = {"heads": 3, "toeplitz": True, "grid": (3, 4)}
+CONTRACTS = [
+    (PatchEmbedding, {"dim": 5, "patch_size": 2}, (3, 4, 6, 3), {}),
+    (PatchEmbedding, {"dim": 5, "patch_size": 2, "patch_window": 4}, (3, 4, 6, 3), {}),
+    (ConvolutionalStem, {"dim": 6, "patch_size": 4}, (3, 4, 8, 3), {}),
+    (ClassToken, {}, (3, 4, 6), {}),
+    (PositionEmbedding, {"initializer": "zeros"}, (3, 4, 6), {}),
+    (TokenPositions, {"max_tokens": 5}, TOKENS, {}),
+    (SegmentEmbedding, {"separator": 3}, TOKENS, {"integers": {"token_ids": (8, 5)}}),
+    (SpanHead, {"separator": 3}, TOKENS, {"integers": {"token_ids": (8, 5)}}),
+    (MaskedLMHead, {}, TOKENS, {"integers": {"mask_positions": (8, 2)}}),
+    (LogitBias, {}, TOKENS, {}),
+    (ExternalAttention, {"num_heads": 4, "slots": 3, "expansion": 2}, TOKENS, QUERY),
+    (ExternalAttention, {"num_heads": 1, "slots": 3, "expansion": 1}, TOKENS, QUERY),
+    (RelativeAttention, {"num_heads": 2}, TOKENS, KEY),
+    (RelativeAttention, {"num_heads": 2, "content": False}, TOKENS, {}),
+    (SpatialGatingUnit, {"gating": "additive"}, TOKENS, {"attention": (8, 5, 6)}),
+    (SpatialGatingUnit, {}, TOKENS, {"attention": (8, 5, 3)}),
+    (SpatialGatingUnit, {}, TOKENS, {}),
+    (TinyAttention, {"units": 7, "head_size": 3}, TOKENS, {}),
+    (TokenMLP, {"hidden_dim": 7}, TOKENS, {}),
+    (Affine, {}, TOKENS, {}),
+    (LayerScale, {"initial_value": 0.2}, TOKENS, {}),
+    (FoldedResMLPBlock, {"hidden_dim": 14}, TOKENS, {}),
+    (SpatialProjection, {"heads": 2}, GRID, {}),
+    (SpatialProjection, {"heads": 2, "toeplitz": True}, GRID, {}),
+    (SpatialProjection, ON_GRID, GRID, {}),
+    (GMLPBlock, {"hidden_dim": 12, "gating": "additive", **ON_GRID}, GRID, {}),
+    (GMLPBlock, {"hidden_dim": 14, "max_tokens": 7}, TOKENS, {}),
+    (GMLPBlock, {"hidden_dim": 14, "toeplitz": True, "max_tokens": 7}, TOKENS, {}),
+    (WhiteningConvolution, {"patch_size": 2, "epsilon": 0.1}, (2, 5, 4, 3), {}),
+]
+
+
+@pytest.mark.parametrize(("layer", "arguments", "shape", "options"), CONTRACTS)
+def test_contract(layer, arguments, shape, options):
+    check_layer(layer, arguments, shape, **options)
+
+
+def masked_lm_head(x, weights):
+    chosen = np.stack([x[0, [5, 0]], x[1, [2, 2]]])
+    return layer_norm(gelu(dense(chosen, weights, "dense")), weights, "norm", 1e-6)
+
+
+# A layer, its inputs after the first, their shape, and the layer in NumPy.
+NUMBERS = [
+    (TinyAttention(7, head_size=3), [], TOKENS, tiny_attention),
+    (TokenMLP(7), [], TOKENS, token_mlp),
+    (ExternalAttention(4, 3, 2), [], TOKENS, partial(external_attention, num_heads=4)),
+    (ExternalAttention(1, 3, 1), [], TOKENS, partial(external_attention, num_heads=1)),
+    (PatchEmbedding(5, 2), [], (2, 4, 6, 3), partial(patch_embedding, patch_size=2)),
+    (ConvolutionalStem(6, 4), [], (2, 8, 12, 3), convolutional_stem),
+    (PositionEmbedding(), [], (2, 3, 4), lambda x, w: x + w["embedding"]),
+    (MaskedLMHead(), [np.array([[5, 0], [2, 2]])], (2, 6, 4), masked_lm_head),
+]
+
+
+# At unit scale an epsilon of 1e-5 and one of 1e-6 agree to five digits; at 0.003 they do not.
+@pytest.mark.parametrize("scale", [1.0, 0.003])
+@pytest.mark.parametrize(("layer", "others", "shape", "reference"), NUMBERS)
+def test_numbers(layer, others, shape, reference, scale):
+    inputs = (scale * np.random.normal(size=shape)).astype("float32")
+    layer(inputs, *others)
+    expected = reference(inputs, redraw_weights(layer))
+    np.testing.assert_allclose(to_numpy(layer(inputs, *others)), expected, rtol=1e-5, atol=1e-5)
+
+
+def tokens(number=None):
+    return keras.Input((number, 6))
+
+
+REFUSALS = [
+    (lambda: TokenMLP(7)(tokens()), r"must be fixed: .* received \(None, None, 6\)"),
+    (lambda: FoldedResMLPBlock(14)(tokens()), r"must be fixed: .* received \(None, None, 6\)"),
+    (lambda: SpatialGatingUnit()(tokens()), r"must be fixed: .* received .* Or set max_tokens"),
+    (lambda: PositionEmbedding()(tokens()), r"must be fixed: .* received \(None, None, 6\)"),
+    (lambda: SpatialProjection().build((2, None, 6)), "must be fixed.* Or set max_tokens"),
+    (lambda: RelativeAttention(2).build((2, None, 6)), "must be fixed.* Or set max_tokens"),
+    (lambda: RelativeAttention(2, max_tokens=4).build(TOKENS), "at most max_tokens=4"),
+    (lambda: SpatialGatingUnit(max_tokens=4).build(TOKENS), "at most max_tokens=4"),
+    (lambda: TokenPositions(4).build(TOKENS), "at most max_tokens=4 tokens; received 5"),
+    (lambda: TokenPositions(0), "max_tokens must be a positive integer; received 0"),
+    (lambda: SpatialProjection(**ON_GRID, max_tokens=4), r"received grid=\(3, 4\)"),
+    (lambda: SpatialProjection(heads=0), "heads must be at least 1; received 0"),
+    (lambda: SpatialProjection(4).build(TOKENS), "divide the channels; received 4 heads for 6"),
+    (lambda: SpatialProjection(grid=(2, 2)), r"requires toeplitz=True; received grid=\(2, 2\)"),
+    (lambda: SpatialProjection(**ON_GRID).build(TOKENS), r"5; received \(3, 4\). A class token"),
+    (lambda: PositionEmbedding()(keras.Input((6,))), "expected ndim=3, found ndim=2"),
+    (lambda: PositionEmbedding()(keras.Input((2, 3, 4))), "expected ndim=3, found ndim=4"),
+    (lambda: RelativePositionBias(2, buckets=6), "multiple of 4; received 6"),
+    (lambda: RelativeAttention(4).build(TOKENS), "6 channels cannot be shared by num_heads=4"),
+    (lambda: TransformerBlock(0, 14)(tokens(5)), "6 channels cannot be shared by num_heads=0"),
+    (lambda: TransformerBlock(4, 14)(tokens(5)), "6 channels cannot be shared by num_heads=4"),
+    (lambda: TransformerBlock(2, 8, content=False), "content=False requires relative=True"),
+    (lambda: ExternalAttention(0)(tokens(5)), "24 channels .* cannot be shared by num_heads=0"),
+    (lambda: ExternalAttention(5)(tokens(5)), "24 channels .* cannot be shared by num_heads=5"),
+    (lambda: GMLPBlock(14, "none", attention_size=3), "requires a gate; received gating='none'"),
+    (lambda: GMLPBlock(9)(tokens(5)), "halves the channels; received an odd number, 9"),
+    (lambda: GMLPBlock(14, "other"), "gating must be one of linear, additive, .*split, none"),
+    (lambda: SpatialGatingUnit("other"), "gating must be one of linear, additive, "),
+    (lambda: GMLPBlock(14, norm_placement="mid"), "must be one of pre, post; received 'mid'"),
+    *((partial(PatchEmbedding, 1, 4, n), "patch_size 4, or larger by an even") for n in (1, 5, 2)),
+    *((partial(ConvolutionalStem, 6, n), f"2, 4, 8, .* received {n}") for n in (0, 1, 3, 12)),
+    (lambda: PatchEmbedding(5, 2)(keras.Input((4, 5, 3))), "cannot cut 4x5 pixels into .* 2x2"),
+    (lambda: ConvolutionalStem(5, 2)(keras.Input((5, 4, 3))), "cannot cut 5x4 pixels into .* 2x2"),
+    (lambda: PatchEmbedding(5, 2)(keras.Input((4, None, 3))), r"fixed size.*received \(None, 4, N"),
+    (lambda: ConvolutionalStem(5, 2)(keras.Input((4, 4))), r"fixed size.*received \(None, 4, 4\)"),
+    *((partial(WhiteningConvolution, n), f"positive integer; .* {n}") for n in (0, 2.0, True)),
+    (lambda: WhiteningConvolution(2, epsilon=-0.1), r"epsilon must not be below 0; received -0\.1"),
+    (lambda: WhiteningConvolution(2).adapt([]), "no images to compute the filters from"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSALS)
+def test_refusal_is_one_line(call, message):
+    with pytest.raises(ValueError, match=message) as error:
+        call()
+    assert "\n" not in str(error.value) or "ndim" in message  # Keras' own has more
