@@ -49,13 +49,7 @@ LEARNED = """() => new Promise((resolve) => {
 
 
 def measure_pairs(root, model=DEFAULT_BACKBONE, seed=0):
-    """Teaches the page each pair of classes; yields their names and the accuracy.
-
-    Args:
-        root: Folder of class folders, or of train/ and test/ with them.
-        model: Folder or name of a model that has a file with features.
-        seed: Of the draw of the photographs.
-    """
+    """Teaches the page each pair of classes; yields their names and the accuracy."""
     chosen = draw_photos(root, seed)
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(find_features(model), Path(folder, "model.tflite"))

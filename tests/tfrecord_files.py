@@ -26,19 +26,9 @@ def write_records(path, records):
 
 
 def write_set(root, splits, shape, labels, place="planted/1.0.0", **info):
-    """Writes a data set.
-
-    Args:
-        root: The folder of TFDS.
-        splits: For each name the shards, lists of (encoded image, class index).
-        shape: `(height, width, channels)` of the images, with -1 for what varies.
-        labels: Class names, or `None` for a file without them.
-        place: Folder of the version.
-        **info: Further entries of `dataset_info.json`.
-
-    Returns:
-        The folder of the version.
-    """
+    """Writes shards of (encoded image, class index) by split; returns the folder of the set."""
+    # A side of the shape is -1 if it varies; without labels there is no file of them; info are
+    # further entries of dataset_info.json.
     folder = root / place
     folder.mkdir(parents=True)
     core = "tensorflow_datasets.core.features"
