@@ -110,7 +110,7 @@ def test_step_back_from_a_missing_folder_is_refused(tmp_path, check):
     """It names no folder now, and the user's data as soon as `new` is made."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "labels.csv").write_text("path,label\n")
-    with pytest.raises(ValueError, match="new/.. does not exist; give the path without"):
+    with pytest.raises(ValueError, match=r"new/\.\. does not exist; give the path without"):
         check(tmp_path / "new" / ".." / "data")
     assert os.listdir(tmp_path) == ["data"]
 
