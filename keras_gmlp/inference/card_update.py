@@ -7,6 +7,7 @@ from pathlib import Path
 from keras_gmlp.models.saved import damaged_error
 from keras_gmlp.utils.card import CARD, from_members, read_card
 from keras_gmlp.utils.environment import require
+from keras_gmlp.utils.errors import naming_errors
 from keras_gmlp.utils.files import atomic_write
 
 
@@ -22,11 +23,8 @@ def read_any_card(path):
     """Reads the card of a model file in any format; see `card.read_card`."""
     path = Path(path)
     if path.suffix == ".onnx":
-        properties = {prop.key: prop.value for prop in _read_onnx(path).metadata_props}
-        try:
-            card = from_members(properties)
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+        with naming_errors(path):
+            card = from_members({p.key: p.value for p in _read_onnx(path).metadata_props})
     else:
         card = read_card(path)
     if not card:
@@ -39,23 +37,21 @@ def update_card(path, entries):
     path = Path(path)
     card = {name: value for name, value in read_any_card(path).items() if name != "labels"}
     text = json.dumps({**card, **entries})
-    if path.is_dir():
-        with atomic_write(path / "assets.extra" / CARD) as temporary:
+    with atomic_write(path / "assets.extra" / CARD if path.is_dir() else path) as temporary:
+        if path.is_dir():
             temporary.write_text(text, "utf-8", newline="\n")
-    elif path.suffix == ".onnx":
-        model = _read_onnx(path)
-        for prop in model.metadata_props:
-            if prop.key == CARD:
-                prop.value = text
-        with atomic_write(path) as temporary:
+        elif path.suffix == ".onnx":
+            model = _read_onnx(path)
+            for prop in model.metadata_props:
+                if prop.key == CARD:
+                    prop.value = text
             temporary.write_bytes(model.SerializeToString())
-    else:
-        with atomic_write(path) as temporary:
-            _copy_archive(path, temporary, text)
+        else:
+            copy_archive(path, temporary, CARD, text)
 
 
-def _copy_archive(source, target, card):
-    """Copies what comes before a zip archive, and the archive with another card."""
+def copy_archive(source, target, name, content):
+    """Copies what comes before a zip archive, and the archive with other content of a member."""
     with zipfile.ZipFile(source) as archive:
         members = archive.infolist()
         start = min(member.header_offset for member in members)
@@ -63,8 +59,7 @@ def _copy_archive(source, target, card):
             Path(target).write_bytes(file.read(start))
         with zipfile.ZipFile(target, "a") as copy:
             for member in members:
-                content = card if member.filename == CARD else archive.read(member)
-                copy.writestr(member, content)
+                copy.writestr(member, content if member.filename == name else archive.read(member))
 
 
 def _read_onnx(path):

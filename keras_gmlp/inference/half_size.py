@@ -12,6 +12,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from keras_gmlp.inference.card_update import copy_archive
 from keras_gmlp.models.saved import damaged_error, model_path, require_plain_weights
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.parsers import WEIGHTS
@@ -21,22 +22,18 @@ def halve_weights(path):
     """Rewrites a `.keras` file with its weights in float16."""
     try:
         with zipfile.ZipFile(path) as archive:
-            members = {info: archive.read(info) for info in archive.infolist()}
+            contents = {name: archive.read(name) for name in archive.namelist()}
     except (OSError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path}: not a .keras file ({error}).") from None
-    names = [info.filename for info in members]
-    if WEIGHTS not in names:
+    if WEIGHTS not in contents:
         raise ValueError(f"{path}: not a .keras file; it has no {WEIGHTS}.")
     try:
         require_plain_weights(path)
     except (ValueError, OSError) as error:
         raise damaged_error(path, error) from None
-    change = 0.0
-    with atomic_write(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-        for info, content in members.items():
-            if info.filename == WEIGHTS:
-                content, change = _halve(content, path)
-            archive.writestr(info, content)
+    content, change = _halve(contents[WEIGHTS], path)
+    with atomic_write(path) as temporary:
+        copy_archive(path, temporary, WEIGHTS, content)
     return change
 
 

@@ -21,7 +21,7 @@ from keras_gmlp.models.saved import (
 )
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.card import from_members, read_card, require_undamaged
-from keras_gmlp.utils.errors import first_of
+from keras_gmlp.utils.errors import first_of, naming_errors
 from keras_gmlp.utils.labels import read_labels
 from keras_gmlp.utils.parsers import open_interpreter
 from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
@@ -54,28 +54,26 @@ class Opened:
     def find_task(self):
         """Returns the class of its task: by its card, or else by its inputs and its logits."""
         if "task" in self.card:
-            try:
+            with naming_errors(self.path):
                 return find_task(self.card["task"])
-            except ValueError as error:
-                raise ValueError(f"{self.path}: {error}") from None
         ranks = [len(shape) for shape, _ in self.outputs.values()]
-        if self.inputs.keys() & {"token_ids"}:
-            for task in map(find_task, TEXT_TASKS):
-                if set(task.inputs) == set(self.inputs) and [task.logits_rank] == ranks:
-                    return task
+        for task in map(find_task, TEXT_TASKS if "token_ids" in self.inputs else ()):
+            if set(task.inputs) == set(self.inputs) and [task.logits_rank] == ranks:
+                return task
         return find_task()
 
 
 def open_model(path, threads=None):
     """Opens a file, or the best one in the folder of a run, as an `Opened`."""
+    threads = threads or min(4, os.cpu_count() or 1)
     try:
         path = find_file(path)
         if path.is_dir():
             return _open_saved_model(path)
         if path.suffix == ".tflite":
-            return _open_tflite_file(path, threads)
+            return _open_tflite(path, threads)
         if path.suffix == ".onnx":
-            return _open_onnx(path, threads or min(4, os.cpu_count() or 1))
+            return _open_onnx(path, threads)
         model = load_model(path, compile=False)
         return open_keras(model, path, read_labelled_card(path))
     except PermissionError:
@@ -88,13 +86,13 @@ def find_file(path):
         raise ValueError(f"'': an empty path; {EXPECTED}.")
     path = Path(find_shipped(path))
     if path.is_dir() and not (path / "saved_model.pb").exists():
-        found = next((path / name for name in PREFERRED if (path / name).exists()), None)
-        if found is None:
+        found = [path / name for name in PREFERRED if (path / name).exists()]
+        if not found:
             raise ValueError(
                 f"{path}: no model in this folder; expected one of {', '.join(PREFERRED)}. "
                 f"{_suggest(path)}"
             )
-        path = found
+        path = found[0]
     if not path.exists():
         raise ValueError(
             f"{path}: no such model file or folder; {EXPECTED}.{suggest_shipped(path)}"
@@ -122,8 +120,14 @@ def read_labelled_card(path, card=None):
     return card
 
 
-def _open_tflite_file(path, threads):
-    interpreter, card = open_tflite(path, threads), read_labelled_card(path)
+def _open_tflite(path, threads):
+    reason = None if require_undamaged(path) else why_not_parsed(path)
+    if reason:
+        raise damaged_error(path, reason)
+    try:
+        interpreter = open_interpreter(path, threads)
+    except (ValueError, RuntimeError, OSError, MemoryError) as error:
+        raise damaged_error(path, error) from None
     # One signature names the tensors; a file of several, or from elsewhere, has their own names.
     if len(interpreter.get_signature_list()) == 1:
         runner = interpreter.get_signature_runner()
@@ -159,7 +163,7 @@ def _open_tflite_file(path, threads):
         {n: (tuple(t["shape"].tolist()), t["dtype"].__name__) for n, t in part.items()}
         for part in (inputs, outputs)
     )
-    pixels = ("float32", "uint8")
+    card, pixels = read_labelled_card(path), ("float32", "uint8")
     return Opened(run, *described, path, card, interpreter=interpreter, pixels=pixels)
 
 
@@ -176,8 +180,7 @@ def _open_onnx(path, threads):
             f"{path}: an ONNX file requires its runtime (pip install onnxruntime); or give the "
             ".tflite or .keras file."
         ) from None
-    reason = why_not_parsed(path)
-    if reason:
+    if reason := why_not_parsed(path):
         raise damaged_error(path, reason)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -199,10 +202,8 @@ def _open_onnx(path, threads):
     def run(**arrays):
         return session.run(None, {n: np.asarray(a, "float32") for n, a in arrays.items()})[0]
 
-    try:
+    with naming_errors(path):
         card = from_members(session.get_modelmeta().custom_metadata_map)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
     return Opened(run, inputs, outputs, path, read_labelled_card(path, card))
 
 
@@ -263,16 +264,3 @@ def _open_saved_model(path):
         return signature(**tensors)["logits"].numpy()
 
     return Opened(run, inputs, outputs, path, read_labelled_card(path))
-
-
-def open_tflite(path, threads=None):
-    """Returns the LiteRT interpreter of a `.tflite` file, ready to run; imports no Keras."""
-    require_readable(path)
-    threads = threads or min(4, os.cpu_count() or 1)
-    reason = None if require_undamaged(path) else why_not_parsed(path)
-    if reason:
-        raise damaged_error(path, reason)
-    try:
-        return open_interpreter(path, threads)
-    except (ValueError, RuntimeError, OSError, MemoryError) as error:
-        raise damaged_error(path, error) from None

@@ -9,13 +9,7 @@ import numpy as np
 
 from keras_gmlp.data.images.read_image import check_preparation, is_many, read_image, read_views
 from keras_gmlp.models.saved import require_numbers
-from keras_gmlp.tasks.confidence import (
-    TEMPERATURE,
-    THRESHOLD,
-    Answer,
-    Confidence,
-    read_confidence,
-)
+from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Answer, Confidence, read_confidence
 from keras_gmlp.utils.errors import first_line
 
 TEXT = "Text models load with keras_gmlp.inference.text.load."
@@ -100,9 +94,7 @@ class Classifier:
         views = read_views(image, self.image_shape, self.parts, **self.preparation)
         logits = self.logits(views).mean(0)
         require_numbers(logits, self.path)
-        known = None
-        if self.thresholds is None:
-            known = self.confidence.is_known(logits)
+        known = self.confidence.is_known(logits) if self.thresholds is None else None
         probabilities = self.probabilities(logits)
         order = np.argsort(-logits, kind="stable")[:top]
         predictions = [(self.labels[i], float(probabilities[i])) for i in order]
@@ -175,15 +167,13 @@ def make_classifier(opened):
         raise ValueError(f"{path}: its card is damaged: {first_line(error)}") from None
     thresholds = card.get("thresholds")
     if thresholds is not None:
-        probabilities = isinstance(thresholds, list) and all(
-            type(t) in (int, float) and 0 <= t <= 1 for t in thresholds
-        )
-        if not probabilities or len(thresholds) != classes:
+        found = thresholds if isinstance(thresholds, list) else []
+        thresholds = tuple(float(t) for t in found if type(t) in (int, float) and 0 <= t <= 1)
+        if not len(thresholds) == len(found) == classes:
             raise ValueError(
                 f"{path}: its card has no threshold from 0 to 1 for each of its {classes} labels. "
                 "Copy or export it again."
             )
-        thresholds = tuple(map(float, thresholds))
     normalized = card.get("output") == "probabilities"
 
     def logits(images):

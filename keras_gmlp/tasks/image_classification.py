@@ -8,16 +8,18 @@ import numpy as np
 
 from keras_gmlp.data.batches.augmentation import Augmentation, first_mirrored
 from keras_gmlp.tasks.classifier import make_classifier
-from keras_gmlp.tasks.task import CURVES, Task
+from keras_gmlp.tasks.scores import round_scores
+from keras_gmlp.tasks.task import CURVES, Task, require_classes
 from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.environment import accelerators
-from keras_gmlp.utils.files import atomic_write
 
 # An evaluation batch: pixels, and the fewest and most images. An accelerator waits for the host
 # between batches.
 ON_PROCESSOR, ON_ACCELERATOR = (300_000, 16, 250), (2_000_000, 250, 1_000)
 
 TEACHINGS = ("soft", "hard", "token")
+
+REJECTS = "It rejects pictures that show\n  something else by their energy, but not all of them."
 
 # What happens to a picture with each fit, in the model card.
 PREPARED = {
@@ -91,11 +93,6 @@ class ImageClassification(Task):
         if self.feature_weight and self.teacher is None:
             raise ValueError("feature_weight requires a teacher; received none.")
 
-    def loss(self, training=True):
-        from keras_gmlp.objectives.losses import CrossEntropy
-
-        return CrossEntropy(self.label_smoothing if training else 0.0)
-
     def training_loss(self, data):
         if not self.balance:
             return self.loss()
@@ -117,11 +114,6 @@ class ImageClassification(Task):
         weights = np.maximum(counts, 1.0) ** -self.balance  # a fraction may lack classes
         return weights * (len(labels) / np.sum(counts * weights))
 
-    def metrics(self):
-        from keras_gmlp.objectives.losses import Accuracy
-
-        return [Accuracy()]
-
     def check_fit(self, model, data):
         from keras_gmlp.models.structure import require_logits
 
@@ -134,14 +126,7 @@ class ImageClassification(Task):
             )
         if (answers := self.stored_answers()) is not None:
             answers.require_match(data)
-        if model.output_shape[-1] != len(data.labels):
-            raise ValueError(
-                f"The model has {model.output_shape[-1]} classes; {data.name} has "
-                f"{len(data.labels)}. Build the model with classes={len(data.labels)}."
-            )
-
-    def size(self, data):
-        return len(data.train)
+        require_classes(model, data, "classes={}")
 
     def training_batches(self, data, batch_size, position):
         from keras_gmlp.data.batches.host import training_batches
@@ -153,9 +138,8 @@ class ImageClassification(Task):
         """Returns the stored `Answers` of the teacher, or `None` if it answers itself."""
         from keras_gmlp.data.images.answers import is_answers, load_answers
 
-        if self.teacher is None or not is_answers(self.teacher):
-            return None
-        return load_answers(self.teacher)
+        stored = self.teacher is not None and is_answers(self.teacher)
+        return load_answers(self.teacher) if stored else None
 
     def training_class(self, model):
         import keras
@@ -164,16 +148,15 @@ class ImageClassification(Task):
 
         if self.teacher is None:
             return keras.Model
-        answers = self.stored_answers()
-        if answers is None:
+        teacher = None
+        if (answers := self.stored_answers()) is None:
             teacher = load_teacher(self.teacher, model, logits=self.teacher_share > 0)
-            return make_taught_class(keras.Model, self, teacher, teacher.output_shape[1][-1])
-        channels = answers.sizes.get("features")
-        if self.feature_weight and channels is None:
+            channels = teacher.output_shape[1][-1]
+        elif (channels := answers.sizes.get("features")) is None and self.feature_weight:
             raise ValueError(
                 f"teacher {self.teacher}: stores no features, which feature_weight requires."
             )
-        return make_taught_class(keras.Model, self, channels=channels)
+        return make_taught_class(keras.Model, self, teacher, channels)
 
     def fits_device(self, data):
         return data.train.fits_in_memory()
@@ -217,13 +200,10 @@ class ImageClassification(Task):
         fit = {} if data.fit == "crop" else {"fit": data.fit}
         write_card(path, model, data.labels, {**metadata, **fit})
 
-    def write_files(self, data, directory):
-        with atomic_write(directory / "labels.txt") as temporary:
-            temporary.write_text("\n".join(data.labels) + "\n", "utf-8")
-
     def settings(self):
-        # Without "task", because runs of all versions have the same keys; tuples become lists.
-        return json.loads(json.dumps(dataclasses.asdict(self)))
+        # Of this class without "task", because runs of all versions have the same keys.
+        own = {} if self.name == ImageClassification.name else {"task": self.name}
+        return {**own, **json.loads(json.dumps(dataclasses.asdict(self)))}  # tuples become lists
 
     @classmethod
     def wrap(cls, opened):
@@ -249,24 +229,19 @@ class ImageClassification(Task):
         from keras_gmlp.objectives.metrics import MeanAveragePrecision
 
         metric = MeanAveragePrecision(truth.shape[1])
-        return {metric.name: round(float(metric(truth, logits)), 6)}
+        return round_scores({metric.name: metric(truth, logits)})
 
     @classmethod
     def sentences(cls, recipe, metrics):
         height, width, *rest = recipe.get("image_shape", ("?", "?"))
-        rows = {}
+        tested, answers, rows = "the test images", cls.what_it_names, {}
         for channels in rest:
             kind = {1: "grey", 3: "colour"}.get(channels, f"{channels} channels")
             rows["input"] = f"{width} by {height} pixels, {kind}, values from 0 to 255"
-        tested, answers = "the test images", cls.what_it_names
-        if recipe.get("folds"):
-            folds = f"fold {recipe.get('fold')} of {recipe['folds']}"
-            tested = f"{folds}, left out from the training images"
+        if folds := recipe.get("folds"):
+            tested = f"fold {recipe.get('fold')} of {folds}, left out from the training images"
         if "calibration" in metrics:
-            answers = (
-                "It rejects pictures that show\n  something else by their energy, but not all of "
-                "them."
-            )
+            answers = REJECTS
         return {
             "title": "An image classifier",
             **rows,

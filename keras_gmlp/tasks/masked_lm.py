@@ -11,15 +11,14 @@ import numpy as np
 from keras_gmlp.data.batches.share import take_share
 from keras_gmlp.data.text.names import missing_file
 from keras_gmlp.tasks.confidence import Confidence
-from keras_gmlp.tasks.scores import rank_classes
+from keras_gmlp.tasks.scores import rank_classes, round_scores
 from keras_gmlp.tasks.task import CHECKED
 from keras_gmlp.tasks.text_model import NoMaskError, check_top
-from keras_gmlp.tasks.text_task import TOGETHER, TextTask, draw_places, round_scores
+from keras_gmlp.tasks.text_task import TOGETHER, TextTask, draw_places
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.progress import ProgressBar
 
 MASKS = 8  # places that a masked language model predicts in a call
-
 EVERY = 7  # words from one mask to the next in the check of an exported file
 
 
@@ -76,43 +75,21 @@ class MaskedLM(TextTask):
     @classmethod
     def recipes(cls):
         """An epoch is a million tokens, so that a run on a CPU saves its state often."""
+        names = ("epochs", "batch_size", "optimizer", "learning_rate", "warmup", "weight_decay")
+        names += ("ema", "task")
+        longest = cls(mask_rate=0.2, epoch_tokens=2**26)
+        recipes = {
+            # A nano model in about 45 minutes on two cores. Few tokens, so small batches.
+            "quick": (20, 64, "muon", 7e-3, 0.05, 0.05, 0.05, cls()),
+            # A small model on a GPU: 134M tokens.
+            "standard": (8, 512, "adamw", 1e-3, 0.06, 0.01, 0.02, cls(epoch_tokens=2**24)),
+            # Ten minutes of a GPU: 1.3G tokens, about 30 passes over 200 MB of text.
+            "long": (20, 1024, "muon", 7e-3, 0.03, 0.05, 0.02, longest),
+        }
         shared = {"precision": "mixed_bfloat16"}
         return {
-            # A nano model in about 45 minutes on two cores. Few tokens, so small batches.
-            "quick": {
-                **shared,
-                "epochs": 20,
-                "batch_size": 64,
-                "optimizer": "muon",
-                "learning_rate": 7e-3,
-                "warmup": 0.05,
-                "weight_decay": 0.05,
-                "ema": 0.05,
-                "task": cls(),
-            },
-            # A small model on a GPU: 134M tokens.
-            "standard": {
-                **shared,
-                "epochs": 8,
-                "batch_size": 512,
-                "learning_rate": 1e-3,
-                "warmup": 0.06,
-                "weight_decay": 0.01,
-                "ema": 0.02,
-                "task": cls(epoch_tokens=2**24),
-            },
-            # Ten minutes of a GPU: 1.3G tokens, about 30 passes over 200 MB of text.
-            "long": {
-                **shared,
-                "epochs": 20,
-                "batch_size": 1024,
-                "optimizer": "muon",
-                "learning_rate": 7e-3,
-                "warmup": 0.03,
-                "weight_decay": 0.05,
-                "ema": 0.02,
-                "task": cls(mask_rate=0.2, epoch_tokens=2**26),
-            },
+            name: {**shared, **dict(zip(names, values, strict=True))}
+            for name, values in recipes.items()
         }
 
     @property
@@ -169,8 +146,10 @@ class MaskedLM(TextTask):
         from keras_gmlp.data.text.masking import validation_set
 
         corpus = data.valid if split == "test" else data.train
-        arrays = validation_set(corpus, self.length)
-        return ArrayBatches(*_first(arrays, samples), batch_size=128)
+        inputs, *rest = validation_set(corpus, self.length)
+        part = slice(None if samples < 0 else samples)
+        inputs = {name: array[part] for name, array in inputs.items()}
+        return ArrayBatches(inputs, *(array[part] for array in rest), batch_size=128)
 
     def validation_batches(self, data):
         return self.evaluation_batches(data, samples=self.validation_windows)
@@ -230,8 +209,10 @@ class MaskedLM(TextTask):
         scores = Confidence().probabilities(logits.reshape(-1, logits.shape[-1])[:wanted])
         kept = np.ones(scores.shape[1], bool) if pieces else tokenizer.are_words.copy()
         kept[list(tokenizer.special_ids)] = False
-        if exclude_context:
-            kept[_find_words(tokenizer.encode(text).ids.tolist(), tokenizer)] = False
+        if exclude_context:  # words of one token, not the first pieces of longer ones
+            pairs = itertools.pairwise([*tokenizer.encode(text).ids, tokenizer.sep_id])
+            whole = [a for a, after in pairs if not tokenizer.tokens[after].startswith("##")]
+            kept[whole] = False
         found = []
         for place, row in zip(positions, scores, strict=True):
             best = np.argsort(np.where(kept, -row, 1), kind="stable")[: min(top, kept.sum())]
@@ -362,12 +343,6 @@ def _open_corpus(model, path, folder):
     return prepared.valid
 
 
-def _find_words(ids, tokenizer):
-    """Returns the ids of a text that are whole words, not the first piece of one."""
-    pairs = zip(ids, [*ids[1:], tokenizer.sep_id], strict=True)
-    return [token for token, after in pairs if not tokenizer.tokens[after].startswith("##")]
-
-
 def _fill(before, after, word, token, score):
     """Returns one result of `fill_mask`."""
     filled = f"{before.rstrip()}{word[2:]}" if word.startswith("##") else f"{before}{word}"
@@ -377,11 +352,3 @@ def _fill(before, after, word, token, score):
         "token_str": word,
         "sequence": f"{filled}{after}",
     }
-
-
-def _first(arrays, samples):
-    """Returns the first samples of nested arrays; all for -1."""
-    if samples < 0:
-        return arrays
-    inputs, *rest = arrays
-    return {name: array[:samples] for name, array in inputs.items()}, *(a[:samples] for a in rest)

@@ -91,9 +91,6 @@ class MultiLabelClassification(ImageClassification):
             "probable first.",
         }
 
-    def settings(self):
-        return {"task": self.name, **super().settings()}
-
 
 def match_labels(recipe, data):
     """Returns the recipe for a data set."""

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.batches.share import take_share
 from keras_gmlp.data.text.names import missing_file
 from keras_gmlp.data.text.squad import Question, has_questions, load_squad
 from keras_gmlp.data.text.squad_answers import (
@@ -16,15 +15,10 @@ from keras_gmlp.data.text.squad_answers import (
 )
 from keras_gmlp.data.text.squad_features import MAX_ANSWER, QUESTION, STRIDE, span_features
 from keras_gmlp.tasks.confidence import Confidence
+from keras_gmlp.tasks.scores import round_score, round_scores
 from keras_gmlp.tasks.task import CHECKED
 from keras_gmlp.tasks.text_model import check_top
-from keras_gmlp.tasks.text_task import (
-    FINE_TUNING,
-    TextTask,
-    draw_places,
-    round_scores,
-    run_with_progress,
-)
+from keras_gmlp.tasks.text_task import FINE_TUNING, TextTask, draw_places, run_with_progress
 from keras_gmlp.utils.errors import check_text
 
 LABELLED = {"text", "label"}  # columns that questions do not have
@@ -56,6 +50,7 @@ class SpanAnswering(TextTask):
     }
     choices = ("split", "threshold")
     compared = ("exact_match", "f1")
+    tested_together = 64
 
     def __post_init__(self):
         super().__post_init__()
@@ -80,7 +75,7 @@ class SpanAnswering(TextTask):
     @classmethod
     def open_data(cls, tokenizer, source):
         from keras_gmlp.data.text.chosen_splits import open_questions
-        from keras_gmlp.data.text.tokenized import TokenizedQuestions
+        from keras_gmlp.data.text.sentence_batches import TokenizedQuestions
 
         return TokenizedQuestions(open_questions(source), tokenizer)
 
@@ -90,16 +85,6 @@ class SpanAnswering(TextTask):
 
         return span_classifier(encoder, data.tokenizer.sep_id)
 
-    def loss(self, training=True):
-        from keras_gmlp.objectives.losses import CrossEntropy
-
-        return CrossEntropy()
-
-    def metrics(self):
-        from keras_gmlp.objectives.losses import Accuracy
-
-        return [Accuracy()]
-
     def check_fit(self, model, data):
         super().check_fit(model, data)
         if not data.train:
@@ -108,20 +93,9 @@ class SpanAnswering(TextTask):
     def size(self, data):
         return len(self._features(data, "train"))
 
-    def training_batches(self, data, batch_size, position):
-        from keras_gmlp.data.text.sentence_batches import TextBatches
-
-        features = self._features(data, "train")
-        order = position.seed, position.count_steps(len(features) // batch_size)
-        batches = TextBatches(features.token_ids, features.targets, batch_size, *order)
-        return take_share(batches, position.share)
-
-    def evaluation_batches(self, data, split="test", samples=-1):
-        from keras_gmlp.data.text.sentence_batches import TextBatches
-
+    def encode(self, data, split):
         features = self._features(data, split)
-        end = len(features) if samples < 0 else samples
-        return TextBatches(features.token_ids[:end], features.targets[:end], 64)
+        return features.token_ids, features.targets
 
     def validation_batches(self, data):
         return self.evaluation_batches(data, samples=1024)
@@ -140,7 +114,7 @@ class SpanAnswering(TextTask):
         threshold = 0.0 if data.questions.unanswerable else None
         scores = squad_scores(data.test, [prediction.answer(threshold) for prediction in found])
         scores = {f"test_{name}": round(value, 4) for name, value in scores.items()}
-        return {**scores, "test_loss": round(float(loss), 6)}
+        return {**scores, "test_loss": round_score(loss)}
 
     def _features(self, data, split):
         return data.features(split, self.length, self.stride)

@@ -12,7 +12,6 @@ from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.utils.errors import first_of, printable
 
 BINS = 15
-
 NAMED = 10  # classes that a message lists
 
 
@@ -78,20 +77,19 @@ class Predictions:
         columns = precision_recall_fscore_support(
             self.labels, self.predictions, labels=present, zero_division=0
         )
-        scores = {samples: len(self.labels), "accuracy": round_score(self.correct.mean())}
+        scores = {"accuracy": self.correct.mean()}
         if len(self.classes) > 5:
-            scores["top5_accuracy"] = round_score(np.mean(self.ranks < 5))
-        scores |= {
-            "balanced_accuracy": round_score(columns[1].mean()),
-            "calibration_error": round_score(calibration_error(self.probabilities, self.correct)),
-            "log_likelihood": round_score(self.log_likelihoods.mean()),
-        }
+            scores["top5_accuracy"] = np.mean(self.ranks < 5)
+        scores["balanced_accuracy"] = columns[1].mean()
+        scores["calibration_error"] = calibration_error(self.probabilities, self.correct)
+        scores["log_likelihood"] = self.log_likelihoods.mean()
         if self.known is not None:
-            scores["rejected"] = round_score(np.mean(~self.known))
+            scores["rejected"] = np.mean(~self.known)
+        scores = {samples: len(self.labels), **round_scores(scores)}
         scores["classes"] = [
             {
                 "label": self.classes[index],
-                **dict(zip(("precision", "recall", "f1"), map(round_score, shares), strict=True)),
+                **round_scores(dict(zip(("precision", "recall", "f1"), shares, strict=True))),
                 samples: int(count),
             }
             for index, *shares, count in zip(present, *columns, strict=True)
@@ -215,3 +213,8 @@ def bin_probabilities(probabilities, correct, bins=BINS):
 
 def round_score(value):
     return round(float(value), 6)
+
+
+def round_scores(scores):
+    """Returns scores with six digits, a dict."""
+    return {name: round_score(value) for name, value in scores.items()}

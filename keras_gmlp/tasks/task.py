@@ -8,12 +8,13 @@ import dataclasses
 import numpy as np
 
 from keras_gmlp.tasks.registry import register
+from keras_gmlp.tasks.scores import round_scores
 from keras_gmlp.utils.errors import one_line_errors
+from keras_gmlp.utils.files import atomic_write
 
 CURVES = (("accuracy", "accuracy (%)", 100), ("loss", "cross-entropy (nats)", 1))
 
 EVALUATED_SAMPLES = 10_000  # training samples that the final metrics are measured on, at most
-
 CHECKED = 1000  # samples that exported text models are checked with, at most
 
 
@@ -115,7 +116,7 @@ class Task:
     @classmethod
     def score_logits(cls, logits, truth):
         """Returns the scores of logits in the check of an exported file, a dict."""
-        return {"accuracy": round(float(np.mean(logits.argmax(-1) == truth)), 6)}
+        return round_scores({"accuracy": np.mean(logits.argmax(-1) == truth)})
 
     @classmethod
     def load_samples(cls, models, source, split=None, limit=None):
@@ -154,8 +155,14 @@ class Task:
         raise NotImplementedError
 
     def loss(self, training=True):
-        """Returns a `keras.losses.Loss`: for training, or (`False`) for the final test."""
-        raise NotImplementedError
+        """Returns a `keras.losses.Loss`: for training, or (`False`) for the final test.
+
+        The default is the cross-entropy of classes, whose labels the setting `label_smoothing`
+        smooths in training.
+        """
+        from keras_gmlp.objectives.losses import CrossEntropy
+
+        return CrossEntropy(getattr(self, "label_smoothing", 0.0) if training else 0.0)
 
     def training_loss(self, data):
         """Returns the loss for training on a data set."""
@@ -163,7 +170,9 @@ class Task:
 
     def metrics(self):
         """Returns fresh metrics, a list of `keras.metrics.Metric`; one is named `headline`."""
-        raise NotImplementedError
+        from keras_gmlp.objectives.losses import Accuracy
+
+        return [Accuracy()]
 
     def check_fit(self, model, data):
         """Raises a `ValueError` if the model does not fit the data."""
@@ -171,7 +180,7 @@ class Task:
 
     def size(self, data):
         """Returns the number of training samples."""
-        raise NotImplementedError
+        return len(data.train)
 
     def training_batches(self, data, batch_size, position):
         """Returns the training batches; one iteration is one epoch.
@@ -242,7 +251,10 @@ class Task:
         """Adds a card to a model's file; see `keras_gmlp.utils.card`. The default adds none."""
 
     def write_files(self, data, directory):
-        """Writes what a user of the model needs next to it, such as `labels.txt`."""
+        """Writes what a user of the model needs next to it: labels.txt if the data have classes."""
+        if labels := getattr(data, "labels", ()):
+            with atomic_write(directory / "labels.txt") as temporary:
+                temporary.write_text("\n".join(labels) + "\n", "utf-8")
 
     def settings(self):
         """Returns the task's settings for `recipe.json`, a dict."""
@@ -263,16 +275,23 @@ class Task:
         """
         batches = self.evaluation_batches(data, split, samples)
         with one_line_errors():
-            values = model.evaluate(batches, verbose=verbose, return_dict=True)
-        return {name: round(float(value), 6) for name, value in values.items()}
+            return round_scores(model.evaluate(batches, verbose=verbose, return_dict=True))
 
     def measure(self, model, data):
         """Returns the final metrics: the headline on all splits, and the test loss."""
         test = self.evaluate(model, data)
-        results = {"test": test, "train": self.evaluate(model, data, "train", EVALUATED_SAMPLES)}
-        if (split := self.validation_split(data)) not in results:
-            results[split] = self.evaluate(model, data, split)
-        found = {
-            f"{name}_{self.headline}": result[self.headline] for name, result in results.items()
-        }
+        found = {"test": test, "train": self.evaluate(model, data, "train", EVALUATED_SAMPLES)}
+        if (split := self.validation_split(data)) not in found:
+            found[split] = self.evaluate(model, data, split)
+        found = {f"{name}_{self.headline}": scores[self.headline] for name, scores in found.items()}
         return {**found, "test_loss": test["loss"]}
+
+
+def require_classes(model, data, build):
+    """Raises a `ValueError` if a model has other classes than its data; `build` says the remedy."""
+    classes, wanted = model.output_shape[-1], len(data.labels)
+    if classes != wanted:
+        raise ValueError(
+            f"The model has {classes} classes; {data.name} has {wanted}. Build the model with "
+            f"{build.format(wanted)}."
+        )

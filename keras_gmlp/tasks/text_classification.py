@@ -4,17 +4,12 @@ import dataclasses
 
 import numpy as np
 
-from keras_gmlp.data.batches.share import take_share
 from keras_gmlp.data.text.squad import has_questions
-from keras_gmlp.tasks.scores import ClassScorer, match_classes
-from keras_gmlp.tasks.task import CHECKED
+from keras_gmlp.tasks.scores import ClassScorer, match_classes, round_score
+from keras_gmlp.tasks.task import CHECKED, require_classes
 from keras_gmlp.tasks.text_model import check_top
 from keras_gmlp.tasks.text_task import FINE_TUNING, TextTask, draw_places, run_with_progress
 from keras_gmlp.utils.environment import require
-
-SENTENCE = '"a gem of a film"'  # the example in the model card
-
-SHORT = (16, 32, 64)  # tokens to which batches of short texts are cut
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +38,7 @@ class TextClassification(TextTask):
     }
     choices = ("split", "columns")
     compared = ("accuracy", "balanced_accuracy", "matthews_correlation")
+    cuts = (16, 32, 64)
 
     def __post_init__(self):
         super().__post_init__()
@@ -60,7 +56,7 @@ class TextClassification(TextTask):
     @classmethod
     def open_data(cls, tokenizer, source):
         from keras_gmlp.data.text.chosen_splits import open_texts
-        from keras_gmlp.data.text.tokenized import TokenizedText
+        from keras_gmlp.data.text.sentence_batches import TokenizedText
 
         return TokenizedText(open_texts(source), tokenizer)
 
@@ -70,42 +66,9 @@ class TextClassification(TextTask):
 
         return text_classifier(encoder, len(data.labels), dropout)
 
-    def loss(self, training=True):
-        from keras_gmlp.objectives.losses import CrossEntropy
-
-        return CrossEntropy(self.label_smoothing if training else 0.0)
-
-    def metrics(self):
-        from keras_gmlp.objectives.losses import Accuracy
-
-        return [Accuracy()]
-
     def check_fit(self, model, data):
         super().check_fit(model, data)
-        if model.output_shape[-1] != len(data.labels):
-            raise ValueError(
-                f"The model has {model.output_shape[-1]} classes; {data.name} has "
-                f"{len(data.labels)}. Build it with text_classifier(..., {len(data.labels)})."
-            )
-
-    def training_batches(self, data, batch_size, position):
-        import keras
-
-        from keras_gmlp.data.text.sentence_batches import TextBatches
-
-        ids, labels = data.encode("train", self.length)
-        order = position.seed, position.count_steps(len(ids) // batch_size)
-        # Keras on TensorFlow requires batches of one shape.
-        lengths = None if keras.backend.backend() == "tensorflow" else SHORT
-        batches = TextBatches(ids, labels, batch_size, *order, lengths)
-        return take_share(batches, position.share)
-
-    def evaluation_batches(self, data, split="test", samples=-1):
-        from keras_gmlp.data.text.sentence_batches import TextBatches
-
-        ids, labels = data.encode(split, self.length)
-        end = len(ids) if samples < 0 else samples
-        return TextBatches(ids[:end], labels[:end], 256)
+        require_classes(model, data, "text_classifier(..., {})")
 
     def describe_data(self, data):
         return {**super().describe_data(data), "pairs": data.pairs}
@@ -156,9 +119,8 @@ class TextClassification(TextTask):
                 raise ValueError("the text is empty; expected at least a word.")
         encoding = model.encode(text, pair)
         logits = model.run(token_ids=encoding.ids[None])
-        (scores,), known = (
-            read(logits) for read in (model.confidence.probabilities, model.confidence.is_known)
-        )
+        (scores,) = model.confidence.probabilities(logits)
+        known = model.confidence.is_known(logits)
         best = np.argsort(-scores, kind="stable")[:top]
         more = {} if known is None else {"known": bool(known[0])}
         return [{"label": model.labels[i], "score": float(scores[i]), **more} for i in best]
@@ -170,11 +132,11 @@ class TextClassification(TextTask):
             "It knows the classes above and no other. It names one of them for every text, even if "
             "the text is about something else."
         )
-        example = '"He left the house.", "He went out."' if recipe.get("pairs") else ""
+        pair, single = '"He left the house.", "He went out."', '"a gem of a film"'
         return {
             **say,
             "output": f"logits for {len(recipe.get('labels', []))} classes",
-            "call": f".classify({example or SENTENCE})",
+            "call": f".classify({pair if recipe.get('pairs') else single})",
             "prints": "It prints the classes with their probabilities, the most probable first.",
             "limits": [own, *say["limits"]],
         }
@@ -225,8 +187,7 @@ class TextClassification(TextTask):
         """Returns the texts of known classes, their logits and classes, and a `ClassScorer`."""
         name, texts, labels, known = samples
         if model.pairs not in (None, texts.pairs):
-            received, takes = "pairs", "single texts"
-            received, takes = (received, takes) if texts.pairs else (takes, received)
+            received, takes = ["pairs", "single texts"][:: 1 if texts.pairs else -1]
             raise ValueError(f"{name} has {received}; {model.path} classifies {takes}.")
         scorer = ClassScorer(model.labels, labels, known, model.confidence)
         places = np.flatnonzero(scorer.used[texts.labels])
@@ -245,7 +206,7 @@ def _correlate(result):
 
     if len(np.unique(result.labels)) < 2 or len(np.unique(result.predictions)) < 2:
         return 0.0
-    return round(float(matthews_corrcoef(result.labels, result.predictions)), 6)
+    return round_score(matthews_corrcoef(result.labels, result.predictions))
 
 
 def _describe(pairs, labels):

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_gmlp.data.batches.share import take_share
 from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.confidence import read_confidence
 from keras_gmlp.tasks.task import Task
 from keras_gmlp.tasks.text_model import TextModel
 from keras_gmlp.utils.card import write_text_card
-from keras_gmlp.utils.errors import printable, shortened
-from keras_gmlp.utils.files import atomic_write
+from keras_gmlp.utils.errors import naming_errors, printable, shortened
 from keras_gmlp.utils.progress import ProgressBar
 
 LONGEST = 2**16  # tokens in a text
-
 TOGETHER = 32  # texts from one state of the progress bar to the next
 
 # From a language model to a task: few epochs at a small rate, as BERT is fine-tuned.
@@ -35,8 +34,9 @@ FINE_TUNING = {
 class TextTask(Task):
     """A task of texts; the base class of those, and of a user's own.
 
-    A subclass adds the loss and the metrics, `training_batches`, `evaluation_batches` and `answer`;
-    what this class takes from `data` is `name`, `tokenizer`, `train` and, if it has them, `labels`.
+    A subclass adds `answer`, and the loss and the metrics unless they are those of classes; what
+    this class takes from `data` is `name`, `tokenizer`, `train`, `encode(split, length)`, which
+    returns token ids and targets, and, if it has them, `labels`.
 
     Attributes:
         length: Tokens in a text, special ones included. Longer texts lose their end.
@@ -55,6 +55,9 @@ class TextTask(Task):
 
     # How a run on text begins: from a preset, or from the weights of a language model.
     pretrains = False
+
+    tested_together = 256  # texts in a batch of evaluation
+    cuts = ()  # numbers of tokens to which batches of short texts are cut
 
     @classmethod
     def recipes(cls):
@@ -101,8 +104,27 @@ class TextTask(Task):
                 "lower the length."
             )
 
-    def size(self, data):
-        return len(data.train)
+    def encode(self, data, split):
+        """Returns the token ids of a split and their targets, arrays."""
+        return data.encode(split, self.length)
+
+    def training_batches(self, data, batch_size, position):
+        import keras
+
+        from keras_gmlp.data.text.sentence_batches import TextBatches
+
+        ids, targets = self.encode(data, "train")
+        order = position.seed, position.count_steps(len(ids) // batch_size)
+        # Keras on TensorFlow requires batches of one shape.
+        cuts = () if keras.backend.backend() == "tensorflow" else self.cuts
+        return take_share(TextBatches(ids, targets, batch_size, *order, cuts), position.share)
+
+    def evaluation_batches(self, data, split="test", samples=-1):
+        from keras_gmlp.data.text.sentence_batches import TextBatches
+
+        ids, targets = self.encode(data, split)
+        end = len(ids) if samples < 0 else samples
+        return TextBatches(ids[:end], targets[:end], self.tested_together)
 
     def describe_data(self, data):
         labels = {"labels": list(data.labels)} if hasattr(data, "labels") else {}
@@ -118,9 +140,7 @@ class TextTask(Task):
 
     def write_files(self, data, directory):
         data.tokenizer.save(directory / "tokenizer.json")
-        if labels := getattr(data, "labels", ()):
-            with atomic_write(directory / "labels.txt") as temporary:
-                temporary.write_text("\n".join(labels) + "\n", "utf-8")
+        super().write_files(data, directory)
 
     @classmethod
     def wrap(cls, opened, tokenizer, labels=(), length=None, warn=warnings.warn):
@@ -147,32 +167,30 @@ class TextTask(Task):
                 raise ValueError(
                     f"{path}: its length is {found}; expected from 8 to {LONGEST:,} tokens."
                 )
-        labels = tuple(labels or card.get("labels") or ())
-        if cls.logits_rank == 2:
-            if labels and len(labels) != classes:
-                raise ValueError(
-                    f"{path}: has {classes} classes and {len(labels)} class names. Copy or export "
-                    "it again, or remove a labels.txt of another model."
-                )
-            labels = labels or tuple(map(str, range(classes)))
+        if cls.logits_rank != 2:
+            labels = ()
+        elif len(labels := labels or card.get("labels") or [*map(str, range(classes))]) != classes:
+            raise ValueError(
+                f"{path}: has {classes} classes and {len(labels)} class names. Copy or export it "
+                "again, or remove a labels.txt of another model."
+            )
 
         def run(**arrays):
             return require_numbers(opened.run(**arrays), path)
 
-        try:
+        with naming_errors(path):
             confidence = read_confidence(card)
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
-        fields = {"confidence": confidence, "pairs": card.get("pairs"), "warn": warn}
         return TextModel(
             run,
             cls.name,
             tokenizer,
             int(length or shape[1]),
-            labels if cls.logits_rank == 2 else (),
+            tuple(labels),
             path,
-            model=model,
-            **fields,
+            card.get("pairs"),
+            warn,
+            model,
+            confidence,
         )
 
     @classmethod
@@ -239,8 +257,3 @@ def run_with_progress(model, job, inputs):
             parts.append(model.run(**part))
             progress.show(min(start + TOGETHER, total))
     return np.concatenate(parts)
-
-
-def round_scores(scores):
-    """Returns scores with six digits, a dict."""
-    return {name: round(float(value), 6) for name, value in scores.items()}

@@ -48,6 +48,16 @@ def one_line_errors():
         raise ValueError(f"{from_python[1]} {REPAIR}") from None
 
 
+@contextlib.contextmanager
+def naming_errors(path):
+    """Adds the path of a file to the start of a `ValueError` that lacks it."""
+    try:
+        yield
+    except ValueError as error:
+        place = "" if str(error).startswith(str(path)) else f"{path}: "
+        raise ValueError(f"{place}{error}") from None
+
+
 def _of_tensorflow(error):
     """Returns whether an error is one of TensorFlow's, which need not be installed."""
     errors = getattr(sys.modules.get("tensorflow"), "errors", None)

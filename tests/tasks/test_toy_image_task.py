@@ -56,9 +56,6 @@ class Brightness(ImageClassification):
     def write_card(self, path, model, data, metadata):
         write_card(path, model, ["brightness"], {**metadata, "task": self.name})
 
-    def settings(self):
-        return {"task": self.name, **super().settings()}
-
     @classmethod
     def wrap(cls, opened):
         return Gauge(**vars(super().wrap(opened)))

@@ -13,8 +13,7 @@ import pytest
 from small_text import LENGTH, small_tokenizer
 
 from keras_gmlp import text
-from keras_gmlp.data.batches.share import take_share
-from keras_gmlp.data.text.sentence_batches import TextBatches, encode
+from keras_gmlp.data.text.sentence_batches import encode
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.evaluation.text import evaluate_texts
 from keras_gmlp.export.verify import export_run
@@ -42,15 +41,6 @@ class Praise(TextTask):
 
     def metrics(self):
         return [keras.metrics.MeanAbsoluteError("error")]
-
-    def training_batches(self, data, batch_size, position):
-        ids, values = data.encode("train", self.length)
-        order = position.seed, position.count_steps(len(ids) // batch_size)
-        return take_share(TextBatches(ids, values, batch_size, *order), position.share)
-
-    def evaluation_batches(self, data, split="test", samples=-1):
-        ids, values = data.encode(split, self.length)
-        return TextBatches(ids[:samples] if samples >= 0 else ids, values, 64)
 
     @classmethod
     def answer(cls, model, sentence):

@@ -8,12 +8,16 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "corpus": ["Corpus", "PreparedCorpus", "build_corpus", "prepare_corpus"],
         "masking": ["MaskedBatches", "masked_windows", "validation_set"],
-        "sentence_batches": ["TextBatches", "classification_batches"],
+        "sentence_batches": [
+            "TextBatches",
+            "TokenizedQuestions",
+            "TokenizedText",
+            "classification_batches",
+        ],
         "sentences": ["TextData", "TextSplit", "hold_out", "load_text"],
         "squad": ["Question", "SquadData", "load_squad"],
         "squad_answers": ["Prediction", "best_answers", "squad_scores"],
         "squad_features": ["SpanFeatures", "span_features"],
-        "tokenized": ["TokenizedQuestions", "TokenizedText"],
         "tokenizer": ["Encoding", "Tokenizer"],
     },
 )

@@ -69,7 +69,7 @@ def open_questions(source):
         return questions
     titles = list(dict.fromkeys(question.title for question in questions.train))
     held = set(titles[round(len(titles) * (1 - source.held_out)) :])
-    kept, cut = ([q for q in questions.train if (q.title in held) == out] for out in (False, True))
+    kept, cut = squad.part_questions(questions.train, "title", held)
     return dataclasses.replace(questions, train=kept, test=cut)
 
 
@@ -78,21 +78,18 @@ def choose_texts(source, split=None):
     path, split = source.path, source.decide(split, sentences.find_parts)
     if split == "validation" and not source.validation:
         raise ValueError(f"{source.name}: no validation texts; train with --validation 0.1.")
-    if split != "all":
-        data = open_texts(source)
-        names, found = data.labels, getattr(data, split)
-    elif path.exists():
+    if split == "all" and path.exists():
         columns = source.columns or {}
         named = {key: columns[key] for key in ("text", "label") if key in columns}
         parts = [sentences.read_texts(part, **named) for part in sentences.find_parts(path) if part]
         texts, labels = (list(itertools.chain(*both)) for both in zip(*parts, strict=True))
         names, indices = np.unique(labels, return_inverse=True)
-        names, found = tuple(names.tolist()), TextSplit(texts, indices)
-    else:
-        data = source.load(load_text)
-        labels = np.concatenate([data.train.labels, data.test.labels])
-        names, found = data.labels, TextSplit([*data.train.texts, *data.test.texts], labels)
-    return source.require(found, split), names, split
+        return source.require(TextSplit(texts, indices), split), tuple(names.tolist()), split
+    data = source.load(load_text) if split == "all" else open_texts(source)
+    parts = [data.train, data.test] if split == "all" else [getattr(data, split)]
+    texts = [text for part in parts for text in part.texts]
+    found = TextSplit(texts, np.concatenate([part.labels for part in parts]))
+    return source.require(found, split), data.labels, split
 
 
 def choose_questions(source, split=None):
@@ -100,12 +97,12 @@ def choose_questions(source, split=None):
     path, split = source.path, source.decide(split, squad.find_parts)
     if split == "validation":
         raise ValueError(f"{source.name}: questions have no split validation; give --split test.")
-    if split != "all":
-        found = getattr(open_questions(source), split)
-    elif path.exists():
+    if split == "all" and path.exists():
         files = list_suffix(path, (".json",)) if path.is_dir() else [path]
         found = [question for file in files for question in squad.read_squad(file)]
-    else:
+    elif split == "all":
         data = load_squad(source.name, data_dir=source.data_dir)
         found = [*data.train, *data.test]
+    else:
+        found = getattr(open_questions(source), split)
     return source.require(found, split), split

@@ -14,7 +14,8 @@ import numpy as np
 
 from keras_gmlp.data.text.encode_files import encode_files
 from keras_gmlp.data.text.files import find_files, read_pieces
-from keras_gmlp.data.text.tokenizer import MAX_SIZE, Tokenizer, describe_unknown
+from keras_gmlp.data.text.tokenizer import Tokenizer, describe_unknown
+from keras_gmlp.data.text.wordpiece import MAX_SIZE
 from keras_gmlp.utils.files import (
     atomic_folder,
     directory_lock,

@@ -49,16 +49,18 @@ def read_table(path, text=None, label=None):
     texts, label = choose_columns(names, text, label, path)
     found, labels = [], []
     for place, row in rows:
-        values = [_as_text(row.get(name), f"{path}, {place}: {name}") for name in (*texts, label)]
-        values[-1] = "" if values[-1].strip().lower() == "nan" else clean_value(values[-1])
-        for name, value in zip((*texts, label), values, strict=True):
+        values = []
+        for name in (*texts, label):
+            cell = f"{path}, {place}: {name}"
+            value = _as_text(row.get(name), cell)
+            if name == label:
+                value = "" if value.strip().lower() == "nan" else clean_value(value)
             if not value.strip():
-                raise ValueError(
-                    f"{path}, {place}: {name} is empty or NaN; fill it or remove the row."
-                )
-            check_text(value, f"{path}, {place}: {name}")
-        found.append(values[0] if len(texts) == 1 else tuple(values[:-1]))
-        labels.append(values[-1])
+                raise ValueError(f"{cell} is empty or NaN; fill it or remove the row.")
+            values.append(check_text(value, cell))
+        *parts, value = values
+        found.append(tuple(parts) if len(parts) > 1 else parts[0])
+        labels.append(value)
     if len(labels) >= 20 and len(set(labels)) > len(labels) // 2:
         raise ValueError(
             f"{path}: column {label!r} has {len(set(labels)):,} classes in {len(labels):,} rows; "
@@ -151,10 +153,9 @@ def _read_objects(path, content, suffix):
             raise ValueError(f"{path}: expected a list of objects; received {found}.")
         rows = [(f"entry {number}", entry) for number, entry in enumerate(objects, 1)]
     else:
-        lines = [(f"line {n}", line) for n, line in enumerate(content.split("\n"), 1)]
         rows = [
-            (n, parse_json(line, f"{path}, {n}", object_pairs_hook=_unique))
-            for n, line in lines
+            (f"line {n}", parse_json(line, f"{path}, line {n}", object_pairs_hook=_unique))
+            for n, line in enumerate(content.split("\n"), 1)
             if line.strip()
         ]
     for place, row in rows:

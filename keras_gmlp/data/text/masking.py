@@ -169,15 +169,9 @@ class MaskedBatches(keras.utils.PyDataset):
 
     def batch(self, step):
         """Returns the batch of a step, counted from the start of training."""
+        windows = self.windows[self._passes.take(step)]
         generator = _generator(self.seed, BATCH, step)
-        return masked_windows(
-            self.corpus,
-            self.windows[self._passes.take(step)],
-            self.length,
-            self.rate,
-            generator,
-            self.cut,
-        )
+        return masked_windows(self.corpus, windows, self.length, self.rate, generator, self.cut)
 
 
 def validation_set(corpus, length=128, rate=0.15, seed=0):
@@ -203,12 +197,8 @@ def validation_set(corpus, length=128, rate=0.15, seed=0):
     )
     # Where the folder cannot be written, the same set is drawn each time.
     with contextlib.suppress(PermissionError), atomic_write(path) as temporary:
-        np.savez(
-            temporary,
-            **{name: array.astype("uint16") for name, array in inputs.items()},
-            targets=targets.astype("uint16"),
-            weights=weights,
-        )
+        arrays = {n: a.astype("uint16") for n, a in {**inputs, "targets": targets}.items()}
+        np.savez(temporary, **arrays, weights=weights)
     return inputs, targets, weights
 
 

@@ -1,5 +1,6 @@
 """Labelled texts and pairs of texts, by name: GLUE, files of the user, folders by class."""
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -148,15 +149,14 @@ def find_parts(path):
     """Returns the paths of the training and the test texts in a file or a folder."""
     if not path.is_dir():
         return path, None
-    folders = [entry for entry in sorted(path.iterdir()) if entry.is_dir()]
-    folders = [folder for folder in folders if not is_junk(folder.name)]
-    splits = find_splits(path, folders, _holds_folders)
+    splits = find_splits(path, _list_folders(path), _list_folders)
     splits = splits or find_splits(path, list_suffix(path, SUFFIXES), lambda _: True)
     return splits.get("train", path), splits.get("test")
 
 
-def _holds_folders(path):
-    return any(entry.is_dir() and not is_junk(entry.name) for entry in path.iterdir())
+def _list_folders(path):
+    entries = sorted(path.iterdir())
+    return [entry for entry in entries if entry.is_dir() and not is_junk(entry.name)]
 
 
 def read_texts(path, text=None, label=None):
@@ -173,46 +173,45 @@ def read_texts(path, text=None, label=None):
 def _as_data(name, texts, labels, tested, seed):
     """Returns a `TextData` of texts and labels that are strings."""
     classes = sorted(set(labels))
-    if all(map(_is_number, classes)):
+    with contextlib.suppress(ValueError):  # not all are numbers
         classes.sort(key=float)
     if len(classes) < 2:
         raise ValueError(
             f"{name}: one class only, {classes[0]}; expected two or more to choose between."
         )
-    index = {label: place for place, label in enumerate(classes)}
-    numbers = np.array([index[label] for label in labels], "int32")
-    if tested is None:
-        few = [classes[place] for place, size in enumerate(np.bincount(numbers)) if size < 2]
-        if few:
-            raise ValueError(
-                f"{name}: class {few[0]} has one text; expected two or more, one of them for "
-                "testing. Add texts or give a test file."
-            )
-        parts = map(TextSplit(texts, numbers).take, divide(texts, numbers, SHARE, seed))
-        return TextData(name, tuple(classes), *parts)
-    unknown = sorted(set(tested[1]) - set(index))
-    if unknown:
+    if tested is not None and (unknown := sorted(set(tested[1]) - set(classes))):
         raise ValueError(
             f"{name}: the test texts have the class {unknown[0]}, the training texts do not; they "
             f"have {', '.join(classes)}."
         )
-    test = TextSplit(tested[0], [index[label] for label in tested[1]])
-    return TextData(name, tuple(classes), TextSplit(texts, numbers), test)
+    index = {label: place for place, label in enumerate(classes)}
+    train = TextSplit(texts, [index[label] for label in labels])
+    if tested is not None:
+        test = TextSplit(tested[0], [index[label] for label in tested[1]])
+        return TextData(name, tuple(classes), train, test)
+    few = np.flatnonzero(np.bincount(train.labels) < 2)
+    if len(few):
+        raise ValueError(
+            f"{name}: class {classes[few[0]]} has one text; expected two or more, one of them for "
+            "testing. Add texts or give a test file."
+        )
+    return _divide(name, tuple(classes), train, seed)
 
 
-def _is_number(text):
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _divide(name, classes, train, seed=0):
+    """Returns a `TextData` whose test texts are a fifth of each class."""
+    parts = divide(train.texts, train.labels, SHARE, seed)
+    return TextData(name, classes, *map(train.take, parts))
 
 
 def _load_prepared(name, text, label, data_dir):
+    def has_both(prepared):
+        return all(_features(prepared))
+
     prepared = open_prepared(name, data_dir) or open_prepared(SHORT_NAMES.get(name, ""), data_dir)
     if prepared is None:
         kind = "file, nor a folder, nor a set of labelled texts"
-        raise ValueError(unknown_name(name, SUFFIXES, kind, _has_both, data_dir, SHORT_NAMES))
+        raise ValueError(unknown_name(name, SUFFIXES, kind, has_both, data_dir, SHORT_NAMES))
     names, classes = _features(prepared)
     if not (prepared.readable and names and classes and "train" in prepared.splits):
         hint = " load_squad opens it." if prepared.name in ("squad", "xquad") else ""
@@ -230,7 +229,7 @@ def _load_prepared(name, text, label, data_dir):
     train = _read_split(prepared, "train", texts, label)
     if test:
         return TextData(name, names, train, _read_split(prepared, test, texts, label))
-    return TextData(name, names, *map(train.take, divide(train.texts, train.labels, SHARE, 0)))
+    return _divide(name, names, train)
 
 
 def _features(prepared):
@@ -239,10 +238,6 @@ def _features(prepared):
     texts = [n for n, f in features if f.get("pythonClassName", "").endswith(".Text")]
     known = {n: f["classLabel"] for n, f in features if f.get("classLabel")}
     return texts, {n: int(label["numClasses"]) for n, label in known.items()}
-
-
-def _has_both(prepared):
-    return all(_features(prepared))
 
 
 def _labelled(prepared, split, label):

@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_gmlp.data.text.names import unknown_name
 from keras_gmlp.data.tfds.prepared import open_prepared
-from keras_gmlp.utils.errors import check_text
+from keras_gmlp.utils.errors import check_text, naming_errors
 from keras_gmlp.utils.files import parse_json
 from keras_gmlp.utils.inputs import SPLITS, group_splits, list_suffix
 from keras_gmlp.utils.tables import read_text
@@ -128,20 +128,18 @@ def _holds_object(path):
 
 def read_squad(path):
     """Reads a file in SQuAD's format."""
+    questions = []
     try:
-        entries = parse_json(read_text(Path(path)), path)["data"]
-        questions = []
-        for article in entries:
-            for paragraph in article["paragraphs"]:
-                for entry in paragraph["qas"]:
-                    questions.append(_read_question(entry, paragraph, article, len(questions)))
+        with naming_errors(path):
+            for article in parse_json(read_text(Path(path)), path)["data"]:
+                for paragraph in article["paragraphs"]:
+                    for entry in paragraph["qas"]:
+                        questions.append(_read_question(entry, paragraph, article, len(questions)))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{path}: not in SQuAD's format ({type(error).__name__}: {error}); expected data > "
             "paragraphs > context and qas > question, id, answers > text, answer_start."
         ) from None
-    except ValueError as error:
-        raise ValueError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
     if not questions:
         raise ValueError(f"{path}: no questions.")
     return questions
@@ -173,13 +171,10 @@ def _place(context, text, start, name):
     start = int(start)
     if context.startswith(text, start):
         return start, text
-    places, place = [], context.find(text)
-    while place >= 0:
-        places.append(place)
-        place = context.find(text, place + 1)
-    if not places:
+    found = context.rfind(text, 0, start + len(text)), context.find(text, start)
+    if max(found) < 0:
         raise ValueError(f"question {name!r}: the answer {text!r} is not in its context.")
-    return min(places, key=lambda place: abs(place - start)), text
+    return min((n for n in found if n >= 0), key=lambda place: abs(place - start)), text
 
 
 def find_parts(path):
@@ -193,26 +188,30 @@ def find_parts(path):
 
 def _divide(questions, seed, path):
     """Holds out a fifth of the articles, or of the texts if there is one article."""
-    groups = [question.title for question in questions]
-    if len(set(groups)) < 2:
-        groups = [question.context for question in questions]
-    names = list(dict.fromkeys(groups))
+    group = "title" if len({question.title for question in questions}) > 1 else "context"
+    names = list(dict.fromkeys(getattr(question, group) for question in questions))
     if len(names) < 2:
         raise ValueError(f"{path}: one text only; expected two or more, or give a test file.")
     order = np.random.default_rng(seed).permutation(len(names))
     held_out = {names[place] for place in order[: max(1, round(SHARE * len(names)))]}
-    parts = [], []
-    for group, question in zip(groups, questions, strict=True):
-        parts[group in held_out].append(question)
-    return parts
+    return part_questions(questions, group, held_out)
+
+
+def part_questions(questions, group, held_out):
+    """Returns the questions whose title or context is not held out, and those whose is."""
+    held = [getattr(question, group) in held_out for question in questions]
+    return [[q for q, out in zip(questions, held, strict=True) if out == part] for part in (0, 1)]
 
 
 def _load_prepared(name, data_dir):
+    def has_all(prepared):
+        return set(prepared.features) >= NEEDED
+
     prepared = open_prepared(name, data_dir)
     if prepared is None:
         kind = "JSON file, nor a folder, nor a set of questions"
-        raise ValueError(unknown_name(name, ".json", kind, _has_all, data_dir))
-    if not prepared.readable or not _has_all(prepared):
+        raise ValueError(unknown_name(name, ".json", kind, has_all, data_dir))
+    if not prepared.readable or not has_all(prepared):
         raise ValueError(
             f"{name!r}: expected the features {', '.join(sorted(NEEDED))}; the set has "
             f"{', '.join(prepared.features)}."
@@ -222,10 +221,6 @@ def _load_prepared(name, data_dir):
         for names in (("train",), ("validation", "test"))
     )
     return SquadData(name, train, test)
-
-
-def _has_all(prepared):
-    return set(prepared.features) >= NEEDED
 
 
 def _from_sample(sample):

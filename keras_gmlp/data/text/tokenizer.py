@@ -2,9 +2,7 @@
 
 import dataclasses
 import hashlib
-import json
 import os
-from collections import Counter
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +11,14 @@ from unicodedata import category
 import numpy as np
 
 from keras_gmlp.data.text.files import PIECE, cut_text, find_files, read_lines, read_pieces
-from keras_gmlp.utils.environment import require
+from keras_gmlp.data.text.wordpiece import (
+    MOST_BYTES,
+    SPECIAL_TOKENS,
+    import_tokenizers,
+    make_wordpiece,
+    read_wordpiece,
+    train_wordpiece,
+)
 from keras_gmlp.utils.errors import check_text
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.inputs import TEXTS
@@ -94,7 +99,9 @@ class Tokenizer:
         if isinstance(files_or_lines, (str, os.PathLike)):
             files_or_lines = find_files(files_or_lines)
         items = list(files_or_lines)
-        if items and all(map(_names_file, items)):
+        if items and all(
+            isinstance(i, os.PathLike) or str(i).lower().endswith(TEXTS) for i in items
+        ):
             items = [piece for path in find_files(items) for piece, _ in read_pieces(path)]
         trained = train_wordpiece(items, vocabulary_size, lowercase, state, strip_accents)
         return cls(trained.to_str(pretty=True))
@@ -200,11 +207,8 @@ class Tokenizer:
         flat = [check_text(text) for pair in pairs for text in pair]
         short = [text for text in flat if len(text) <= PIECE]
         known = iter(self._tokens.encode_batch(short, add_special_tokens=False))
-        parts = iter(
-            [
-                next(known) if len(text) <= PIECE else self._encode_long(text, length)
-                for text in flat
-            ]
+        parts = (
+            next(known) if len(text) <= PIECE else self._encode_long(text, length) for text in flat
         )
         return [self._join([next(parts) for _ in pair], length) for pair in pairs]
 
@@ -236,8 +240,7 @@ class Tokenizer:
         return SimpleNamespace(ids=ids, offsets=np.concatenate(offsets))
 
     def _join(self, parts, length):
-        added = 1 + len(parts)
-        kept = [len(part.ids) for part in parts]
+        added, kept = 1 + len(parts), [len(part.ids) for part in parts]
         if length is not None:
             if length < added + len(parts):
                 raise ValueError(
@@ -245,8 +248,7 @@ class Tokenizer:
                     f"{len(parts)} text(s) with [CLS] and [SEP]."
                 )
             kept = shorten(kept, length - added)
-        total = sum(kept) + added
-        ids = np.full(length or total, self.pad_id, "int32")
+        ids = np.full(length or sum(kept) + added, self.pad_id, "int32")
         offsets = np.zeros((len(ids), 2), "int32")
         sides = np.full(len(ids), -1, "int8")
         ids[0], start = self.cls_id, 1
@@ -276,141 +278,6 @@ def is_word(token):
     return not token.startswith("##") and any(category(letter)[0] in "LN" for letter in token)
 
 
-def _names_file(item):
-    return isinstance(item, os.PathLike) or str(item).lower().endswith(TEXTS)
-
-
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-MIN_SIZE, MAX_SIZE = 128, 2**16  # a corpus stores 16 bits a token
-MOST_TOKENS, MOST_BYTES = 2**20, 2**26  # of a published vocabulary
-UNKNOWN = 0.0005  # share of the letters of a text that may have no token
-
-
-def make_wordpiece(
-    vocabulary, lowercase=True, strip_accents=None, split=False, special=SPECIAL_TOKENS
-):
-    """Returns a `tokenizers.Tokenizer` with BERT's steps, which splits long words if asked."""
-    tokenizers = import_tokenizers()
-    steps = tokenizers.pre_tokenizers
-    model = tokenizers.models.WordPiece(vocabulary, unk_token="[UNK]")
-    tokenizer = tokenizers.Tokenizer(model)
-    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(
-        lowercase=lowercase, strip_accents=strip_accents
-    )
-    tokenizer.pre_tokenizer = steps.BertPreTokenizer()
-    if split:  # Thai has no spaces, and BERT takes a word of more than 100 letters for unknown
-        parts = steps.Split(tokenizers.Regex(".{1,100}"), "isolated")
-        tokenizer.pre_tokenizer = steps.Sequence([steps.BertPreTokenizer(), parts])
-    tokenizer.decoder = tokenizers.decoders.WordPiece(prefix="##")
-    tokenizer.add_special_tokens(list(special))
-    return tokenizer
-
-
-def read_wordpiece(text, source):
-    """Returns the vocabulary and the other arguments that `make_wordpiece` made a text from.
-
-    Nothing else is accepted: the package `tokenizers` runs what a file says, such as a pattern that
-    takes for ever.
-    """
-    try:
-        content = json.loads(text)
-        _require_object("content", content)
-        for part in ("model", "normalizer", "pre_tokenizer", "decoder"):
-            _require_object(part, content[part])
-        _require_object("vocab", content["model"]["vocab"])
-        vocabulary, normalizer = content["model"].pop("vocab"), content["normalizer"]
-        steps = {
-            "lowercase": normalizer["lowercase"],
-            "strip_accents": normalizer["strip_accents"],
-            "split": content["pre_tokenizer"]["type"] == "Sequence",
-        }
-        if lacking := [name for name in SPECIAL_TOKENS if name not in vocabulary]:
-            raise ValueError(
-                f"the vocabulary lacks {', '.join(lacking)}; expected BERT's special tokens, "
-                f"{', '.join(SPECIAL_TOKENS)}"
-            )
-        _check_vocabulary(vocabulary)
-        few = {name: vocabulary[name] for name in SPECIAL_TOKENS}
-        expected = json.loads(make_wordpiece(few, **steps).to_str())
-        content["model"].setdefault("type", "WordPiece")  # older files leave it out
-        del expected["model"]["vocab"]
-        for part in ("model", "normalizer", "pre_tokenizer", "decoder", "added_tokens"):
-            _require_equal(part, content[part], expected[part])
-    except KeyError as error:
-        raise ValueError(
-            f"{source}: not a tokenizer.json of BERT's WordPiece (no {error})."
-        ) from None
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise ValueError(
-            f"{source}: not a tokenizer.json of BERT's WordPiece ({reason})."
-        ) from None
-    return vocabulary, steps
-
-
-def _require_object(part, found):
-    """Raises a `ValueError` if a part of a tokenizer is no object of JSON."""
-    if not isinstance(found, dict):
-        raise ValueError(f"the {part} is of type {type(found).__name__}; expected an object")
-
-
-def _check_vocabulary(vocabulary):
-    """Raises a `ValueError` if the tokens are not text, or their ids not 0 to n - 1."""
-    if len(vocabulary) > MOST_TOKENS:
-        raise ValueError(f"{len(vocabulary):,} tokens; expected at most {MOST_TOKENS:,}")
-    "".join(vocabulary).encode()  # half a surrogate pair is no text
-    ids = vocabulary.values()
-    if not all(type(i) is int for i in ids) or sorted(ids) != list(range(len(ids))):
-        raise ValueError(f"the ids of its {len(ids):,} tokens are not 0 to {len(ids) - 1:,}")
-
-
-def _require_equal(part, found, expected):
-    """Raises a `ValueError` if a part of a tokenizer is another one."""
-    if part == "added_tokens":  # in any order; the error names those that differ
-        sides = (found, expected), (expected, found)
-        found, expected = ([token for token in a if token not in b] for a, b in sides)
-    if part == "decoder":
-        found = {**found, "cleanup": True}  # only of spaces before punctuation
-    if found != expected:
-        raise ValueError(f"the {part} is {found!s:.80}; expected {expected!s:.80}")
-
-
-def train_wordpiece(lines, size, lowercase=True, state=None, strip_accents=False):
-    """Learns a vocabulary from text; the same text gives the same vocabulary."""
-    if not MIN_SIZE <= size <= MAX_SIZE:
-        raise ValueError(
-            f"vocabulary_size is {size:,}; expected {MIN_SIZE:,} to {MAX_SIZE:,}, such as 8,192."
-        )
-    tokenizers = import_tokenizers()
-    state = state or (lambda text: None)
-    steps = {"lowercase": lowercase, "strip_accents": strip_accents, "split": True}
-    blank = make_wordpiece({token: i for i, token in enumerate(SPECIAL_TOKENS)}, **steps)
-    state("counting letters")
-    frequent, rare = _rank_letters(lines, blank, size)
-    letters = sorted(frequent)
-    # A letter takes two tokens: at the start of a word, and inside.
-    inner = [f"##{letter}" for letter in letters if _continues(letter, blank)]
-    trainer = tokenizers.trainers.WordPieceTrainer(
-        vocab_size=size,
-        # The trainer numbers letters in an order that differs from run to run, and breaks ties by
-        # number. The special tokens come first and keep their order.
-        special_tokens=[*SPECIAL_TOKENS, *letters, *inner],
-        initial_alphabet=letters,
-        limit_alphabet=len(letters),
-        show_progress=False,
-    )
-    state(f"learning {size:,} tokens")
-    blank.train_from_iterator(lines, trainer)
-    vocabulary = blank.get_vocab(with_added_tokens=False)
-    for letter in rare:  # what the words leave free is theirs
-        tokens = [letter, f"##{letter}"][: 1 + _continues(letter, blank)]
-        if len(vocabulary) + len(tokens) > size:
-            break
-        for token in tokens:
-            vocabulary.setdefault(token, len(vocabulary))
-    return make_wordpiece(vocabulary, **steps)
-
-
 def describe_unknown(share):
     """Returns a line of text if a share of unknown tokens is high, else an empty one."""
     if share <= 0.01:
@@ -419,35 +286,3 @@ def describe_unknown(share):
         f"{100 * share:.1f} % of the tokens are unknown to the tokenizer, and lost. Train one on "
         "text of this language, with a larger vocabulary (--vocabulary-size)."
     )
-
-
-def import_tokenizers():
-    """Imports the package `tokenizers`, or raises an `ImportError` that says how to install it."""
-    return require("tokenizers", "text", "text")
-
-
-def _rank_letters(lines, blank, size):
-    """Returns the letters that a vocabulary of a size holds at least, and the rarer ones."""
-    counts = Counter()
-    for line in lines:
-        counts.update(blank.normalizer.normalize_str(line))
-    for letter in [letter for letter in counts if letter.isspace()]:
-        del counts[letter]
-    if not counts:
-        raise ValueError("the text is empty; a tokenizer learns from at least one word.")
-    ranked = sorted(counts, key=lambda letter: (-counts[letter], letter))
-    kept = max(size // 16, min(100, size // 3))
-    unknown = sum(counts[letter] for letter in ranked[kept:])
-    room = 3 * size // 4 - 2 * kept  # the rest is for words
-    # Chinese and Korean have thousands of letters: few of a text may be unknown.
-    while kept < len(ranked) and unknown > UNKNOWN * counts.total() and room > 0:
-        unknown -= counts[ranked[kept]]
-        room -= 1 + _continues(ranked[kept], blank)
-        kept += 1
-    return ranked[:kept], ranked[kept:]
-
-
-def _continues(letter, tokenizer):
-    """Returns whether a letter can stand inside a word; punctuation and Chinese cannot."""
-    text = tokenizer.normalizer.normalize_str(f"a{letter}")
-    return len(tokenizer.pre_tokenizer.pre_tokenize_str(text)) == 1
