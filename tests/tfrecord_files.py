@@ -60,3 +60,16 @@ def write_set(root, splits, shape, labels, place="planted/1.0.0", **info):
     if labels:
         (folder / "label.labels.txt").write_text("\n".join(labels) + "\n")
     return folder
+
+
+def write_prepared(folder, features, splits):
+    """Writes a set of other features; for each split its serialized examples."""
+    folder.mkdir(parents=True)
+    (folder / "features.json").write_text(json.dumps({"featuresDict": {"features": features}}))
+    described = []
+    for split, records in splits.items():
+        write_records(folder / f"set-{split}.tfrecord-00000-of-00001", records)
+        described.append({"name": split, "shardLengths": [str(len(records))]})
+    info = {"name": "set", "fileFormat": "tfrecord", "splits": described}
+    (folder / "dataset_info.json").write_text(json.dumps(info))
+    return folder

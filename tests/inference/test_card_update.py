@@ -4,6 +4,7 @@ import zipfile
 from types import SimpleNamespace
 
 import pytest
+from refused import refused
 
 from keras_gmlp.inference.card_update import find_models, read_any_card, update_card
 from keras_gmlp.utils.card import members, read_card, require_undamaged, write_card
@@ -88,6 +89,5 @@ def test_file_without_a_card_is_refused(tmp_path):
 def test_damaged_onnx_file_is_one_line(tmp_path):
     pytest.importorskip("onnx")
     (tmp_path / "model.onnx").write_bytes(b"no model at all")
-    with pytest.raises(ValueError, match="damaged or of another kind") as caught:
+    with refused("damaged or of another kind"):
         update_card(tmp_path / "model.onnx", ENTRIES)
-    assert "\n" not in str(caught.value)

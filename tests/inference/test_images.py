@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from colours import LABELS, colour_model
 from PIL import Image
+from refused import refused
 
 import keras_gmlp
 from keras_gmlp.export.formats import FORMATS, export
@@ -70,25 +71,14 @@ def test_one_image_or_many_of_every_source(run, tmp_path, name):
             classifier.classify(path, top=top)
 
 
-def test_probabilities_are_the_softmax_of_the_logits(run, tmp_path):
-    path = tmp_path / "picture.png"
-    Image.new("RGB", (8, 8), "red").save(path)
-    classifier = inference.load(run / "model.keras")
-    logits = classifier.logits(np.array(Image.open(path))[None])[0]
-    expected = np.exp(logits) / np.exp(logits).sum()
-    found = dict(classifier.classify(path))
-    np.testing.assert_allclose([found[label] for label in LABELS], expected, rtol=1e-5)
-
-
 @pytest.mark.parametrize("logits", [[0, np.nan], [0, np.inf], [-np.inf, -np.inf]])
 def test_logits_without_probabilities(tmp_path, logits):
     Image.new("RGB", (8, 8)).save(tmp_path / "picture.png")
     model = Classifier(
         lambda images: np.array([logits], "float32"), (8, 8, 3), ("a", "b"), tmp_path / "m.tflite"
     )
-    with pytest.raises(ValueError, match=r"m\.tflite: its logits are NaN or infinite") as caught:
+    with refused(r"m\.tflite: its logits are NaN or infinite"):
         model.classify(tmp_path / "picture.png")
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("threads", "expected"), [(1, 1), (3, 3), (None, min(4, os.cpu_count()))])
@@ -118,16 +108,6 @@ def test_folder_of_a_run_gives_its_smallest_model(run):
     assert inference.load(run).path == run / "model.tflite"
 
 
-def test_card_travels_inside_the_file(run, tmp_path):
-    moved = tmp_path / "elsewhere.tflite"
-    moved.write_bytes((run / "model.tflite").read_bytes())
-    card = read_card(moved)
-    assert card["labels"] == list(LABELS)
-    assert card["preset"] == "colours"
-    assert card["image_shape"] == [8, 8, 3]
-    assert inference.load(moved).labels == LABELS
-
-
 @pytest.fixture
 def bare(run, tmp_path):
     """A .tflite file without a card."""
@@ -141,14 +121,6 @@ def bare(run, tmp_path):
 def test_file_without_labels_numbers_its_classes(bare):
     assert read_card(bare) == {}
     assert inference.load(bare).labels == ("0", "1", "2")
-
-
-def test_flipped_bit_in_a_tflite_file(run, tmp_path):
-    flipped = bytearray((run / "model.tflite").read_bytes())
-    flipped[len(flipped) // 2] ^= 1
-    (tmp_path / "flipped.tflite").write_bytes(flipped)
-    with pytest.raises(ValueError, match=r"flipped\.tflite: the model has the hash"):
-        inference.load(tmp_path / "flipped.tflite")
 
 
 def test_tflite_file_that_crashes_the_runtime(run, bare, tmp_path, monkeypatch):
@@ -223,11 +195,10 @@ def bad_models(tmp_path):
 
 def test_bad_models_say_what_is_wrong_in_one_line(tmp_path):
     for name, reason in bad_models(tmp_path).items():
-        with pytest.raises(ValueError, match=reason) as caught:
+        with refused(reason, tmp_path / name):
             inference.load(tmp_path / name)
-        message = str(caught.value)
-        assert message.startswith(str(tmp_path / name))
-        assert "\n" not in message
+    with refused(r"an empty path; expected a \.tflite, \.keras or"):
+        inference.load("")
 
 
 def test_folder_of_runs_names_them(tmp_path):
@@ -245,31 +216,21 @@ def test_model_that_nobody_may_read(run, monkeypatch):
         inference.load(run)
 
 
-def test_empty_path_is_no_model():
-    with pytest.raises(ValueError, match=r"an empty path; expected a \.tflite, \.keras or"):
-        inference.load("")
-
-
-def test_model_that_is_no_image_classifier(tmp_path):
-    inputs = keras.Input((4,))
-    keras.Model(inputs, keras.layers.Dense(2)(inputs)).save(tmp_path / "rows.keras")
-    with pytest.raises(ValueError, match="not an image classifier"):
-        inference.load(tmp_path / "rows.keras")
-
-
 @pytest.mark.filterwarnings("ignore:You are saving a model that has not yet been built")
-def test_model_without_inputs(tmp_path):
-    keras.Sequential([keras.layers.Dense(2)]).save(tmp_path / "unbuilt.keras")
-    with pytest.raises(ValueError, match=r"unbuilt\.keras: a Sequential without fixed inputs; exp"):
-        inference.load(tmp_path / "unbuilt.keras")
-
-
-def test_model_that_returns_probabilities(tmp_path):
+def test_models_that_are_no_image_classifiers(tmp_path):
     shape = {"patch_size": 4, "classes": 2, "input_shape": (8, 8, 3)}
-    model = keras_gmlp.gMLP(4, 1, hidden_dim=8, classifier_activation="softmax", **shape)
-    model.save(tmp_path / "softmax.keras")
-    with pytest.raises(ValueError, match="expected a model that returns logits"):
-        inference.load(tmp_path / "softmax.keras")
+    row, dense = keras.Input((4,)), keras.layers.Dense(2)
+    for model, reason in (
+        (keras.Model(row, dense(row)), "not an image classifier"),
+        (keras.Sequential([keras.layers.Dense(2)]), "a Sequential without fixed inputs; exp"),
+        (
+            keras_gmlp.gMLP(4, 1, hidden_dim=8, classifier_activation="softmax", **shape),
+            "expected a model that returns logits",
+        ),
+    ):
+        model.save(tmp_path / "model.keras")
+        with refused(reason):
+            inference.load(tmp_path / "model.keras")
 
 
 @pytest.mark.parametrize(
@@ -298,9 +259,8 @@ def test_tflite_from_elsewhere(tmp_path, pixels, logits, received):
         converter.inference_output_type = getattr(tf, logits)
     path = tmp_path / "elsewhere.tflite"
     path.write_bytes(converter.convert())
-    with pytest.raises(ValueError, match=received) as caught:
+    with refused(received):
         inference.load(path)
-    assert "\n" not in str(caught.value)
 
 
 def test_onnx_from_elsewhere(tmp_path):
@@ -322,9 +282,8 @@ def test_onnx_from_elsewhere(tmp_path):
         opset = [helper.make_opsetid("", 18)]
         path = tmp_path / "model.onnx"
         save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
-        with pytest.raises(ValueError, match=reason) as caught:
+        with refused(reason):
             inference.load(path)
-        assert "\n" not in str(caught.value)
 
 
 def test_keras_file_without_a_backend(run):

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 from load_app import APPS, load_app
+from refused import refused
 
 from keras_gmlp.data.images.read_image import read_views
 from keras_gmlp.inference import images as inference
@@ -118,19 +119,15 @@ def test_damaged_file_is_one_line(classifier, head, tmp_path):
         {"parts": [[0.5, float("nan"), 0]]},
     ):
         path = write(tmp_path, {**head, **change})
-        with pytest.raises(ValueError, match=r"Download .+ again\.$") as caught:
+        with refused(r"Download .+ again\.$", path):
             add_head(classifier, path)
-        assert str(caught.value).startswith(f"{path}: ")
 
 
 def test_other_files_are_one_line(classifier, tmp_path):
+    with refused("cannot be read"):
+        add_head(classifier, tmp_path / "none.json")
     for text in (b"", b"[]", b"\xff", b"[" * 100_000, b'"' + b"a" * 20_000_000):
         path = tmp_path / "other.json"
         path.write_bytes(text)
-        with pytest.raises(ValueError, match="no classifier of the web page"):
+        with refused("no classifier of the web page"):
             add_head(classifier, path)
-
-
-def test_missing_file_is_one_line(classifier, tmp_path):
-    with pytest.raises(ValueError, match="cannot be read"):
-        add_head(classifier, tmp_path / "none.json")

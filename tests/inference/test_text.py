@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from check_layer import to_numpy
 from load_app import APPS
+from refused import refused
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp.data.text import Tokenizer
@@ -193,26 +195,14 @@ def test_best_span_of_all_windows_wins(tokenizer):
     assert (rows == word).any(axis=1).sum() >= 2
 
 
-def test_no_answer_lowers_the_score(tokenizer):
-    def run(token_ids):
-        logits = np.zeros((len(token_ids), 2, token_ids.shape[1]), "float32")
-        logits[:, :, 0] = 8
-        return logits
-
-    model = TextModel(run, "question_answering", tokenizer, LENGTH, (), Path("here"))
-    assert model.answer("who", LINES[0])["score"] < 0.01
-
-
 def test_long_text_is_reported_and_cut(folder):
     lines = []
     model = load(folder / "text_classification.tflite", warn=lines.append)
     text = " ".join(LINES * 3)
     whole = len(model.tokenizer.encode(text))
     assert model.classify(text)
-    assert lines == [
-        f"the text has {whole} tokens, the model takes {LENGTH}; the last {whole - LENGTH} were "
-        "cut."
-    ]
+    (line,) = lines
+    assert line.startswith(f"the text has {whole} tokens, the model takes {LENGTH}; ")
     model = load(folder / "question_answering.tflite", warn=lines.append)
     assert model.answer(text, LINES[0])
     assert lines[1].startswith("the question has ")
@@ -221,8 +211,9 @@ def test_long_text_is_reported_and_cut(folder):
 
 @pytest.mark.filterwarnings("ignore:the text has")
 def test_mistakes(folder):
+    with refused(r"no \[MASK\] in the text", kind=NoMaskError):
+        load(folder / "masked_lm.tflite").fill_mask("Paris is [mask].")
     for task, use, reason in (
-        ("masked_lm", lambda m: m.fill_mask("Paris is [mask]."), "no [MASK] in the text"),
         (
             "masked_lm",
             lambda m: m.fill_mask(f"{LINES[0] * 5} [MASK]"),
@@ -246,15 +237,8 @@ def test_mistakes(folder):
         ("question_answering", lambda m: m.answer("who", "\u200b"), "has no words"),
         ("question_answering", lambda m: m.fill_mask(FRANCE), "apps/answer.py (answer)"),
     ):
-        with pytest.raises(ValueError, match=r".") as error:
+        with refused(re.escape(reason)):
             use(load(folder / f"{task}.tflite"))
-        assert reason in str(error.value)
-        assert "\n" not in str(error.value)
-
-
-def test_no_mask_has_an_error_of_its_own(folder):
-    with pytest.raises(NoMaskError):
-        load(folder / "masked_lm.tflite").fill_mask("Paris")
 
 
 @pytest.mark.parametrize(("pairs", "second"), [(True, None), (False, "b")])
@@ -294,12 +278,9 @@ def test_tokenizer_of_another_model(folder, tokenizer, tmp_path):
         card = archive.read("card.json")
         bare = (folder / "masked_lm.tflite").read_bytes()
     path.write_bytes(bare[: bare.index(b"PK\x03\x04")])
+    texts = {"card.json": card, "labels.txt": "", "tokenizer.json": other.text}
     with zipfile.ZipFile(path, "a") as archive:
-        for name, text in {
-            "card.json": card,
-            "labels.txt": "",
-            "tokenizer.json": other.text,
-        }.items():
+        for name, text in texts.items():
             archive.writestr(name, text)
     with pytest.raises(ValueError, match="its tokenizer has the hash"):
         load(path)
@@ -326,9 +307,8 @@ def test_what_is_no_text_model():
         ("docs", "no model in this folder"),
         ("README.md", "unknown kind of model"),
     ):
-        with pytest.raises(ValueError, match=r".") as error:
+        with refused(re.escape(reason)):
             load(name)
-        assert reason in str(error.value)
 
 
 def test_image_classifiers_name_the_way_out(folder):

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from refused import refused
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
@@ -74,15 +75,8 @@ def test_card_without_entries_changes_nothing():
 
 
 def test_odd_entries_are_one_line():
-    for name in ("temperature", "energy_threshold"):
-        for value in ("1", True, math.nan, math.inf, -math.inf, 10**400, [1]):
-            with pytest.raises(
-                ValueError, match=f"its {name} is .* expected a number from .* to .*"
-            ):
+    odd = ("1", True, math.nan, math.inf, -math.inf, 10**400, [1])
+    for name, values in (("temperature", (*odd, 0, -1.5)), ("energy_threshold", odd)):
+        for value in values:
+            with refused(f"its {name} is .* expected a number from .* to .*"):
                 read_confidence({name: value})
-
-
-def test_temperature_must_be_positive():
-    for value in (0, -1.5, 1e-300):
-        with pytest.raises(ValueError, match=r"expected a number from 0\.01 to 100"):
-            read_confidence({"temperature": value})

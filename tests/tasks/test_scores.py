@@ -75,8 +75,3 @@ def test_calibration_error_by_hand():
     assert error == pytest.approx(2 / 5 * 0.1 + 3 / 5 * (0.8 - 2 / 3))
     # Of the 15 bins each holds one of them.
     assert calibration_error(probabilities, correct) == pytest.approx((0.3 + 0.5 + 0.4 + 0.8) / 5)
-
-
-def test_perfect_calibration():
-    assert calibration_error([1.0, 1.0], [True, True]) == 0
-    assert calibration_error([0.5, 0.5], [True, False]) == 0

@@ -259,11 +259,11 @@ def test_teacher_must_fit(folder, tmp_path):
     assert load_teacher(folder, tiny_model(classes=5), logits=False).output_shape[0] == (None, 2)
     with pytest.raises(ValueError, match="no such folder"):
         load_teacher(tmp_path / "missing", tiny_model())
-    with pytest.raises(ValueError, match="teaching must be one of soft, hard, token; received 'l"):
-        ImageClassification(teaching="loud")
-    with pytest.raises(ValueError, match=r"teacher_share must be in \[0, 1\]; received 2"):
-        ImageClassification(teacher_share=2)
-    with pytest.raises(ValueError, match="temperature must be above 0; received 0"):
-        ImageClassification(temperature=0)
-    with pytest.raises(ValueError, match="feature_weight requires a teacher"):
-        ImageClassification(feature_weight=1.0)
+    for settings, match in (
+        ({"teaching": "loud"}, "teaching must be one of soft, hard, token; received 'l"),
+        ({"teacher_share": 2}, r"teacher_share must be in \[0, 1\]; received 2"),
+        ({"temperature": 0}, "temperature must be above 0; received 0"),
+        ({"feature_weight": 1.0}, "feature_weight requires a teacher"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            ImageClassification(**settings)

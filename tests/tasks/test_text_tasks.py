@@ -55,23 +55,20 @@ def test_validation_takes_some_windows_and_the_test_all(prepared):
     some, every = TASK.validation_batches(prepared), TASK.evaluation_batches(prepared)
     sizes = [sum(len(batches[i][1]) for i in range(len(batches))) for batches in (some, every)]
     assert sizes == [8, windows]
-    for part in (0, 1):
-        np.testing.assert_array_equal(
-            to_numpy(some[0][part]["token_ids"] if part == 0 else some[0][1]),
-            to_numpy(every[0][part]["token_ids"][:8] if part == 0 else every[0][1][:8]),
-        )
+    (inputs, targets, _), (all_inputs, all_targets, _) = some[0], every[0]
+    np.testing.assert_array_equal(*map(to_numpy, (targets, all_targets[:8])))
+    ids = inputs["token_ids"], all_inputs["token_ids"][:8]
+    np.testing.assert_array_equal(*map(to_numpy, ids))
 
 
 def test_resumed_batches_are_those_of_an_unbroken_run(prepared):
     whole = TASK.training_batches(prepared, 8, Position(3))
     steps = TASK.size(prepared) // 8
-    resumed = TASK.training_batches(prepared, 8, Position(3, epoch=2))
-    for i in range(3):
-        for a, b in zip(resumed[i][1:], whole[2 * steps + i][1:], strict=True):
-            np.testing.assert_array_equal(a, b)
-    within = TASK.training_batches(prepared, 8, Position(3, epoch=2, step=2))
-    for a, b in zip(within[0][1:], whole[2 * steps + 2][1:], strict=True):
-        np.testing.assert_array_equal(a, b)
+    for step in (0, 2):
+        resumed = TASK.training_batches(prepared, 8, Position(3, epoch=2, step=step))
+        for i in range(3):
+            for a, b in zip(resumed[i][1:], whole[2 * steps + step + i][1:], strict=True):
+                np.testing.assert_array_equal(a, b)
 
 
 def test_model_and_text_must_fit(prepared):

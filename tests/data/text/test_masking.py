@@ -1,6 +1,7 @@
 """Masked windows: what is masked, how often, and the same draws each time."""
 
 import functools
+from collections import Counter
 
 import keras
 import numpy as np
@@ -16,7 +17,7 @@ from keras_gmlp.data.text import (
 from keras_gmlp.data.text.masking import device_windows, make_device_masker, most_masks
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
-LENGTH, RATE = 64, 0.15  # of the tests on the device
+LENGTH = 64
 
 
 @pytest.fixture(scope="module")
@@ -41,22 +42,55 @@ def restore(item):
     return ids
 
 
-def drawn(corpus, length=64, rate=0.15, seed=0, repeat=4, **options):
-    windows = np.concatenate([corpus.windows(length)] * repeat)
-    return masked_windows(corpus, windows, length, rate, np.random.default_rng(seed), **options)
+def drawn(corpus, length=LENGTH, rate=0.15, **options):
+    """The masked windows of a corpus."""
+    windows = corpus.windows(length)
+    return masked_windows(corpus, windows, length, rate, np.random.default_rng(0), **options)
 
 
-def test_windows_are_the_text(corpus):
-    ids = restore(drawn(corpus, repeat=1, cut=0))
-    windows = corpus.windows(64)
-    for row, (start, stop) in zip(ids, windows, strict=True):
+@pytest.fixture(scope="module")
+def on_device(corpus):
+    """A function that masks windows on the device (JAX)."""
+    jax = pytest.importorskip("jax")
+
+    @functools.cache  # compiles once for all seeds
+    def masker(rate, cut):
+        return jax.jit(make_device_masker(corpus, LENGTH, rate, cut))
+
+    def draw(rate=0.15, cut=0.0, seed=0, rows=..., position=0):
+        tokens, sizes = (array[rows] for array in device_windows(corpus, LENGTH))
+        inputs, *rest = masker(rate, cut)(jax.random.key(seed), tokens, sizes, position, True)
+        inputs = {name: np.asarray(array) for name, array in inputs.items()}
+        return inputs, *map(np.asarray, rest)
+
+    return draw
+
+
+@pytest.fixture(scope="module", params=["host", "device"])
+def mask(request, corpus):
+    """A function that masks the windows of given rows, on the host and on the device."""
+    if request.param == "device":
+        return request.getfixturevalue("on_device")
+    windows, generator = corpus.windows(LENGTH), np.random.default_rng(0)
+    return lambda rate=0.15, cut=0.0, rows=...: masked_windows(
+        corpus, windows[rows], LENGTH, rate, generator, cut
+    )
+
+
+def many(corpus, repeat=60):
+    """The numbers of all windows, again and again."""
+    return np.tile(np.arange(len(corpus.windows(LENGTH))), repeat)
+
+
+def test_windows_are_the_text(corpus, mask):
+    for row, (start, stop) in zip(restore(mask()), corpus.windows(LENGTH), strict=True):
         text = corpus.tokens[start:stop].tolist()
         end = [] if text[-1] == 3 else [3]
-        assert row.tolist() == [2, *text, *end] + [0] * (63 - len(text) - len(end))
+        assert row.tolist() == [2, *text, *end] + [0] * (LENGTH - 1 - len(text) - len(end))
 
 
 def test_shapes_and_types(corpus):
-    inputs, targets, weights = drawn(corpus, length=32, rate=0.2, repeat=1)
+    inputs, targets, weights = drawn(corpus, length=32, rate=0.2)
     rows = len(corpus.windows(32))
     assert most_masks(32, 0.2) == 6
     for array, kind, width in [
@@ -69,8 +103,8 @@ def test_shapes_and_types(corpus):
 
 
 @pytest.mark.parametrize("rate", [0.15, 0.3])
-def test_rates(corpus, rate):
-    item = drawn(corpus, rate=rate, repeat=60)
+def test_rates(corpus, mask, rate):
+    item = mask(rate, rows=many(corpus))
     (inputs, targets, weights), original = item, restore(item)
     ordinary = ~np.isin(original, range(5))
     masked = weights > 0
@@ -86,8 +120,8 @@ def test_rates(corpus, rate):
     assert others[5:].min() > 0.7 * others[5:].mean()
 
 
-def test_special_tokens_are_never_chosen(corpus):
-    item = drawn(corpus, rate=0.9)
+def test_special_tokens_are_never_chosen(corpus, mask):
+    item = mask(0.9, rows=many(corpus, 4))
     (inputs, targets, weights), original = item, restore(item)
     assert 1 in original  # an unknown word
     assert not np.isin(targets[weights > 0], range(5)).any()
@@ -95,29 +129,38 @@ def test_special_tokens_are_never_chosen(corpus):
     assert (inputs["token_ids"][special] == original[special]).all()
 
 
-def test_positions_are_used_once_and_anywhere(corpus):
-    item = drawn(corpus, rate=0.3)
+def test_positions_are_used_once_and_anywhere(corpus, mask):
+    item = mask(0.3, rows=many(corpus, 4))
     inputs, targets, weights = item
     assert (weights.any(axis=1) == (restore(item) > 4).any(axis=1)).all()
     for positions, used in zip(inputs["mask_positions"], weights > 0, strict=True):
         assert len(set(positions[used])) == used.sum()
     assert not inputs["mask_positions"][weights == 0].any()
     assert not targets[weights == 0].any()
-    counts = np.bincount(inputs["mask_positions"][weights > 0], minlength=64)
+    counts = np.bincount(inputs["mask_positions"][weights > 0], minlength=LENGTH)
     assert (counts[1:40] > 0).all()
 
 
-def test_a_tenth_of_the_windows_is_cut(corpus):
-    windows = corpus.windows(64)
-    full = windows[windows[:, 1] - windows[:, 0] == 62]
-    rows = np.repeat(full[:50], 200, axis=0)
-    item = masked_windows(corpus, rows, 64, 0.15, np.random.default_rng(0))
+def test_a_tenth_of_the_windows_is_cut(corpus, mask):
+    windows = corpus.windows(LENGTH)
+    (full,) = np.nonzero(windows[:, 1] - windows[:, 0] == LENGTH - 2)
+    item = mask(cut=0.1, rows=np.repeat(full[:50], 200))
     sizes = np.count_nonzero(restore(item), axis=1)
-    short = sizes < 63  # 63: the last token is a [SEP]
+    short = sizes < LENGTH - 1  # there the last token is a [SEP]
     assert abs(short.mean() - 0.1) < 0.01
     assert sizes[short].min() in (7, 8)
     assert np.unique(sizes[short]).size > 50
     assert (np.count_nonzero(item[2], axis=1) >= 1).all()
+
+
+def test_device_draws_follow_the_key_and_the_place(on_device):
+    first = on_device(cut=0.1)
+    assert same(first, on_device(cut=0.1))
+    assert not same(first, on_device(cut=0.1, seed=1))
+    # A batch that starts later draws what the whole epoch draws at its places.
+    assert not same(first, on_device(cut=0.1, position=1))
+    (inputs, *rest), part = first, on_device(cut=0.1, rows=slice(5))
+    assert same(part, ({n: array[:5] for n, array in inputs.items()}, *(a[:5] for a in rest)))
 
 
 def test_same_seed_same_batches(corpus):
@@ -135,13 +178,10 @@ def test_a_pass_reads_every_window_once_in_a_new_order(corpus):
         rows = np.concatenate([restore(batches[i]) for i in range(first, first + steps)])
         passes.append([row.tobytes() for row in rows])
     assert passes[0] != passes[1]
-    everything = restore(drawn(corpus, 32, repeat=1, cut=0))
-    counted = {row.tobytes(): 0 for row in everything}
-    for row in everything:
-        counted[row.tobytes()] += 1
-    assert steps == len(everything) // 16
+    counted = Counter(row.tobytes() for row in restore(drawn(corpus, 32, cut=0)))
+    assert steps == counted.total() // 16
     for order in passes:
-        assert all(order.count(row) <= counted[row] for row in set(order))
+        assert Counter(order) <= counted
 
 
 def make_model():
@@ -193,7 +233,7 @@ def test_validation_set_stays_the_same(corpus):
     path.unlink()
     assert same(first, validation_set(corpus, 32, 0.15))
     assert not same(first, validation_set(corpus, 32, 0.15, seed=1))
-    assert (restore(first) == restore(drawn(corpus, 32, repeat=1, cut=0))).all()
+    assert (restore(first) == restore(drawn(corpus, 32, cut=0))).all()
 
 
 def test_errors_are_one_line(corpus):
@@ -209,76 +249,3 @@ def same(a, b):
     """Returns whether two items are equal, with equal types."""
     flat = [[*item[0].values(), *item[1:]] for item in (a, b)]
     return all((x == y).all() and x.dtype == y.dtype for x, y in zip(*flat, strict=True))
-
-
-@pytest.fixture(scope="module")
-def masked(corpus):
-    """Masks windows on the device, with and without cut ones."""
-    jax = pytest.importorskip("jax")
-
-    @functools.cache  # compiles once for all seeds
-    def masker(cut):
-        return jax.jit(make_device_masker(corpus, LENGTH, RATE, cut))
-
-    def draw(cut, position=0, seed=0, rows=None):
-        tokens, sizes = device_windows(corpus, LENGTH)
-        tokens, sizes = tokens[:rows], sizes[:rows]
-        key = jax.random.key(seed)
-        inputs, targets, weights = masker(cut)(key, tokens, sizes, position, True)
-        inputs = {name: np.asarray(array) for name, array in inputs.items()}
-        return inputs, np.asarray(targets), np.asarray(weights)
-
-    return draw
-
-
-def test_device_windows_are_the_text(corpus, masked):
-    ids = restore(masked(cut=0.0))
-    for row, (start, stop) in zip(ids, corpus.windows(LENGTH), strict=True):
-        text = corpus.tokens[start:stop].tolist()
-        end = [] if text[-1] == 3 else [3]
-        assert row.tolist() == [2, *text, *end] + [0] * (LENGTH - 1 - len(text) - len(end))
-
-
-def test_device_rates(corpus, masked):
-    changed = kept = random = total = eligible = 0
-    for seed in range(20):
-        item = masked(cut=0.0, seed=seed)
-        (inputs, targets, weights), original = item, restore(item)
-        ids, places = inputs["token_ids"], inputs["mask_positions"]
-        rows, columns = np.nonzero(weights)
-        new, old = ids[rows, places[rows, columns]], targets[rows, columns]
-        total += len(rows)
-        changed += (new == 4).sum()
-        kept += (new == old).sum()
-        random += ((new != old) & (new != 4)).sum()
-        eligible += (original > 4).sum()
-        assert (old > 4).all()
-        assert (new >= 4).all()
-        assert weights.shape[1] == most_masks(LENGTH, RATE)
-        # No position twice in a text.
-        assert len({*zip(rows, places[rows, columns], strict=True)}) == len(rows)
-    assert total / eligible == pytest.approx(RATE, abs=0.005)
-    words = corpus.info["vocabulary_size"] - 5
-    assert changed / total == pytest.approx(0.8, abs=0.01)
-    assert kept / total == pytest.approx(0.1 + 0.1 / words, abs=0.01)
-    assert random / total == pytest.approx(0.1 - 0.1 / words, abs=0.01)
-
-
-def test_device_cuts_a_tenth_of_the_windows(masked):
-    whole = (restore(masked(cut=0.0)) > 0).sum(axis=1)
-    cut = np.stack([(restore(masked(cut=0.1, seed=s)) > 0).sum(axis=1) for s in range(20)])
-    shorter = cut < whole
-    full = whole == LENGTH
-    assert shorter[:, full].mean() == pytest.approx(0.1, abs=0.02)
-    assert cut[shorter].min() >= 7  # [SEP] at the cut is the paragraph's own
-    assert (cut <= whole).all()
-
-
-def test_device_draws_follow_the_key_and_the_place(masked):
-    first, again, other = masked(0.1), masked(0.1), masked(0.1, seed=1)
-    assert same(first, again)
-    assert not same(first, other)
-    # A batch that starts later draws what the whole epoch draws at its places.
-    assert not same(first, masked(0.1, position=1))
-    (inputs, *rest), part = first, masked(0.1, rows=5)
-    assert same(part, ({n: array[:5] for n, array in inputs.items()}, *(a[:5] for a in rest)))

@@ -8,7 +8,8 @@ import sys
 
 import numpy as np
 import pytest
-from tfrecord_files import example, write_records
+from refused import refused
+from tfrecord_files import example, write_prepared, write_records
 
 from keras_gmlp.data.text import TextData, TextSplit, hold_out, load_text
 from keras_gmlp.data.text.labelled_files import choose_columns
@@ -19,9 +20,8 @@ ROWS = [("a gem", "good"), ("a bore", "bad"), ("so, so fine", "good"), ('he said
 
 def fails(match, name, **options):
     """Checks that `load_text` raises a `ValueError` of one line, and returns it."""
-    with pytest.raises(ValueError, match=match) as error:
+    with refused(match) as error:
         load_text(str(name), **options)
-    assert len(str(error.value).splitlines()) == 1
     return str(error.value)
 
 
@@ -43,29 +43,20 @@ def all_samples(data):
 
 def prepare(root, splits, texts=("sentence",), labels=("no", "yes"), place="glue/toy/1.0.0"):
     """Writes a set as TensorFlow Datasets prepares it: for each split rows of texts and a class."""
-    folder = root / place
-    folder.mkdir(parents=True)
     core = "tensorflow_datasets.core.features"
-    features = {
-        name: {"pythonClassName": f"{core}.text_feature.Text", "text": {}} for name in texts
-    }
+    text = {"pythonClassName": f"{core}.text_feature.Text", "text": {}}
+    features = dict.fromkeys(texts, text)
     features["idx"] = {"pythonClassName": f"{core}.tensor_feature.Tensor"}
     features["label"] = {"classLabel": {"numClasses": str(len(labels))}}
-    (folder / "features.json").write_text(json.dumps({"featuresDict": {"features": features}}))
+    examples = {
+        split: [
+            example(idx=n, label=row[-1], **dict(zip(texts, row[:-1], strict=True)))
+            for n, row in enumerate(rows)
+        ]
+        for split, rows in splits.items()
+    }
+    folder = write_prepared(root / place, features, examples)
     (folder / "label.labels.txt").write_text("\n".join(labels) + "\n")
-    described = []
-    for split, rows in splits.items():
-        path = folder / f"glue-{split}.tfrecord-00000-of-00001"
-        write_records(
-            path,
-            (
-                example(idx=n, label=row[-1], **dict(zip(texts, row[:-1], strict=True)))
-                for n, row in enumerate(rows)
-            ),
-        )
-        described.append({"name": split, "shardLengths": [str(len(rows))]})
-    info = {"name": "glue", "fileFormat": "tfrecord", "splits": described}
-    (folder / "dataset_info.json").write_text(json.dumps(info))
     return folder
 
 
@@ -115,19 +106,16 @@ def test_prepared_set_of_something_else(tmp_path):
 
 def test_damaged_prepared_set_names_its_file(tmp_path):
     folder = prepare(tmp_path, {"train": [(b"a", 0), (b"b", 1)]})
-    path = folder / "glue-train.tfrecord-00000-of-00001"
+    path = folder / "set-train.tfrecord-00000-of-00001"
     write_records(path, [b"\xff"])
     fails(f"{re.escape(str(path))}, sample 0: damaged", "glue/toy", data_dir=tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["csv", "csv with ;", "tsv", "jsonl", "json"])
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "json"])
 def test_kinds_of_files(tmp_path, kind):
-    path = tmp_path / f"data.{kind.split()[0]}"
+    path = tmp_path / f"data.{kind}"
     if kind == "csv":
         write_csv(path)
-    elif kind == "csv with ;":
-        content = write_csv(tmp_path / "a.csv") and (tmp_path / "a.csv").read_text()
-        path.write_text("\ufeff" + content.replace('","', '";"').replace(",", ";", 1))
     elif kind == "tsv":
         path.write_text("label\tsentence\r\n" + "".join(f"{b}\t{a}\r\n" for a, b in ROWS))
     else:
@@ -138,14 +126,6 @@ def test_kinds_of_files(tmp_path, kind):
     assert data.labels == ("bad", "good")
     assert all_samples(data) == sorted(ROWS)
     assert len(data.test) == 2
-
-
-def test_quotes_in_a_tsv(tmp_path):
-    (tmp_path / "a.tsv").write_text(
-        'text\tlabel\n"he said ""no"""\tbad\n"Stop" and "go"\tbad\n"\tgood\nan inch "\tgood\n'
-    )
-    found = [text for text, _ in all_samples(load_text(str(tmp_path / "a.tsv")))]
-    assert found == sorted(['he said "no"', '"Stop" and "go"', '"', 'an inch "'])
 
 
 def test_text_of_several_lines_in_a_csv(tmp_path):
@@ -184,12 +164,6 @@ def test_columns_are_named(tmp_path):
     assert load_text(path, text="spanish", label="kind").train.texts[0] in ("uno", "dos")
 
 
-def test_class_name_of_two_lines_is_refused(tmp_path):
-    path = write_csv(tmp_path / "a.csv", [("one", "a\nb"), ("two", "c")] * 2)
-    message = fails("labels.txt cannot hold the class name", path)
-    assert message.startswith(f"{path}: ")
-
-
 def test_bad_columns(tmp_path):
     path = write_csv(tmp_path / "a.csv", [("a", "b", "c")] * 3, "review,stars,day")
     message = fails("no column 'star'", path, label="star")
@@ -215,6 +189,7 @@ def test_bad_files(tmp_path):
     path.write_bytes("text,label\na,b\nna\u00efve,b\n".encode("latin1"))
     fails(rf"{path}: not UTF-8 in line 3 \(byte 0xef\); save it as UTF-8", path)
     fails("one class only, b; expected two or more", write_csv(path, [("a", "b"), ("c", "b")]))
+    fails("labels.txt cannot hold", write_csv(path, [("one", "a\nb"), ("two", "c")] * 2))
     fails("class c has one text", write_csv(path, [("a", "b"), ("d", "b"), ("e", "c")]))
     fails("line 3: label is empty", write_csv(path, [("a", "b"), ("c", " ")]))
     fails("no rows", write_csv(path, []))
@@ -269,7 +244,7 @@ def test_folder_of_classes(tmp_path):
     assert all(text.startswith(label) for text, label in all_samples(data))
 
 
-@pytest.mark.parametrize("names", ["train test", "train val", "Training Testing", "TRAIN eval"])
+@pytest.mark.parametrize("names", ["train test", "TRAIN eval"])
 def test_folders_of_splits(tmp_path, names):
     train, held_out = names.split()
     texts = {f"{train}/a/1.txt": "one", f"{train}/b/2.TXT": "two", f"{held_out}/b/3.txt": "three"}
@@ -282,18 +257,15 @@ def test_folders_of_splits(tmp_path, names):
 
 
 @pytest.mark.parametrize("names", ["train.csv test.csv", "imdb_Train.CSV imdb_valid.tsv"])
-def test_names_of_files_of_splits(tmp_path, names):
+def test_files_of_splits(tmp_path, names):
     train, held_out = (tmp_path / name for name in names.split())
     train.write_text("text,label\none,1.0\ntwo,2\n")
-    delimiter = "," if held_out.suffix == ".csv" else "\t"
-    held_out.write_text("text,label\nthree,1\n".replace(",", delimiter))
+    between = {".csv": ",", ".tsv": "\t"}[held_out.suffix]
+    held_out.write_text("text,label\nthree,1\n".replace(",", between))
     (tmp_path / "sample_submission.csv").touch()
-    data = load_text(tmp_path)
-    assert (data.labels, data.train.texts, data.test.texts) == (
-        ("1", "2"),
-        ["one", "two"],
-        ["three"],
-    )
+    for data in (load_text(tmp_path), load_text(str(train), test=str(held_out))):
+        assert (data.labels, data.train.texts) == (("1", "2"), ["one", "two"])
+        assert (data.test.texts, data.test.labels.tolist()) == (["three"], [0])
 
 
 def test_folders_of_texts_that_would_become_classes_are_refused(tmp_path):
@@ -308,16 +280,6 @@ def test_folder_ignores_junk_and_names_other_files(tmp_path):
     write_folder(tmp_path, {**texts, "__MACOSX/a/1.txt": "x", "a/b.md": "x", "a/.DS_Store": "x"})
     with pytest.warns(DataWarning, match=r"files left out, which are not \.txt: 1 \(a/b\.md\)"):
         assert load_text(tmp_path).labels == ("a", "b")
-
-
-def test_files_of_splits(tmp_path):
-    write_csv(tmp_path / "train.csv")
-    write_csv(tmp_path / "dev.csv", [("new", "good")])
-    data = load_text(str(tmp_path))
-    assert samples(data.train, data.labels) == sorted(ROWS)
-    assert data.test.texts == ["new"]
-    named = load_text(str(tmp_path / "train.csv"), test=str(tmp_path / "dev.csv"))
-    assert named.test.texts == ["new"]
 
 
 def test_bad_folders(tmp_path):

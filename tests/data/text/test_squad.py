@@ -2,11 +2,11 @@
 
 import json
 import os
-import re
 
 import pytest
 import tensorflow as tf
-from tfrecord_files import write_records
+from refused import refused
+from tfrecord_files import write_prepared
 
 from keras_gmlp.data.text import Question, load_squad
 from keras_gmlp.data.text.squad import read_squad
@@ -17,9 +17,8 @@ TEXT = "The caf\u00e9 of Paris is near the river. The river is the Seine."
 
 def fails(match, name, **options):
     """Checks that `load_squad` raises a `ValueError` of one line, and returns it."""
-    with pytest.raises(ValueError, match=match) as error:
+    with refused(match) as error:
         load_squad(str(name), **options)
-    assert len(str(error.value).splitlines()) == 1
     return str(error.value)
 
 
@@ -43,21 +42,12 @@ def write_json(path, *articles):
 
 def prepare(root, splits, place="squad/v1.1/3.0.0"):
     """Writes questions as TensorFlow Datasets prepares them."""
-    folder = root / place
-    folder.mkdir(parents=True)
-    names = ("answers", "context", "id", "question", "title")
-    features = {"featuresDict": {"features": {name: {} for name in names}}}
-    (folder / "features.json").write_text(json.dumps(features))
+    features = {name: {} for name in ("answers", "context", "id", "question", "title")}
+    records = {split: [*map(record, questions)] for split, questions in splits.items()}
+    folder = write_prepared(root / place, features, records)
     (folder.parent.parent / ".config").mkdir()
     usual = {"default_config_name": folder.parent.name}
     (folder.parent.parent / ".config/metadata.json").write_text(json.dumps(usual))
-    described = []
-    for split, questions in splits.items():
-        records = [record(question) for question in questions]
-        write_records(folder / f"squad-{split}.tfrecord-00000-of-00001", records)
-        described.append({"name": split, "shardLengths": [str(len(records))]})
-    info = {"name": "squad", "fileFormat": "tfrecord", "splits": described}
-    (folder / "dataset_info.json").write_text(json.dumps(info))
 
 
 def record(question):
@@ -92,9 +82,7 @@ def test_other_prepared_sets(tmp_path):
     folder = tmp_path / "images/1.0.0"
     folder.mkdir(parents=True)
     (folder / "dataset_info.json").write_text('{"name": "images"}')
-    assert "the set has ." in fails(
-        "expected the features answers, context", "images", data_dir=tmp_path
-    )
+    fails("expected the features answers, context.* the set has ", "images", data_dir=tmp_path)
 
 
 def test_file_in_the_format_of_squad(tmp_path):
@@ -124,15 +112,6 @@ def test_one_article_is_divided_by_its_texts(tmp_path):
     data = load_squad(write_json(tmp_path / "a.json", texts))
     assert [len(data.train), len(data.test)] == [16, 4]
     assert not {q.context for q in data.train} & {q.context for q in data.test}
-
-
-def test_folder_of_files(tmp_path):
-    write_json(tmp_path / "train-v1.1.json", [(TEXT, [entry([(12, "Paris")], id="a")])])
-    write_json(tmp_path / "dev-v1.1.json", [(TEXT, [entry([(12, "Paris")], id="b")])])
-    data = load_squad(str(tmp_path))
-    assert ([q.id for q in data.train], [q.id for q in data.test]) == (["a"], ["b"])
-    (tmp_path / "train-v1.1.json").unlink()
-    fails(r"expected train\*\.json, .*found dev-v1\.1\.json", tmp_path)
 
 
 def test_bad_files(tmp_path):
@@ -165,8 +144,6 @@ def test_bad_files(tmp_path):
         (("12", "Paris"), {}, "answer_start is '12'; expected"),
         ((12.5, "Paris"), {}, "answer_start is 12.5; expected"),
         ((True, "Paris"), {}, "answer_start is True; expected"),
-        ((None, "Paris"), {}, "answer_start is None; expected"),
-        ((-1, ""), {}, "answer_start is -1; expected"),
         ((0, ""), {}, "an answer is empty"),
         ((12, "Paris"), {"is_impossible": "false"}, "is_impossible is 'false'; expected true or"),
         ((12, "Paris"), {"is_impossible": True}, "is_impossible is true, but it has answers"),
@@ -177,24 +154,23 @@ def test_odd_answers_are_refused_by_name(tmp_path, answer, more, reason):
     assert fails(reason, path).startswith(f"{path}: question 'x': ")
 
 
-def test_names_of_files(tmp_path):
-    for name in ("SQuAD_Train-v2.JSON", "SQuAD_Dev-v2.json"):
-        write_json(tmp_path / name, [(TEXT, [entry([(12.0, "Paris")], is_impossible=0)])])
+def test_folder_of_files(tmp_path):
+    write_json(tmp_path / "SQuAD_Train-v2.JSON", [(TEXT, [entry([(12.0, "Paris")], id="a")])])
+    write_json(tmp_path / "dev.json", [(TEXT, [entry([(12, "Paris")], id="b", is_impossible=0)])])
     data = load_squad(tmp_path)
+    assert ([q.id for q in data.train], [q.id for q in data.test]) == (["a"], ["b"])
     assert [q.answers for q in (*data.train, *data.test)] == [((12, "Paris"),)] * 2
     write_json(tmp_path / "train-v1.json", [])
     fails("SQuAD_Train-v2.JSON and train-v1.json both mean train", tmp_path)
+    (tmp_path / "train-v1.json").unlink()
+    (tmp_path / "SQuAD_Train-v2.JSON").unlink()
+    fails(r"expected train\*\.json, .*found dev\.json", tmp_path)
 
 
 def test_missing_files_name_the_nearest(tmp_path):
     write_json(tmp_path / "questions.json", [])
     fails(r"no such file or folder\. Did you mean questions\.json\?", tmp_path / "question.json")
     fails("'nothing' is neither a JSON file", "nothing", data_dir=tmp_path)
-
-
-def test_question_without_a_text():
-    with pytest.raises(ValueError, match=re.escape("the context is empty; expected text.")):
-        Question("Where?", "\n")
 
 
 def test_real_squad_2():

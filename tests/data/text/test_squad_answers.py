@@ -14,7 +14,6 @@ from keras_gmlp.data.text.squad_answers import (
     best_answers,
     best_threshold,
     complete_words,
-    normalize,
     score_answer,
     squad_scores,
 )
@@ -65,18 +64,6 @@ def test_scores_are_those_of_torchmetrics(torchmetrics_squad):
     assert 10 < found["exact_match"] < found["f1"] < 90
 
 
-def test_normal_form():
-    for text, expected in (
-        ("The  Cat!", "cat"),
-        ("an apple, a day", "apple day"),
-        ("U.S.", "us"),
-        ("theatre", "theatre"),
-        ("It's \u2014 caf\u00e9", "its \u2014 caf\u00e9"),
-        ("the", ""),
-    ):
-        assert normalize(text) == expected
-
-
 def test_scores_of_one_answer():
     for wanted, answer, expected in (
         (["the cat"], "Cat.", (1, 1)),
@@ -85,6 +72,8 @@ def test_scores_of_one_answer():
         ([], "", (1, 1)),
         ([], "cat", (0, 0)),
         (["cat"], "", (0, 0)),
+        (["It's an  apple, caf\u00e9"], "its apple CAF\u00c9!", (1, 1)),
+        (["U.S. theatre"], "us theatre", (1, 1)),
         (["the"], "a", (1, 1)),  # an answer of no words is no answer
         (["the", "cat"], "a", (0, 0)),
     ):
@@ -208,7 +197,7 @@ def test_threshold():
     assert prediction(1.5).answer(threshold=1.4) == ""
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_best_threshold_is_that_of_a_search(seed):
     random = np.random.default_rng(seed)
     known = random.random(40) < 0.5

@@ -9,10 +9,12 @@ import warnings
 
 import numpy as np
 import pytest
+from refused import refused
 
 from keras_gmlp.data.text import Tokenizer, files
 from keras_gmlp.data.text import tokenizer as tokenizer_module
 from keras_gmlp.data.text.tokenizer import SPECIAL_TOKENS, shorten
+from keras_gmlp.data.text.wordpiece import PARTS
 from keras_gmlp.utils import environment as optional
 
 # Give the path of bert-base-uncased's vocab.txt to compare with that vocabulary, too.
@@ -248,23 +250,18 @@ def change(small, path, value):
         ("model.vocab.new", 4_000_000_000, "the ids of its"),
         ("model.vocab.new", True, "the ids of its"),
         ("model.vocab.\ud800", 0, "surrogates"),
-        (
-            "normalizer",
-            {"type": "Replace", "pattern": {"Regex": "(a"}, "content": "b"},
-            "lowercase",
-        ),
+        ("normalizer", {"type": "Replace", "pattern": {"Regex": "(a"}}, "lowercase"),
         ("normalizer.lowercase", "yes", "not a tokenizer.json"),
         ("pre_tokenizer", {"type": "Whitespace"}, "the pre_tokenizer is"),
         ("pre_tokenizer", {"type": "Sequence", "pretokenizers": []}, "the pre_tokenizer is"),
         ("added_tokens.0.content", "a", r"the added_tokens is .*'a'.* expected .*'.PAD.'"),
-        ("decoder", None, "not a tokenizer.json"),
+        *((part, None, f"the {part} is of type NoneType; expected an object") for part in PARTS),
     ],
 )
 def test_only_berts_wordpiece_is_accepted(small, path, value, match):
-    with pytest.raises(ValueError, match=match) as error:
+    with refused(match, "theirs.json") as error:
         Tokenizer(change(small, path, value), "theirs.json")
-    assert str(error.value).startswith("theirs.json: not a tokenizer.json")
-    assert len(str(error.value).splitlines()) == 1
+    assert "not a tokenizer.json" in str(error.value)
     assert len(str(error.value)) < 500
     older = json.loads(small.text)
     del older["model"]["type"]
@@ -283,33 +280,28 @@ def test_wrong_file_is_one_line(tmp_path):
     ):
         if content:
             (tmp_path / name).write_text(content)
-        with pytest.raises(ValueError, match=match) as error:
+        with refused(match, tmp_path / name):
             Tokenizer.load(tmp_path / name)
-        assert name in str(error.value)
-        assert len(str(error.value).splitlines()) == 1
 
 
 def test_wrong_arguments_are_one_line(small, tmp_path):
-    for size in (10, 100_000):
-        with pytest.raises(ValueError, match=rf"vocabulary_size is {size:,}; expected 128 to"):
-            Tokenizer.train(["text"], size)
-    with pytest.raises(ValueError, match="the text is empty"):
-        Tokenizer.train(["", " "], 128)
-    with pytest.raises(ValueError, match=r"no_such\.txt: no such file"):
-        Tokenizer.train(tmp_path / "no_such.txt")
-    with pytest.raises(ValueError, match="length is 2; expected at least 3"):
-        small.encode("a", length=2)
-    with pytest.raises(ValueError, match="length is 4; expected at least 5"):
-        small.encode("a", "b", length=4)
-    with pytest.raises(ValueError, match="expected text; received int"):
-        small.encode("a", 3)
+    for call, arguments, match in (
+        (Tokenizer.train, (["text"], 10), "vocabulary_size is 10; expected 128 to"),
+        (Tokenizer.train, (["text"], 100_000), "vocabulary_size is 100,000; expected 128 to"),
+        (Tokenizer.train, (["", " "], 128), "the text is empty"),
+        (Tokenizer.train, (tmp_path / "no_such.txt",), r"no_such\.txt: no such file"),
+        (small.encode, ("a", None, 2), "length is 2; expected at least 3"),
+        (small.encode, ("a", "b", 4), "length is 4; expected at least 5"),
+        (small.encode, ("a", 3), "expected text; received int"),
+    ):
+        with refused(match):
+            call(*arguments)
 
 
 def test_missing_package_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(optional, "is_installed", lambda package: False)
-    with pytest.raises(ImportError, match=r"text requires tokenizers; install it: .*\[text\]") as e:
+    with refused(r"text requires tokenizers; install it: .*\[text\]", kind=ImportError):
         Tokenizer.train(["text"])
-    assert len(str(e.value).splitlines()) == 1
 
 
 def test_large_file_is_refused_by_its_size(tmp_path, monkeypatch):
@@ -317,10 +309,3 @@ def test_large_file_is_refused_by_its_size(tmp_path, monkeypatch):
     monkeypatch.setattr(tokenizer_module, "MOST_BYTES", 100)
     with pytest.raises(ValueError, match=r"tokenizer\.json: has more than 100 bytes"):
         Tokenizer.load(tmp_path / "tokenizer.json")
-
-
-@pytest.mark.parametrize("part", ["model", "normalizer", "pre_tokenizer", "decoder"])
-def test_part_of_another_type_is_named(small, part):
-    content = json.loads(small.text) | {part: None}
-    with pytest.raises(ValueError, match=f"the {part} is of type NoneType; expected an object"):
-        Tokenizer(json.dumps(content))
