@@ -27,15 +27,12 @@ class Family:
         return self.__wrapped__(*args, **arguments)
 
 
-def _families(module, *names):
-    return [Family(module, name) for name in names]
-
-
-gMLP, aMLP, MLPMixer, ResMLP, EAMLP, FeedForwardOnly, ViT = _families(  # noqa: N816
-    *("image_families", "gMLP", "aMLP", "MLPMixer", "ResMLP", "EAMLP", "FeedForwardOnly", "ViT")
+gMLP, aMLP, MLPMixer, ResMLP, EAMLP, FeedForwardOnly, ViT = (  # noqa: N816
+    Family("image_families", name)
+    for name in ("gMLP", "aMLP", "MLPMixer", "ResMLP", "EAMLP", "FeedForwardOnly", "ViT")
 )
 ResNet, ConvNet = Family("resnet", "ResNet"), Family("convnet", "ConvNet")
-TextGMLP, TextAMLP, BERT = _families("language_families", "gMLP", "aMLP", "BERT")
+TextGMLP, TextAMLP, BERT = (Family("language_families", n) for n in ("gMLP", "aMLP", "BERT"))
 
 # What rows of the tables share.
 _224 = {"input_shape": (224, 224, 3), "patch_size": 16, "classes": 1000}

@@ -27,24 +27,11 @@ def test_float32_copy_is_the_model_built_in_float32(family, precision):
     assert len(plain.trainable_weights) == len(reference.trainable_weights)
 
 
-def test_layers_pinned_to_float32_stay():
-    image = keras.Input((4, 4, 3))
-    pinned = keras.layers.Dense(2, dtype="float32", name="pinned")
-    mixed = keras.layers.Flatten(dtype="mixed_bfloat16")(image)
-    plain = in_float32(keras.Model(image, pinned(mixed)))
-    assert {layer.compute_dtype for layer in plain.layers} == {"float32"}
-
-
-def test_model_inside_a_model_and_wrapped_layer():
+def test_inner_wrapped_and_pinned_layers_in_a_model_compiled_for_evaluation():
     image = keras.Input((16, 16, 3))
     inner = random_model("gmlp", dtype="mixed_bfloat16")
     scale = keras.layers.TimeDistributed(keras.layers.Dense(1, dtype="mixed_bfloat16"))
-    outputs = scale(keras.ops.expand_dims(inner(image), -1))
+    outputs = keras.layers.Flatten(dtype="float32")(scale(keras.ops.expand_dims(inner(image), -1)))
     plain = in_float32(keras.Model(image, outputs))
     assert {layer.dtype_policy.name for layer in sublayers(plain)} == {"float32"}
-
-
-def test_float32_copy_is_compiled_for_evaluation():
-    plain = in_float32(random_model("gmlp", dtype="mixed_bfloat16"))
-    images = np.zeros((2, 16, 16, 3))
-    assert plain.evaluate(images, np.zeros(2), verbose=0)[0] > 0
+    assert plain.evaluate(np.zeros((2, 16, 16, 3)), np.zeros(2), verbose=0)[0] > 0
