@@ -1,7 +1,4 @@
 #!/usr/bin/env python3
-"""Serves a page that classifies pictures and texts in the visitor's browser."""
-
 from start import start
 
-if __name__ == "__main__":
-    start("serve")
+start(__name__, "serve")

@@ -6,8 +6,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def start(name):
+def start(module, name):
     """Runs the program of a name in `keras_gmlp.programs` and ends with its exit code."""
+    if module != "__main__":  # a child process imports the file that its parent started
+        return
     sys.path.insert(0, str(ROOT))  # also where the package, or another version, is installed
     try:
         from keras_gmlp.programs import run

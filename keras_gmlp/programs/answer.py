@@ -1,12 +1,20 @@
 """Answers questions about a text: prints the parts of the text that answer each."""
 
 from keras_gmlp.programs.shared import text_options as shared
-from keras_gmlp.programs.shared.cli import Parser, guarded
+from keras_gmlp.programs.shared.cli import Program, answer_each, print_bars
 
 DEFAULT = shared.MODELS / "amlp_nano-squad"
 AROUND = 40  # characters shown before and after an answer
 
-EPILOG = """\
+USAGE = """\
+questions QUESTION+  a question
+--context FILE!  file with the text, in UTF-8; - reads standard input
+--model MODEL
+--top N:count=1  number of answers
+--json  print one line of JSON per text
+--threshold T:float  return no answer if its score exceeds the best answer's by more than T, for
+    example 0; default: always an answer
+
 examples:
   apps/answer.py --context rome.txt "Who founded Rome?" --model runs/amlp_nano-squad
   apps/answer.py --context rome.txt "Who?" "When?" --model runs/amlp_nano-squad --top 3
@@ -23,27 +31,6 @@ exit codes: 0 done, 1 the text or the model could not be read, 2 wrong usage,
 """
 
 
-def main(arguments=None):
-    parser = Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument("questions", nargs="+", metavar="QUESTION", help="a question")
-    parser.add_argument(
-        "--context",
-        required=True,
-        metavar="FILE",
-        help="file with the text, in UTF-8; - reads standard input",
-    )
-    shared.add_model(parser, DEFAULT, top=1, what="answers")
-    parser.add_argument(
-        "--threshold",
-        type=float,
-        metavar="T",
-        help="return no answer if its score exceeds the best answer's by more than T, for example "
-        "0; default: always an answer",
-    )
-    options = shared.parse(parser, arguments, "answer")
-    return guarded("answer", lambda: answer(options), only_prints=True)
-
-
 def answer(options):
     context = shared.read_whole(options.context)
     model = shared.open_model(options, DEFAULT, "answer")
@@ -57,11 +44,14 @@ def answer(options):
             return
         shared.print_text(question)
         names = [" ".join(entry["answer"].split()) or "(no answer)" for entry in found]
-        shared.print_bars(names, [entry["score"] for entry in found])
+        print_bars(names, [entry["score"] for entry in found])
         for entry in (entry for entry in found if entry["answer"]):
             start, end = max(0, entry["start"] - AROUND), entry["end"] + AROUND
             before, after = context[start : entry["start"]], context[entry["end"] : end]
             shown = " ".join(f"{before}[{entry['answer']}]{after}".split())
             shared.print_text(f"  {'...' * (start > 0)}{shown}{'...' * (end < len(context))}")
 
-    return shared.answer_each(options, options.questions, ask, show)
+    answer_each(options, options.questions, ask, show)
+
+
+main = Program("answer", __doc__, USAGE, answer, only_prints=True, **shared.describe_model(DEFAULT))

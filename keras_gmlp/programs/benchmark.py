@@ -1,19 +1,27 @@
 """Measures how fast a model runs in Keras, as an export, and in timm."""
 
-import json
 import shlex
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 
-from keras_gmlp.programs.shared.cli import Parser, count, guarded, import_tensorflow
+from keras_gmlp.programs.shared import cli
 
 DEFAULT = Path(__file__).resolve().parents[2] / "saved_models" / "gmlp_conv_n4_32-cifar10"
 
 BATCHES, THREADS = (1, 64), (1, 2)
 
-EPILOG = """\
+USAGE = """\
+models MODEL*  a run's folder, the name of an included model, or a preset, which gets random
+    weights; default: gmlp_conv_n4_32-cifar10
+--only NAME+  candidates to measure, see below; default: all
+--batch N:count+  batch sizes; default: 1 64
+--threads N:count+  numbers of threads; default: 1 2
+--rounds ROUNDS:count  bursts per candidate; default: 10
+--quick  measure 3 short rounds
+--out DIR=runs/benchmark  output folder
+--json  print the rows as JSON
+
 candidates, each in its own process on the CPU, once per number of --threads:
   keras-tensorflow, keras-jax   model.predict_on_batch, which XLA compiles
   keras-torch       the logits of keras_gmlp.inference, which replays PyTorch's operators
@@ -40,65 +48,18 @@ exit codes: 0 done, 1 failure or no candidate measured, 2 wrong usage, 130 stopp
 """
 
 
-def parse(arguments):
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    parser = Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument(
-        "models",
-        nargs="*",
-        default=[str(DEFAULT)],
-        metavar="MODEL",
-        help="a run's folder, the name of an included model, or a preset, which gets random "
-        f"weights; default: {DEFAULT.name}",
-    )
-    parser.add_argument(
-        "--only", nargs="+", metavar="NAME", help="candidates to measure, see below; default: all"
-    )
-    parser.add_argument(
-        "--batch",
-        type=count,
-        nargs="+",
-        default=BATCHES,
-        metavar="N",
-        help="batch sizes; default: 1 64",
-    )
-    parser.add_argument(
-        "--threads",
-        type=count,
-        nargs="+",
-        default=THREADS,
-        metavar="N",
-        help="numbers of threads; default: 1 2",
-    )
-    parser.add_argument("--rounds", type=count, help="bursts per candidate; default: 10")
-    parser.add_argument("--quick", action="store_true", help="measure 3 short rounds")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("runs/benchmark"),
-        metavar="DIR",
-        help="output folder; default: %(default)s",
-    )
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
-    options = parser.parse_args(arguments)
-    options.rounds = options.rounds if options.rounds is not None else 3 if options.quick else 10
+def complete(options):
+    """Completes the options by what follows from others."""
+    options.rounds = options.rounds or (3 if options.quick else 10)
     options.batch, options.threads = sorted(set(options.batch)), sorted(set(options.threads))
-    options.command = " ".join(["apps/benchmark.py", *map(shlex.quote, arguments)])
-    return parser, options
+    options.command = shlex.join(["apps/benchmark.py", *options.given])
 
 
-def main(arguments=None):
-    parser, options = parse(arguments)
-    return guarded("benchmark", lambda: benchmark(parser, options))
-
-
-def benchmark(parser, options):
+def benchmark(options):
     """Checks the options, measures and reports; returns the exit code."""
-    try:
+    with cli.usage_errors():
         check(options)
-    except ValueError as error:
-        parser.error(str(error))
-    import_tensorflow()
+    cli.import_tensorflow()
     import matplotlib.figure  # noqa: F401 (a missing one would fail at the end)
 
     options.out.mkdir(parents=True, exist_ok=True)
@@ -171,8 +132,18 @@ def report(options, results, progress):
     if measured:
         draw_bars(measured, options.out / "benchmark.png")
     progress.clear()
-    print(json.dumps(rows) if options.json else text)
+    cli.show_result(options, rows, lambda rows: print(text))
     for model, of_model in results:
         if of_model[0]["busy"] == "yes":
             progress.say(f"benchmark: warning: {model.name}: {describe_load(of_model[0])}")
     return 0 if measured else 1
+
+
+SETTINGS = {
+    "models": {"default": [str(DEFAULT)]},
+    "batch": {"default": BATCHES},
+    "threads": {"default": THREADS},
+    "out": {"type": Path},
+}
+main = cli.Program("benchmark", __doc__, USAGE, benchmark, complete, **SETTINGS)
+parse = main.parse

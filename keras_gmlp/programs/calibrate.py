@@ -1,12 +1,22 @@
 """Calibrates a run: a temperature for its probabilities, and a threshold for unknown inputs."""
 
 import argparse
-import json
-import sys
 
 from keras_gmlp.programs.shared import cli
 
-EPILOG = """\
+USAGE = """\
+run RUN  folder of a run, or the name of an included model, such as gmlp_photo_64, whose own files
+    then change
+--data DIR|NAME  a folder with a folder of images for each class, labelled texts, or a data set by
+    name; default: the run's
+--split validation|test|all  default: the validation images, or held-out texts, of the run's data,
+    all of other data
+--reject SHARE=0.05  share of the inputs of known classes that may be rejected, or none for no
+    threshold
+--data-dir
+--backend
+--json  print the result as JSON
+
 The temperature makes a probability say how often such predictions are right. Pictures, or texts,
 whose energy is above the threshold are rejected: the programs and the page take them for none of
 the classes. Neither changes the predicted class. Both are fitted to images, or texts, that the run
@@ -21,42 +31,7 @@ examples:
   apps/calibrate.py runs/gmlp_n4_32-photos --data new_photos/
   apps/calibrate.py runs/gmlp_nano-sst2 --split test --reject none     a text classifier
 
-exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
-
-
-def parse(arguments):
-    parser = cli.Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument(
-        "run",
-        metavar="RUN",
-        help="folder of a run, or the name of an included model, such as gmlp_photo_64, whose own "
-        "files then change",
-    )
-    parser.add_argument(
-        "--data",
-        metavar="DIR|NAME",
-        help="a folder with a folder of images for each class, labelled texts, or a data set by "
-        "name; default: the run's",
-    )
-    parser.add_argument(
-        "--split",
-        choices=("validation", "test", "all"),
-        help="default: the validation images, or held-out texts, of the run's data, all of other "
-        "data",
-    )
-    parser.add_argument(
-        "--reject",
-        type=share,
-        default=0.05,
-        metavar="SHARE",
-        help="share of the inputs of known classes that may be rejected, or none for no threshold; "
-        "default: 0.05",
-    )
-    cli.add_data_dir(parser)
-    cli.add_backend(parser)
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    return parser.parse_args(arguments)
 
 
 def share(text):
@@ -69,28 +44,18 @@ def share(text):
     return value
 
 
-def main(arguments=None):
-    options = parse(arguments)
-    return cli.guarded("calibrate", lambda: run(options))
-
-
 def run(options):
     with cli.quiet():  # imported here, so that --help is fast
         from keras_gmlp.evaluation import calibration
     result = calibration.calibrate_run(options.run, options.data, options.split, options.reject)
-    if options.json:
-        print(json.dumps(result))
-    else:
-        show(result)
+    cli.show_result(options, result, show)
     if outdated := calibration.find_outdated(options.run):
         formats = " ".join("mediapipe" if "mediapipe" in name else name for name in outdated)
-        print(
-            f"calibrate: {', '.join(outdated)}: its own probabilities get the temperature when it "
-            f"is exported again: apps/export.py {options.run} --formats {formats}",
-            file=sys.stderr,
-            flush=True,
+        cli.print_error(
+            "calibrate",
+            f"{', '.join(outdated)}: its own probabilities get the temperature when it is exported "
+            f"again: apps/export.py {options.run} --formats {formats}",
         )
-    return 0
 
 
 def show(result):
@@ -111,3 +76,6 @@ def show(result):
         print(f"                   {share:.2f} % of {result['other_images']:,} other pictures")
     if "auroc" in result:
         print(f"AUROC              {result['auroc']:.4f} for known against other pictures")
+
+
+main = cli.Program("calibrate", __doc__, USAGE, run, reject={"type": share})

@@ -1,16 +1,22 @@
 """Checks pictures in a folder or a table: unreadable files, duplicates, classes, wrong labels."""
 
-import json
-from functools import partial
+import functools
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
 
 SHOWN = 5  # findings of a kind that are printed
-
 FILES = ("findings.csv", "findings.png")
 
-EPILOG = """\
+USAGE = """\
+data PATH  a folder or a table of images, as for --data in training
+--out DIR  output folder; default: runs/check-NAME
+--min-images N:int=10  report classes with fewer pictures
+--model RUN  folder of a run, or the name of an included model, whose features judge the labels;
+    none for colours and edges; default: the included gmlp_photo_64
+--backend
+--json  print a summary as JSON
+
 findings:
   unreadable        files that training would stop at, with the reason
   left out          pictures in formats that are not read, or in no class folder
@@ -38,57 +44,21 @@ exit codes: 0 nothing found, 1 something found, or a failure, 2 wrong usage, 130
 """
 
 
-def parse(arguments):
-    parser = cli.Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument(
-        "data", metavar="PATH", help="a folder or a table of images, as for --data in training"
-    )
-    parser.add_argument("--out", metavar="DIR", help="output folder; default: runs/check-NAME")
-    parser.add_argument(
-        "--min-images",
-        type=int,
-        default=10,
-        metavar="N",
-        help="report classes with fewer pictures; default: %(default)s",
-    )
-    parser.add_argument(
-        "--model",
-        metavar="RUN",
-        help="folder of a run, or the name of an included model, whose features judge the labels; "
-        "none for colours and edges; default: the included gmlp_photo_64",
-    )
-    cli.add_backend(parser)
-    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
-    options = parser.parse_args(arguments)
-    from keras_gmlp.data.images.table import name_folder  # here, so that --help is fast
-
-    if options.min_images < 0:
-        parser.error(f"--min-images must be at least 0; received {options.min_images}")
-    root = Path(options.data).expanduser().resolve()
-    options.out = Path(options.out or Path("runs", f"check-{name_folder(root)}"))
-    parser.check_output(options.out, options.data)
-    for name in FILES:
-        parser.check_output(options.out / name, options.data)
-    return options
-
-
-def main(arguments=None):
-    options = parse(arguments)
-    return cli.guarded("check_data", lambda: run(options))
-
-
 def run(options):
     from keras_gmlp.data.datasets import canonical_name
     from keras_gmlp.data.images.table import is_table
     from keras_gmlp.inspection.check import check_folder, write_findings
     from keras_gmlp.inspection.plots import draw_findings
     from keras_gmlp.utils.files import atomic_write
+    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, list_shipped
 
     folder = Path(canonical_name(options.data))
     if not folder.is_dir() and not is_table(folder):
         state = "a file" if folder.exists() else "no such folder"
         raise ValueError(f"{folder}: {state}; expected a folder of class folders.")
-    model = choose_model(options.model)
+    # None stands for colours and edges.
+    default = DEFAULT_BACKBONE if DEFAULT_BACKBONE in list_shipped() else "none"
+    model = None if (options.model or default) == "none" else options.model or default
     embed = make_features(model) if model else None
     report = check_folder(folder, options.min_images, embed)
     files = [options.out / name for name in FILES]
@@ -97,20 +67,9 @@ def run(options):
         drawn = draw_findings(report.findings, files[1])
     if drawn is None:
         files.pop().unlink(missing_ok=True)  # of an earlier check
-    if options.json:
-        print(json.dumps({**report.summary(), "model": model, "files": list(map(str, files))}))
-    else:
-        show(report, files, model)
+    summary = {**report.summary(), "model": model, "files": list(map(str, files))}
+    cli.show_result(options, summary, functools.partial(show, report))
     return 1 if report.findings else 0
-
-
-def choose_model(given):
-    """Returns the model whose features judge the labels; `None` for colours and edges."""
-    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, list_shipped
-
-    if given is None:
-        return DEFAULT_BACKBONE if DEFAULT_BACKBONE in list_shipped() else None
-    return None if given == "none" else given
 
 
 def make_features(run):
@@ -124,17 +83,16 @@ def make_features(run):
     if path.suffix != ".tflite":
         cli.import_tensorflow()
     classifier = cli.load_classifier(str(path))
-    return partial(embed_files, make_embedder(classifier), classifier.read)
+    return functools.partial(embed_files, make_embedder(classifier), classifier.read)
 
 
-def show(report, files, model):
-    summary = report.summary()
+def show(report, summary):
     print(f"pictures          {report.pictures:,} in {report.classes} classes")
     if report.ignored:
         print(f"ignored files     {report.ignored:,}, not images by name or in no class folder")
     for kind, count in summary["findings"].items():
         if kind == "label" and not report.judged:
-            print(f"{kind:17} {why_unjudged(report, model)}")
+            print(f"{kind:17} {why_unjudged(report, summary['model'])}")
             continue
         print(f"{kind:17} {count:,}")
         found = [f for f in report.findings if f.finding == kind]
@@ -147,7 +105,7 @@ def show(report, files, model):
         print(f"{pairs}, for training and test: they spoil the test accuracy.")
     if summary["different_classes"]:
         print(f"{summary['different_classes']:,} pairs in different classes: look at their labels.")
-    for file in files:
+    for file in summary["files"]:
         print(f"to                {file}")
 
 
@@ -172,3 +130,17 @@ def why_unjudged(report, model):
     if model:
         advice = f"{model} does not separate the classes; train a model and give it as --model RUN"
     return f"not judged: the features predict {100 * report.accuracy:.0f} % of the labels; {advice}"
+
+
+def check(options):
+    from keras_gmlp.data.images.table import name_folder  # here, so that --help is fast
+
+    if options.min_images < 0:
+        raise cli.UsageError(f"--min-images must be at least 0; received {options.min_images}")
+    root = Path(options.data).expanduser().resolve()
+    options.out = Path(options.out or Path("runs", f"check-{name_folder(root)}"))
+    for output in (options.out, *(options.out / name for name in FILES)):
+        cli.check_output(output, options.data)
+
+
+main = cli.Program("check_data", __doc__, USAGE, run, check)

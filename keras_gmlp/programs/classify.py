@@ -1,15 +1,22 @@
 """Classifies images: prints the most probable classes of each, or all labels that apply."""
 
-import contextlib
 import json
-import sys
 
-from keras_gmlp.programs.shared.cli import Parser, count, guarded, load_classifier, one_line
+from keras_gmlp.programs.shared import cli
 from keras_gmlp.utils.errors import printable
 
 UNKNOWN = "not one of the classes I know"
 
-EPILOG = """\
+USAGE = """\
+images IMAGE|FOLDER+  image files, or folders with all their images
+--model MODEL  a .tflite, .keras or .onnx file, a folder (SavedModel or run), the name of an
+    included model, or published weights (a file or hf-hub:NAME); default: the included
+    gmlp_photo_64, which knows 200 everyday classes
+--head FILE  a classifier that the tab Teach of the web page learned, classifier.json; --model is
+    the model that it learned with: its folder or its .tflite file with features
+--top N:count=5  classes per image
+--json  print one line of JSON per image
+
 A model that apps/calibrate.py calibrated rejects pictures of other classes.
 
 examples:
@@ -29,64 +36,29 @@ exit codes: 0 all images classified, 1 an image or the model could not be read, 
 """
 
 
-def parse(arguments):
-    parser = Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument(
-        "images",
-        nargs="+",
-        metavar="IMAGE|FOLDER",
-        help="image files, or folders with all their images",
-    )
-    parser.add_argument(
-        "--model",
-        metavar="MODEL",
-        help="a .tflite, .keras or .onnx file, a folder (SavedModel or run), the name of an "
-        "included model, or published weights (a file or hf-hub:NAME); default: the included "
-        "gmlp_photo_64, which knows 200 everyday classes",
-    )
-    parser.add_argument(
-        "--head",
-        metavar="FILE",
-        help="a classifier that the tab Teach of the web page learned, classifier.json; --model is "
-        "the model that it learned with: its folder or its .tflite file with features",
-    )
-    parser.add_argument(
-        "--top", type=count, default=5, metavar="N", help="classes per image; default: 5"
-    )
-    parser.add_argument("--json", action="store_true", help="print one line of JSON per image")
-    return parser.parse_args(arguments)
-
-
-def main(arguments=None):
-    options = parse(arguments)
-    return guarded("classify", lambda: classify(options), only_prints=True)
-
-
 def classify(options):
-    # Imported here, so that --help is fast.
-    from keras_gmlp.data.images.read_image import find_images
-
-    classifier = load_classifier(options.model, features=bool(options.head))
+    classifier = cli.load_classifier(options.model, features=bool(options.head))
     if options.head:
         from keras_gmlp.inference.page_head import add_head
 
         classifier = add_head(classifier, options.head)
-    code = 0
-    with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
-        for given in options.images:
-            try:
-                paths = find_images(given)
-            except ValueError as error:
-                code = _fail(error)
-                continue
-            for path in paths:
-                try:
-                    predictions, known = predict(classifier, path, options)
-                except (ValueError, MemoryError) as error:
-                    code = _fail(error)
-                else:
-                    show(path, predictions, options.json, known)
-    return code
+    cli.answer_each(
+        options,
+        list_images(options),
+        lambda path: predict(classifier, path, options),
+        lambda path, found: show(path, found[0], options.json, found[1]),
+    )
+
+
+def list_images(options):
+    """Yields the image files that are given, and those in folders."""
+    from keras_gmlp.data.images.read_image import find_images  # here, so that --help is fast
+
+    for given in options.images:
+        try:
+            yield from find_images(given)
+        except ValueError as error:
+            cli.fail(options, error)
 
 
 def predict(classifier, path, options):
@@ -111,18 +83,12 @@ def show(path, predictions, as_json, known=None):
         print(f"  {UNKNOWN}")
         return
     predictions = [
-        (printable(row["label"]), row["probability"])
-        for row in predictions
-        if row.get("applies", True)
+        (row["label"], row["probability"]) for row in predictions if row.get("applies", True)
     ]
-    if not predictions:
+    if predictions:
+        cli.print_bars(*zip(*predictions, strict=True))
+    else:
         print("  no label")
-        return
-    width = max(len(label) for label, _ in predictions)
-    for label, probability in predictions:
-        print(f"  {label:{width}} {100 * probability:5.1f} % {'█' * round(30 * probability)}")
 
 
-def _fail(error):
-    print(f"classify: {one_line(error)}", file=sys.stderr, flush=True)
-    return 1
+main = cli.Program("classify", __doc__, USAGE, classify, only_prints=True)

@@ -1,11 +1,18 @@
 """Classifies texts, or pairs of texts: prints the most probable classes of each."""
 
 from keras_gmlp.programs.shared import text_options as shared
-from keras_gmlp.programs.shared.cli import Parser, guarded
+from keras_gmlp.programs.shared.cli import Program, UsageError, answer_each, print_bars
 
 DEFAULT = shared.MODELS / "gmlp_nano-sst2"
 
-EPILOG = """\
+USAGE = """\
+texts TEXT*  a text; - reads standard input
+--file FILE*  read texts from a file, one a line, in UTF-8
+--pair SECOND  the second text of a pair
+--model MODEL
+--top N:count=5  number of classes
+--json  print one line of JSON per text
+
 examples:
   apps/classify_text.py "a gem of a film"                   with the included model, of film reviews
   apps/classify_text.py "a gem" "a bore" --top 1            several texts
@@ -22,17 +29,6 @@ exit codes: 0 all texts classified, 1 a text or the model could not be read, 2 w
 """
 
 
-def main(arguments=None):
-    parser = Parser(description=__doc__, epilog=EPILOG)
-    shared.add_texts(parser, "a text")
-    parser.add_argument("--pair", metavar="SECOND", help="the second text of a pair")
-    shared.add_model(parser, DEFAULT, what="classes")
-    options = shared.parse(parser, arguments, "classify_text")
-    if options.pair is not None and (len(options.texts) != 1 or options.file):
-        parser.error("--pair takes one text before it; a file holds pairs with a tab between")
-    return guarded("classify_text", lambda: classify(options), only_prints=True)
-
-
 def classify(options):
     model = shared.open_model(options, DEFAULT, "classify")
 
@@ -42,7 +38,7 @@ def classify(options):
         return text, options.pair
 
     items = map(pair_up, shared.read_texts(options))
-    return shared.answer_each(
+    answer_each(
         options,
         items,
         lambda texts: model.classify(*texts, options.top),
@@ -59,4 +55,21 @@ def show(text, pair, found, as_json):
     if not found[0].get("known", True):
         print("  unknown: unlike the texts that the model was calibrated on")
         return
-    shared.print_bars([entry["label"] for entry in found], [entry["score"] for entry in found])
+    print_bars([entry["label"] for entry in found], [entry["score"] for entry in found])
+
+
+def check(options):
+    shared.check(options)
+    if options.pair is not None and (len(options.texts) != 1 or options.file):
+        raise UsageError("--pair takes one text before it; a file holds pairs with a tab between")
+
+
+main = Program(
+    "classify_text",
+    __doc__,
+    USAGE,
+    classify,
+    check,
+    only_prints=True,
+    **shared.describe_model(DEFAULT),
+)

@@ -1,12 +1,34 @@
 """Trains many models under one recipe and compares them: a table and charts."""
 
-import json
 import shlex
-import sys
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
-from keras_gmlp.programs.shared.run_options import add_run_options, read_settings
+from keras_gmlp.programs.shared.run_options import (
+    RECIPE_OF_A_SWEEP,
+    STORED,
+    list_run_options,
+    read_settings,
+)
+
+OPTIONS = """\
+presets PRESET+  as --model of train.py
+--data NAME|FOLDER=digits  as --data of train.py
+--data-dir
+--recipe RECIPE=quick  recipe of all runs
+--epochs EPOCHS:int  default: from the recipe
+--seeds SEEDS:int+  default: 0
+--fractions FRACTIONS:float+  shares of the training images; default: 1
+--text DIR  prepared text; compares language models
+--tasks NAME|FILE|FOLDER+  with --text: as --task of train_text.py; default: sst2
+--backend
+--out DIR  default: runs/compare-DATA
+--runs DIR  folder of the runs; default: OUT/runs
+--jobs JOBS:int=1  runs at the same time, which share the cores; of several GPUs each takes one
+--retry  train failed runs again
+--json  print the table's rows as JSON
+--no-train  table and charts of the existing runs alone
+"""
 
 EPILOG = """\
 examples:
@@ -35,96 +57,50 @@ Ctrl-C
 OWN = ["--model", "--data", "--recipe", "--epochs", "--seed", "--fraction", "--out", "--backend"]
 
 
-def parse(arguments):
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    own, passed = arguments, []
-    if "--" in arguments:
-        own, passed = arguments[: arguments.index("--")], arguments[arguments.index("--") + 1 :]
-    parser = cli.Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument("presets", nargs="+", metavar="PRESET", help="as --model of train.py")
-    parser.add_argument(
-        "--data", default="digits", metavar="NAME|FOLDER", help="as --data of train.py"
-    )
-    cli.add_data_dir(parser)
-    parser.add_argument(
-        "--recipe", default="quick", help="recipe of all runs; default: %(default)s"
-    )
-    parser.add_argument("--epochs", type=int, help="default: from the recipe")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="default: 0")
-    parser.add_argument(
-        "--fractions",
-        type=float,
-        nargs="+",
-        default=[1.0],
-        help="shares of the training images; default: 1",
-    )
-    parser.add_argument("--text", metavar="DIR", help="prepared text; compares language models")
-    parser.add_argument(
-        "--tasks",
-        nargs="+",
-        metavar="NAME|FILE|FOLDER",
-        help="with --text: as --task of train_text.py; default: sst2",
-    )
-    cli.add_backend(parser)
-    parser.add_argument("--out", metavar="DIR", help="default: runs/compare-DATA")
-    parser.add_argument("--runs", metavar="DIR", help="folder of the runs; default: OUT/runs")
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        default=1,
-        help="runs at the same time, which share the cores; of several GPUs each takes one; "
-        "default: 1",
-    )
-    parser.add_argument("--retry", action="store_true", help="train failed runs again")
-    parser.add_argument("--json", action="store_true", help="print the table's rows as JSON")
-    parser.add_argument(
-        "--no-train", action="store_true", help="table and charts of the existing runs alone"
-    )
-    options = parser.parse_args(own)
-    options.passed = passed
-    options.command = " ".join(["apps/compare.py", *map(shlex.quote, arguments)])
+def check(options):
+    options.command = shlex.join(["apps/compare.py", *options.given])
     options.out = Path(options.out or f"runs/compare-{Path(options.text or options.data).name}")
     options.runs = Path(options.runs or options.out / "runs")
     if options.tasks and not options.text:
-        parser.error("--tasks requires --text DIR, the text to pre-train on")
-    if options.text and (passed or options.jobs != 1 or options.fractions != [1.0]):
-        parser.error("--text takes neither --jobs, nor --fractions, nor options after --")
+        raise cli.UsageError("--tasks requires --text DIR, the text to pre-train on")
+    if options.text and (options.passed or options.jobs != 1 or options.fractions != [1.0]):
+        raise cli.UsageError("--text takes neither --jobs, nor --fractions, nor options after --")
     for output in (options.out, options.runs):
-        parser.check_output(output, options.text or options.data, *(options.tasks or ()))
-    return parser, options
+        cli.check_output(output, options.text or options.data, *(options.tasks or ()))
 
 
-def main(arguments=None):
-    parser, options = parse(arguments)
-    return cli.guarded("compare", lambda: compare(parser, options))
-
-
-def compare(parser, options):
+def compare(options):
     """Checks, trains and reports; returns the exit code."""
-    try:
+    with cli.usage_errors():
         sweep = make_text_sweep(options) if options.text else make_sweep(options)
-    except ValueError as error:
-        parser.error(str(error))
     cli.import_tensorflow()
-    if options.text:
-        return compare_texts(options)
     from keras_gmlp.utils.files import directory_lock
 
+    if options.text:
+        from keras_gmlp.training.precision import choose_precision
+
+        precision = choose_precision(options.runs / options.presets[0])
+        sweep = make_text_sweep(options, precision=precision)
     sweep.check_recorded()
+    failed = {}
     try:
-        if options.no_train:
-            runs = [run for run in sweep.runs if run.begun or run.failed]
-            if not runs:
-                raise ValueError(f"{options.runs} has none of these runs; leave out --no-train")
-            return report(options, runs)
-        with directory_lock(options.runs):  # a second sweep would overwrite the same runs
-            if options.retry:
-                for run in sweep.runs:
-                    run.forget_failure()
-            sweep.work()
-        return report(options, sweep.runs)
+        if not options.no_train:
+            with directory_lock(options.runs):  # a second sweep would overwrite the same runs
+                failed = train(options, sweep)
+        report = report_texts if options.text else report_images
+        return report(options, sweep, failed)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("stopped; the same command resumes the sweep.") from None
+
+
+def train(options, sweep):
+    """Trains the runs of a sweep; returns why runs of a sweep on texts failed."""
+    if options.text:
+        return sweep.work(warn, verbose=0 if options.json else 2)
+    for run in sweep.runs if options.retry else ():
+        run.forget_failure()
+    sweep.work()
+    return {}
 
 
 def make_text_sweep(options, **changes):
@@ -144,33 +120,34 @@ def make_text_sweep(options, **changes):
     )
 
 
-def compare_texts(options):
-    """Trains language models, fine-tunes them and reports; returns the exit code."""
+def report_texts(options, sweep, failed):
+    """Writes table and charts of language models; returns the exit code."""
     from keras_gmlp.comparison import texts
-    from keras_gmlp.training.precision import choose_precision
-    from keras_gmlp.utils.files import directory_lock
 
-    precision = choose_precision(options.runs / options.presets[0])
-    sweep = make_text_sweep(options, precision=precision)
-    sweep.check_recorded()
-    if options.no_train and not sweep.complete:
-        raise ValueError(f"{options.runs} has none of these runs; leave out --no-train")
-    failed = {}
-    if not options.no_train:
-        with directory_lock(options.runs):
-            failed = sweep.work(warn, verbose=0 if options.json else 2)
+    require_runs(options, sweep.complete)
     rows = sweep.rows()
-    floors = find_floors(sweep.tasks)
-    paths = texts.write_results(rows, options.out, options.command, floors)
-    if options.json:
-        print(json.dumps(rows))
-    else:
-        print(*paths, sep="\n")
-    for place, reason in failed.items():
-        warn(f"{place}: {reason}")
-    if missing := len(sweep.runs) - len(sweep.complete):
-        warn(f"{missing} of {len(sweep.runs)} runs are not done")
-    return 1 if missing else 0
+    paths = texts.write_results(rows, options.out, options.command, find_floors(sweep.tasks))
+    missing = len(sweep.runs) - len(sweep.complete)
+    failed = [f"{place}: {reason}" for place, reason in failed.items()]
+    return finish(options, rows, paths, failed, f"{missing} of {len(sweep.runs)}" * bool(missing))
+
+
+def require_runs(options, runs):
+    """Raises a `ValueError` if --no-train finds no run to report."""
+    if options.no_train and not runs:
+        raise ValueError(f"{options.runs} has none of these runs; leave out --no-train")
+
+
+def finish(options, rows, paths, failed, missing):
+    """Prints the result, why runs failed and how many are missing; returns the exit code."""
+    cli.show_result(options, rows, lambda rows: print(*paths, sep="\n"))
+    for line in failed:
+        warn(line)
+    if failed and not options.text:
+        warn("--retry tries them again")
+    if missing:
+        warn(f"{missing} runs are not done")
+    return 1 if failed or missing else 0
 
 
 def find_floors(tasks):
@@ -195,15 +172,11 @@ def find_floors(tasks):
 
 
 def warn(text):
-    print(f"compare: {cli.one_line(text)}", file=sys.stderr, flush=True)
+    cli.print_error("compare", text)
 
 
 def make_sweep(options):
-    """Returns the `Sweep` that the options describe.
-
-    Raises:
-        ValueError: If an option is wrong.
-    """
+    """Returns the `Sweep` that the options describe; a `ValueError` names a wrong option."""
     from keras_gmlp.comparison import Sweep
     from keras_gmlp.data.datasets import check_path, require_one_label
     from keras_gmlp.models.presets import lookup
@@ -234,20 +207,22 @@ def make_sweep(options):
 def shared_settings(options):
     """Returns the `RunSettings` that all runs share; what follows `--` is read as by train.py."""
     parser = cli.Parser(prog="compare.py PRESET ... --", allow_abbrev=False)
-    add_run_options(parser)
+    parser.add_options(list_run_options(RECIPE_OF_A_SWEEP), **{**STORED, "precision": {}})
     own = ["--data", options.data, "--recipe", options.recipe, "--seed", str(options.seeds[0])]
     own += ["--epochs", str(options.epochs)] if options.epochs is not None else []
     own += ["--data-dir", options.data_dir] if options.data_dir else []
     return read_settings(parser.parse_args([*options.passed, *own]))
 
 
-def report(options, runs):
+def report_images(options, sweep, _):
     """Writes table and charts; returns the exit code."""
     from keras_gmlp.comparison import charts, costs, results
     from keras_gmlp.utils.environment import processor
     from keras_gmlp.utils.errors import first_of
     from keras_gmlp.utils.files import atomic_write
 
+    runs = [run for run in sweep.runs if not options.no_train or run.begun or run.failed]
+    require_runs(options, runs)
     complete = [run for run in runs if run.complete]
     rows = [results.to_row(run) for run in runs]
     missed = results.find_left_out(options.out / "results.csv", rows)
@@ -265,15 +240,17 @@ def report(options, runs):
     written = [options.out / "results.md", options.out / "results.csv"]
     if complete:
         written += charts.draw_comparison(complete, rows, options.out)
-    if options.json:
-        print(json.dumps(rows))
-    else:
-        print(*written, sep="\n")
-    failed = [row for row in rows if row["status"].startswith("failed")]
-    for row in failed:
-        warn(f"{row['preset']} seed {row['seed']}: {row['status']}")
-    if failed:
-        warn("--retry tries them again")
-    if len(complete) + len(failed) < len(runs):
-        warn(f"{len(runs) - len(complete) - len(failed)} of {len(runs)} runs are not done")
-    return 0 if len(complete) == len(runs) else 1
+    failed = [
+        f"{row['preset']} seed {row['seed']}: {row['status']}"
+        for row in rows
+        if row["status"].startswith("failed")
+    ]
+    missing = len(runs) - len(complete) - len(failed)
+    return finish(options, rows, written, failed, f"{missing} of {len(runs)}" * bool(missing))
+
+
+SETTINGS = {"seeds": {"default": [0]}, "fractions": {"default": [1.0]}}
+main = cli.Program(
+    "compare", __doc__, f"{OPTIONS}\n{EPILOG}", compare, check, passes_on=True, **SETTINGS
+)
+parse = main.parse

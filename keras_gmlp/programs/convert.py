@@ -1,15 +1,21 @@
 """Converts published weights into a Keras model, or a trained model into files for others."""
 
 import dataclasses
-import json
 import os
-import sys
 from pathlib import Path
 
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.programs.shared import cli
 
-EPILOG = """\
+USAGE = """\
+source SOURCE  hf-hub:NAME[@REVISION], a .safetensors, .pth, .pt, .bin or .npz file, a .keras file,
+    the folder of a run or the name of an included model; for texts also a folder of transformers
+    with a BERT
+--preset PRESET  for images; default: the name in the source
+--out FOLDER|FILE  default: runs/NAME of the source; existing files are never overwritten
+--image-size PIXELS|HxW:size  side, or height and width, for images; default: the source's
+--json  print a summary as JSON
+
 examples:
   apps/convert.py hf-hub:timm/gmlp_s16_224.ra3_in1k               from the Hugging Face hub
   apps/convert.py mixer.npz --preset mixer_b16_224 --out runs/mixer
@@ -21,60 +27,26 @@ examples:
 The folder receives model.keras with class names and preprocessing. Classify with it
 (apps/classify.py --model FOLDER) or train it further (apps/train.py --weights FOLDER). A text
 model gets its tokenizer, too; apps/fill_mask.py, classify_text.py and answer.py take it.
-exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
 
 
-def parse(arguments):
-    parser = cli.Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument(
-        "source",
-        metavar="SOURCE",
-        help="hf-hub:NAME[@REVISION], a .safetensors, .pth, .pt, .bin or .npz file, a .keras file, "
-        "the folder of a run or the name of an included model; for texts also a folder of "
-        "transformers with a BERT",
-    )
-    parser.add_argument("--preset", help="for images; default: the name in the source")
-    parser.add_argument(
-        "--out",
-        metavar="FOLDER|FILE",
-        help="default: runs/NAME of the source; existing files are never overwritten",
-    )
-    parser.add_argument(
-        "--image-size",
-        type=cli.image_size,
-        metavar="PIXELS|HxW",
-        help="side, or height and width, for images; default: the source's",
-    )
-    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
-    return parser.parse_args(arguments)
-
-
-def main(arguments=None):
-    options = parse(arguments)
-    return cli.guarded("convert", lambda: run(options))
-
-
 def run(options):
-    summary = convert(options)
-    if options.json:
-        print(json.dumps(summary))
-        return 0
+    cli.show_result(options, convert(options), show)
+
+
+def show(summary):
+    parameters = f"{summary['parameters']:,} parameters"
     if "task" in summary:
-        print(f"model  {summary['name']}, {summary['parameters']:,} parameters, {summary['kind']}")
+        print(f"model  {summary['name']}, {parameters}, {summary['kind']}")
         classes = f", {len(summary['labels'])} classes" if summary["labels"] else ""
         print(f"takes  texts of up to {summary['length']:,} tokens{classes}")
     else:
-        print(
-            f"model  {summary['preset']}, {summary['parameters']:,} parameters, "
-            f"{summary['weights']}"
-        )
-        height, width, channels = summary["image_shape"]
-        print(f"takes  images of {height} x {width} x {channels}, {summary['classes']} classes")
+        print(f"model  {summary['preset']}, {parameters}, {summary['weights']}")
+        size = " x ".join(map(str, summary["image_shape"]))
+        print(f"takes  images of {size}, {summary['classes']} classes")
     print(f"to     {summary['path']}")
     if opens := summary.get("opens"):
         print(f"open   transformers.{opens}.from_pretrained({str(Path(summary['path']).parent)!r})")
-    return 0
 
 
 def convert(options):
@@ -165,4 +137,7 @@ def convert_text(options, path):
 
 
 def warn(text):
-    print(f"convert: {text}", file=sys.stderr, flush=True)
+    cli.print_error("convert", text)
+
+
+main = cli.Program("convert", __doc__, USAGE, run)

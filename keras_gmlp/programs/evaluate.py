@@ -1,10 +1,11 @@
 """Evaluates models of any format on a folder or table of images, or a data set."""
 
-import json
+import functools
 import os
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
+from keras_gmlp.utils.errors import first_of, printable
 
 FILES = ("report.json", "predictions.csv", "confusion.png", "errors.png", "reliability.png")
 
@@ -20,17 +21,26 @@ SHARES = (
     *("calibration_error", "rejected"),
 )
 
-COMPARED = {
-    "mean_average_precision": "mean AP",
-    "exact_match": "exact match",
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced",
-    "calibration_error": "calibration error",
-    "rejected": "rejected",
-    "agreement": "agreement",
-}
+COMPARED = (
+    *("mean_average_precision", "exact_match", "accuracy", "balanced_accuracy"),
+    *("calibration_error", "rejected", "agreement"),
+)
 
-EPILOG = """\
+USAGE = """\
+models MODEL+  a .tflite, .keras or .onnx file, a folder (SavedModel or run), the name of an
+    included model, or published weights (a file or hf-hub:NAME)
+--data PATH|NAME!  a folder with a folder of images for each class, a table (.csv, .tsv) with the
+    columns path and label, or a data set by name
+--split test|train|validation|all=test  the images that apps/train.py holds out (the split test,
+    else every fifth image of a class), those it trains on, those for validation (the split
+    validation, or held out by the first model's run), or all
+--groups REGEX  the groups by which apps/train.py held images out; default: those of the run
+--out DIR  folder for the report and the pictures
+--csv FILE  file for the first model's predictions
+--data-dir
+--backend
+--json  print the report as JSON
+
 The first model gets the full report, the others a row in a table. Classes are matched by name;
 images of a class that a model does not know are left out.
 
@@ -48,58 +58,22 @@ examples:
   apps/evaluate.py model.keras model.tflite model.onnx --data photos/ --out evaluation
   apps/evaluate.py gmlp_n4_32-cifar10 --data new_photos/ --split all
 
-exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
 
 
-def parse(arguments):
-    parser = cli.Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument(
-        "models",
-        nargs="+",
-        metavar="MODEL",
-        help="a .tflite, .keras or .onnx file, a folder (SavedModel or run), the name of an "
-        "included model, or published weights (a file or hf-hub:NAME)",
-    )
-    parser.add_argument(
-        "--data",
-        required=True,
-        metavar="PATH|NAME",
-        help="a folder with a folder of images for each class, a table (.csv, .tsv) with the "
-        "columns path and label, or a data set by name",
-    )
-    parser.add_argument(
-        "--split",
-        choices=("test", "train", "validation", "all"),
-        default="test",
-        help="the images that apps/train.py holds out (the split test, else every fifth image of a "
-        "class), those it trains on, those for validation (the split validation, or held out by "
-        "the first model's run), or all; default: test",
-    )
-    parser.add_argument(
-        "--groups",
-        metavar="REGEX",
-        help="the groups by which apps/train.py held images out; default: those of the run",
-    )
-    parser.add_argument("--out", metavar="DIR", help="folder for the report and the pictures")
-    parser.add_argument("--csv", metavar="FILE", help="file for the first model's predictions")
-    cli.add_data_dir(parser)
-    cli.add_backend(parser)
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    options = parser.parse_args(arguments)
-    outputs = [Path(options.out), *(Path(options.out, f) for f in FILES)] if options.out else []
-    for output in (*outputs, *([options.csv] if options.csv else [])):
-        parser.check_output(output, options.data, *filter(os.path.isfile, options.models))
-    return options
+def check(options):
+    check_outputs(options, *filter(os.path.isfile, options.models))
+    if options.csv:
+        cli.check_output(options.csv, options.data, *filter(os.path.isfile, options.models))
 
 
-def main(arguments=None):
-    options = parse(arguments)
-    return cli.guarded("evaluate", lambda: run(options))
+def check_outputs(options, *inputs):
+    """Raises a `UsageError` if --out, or a file in it, is one of the inputs or in the data."""
+    for name in ("", *FILES) if options.out else ():
+        cli.check_output(Path(options.out, name), options.data, *inputs)
 
 
 def run(options):
-    # Imported here, so that --help is fast.
     from keras_gmlp.data.datasets import recorded_division
     from keras_gmlp.evaluation import images as evaluation
     from keras_gmlp.evaluation.labelled import LabelledImages
@@ -130,46 +104,51 @@ def run(options):
     if options.out:
         with cli.quiet():
             evaluation.write_report(options.out, report, results[0], errors[0])
-    if options.json:
-        print(json.dumps(report))
-    else:
-        show(report, images.total)
-    return 0
+    cli.show_result(options, report, functools.partial(show, total=images.total))
 
 
 def show(report, total):
-    from keras_gmlp.utils.errors import first_of, printable
-
     first, *others = report["models"]
     several = "exact_match" in first
-    print(f"{printable(first['model'])} on {printable(report['data'])}")
+    show_title(report)
     print(f"images            {first['images']:,} of {total:,} (--split {report['split']})")
-    unknown = "labels left out" if several else "images left out"
-    for key, note in (("unknown_classes", unknown), ("missing_classes", "no images")):
-        if report[key]:
-            print(f"{spaced(key)}{first_of([*map(printable, report[key])], 10)} ({note})")
+    show_names(report, "unknown_classes", f"{'labels' if several else 'images'} left out", 18)
+    show_names(report, "missing_classes", "no images", 18)
     for key in SHARES:
         if key in first:
-            print(f"{spaced(key)}{percent(first[key])}")
+            print(f"{spell(key):18}{percent(first[key])}")
     if "log_likelihood" in first:
-        print(f"{spaced('log_likelihood')}{first['log_likelihood']:8.4f}")
-    title, classes = sort_classes(first["classes"], "label" if several else "class")
-    head, scores = (title, "precision", "recall", "F1", "images"), SCORES
+        print(f"{'log likelihood':18}{first['log_likelihood']:8.4f}")
     if several:
-        head, scores = (title, "AP", "threshold", *head[1:]), LABEL_SCORES
-    show_table(head, [(*cells(row, "label", scores), f"{row['images']:,}") for row in classes])
+        show_classes(first, "images", "label", LABEL_SCORES)
+    else:
+        show_classes(first, "images")
     if others:
-        rows = first, *others
-        compared = [key for key in COMPARED if any(key in row for row in rows)]
-        head = ("model", *map(COMPARED.get, compared), "ms per image")
-        show_table(head, [(*cells(r, "model", compared), f"{r['latency_ms']:.3f}") for r in rows])
+        compared = [key for key in COMPARED if any(key in row for row in report["models"])]
+        head = ("model", *(spell(key).removesuffix(" accuracy") for key in compared))
+        rows = [(*cells(r, "model", compared), f"{r['latency_ms']:.3f}") for r in report["models"]]
+        show_table((*head, "ms per image"), rows)
 
 
-def sort_classes(classes, title="class"):
-    """Returns the title and the rows of a table of classes: of many, those with the lowest F1."""
-    if len(classes) <= SHOWN:
-        return title, classes
-    return f"{SHOWN} lowest F1", sorted(classes, key=lambda row: row["f1"])[:SHOWN]
+def show_title(report, more=""):
+    """Prints the name of the first model and the data."""
+    print(f"{printable(report['models'][0]['model'])} on {printable(report['data'])}{more}")
+
+
+def show_names(report, key, note, width):
+    """Prints the names of classes that are left out, if there are any."""
+    if names := report.get(key):
+        print(f"{spell(key):{width}}{first_of([*map(printable, names)], 10)} ({note})")
+
+
+def show_classes(row, counted, title="class", scores=SCORES):
+    """Prints the scores of each class; of many, those with the lowest F1."""
+    classes = row["classes"]
+    if len(classes) > SHOWN:
+        title = f"{SHOWN} lowest F1"
+        classes = sorted(classes, key=lambda row: row["f1"])[:SHOWN]
+    head = (title, *(spell(key).replace("average precision", "AP") for key in scores), counted)
+    show_table(head, [(*cells(row, "label", scores), f"{row[counted]:,}") for row in classes])
 
 
 def show_table(head, rows):
@@ -182,17 +161,17 @@ def show_table(head, rows):
 
 
 def cells(row, name, shares):
-    from keras_gmlp.utils.errors import printable
-
     return printable(row[name]), *(percent(row[key]) if key in row else "" for key in shares)
 
 
-def spaced(key):
-    text = (
-        key.replace("_", " ").replace("top5", "top-5").replace("mean average precision", "mean AP")
-    )
-    return f"{text.replace('mean f1', 'mean F1'):18}"
+def spell(key):
+    """Returns the name of a score as it is printed."""
+    text = key.replace("_", " ").replace("f1", "F1").replace("top5", "top-5")
+    return text.replace("mean average precision", "mean AP")
 
 
 def percent(share):
     return f"{100 * share:6.2f} %"
+
+
+main = cli.Program("evaluate", __doc__, USAGE, run, check)

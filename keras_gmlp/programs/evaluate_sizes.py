@@ -1,6 +1,5 @@
 """Evaluates a trained model at other image sizes, without further training."""
 
-import json
 from fractions import Fraction
 from pathlib import Path
 
@@ -8,7 +7,14 @@ from keras_gmlp.programs.shared import cli
 
 KINDS = ("patch", "window", "resampled", "fresh")
 
-EPILOG = """\
+USAGE = """\
+run RUN  folder of a run, or the name of an included model
+--sizes PIXELS:count+  sides of the images, multiples of the patch size
+--images N:count  test images to use; default: all
+--data-dir
+--backend
+--json  print the accuracies as JSON
+
 For each size, the images of the run's data set are scaled and up to four models are tested:
   patch      patches scale with the image: tokens and spatial weights stay the same
   window     spatial weights are resampled on the token grid; each token reads a window of pixels
@@ -22,42 +28,11 @@ examples:
 
 To train further at a size: apps/train.py --weights RUN --data NAME --image-size 48, with
 --patch-window 6 or --patch-size 6.
-exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
 
 
-def parse(arguments):
-    parser = cli.Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument(
-        "run", metavar="RUN", help="folder of a run, or the name of an included model"
-    )
-    parser.add_argument(
-        "--sizes",
-        type=cli.count,
-        nargs="+",
-        required=True,
-        metavar="PIXELS",
-        help="sides of the images, multiples of the patch size",
-    )
-    parser.add_argument(
-        "--images", type=cli.count, metavar="N", help="test images to use; default: all"
-    )
-    cli.add_data_dir(parser)
-    cli.add_backend(parser)
-    parser.add_argument("--json", action="store_true", help="print the accuracies as JSON")
-    return parser.parse_args(arguments)
-
-
-def main(arguments=None):
-    options = parse(arguments)
-    return cli.guarded("evaluate_sizes", lambda: run(options))
-
-
 def run(options):
-    rows = list(measure(options))
-    if options.json:
-        print(json.dumps(rows))
-    return 0
+    cli.show_result(options, list(measure(options)))
 
 
 def measure(options):
@@ -113,14 +88,9 @@ def measure_at(size, source, model, transfer, dataset, images):
     row = {"pixels": size, "resampled": accuracy(model)}
     stem = find_stem(source.model, PatchEmbedding)
     growth = Fraction(size, source.model.input_shape[1])
-    patch = scaled_patch(stem, growth) if stem else None
-    if patch:
-        larger, _ = source.adapt(input_shape=dataset.image_shape, patch_size=patch)
-        row |= {"patch_size": patch, "patch": accuracy(larger)}
-    window = scaled_window(stem, growth) if stem else None
-    if window:
-        wider, _ = source.adapt(input_shape=dataset.image_shape, patch_window=window)
-        row |= {"patch_window": window, "window": accuracy(wider)}
+    for kind, scaled in scale_patches(stem, growth).items() if stem else ():
+        larger, _ = source.adapt(input_shape=dataset.image_shape, **scaled)
+        row |= {**scaled, kind: accuracy(larger)}
     if transfer.resized:
         keras.utils.set_random_seed(0)
         at_start = keras.models.clone_model(model).get_weights()
@@ -131,16 +101,16 @@ def measure_at(size, source, model, transfer, dataset, images):
     return row
 
 
-def scaled_patch(stem, growth):
-    """Returns the patch size scaled with the image, or `None` if it is not an integer."""
-    patch = stem.patch_size * growth
-    if stem.patch_window > stem.patch_size or growth == 1 or patch.denominator > 1:
-        return None
-    return int(patch)
-
-
-def scaled_window(stem, growth):
-    """Returns the window scaled with the image, or `None` if it would not grow."""
+def scale_patches(stem, growth):
+    """Returns the patch and the window scaled with the image, if they are integers and larger."""
+    scaled, patch = {}, stem.patch_size * growth
+    if stem.patch_window <= stem.patch_size and growth != 1 and patch.denominator == 1:
+        scaled["patch"] = {"patch_size": int(patch)}
     more = stem.patch_window * growth - stem.patch_size
     window = stem.patch_size + 2 * round(more / 2)
-    return window if window > stem.patch_window else None
+    if window > stem.patch_window:
+        scaled["window"] = {"patch_window": window}
+    return scaled
+
+
+main = cli.Program("evaluate_sizes", __doc__, USAGE, run, sizes={"required": True})

@@ -1,12 +1,29 @@
 """Evaluates text models of any format on labelled texts, questions or plain text."""
 
-import json
+import functools
 import math
 from pathlib import Path
 
-from keras_gmlp.programs.evaluate import FILES, SCORES, cells, percent, show_table, sort_classes
+from keras_gmlp.programs import evaluate
+from keras_gmlp.programs.evaluate import percent, spell
 from keras_gmlp.programs.shared import cli
-from keras_gmlp.programs.shared.text_options import add_columns, name_columns
+from keras_gmlp.programs.shared.text_options import COLUMNS, name_columns
+from keras_gmlp.utils.errors import printable
+
+OPTIONS = f"""\
+models MODEL+  .tflite or .keras files, folders of runs, or names of included models
+--data NAME|PATH!  labelled texts, questions or a text, as the model requires; see below
+--split test|train|validation|all  the texts that apps/train_text.py tests on, those it trains on,
+    those it held out with --validation, or all; default: test, or all of a file of your own
+{COLUMNS}\
+--threshold T:float  how much the score of no answer must exceed that of the best answer; default: 0
+    if some questions have no answer
+--limit N:count  evaluate on N texts or questions, drawn at random
+--out DIR  folder for the report and the pictures
+--data-dir
+--backend
+--json  print the report as JSON
+"""
 
 EPILOG = """\
 The first model decides what the data are:
@@ -33,7 +50,6 @@ examples:
   apps/evaluate_text.py runs/amlp_nano-squad --data squad/v2.0 --threshold 1
   apps/evaluate_text.py amlp_nano-wiki --data held_out.txt --limit 500
 
-exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
 
 SHARES = ("accuracy", "top5_accuracy", "balanced_accuracy", "calibration_error")
@@ -43,59 +59,13 @@ PERCENT = ("exact_match", "f1", "answerable_f1", "unanswerable_f1", "best_f1")  
 HIDDEN = ("classes", "confusion", "model", "cut")
 
 
-def parse(arguments):
-    parser = cli.Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument(
-        "models",
-        nargs="+",
-        metavar="MODEL",
-        help=".tflite or .keras files, folders of runs, or names of included models",
-    )
-    parser.add_argument(
-        "--data",
-        required=True,
-        metavar="NAME|PATH",
-        help="labelled texts, questions or a text, as the model requires; see below",
-    )
-    parser.add_argument(
-        "--split",
-        choices=("test", "train", "validation", "all"),
-        help="the texts that apps/train_text.py tests on, those it trains on, those it held out "
-        "with --validation, or all; default: test, or all of a file of your own",
-    )
-    add_columns(parser)
-    parser.add_argument(
-        "--threshold",
-        type=float,
-        metavar="T",
-        help="how much the score of no answer must exceed that of the best answer; default: 0 if "
-        "some questions have no answer",
-    )
-    parser.add_argument(
-        "--limit",
-        type=cli.count,
-        metavar="N",
-        help="evaluate on N texts or questions, drawn at random",
-    )
-    parser.add_argument("--out", metavar="DIR", help="folder for the report and the pictures")
-    cli.add_data_dir(parser)
-    cli.add_backend(parser)
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    options = parser.parse_args(arguments)
+def check(options):
     if options.threshold is not None and not math.isfinite(options.threshold):
-        parser.error(f"--threshold must be a number; received {options.threshold}")
-    if options.out:
-        for output in (options.out, *(Path(options.out, name) for name in FILES)):
-            parser.check_output(output, options.data, options.test)
-    return parser, options
+        raise cli.UsageError(f"--threshold must be a number; received {options.threshold}")
+    evaluate.check_outputs(options, options.test)
 
 
-def main(arguments=None):
-    parser, options = parse(arguments)
-    return cli.guarded("evaluate_text", lambda: run(parser, options))
-
-
-def run(parser, options):
+def run(options):
     from keras_gmlp.utils.environment import require
 
     if options.out:  # here, so that a useless path fails before the work
@@ -108,7 +78,7 @@ def run(parser, options):
 
         models = [text_inference.load(path) for path in options.models]
     task = find_task(models[0].task)
-    check(parser, options, task)
+    check_task(options, task)
     report, predictions = text_evaluation.evaluate_texts(
         models,
         options.data,
@@ -121,15 +91,11 @@ def run(parser, options):
     if options.out:
         with cli.quiet():
             text_evaluation.write_text_report(options.out, report, predictions)
-    if options.json:
-        print(json.dumps(report))
-    else:
-        show(report, task)
-    return 0
+    cli.show_result(options, report, functools.partial(show, task=task))
 
 
-def check(parser, options, task):
-    """Ends with exit code 2 if an option is for models of another task."""
+def check_task(options, task):
+    """Raises a `UsageError` if an option is for models of another task."""
     from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 
     given = {
@@ -140,7 +106,9 @@ def check(parser, options, task):
     for choice, (names, value) in given.items():
         if value and choice not in task.choices:
             kinds = [t.kind for t in map(find_task, TEXT_TASKS) if choice in t.choices]
-            parser.error(f"{names}: for {' or '.join(kinds)}; received {task.kind}. Leave it out")
+            raise cli.UsageError(
+                f"{names}: for {' or '.join(kinds)}; received {task.kind}. Leave it out"
+            )
 
 
 def choose_part(options):
@@ -168,34 +136,22 @@ def choose_part(options):
 
 
 def show(report, task):
-    from keras_gmlp.utils.errors import first_of, printable
-
     first, *others = report["models"]
-    part = f" (--split {report['split']})" if "split" in task.choices else ""
-    print(f"{printable(first['model'])} on {printable(report['data'])}{part}")
-    if unknown := report.get("unknown_classes"):
-        names = first_of([*map(printable, unknown)], 10)
-        print(f"{'unknown classes':20}{names} (texts left out)")
+    evaluate.show_title(report, f" (--split {report['split']})" if "split" in task.choices else "")
+    evaluate.show_names(report, "unknown_classes", "texts left out", 20)
     for key in first:
         if key not in HIDDEN:
-            print(f"{spaced(key):20}{format_score(first, key):>10}")
+            print(f"{spell(key):20}{format_score(first, key):>10}")
     if first.get("cut"):
         print(f"{'cut':20}{first['cut']:>10,} (longer than the model takes)")
     if "classes" in first:
-        title, classes = sort_classes(first["classes"])
-        rows = [(*cells(row, "label", SCORES), f"{row['texts']:,}") for row in classes]
-        show_table((title, "precision", "recall", "F1", "texts"), rows)
+        evaluate.show_classes(first, "texts")
     if others:
-        head = ("model", *map(spaced, task.compared))
         rows = [
             (printable(row["model"]), *(format_score(row, key) for key in task.compared))
             for row in report["models"]
         ]
-        show_table(head, rows)
-
-
-def spaced(key):
-    return key.replace("_", " ").replace("f1", "F1").replace("top5", "top-5")
+        evaluate.show_table(("model", *map(spell, task.compared)), rows)
 
 
 def format_score(row, key):
@@ -205,3 +161,6 @@ def format_score(row, key):
     if key in PERCENT:
         return f"{value:.2f} %"
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+main = cli.Program("evaluate_text", __doc__, f"{OPTIONS}\n{EPILOG}", run, check)

@@ -1,11 +1,19 @@
 """Fills in [MASK]: prints the most probable words for each mask of a text."""
 
 from keras_gmlp.programs.shared import text_options as shared
-from keras_gmlp.programs.shared.cli import Parser, guarded
+from keras_gmlp.programs.shared.cli import Program, answer_each, print_bars
 
 DEFAULT = shared.MODELS / "amlp_nano-wiki"
 
-EPILOG = """\
+USAGE = """\
+texts TEXT*  a text with [MASK], in capitals; - reads standard input
+--file FILE*  read texts from a file, one a line, in UTF-8
+--model MODEL
+--top N:count=5  number of words
+--json  print one line of JSON per text
+--pieces  offer parts of words and punctuation, too
+--exclude-context  leave out words that the text has
+
 examples:
   apps/fill_mask.py "Paris is the [MASK] of France."        with the included model
   apps/fill_mask.py "The [MASK] ate a [MASK]." --top 3      words for each mask
@@ -20,20 +28,6 @@ masks has a list of them for each.
 exit codes: 0 done, 1 a text or the model could not be read, 2 wrong usage or a text without [MASK],
 130 stopped with Ctrl-C
 """
-
-
-def main(arguments=None):
-    parser = Parser(description=__doc__, epilog=EPILOG)
-    shared.add_texts(parser, "a text with [MASK], in capitals")
-    shared.add_model(parser, DEFAULT)
-    parser.add_argument(
-        "--pieces", action="store_true", help="offer parts of words and punctuation, too"
-    )
-    parser.add_argument(
-        "--exclude-context", action="store_true", help="leave out words that the text has"
-    )
-    options = shared.parse(parser, arguments, "fill_mask")
-    return guarded("fill_mask", lambda: fill(options), only_prints=True)
 
 
 def fill(options):
@@ -54,6 +48,17 @@ def fill(options):
         for number, entries in enumerate(found if several else [found], 1):
             if several:
                 print(f"  [MASK] {number}")
-            shared.print_bars([e["token_str"] for e in entries], [e["score"] for e in entries])
+            print_bars([e["token_str"] for e in entries], [e["score"] for e in entries])
 
-    return shared.answer_each(options, shared.read_texts(options), ask, show, NoMaskError)
+    answer_each(options, shared.read_texts(options), ask, show, NoMaskError)
+
+
+main = Program(
+    "fill_mask",
+    __doc__,
+    USAGE,
+    fill,
+    shared.check,
+    only_prints=True,
+    **shared.describe_model(DEFAULT),
+)

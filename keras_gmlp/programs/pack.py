@@ -1,10 +1,15 @@
 """Writes a data set once, scaled, so that training decodes nothing."""
 
-import json
-
 from keras_gmlp.programs.shared import cli
 
-EPILOG = """\
+USAGE = """\
+source SOURCE  a folder, a table (.csv, .tsv) or a TensorFlow Datasets name, as for --data
+--out FOLDER!  a new folder; existing ones are kept
+--size PIXELS|HxW:size=256  side of the images, or height and width
+--fit
+--data-dir
+--json  print a summary as JSON
+
 The folder holds the images in one size as plain pixels: nothing is decoded when they are read, and
 the system keeps in memory what fits. An image of 256 pixels takes 197 kB, ImageNet 262 GB. --data
 takes the folder wherever it takes a folder of images.
@@ -20,38 +25,7 @@ examples:
 
 A run that stops leaves no folder. The same command starts again; it also deletes what a killed run
 left.
-exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
-
-
-def parse(arguments):
-    parser = cli.Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument(
-        "source",
-        metavar="SOURCE",
-        help="a folder, a table (.csv, .tsv) or a TensorFlow Datasets name, as for --data",
-    )
-    parser.add_argument(
-        "--out", required=True, metavar="FOLDER", help="a new folder; existing ones are kept"
-    )
-    parser.add_argument(
-        "--size",
-        type=cli.image_size,
-        default=256,
-        metavar="PIXELS|HxW",
-        help="side of the images, or height and width; default: %(default)s",
-    )
-    cli.add_fit(parser)
-    cli.add_data_dir(parser)
-    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
-    options = parser.parse_args(arguments)
-    parser.check_output(options.out, options.source)
-    return options
-
-
-def main(arguments=None):
-    options = parse(arguments)
-    return cli.guarded("pack", lambda: run(options))
 
 
 def run(options):
@@ -60,22 +34,27 @@ def run(options):
 
     data = load(options.source, cli.both_sides(options.size), fit=options.fit)
     size = pack(data, options.out)
-    counts = {name: len(split) for name, split in data.splits().items()}
     summary = {
         "path": options.out,
-        **counts,
+        **{name: len(split) for name, split in data.splits().items()},
         "classes": len(data.labels),
         "image_shape": list(data.image_shape),
         "bytes": size,
     }
-    if options.json:
-        print(json.dumps(summary))
-        return 0
-    height, width, channels = data.image_shape
+    cli.show_result(options, summary, show)
+
+
+def show(summary):
     uses = {"train": "training", "test": "testing", "validation": "validation"}
-    print("images  " + ", ".join(f"{count:,} for {uses[name]}" for name, count in counts.items()))
-    print(
-        f"        {height} x {width} x {channels}, {len(data.labels)} classes, {size / 1e6:,.1f} MB"
-    )
-    print(f"to      {options.out}")
-    return 0
+    counts = [f"{summary[name]:,} for {use}" for name, use in uses.items() if name in summary]
+    shape = " x ".join(map(str, summary["image_shape"]))
+    print(f"images  {', '.join(counts)}")
+    print(f"        {shape}, {summary['classes']} classes, {summary['bytes'] / 1e6:,.1f} MB")
+    print(f"to      {summary['path']}")
+
+
+def check(options):
+    cli.check_output(options.out, options.source)
+
+
+main = cli.Program("pack", __doc__, USAGE, run, check)

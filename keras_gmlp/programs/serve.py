@@ -14,7 +14,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
-from keras_gmlp.programs.shared.cli import ROOT, Parser, guarded
+from keras_gmlp.programs.shared.cli import ROOT, Program, UsageError, print_error
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, FOLDER, find_shipped, suggest_shipped
 
 PAGE = ROOT / "apps" / "web"
@@ -23,8 +23,20 @@ PAGE_TYPES, LITERT_TYPES = (".html", ".css", ".js", ".svg"), (".js", ".wasm")
 HOST = "127.0.0.1"
 HOSTS = r"(127\.0\.0\.1|localhost)(:\d+)?"
 MODELS = "/models/"  # the URLs of models
+HEADERS = {  # WebAssembly requires the first two to share memory between threads
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(self), microphone=(), geolocation=()",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
 
-EPILOG = """\
+USAGE = """\
+--port PORT:int  default: 8000; 0: any free
+--models DIR  folder with .tflite files, or the name of an included model; default: saved_models
+
 Pictures and texts stay in the browser: the page loads only its own files, LiteRT.js and models, all
 from this server; its Content-Security-Policy blocks other hosts. Only this machine can reach the
 server.
@@ -38,27 +50,6 @@ A model is a .tflite file in DIR or in one of its folders. The page requires Lit
 installs it and starts this program.
 exit codes: 0 stopped by Ctrl-C, 1 port in use, or no model or LiteRT.js found, 2 wrong usage
 """
-
-
-def parse(arguments):
-    parser = Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument("--port", type=int, default=8000, help="default: %(default)s; 0: any free")
-    parser.add_argument(
-        "--models",
-        type=Path,
-        default=FOLDER,
-        metavar="DIR",
-        help="folder with .tflite files, or the name of an included model; default: saved_models",
-    )
-    options = parser.parse_args(arguments)
-    if not 0 <= options.port <= 65535:
-        parser.error(f"--port must be from 0 to 65535; received {options.port}.")
-    return options
-
-
-def main(arguments=None):
-    options = parse(arguments)
-    return guarded("serve", lambda: serve(options))
 
 
 def serve(options):
@@ -82,9 +73,8 @@ def make_server(port, models):
         )
     if not models.is_dir():
         received = "is a file" if models.exists() else "does not exist"
-        raise ValueError(
-            f"{models} {received}; expected a folder with .tflite files.{suggest_shipped(models)}"
-        )
+        advice = f"expected a folder with .tflite files.{suggest_shipped(models)}"
+        raise ValueError(f"{models} {received}; {advice}")
     if not find_models(models, warn):
         raise ValueError(
             f"{models} has no .tflite file with a batch of one image, nor have its folders; "
@@ -106,49 +96,42 @@ def find_models(directory, report=lambda line: None):
     """Returns .tflite files by name: the folder's name, or folder/file if a folder has several."""
     models, root = {}, directory.resolve()
     for path in sorted([*directory.glob("*.tflite"), *directory.glob("*/*.tflite")]):
-        # Skip unfinished exports and those with a larger batch.
+        beside = path.with_name("model.tflite").exists()
+        # Unfinished exports, those with a larger batch, and what model.tflite holds, too.
         if path.name.startswith(".") or re.search(r"_batch\d+$", path.stem):
             continue
-        # The page reads the file of the same model next to it.
-        if path.name == "model_mediapipe.tflite" and path.with_name("model.tflite").exists():
+        if path.name == "model_mediapipe.tflite" and beside:
             continue
         if not path.is_file():
             report(f"{str(path)!r} is left out: no such file.")
-            continue
-        if not path.resolve().is_relative_to(root):
+        elif not path.resolve().is_relative_to(root):
             report(f"{str(path)!r} is left out: it leads out of {str(directory)!r}. Copy it there.")
-            continue
-        name = path.relative_to(directory).with_suffix("").as_posix()
-        only_features = not path.with_name("model.tflite").exists()
-        short = name.removesuffix("/model_features" if only_features else "/model")
-        taken = (directory / f"{short}.tflite").exists()
-        models[name if taken else short] = path
+        else:
+            name = path.relative_to(directory).with_suffix("").as_posix()
+            short = name.removesuffix("/model" if beside else "/model_features")
+            taken = (directory / f"{short}.tflite").exists()
+            models[name if taken else short] = path
     return models
 
 
 def describe_models(directory, report):
     """Returns the page's list: the name, URL, bytes and card of each model."""
-    models = []
+    # The page opens with the first: the default, or else the most accurate.
+    models, best = [], {DEFAULT_BACKBONE: math.inf}
     for name, path in find_models(directory, report).items():
         try:
-            model = {"name": name, "url": quote(model_url(name)), "bytes": path.stat().st_size}
-            model["card"] = read_metadata(path)
+            size, card = path.stat().st_size, read_metadata(path)
+            model = {"name": name, "url": quote(model_url(name)), "bytes": size, "card": card}
             json.dumps(model, allow_nan=False)
         except (ValueError, RecursionError, OSError) as error:
             report(f"{str(path)!r} is left out: {error}")
-        else:
-            models.append(model)
-
-    def folder(model):
-        return model["name"].split("/")[0]
-
-    # The page opens with the first: the default, or else the most accurate.
-    best = {DEFAULT_BACKBONE: math.inf}
-    for model in models:
-        card = model["card"]  # which may contain null
+            continue
+        models.append(model)
+        # A card may contain null.
         accuracy = card.get("test_accuracy") or card.get("test_mean_average_precision") or 0.0
-        best[folder(model)] = max(accuracy, best.get(folder(model), 0.0))
-    return sorted(models, key=lambda model: (not model["card"], -best[folder(model)]))
+        folder = name.split("/")[0]
+        best[folder] = max(accuracy, best.get(folder, 0.0))
+    return sorted(models, key=lambda model: (not model["card"], -best[model["name"].split("/")[0]]))
 
 
 def read_metadata(path):
@@ -169,7 +152,7 @@ def read_metadata(path):
 
 @functools.cache  # once for each line: the page asks for the list again and again
 def warn(line):
-    print(f"serve: {line}", file=sys.stderr, flush=True)
+    print_error("serve", line)
 
 
 def model_url(name):
@@ -185,7 +168,7 @@ def find_page_files():
     return {"/": PAGE / "index.html", **served}
 
 
-def content_security_policy():
+def allow_content():
     """Allows this origin, WebAssembly and the page's import map, identified by its hash."""
     page = (PAGE / "index.html").read_text(encoding="utf-8")
     import_map = re.search(r'<script type="importmap">(.*?)</script>', page, re.DOTALL)[1]
@@ -255,16 +238,18 @@ class Handler(SimpleHTTPRequestHandler):
         return str(served.get(url, PAGE / "no such file"))
 
     def end_headers(self):
-        # WebAssembly requires the first two to share memory between threads.
-        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
-        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
-        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
-        self.send_header("Content-Security-Policy", content_security_policy())
-        self.send_header("Permissions-Policy", "camera=(self), microphone=(), geolocation=()")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Referrer-Policy", "no-referrer")
-        self.send_header("Cache-Control", "no-cache")
+        for name, value in {**HEADERS, "Content-Security-Policy": allow_content()}.items():
+            self.send_header(name, value)
         super().end_headers()
 
     def log_message(self, *_):
         """Logs nothing."""
+
+
+def check(options):
+    if not 0 <= options.port <= 65535:
+        raise UsageError(f"--port must be from 0 to 65535; received {options.port}.")
+
+
+SETTINGS = {"port": {"default": 8000}, "models": {"type": Path, "default": FOLDER}}
+main = Program("serve", __doc__, USAGE, serve, check, **SETTINGS)

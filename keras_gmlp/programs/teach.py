@@ -1,10 +1,21 @@
 """Stores a teacher's answers to fixed views of the training images, for distillation."""
 
 import dataclasses
-import json
 
-from keras_gmlp.programs.shared.cli import Parser, add_backend, guarded
-from keras_gmlp.programs.shared.run_options import add_data_options
+from keras_gmlp.programs.shared import cli
+from keras_gmlp.programs.shared.run_options import DATA
+
+OPTIONS = f"""\
+teacher TEACHER  a run, the name of an included model, a .keras or an .onnx file{DATA}\
+--out FOLDER!  folder for the answers
+--views N:int=8  views of each image
+--scale SHARE:float  area of a view, as a share of the image's; default: 0.35 1
+--no-flip  never mirror a view (letters, signs)
+--seed SEED:int=0  of the views
+--threads N:int  threads of an ONNX file; default: all
+--backend
+--json  print a summary as JSON
+"""
 
 EPILOG = """\
 A teacher that is slower than its student answers once, not in every epoch. Each view is a random
@@ -22,54 +33,16 @@ examples:
 
 Train with the same --data, --image-size, --validation and --fraction. A run that was stopped
 resumes after its last complete view when the same command is given again.
-exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
 
 
-def parse(arguments):
-    parser = Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument(
-        "teacher",
-        metavar="TEACHER",
-        help="a run, the name of an included model, a .keras or an .onnx file",
-    )
-    add_data_options(parser)
-    parser.add_argument("--out", required=True, metavar="FOLDER", help="folder for the answers")
-    parser.add_argument(
-        "--views", type=int, default=8, metavar="N", help="views of each image; default: 8"
-    )
-    parser.add_argument(
-        "--scale",
-        type=float,
-        nargs=2,
-        default=[0.35, 1.0],
-        metavar=("SMALLEST", "LARGEST"),
-        help="area of a view, as a share of the image's; default: 0.35 1",
-    )
-    parser.add_argument(
-        "--no-flip", action="store_true", help="never mirror a view (letters, signs)"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the views; default: 0")
-    parser.add_argument(
-        "--threads", type=int, metavar="N", help="threads of an ONNX file; default: all"
-    )
-    add_backend(parser)
-    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
-    options = parser.parse_args(arguments)
+def check(options):
     from keras_gmlp.data.images.views import Views
 
-    try:
+    with cli.usage_errors():
         draws = {"flip": not options.no_flip, "seed": options.seed}
         options.views = Views(options.views, tuple(options.scale), **draws)
-    except ValueError as error:
-        parser.error(str(error))
-    parser.check_output(options.out, options.data, options.teacher)
-    return options
-
-
-def main(arguments=None):
-    options = parse(arguments)
-    return guarded("teach", lambda: run(options))
+    cli.check_output(options.out, options.data, options.teacher)
 
 
 def run(options):
@@ -91,9 +64,16 @@ def run(options):
         print(f"images   {len(data.train):,}, {views.count} views, {expected / 1e6:,.1f} MB")
     source = {"teacher": str(options.teacher).rstrip("/")}
     store_answers(teacher, data, options.out, views, description=source)
-    if options.json:
-        summary = {"path": options.out, "images": len(data.train), "views": views.count}
-        print(json.dumps({**summary, **teacher.sizes, "bytes": expected}))
-        return 0
-    print(f"to       {options.out}; train with --teacher {options.out}")
-    return 0
+    summary = {"path": options.out, "images": len(data.train), "views": views.count}
+    cli.show_result(options, {**summary, **teacher.sizes, "bytes": expected}, show)
+
+
+def show(summary):
+    print(f"to       {summary['path']}; train with --teacher {summary['path']}")
+
+
+SETTINGS = {
+    "scale": {"nargs": 2, "default": [0.35, 1.0], "metavar": ("SMALLEST", "LARGEST")},
+    "fraction": {"default": 1.0},
+}
+main = cli.Program("teach", __doc__, f"{OPTIONS}\n{EPILOG}", run, check, **SETTINGS)

@@ -1,18 +1,23 @@
 """Trains a model on a data set, shows the progress, and leaves everything in one folder."""
 
 import json
-import sys
 
-from keras_gmlp.programs.shared.cli import Parser
-from keras_gmlp.programs.shared.processes import run_processes
-from keras_gmlp.programs.shared.run_options import add_run_options, read_settings
+from keras_gmlp.programs.shared.cli import print_error
+from keras_gmlp.programs.shared.run_options import STORED, list_run_options, read_settings
 from keras_gmlp.programs.shared.training import (
-    add_training_options,
-    finish_parsing,
+    TRAINING,
+    make_program,
     print_result,
     train_run,
     train_runs,
 )
+
+OPTIONS = f"""\
+{list_run_options()}{TRAINING}\
+--folds K:int  cross-validation: train K runs, in OUT/fold-1 and so on, each without one K-th of the
+    training images, which it tests; reads no test images and exports nothing
+--no-export  do not write model.tflite
+"""
 
 EPILOG = """\
 examples:
@@ -37,38 +42,16 @@ switches the choice off, and --epochs 0 fits the head alone, in seconds.
 They compute in bfloat16 where that is faster, otherwise in float32: --precision auto measures it.
 
 A run that was stopped or killed resumes when the same command is given again, without --restart.
-exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
 
 
-def parse(arguments):
-    parser = Parser(description=__doc__, epilog=EPILOG)
-    add_run_options(parser, measures_precision=True)
-    add_training_options(parser)
-    parser.add_argument(
-        "--folds",
-        type=int,
-        metavar="K",
-        help="cross-validation: train K runs, in OUT/fold-1 and so on, each without one K-th of "
-        "the training images, which it tests; reads no test images and exports nothing",
-    )
-    parser.add_argument("--no-export", action="store_true", help="do not write model.tflite")
-    return finish_parsing(parser, parser.parse_args(arguments))
-
-
-def main(arguments=None):
-    parser, options = parse(arguments)
-    return run_processes("train", parser, options, list_runs, run)
-
-
-def run(parser, options):
-    """Trains and reports; returns the exit code."""
-    results, directory = train_runs(parser, options, train)
+def run(options):
+    """Trains and reports."""
+    results, directory = train_runs(options, train)
     if options.folds is None:
         report(options, results[0], directory)
     else:
         report_folds(options, results, directory)
-    return 0
 
 
 def list_runs(options):
@@ -109,12 +92,10 @@ def warn_of_duplicates(run):
     found = find_duplicates(run.data)
     if found:
         test, train = map(printable, next(iter(found.items())))
-        print(
-            f"train: warning: {len(found):,} of {len(run.data.test):,} test images are training "
-            f"images too ({test} is {train}); the test accuracy will be too high. Remove them from "
-            "one of the splits.",
-            file=sys.stderr,
-            flush=True,
+        print_error(
+            "train: warning",
+            f"{len(found):,} of {len(run.data.test):,} test images are training images too ({test} "
+            f"is {train}); the test accuracy will be too high. Remove them from one of the splits.",
         )
 
 
@@ -169,3 +150,7 @@ def report_folds(options, results, directory):
     mean, deviation = (100 * summary[f"accuracy_{name}"] for name in ("mean", "deviation"))
     print(f"mean  {mean:6.2f} %, standard deviation {deviation:.2f} %")
     print(f"folds   {directory}/folds.json")
+
+
+main = make_program("train", __doc__, f"{OPTIONS}\n{EPILOG}", list_runs, run, **STORED)
+parse = main.parse

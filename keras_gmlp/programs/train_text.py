@@ -1,19 +1,52 @@
 """Trains language models, text classifiers and models for questions, each in one folder."""
 
-import sys
 from pathlib import Path
 
-from keras_gmlp.programs.shared.cli import Parser, add_backend, add_data_dir
-from keras_gmlp.programs.shared.processes import run_processes
-from keras_gmlp.programs.shared.run_options import add_patience, add_recipe_options, read_options
-from keras_gmlp.programs.shared.text_options import add_columns
+from keras_gmlp.programs.shared.cli import UsageError, check_output, print_error
+from keras_gmlp.programs.shared.run_options import PATIENCE, RECIPE, STORED, read_options
+from keras_gmlp.programs.shared.text_options import COLUMNS
 from keras_gmlp.programs.shared.training import (
-    add_training_options,
-    finish_parsing,
+    TRAINING,
+    make_program,
     print_result,
     train_run,
     train_runs,
 )
+
+EXAMPLES = (
+    "mask_rate=0.2, epoch_tokens=1000000, length=128, optimizer=adamw, weight_decay=0.01, ema=0.05"
+)
+ARGUMENTS = "depth=4, max_length=256, gating=additive, dropout=0.1"
+
+OPTIONS = f"""\
+[pre-training]
+--text FILE+  .txt or .txt.xz files
+--valid FILE+  text to test on
+--prepared FOLDER  where the tokens are, or go; default: runs/text. With it alone, --text is not
+    needed again
+--model PRESET=gmlp_nano  gmlp, amlp or bert with _nano, _small, _medium, or another of
+    keras_gmlp.text.PRESETS
+--vocabulary-size N:int  of a new tokenizer; default: the preset's, 8192 for nano, 16384 for small
+--tokenizer FILE  a tokenizer.json or a vocab.txt
+--cased  a new tokenizer keeps capital letters
+--strip-accents  a new tokenizer strips the marks of letters, as BERT does; default: é is not e
+[fine-tuning]
+--task NAME|FILE|FOLDER  labelled texts or questions; see below
+--weights RUN  folder of a pre-trained model, the name of an included one, or an original BERT:
+    hf-hub:NAME or its folder
+{COLUMNS}\
+--hold-out SHARE:float  test on a share of the training texts instead, to choose settings
+--validation SHARE:float  hold a share of the training texts out, such as 0.1, and test these after
+    each epoch; the test texts are then read at the end alone
+{PATIENCE.replace("SAMPLES", "texts")}\
+--dropout DROPOUT:float=0.1
+[]
+--data-dir
+--out DIR  default: runs/MODEL-DATA
+--recipe RECIPE  default: quick, or finetune with --task
+{RECIPE.replace("SETTINGS", EXAMPLES).replace("ARGUMENTS", ARGUMENTS)}\
+--backend
+{TRAINING}"""
 
 EPILOG = """\
 examples:
@@ -35,137 +68,48 @@ finetune (3 epochs) trains a task. A text has one paragraph a line and a blank l
 documents; files may be compressed with xz.
 
 A run that was stopped or killed resumes when the same command is given again, without --restart.
-exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
 
 FEW = 200  # test texts
 
 
-def parse(arguments):
-    parser = Parser(description=__doc__, epilog=EPILOG)
-    pretrain = parser.add_argument_group("pre-training")
-    pretrain.add_argument("--text", nargs="+", metavar="FILE", help=".txt or .txt.xz files")
-    pretrain.add_argument("--valid", nargs="+", metavar="FILE", help="text to test on")
-    pretrain.add_argument(
-        "--prepared",
-        metavar="FOLDER",
-        help="where the tokens are, or go; default: runs/text. With it alone, --text is not needed "
-        "again",
-    )
-    pretrain.add_argument(
-        "--model",
-        metavar="PRESET",
-        default="gmlp_nano",
-        help="gmlp, amlp or bert with _nano, _small, _medium, or another of keras_gmlp.text."
-        "PRESETS; default: %(default)s",
-    )
-    pretrain.add_argument(
-        "--vocabulary-size",
-        type=int,
-        metavar="N",
-        help="of a new tokenizer; default: the preset's, 8192 for nano, 16384 for small",
-    )
-    pretrain.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json or a vocab.txt")
-    pretrain.add_argument(
-        "--cased", action="store_true", help="a new tokenizer keeps capital letters"
-    )
-    pretrain.add_argument(
-        "--strip-accents",
-        action="store_true",
-        help="a new tokenizer strips the marks of letters, as BERT does; default: é is not e",
-    )
-    tune = parser.add_argument_group("fine-tuning")
-    tune.add_argument(
-        "--task", metavar="NAME|FILE|FOLDER", help="labelled texts or questions; see below"
-    )
-    tune.add_argument(
-        "--weights",
-        metavar="RUN",
-        help="folder of a pre-trained model, the name of an included one, or an original BERT: "
-        "hf-hub:NAME or its folder",
-    )
-    add_columns(tune)
-    tune.add_argument(
-        "--hold-out",
-        type=float,
-        default=0.0,
-        metavar="SHARE",
-        help="test on a share of the training texts instead, to choose settings",
-    )
-    tune.add_argument(
-        "--validation",
-        type=float,
-        default=0.0,
-        metavar="SHARE",
-        help="hold a share of the training texts out, such as 0.1, and test these after each "
-        "epoch; the test texts are then read at the end alone",
-    )
-    add_patience(tune, "texts")
-    tune.add_argument("--dropout", type=float, default=0.1, help="default: %(default)s")
-    add_data_dir(parser)
-    parser.add_argument("--out", metavar="DIR", help="default: runs/MODEL-DATA")
-    parser.add_argument("--recipe", help="default: quick, or finetune with --task")
-    add_recipe_options(
-        parser,
-        True,
-        "mask_rate=0.2, epoch_tokens=1000000, length=128, optimizer=adamw, weight_decay=0.01, "
-        "ema=0.05, ...",
-        "depth=4, max_length=256, gating=additive, dropout=0.1, ...",
-    )
-    add_backend(parser)
-    add_training_options(parser)
-    options = parser.parse_args(arguments)
-    check(parser, options)
-    return finish_parsing(parser, options)
-
-
-def check(parser, options):
-    """Ends with exit code 2 if the options do not fit together."""
-    if options.task is not None and not options.weights:
-        parser.error("--task requires --weights, the folder of a pre-trained model")
-    if options.task is None and options.weights:
-        parser.error("--weights requires --task, such as --task sst2")
-    if options.task is None and not (options.text or options.prepared):
-        parser.error("give --text FILE to pre-train, or --task NAME --weights RUN to fine-tune")
-    if options.task is not None and (options.text or options.prepared):
-        parser.error("--text and --prepared are for pre-training; --task fine-tunes")
-    if options.task is not None and options.overrides:
-        parser.error("--set-model is for pre-training; --task takes the model of its weights")
-    tuning = options.column or options.label or options.test or options.hold_out
-    tuning = tuning or options.validation or options.patience
-    if options.task is None and tuning:
-        parser.error(
-            "--column, --label, --test, --hold-out, --validation and --patience require --task"
-        )
-    if options.patience and not options.validation:
-        parser.error("--patience requires --validation, such as --validation 0.1")
-    if options.text and not options.valid:
-        parser.error("--text requires --valid FILE, a text that is not in it")
+def check(options):
+    """Raises a `UsageError` if the options do not fit together."""
+    tunes, reads_text = options.task is not None, options.text or options.prepared
     new = options.vocabulary_size or options.cased or options.strip_accents
+    of_task = (options.column, options.label, options.test, options.hold_out)
+    of_task = any(of_task) or options.validation or options.patience
+    if tunes and not options.weights:
+        raise UsageError("--task requires --weights, the folder of a pre-trained model")
+    if options.weights and not tunes:
+        raise UsageError("--weights requires --task, such as --task sst2")
+    if not (tunes or reads_text):
+        raise UsageError("give --text FILE to pre-train, or --task NAME --weights RUN to fine-tune")
+    if tunes and reads_text:
+        raise UsageError("--text and --prepared are for pre-training; --task fine-tunes")
+    if tunes and options.overrides:
+        raise UsageError("--set-model is for pre-training; --task takes the model of its weights")
+    if of_task and not tunes:
+        names = "--column, --label, --test, --hold-out, --validation and --patience"
+        raise UsageError(f"{names} require --task")
+    if options.patience and not options.validation:
+        raise UsageError("--patience requires --validation, such as --validation 0.1")
+    if options.text and not options.valid:
+        raise UsageError("--text requires --valid FILE, a text that is not in it")
     if (new or options.tokenizer) and not options.text:
-        parser.error(
-            "--vocabulary-size, --cased, --strip-accents and --tokenizer are for --text; prepared "
-            "text has its tokenizer"
-        )
-    if options.prepared and options.text:
-        parser.check_output(options.prepared, *options.text, *options.valid)
+        names = "--vocabulary-size, --cased, --strip-accents and --tokenizer"
+        raise UsageError(f"{names} are for --text; prepared text has its tokenizer")
     if new and options.tokenizer:
-        parser.error(
-            "--vocabulary-size, --cased and --strip-accents are for a new tokenizer; leave them "
-            "out, or --tokenizer"
-        )
+        names = "--vocabulary-size, --cased and --strip-accents"
+        raise UsageError(f"{names} are for a new tokenizer; leave them out, or --tokenizer")
+    if options.prepared and options.text:
+        check_output(options.prepared, *options.text, *options.valid)
 
 
-def main(arguments=None):
-    parser, options = parse(arguments)
-    return run_processes("train_text", parser, options, list_runs, run)
-
-
-def run(parser, options):
-    """Trains and reports; returns the exit code."""
-    results, directory = train_runs(parser, options, train)
+def run(options):
+    """Trains and reports."""
+    results, directory = train_runs(options, train)
     report(options, results[0], directory)
-    return 0
 
 
 def list_runs(options):
@@ -235,7 +179,13 @@ def introduce(prepared):
     if hasattr(settings, "preset"):
         print(f"model  {settings.preset}, {parameters}")
         print(f"data   {data.name}, {data.train.summary()}")
-        introduce_tokenizer(settings, data.tokenizer)
+        usual, size, advice = usual_words(settings.preset), data.tokenizer.size, ""
+        if size != usual:
+            advice = (
+                f"; {settings.preset} usually has {usual:,}. To train that vocabulary, repeat "
+                "--text and --valid with a new --prepared folder"
+            )
+        print(f"words  {size:,}, from {settings.data}/tokenizer.json{advice}")
     else:
         print(f"model  {settings.weights}, {parameters}")
         sizes = f"{len(data.train):,} + {len(data.test):,}"
@@ -245,28 +195,16 @@ def introduce(prepared):
     print(f"to     {settings.directory}")
 
 
-def introduce_tokenizer(settings, tokenizer):
-    """Prints the number of tokens in the vocabulary, and whether the preset usually has another."""
-    usual, advice = usual_words(settings.preset), ""
-    if tokenizer.size != usual:
-        advice = (
-            f"; {settings.preset} usually has {usual:,}. To train that vocabulary, repeat --text "
-            "and --valid with a new --prepared folder"
-        )
-    print(f"words  {tokenizer.size:,}, from {settings.data}/tokenizer.json{advice}")
-
-
 def warn_of_few(data, answers):
     """Prints a line if the test is too small to say much."""
     samples = len(data.test)
     if answers or samples >= FEW:
         return
     error = 50 / samples**0.5
-    print(
-        f"train_text: warning: number of test texts: {samples:,}, so the accuracy has a standard "
-        f"error of up to {error:.0f} points. Test on more if you can (--test, --hold-out).",
-        file=sys.stderr,
-        flush=True,
+    print_error(
+        "train_text: warning",
+        f"number of test texts: {samples:,}, so the accuracy has a standard error of up to "
+        f"{error:.0f} points. Test on more if you can (--test, --hold-out).",
     )
 
 
@@ -282,7 +220,7 @@ def warn_of_unknown(data, tunes, settings):
     else:
         found = [corpus.warning() for corpus in (data.train, data.valid)]
     if line := next(filter(None, found), None):
-        print(f"train_text: warning: {line}", file=sys.stderr, flush=True)
+        print_error("train_text: warning", line)
 
 
 def report(options, metrics, directory):
@@ -302,3 +240,9 @@ def report(options, metrics, directory):
     one = metrics.get("test_predicted_classes") == 1
     lines = ["It predicts one class alone. Try another --seed or --learning-rate."] * one
     print_result(options, metrics, directory, result, lines)
+
+
+USAGE = f"{OPTIONS}\n{EPILOG}"
+SETTINGS = {**STORED, "hold_out": {"default": 0.0}, "validation": {"default": 0.0}}
+main = make_program("train_text", __doc__, USAGE, list_runs, run, check, **SETTINGS)
+parse = main.parse

@@ -1,8 +1,6 @@
 """Draws what a trained model has learned: filters, attention, class maps, confusion, mistakes."""
 
 import functools
-import json
-import sys
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
@@ -11,7 +9,21 @@ PICTURES = ("filters", "attention", "explain", "confusion", "mistakes")
 TEXT_PICTURES = ("filters", "attention")
 SENTENCE = "The cat that the dogs chased was found in the old house by the river."
 
-EPILOG = """\
+USAGE = """\
+run RUN?  folder of a run, or the name of an included model; default: the included gmlp_photo_64
+--out DIR  output folder; default: RUN/pictures, without RUN runs/gmlp_photo_64/pictures
+--only PICTURE+  default: all that apply
+--tokens N:int+  indices of filters; default: eight
+--image FILE  for attention and explain; default: a test image
+[either]
+--class NAME  the class to explain
+--top N:count  explain the N most probable classes; default: 1, or the labels that apply
+[]
+--text TEXT  for attention of a text model; default: a sentence
+--data NAME|FOLDER  test data; default: from the run
+--data-dir
+--json  print the pictures' paths as JSON
+
 pictures:
   filters     the spatial weights of each block (gMLP, Mixer, ResMLP, ...)
   attention   where the blocks of an aMLP or a ViT look in an image
@@ -29,56 +41,7 @@ examples:
   apps/visualize.py --only explain --image docs/cat.jpg --top 3     the included gmlp_photo_64
   apps/visualize.py runs/amlp_nano-text --text "Paris is the capital of France."
 
-exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C
 """
-
-
-def parse(arguments):
-    parser = cli.Parser(description=__doc__, epilog=EPILOG)
-    parser.add_argument(
-        "run",
-        nargs="?",
-        metavar="RUN",
-        help="folder of a run, or the name of an included model; default: the included "
-        "gmlp_photo_64",
-    )
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        help="output folder; default: RUN/pictures, without RUN runs/gmlp_photo_64/pictures",
-    )
-    parser.add_argument(
-        "--only", nargs="+", choices=PICTURES, metavar="PICTURE", help="default: all that apply"
-    )
-    parser.add_argument(
-        "--tokens", nargs="+", type=int, metavar="N", help="indices of filters; default: eight"
-    )
-    parser.add_argument(
-        "--image", metavar="FILE", help="for attention and explain; default: a test image"
-    )
-    chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--class", dest="label", metavar="NAME", help="the class to explain")
-    chosen.add_argument(
-        "--top",
-        type=cli.count,
-        metavar="N",
-        help="explain the N most probable classes; default: 1, or the labels that apply",
-    )
-    parser.add_argument("--text", help="for attention of a text model; default: a sentence")
-    parser.add_argument("--data", metavar="NAME|FOLDER", help="test data; default: from the run")
-    cli.add_data_dir(parser)
-    parser.add_argument("--json", action="store_true", help="print the pictures' paths as JSON")
-    options = parser.parse_args(arguments)
-    if options.out:
-        pictures = [Path(options.out, f"{name}.png") for name in PICTURES]
-        for output in (options.out, *pictures):
-            parser.check_output(output, options.data, options.image)
-    return options
-
-
-def main(arguments=None):
-    options = parse(arguments)
-    return cli.guarded("visualize", lambda: run(options))
 
 
 def run(options):
@@ -87,9 +50,7 @@ def run(options):
         paths.append(str(path))
         if not options.json:
             print(path, flush=True)
-    if options.json:
-        print(json.dumps({"pictures": paths}))
-    return 0
+    cli.show_result(options, {"pictures": paths})
 
 
 def draw(options):
@@ -120,7 +81,7 @@ def draw(options):
         except NotApplicableError as error:
             if options.only:
                 raise
-            print(f"visualize: skipped {name}: {cli.one_line(error)}", file=sys.stderr)
+            cli.print_error(f"visualize: skipped {name}", error)
         else:
             yield path
 
@@ -223,7 +184,7 @@ def leave_out(options, wanted, directory):
             "apps/evaluate.py scores each label."
         )
     for name in single:
-        print(f"visualize: skipped {name}: requires one label for an image", file=sys.stderr)
+        cli.print_error(f"visualize: skipped {name}", "requires one label for an image")
     return [name for name in wanted if name not in single]
 
 
@@ -243,3 +204,14 @@ def load_test_images(options, directory, classifier):
     if tuple(dataset.labels) != tuple(classifier.labels):
         raise ValueError(f"{directory}: the model's classes differ from those of {name}.")
     return dataset
+
+
+def check(options):
+    if options.out:
+        for output in (options.out, *(Path(options.out, f"{name}.png") for name in PICTURES)):
+            cli.check_output(output, options.data, options.image)
+
+
+SETTINGS = {"only": {"choices": PICTURES}, "class": {"dest": "label"}}
+main = cli.Program("visualize", __doc__, USAGE, run, check, **SETTINGS)
+parse = main.parse

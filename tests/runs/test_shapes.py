@@ -114,7 +114,7 @@ def test_programs_read_the_data_with_the_fit(trained, photos):
     directory, _ = trained
     classifier = inference.load(directory / "model.keras")
     visualize = load_app("visualize")
-    options = visualize.parse([str(directory)])
+    options = visualize.parse([str(directory)])[1]
     shown, _ = visualize.load_test_images(options, directory, classifier).test.arrays()
     calibrated = calibration._open_images(directory, None, "validation", None)
     for images in (shown, next(iter(calibrated.batches(classifier)))[0]):

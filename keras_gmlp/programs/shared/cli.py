@@ -1,10 +1,11 @@
-"""Shared parts of all programs: exit codes, one-line errors, quiet imports, common options."""
+"""The frame of all programs: options from a text, exit codes, one-line errors, quiet imports."""
 
 import _thread
 import argparse
 import contextlib
 import ctypes
 import errno
+import json
 import logging
 import os
 import re
@@ -23,40 +24,147 @@ VENV = ROOT / ".venv"
 COMMAND = "keras-gmlp"  # comes with a wheel, where apps/ is missing
 FOR_THE_USER = (ValueError, TypeError, RuntimeError, OSError, ImportError, MemoryError)
 
-# The extra of the package that installs a module. CORE comes with the package itself; all other
+# The extra of the package that installs some modules. CORE comes with the package itself; all other
 # modules belong to "train".
 EXTRAS = {
-    "huggingface_hub": "convert",
-    "safetensors": "convert",
-    "jax": "jax",
-    "onnx": "onnx",
-    "onnxruntime": "onnx",
-    "onnxscript": "onnx",
-    "openvino": "openvino",
-    "tokenizers": "text",
-    "torch": "torch",
+    "convert": ("huggingface_hub", "safetensors"),
+    "jax": ("jax",),
+    "onnx": ("onnx", "onnxruntime", "onnxscript"),
+    "openvino": ("openvino",),
+    "text": ("tokenizers",),
+    "torch": ("torch",),
 }
 CORE = ("ai_edge_litert", "keras", "keras_gmlp", "lazy_loader", "numpy", "PIL")
 
 ENVIRONMENT = {"backend": "KERAS_BACKEND", "data_dir": "TFDS_DATA_DIR"}  # of options
 
+FREE = "free some space and give the same command again"
+ACCESS = "choose a path that you can access"
 ADVICE = {
-    errno.ENOSPC: "free some space and give the same command again",
-    errno.EDQUOT: "free some space and give the same command again",
+    errno.ENOSPC: FREE,
+    errno.EDQUOT: FREE,
     errno.EFBIG: "choose another disk, or raise the limit on files (ulimit -f)",
-    errno.EACCES: "choose a path that you can access",
-    errno.EPERM: "choose a path that you can access",
+    errno.EACCES: ACCESS,
+    errno.EPERM: ACCESS,
     errno.EROFS: "choose a writable path",
     errno.ENOTDIR: "a part of this path is a file",
     errno.EEXIST: "expected a folder or a new path",
 }
 
-
 PATHS = {"DIR", "FILE", "FOLDER", "PATH", "RUN", "SOURCE", "TEACHER"}  # in names of arguments
+
+# Options of several programs; a usage names them without a text.
+SHARED = """\
+--backend tensorflow|jax|torch  Keras backend; default: $KERAS_BACKEND, or the setting of Keras
+    (tensorflow)
+--data-dir DIR  folder of TensorFlow Datasets; default: $TFDS_DATA_DIR or ~/tensorflow_datasets
+--fit crop|stretch|pad  how pictures of another aspect ratio become the input: crop keeps their
+    centre, stretch scales height and width independently, pad adds black borders; default: crop,
+    or the one that the weights or the packed set name
+"""
+
+ARGUMENT = re.compile(
+    r"(?P<name>\S+)( (?P<metavar>\S+?)(:(?P<type>[a-z]+))?(=(?P<default>[^A-Z\s?*+!]+))?"
+    r"(?P<mark>[?*+!]?))?"
+)
+
+
+class UsageError(Exception):
+    """Raised for wrong usage, which ends a program with exit code 2 and one line."""
+
+
+@contextlib.contextmanager
+def usage_errors():
+    """Turns a `ValueError` about the options into a `UsageError`."""
+    try:
+        yield
+    except ValueError as error:
+        raise UsageError(error) from None
+
+
+def check_output(output, *inputs):
+    """Raises a `UsageError` if an output is an input or in the data; see `require_output`."""
+    with usage_errors():
+        require_output(output, *inputs)
+
+
+class Program:
+    """A program, which is called with its arguments and returns its exit code.
+
+    `check(options)` raises a `UsageError` before `run(options)` works, which returns the exit code,
+    or None for that of the errors so far. The usage is what
+    `Parser.add_options` reads, a blank line and the end of the help; `settings` are its settings,
+    and of the program:
+
+    only_prints: Whether a closed output is no error.
+    passes_on: Whether what follows `--` is for another program; it goes to `options.passed`.
+    start: Function of the name, the work and the options, in place of `guarded`.
+    """
+
+    def __init__(self, name, description, usage, run, check=None, **settings):
+        self.name, self.description, self.run, self.check = name, description, run, check
+        self.options, _, self.epilog = usage.partition("\n\n")
+        if "exit codes" not in usage:
+            self.epilog += "exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C\n"
+        self.only_prints = settings.pop("only_prints", False)
+        self.passes_on = settings.pop("passes_on", False)
+        self.start, self.settings = settings.pop("start", None), settings
+
+    def parse(self, arguments=None):
+        """Returns the parser and the options, checked."""
+        parser = Parser(description=self.description, epilog=self.epilog)
+        parser.add_options(self.options, **self.settings)
+        given = list(sys.argv[1:] if arguments is None else arguments)
+        end = given.index("--") if self.passes_on and "--" in given else len(given)
+        options = parser.parse_args(given[:end])
+        options.passed = given[end + 1 :]
+        options.given, options.program, options.place, options.code = given, self.name, None, 0
+        if self.check:
+            self._hear(parser, self.check, options)
+        return parser, options
+
+    def __call__(self, arguments=None):
+        parser, options = self.parse(arguments)
+
+        def work():
+            code = self._hear(parser, self.run, options)
+            return options.code if code is None else code
+
+        if self.start:
+            return self.start(self.name, work, options)
+        return guarded(self.name, work, self.only_prints)
+
+    def _hear(self, parser, function, options):
+        try:
+            return function(options)
+        except UsageError as error:
+            parser.error(str(error))
 
 
 class Parser(OneLineParser):
     """Reads the options of a program."""
+
+    def add_options(self, text, **settings):
+        """Adds the options that a text lists, each on a line that indented lines go on.
+
+        A line is an option, or the name of an argument, then what follows it, two spaces and the
+        help. What follows is METAVAR:type=default and a mark: `?` optional, `+` one or more, `*`
+        any number, `!` required. Small letters are choices. A line in brackets begins a group,
+        `[either]` one of which only one may be given. `settings` has further settings by name.
+        """
+        place = self
+        for entry in re.split(r"\n(?=\S)", text.strip()):
+            head, *rest = re.split(r"\s{2,}", entry.strip(), maxsplit=1)
+            described = " ".join(" ".join(rest).split())
+            if head == "[either]":
+                place = self.add_mutually_exclusive_group()
+            elif head.startswith("["):
+                title = head[1:-1]
+                place = self.add_argument_group(title, described or None) if title else self
+            elif not rest and (shared := re.search(rf"^{head} .*(\n .*)*", SHARED, re.M)):
+                self.add_options(shared[0])
+            else:
+                _add_option(place, head, described, settings)
 
     def parse_args(self, args=None, namespace=None):
         """Reads the options, and sets the variables of `ENVIRONMENT` that Keras and TFDS read.
@@ -81,12 +189,27 @@ class Parser(OneLineParser):
     def error(self, message):
         super().error(name_programs(message))
 
-    def check_output(self, output, *inputs):
-        """Ends with exit code 2 if an output is an input or in the data; see `require_output`."""
-        try:
-            require_output(output, *inputs)
-        except ValueError as error:
-            self.error(str(error))
+
+def _add_option(place, head, described, settings):
+    """Adds one option to a parser or to a group of it; see `Parser.add_options`."""
+    name, metavar, kind, default, mark = ARGUMENT.fullmatch(head).group(
+        "name", "metavar", "type", "default", "mark"
+    )
+    given = {"help": described or None}
+    if metavar is None:
+        given["action"] = "store_true"
+    elif metavar.islower():
+        given["choices"] = metavar.split("|")
+    else:
+        given["metavar"] = metavar
+    if kind:
+        given["type"] = TYPES[kind]
+    if default:
+        given |= {"default": default, "help": f"{described}; default: {default}".lstrip("; ")}
+    repeated = {"action": "append", "default": []} if name.startswith("-") else {"nargs": "*"}
+    marks = {"?": {"nargs": "?"}, "+": {"nargs": "+"}, "*": repeated, "!": {"required": True}}
+    given |= marks.get(mark, {})
+    place.add_argument(name, **{**given, **settings.get(name.lstrip("-").replace("-", "_"), {})})
 
 
 def guarded(name, work, only_prints=False):
@@ -144,7 +267,8 @@ def _one_line(error):
 def missing(error):
     """Returns how to install a missing module."""
     module = (error.name or "").partition(".")[0]
-    extra = "" if module in CORE else f"[{EXTRAS.get(module, 'train')}]"
+    extra = next((name for name, modules in EXTRAS.items() if module in modules), "train")
+    extra = "" if module in CORE else f"[{extra}]"
     clone = (ROOT / "pyproject.toml").is_file()
     package = f'-e "{ROOT}{extra}"' if clone else f'"{COMMAND}{extra}"'
     advice = f"{error}. Install: pip install {package}"
@@ -291,14 +415,6 @@ def _let_go_of_output():
         os.close(nowhere)
 
 
-def add_data_dir(parser):
-    parser.add_argument(
-        "--data-dir",
-        metavar="DIR",
-        help="folder of TensorFlow Datasets; default: $TFDS_DATA_DIR or ~/tensorflow_datasets",
-    )
-
-
 def image_size(text):
     """Reads the size of images, for argparse: 64, or (96, 160) of the text 96x160."""
     sides = text.split("x")
@@ -322,24 +438,49 @@ def count(text):
     return number
 
 
+TYPES = {"int": int, "float": float, "count": count, "size": image_size}
+
+
 def both_sides(size):
     """Returns `(height, width)` of a size that `image_size` read."""
     return size if isinstance(size, tuple) else (size, size)
 
 
-def add_fit(parser):
-    parser.add_argument(
-        "--fit",
-        choices=["crop", "stretch", "pad"],
-        help="how pictures of another aspect ratio become the input: crop keeps their centre, "
-        "stretch scales height and width independently, pad adds black borders; default: crop, "
-        "or the one that the weights or the packed set name",
-    )
+def show_result(options, result, show=lambda result: None):
+    """Prints the result of a program: as JSON, or as a function shows it."""
+    if options.json:
+        print(json.dumps(result))
+    else:
+        show(result)
 
 
-def add_backend(parser):
-    parser.add_argument(
-        "--backend",
-        choices=["tensorflow", "jax", "torch"],
-        help="Keras backend; default: $KERAS_BACKEND, or the setting of Keras (tensorflow)",
-    )
+def answer_each(options, items, ask, show, misuse=()):
+    """Shows what a function finds for each item, or reports why not."""
+    with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
+        for item in items:
+            try:
+                found = ask(item)
+            except (ValueError, MemoryError) as error:
+                fail(options, error, 2 if isinstance(error, misuse) else 1)
+            else:
+                show(item, found)
+
+
+def fail(options, error, code=1):
+    """Prints an error and where it is in the input; the exit code is at least `code`."""
+    place = f"{options.program}: {options.place}" if options.place else options.program
+    print_error(place, error)
+    options.code = max(options.code, code)
+
+
+def print_error(program, error):
+    """Prints an error, or a note, on a line of standard error."""
+    print(f"{program}: {one_line(error)}", file=sys.stderr, flush=True)
+
+
+def print_bars(names, shares):
+    """Prints a line for each name: its probability as a number and as a bar."""
+    names = list(map(printable, names))
+    width = max(map(len, names))
+    for name, share in zip(names, shares, strict=True):
+        print(f"  {name:{width}} {100 * share:5.1f} % {'█' * round(30 * share)}")

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 
-from keras_gmlp.programs.shared.cli import guarded
+from keras_gmlp.programs.shared.cli import UsageError, guarded, usage_errors
 
 LOST = (
     "lost another process, or the connection to it; its output says why. Give the same command to "
@@ -34,49 +34,35 @@ VARIABLES = {  # Keras' own names
 }
 
 
-def add_process_options(parser):
-    """Adds the options that describe the processes of a training."""
-    group = parser.add_argument_group(
-        "several processes", "start the same command on each machine, with its own --process"
-    )
-    group.add_argument(
-        "--coordinator",
-        metavar="HOST:PORT",
-        default=os.environ.get(VARIABLES["coordinator"], "").split(",")[0] or None,
-        help="where process 0 runs, and a free port there",
-    )
-    group.add_argument("--processes", type=int, metavar="P", help="number of processes")
-    group.add_argument("--process", type=int, metavar="I", help="number of this one, from 0")
+PROCESSES = """\
+[several processes]  start the same command on each machine, with its own --process
+--coordinator HOST:PORT  where process 0 runs, and a free port there
+--processes P:int  number of processes
+--process I:int  number of this one, from 0
+[]
+"""
 
 
-def check_process_options(parser, options):
-    """Ends with exit code 2 if an option about processes is missing."""
+def find_coordinator():
+    """Returns the address of process 0 in the environment, or `None`."""
+    return os.environ.get(VARIABLES["coordinator"], "").split(",")[0] or None
+
+
+def check_process_options(options):
+    """Raises a `UsageError` if an option about processes is missing."""
     for name in ("processes", "process"):
         text = os.environ.get(VARIABLES[name])
         if getattr(options, name) is None and options.coordinator and text:
             if not text.isdecimal():
-                parser.error(f"{VARIABLES[name]} must be a number; received {text!r}")
+                raise UsageError(f"{VARIABLES[name]} must be a number; received {text!r}")
             setattr(options, name, int(text))
     given = [options.coordinator, options.processes, options.process]
     if any(value is not None for value in given) and None in given:
-        parser.error("--coordinator, --processes and --process belong together")
+        raise UsageError("--coordinator, --processes and --process belong together")
 
 
-def run_processes(name, parser, options, list_runs, run):
-    """Runs a program, alone or as one of several processes, and explains its end.
-
-    `options.runs` becomes what `list_runs(options)` returns, before Keras is imported.
-    """
-
-    def work():
-        try:
-            options.runs = list_runs(options)
-        except ValueError as error:
-            parser.error(str(error))
-        _join(parser, options)
-        with reporting(options):
-            return _run_agreed(parser, options, run)
-
+def start_processes(name, work, options):
+    """Runs a program, alone or as one of several processes, and explains its end."""
     if options.coordinator is None:
         return guarded(name, work)
     if LINK in os.environ:
@@ -84,15 +70,20 @@ def run_processes(name, parser, options, list_runs, run):
     return _supervise(name, options)
 
 
-def _run_agreed(parser, options, run):
-    try:
-        return run(parser, options)
-    except ValueError as error:
-        from keras_gmlp.training.processes import DisagreementError
+def run_in_processes(list_runs, run, options):
+    """Runs what is the same in each process; one with other settings than the rest is refused."""
+    with usage_errors():
+        options.runs = list_runs(options)
+    _join(options)
+    with reporting(options):
+        try:
+            return run(options)
+        except ValueError as error:
+            from keras_gmlp.training.processes import DisagreementError
 
-        if isinstance(error, DisagreementError):
-            parser.error(str(error))
-        raise
+            if isinstance(error, DisagreementError):
+                raise UsageError(error) from None
+            raise
 
 
 def _supervise(name, options):
@@ -164,7 +155,7 @@ def _hide_native_output():
             os.dup2(nowhere.fileno(), number)
 
 
-def _join(parser, options):
+def _join(options):
     # After the choice of the backend, and before anything else uses JAX.
     if options.coordinator is None:
         return
@@ -173,7 +164,7 @@ def _join(parser, options):
     try:
         join_processes(options.coordinator, options.processes, options.process)
     except (ValueError, RuntimeError) as error:
-        parser.error(str(error))
+        raise UsageError(error) from None
     if LINK in os.environ:
         os.write(int(os.environ[LINK]), JOINED)
 

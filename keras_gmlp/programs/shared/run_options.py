@@ -4,8 +4,6 @@ import contextlib
 import json
 from pathlib import Path
 
-from keras_gmlp.programs.shared.cli import add_backend, add_data_dir, add_fit, image_size
-
 SCRATCH = "none"  # of --weights
 
 # Settings of a recipe whose values are words.
@@ -15,149 +13,87 @@ TEXTS = ("optimizer", "precision", "pipeline", "teaching")
 RANGES = ("resized_crop",)
 
 
-def add_run_options(parser, measures_precision=False):
-    """Adds the options of a run: model, weights, data, recipe."""
-    parser.add_argument(
-        "--model",
-        metavar="PRESET",
-        help="gmlp, amlp, vit, deit, mixer, resmlp, eamlp or ff_only with _n4_32, small enough for "
-        "a CPU, resnet_56_32, convnet_8_32, or another of keras_gmlp.PRESETS; default: that of the "
-        "weights, or gmlp_n4_32",
-    )
-    parser.add_argument(
-        "--weights",
-        metavar="SOURCE",
-        help="weights to start from: a run's folder, the name of an included model, a .keras file, "
-        "a file of published weights, or hf-hub:NAME; resized to the images, with a new head if "
-        "the classes differ; none trains from scratch; default: for a folder, table or packed set "
-        "without --model, the included gmlp_photo_64, which knows photographs",
-    )
-    parser.add_argument(
-        "--teacher",
-        metavar="RUN|ANSWERS",
-        help="distillation: a run's folder, the name of an included model or a .keras file whose "
-        "answers join the labels, or a folder of stored answers, see teach.py; change how by --set "
-        "teacher_share=0.5, teaching=hard or token, temperature=2, feature_weight=1",
-    )
-    parser.add_argument("--freeze", action="store_true", default=None, help="train only the head")
-    add_data_options(parser, default="digits")
-    parser.add_argument("--out", metavar="DIR", help="default: runs/PRESET-DATA")
-    parser.add_argument(
-        "--recipe",
-        help="quick, standard, long, finetune, resolution, imagenet, airbench; default: quick, or "
-        "finetune with weights; resolution trains weights further on larger images of the same "
-        "classes",
-    )
-    parser.add_argument(
-        "--patch-size",
-        type=int,
-        metavar="PIXELS",
-        help="default: the model's; with 6 instead of 4 a model for 32 pixels has as many tokens "
-        "at 48",
-    )
-    parser.add_argument(
-        "--patch-window",
-        type=int,
-        metavar="PIXELS",
-        help="side of what a token is made from, for images larger than the weights': 6 for "
-        "weights with patches of 4 at 32 pixels, on images of 48",
-    )
-    add_patience(parser, "images")
-    add_recipe_options(parser, measures_precision)
-    add_backend(parser)
+PATIENCE = """\
+--patience EPOCHS:int  end after so many epochs without a better validation score, and save the best
+    epoch; requires validation SAMPLES; default: train all epochs and save the last
+"""
 
+DATA = r"""
+--data NAME|PATH!  digits (bundled), a TensorFlow Datasets name, a folder, or a table (.csv, .tsv)
+    with the columns path, label and perhaps split
+--data-dir
+--image-size PIXELS|HxW:size  side of the images, or height and width, such as 96x160, multiples of
+    the patch size; default: the model's
+--fit
+--fraction FRACTION:float  of the training images; default: all, 1.0
+--validation SHARE:float  hold a share of the training images out, such as 0.1, and test these after
+    each epoch; the test images are then read at the end alone. Folders may have val/ instead
+--groups REGEX  images of a group, such as a burst, a patient or a video, stay on one side; finds
+    the group in the path: 'patient(\d+)'
+"""
 
-def add_patience(parser, samples):
-    parser.add_argument(
-        "--patience",
-        type=int,
-        metavar="EPOCHS",
-        help="end after so many epochs without a better validation score, and save the best "
-        f"epoch; requires validation {samples}; default: train all epochs and save the last",
-    )
+RECIPE = """\
+--epochs EPOCHS:int  default: from the recipe
+--batch-size BATCH_SIZE:int  default: from the recipe
+--learning-rate LEARNING_RATE:float  after the warm-up; default: from the recipe
+--seed SEED:int  of weights, order and augmentation; default: from the recipe
+--precision auto|float32|mixed_bfloat16|mixed_float16  of the computation; weights stay in
+    float32; default: auto, which measures what is faster here
+--set SETTING*  any other setting of the recipe: SETTINGS, ...
+--set-model SETTING*  any argument of the model: ARGUMENTS, ...
+"""
 
+# As compare.py reads it, each run has the recipe's precision.
+RECIPE_OF_A_SWEEP = RECIPE.replace("auto|", "").replace(
+    "auto, which measures what is faster here", "the recipe's"
+)
 
-def add_data_options(parser, **default):
-    """Adds the options that describe the images to train on."""
-    parser.add_argument(
-        "--data",
-        metavar="NAME|PATH",
-        help="digits (bundled), a TensorFlow Datasets name, a folder, or a table (.csv, .tsv) with "
-        "the columns path, label and perhaps split" + "; default: %(default)s" * bool(default),
-        required=not default,
-        **default,
-    )
-    add_data_dir(parser)
-    parser.add_argument(
-        "--image-size",
-        type=image_size,
-        metavar="PIXELS|HxW",
-        help="side of the images, or height and width, such as 96x160, multiples of the patch "
-        "size; default: the model's",
-    )
-    add_fit(parser)
-    parser.add_argument(
-        "--fraction", type=float, default=1.0, help="of the training images; default: all, 1.0"
-    )
-    parser.add_argument(
-        "--validation",
-        type=float,
-        metavar="SHARE",
-        help="hold a share of the training images out, such as 0.1, and test these after each "
-        "epoch; the test images are then read at the end alone. Folders may have val/ instead",
-    )
-    parser.add_argument(
-        "--groups",
-        metavar="REGEX",
-        help="images of a group, such as a burst, a patient or a video, stay on one side; finds "
-        r"the group in the path: 'patient(\d+)'",
-    )
-
+RUN = f"""\
+--model PRESET  gmlp, amlp, vit, deit, mixer, resmlp, eamlp or ff_only with _n4_32, small enough for
+    a CPU, resnet_56_32, convnet_8_32, or another of keras_gmlp.PRESETS; default: that of the
+    weights, or gmlp_n4_32
+--weights SOURCE  weights to start from: a run's folder, the name of an included model, a .keras
+    file, a file of published weights, or hf-hub:NAME; resized to the images, with a new head if the
+    classes differ; none trains from scratch; default: for a folder, table or packed set without
+    --model, the included gmlp_photo_64, which knows photographs
+--teacher RUN|ANSWERS  distillation: a run's folder, the name of an included model or a .keras file
+    whose answers join the labels, or a folder of stored answers, see teach.py; change how by --set
+    teacher_share=0.5, teaching=hard or token, temperature=2, feature_weight=1
+--freeze  train only the head{DATA.replace("PATH!", "PATH=digits")}\
+--out DIR  default: runs/PRESET-DATA
+--recipe RECIPE  quick, standard, long, finetune, resolution, imagenet, airbench; default: quick, or
+    finetune with weights; resolution trains weights further on larger images of the same classes
+--patch-size PIXELS:int  default: the model's; with 6 instead of 4 a model for 32 pixels has as many
+    tokens at 48
+--patch-window PIXELS:int  side of what a token is made from, for images larger than the weights': 6
+    for weights with patches of 4 at 32 pixels, on images of 48
+{PATIENCE.replace("SAMPLES", "images")}\
+"""
 
 SETTINGS = (
     "weight_decay=0.05, optimizer=adamw, flip=0 (for letters and signs), alternating_flip=1 (each "
     "image in every other epoch), balance=0.5 (for rare classes, which then count more), "
     "mixup=0.3, cutmix=0.3, resized_crop=[0.08,1], rand_augment=0.4, cutout=0.4, ema=0.05, "
-    "stochastic_depth=0.1, "
-    "layer_decay=0.75, mix_until=0.8 (no MixUp and CutMix after 80 %% of the epochs), ..."
+    "stochastic_depth=0.1, layer_decay=0.75, mix_until=0.8 (no MixUp and CutMix after 80 %% of the "
+    "epochs)"
 )
 
-ARGUMENTS = "stem=convolutions, pooling=attention, toeplitz=true, heads=8, depth=4, ..."
+ARGUMENTS = "stem=convolutions, pooling=attention, toeplitz=true, heads=8, depth=4"
+
+# How options of a run are stored under other names than their own.
+STORED = {
+    "set": {"dest": "settings", "metavar": "NAME=VALUE"},
+    "set_model": {"dest": "overrides", "metavar": "NAME=VALUE"},
+    "freeze": {"default": None},
+    "precision": {"default": "auto"},
+    "fraction": {"default": 1.0},
+}
 
 
-def add_recipe_options(parser, measures_precision, settings=SETTINGS, arguments=ARGUMENTS):
-    """Adds the options of a recipe; the help has examples of settings and of model arguments."""
-    parser.add_argument("--epochs", type=int, help="default: from the recipe")
-    parser.add_argument("--batch-size", type=int, help="default: from the recipe")
-    parser.add_argument(
-        "--learning-rate", type=float, help="after the warm-up; default: from the recipe"
-    )
-    parser.add_argument(
-        "--seed", type=int, help="of weights, order and augmentation; default: from the recipe"
-    )
-    parser.add_argument(
-        "--precision",
-        choices=["auto"] * measures_precision + ["float32", "mixed_bfloat16", "mixed_float16"],
-        default="auto" if measures_precision else None,
-        help="of the computation; weights stay in float32; default: "
-        + ("auto, which measures what is faster here" if measures_precision else "the recipe's"),
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        dest="settings",
-        help=f"any other setting of the recipe: {settings}",
-    )
-    parser.add_argument(
-        "--set-model",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        dest="overrides",
-        help=f"any argument of the model: {arguments}",
-    )
+def list_run_options(recipe=RECIPE):
+    """Returns the options of a run on images: model, weights, data, recipe."""
+    recipe = recipe.replace("SETTINGS", SETTINGS).replace("ARGUMENTS", ARGUMENTS)
+    return f"{RUN}{recipe}--backend\n"
 
 
 def read_settings(options):

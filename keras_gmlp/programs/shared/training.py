@@ -1,4 +1,4 @@
-"""What the programs that train share: options, checks of the usage, callbacks, how to resume."""
+"""The frame of the programs that train: options, checks of the usage, callbacks, how to resume."""
 
 import argparse
 import contextlib
@@ -9,51 +9,51 @@ import os
 import sys
 from pathlib import Path
 
-from keras_gmlp.programs.shared.cli import import_tensorflow
-from keras_gmlp.programs.shared.processes import add_process_options, check_process_options
+from keras_gmlp.programs.shared.cli import Program, import_tensorflow, usage_errors
+from keras_gmlp.programs.shared.processes import (
+    PROCESSES,
+    check_process_options,
+    find_coordinator,
+    run_in_processes,
+    start_processes,
+)
+
+TRAINING = f"""\
+--devices N|all=1  number of devices, of each process, that split each batch, on the JAX backend;
+    --batch-size is the global batch size
+--model-parallel M:int=1  number of devices that shard one copy of the model, which saves memory;
+    divides --devices
+{PROCESSES}\
+--checkpoint-minutes M  save a checkpoint within an epoch, too, when the last one is that old, so
+    that a killed run loses no more; default: at the end of each epoch only
+--callback MODULE:CLASS*  a keras.callbacks.Callback, made without arguments, such as a logger in
+    my_logger.py here: my_logger:Logger; may be repeated
+--restart  delete the run in OUT and start
+--tensorboard  log to OUT/tensorboard
+--json  print the metrics as JSON, no progress
+"""
 
 
-def add_training_options(parser):
-    """Adds the options of training itself: devices, checkpoints, callbacks, what it prints."""
-    parser.add_argument(
-        "--devices",
-        type=_count_or_all,
-        default=1,
-        metavar="N|all",
-        help="number of devices, of each process, that split each batch, on the JAX backend; "
-        "--batch-size is the global batch size; default: %(default)s",
-    )
-    parser.add_argument(
-        "--model-parallel",
-        type=int,
-        default=1,
-        metavar="M",
-        help="number of devices that shard one copy of the model, which saves memory; "
-        "divides --devices; default: %(default)s",
-    )
-    add_process_options(parser)
-    parser.add_argument(
-        "--checkpoint-minutes",
-        type=_minutes,
-        metavar="M",
-        help="save a checkpoint within an epoch, too, when the last one is that old, so that a "
-        "killed run loses no more; default: at the end of each epoch only",
-    )
-    parser.add_argument(
-        "--callback",
-        action="append",
-        type=_callback,
-        default=[],
-        metavar="MODULE:CLASS",
-        dest="callbacks",
-        help="a keras.callbacks.Callback, made without arguments, such as a logger in my_logger.py "
-        "here: my_logger:Logger; may be repeated",
-    )
-    parser.add_argument("--restart", action="store_true", help="delete the run in OUT and start")
-    parser.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard")
-    parser.add_argument(
-        "--json", action="store_true", help="print the metrics as JSON, no progress"
-    )
+def make_program(name, description, usage, list_runs, run, check=None, **settings):
+    """Returns a program that trains the runs of `list_runs(options)` and then reports.
+
+    `options.runs` becomes what `list_runs` returns, before Keras is imported.
+    """
+
+    def check_all(options):
+        if check:
+            check(options)
+        check_process_options(options)
+        options.training = False
+
+    settings |= {
+        "devices": {"type": _count_or_all},
+        "checkpoint_minutes": {"type": _minutes},
+        "callback": {"type": _callback, "dest": "callbacks"},
+        "coordinator": {"default": find_coordinator()},
+    }
+    work = functools.partial(run_in_processes, list_runs, run)
+    return Program(name, description, usage, work, check_all, start=start_processes, **settings)
 
 
 def _count_or_all(text):
@@ -88,21 +88,13 @@ def _modules_here(text, error):
     try:
         yield
     except ModuleNotFoundError as missing:
-        raise error(
-            f"{text}: no module {missing.name}, neither in this folder nor installed."
-        ) from None
+        place = "neither in this folder nor installed"
+        raise error(f"{text}: no module {missing.name}, {place}.") from None
     finally:
         sys.path.pop(0)
 
 
-def finish_parsing(parser, options):
-    """Checks the options of processes; returns parser and options."""
-    check_process_options(parser, options)
-    options.training = False
-    return parser, options
-
-
-def train_runs(parser, options, train):
+def train_runs(options, train):
     """Trains `options.runs`, each by `train(options, settings, callbacks)`.
 
     Returns the metrics of each run, and the folder of the run or of all of them.
@@ -112,15 +104,13 @@ def train_runs(parser, options, train):
     from keras_gmlp.training.precision import choose_precision
     from keras_gmlp.utils.environment import keep_freed_memory
 
-    try:
+    with usage_errors():
         runs = options.runs
         _check_devices(options, runs[0])
         callbacks = [make_callbacks(options) for _ in runs]
         if "precision" not in runs[0].changes:
             precision = choose_precision(None if options.restart else runs[0].directory)
             runs = [settings.with_changes(precision=precision) for settings in runs]
-    except ValueError as error:
-        parser.error(str(error))
     keep_freed_memory()
     places = [settings.directory for settings in runs]
     directory = places[0] if len(places) == 1 else str(Path(places[0]).parent)
@@ -170,7 +160,7 @@ def how_to_resume(options, place, directories):
     tried = [path for run in directories for path in Path(run, CANDIDATES).glob("*")]
     if not any(map(has_progress, [*directories, *tried])):
         return "stopped; no epoch was finished. The same command starts again."
-    command = "The same command without --restart" if options.restart else "The same command"
+    command = "The same command" + " without --restart" * options.restart
     return f"stopped; {place} keeps the last checkpoint. {command} resumes the run."
 
 
