@@ -7,9 +7,10 @@ Requires Chromium and `make web`.
 
 from pathlib import Path
 
+from pictures import encode
 from PIL import Image
 from sklearn.datasets import load_digits
-from web_page import encoded, open_browser, open_page, serve_models
+from web_page import open_browser, open_page, serve_models
 
 DOCS = Path(__file__).parent
 WIDTH = 1080
@@ -62,7 +63,7 @@ def draw_teach(page):
 def picture(name, image):
     """Returns a digit as a file for the page."""
     grey = Image.fromarray((image * 255 / 16).astype("uint8")).resize((64, 64))
-    return {"name": name, "mimeType": "image/png", "buffer": encoded(grey)}
+    return {"name": name, "mimeType": "image/png", "buffer": encode(grey)}
 
 
 def save(page, name):

@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import io
 import shutil
 import threading
 
@@ -71,19 +70,34 @@ def open_page(browser, address, script=None, **context_options):
         assert thrown == []
 
 
-def encoded(image, kind="PNG", **options):
-    """Returns an image as the bytes of a file."""
-    file = io.BytesIO()
-    image.save(file, kind, **options)
-    return file.getvalue()
-
-
 def as_text(data):
     """Returns bytes as base64 for `evaluate`; `BYTES` decodes them in the page."""
     return base64.b64encode(data).decode()
 
 
 BYTES = "const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));"
+MODULES = ("confidence", "decode", "head", "model", "prepare", "resample", "text-model", "tokens")
+
+
+def call(page, script, given=None):
+    """Runs a script on `given` with the page's modules, of which text-model.js is `text_model`.
+
+    `bytes` decodes base64, `read` a picture in base64, and `open` and `openText` load the model of
+    a name.
+    """
+    imports = [f'const {name.replace("-", "_")} = await import("./{name}.js");' for name in MODULES]
+    return page.evaluate(
+        f"""async (given) => {{
+          {BYTES}
+          {" ".join(imports)}
+          const read = (text) => decode.decode(new Blob([bytes(text)]));
+          const at = (name) => ({{ name, url: `/models/${{name}}.tflite` }});
+          const open = (name) => model.loadModel(at(name));
+          const openText = (name) => text_model.loadTextModel(at(name));
+          {{ {script} }}
+        }}""",
+        given,
+    )
 
 
 def choose(page, data, name="picture.png", kind="image/png"):

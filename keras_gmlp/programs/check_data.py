@@ -47,6 +47,7 @@ exit codes: 0 nothing found, 1 something found, or a failure, 2 wrong usage, 130
 def run(options):
     from keras_gmlp.data.datasets import canonical_name
     from keras_gmlp.data.images.table import is_table
+    from keras_gmlp.inference.similarity import embed_files, make_embedder
     from keras_gmlp.inspection.check import check_folder, write_findings
     from keras_gmlp.inspection.plots import draw_findings
     from keras_gmlp.utils.files import atomic_write
@@ -59,7 +60,10 @@ def run(options):
     # None stands for colours and edges.
     default = DEFAULT_BACKBONE if DEFAULT_BACKBONE in list_shipped() else "none"
     model = None if (options.model or default) == "none" else options.model or default
-    embed = make_features(model) if model else None
+    embed = None
+    if model:
+        classifier = cli.load_classifier(model, features=True)
+        embed = functools.partial(embed_files, make_embedder(classifier), classifier.read)
     report = check_folder(folder, options.min_images, embed)
     files = [options.out / name for name in FILES]
     with atomic_write(files[0]) as findings:  # so that there are both files or none
@@ -70,20 +74,6 @@ def run(options):
     summary = {**report.summary(), "model": model, "files": list(map(str, files))}
     cli.show_result(options, summary, functools.partial(show, report))
     return 1 if report.findings else 0
-
-
-def make_features(run):
-    """Returns the function from image files to the features of a trained model."""
-    from keras_gmlp.inference.similarity import embed_files, find_features, make_embedder
-    from keras_gmlp.models.saved import model_path
-
-    path = Path(find_features(run))
-    if not path.is_file():
-        model_path(run)  # raises what is missing
-    if path.suffix != ".tflite":
-        cli.import_tensorflow()
-    classifier = cli.load_classifier(str(path))
-    return functools.partial(embed_files, make_embedder(classifier), classifier.read)
 
 
 def show(report, summary):

@@ -11,7 +11,7 @@ from keras_gmlp.programs.shared.run_options import (
     read_settings,
 )
 
-OPTIONS = """\
+USAGE = """\
 presets PRESET+  as --model of train.py
 --data NAME|FOLDER=digits  as --data of train.py
 --data-dir
@@ -28,9 +28,7 @@ presets PRESET+  as --model of train.py
 --retry  train failed runs again
 --json  print the table's rows as JSON
 --no-train  table and charts of the existing runs alone
-"""
 
-EPILOG = """\
 examples:
   apps/compare.py gmlp_n4_32 amlp_n4_32 vit_n4_32 --epochs 3          on handwritten digits
   apps/compare.py gmlp_n4_32 vit_n4_32 --data cifar10 --seeds 0 1 2   three seeds of each
@@ -107,17 +105,9 @@ def make_text_sweep(options, **changes):
     """Returns the `TextSweep` that the options describe, with changes of all recipes."""
     from keras_gmlp.comparison.texts import TextSweep
 
-    return TextSweep(
-        options.presets,
-        options.text,
-        options.tasks or ["sst2"],
-        options.runs,
-        seeds=options.seeds,
-        recipe=options.recipe,
-        changes=changes,
-        epochs=options.epochs,
-        data_dir=options.data_dir,
-    )
+    tasks, names = options.tasks or ["sst2"], ("seeds", "recipe", "epochs", "data_dir")
+    given = {name: getattr(options, name) for name in names}
+    return TextSweep(options.presets, options.text, tasks, options.runs, changes=changes, **given)
 
 
 def report_texts(options, sweep, failed):
@@ -193,15 +183,8 @@ def make_sweep(options):
     recipe = settings.make_recipe()
     if recipe.seed != options.seeds[0] or options.epochs not in (None, recipe.epochs):
         raise ValueError("give seeds and epochs as --seeds and --epochs, before --")
-    return Sweep(
-        options.presets,
-        settings,
-        options.runs,
-        seeds=options.seeds,
-        fractions=options.fractions,
-        jobs=options.jobs,
-        backend=options.backend,
-    )
+    given = {n: getattr(options, n) for n in ("seeds", "fractions", "jobs", "backend")}
+    return Sweep(options.presets, settings, options.runs, **given)
 
 
 def shared_settings(options):
@@ -250,7 +233,5 @@ def report_images(options, sweep, _):
 
 
 SETTINGS = {"seeds": {"default": [0]}, "fractions": {"default": [1.0]}}
-main = cli.Program(
-    "compare", __doc__, f"{OPTIONS}\n{EPILOG}", compare, check, passes_on=True, **SETTINGS
-)
+main = cli.Program("compare", __doc__, USAGE, compare, check, passes_on=True, **SETTINGS)
 parse = main.parse

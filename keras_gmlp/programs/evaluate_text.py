@@ -10,7 +10,7 @@ from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared.text_options import COLUMNS, name_columns
 from keras_gmlp.utils.errors import printable
 
-OPTIONS = f"""\
+USAGE = f"""\
 models MODEL+  .tflite or .keras files, folders of runs, or names of included models
 --data NAME|PATH!  labelled texts, questions or a text, as the model requires; see below
 --split test|train|validation|all  the texts that apps/train_text.py tests on, those it trains on,
@@ -23,9 +23,7 @@ models MODEL+  .tflite or .keras files, folders of runs, or names of included mo
 --data-dir
 --backend
 --json  print the report as JSON
-"""
 
-EPILOG = """\
 The first model decides what the data are:
   a text classifier       labelled texts: sst2, mrpc, cola, a CSV, TSV or JSON lines file, or a
                           folder with one folder of text files for each class
@@ -163,4 +161,4 @@ def format_score(row, key):
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
-main = cli.Program("evaluate_text", __doc__, f"{OPTIONS}\n{EPILOG}", run, check)
+main = cli.Program("evaluate_text", __doc__, USAGE, run, check)

@@ -1,7 +1,6 @@
 """Finds the images in a folder that are most similar to another image."""
 
 import functools
-import os
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
@@ -36,7 +35,6 @@ def run(options):
     from keras_gmlp.inference.similarity import find_similar
 
     paths = find_images(options.data)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # without TensorFlow's notes
     classifier = cli.load_classifier(options.model, features=True)
     warn = functools.partial(cli.fail, options)
     pairs = find_similar(classifier, options.query, paths, options.top, warn)

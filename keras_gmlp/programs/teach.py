@@ -5,7 +5,7 @@ import dataclasses
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared.run_options import DATA
 
-OPTIONS = f"""\
+USAGE = f"""\
 teacher TEACHER  a run, the name of an included model, a .keras or an .onnx file{DATA}\
 --out FOLDER!  folder for the answers
 --views N:int=8  views of each image
@@ -15,9 +15,7 @@ teacher TEACHER  a run, the name of an included model, a .keras or an .onnx file
 --threads N:int  threads of an ONNX file; default: all
 --backend
 --json  print a summary as JSON
-"""
 
-EPILOG = """\
 A teacher that is slower than its student answers once, not in every epoch. Each view is a random
 window of an image, mirrored or not; training then shows the student the same views, one in each
 epoch, and starts again after the last one.
@@ -76,4 +74,4 @@ SETTINGS = {
     "scale": {"nargs": 2, "default": [0.35, 1.0], "metavar": ("SMALLEST", "LARGEST")},
     "fraction": {"default": 1.0},
 }
-main = cli.Program("teach", __doc__, f"{OPTIONS}\n{EPILOG}", run, check, **SETTINGS)
+main = cli.Program("teach", __doc__, USAGE, run, check, **SETTINGS)

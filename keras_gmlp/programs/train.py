@@ -12,14 +12,12 @@ from keras_gmlp.programs.shared.training import (
     train_runs,
 )
 
-OPTIONS = f"""\
+USAGE = f"""\
 {list_run_options()}{TRAINING}\
 --folds K:int  cross-validation: train K runs, in OUT/fold-1 and so on, each without one K-th of the
     training images, which it tests; reads no test images and exports nothing
 --no-export  do not write model.tflite
-"""
 
-EPILOG = """\
 examples:
   apps/train.py                                        a gMLP on handwritten digits, a minute
   apps/train.py --data cifar10 --recipe standard       CIFAR-10, about three hours on one core
@@ -152,5 +150,5 @@ def report_folds(options, results, directory):
     print(f"folds   {directory}/folds.json")
 
 
-main = make_program("train", __doc__, f"{OPTIONS}\n{EPILOG}", list_runs, run, **STORED)
+main = make_program("train", __doc__, USAGE, list_runs, run, **STORED)
 parse = main.parse

@@ -18,7 +18,7 @@ EXAMPLES = (
 )
 ARGUMENTS = "depth=4, max_length=256, gating=additive, dropout=0.1"
 
-OPTIONS = f"""\
+USAGE = f"""\
 [pre-training]
 --text FILE+  .txt or .txt.xz files
 --valid FILE+  text to test on
@@ -46,9 +46,8 @@ OPTIONS = f"""\
 --recipe RECIPE  default: quick, or finetune with --task
 {RECIPE.replace("SETTINGS", EXAMPLES).replace("ARGUMENTS", ARGUMENTS)}\
 --backend
-{TRAINING}"""
+{TRAINING}
 
-EPILOG = """\
 examples:
   apps/train_text.py --text wiki/*.txt --valid held_out.txt
                                      pre-trains a nano gMLP to fill in masked tokens
@@ -242,7 +241,6 @@ def report(options, metrics, directory):
     print_result(options, metrics, directory, result, lines)
 
 
-USAGE = f"{OPTIONS}\n{EPILOG}"
 SETTINGS = {**STORED, "hold_out": {"default": 0.0}, "validation": {"default": 0.0}}
 main = make_program("train_text", __doc__, USAGE, list_runs, run, check, **SETTINGS)
 parse = main.parse

@@ -127,13 +127,10 @@ def image_pictures(options, directory, classifier):
         dataset, images, labels = test_set()
         draw_mistakes(images, labels, logits(), dataset.labels, path)
 
-    return {
-        "filters": lambda path: plots.draw_spatial_filters(model, path, options.tokens),
-        "attention": attention,
-        "explain": explain,
-        "confusion": confusion,
-        "mistakes": mistakes,
-    }
+    def filters(path):
+        plots.draw_spatial_filters(model, path, options.tokens)
+
+    return {draw.__name__: draw for draw in (filters, attention, explain, confusion, mistakes)}
 
 
 def text_pictures(options, directory):

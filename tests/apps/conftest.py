@@ -1,8 +1,22 @@
 import pytest
-from web_page import open_browser
+from web_page import open_browser, open_page, serve_models
 
 
 @pytest.fixture(scope="module")
 def browser():
     with open_browser() as browser:
         yield browser
+
+
+@pytest.fixture(scope="module")
+def address(folder):
+    """The page with the models of the test file's `folder`."""
+    with serve_models(folder) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def opened(browser, address):
+    """One page for most tests of a file, because the runtime takes seconds to start."""
+    with open_page(browser, address) as page:
+        yield page

@@ -66,13 +66,15 @@ def test_train_continues_from_weights(run, tmp_path, app):
     assert (recipe["preset"], recipe["weights"]) == ("gmlp_n4_32", str(run))
 
 
-def test_classify_prints_bars_and_json(run, picture, app):
+def test_classify_prints_bars_and_json_of_files_and_folders(run, picture, app):
     code, output, _ = app("classify", picture, "--model", run, "--top", "3")
     name, first, *rest = output.splitlines()
     assert (code, name, "%" in first, len(rest)) == (0, str(picture), True, 2)
-    code, output, _ = app("classify", picture, "--model", run, "--json")
-    answer = json.loads(output)
+    Image.new("L", (4, 4)).save(picture.parent / "second.jpg")
+    code, output, _ = app("classify", picture.parent, "--model", run, "--json")
+    answer, other = map(json.loads, output.splitlines())
     assert (code, answer["file"], len(answer["predictions"])) == (0, str(picture), 5)
+    assert other["file"].endswith("second.jpg")
 
 
 def test_classify_escapes_names_that_could_change_the_terminal(capsys):
@@ -105,12 +107,6 @@ def test_classify_continues_after_bad_files(run, picture, tmp_path, monkeypatch,
     for path, error in zip(bad, errors.splitlines(), strict=True):
         assert error.startswith(f"classify: {path}: ")
     assert "large.png: not enough memory; close other programs." in errors
-
-
-def test_classify_takes_a_folder(run, picture, app):
-    Image.new("L", (4, 4)).save(picture.parent / "second.jpg")
-    code, output, _ = app("classify", picture.parent, "--model", run, "--json")
-    assert (code, len(output.splitlines())) == (0, 2)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such signal of a closed pipe")

@@ -8,15 +8,13 @@ import signal
 from pathlib import Path
 
 import pytest
+from fake_worker import MODEL
 from load_app import load_app
 
 from keras_gmlp import gMLP
 from keras_gmlp.benchmark import files
-from keras_gmlp.benchmark.files import Model
 from keras_gmlp.benchmark.report import COLUMNS
 from keras_gmlp.utils import progress
-
-MODEL = Model("a", Path("a.keras"), (8, 8, 3), 10, 1000, 2_000_000, None)
 
 
 def test_default_model_is_found_from_anywhere(tmp_path, monkeypatch):
@@ -25,21 +23,20 @@ def test_default_model_is_found_from_anywhere(tmp_path, monkeypatch):
     assert (Path(default) / "model.keras").exists()
 
 
-def test_no_candidate_is_a_failure(tmp_path, monkeypatch, capsys):
+def test_no_candidate_is_a_failure(tmp_path, monkeypatch, app):
     model = dataclasses.replace(MODEL, errors={"tflite": "no luck"})
     monkeypatch.setattr(files, "prepare", lambda *given: model)
-    arguments = ["gmlp_n4_32", "--only", "tflite", "--quick", "--threads", "1"]
-    assert load_app("benchmark").main([*arguments, "--out", str(tmp_path)]) == 1
-    assert "- `tflite`, threads 1: failed: no luck" in capsys.readouterr().out
+    given = ["gmlp_n4_32", "--only", "tflite", "--quick", "--threads", "1", "--out", tmp_path]
+    code, output, _ = app("benchmark", *given)
+    assert (code, "- `tflite`, threads 1: failed: no luck" in output) == (1, True)
     assert not (tmp_path / "benchmark.png").exists()
 
 
 @pytest.mark.slow
-def test_model_that_cannot_be_loaded(tmp_path, capsys):
+def test_model_that_cannot_be_loaded(tmp_path, app):
     (tmp_path / "model.keras").write_text("no zip")
-    assert load_app("benchmark").main([str(tmp_path), "--quick", "--only", "tflite"]) == 1
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert "cannot be loaded" in error
+    code, _, error = app("benchmark", tmp_path, "--quick", "--only", "tflite")
+    assert (code, "cannot be loaded" in error.splitlines()[-1]) == (1, True)
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +50,12 @@ def run(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_end_to_end(run, tmp_path, capsys):
-    arguments = [str(run), "--quick", "--threads", "1", "--batch", "4", "1", "--out", str(tmp_path)]
+def test_end_to_end(run, tmp_path, app):
+    arguments = [run, "--quick", "--threads", "1", "--batch", "4", "1", "--out", tmp_path]
     only = ["--only", "tflite", "keras-torch", "timm"]
-    assert load_app("benchmark").main([*arguments, *only, "--json"]) == 0
-    captured = capsys.readouterr()
-    printed = json.loads(captured.out)
-    assert "round 3 of 3, left" in captured.err
+    code, output, notes = app("benchmark", *arguments, *only, "--json")
+    printed = json.loads(output)
+    assert (code, "round 3 of 3, left" in notes) == (0, True)
     with open(tmp_path / "benchmark.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert tuple(rows[0]) == COLUMNS

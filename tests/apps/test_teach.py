@@ -5,7 +5,7 @@ import json
 import keras
 import numpy as np
 import pytest
-from PIL import Image
+from own_images import SIZES, write_folder
 
 import keras_gmlp
 
@@ -13,17 +13,10 @@ import keras_gmlp
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory):
     """A folder of pictures and a teacher for its two classes."""
-    place, rng = tmp_path_factory.mktemp("teach"), np.random.default_rng(0)
-    for split, count in (("train", 6), ("test", 2)):
-        for label in ("bright", "dark"):
-            folder = place / "photos" / split / label
-            folder.mkdir(parents=True)
-            for i in range(count):
-                pixels = rng.integers(0, 256, (8, 8, 3)).astype("uint8")
-                Image.fromarray(pixels).save(folder / f"{i}.png")
+    place = tmp_path_factory.mktemp("teach")
+    write_folder(place / "photos", train=6, test=2, classes=2)
     keras.utils.set_random_seed(0)
-    sizes = {"dim": 8, "depth": 1, "hidden_dim": 16, "patch_size": 4, "input_shape": (8, 8, 3)}
-    keras_gmlp.gMLP(classes=2, **sizes).save(place / "teacher.keras")
+    keras_gmlp.gMLP(classes=2, **SIZES).save(place / "teacher.keras")
     return place
 
 
@@ -33,7 +26,7 @@ def test_answers_of_a_folder(workspace, tmp_path, app):
     code, output, _ = app("teach", *arguments, "--json")
     summary = json.loads(output)
     assert code == 0
-    assert (summary["images"], summary["views"], summary["bytes"]) == (12, 2, 12 * 2 * 10 * 2)
+    assert (summary["images"], summary["views"], summary["bytes"]) == (12, 2, 12 * 2 * 18 * 2)
     logits = np.load(tmp_path / "answers" / "logits-1.npy")
     assert (logits.shape, logits.dtype) == ((12, 2), np.float16)
     assert "12, 2 views" in app("teach", *arguments)[1]  # all views are there

@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from load_app import APPS
+from pictures import encode
 from PIL import Image
 from png_header import png_header
+from sklearn.datasets import load_digits
 from web_page import (
-    BYTES,
     as_text,
+    call,
     choose,
-    encoded,
     give,
     open_page,
     read_answer,
     read_problem,
     serve_models,
 )
-from web_samples import noisy_digits
 
 import keras_gmlp
 from keras_gmlp import data
@@ -33,39 +33,29 @@ from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.card_update import update_card
 from keras_gmlp.tasks.confidence import energies
 
+RANDOM = np.random.default_rng(0)
 NAME = "gmlp_n4_32-cifar10"
 SAVED = APPS.parent / "saved_models" / NAME
-LOGITS = f"""async ([name, files]) => {{
-  {BYTES}
-  const {{ decode }} = await import("./decode.js");
-  const {{ loadModel }} = await import("./model.js");
-  const model = await loadModel({{ name, url: `/models/${{name}}.tflite` }});
-  const rows = [];
-  for (const file of files) {{
-    const input = model.prepare(await decode(new Blob([bytes(file)])));
-    rows.push(Array.from(await model.logits(input)));
-  }}
-  return rows;
-}}"""
+LOGITS = """
+  const opened = await open(given[0]), rows = [];
+  for (const file of given[1]) {
+    rows.push(Array.from(await opened.logits(opened.prepare(await read(file)))));
+  }
+  return rows;"""
 
-CALIBRATED = f"""async ([name, file]) => {{
-  {BYTES}
-  const {{ decode }} = await import("./decode.js");
-  const {{ energy, isKnown }} = await import("./confidence.js");
-  const {{ loadModel, rank }} = await import("./model.js");
-  const model = await loadModel({{ name, url: `/models/${{name}}.tflite` }});
-  const logits = await model.logits(model.prepare(await decode(new Blob([bytes(file)]))));
-  const {{ temperature }} = model.confidence;
-  return {{
-    ranked: rank(logits, model.labels, 10, temperature),
-    energy: energy(logits, temperature),
-    known: isKnown(logits, model.confidence),
-  }};
-}}"""
+CALIBRATED = """
+  const opened = await open(given[0]);
+  const logits = await opened.logits(opened.prepare(await read(given[1])));
+  const { temperature } = opened.confidence;
+  return {
+    ranked: model.rank(logits, opened.labels, 10, temperature),
+    energy: confidence.energy(logits, temperature),
+    known: confidence.isKnown(logits, opened.confidence),
+  };"""
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory):
+def folder(tmp_path_factory):
     """The saved model in 8 bits, float32 and integers, one without class names, broken ones."""
     folder = tmp_path_factory.mktemp("models")
     saved = folder / NAME
@@ -98,24 +88,21 @@ def models(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def address(models):
-    with serve_models(models) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def opened(browser, address):
-    with open_page(browser, address) as page:
-        yield page
-
-
 @pytest.fixture
 def page(opened):
-    """One page for most tests, because the runtime takes seconds to start."""
     opened.set_viewport_size({"width": 1280, "height": 720})
     opened.select_option("#model", NAME)
     return opened
+
+
+def noisy(digit):
+    """Returns a handwritten digit in some size and colours, with noise."""
+    tint = RANDOM.uniform(0, 255, (2, 1, 1, 3))
+    image = tint[0] + (tint[1] - tint[0]) * digit[..., None] / 16
+    size = RANDOM.integers(20, 100, 2)
+    large = Image.fromarray(image.astype("uint8")).resize(size, Image.Resampling.BICUBIC)
+    pixels = np.asarray(large) + RANDOM.normal(0, 8, (*size[::-1], 3))
+    return Image.fromarray(pixels.clip(0, 255).astype("uint8"))
 
 
 @pytest.fixture(scope="module")
@@ -123,9 +110,9 @@ def pictures():
     """100 PNG files: the first test images of CIFAR-10, or digits in many sizes and colours."""
     kept = Path(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets").expanduser()
     if not [*kept.glob("cifar10/*/dataset_info.json")]:  # a complete download
-        return noisy_digits(100)
+        return [encode(noisy(digit)) for digit in load_digits().images[:100]]
     images, _ = data.arrays(data.load("cifar10"), samples=100)
-    return [encoded(Image.fromarray(image)) for image in images]
+    return [encode(Image.fromarray(image)) for image in images]
 
 
 @pytest.mark.parametrize(
@@ -138,27 +125,27 @@ def pictures():
         (f"{NAME}/model_int8", f"{NAME}/model_int8.tflite", 1e-3),
     ],
 )
-def test_logits_are_pythons(page, models, pictures, tmp_path, name, file, tolerance):
-    found = np.array(page.evaluate(LOGITS, [name, [as_text(picture) for picture in pictures]]))
-    classifier = inference.load(models / file)
+def test_logits_are_pythons(page, folder, pictures, tmp_path, name, file, tolerance):
+    found = np.array(call(page, LOGITS, [name, [as_text(picture) for picture in pictures]]))
+    classifier = inference.load(folder / file)
     images = []
     for picture in pictures:
         (tmp_path / "picture.png").write_bytes(picture)
         images.append(classifier.read(tmp_path / "picture.png")[None])
     expected = np.concatenate([classifier.logits(image) for image in images])
     if tolerance is None:
-        whole = inference.load(models / NAME / "model_float32.tflite")
+        whole = inference.load(folder / NAME / "model_float32.tflite")
         exact = np.concatenate([whole.logits(image) for image in images])
         tolerance = np.abs(expected - exact).max() / 2
     np.testing.assert_array_equal(found.argmax(-1), np.argmax(expected, -1))
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
 
 
-def test_answer_is_pythons(page, models, pictures, tmp_path):
+def test_answer_is_pythons(page, folder, pictures, tmp_path):
     page.select_option("#model", f"{NAME}/model_float32")  # agrees more closely than 8 bits
     choose(page, pictures[0])
     (tmp_path / "picture.png").write_bytes(pictures[0])
-    file = models / NAME / "model_float32.tflite"
+    file = folder / NAME / "model_float32.tflite"
     expected = inference.load(file).classify(tmp_path / "picture.png")
     shown = read_answer(page)
     assert [label for label, _ in shown] == [label for label, _ in expected]
@@ -170,12 +157,12 @@ def test_answer_is_pythons(page, models, pictures, tmp_path):
     )
 
 
-def test_calibrated_answer_is_pythons(page, models, pictures, tmp_path):
+def test_calibrated_answer_is_pythons(page, folder, pictures, tmp_path):
     (tmp_path / "picture.png").write_bytes(pictures[0])
-    classifier = inference.load(models / "calibrated.tflite")
+    classifier = inference.load(folder / "calibrated.tflite")
     image = classifier.read(tmp_path / "picture.png")[None]
     expected = classifier.answer(tmp_path / "picture.png", top=10)
-    found = page.evaluate(CALIBRATED, ["calibrated", as_text(pictures[0])])
+    found = call(page, CALIBRATED, ["calibrated", as_text(pictures[0])])
     assert [row["label"] for row in found["ranked"]] == [label for label, _ in expected.predictions]
     for row, (_, probability) in zip(found["ranked"], expected.predictions, strict=True):
         assert row["probability"] == pytest.approx(probability, abs=1e-5)
@@ -202,9 +189,9 @@ def test_list_shows_preset_and_accuracy(page):
     assert "Classes: airplane, automobile, bird" in page.inner_text("#details")
 
 
-def test_runs_of_one_preset_have_their_folders_names(browser, models, tmp_path):
+def test_runs_of_one_preset_have_their_folders_names(browser, folder, tmp_path):
     for name in ("first", "second"):
-        shutil.copytree(models / NAME, tmp_path / name)
+        shutil.copytree(folder / NAME, tmp_path / name)
     with serve_models(tmp_path) as address, open_page(browser, address) as page:
         options = page.locator("#model option").all_inner_texts()
     assert [option.split(" · ")[0] for option in options] == [
@@ -255,9 +242,9 @@ BAD = {
     "empty.png": (b"", "the file is empty"),
     "notes.txt": (b"not a picture\n" * 9, "this browser cannot read it as a picture"),
     "header.png": (png_header(9, 9), "cannot be decoded|cannot read it"),
-    "huge.png": (encoded(Image.new("1", (10_001, 10_000))), "10001 x 10000 pixels are more than"),
+    "huge.png": (encode(Image.new("1", (10_001, 10_000))), "10001 x 10000 pixels are more than"),
     "bomb.png": (png_header(60_000, 60_000), "pixels are more than|cannot read it"),
-    "half.png": (encoded(Image.effect_noise((64, 64), 90))[:2000], "cannot be decoded"),
+    "half.png": (encode(Image.effect_noise((64, 64), 90))[:2000], "cannot be decoded"),
 }
 
 
@@ -299,14 +286,14 @@ def test_broken_model(page, pictures, name):
 
 
 def test_answer_that_is_not_a_number(page):
-    softmax = """(logits) => import("./model.js").then(({ softmax }) => softmax(logits)[0])"""
-    assert page.evaluate(softmax, [1, 1]) == 0.5
+    softmax = "return model.softmax(given)[0];"
+    assert call(page, softmax, [1, 1]) == 0.5
     with pytest.raises(Exception, match="answer is not a number"):
-        page.evaluate(softmax, [1, float("nan")])
+        call(page, softmax, [1, float("nan")])
 
 
-def test_model_that_is_gone(browser, address, models):
-    gone = models / "gone.tflite"
+def test_model_that_is_gone(browser, address, folder):
+    gone = folder / "gone.tflite"
     gone.touch()
     with open_page(browser, address) as page:
         gone.unlink()

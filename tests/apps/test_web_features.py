@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from colours import LABELS, colour_model
+from pictures import encode
 from PIL import Image
-from web_page import choose, encoded, open_page, serve_models
+from web_page import call, choose
 
 from keras_gmlp.analysis.explanation import class_maps
 from keras_gmlp.export.formats import export
@@ -12,12 +13,10 @@ from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.card_update import update_card
 from keras_gmlp.inference.similarity import make_embedder
 
-RUN = """async (data) => {
-  const { loadModel } = await import("./model.js");
-  const model = await loadModel({ name: "model", url: "/models/model_features.tflite" });
-  const found = [await model.logits({ data }), await model.features({ data })];
-  return [...found, await model.maps({ data })].map((values) => Array.from(values));
-}"""
+RUN = """
+  const opened = await open("model_features"), data = given;
+  const found = [await opened.logits({ data }), await opened.features({ data })];
+  return [...found, await opened.maps({ data })].map((values) => Array.from(values));"""
 CANVAS = """(canvas) => {
   const context = canvas.getContext("2d");
   return Array.from(context.getImageData(0, 0, canvas.width, canvas.height).data);
@@ -35,9 +34,10 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def page(browser, folder):
-    with serve_models(folder) as address, open_page(browser, address) as page:
-        yield page
+def page(opened):
+    opened.reload()
+    opened.locator("select option").first.wait_for(state="attached")
+    return opened
 
 
 def draw(*colours):
@@ -45,12 +45,12 @@ def draw(*colours):
     pixels = np.repeat(np.array(colours, "uint8")[None], 8 // len(colours), axis=1).repeat(
         8, axis=0
     )
-    return encoded(Image.fromarray(pixels))
+    return encode(Image.fromarray(pixels))
 
 
 def test_both_signatures_give_pythons_answers(page, folder):
     images = np.random.default_rng(0).integers(0, 256, (1, 8, 8, 3), "uint8")
-    logits, features, maps = page.evaluate(RUN, images.ravel().tolist())
+    logits, features, maps = call(page, RUN, images.ravel().tolist())
     classifier = inference.load(folder / "model_features.tflite")
     np.testing.assert_allclose(logits, classifier.logits(images)[0], atol=1e-4)
     np.testing.assert_allclose(features, make_embedder(classifier)(images)[0], atol=1e-4)

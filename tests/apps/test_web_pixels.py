@@ -3,41 +3,36 @@
 import numpy as np
 import pytest
 from load_app import APPS
+from pictures import encode
 from PIL import Image, ImageDraw
-from web_page import BYTES, as_text, encoded, open_page, serve_models
+from web_page import as_text, call
 
 from keras_gmlp.data.images.fits import find_inner_size, find_place
 from keras_gmlp.data.images.read_image import INTERPOLATIONS, read_image, read_views
 
 RANDOM = np.random.default_rng(0)
-READ = f"""async ([file, shape, preparation]) => {{
-  {BYTES}
-  const {{ decode }} = await import("./decode.js");
-  const {{ prepare }} = await import("./prepare.js");
-  const picture = await decode(new Blob([bytes(file)]));
-  return Array.from(prepare(picture, shape, preparation).data);
-}}"""
-READ_VIEWS = f"""async ([file, shape, parts]) => {{
-  {BYTES}
-  const {{ decode }} = await import("./decode.js");
-  const {{ prepareViews }} = await import("./prepare.js");
-  const picture = await decode(new Blob([bytes(file)]));
-  return prepareViews(picture, shape, {{}}, parts).map(({{ data }}) => Array.from(data));
-}}"""
-RESIZE = f"""async ([data, size, target, box, interpolation]) => {{
-  {BYTES}
-  const {{ resize }} = await import("./resample.js");
-  const image = {{ width: size[0], height: size[1], channels: 3, data: bytes(data) }};
-  return Array.from(resize(image, ...target, box, interpolation).data);
-}}"""
+READ = """
+  const [file, shape, preparation] = given;
+  return Array.from(prepare.prepare(await read(file), shape, preparation).data);"""
+READ_VIEWS = """
+  const views = prepare.prepareViews(await read(given[0]), given[1], {}, given[2]);
+  return views.map(({ data }) => Array.from(data));"""
+RESIZE = """
+  const [data, [width, height], target, box, interpolation] = given;
+  const image = { width, height, channels: 3, data: bytes(data) };
+  return Array.from(resample.resize(image, ...target, box, interpolation).data);"""
 
 
 @pytest.fixture(scope="module")
-def page(browser, tmp_path_factory):
-    models = tmp_path_factory.mktemp("models")
-    (models / "none.tflite").touch()
-    with serve_models(models) as address, open_page(browser, address) as page:
-        yield page
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    (folder / "none.tflite").touch()
+    return folder
+
+
+@pytest.fixture
+def page(opened):
+    return opened
 
 
 def noise(width, height, channels=3):
@@ -73,7 +68,7 @@ def difference(page, tmp_path, data, shape=(32, 32, 3), **preparation):
     """Returns the page's pixels minus Python's, absolute, in levels of 256."""
     path = tmp_path / "picture"
     path.write_bytes(data)
-    found = page.evaluate(READ, [as_text(data), shape, preparation])
+    found = call(page, READ, [as_text(data), shape, preparation])
     return np.abs(np.reshape(found, shape).astype(int) - read_image(path, shape, **preparation))
 
 
@@ -91,7 +86,7 @@ def difference(page, tmp_path, data, shape=(32, 32, 3), **preparation):
 def test_resampling_matches_pillow(page, size, target, box, interpolation):
     image = noise(*size)
     arguments = [as_text(image.tobytes()), size, target, box, interpolation]
-    found = np.reshape(page.evaluate(RESIZE, arguments), (target[1], target[0], 3))
+    found = np.reshape(call(page, RESIZE, arguments), (target[1], target[0], 3))
     expected = image.resize(target, Image.Resampling[interpolation.upper()], box)
     np.testing.assert_array_equal(found, expected)
 
@@ -101,15 +96,15 @@ def test_resampling_matches_pillow(page, size, target, box, interpolation):
     "size", [(32, 32), (40, 24), (33, 31), (1, 1), (3, 500), (640, 481), (5000, 20), (2, 2100)]
 )
 def test_png_of_any_size(page, tmp_path, size, shape):
-    assert difference(page, tmp_path, encoded(noise(*size)), shape).max() == 0
+    assert difference(page, tmp_path, encode(noise(*size)), shape).max() == 0
 
 
 @pytest.mark.parametrize("shape", [(32, 32, 3), (24, 40, 1)])
 @pytest.mark.parametrize("size", [(40, 24), (1, 1), (3, 500), (640, 481)])
 def test_parts_of_a_png(page, size, shape):
     parts = [(0.5, 0.5, 0.5), (0.5, 1, 0), (0.3, 0.1, 0.9), (1, 1, 1)]
-    file = encoded(noise(*size))
-    found = page.evaluate(READ_VIEWS, [as_text(file), shape, parts])
+    file = encode(noise(*size))
+    found = call(page, READ_VIEWS, [as_text(file), shape, parts])
     expected = read_views(file, shape, parts)
     np.testing.assert_array_equal(np.reshape(found, expected.shape), expected)
 
@@ -125,32 +120,32 @@ MODES = {
 
 @pytest.mark.parametrize("mode", MODES)
 def test_png_of_any_mode(page, tmp_path, mode):
-    assert difference(page, tmp_path, encoded(MODES[mode]())).max() == 0
+    assert difference(page, tmp_path, encode(MODES[mode]())).max() == 0
 
 
 def test_grey_of_16_bits_is_rounded_by_the_browser(page, tmp_path):
     deep = Image.fromarray(RANDOM.integers(0, 65536, (40, 50), dtype="uint16"))
-    assert difference(page, tmp_path, encoded(deep)).max() <= 2  # one level before scaling
+    assert difference(page, tmp_path, encode(deep)).max() <= 2  # one level before scaling
 
 
 def test_every_level_at_every_transparency(page, tmp_path):
     level, alpha = np.meshgrid(np.arange(256), np.arange(256))
     image = Image.fromarray(np.stack([level, level[::-1], 255 - level, alpha], -1).astype("uint8"))
-    assert difference(page, tmp_path, encoded(image), (256, 256, 3)).max() == 0
+    assert difference(page, tmp_path, encode(image), (256, 256, 3)).max() == 0
 
 
 def test_colour_profiles_are_ignored(page, tmp_path):
     from PIL import ImageCms
 
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("XYZ")).tobytes()
-    assert difference(page, tmp_path, encoded(noise(50, 40), icc_profile=profile)).max() == 0
+    assert difference(page, tmp_path, encode(noise(50, 40), icc_profile=profile)).max() == 0
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_upright_by_exif(page, tmp_path, orientation):
     image, tag = photo(120, 80), exif(orientation)
-    assert difference(page, tmp_path, encoded(image, exif=tag)).max() == 0
-    jpeg = encoded(image, "JPEG", quality=95, exif=tag)
+    assert difference(page, tmp_path, encode(image, exif=tag)).max() == 0
+    jpeg = encode(image, "JPEG", quality=95, exif=tag)
     assert difference(page, tmp_path, jpeg).max() <= 1
 
 
@@ -160,7 +155,7 @@ def test_upright_by_exif(page, tmp_path, orientation):
 @pytest.mark.parametrize(("picture", "most", "mean"), [(photo, 2, 0.3), (drawing, 20, 2)])
 def test_jpeg(page, tmp_path, size, picture, most, mean):
     """The decoders differ, and Python decodes large files at a fraction of their size."""
-    found = difference(page, tmp_path, encoded(picture(*size), "JPEG", quality=85))
+    found = difference(page, tmp_path, encode(picture(*size), "JPEG", quality=85))
     assert found.max() <= most
     assert found.mean() < mean
 
@@ -168,25 +163,25 @@ def test_jpeg(page, tmp_path, size, picture, most, mean):
 def test_photo(page, tmp_path):
     with Image.open(APPS.parent / "docs" / "cat.jpg") as image:
         large = image.resize((1024, 768))
-    assert difference(page, tmp_path, encoded(large, "JPEG", quality=90)).max() <= 2
+    assert difference(page, tmp_path, encode(large, "JPEG", quality=90)).max() <= 2
 
 
 def test_thin_picture_is_refused_before_scaling(page, tmp_path):
-    arguments = [as_text(encoded(noise(1, 20_000))), (224, 224, 3), {"crop": 0.875}]
+    arguments = [as_text(encode(noise(1, 20_000))), (224, 224, 3), {"crop": 0.875}]
     with pytest.raises(Exception, match="1 x 20000 is too thin: scaled, it has more than"):
-        page.evaluate(READ, arguments)
+        call(page, READ, arguments)
 
 
 @pytest.mark.parametrize("kind", ["GIF", "BMP", "WEBP"])
 def test_other_formats(page, tmp_path, kind):
-    assert difference(page, tmp_path, encoded(photo(90, 70), kind)).max() <= 4
+    assert difference(page, tmp_path, encode(photo(90, 70), kind)).max() <= 4
 
 
 @pytest.mark.parametrize("fit", ["stretch", "pad"])
 @pytest.mark.parametrize("shape", [(32, 32, 3), (24, 40, 1), (15, 8, 3)])
 @pytest.mark.parametrize("size", [(32, 32), (100, 50), (33, 31), (1, 1), (3, 500), (5000, 20)])
 def test_fit_of_any_size(page, tmp_path, size, shape, fit):
-    data = encoded(noise(*size))
+    data = encode(noise(*size))
     for interpolation in INTERPOLATIONS:
         options = {"fit": fit, "interpolation": interpolation}
         assert difference(page, tmp_path, data, shape, **options).max() == 0
@@ -195,17 +190,15 @@ def test_fit_of_any_size(page, tmp_path, size, shape, fit):
 def test_fit_for_many_sizes(page):
     """The size inside the input, which is rounded, for many small pictures."""
     sizes = [(width, height) for width in range(1, 40, 3) for height in range(1, 40, 3)]
-    script = """async ([sizes, target]) => {
-      const { prepare } = await import("./prepare.js");
+    script = """const [sizes, [right, bottom]] = given;
       return sizes.map(([width, height]) => {
         const data = new Uint8ClampedArray(3 * width * height).fill(255);
-        const shape = [target[1], target[0], 3];
-        const found = prepare({ width, height, channels: 3, data }, shape, { fit: "pad" });
+        const image = { width, height, channels: 3, data };
+        const found = prepare.prepare(image, [bottom, right, 3], { fit: "pad" });
         return Array.from(found.data).filter((_, i) => i % 3 === 0);
-      });
-    }"""
+      });"""
     target = (13, 10)
-    for size, found in zip(sizes, page.evaluate(script, [sizes, target]), strict=True):
+    for size, found in zip(sizes, call(page, script, [sizes, target]), strict=True):
         inner = find_inner_size(size, target)
         left, top = find_place(inner, target)
         expected = np.zeros(target[::-1], int)
@@ -221,15 +214,15 @@ def test_fit_for_many_sizes(page):
     ],
 )
 def test_unknown_fit_is_refused(page, card, match):
-    arguments = [as_text(encoded(noise(8, 8))), (4, 4, 3), card]
+    arguments = [as_text(encode(noise(8, 8))), (4, 4, 3), card]
     with pytest.raises(Exception, match=match):
-        page.evaluate(READ, arguments)
+        call(page, READ, arguments)
 
 
 @pytest.mark.parametrize("crop", [0.875, 0.9, 1.0])
 @pytest.mark.parametrize("size", [(100, 80), (81, 133), (640, 481), (9, 7)])
 def test_crop_of_published_weights(page, tmp_path, size, crop):
-    data = encoded(noise(*size))
+    data = encode(noise(*size))
     for interpolation in INTERPOLATIONS:
         options = {"crop": crop, "interpolation": interpolation}
         assert difference(page, tmp_path, data, (30, 27, 3), **options).max() == 0

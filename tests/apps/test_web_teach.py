@@ -6,10 +6,11 @@ import shutil
 import numpy as np
 import pytest
 from load_app import APPS
+from pictures import encode
 from PIL import Image
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
-from web_page import BYTES, as_text, encoded, give, open_page, serve_models
+from web_page import as_text, call, give, open_page
 
 from keras_gmlp.data.images.read_image import read_views
 from keras_gmlp.inference import images as inference
@@ -19,31 +20,22 @@ from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
 SOURCE = find_features(DEFAULT_BACKBONE)
 DIGITS = (4, 7)  # the model was trained on photographs
-CLASSIFY = f"""async ([head, files]) => {{
-  {BYTES}
-  const {{ decode }} = await import("./decode.js");
-  const {{ headLogits }} = await import("./head.js");
-  const {{ loadModel }} = await import("./model.js");
-  const model = await loadModel({{ name: "model", url: "/models/small.tflite" }});
-  const rows = [];
-  for (const file of files) {{
-    const image = await decode(new Blob([bytes(file)]));
-    rows.push(headLogits(head, await model.viewFeatures(image, head.parts)));
-  }}
-  return rows;
-}}"""
-FIT = """async ([rows, targets, classes]) => {
-  const { fitHead, headLogits } = await import("./head.js");
-  const head = await fitHead(rows, targets, classes);
-  return rows.map((row) => headLogits(head, [row]));
-}"""
+CLASSIFY = """
+  const [learned, files] = given, opened = await open("small"), rows = [];
+  for (const file of files) {
+    rows.push(head.headLogits(learned, await opened.viewFeatures(await read(file), learned.parts)));
+  }
+  return rows;"""
+FIT = """
+  const learned = await head.fitHead(...given);
+  return given[0].map((row) => head.headLogits(learned, [row]));"""
 
 
 def pictures_of(digit):
     digits = load_digits()
     images = digits.images[digits.target == digit] * 255 / 16
     np.random.default_rng(0).shuffle(images)  # neighbours are of one writer
-    return [encoded(Image.fromarray(image.astype("uint8"))) for image in images]
+    return [encode(Image.fromarray(image.astype("uint8"))) for image in images]
 
 
 @pytest.fixture(scope="module")
@@ -53,25 +45,18 @@ def pictures():
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     shutil.copy(SOURCE, folder / "small.tflite")
-    with serve_models(folder) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def opened(browser, address):
-    with open_page(browser, address) as page:
-        page.click("#tab-teach")
-        yield page
+    return folder
 
 
 @pytest.fixture
 def page(opened):
-    """One page for most tests; each starts with two empty classes."""
+    """Each test starts with two empty classes."""
     opened.reload()
     opened.locator("#teach-model option").first.wait_for(state="attached")
+    opened.click("#tab-teach")
     return opened
 
 
@@ -122,8 +107,8 @@ def test_learns_two_digits_that_the_model_never_saw(page, pictures, tmp_path):
     classifier = add_head(inference.load(SOURCE), tmp_path / "classifier.json")
     others = [as_text(file) for files in pictures for file in files[10::2]]
     targets = [number for number, files in enumerate(pictures) for _ in files[10::2]]
-    cat = encoded(Image.open(APPS.parent / "docs" / "cat.jpg"))
-    *logits, of_cat = np.array(page.evaluate(CLASSIFY, [head, [*others, as_text(cat)]]))
+    cat = encode(Image.open(APPS.parent / "docs" / "cat.jpg"))
+    *logits, of_cat = np.array(call(page, CLASSIFY, [head, [*others, as_text(cat)]]))
     assert (np.argmax(logits, -1) == targets).mean() >= 0.9
     for file, found in ((pictures[0][10], logits[0]), (cat, of_cat)):
         expected = classifier.logits(read_views(file, classifier.image_shape, classifier.parts))
@@ -141,7 +126,7 @@ def test_head_is_scikit_learns(page, classes):
     features = random.normal(3, 2, (len(targets), 8)) + targets[:, None]
     features[:, 5] = 1  # the same in all pictures
     given = [features.tolist(), targets.tolist(), classes]
-    logits = np.array(page.evaluate(FIT, given))
+    logits = np.array(call(page, FIT, given))
     deviation = np.where(features.std(0), features.std(0), 1)
     rows = (features - features.mean(0)) / deviation / np.sqrt(features.shape[1])
     # Of two classes scikit-learn penalizes one vector, the difference of ours.
@@ -150,7 +135,7 @@ def test_head_is_scikit_learns(page, classes):
     found = np.exp(logits - logits.max(-1, keepdims=True))
     found /= found.sum(-1, keepdims=True)
     np.testing.assert_allclose(found, expected.predict_proba(rows), atol=1e-4)
-    np.testing.assert_array_equal(logits, page.evaluate(FIT, given))
+    np.testing.assert_array_equal(logits, call(page, FIT, given))
 
 
 def test_downloaded_classifier_opens_again(page, pictures, tmp_path):

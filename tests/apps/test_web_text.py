@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 from load_app import APPS
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
-from web_page import open_page, serve_models
+from web_page import call, open_page, serve_models
 
 from keras_gmlp.data.text import Tokenizer, load_text
 from keras_gmlp.data.text.tokenizer import shorten
@@ -43,37 +43,11 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def address(folder):
-    with serve_models(folder) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def shared(browser, address):
-    with open_page(browser, address) as page:
-        yield page
-
-
 @pytest.fixture
-def page(shared):
-    shared.set_viewport_size({"width": 1280, "height": 720})
-    shared.click("#tab-texts")
-    return shared
-
-
-def call(page, script, argument):
-    """Runs a script with the page's modules `tokens` and `texts`, and `open(name)` of a model."""
-    return page.evaluate(
-        f"""async (given) => {{
-          const tokens = await import("./tokens.js");
-          const texts = await import("./text-model.js");
-          const open = (name) =>
-            texts.loadTextModel({{ name, url: `/models/${{name}}.tflite` }});
-          {script}
-        }}""",
-        argument,
-    )
+def page(opened):
+    opened.set_viewport_size({"width": 1280, "height": 720})
+    opened.click("#tab-texts")
+    return opened
 
 
 def odd_lines(count, words):
@@ -146,7 +120,7 @@ def test_cut_lengths_are_pythons(page):
 
 
 def test_classes_are_pythons(page, folder):
-    script = "return (await open(given[0])).classify(given[1], given[2]);"
+    script = "return (await openText(given[0])).classify(given[1], given[2]);"
     for name, pairs in (("classes", [(text, None) for text in TEXTS]), ("pairs", PAIRS)):
         model = load(folder / name, warn=lambda _: None)
         for text, pair in pairs:
@@ -163,7 +137,7 @@ PAIRS = [(LINES[0], LINES[1]), ("a", LONG), (LONG, "a"), (LONG, LONG), (LINES[2]
 
 def test_words_for_masks_are_pythons(page, folder):
     model = load(folder / "masks", warn=lambda _: None)
-    script = "return (await open('masks')).fillMask(given, 5);"
+    script = "return (await openText('masks')).fillMask(given, 5);"
     texts = ["Paris is the [MASK] of France.", "[MASK] [MASK]", " ".join(["[MASK]"] * 11) + LONG]
     for text in texts:
         expected = model.fill_mask(text)
@@ -180,7 +154,7 @@ def test_words_for_masks_are_pythons(page, folder):
 
 def test_answers_are_pythons(page, folder):
     model = load(folder / "answers", warn=lambda _: None)
-    script = "return (await open('answers')).answers(given[0], given[1], 3);"
+    script = "return (await openText('answers')).answers(given[0], given[1], 3);"
     for question in ("Who lives in Rome?", LONG):
         for context in (LINES[2], "Rome", LONG):
             expected = model.answers(question, context, 3)
@@ -204,7 +178,7 @@ def test_included_classifier_gives_the_same_labels(browser):
     assert len(sentences) == 872
     model = load(models / name, warn=lambda _: None)
     with serve_models(models) as address, open_page(browser, address) as page:
-        script = """const model = await open(given[0]);
+        script = """const model = await openText(given[0]);
             const found = [];
             for (const text of given[1]) found.push((await model.classify(text)).ranked[0].label);
             return found;"""

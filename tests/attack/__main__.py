@@ -1,6 +1,5 @@
 """Attacks the library: odd files, folders, kills and clients. A failing case is kept as files."""
 
-import argparse
 import collections
 import concurrent.futures
 import json
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from attack.kinds import KINDS
 from attack.workers import BAD, GOOD, Worker
+from keras_gmlp.utils.errors import OneLineParser
 from keras_gmlp.utils.progress import ProgressBar
 
 KEPT = 20  # failing cases of a kind that are kept
@@ -25,12 +25,7 @@ silent loss, crash (a signal), hang (more than 10 s) and memory (more than 2 GB)
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(
-        "attack",
-        description=__doc__,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = OneLineParser(prog="attack", description=__doc__, epilog=EPILOG)
     for name, kind in KINDS.items():
         parser.add_argument(
             f"--{name}", type=int, metavar="N", help=f"cases; default: {kind.count:,}"
@@ -46,10 +41,8 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     options.counts = {}
     for name, kind in KINDS.items():
-        count = getattr(options, name)
-        options.counts[name] = range(
-            (0 if options.only else kind.count) if count is None else count
-        )
+        count, usual = getattr(options, name), 0 if options.only else kind.count
+        options.counts[name] = range(usual if count is None else count)
     if options.case:
         name, _, number = options.case.partition(":")
         if name not in KINDS or not number.isdigit():

@@ -2,13 +2,12 @@
 
 import hashlib
 import json
-import zipfile
 
 import numpy as np
 from load_app import load_app
 
-from attack.models import TFLITE, read_flatbuffer, write_safetensors
-from attack.mutations import mutate, mutate_json
+from attack.models import TFLITE, read_flatbuffer, require_answers, write_members, write_safetensors
+from attack.mutations import mutate, mutate_json, write_json
 from keras_gmlp.inference import images as inference
 from keras_gmlp.utils.card import CARD, DIGEST, LABELS
 from keras_gmlp.weights.files import read_checkpoint
@@ -54,21 +53,14 @@ class Cards:
 
     def make(self, rng, folder):
         card = CONFIG if rng.random() < 0.4 else {**METADATA, DIGEST: self.digest}
-        text = json.dumps(mutate_json(card, rng)).encode()
-        if rng.random() < 0.3:
-            text = mutate(text, rng)
-        if rng.random() < 0.02:
-            text = b"[" * 100_000
+        text = write_json(mutate_json(card, rng), rng, 0.3)
         if card is CONFIG:
             write_safetensors(folder / "model.safetensors", {"w": np.zeros((2, 2), "float32")})
             (folder / "config.json").write_bytes(text)
             return folder / "model.safetensors"
         path, labels = folder / "model.tflite", "".join(f"{i}\n" for i in range(10)).encode()
-        path.write_bytes(self.model)
-        with zipfile.ZipFile(path, "a") as archive:
-            archive.writestr(CARD, text)
-            archive.writestr(LABELS, mutate(labels, rng) if rng.random() < 0.3 else labels)
-        return path
+        labels = mutate(labels, rng) if rng.random() < 0.3 else labels
+        return write_members(path, self.model, {CARD: text, LABELS: labels})
 
     def check(self, path):
         if path.suffix == ".safetensors":
@@ -78,6 +70,4 @@ class Cards:
         json.dumps(models, allow_nan=False)
         with self.quiet():  # as apps/classify.py loads it
             classifier = inference.load(path)
-        for label, probability in classifier.classify(self.image):
-            assert isinstance(label, str)
-            assert 0 <= probability <= 1
+        require_answers(classifier.classify(self.image))

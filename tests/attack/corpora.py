@@ -2,23 +2,14 @@
 
 import json
 import lzma
-import shutil
 
 from attack.kinds import SilentLossError
-from attack.mutations import mutate, mutate_json
+from attack.mutations import copy_folder, mutate, mutate_json
 from keras_gmlp.data.text.corpus import PreparedCorpus, prepare_corpus
 
 LINES = (
-    *(
-        "the cat and the hat",
-        "A dog, a bone.",
-        "",
-        "",
-        " ",
-        "tối パンダ 한국어",
-        "x" * 3000,
-        "[SEP] [MASK]",
-    ),
+    *("the cat and the hat", "A dog, a bone.", "", "", " ", "tối パンダ 한국어", "x" * 3000),
+    "[SEP] [MASK]",
     *("a\x00b", "a\rb", "\u2028", "\ufeff", "e\u0301", "\U0001f600" * 50, "\x1b[31m", "a\u200bb"),
 )
 
@@ -37,9 +28,7 @@ class Corpora:
     def make(self, rng, folder):
         if rng.random() < 0.5:
             place = folder / "prepared"
-            shutil.copytree(self.prepared, place)
-            files = [path for path in place.rglob("*") if path.is_file()]
-            for path in rng.sample(sorted(files), rng.choice((1, 1, 2))):
+            for path in copy_folder(self.prepared, place, rng):
                 if path.suffix == ".json" and rng.random() < 0.6:
                     path.write_text(json.dumps(mutate_json(json.loads(path.read_text()), rng)))
                 elif rng.random() < 0.2:

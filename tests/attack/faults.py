@@ -6,14 +6,11 @@ import time
 
 import numpy as np
 
-from attack.kinds import SilentLossError
+from attack.kinds import Cases, SilentLossError
 
 
-class Faults:
+class Faults(Cases):
     """Each case is one of `FAULTS`."""
-
-    def __init__(self, folder):
-        pass
 
     def make(self, rng, folder):
         way = rng.choice(list(FAULTS))

@@ -5,16 +5,8 @@ import os
 from attack.kinds import SilentLossError
 from keras_gmlp.data.images.read_image import find_images
 
-NAMES = (
-    "a",
-    "ß",
-    "a b",
-    "a\nb",
-    "\u202ex",
-    "%2e%2e",
-    "-x",
-    b"\xff".decode(errors="surrogateescape"),
-)
+NOT_UTF8 = b"\xff".decode(errors="surrogateescape")
+NAMES = ("a", "ß", "a b", "a\nb", "\u202ex", "%2e%2e", "-x", NOT_UTF8)
 
 MODES = (0o000, 0o111, 0o333, 0o444)
 

@@ -1,11 +1,9 @@
 """Odd files of the classifiers that the web page learns."""
 
-import json
-
 import numpy as np
 
-from attack.models import ROOT
-from attack.mutations import mutate, mutate_json
+from attack.models import ROOT, require_answers
+from attack.mutations import mutate_json, write_json
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.page_head import KIND, add_head
 from keras_gmlp.inference.similarity import make_embedder
@@ -39,17 +37,10 @@ class Heads:
         # Half of the changes outside of the weights, which are most of the file.
         head = mutate_json(head, rng) if rng.random() < 0.6 else head
         weights = mutate_json(weights, rng) if rng.random() < 0.4 else weights
-        text = json.dumps({**head, "weights": weights} if isinstance(head, dict) else head).encode()
-        if rng.random() < 0.2:
-            text = mutate(text, rng)
-        if rng.random() < 0.02:
-            text = b"[" * 100_000
+        head = {**head, "weights": weights} if isinstance(head, dict) else head
         path = folder / "head.json"
-        path.write_bytes(text)
+        path.write_bytes(write_json(head, rng, 0.2))
         return path
 
     def check(self, path):
-        answers = add_head(self.classifier, path).classify(self.image)
-        for label, probability in answers:
-            assert isinstance(label, str)
-            assert 0 <= probability <= 1
+        require_answers(add_head(self.classifier, path).classify(self.image))

@@ -7,6 +7,7 @@ import zlib
 import numpy as np
 from PIL import Image
 
+from attack.kinds import Cases
 from attack.mutations import mutate
 from keras_gmlp.data.images.read_image import read_image
 
@@ -27,11 +28,8 @@ KINDS = (
 )
 
 
-class Images:
+class Images(Cases):
     """Each case is an image file that has been damaged, one in fifty is not."""
-
-    def __init__(self, folder):
-        pass
 
     def make(self, rng, folder):
         form, mode, options = rng.choice(KINDS)

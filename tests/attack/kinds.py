@@ -8,26 +8,27 @@ class SilentLossError(Exception):
     """Raised if a damaged file gave another result without an error."""
 
 
+class Cases:
+    """The base of a kind's class, with a folder of its own for what all cases share.
+
+    `make(rng, folder)` writes a case and returns what `check` takes, which does what a user would
+    do and raises what a user would see.
+    """
+
+    def __init__(self, folder):
+        self.folder = folder
+
+
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A kind of case.
-
-    Attributes:
-        module: Module of this package.
-        name: Name of the class in it. Its `make(rng, folder)` writes a case and returns what its
-            `check` takes, which does what a user would do and raises what a user would see.
-        count: Number of cases of a full attack.
-        short: Number of cases in the ordinary tests.
-        seconds: Limit on the time of a case.
-        memory: Limit on its resident memory, in bytes.
-    """
+    """A kind of case: its module here, and the subclass of `Cases` in it."""
 
     module: str
     name: str
-    count: int
-    short: int
-    seconds: float = 10.0
-    memory: float = 2e9
+    count: int  # cases of a full attack
+    short: int  # in the ordinary tests
+    seconds: float = 10.0  # limit on the time of a case
+    memory: float = 2e9  # limit on its resident memory, in bytes
 
 
 KINDS = {

@@ -81,6 +81,22 @@ def read_flatbuffer(path):
         return path.read_bytes()[: min(m.header_offset for m in archive.infolist())]
 
 
+def write_members(path, flatbuffer, members):
+    """Writes a `.tflite` file with members; returns its path."""
+    path.write_bytes(flatbuffer)
+    with zipfile.ZipFile(path, "a") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+def require_answers(answers):
+    """Requires labels with probabilities."""
+    for label, probability in answers:
+        assert isinstance(label, str)
+        assert 0 <= probability <= 1
+
+
 def write_tflite(path):
     """Writes a `.tflite` file whose card has a digest."""
     path.write_bytes(read_flatbuffer(TFLITE))

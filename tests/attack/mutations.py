@@ -2,6 +2,7 @@
 
 import copy
 import json
+import shutil
 
 NUMBERS = (0, 1, 2**7, 2**8 - 1, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1)
 
@@ -32,6 +33,20 @@ def mutate(data, rng):
             start = _choose_place(data, rng)
             data[place:place] = data[start : start + rng.randrange(1, 256)]
     return bytes(data)
+
+
+def copy_folder(source, place, rng):
+    """Copies a folder; returns one or two of the copy's files, in random order, to change."""
+    shutil.copytree(source, place)
+    files = sorted(path for path in place.rglob("*") if path.is_file())
+    return rng.sample(files, rng.choice((1, 1, 2)))
+
+
+def write_json(value, rng, share):
+    """Returns JSON as bytes: a share of them with changes of bytes, a few nested without end."""
+    text = json.dumps(value).encode()
+    text = mutate(text, rng) if rng.random() < share else text
+    return b"[" * 100_000 if rng.random() < 0.02 else text
 
 
 def _choose_place(data, rng):

@@ -3,18 +3,16 @@
 import os
 from pathlib import Path
 
-from attack.kinds import SilentLossError
+from attack.kinds import Cases, SilentLossError
 from keras_gmlp.utils.files import atomic_folder, atomic_write, require_output
 
 PARTS = ("data", "data", "a", "..", ".", "link", "loop", "new", "DATA", "other", "~", "a b", "\n")
+SOURCES = ("data", "data/labels.csv", "link", "hard.csv", "soft.csv", "data/.", "")
 FILES = ("labels.csv", "hard.csv", "soft.csv", "new.csv", "a.png")
 
 
-class Outputs:
+class Outputs(Cases):
     """Each case is a pair of paths, of data and of an output, which is then written."""
-
-    def __init__(self, folder):
-        pass
 
     def make(self, rng, folder):
         (folder / "data" / "a").mkdir(parents=True)
@@ -26,9 +24,7 @@ class Outputs:
         (folder / "data" / "loop").symlink_to("..")
         os.link(folder / "data" / "labels.csv", folder / "hard.csv")
         (folder / "soft.csv").symlink_to("data/labels.csv")
-        source = choose(
-            rng, ("data", "data/labels.csv", "link", "hard.csv", "soft.csv", "data/.", "")
-        )
+        source = rng.choice(SOURCES)
         parts = [rng.choice(PARTS) for _ in range(rng.randrange(1, 5))]
         parts += [rng.choice(FILES)] * (rng.random() < 0.5)
         whole = str(folder) if rng.random() < 0.5 else ""
@@ -57,10 +53,6 @@ class Outputs:
         # Another name of a file stays, as its old content does.
         if source == "data/labels.csv" and after["labels.csv"] != before["labels.csv"]:
             raise SilentLossError(f"{output}: replaced the table")
-
-
-def choose(rng, values):
-    return rng.choice(values)
 
 
 def read_files(folder):

@@ -1,12 +1,11 @@
 """Damaged packed sets, and sets whose descriptions and class indices are odd."""
 
 import json
-import shutil
 
 import numpy as np
 
 from attack.kinds import SilentLossError
-from attack.mutations import mutate, mutate_json
+from attack.mutations import copy_folder, mutate, mutate_json
 from keras_gmlp.data import ArraySplit, ImageData
 from keras_gmlp.data.images.packed import load_packed, pack
 
@@ -20,22 +19,14 @@ class Packed:
         split = ArraySplit(np.arange(8 * 48, dtype="uint8").reshape(8, 4, 4, 3), np.arange(8) % 3)
         sets = ((0,), (1,), (0, 2))
         for name, label_sets in (("one", None), ("several", sets)):
-            data = ImageData(
-                "x",
-                ("a", "b", "c"),
-                (4, 4, 3),
-                split,
-                split,
-                validation=split,
-                label_sets=label_sets,
-            )
+            splits = {"train": split, "test": split, "validation": split}
+            data = ImageData("x", tuple("abc"), (4, 4, 3), **splits, label_sets=label_sets)
             pack(data, folder / name)
         self.folder = folder
 
     def make(self, rng, folder):
         place = folder / "packed"
-        shutil.copytree(self.folder / rng.choice(("one", "several")), place)
-        for path in rng.sample(sorted(place.iterdir()), rng.choice((1, 1, 2))):
+        for path in copy_folder(self.folder / rng.choice(("one", "several")), place, rng):
             change = rng.randrange(4)
             if change == 0:
                 path.write_bytes(mutate(path.read_bytes(), rng))

@@ -1,13 +1,11 @@
 """Damaged run folders: the same command refuses them or ends as if nothing had happened."""
 
-import shutil
-
 import keras
 import numpy as np
 
 import keras_gmlp
 from attack.kinds import SilentLossError
-from attack.mutations import VALUES, mutate
+from attack.mutations import VALUES, copy_folder, mutate
 from keras_gmlp.data import ArraySplit, Augmentation, ImageData
 from keras_gmlp.models.saved import load_model
 from keras_gmlp.tasks.image_classification import ImageClassification
@@ -35,9 +33,7 @@ class Runs:
 
     def make(self, rng, folder):
         run = folder / "run"
-        shutil.copytree(rng.choice((self.complete, self.stopped)), run)
-        files = sorted(path for path in run.rglob("*") if path.is_file())
-        for path in rng.sample(files, rng.choice((1, 1, 2))):
+        for path in copy_folder(rng.choice((self.complete, self.stopped)), run, rng):
             change = rng.randrange(5)
             if change == 0:
                 path.unlink()

@@ -4,34 +4,22 @@ import csv
 import io
 import json
 
-from attack.kinds import SilentLossError
+from attack.kinds import Cases, SilentLossError
 from attack.mutations import VALUES, mutate, mutate_json
 from keras_gmlp.data.text.sentences import load_text
 from keras_gmlp.data.text.squad import read_squad
 
 TEXTS = (
-    *(
-        "good",
-        "a bad film",
-        "he said 'no'",
-        'an inch "',
-        '"',
-        '""',
-        "a, b; c",
-        "a\tb",
-        "tối パンダ",
-    ),
+    *("good", "a bad film", "he said 'no'", 'an inch "', '"', '""', "a, b; c", "a\tb"),
+    "tối パンダ",
     *("=cmd()", "1.0", "a\nb", "a\r\nb", "\u202ex", "\x00", "x" * 2000, "[SEP]", "sep=;"),
 )
 
 PLAIN = [text for text in TEXTS if not set(text) & set('",\n\r\t\x00')]
 
 
-class Tables:
+class Tables(Cases):
     """Each case is a table with odd texts, whole, with stray quotes, or damaged."""
-
-    def __init__(self, folder):
-        pass
 
     def make(self, rng, folder):
         form, whole = rng.choice(("csv", "tsv", "json", "jsonl", "squad")), rng.random() < 0.3

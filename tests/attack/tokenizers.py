@@ -9,6 +9,7 @@ import zipfile
 
 from load_app import ROOT, load_app
 
+from attack.models import read_flatbuffer, require_answers, write_members
 from attack.mutations import mutate, mutate_json
 from keras_gmlp.inference.text import load
 from keras_gmlp.utils.card import CARD, TOKENIZER
@@ -48,30 +49,21 @@ class Tokenizers:
 
     def __init__(self, folder):
         with zipfile.ZipFile(MODEL) as archive:
-            members = archive.infolist()
-            self.members = {member.filename: archive.read(member) for member in members}
-        self.quiet = load_app("cli").quiet
-        self.model = MODEL.read_bytes()[: min(m.header_offset for m in members)]
+            self.members = {name: archive.read(name) for name in archive.namelist()}
+        self.quiet, self.model = load_app("cli").quiet, read_flatbuffer(MODEL)
 
     def make(self, rng, folder):
         text = change_tokenizer(self.members[TOKENIZER], rng)
         card = json.loads(self.members[CARD])
         card["tokenizer"] = hashlib.sha256(text).hexdigest()
-        path = folder / "model.tflite"
-        path.write_bytes(self.model)
-        with zipfile.ZipFile(path, "a") as archive:
-            for name, content in self.members.items():
-                content = {CARD: json.dumps(card), TOKENIZER: text}.get(name, content)
-                archive.writestr(name, content)
-        return path
+        members = {**self.members, CARD: json.dumps(card), TOKENIZER: text}
+        return write_members(folder / "model.tflite", self.model, members)
 
     def check(self, path):
         with self.quiet():  # as apps/classify_text.py loads it
             model = load(path, warn=lambda text: None)
         for results in model.classify(list(TEXTS)):
-            for result in results:
-                assert isinstance(result["label"], str)
-                assert 0 <= result["score"] <= 1
+            require_answers((result["label"], result["score"]) for result in results)
 
 
 def change_tokenizer(text, rng):

@@ -23,13 +23,7 @@ START = 300.0  # seconds that a worker may take to import and to prepare
 
 
 class Worker:
-    """A process that runs the cases of a kind; a context manager.
-
-    Args:
-        kind: A name in `KINDS`.
-        seed: Number that all random choices depend on.
-        folder: An empty folder for the process.
-    """
+    """A process that runs the cases of a kind of `KINDS` in an empty folder; a context manager."""
 
     def __init__(self, kind, seed, folder):
         self.kind, self.seed, self.folder, self.process = kind, seed, folder, None
@@ -49,13 +43,13 @@ class Worker:
         start = time.monotonic()
         answer = self._read(KINDS[self.kind].seconds)
         if answer is None:
-            running = self.process.poll() is None
+            outcome, text = "hang" if self.process.poll() is None else "crash", ""
             code = self._end()
-            result = {"outcome": "hang", "text": ""}
-            if not running:
+            if outcome == "crash":
                 reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-                result = {"outcome": "crash", "text": f"{reason}\n{self._read_output()}"}
-            return {**result, "seconds": time.monotonic() - start, "memory": 0}
+                text = f"{reason}\n{self._read_output()}"
+            seconds = time.monotonic() - start
+            return {"outcome": outcome, "text": text, "seconds": seconds, "memory": 0}
         result = json.loads(answer)
         if result["memory"] > KINDS[self.kind].memory and result["outcome"] in GOOD:
             result["outcome"] = "memory"
@@ -75,19 +69,16 @@ class Worker:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         self.folder.chmod(0o777)  # for a worker that gives up its rights
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "attack.worker", self.kind, str(self.seed), self.folder],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests"))),
-                "KERAS_BACKEND": "torch",
-                "TF_CPP_MIN_LOG_LEVEL": "2",
-                "OMP_NUM_THREADS": "1",
-            },
-            start_new_session=True,
-        )
+        environment = {
+            "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests"))),
+            "KERAS_BACKEND": "torch",
+            "TF_CPP_MIN_LOG_LEVEL": "2",
+            "OMP_NUM_THREADS": "1",
+        }
+        command = [sys.executable, "-m", "attack.worker", self.kind, str(self.seed), self.folder]
+        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        environment = {**os.environ, **environment}
+        self.process = subprocess.Popen(command, env=environment, start_new_session=True, **streams)
         if self._read(START) is None:
             self._end()
             raise RuntimeError(f"the worker of {self.kind} does not start: {self._read_output()}")

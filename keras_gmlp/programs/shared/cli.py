@@ -215,7 +215,6 @@ def _add_option(place, head, described, settings):
 def guarded(name, work, only_prints=False):
     """Runs a program; an error for the user is one line on standard error and exit code 1."""
     _prepare_output()
-    _silence_image_decoders()
     code = 0
     try:
         with _ctrl_c_heard(), _one_line_warnings(name):
@@ -228,7 +227,10 @@ def guarded(name, work, only_prints=False):
         text = None if only_prints else f"{name}: stopped; the output was closed."
         code = code if only_prints else 1
     except Exception as error:
-        if sys.flags.dev_mode or not isinstance(error, (*FOR_THE_USER, *_of_tensorflow())):
+        errors = getattr(sys.modules.get("tensorflow"), "errors", None)
+        # TensorFlow's are not OSErrors even if a disk is full.
+        kinds = (*FOR_THE_USER, errors.OpError) if errors else FOR_THE_USER
+        if sys.flags.dev_mode or not isinstance(error, kinds):
             raise
         text, code = f"{name}: {one_line(error)}", 1
     _let_go_of_output()
@@ -241,7 +243,17 @@ def one_line(error):
     """Returns an error on one printable line, with advice on system errors and missing modules."""
     if isinstance(error, ModuleNotFoundError):
         return missing(error)
-    return cut(printable(name_programs(cut(_one_line(error)))))
+    if isinstance(error, MemoryError):
+        text = f"{str(error).rstrip('.') or 'out of memory'}; close other programs."
+    elif isinstance(error, OSError) and error.strerror is not None:
+        reason = " ".join(error.strerror.split())
+        reason = reason.lower() if error.strerror == os.strerror(error.errno) else reason
+        place = f"{error.filename}: " if error.filename is not None else ""
+        advice = ADVICE.get(error.errno)
+        text = f"{place}{reason}" + (f"; {advice}." if advice else ".")
+    else:
+        text = " ".join(str(error).split()) or type(error).__name__
+    return cut(printable(name_programs(cut(text))))
 
 
 def name_programs(text):
@@ -250,18 +262,6 @@ def name_programs(text):
         return text
     text = re.sub(r"(?:\.venv/bin/python )?\bapps/(\w+)\.py", rf"{COMMAND} \1", text)
     return re.sub(r"pip install -e '\.(\[\w+\])'", rf"pip install '{COMMAND}\1'", text)
-
-
-def _one_line(error):
-    if isinstance(error, MemoryError):
-        return f"{str(error).rstrip('.') or 'out of memory'}; close other programs."
-    if not isinstance(error, OSError) or error.strerror is None:
-        return " ".join(str(error).split()) or type(error).__name__
-    reason = " ".join(error.strerror.split())
-    reason = reason.lower() if error.strerror == os.strerror(error.errno) else reason
-    place = f"{error.filename}: " if error.filename is not None else ""
-    advice = ADVICE.get(error.errno)
-    return f"{place}{reason}" + (f"; {advice}." if advice else ".")
 
 
 def missing(error):
@@ -306,6 +306,7 @@ def load_classifier(source, features=False):
         from keras_gmlp.inference.similarity import find_features
 
         source = str(find_features(source))
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # without TensorFlow's notes
     from_hub = source.startswith(HUB)  # a download shows its progress
     with contextlib.nullcontext() if from_hub else quiet():
         if is_published(source):
@@ -375,25 +376,16 @@ def _interrupt():
         _thread.interrupt_main()
 
 
-def _of_tensorflow():
-    """TensorFlow's errors, which are not OSErrors even if a disk is full."""
-    tensorflow = sys.modules.get("tensorflow")
-    return (tensorflow.errors.OpError,) if hasattr(tensorflow, "errors") else ()
-
-
 def _prepare_output():
-    """Replaces missing output streams, and characters that the output's encoding lacks."""
+    """Replaces missing streams, and characters that an encoding lacks; silences image decoders."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (to the program's end)
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-
-
-def _silence_image_decoders():
-    """Hides the notes of Pillow and libtiff on odd files, up to hundreds of lines for one."""
-    # Last in the list, so that `python -W` still shows them.
+    # The notes of Pillow and libtiff on odd files may be hundreds of lines for one. The filter is
+    # the last in the list, so that `python -W` still shows them.
     warnings.filterwarnings("ignore", module=r"PIL\.", append=True)
     logging.getLogger("PIL").setLevel(logging.CRITICAL)
     # Not in a Pillow without libtiff, or one that hides its functions.

@@ -24,9 +24,7 @@ LOST = (
 LOST_PEER = re.compile(r"\bGloo \w+.* failed|\bNCCL\b|CoordinationService")
 
 LINK = "KERAS_GMLP_LINK"  # environment variable: the child's end of the link to its parent
-
 JOINED = b"j"
-
 VARIABLES = {  # Keras' own names
     "coordinator": "KERAS_DISTRIBUTION_JOB_ADDRESSES",
     "processes": "KERAS_DISTRIBUTION_NUM_PROCESSES",
@@ -98,7 +96,10 @@ def _supervise(name, options):
                 child.wait()
             except KeyboardInterrupt:  # in its own group, the child does not hear it
                 child.send_signal(signal.SIGINT)
-        joined = _has_joined(ours)
+        ours.setblocking(False)
+        joined = False
+        with contextlib.suppress(BlockingIOError, ConnectionError):
+            joined = ours.recv(1) == JOINED
     if child.returncode >= 0:
         return child.returncode
     ended = signal.Signals(-child.returncode)
@@ -116,18 +117,20 @@ def _supervise(name, options):
     return code
 
 
-def _has_joined(link):
-    link.setblocking(False)
-    try:
-        return link.recv(1) == JOINED
-    except (BlockingIOError, ConnectionError):
-        return False
-
-
 def _run_child(run):
     link = socket.socket(fileno=int(os.environ[LINK]))
-    threading.Thread(target=_end_with_parent, args=(link,), daemon=True).start()
-    _hide_native_output()
+
+    def end_with_parent():
+        with contextlib.suppress(OSError):
+            link.recv(1)  # returns when the parent has ended
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    with open(os.devnull, "w") as nowhere:  # for what native code writes: JAX's stack traces
+        for number, name in enumerate(("stdout", "stderr"), 1):
+            stream = open(os.dup(number), "w", buffering=1, errors="replace")  # noqa: SIM115
+            setattr(sys, name, stream)  # to the program's end
+            os.dup2(nowhere.fileno(), number)
     try:
         code = run()
     except SystemExit as stopped:  # wrong usage
@@ -138,21 +141,6 @@ def _run_child(run):
         sys.stderr.flush()
         os._exit(code)
     return code
-
-
-def _end_with_parent(link):
-    with contextlib.suppress(OSError):
-        link.recv(1)  # returns when the parent has ended
-    os._exit(1)
-
-
-def _hide_native_output():
-    """Discards what native code writes: JAX's stack traces and notes."""
-    with open(os.devnull, "w") as nowhere:
-        for number, name in enumerate(("stdout", "stderr"), 1):
-            stream = open(os.dup(number), "w", buffering=1, errors="replace")  # noqa: SIM115
-            setattr(sys, name, stream)  # to the program's end
-            os.dup2(nowhere.fileno(), number)
 
 
 def _join(options):
@@ -172,7 +160,6 @@ def _join(options):
 @contextlib.contextmanager
 def reporting(options):
     """Hides standard output unless this is the first process, which reports for all."""
-    output = contextlib.nullcontext()
     with contextlib.ExitStack() as stack:
         if options.process:
             print(
@@ -180,10 +167,10 @@ def reporting(options):
                 "process 0 reports",
                 flush=True,
             )
-            output = contextlib.redirect_stdout(stack.enter_context(open(os.devnull, "w")))
+            nowhere = stack.enter_context(open(os.devnull, "w"))
+            stack.enter_context(contextlib.redirect_stdout(nowhere))
         try:
-            with output:
-                yield
+            yield
         except Exception as error:  # JAX and Keras raise many types
             if options.coordinator and LOST_PEER.search(str(error)):
                 raise RuntimeError(LOST) from None

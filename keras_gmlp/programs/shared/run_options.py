@@ -1,6 +1,5 @@
 """The options that describe a training run, as train.py and compare.py read them."""
 
-import contextlib
 import json
 from pathlib import Path
 
@@ -140,13 +139,10 @@ def read_overrides(options):
     """Returns the arguments of `--set-model`, a dict; values that are no JSON are text."""
     overrides = {}
     for setting in options.overrides:
-        name, equals, text = setting.partition("=")
-        if not equals or not text:
+        name, _, text = setting.partition("=")
+        if not text:
             raise ValueError(f"--set-model {setting}: expected NAME=VALUE.")
-        try:
-            overrides[name] = json.loads(text)
-        except (ValueError, RecursionError):
-            overrides[name] = text
+        overrides[name] = _read_value(text)
     return overrides
 
 
@@ -155,13 +151,17 @@ def read_changes(options):
     changes = {}
     for setting in options.settings:
         name, _, text = setting.partition("=")
-        value = text
-        with contextlib.suppress(ValueError, RecursionError):
-            value = json.loads(text)
+        changes[name] = value = _read_value(text)
         kinds, form = int | float, "NUMBER"
         if name in RANGES:
             kinds, form = int | float | list, "[SMALLEST,LARGEST], or 0 for none"
         if name not in TEXTS and not isinstance(value, kinds):
             raise ValueError(f"--set {setting}: expected {name}={form}.")
-        changes[name] = value
     return changes
+
+
+def _read_value(text):
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
