@@ -44,15 +44,7 @@ class Sweep(Plan):
     """
 
     def __init__(
-        self,
-        presets,
-        settings,
-        directory,
-        *,
-        seeds=(0,),
-        fractions=(1.0,),
-        jobs=1,
-        backend=None,
+        self, presets, settings, directory, *, seeds=(0,), fractions=(1.0,), jobs=1, backend=None
     ):
         super().__init__(plan_runs(presets, settings, directory, seeds, fractions))
         cores = _available_cores()

@@ -1,6 +1,7 @@
 """Where training data stay and change, and the model that `fit` then trains."""
 
 import contextlib
+from pathlib import Path
 
 import keras
 
@@ -24,24 +25,27 @@ from keras_gmlp.utils.errors import one_line_errors
 
 def choose_pipeline(recipe, data, directory=None):
     """Returns the pipeline of a recipe: `"device"` or `"host"`."""
-    backend = keras.backend.backend()
-    if recipe.pipeline == "device":
+    backend, chosen, complete = keras.backend.backend(), recipe.pipeline, False
+    if chosen == "auto" and directory is not None and has_progress(directory):
+        # The other pipeline would draw other random numbers.
+        chosen = read_recipe(directory).get("pipeline", "host")
+        complete = (Path(directory) / "metrics.json").exists()
+    if chosen == "auto":
+        can = backend == "jax" and recipe.task.fits_device(data)
+        return "device" if can and (accelerators() or process_count() > 1) else "host"
+    if chosen == "device" and not complete:
         if backend != "jax":
             raise ValueError(
                 f"pipeline='device' requires the JAX backend; received {backend}. Set "
-                "KERAS_BACKEND=jax (--backend jax), or choose pipeline='host'."
+                "KERAS_BACKEND=jax (--backend jax), or choose pipeline='host' (--set "
+                "pipeline=host; a run that has begun also requires --restart)."
             )
         if not recipe.task.fits_device(data):
             raise ValueError(
                 "pipeline='device' requires a task with a form for devices, and data that fit in "
                 "memory. Choose pipeline='host'."
             )
-    if recipe.pipeline != "auto":
-        return recipe.pipeline
-    if directory is not None and has_progress(directory):
-        return read_recipe(directory).get("pipeline", "host")
-    can = backend == "jax" and recipe.task.fits_device(data)
-    return "device" if can and (accelerators() or process_count() > 1) else "host"
+    return chosen
 
 
 def prepare_fit(model, data, recipe, batch_size):

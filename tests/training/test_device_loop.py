@@ -220,3 +220,17 @@ def test_pipeline_is_chosen_by_backend_data_and_device(monkeypatch):
     assert choose_pipeline(auto, data()) == "host"
     with pytest.raises(ValueError, match=r"requires (the JAX backend|.*data that fit in memory)"):
         choose_pipeline(RECIPE, data())
+
+
+def test_a_run_that_was_begun_on_a_device_goes_on_there_only(tmp_path):
+    auto = dataclasses.replace(RECIPE, pipeline="auto")
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "000001.weights.h5").touch()
+    (tmp_path / "recipe.json").write_text('{"pipeline": "device"}')
+    if keras.backend.backend() == "jax":
+        assert choose_pipeline(auto, data(), tmp_path) == "device"
+    else:
+        with pytest.raises(ValueError, match=r"KERAS_BACKEND=jax .*--set pipeline=host"):
+            train(tiny_model(), data(), auto, tmp_path, verbose=0)
+    (tmp_path / "metrics.json").write_text("{}")  # complete: it is loaded on any backend
+    assert choose_pipeline(auto, data(), tmp_path) == "device"
