@@ -57,7 +57,7 @@ def _model_folder(run):
 
 
 def _random_model(run):
-    recipe = read_json(run.directory / "recipe.json", {})
+    recipe = run.recorded
     if not {"image_shape", "labels"} <= set(recipe):
         raise ValueError("found neither model.keras nor a recipe.json with image_shape and labels.")
     patches = {n: recipe[n] for n in PATCH_OPTIONS if recipe.get(n)}

@@ -51,31 +51,15 @@ def short_task(task):
     return path.stem if path.exists() else task.removeprefix("glue/").replace("/", "-")
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class PlannedRun:
     """A run of a plan: the settings it is trained from, and what its folder holds."""
 
-    settings: object
-
-    @property
-    def directory(self):
-        return Path(self.settings.directory)
-
-    @property
-    def name(self):
-        return self.directory.name
-
-    @property
-    def preset(self):
-        return getattr(self.settings, "model", self.settings).preset
-
-    @property
-    def seed(self):
-        return self.settings.changes.get("seed", 0)
-
-    @property
-    def fraction(self):
-        return self.settings.data.fraction
+    def __init__(self, settings):
+        self.settings, self.directory = settings, Path(settings.directory)
+        self.name = self.directory.name
+        self.preset = getattr(getattr(settings, "model", settings), "preset", None)
+        self.seed = settings.changes.get("seed", 0)
+        self.fraction = getattr(settings.data, "fraction", 1.0)
 
     @property
     def measure(self):
@@ -128,11 +112,9 @@ class PlannedRun:
 
     @property
     def status(self):
-        if self.complete:
-            return "complete"
         if self.failed:
             return "failed: " + (self.directory / FAILURE).read_text().strip()
-        return f"{len(self.history())} epochs so far"
+        return "complete" if self.complete else f"{len(self.history())} epochs so far"
 
     def fail(self, reason):
         """Records why the run failed."""
@@ -197,20 +179,18 @@ def group_by(items, key):
     return groups
 
 
-def format_mean(values, digits):
-    """Returns the mean with the standard deviation, as `"12.3 ± 0.4"`; one value has none."""
-    spread = f" ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else ""
-    return f"{statistics.mean(values):.{digits}f}{spread}"
+def format_mean(values, digits, sign="", count=1):
+    """Returns the mean and, of several values, their deviation divided by the root of a count."""
+    if not values:
+        return ""
+    several = len(values) > 1
+    error = f" ± {statistics.stdev(values) / math.sqrt(count):.{digits}f}" if several else ""
+    return f"{statistics.mean(values):{sign}.{digits}f}{error}"
 
 
 def format_difference(values, digits):
     """Returns the mean of differences with its standard error, as `"+2.00 ± 1.00"`."""
-    if not values:
-        return ""
-    error = ""
-    if len(values) > 1:
-        error = f" ± {statistics.stdev(values) / math.sqrt(len(values)):.{digits}f}"
-    return f"{statistics.mean(values):+.{digits}f}{error}"
+    return format_mean(values, digits, "+", len(values))
 
 
 def note_single(number, total):

@@ -78,10 +78,8 @@ class Line:
         return self.metrics["parameters"]
 
     def _means_the_same(self, other):
-        return (self.measure, self.settings.get("data")) == (
-            other.measure,
-            other.settings.get("data"),
-        )
+        ours, theirs = self.settings.get("data"), other.settings.get("data")
+        return (self.measure, ours) == (other.measure, theirs)
 
     def _distance(self, other):
         mine, others = self.settings, other.settings
@@ -142,9 +140,8 @@ def _state(run):
 def _circumstances(run):
     recorded = run.recorded
     texts = {**run.conditions(), **{n: recorded[n] for n in ("data", "recipe", "precision")}}
-    return (
-        "{data}, recipe `{recipe}`, {precision}, Keras on {backend}, {processor} ({versions})."
-    ).format(**texts)
+    text = "{data}, recipe `{recipe}`, {precision}, Keras on {backend}, {processor} ({versions})."
+    return text.format(**texts)
 
 
 def to_markdown(lines, command):
@@ -154,20 +151,13 @@ def to_markdown(lines, command):
     text = [*dict.fromkeys(map(_circumstances, complete)), "", f"Made by `{command}`.", ""]
     rows = []
     for line in done:
-        differences = line.differences()
-        single = note_single(sum(run.one_class for run in line.complete), len(line.complete))
-        cells = (
-            f"`{line.name}`",
-            f"{line.parameters:,}",
-            f"{line.metrics['epochs']}",
-            f"{len(line.scores)}",
-            line.measure.name,
-            format_mean(list(line.scores.values()), 2) + (f" ({single})" if single else ""),
-            f"`{line.base.name}`" if differences else "",
-            line.changes() if differences else "",
-            format_difference(differences, 2),
-        )
-        rows.append(cells)
+        differences, score = line.differences(), format_mean(list(line.scores.values()), 2)
+        if single := note_single(sum(run.one_class for run in line.complete), len(line.complete)):
+            score += f" ({single})"
+        cells = [f"`{line.name}`", f"{line.parameters:,}", f"{line.metrics['epochs']}"]
+        cells += [f"{len(line.scores)}", line.measure.name, score]
+        cells += [f"`{line.base.name}`", line.changes()] if differences else ["", ""]
+        rows.append([*cells, format_difference(differences, 2)])
     head = ("run", "parameters", "epochs", "seeds", "measure", "score")
     head += ("next to", "what differs", "difference")
     text += [
@@ -185,7 +175,10 @@ def to_markdown(lines, command):
 
 
 def compare_order(lines):
-    """Compares each language model with the next one in the order of the paper, at equal sizes."""
+    """Compares each language model with the next one in the order of the paper, at equal sizes.
+
+    Returns a list of the better and the worse preset, the paper's difference and those found.
+    """
     groups = {}
     for line in lines:
         if line.measure.key != "test_perplexity":
@@ -207,14 +200,9 @@ def compare_order(lines):
                 if second is None:
                     continue
                 seeds = sorted(first.scores.keys() & second.scores.keys())
-                pairs.append(
-                    {
-                        "better": first.runs[0].preset,
-                        "worse": second.runs[0].preset,
-                        "paper": difference,
-                        "differences": [second.scores[s] - first.scores[s] for s in seeds],
-                    }
-                )
+                found = [second.scores[seed] - first.scores[seed] for seed in seeds]
+                presets = first.runs[0].preset, second.runs[0].preset
+                pairs.append((*presets, difference, found))
     return pairs
 
 
@@ -244,16 +232,11 @@ def order_table(pairs):
     """Returns the lines of a Markdown table of what `compare_order` returns; none without pairs."""
     if not pairs:
         return []
-    rows = [
-        (
-            f"`{pair['better']}` before `{pair['worse']}`",
-            f"{pair['paper']:+.2f}",
-            format_difference(pair["differences"], 2),
-            str(len(pair["differences"])),
-            _decide(pair["differences"]),
-        )
-        for pair in pairs
-    ]
+    rows = []
+    for better, worse, paper, found in pairs:
+        names = f"`{better}` before `{worse}`"
+        here = format_difference(found, 2), str(len(found)), _decide(found)
+        rows.append([names, f"{paper:+.2f}", *here])
     head = ("pair", "difference in the paper", "here", "seeds", "holds")
     return [
         *("", "The order of the paper's tables 3 and 6, by perplexity:", ""),

@@ -1,8 +1,4 @@
-"""The table of a sweep: a row for each run, averages over the seeds, the costs of exports.
-
-The table is made from the folders of the runs, so that a sweep that was killed resumes and lists
-each run once.
-"""
+"""The table of a sweep, from the folders of its runs: each run once, averages, costs of exports."""
 
 import csv
 import statistics
@@ -78,14 +74,10 @@ def summarize(rows):
 
 def to_markdown(rows, command, processor):
     """Returns the table as Markdown: a line per preset and fraction, then the failed runs."""
-    circumstances = dict.fromkeys(
-        f"{row['data']}, recipe `{row['recipe']}`, Keras on {row['backend']}, {row['processor']} "
-        f"({row['versions']})."
-        for row in rows
-        if row["status"] == "complete"
-    )
+    complete = [row for row in rows if row["status"] == "complete"]
+    circumstances = "{data}, recipe `{recipe}`, Keras on {backend}, {processor} ({versions})."
     lines = [
-        *circumstances,
+        *dict.fromkeys(circumstances.format(**row) for row in complete),
         *("", f"Made by `{command}`.", ""),
         "Images/s is the training speed, possibly on a busy machine. ms per image is the latency "
         f"of the 8-bit TFLite file on one thread of {processor}; the models take turns.",
@@ -107,12 +99,12 @@ def to_markdown(rows, command, processor):
         )
         table.append(cells)
     lines += make_table(HEAD, table)
-    unfinished = [
+    lines += ["", "Not in the table:", ""] if len(complete) < len(rows) else []
+    lines += [
         f"- `{row['preset']}`, seed {row['seed']}, {100 * row['fraction']:g} %: {row['status']}"
         for row in rows
         if row["status"] != "complete"
     ]
-    lines += ["", "Not in the table:", "", *unfinished] if unfinished else []
     return "\n".join(lines) + "\n"
 
 

@@ -122,13 +122,9 @@ class Sweep(Plan):
             os.sched_setaffinity(0, cores)  # the child inherits it
         try:
             with open(run.directory / "log.txt", "w") as log:
-                process = subprocess.Popen(
-                    train_command(run.settings),
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.DEVNULL,
-                    stderr=log,
-                    env=environment,
-                )
+                pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": log}
+                command = train_command(run.settings)
+                process = subprocess.Popen(command, env=environment, **pipes)
         finally:
             if everywhere:
                 os.sched_setaffinity(0, everywhere)
@@ -160,10 +156,8 @@ class Sweep(Plan):
         failed = sum(run.failed for run in self.runs)
         text = f"{len(self.complete)}/{len(self.runs)} runs"
         text += f", {failed} failed" if failed else ""
-        left = sum(
-            run.fraction * (self.epochs - len(run.history()))
-            for run in (*self.waiting, *self.working)
-        )
+        going_on = (*self.waiting, *self.working)
+        left = sum(run.fraction * (self.epochs - len(run.history())) for run in going_on)
         rate = (self._done() - self.done_before) / max(time.monotonic() - self.began, 0.1)
         if rate <= 0 or not left:
             return text

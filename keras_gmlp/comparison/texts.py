@@ -1,5 +1,6 @@
 """A comparison of language models: each is pre-trained and fine-tuned on tasks; their table."""
 
+import itertools
 import math
 import statistics
 from pathlib import Path
@@ -27,12 +28,9 @@ COLUMNS = ("preset", "parameters", "perplexity", "task", "measure", "seed", "sco
 
 
 class TextSweep(Plan):
-    """Language models on one text, each pre-trained once and fine-tuned on tasks over seeds.
+    """Language models on one text, each pre-trained once and fine-tuned on tasks over seeds."""
 
-    Differences are to the first preset; `changes` are settings of all runs' recipes, and `epochs`
-    those of the pre-training, which has the first seed.
-    """
-
+    # `changes` are for all recipes, `epochs` for the pre-training, which has the first seed.
     def __init__(
         self,
         presets,
@@ -47,24 +45,18 @@ class TextSweep(Plan):
         data_dir=None,
     ):
         presets, self.tasks, seeds = (list(dict.fromkeys(v)) for v in (presets, tasks, seeds))
-        directory, changes = Path(directory), changes or {}
+        changes = changes or {}
         first = {**changes, **({} if epochs is None else {"epochs": epochs}), "seed": seeds[0]}
         models, tuned = [], []
         for preset in presets:
             lookup(preset, TEXT_PRESETS)
-            place = str(directory / preset)
-            models.append(
-                LanguageRunSettings(preset, str(corpus), recipe, changes=first, directory=place)
-            )
-            for task in self.tasks:
-                for seed in seeds:
-                    own = {**CHANGES.get(short_task(task), {}), **changes, "seed": seed}
-                    out = f"{place}-{short_task(task)}-{seed}"
-                    tuned.append(
-                        FineTuningSettings(
-                            place, task, changes=own, directory=out, data_dir=data_dir
-                        )
-                    )
+            place = str(Path(directory) / preset)
+            options = {"changes": first, "directory": place}
+            models.append(LanguageRunSettings(preset, str(corpus), recipe, **options))
+            for task, seed in itertools.product(self.tasks, seeds):
+                own = {**CHANGES.get(short_task(task), {}), **changes, "seed": seed}
+                options = {"changes": own, "directory": f"{place}-{short_task(task)}-{seed}"}
+                tuned.append(FineTuningSettings(place, task, data_dir=data_dir, **options))
         super().__init__([*models, *tuned])
         self.models, self.tuned = self.runs[: len(models)], self.runs[len(models) :]
 
@@ -79,11 +71,13 @@ class TextSweep(Plan):
         """Returns a dict for each preset."""
         rows = []
         for model in self.models:
-            metrics = model.metrics
-            row = {"preset": model.preset, "parameters": metrics.get("parameters")}
-            row |= {"perplexity": metrics.get("test_perplexity")}
-            row |= {"scores": {task: {} for task in self.tasks}}
-            row |= {"single": {task: [] for task in self.tasks}}
+            row = {
+                "preset": model.preset,
+                "parameters": model.metrics.get("parameters"),
+                "perplexity": model.metrics.get("test_perplexity"),
+                "scores": {task: {} for task in self.tasks},
+                "single": {task: [] for task in self.tasks},
+            }
             for run in self.tuned:
                 if run.settings.weights == model.settings.directory and run.complete:
                     row["scores"][run.settings.data][run.seed] = run.score

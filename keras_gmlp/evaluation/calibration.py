@@ -1,7 +1,4 @@
-"""Calibrates a run on images, or texts, that it was not trained on: its temperature and rejection.
-
-The model of a run and its exports get the same values: their logits are nearly the same.
-"""
+"""Calibrates a run, and its exports alike, on images or texts that it was not trained on."""
 
 import os
 from pathlib import Path
@@ -105,19 +102,26 @@ def find_outdated(directory):
     return outdated
 
 
-def _open_images(directory, data, split, data_dir):
+def _choose_data(directory, data, split, kind, place):
+    """Returns the run's recipe, the name of the data, and whether they are those of the run."""
     recipe = read_json(directory / "recipe.json", {})
     recipe = recipe if isinstance(recipe, dict) else {}
     own = data is None or ("data" in recipe and same_data(data, recipe["data"]))
-    name = recipe.get("data") if own else canonical_name(data)
+    name = recipe.get("data") if own else data
     if name is None:
-        raise ValueError(f"{directory}: its data set is unknown; give images with --data DIR.")
-    split = split or ("validation" if own else "all")
+        raise ValueError(f"{directory}: its data are unknown; give {kind} with --data {place}.")
     if own and split == "all":
         raise ValueError(
-            f"{printable(name)}: the run was trained on some of these images; give --split "
-            "validation, --split test, or other images with --data DIR."
+            f"{printable(name)}: the run was trained on some of these {kind}; give --split test, "
+            f"or other {kind} with --data {place}."
         )
+    return recipe, name, own
+
+
+def _open_images(directory, data, split, data_dir):
+    recipe, name, own = _choose_data(directory, data, split, "images", "DIR")
+    name = name if own else canonical_name(name)
+    split = split or ("validation" if own else "all")
     division = recorded_division(recipe, name)
     try:
         images = LabelledImages(name, split, data_dir, **division)
@@ -156,8 +160,8 @@ def _measure_images(directory, data, split, data_dir, reject):
         return result
     from sklearn.metrics import roc_auc_score
 
-    batches = other.batches(BATCH)
-    others, _ = _read_logits(classifier, batches, len(other), np.ones(1, bool), OTHER)
+    batches, used = other.batches(BATCH), np.ones(1, bool)
+    others, _ = _read_logits(classifier, batches, len(other), used, OTHER)
     scores = energies(np.concatenate([logits, others]), result[TEMPERATURE])
     is_other = np.arange(len(scores)) >= len(logits)
     result["other_images"] = len(others)
@@ -173,16 +177,10 @@ def _measure_texts(directory, data, split, data_dir, reject):
     task = find_task(model.task)
     if task.logits_rank != 2:
         raise ValueError(f"{directory}: {task.kind}; calibration requires a classifier.")
-    recipe = read_json(directory / "recipe.json") or {}
-    own = data is None or ("data" in recipe and same_data(data, recipe["data"]))
-    name = recipe.get("data") if own else data
-    held_out, validation = (recipe.get(k, 0.0) if own else 0.0 for k in ("held_out", "validation"))
-    if name is None:
-        raise ValueError(
-            f"{directory}: its data are unknown; give labelled texts with --data FILE."
-        )
     if split not in (None, "validation", "test", "all"):
         raise ValueError(f"split is {split!r}; expected validation, test or all.")
+    recipe, name, own = _choose_data(directory, data, split, "texts", "FILE")
+    held_out, validation = (recipe.get(k, 0.0) if own else 0.0 for k in ("held_out", "validation"))
     if split == "validation" and not own:
         raise ValueError(
             f"{printable(name)}: not the data of the run, so that none of its texts are held out; "
@@ -195,11 +193,6 @@ def _measure_texts(directory, data, split, data_dir, reject):
                 "with --data FILE, --split test, or train it again with --validation 0.1."
             )
         split = "validation" if validation else "test"  # which held-out texts take the place of
-    elif own and split == "all":
-        raise ValueError(
-            f"{printable(name)}: the run was trained on some of these texts; give --split test, or "
-            "other texts with --data FILE."
-        )
     columns = recipe.get("columns") if own else None
     source = TextSource(name, columns, held_out, data_dir, validation)
     samples, chosen = task.load_samples([model], source, split)
@@ -212,15 +205,13 @@ def _fit(logits, labels, reject):
     """Fits temperature and threshold; returns these entries of the result of `calibrate_run`."""
     temperature = fit_temperature(logits, labels)
     correct = logits.argmax(axis=-1) == labels
-    before, after = (
-        round(float(calibration_error(each.probabilities(logits).max(axis=-1), correct)), 6)
-        for each in (Confidence(), Confidence(temperature))
-    )
-    result = {
-        TEMPERATURE: temperature,
-        "calibration_error_before": before,
-        "calibration_error": after,
-    }
+    result = {TEMPERATURE: temperature}
+    for name, confidence in (
+        ("calibration_error_before", Confidence()),
+        ("calibration_error", Confidence(temperature)),
+    ):
+        error = calibration_error(confidence.probabilities(logits).max(axis=-1), correct)
+        result[name] = round(float(error), 6)
     if reject is None:
         return result
     fitted = Confidence(temperature, fit_threshold(logits, temperature, reject))

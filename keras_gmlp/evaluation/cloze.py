@@ -35,10 +35,7 @@ def read_cloze(path):
 
 
 def rank_words(model, rows, top=10, **options):
-    """Returns the rank of the first right word for each text, `None` below the `top` words.
-
-    The options are those of `TextModel.fill_mask`.
-    """
+    """Returns the rank of the first right word for each text, `None` below the `top` words."""
     ranks = []
     for text, right in rows:
         words = [filled["token_str"].lower() for filled in model.fill_mask(text, top, **options)]

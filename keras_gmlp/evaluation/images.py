@@ -50,26 +50,21 @@ def evaluate(classifiers, images):
         ImportError: If scikit-learn is not installed. One line.
     """
     require("sklearn", "evaluation", "demo")  # which `report` imports, after the work
-    rows, several = images.label_rows, any(c.thresholds is not None for c in classifiers)
-    single = [c.path for c in classifiers if c.thresholds is None]
+    rows, single = images.label_rows, [c.path for c in classifiers if c.thresholds is None]
+    several = len(single) < len(classifiers)
     if single and (several or rows is not None):
-        reason = (
-            "another model gives several. Evaluate them one by one."
-            if rows is None
-            else "the images have several. Evaluate it on images of one label each."
-        )
+        reason = "the images have several. Evaluate it on images of one label each."
+        if rows is None:
+            reason = "another model gives several. Evaluate them one by one."
         raise ValueError(f"{printable(single[0])}: gives one label for an image, but {reason}")
-    known = match_classes(classifiers, images.labels, images.name)
-    return [
-        _evaluate(
-            classifier,
-            images,
-            LabelScorer(classifier, images.labels, rows, known)
-            if several
-            else ClassScorer(classifier.labels, images.labels, known, classifier.confidence),
-        )
-        for classifier in classifiers
-    ]
+    known, results = match_classes(classifiers, images.labels, images.name), []
+    for model in classifiers:
+        if several:
+            scorer = LabelScorer(model, images.labels, rows, known)
+        else:
+            scorer = ClassScorer(model.labels, images.labels, known, model.confidence)
+        results.append(_evaluate(model, images, scorer))
+    return results
 
 
 def report(models, results, images):

@@ -92,18 +92,12 @@ class LabelPredictions:
             }
             row = {key: round_score(value) for key, value in row.items()}
             rows.append({"label": self.labels[i], **row, samples: int(images[i])})
-        means = {"mean_average_precision": "average_precision", "mean_f1": "f1"} if rows else {}
+        names = ("average_precision", "f1") if rows else ()
+        means = {f"mean_{n}": round_score(np.mean([row[n] for row in rows])) for n in names}
         error = calibration_error(self.probabilities.ravel(), truth.ravel())
-        return {
-            samples: len(truth),
-            **{
-                name: round_score(np.mean([row[key] for row in rows]))
-                for name, key in means.items()
-            },
-            "exact_match": round_score(self.correct.mean()),
-            "calibration_error": round_score(error),
-            "classes": rows,
-        }
+        errors = {"exact_match": self.correct.mean(), "calibration_error": error}
+        errors = {name: round_score(value) for name, value in errors.items()}
+        return {samples: len(truth), **means, **errors, "classes": rows}
 
 
 class LabelScorer:

@@ -1,7 +1,4 @@
-"""Evaluates text models of any format; the task of the models loads the samples and scores them.
-
-Models of one task are scored on the same data. Classes are matched by name.
-"""
+"""Evaluates text models of any format; the task of the models loads the samples and scores them."""
 
 from pathlib import Path
 

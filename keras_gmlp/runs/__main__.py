@@ -1,7 +1,6 @@
-"""Trains one run of a sweep: `python -m keras_gmlp.runs SETTINGS`.
+"""Trains one run of a sweep, `python -m keras_gmlp.runs SETTINGS`, a line of JSON.
 
-SETTINGS is what `RunSettings.to_json` returns. The process ends when its standard input closes, as
-it does when the process that started it is killed.
+The process ends when its standard input closes, as when the process that started it is killed.
 """
 
 import os

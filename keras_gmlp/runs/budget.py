@@ -12,11 +12,7 @@ AFTER = 15.0  # that testing and the export take
 
 
 class Budget(keras.callbacks.Callback):
-    """Ends a candidate while there is time for the run, and measures what epochs take.
-
-    A machine with time to spare is not affected. Unlike that of `TimeLimit`, this time is shared by
-    the candidates and the run, and gives a shorter run, not one that stops.
-    """
+    """Ends a candidate while there is time for the run, which it shares, and measures epochs."""
 
     def __init__(self, images, share):
         super().__init__()

@@ -8,8 +8,6 @@ from keras_gmlp.training.run_directory import CANDIDATES, CHOICE, has_progress, 
 from keras_gmlp.utils.files import read_json, write_json
 
 HEAD = "linear head"  # name of the candidate without training
-
-
 GAIN = 0.98  # of the loss of the head that training must get below
 
 
@@ -49,11 +47,9 @@ class Choice:
 
 
 def choose_best(candidates):
-    """Returns the candidate of the highest accuracy, then of the lowest loss.
-
-    Training has to gain over the first candidate, the head, in the loss as well, and clearly: on a
-    few hundred images the accuracy alone, or a loss that is hardly lower, is often chance.
-    """
+    """Returns the candidate of the highest accuracy, then of the lowest loss."""
+    # Over the head, training has to gain clearly in the loss as well: on a few hundred images the
+    # accuracy alone, or a loss that is hardly lower, is often chance.
     head, *trained = candidates
     lower = GAIN * head["loss"]
     gains = [r for r in trained if r["accuracy"] >= head["accuracy"] and r["loss"] < lower]

@@ -249,14 +249,8 @@ class _Search:
         metrics = run.train(**take_time(options, self.began))
         if budget:
             budget.measure(time.process_time() - began, metrics["epochs"])
-        return {
-            "name": f"all layers, rate {rate:g}",
-            "learning_rate": rate,
-            "batch_size": recipe.batch_size,
-            "fit_head": strength,
-            "epochs": metrics["epochs"],
-            "best_epoch": metrics["best_epoch"],
-            "accuracy": metrics["test_accuracy"],
-            "loss": metrics["test_loss"],
-            "seconds": metrics.get("seconds", 0.0),
-        }
+        row = {"name": f"all layers, rate {rate:g}", "learning_rate": rate}
+        row |= {"batch_size": recipe.batch_size, "fit_head": strength}
+        row |= {name: metrics[name] for name in ("epochs", "best_epoch")}
+        row |= {"accuracy": metrics["test_accuracy"], "loss": metrics["test_loss"]}
+        return {**row, "seconds": metrics.get("seconds", 0.0)}

@@ -55,9 +55,9 @@ def prepare(settings, seed_process=True, dataset=None):
         named = dataclasses.replace(settings.model, preset=source.preset)
         fit = settings.data.fit or source.preparation.get("fit")
         chosen = dataclasses.replace(settings.data, fit=fit)
-        settings = dataclasses.replace(settings, model=named, data=chosen)
         if dataset is None:
-            settings = _zoom(settings)
+            named = _zoom(named, chosen)
+        settings = dataclasses.replace(settings, model=named, data=chosen)
     dataset = load_data(settings, source.model.input_shape[1:] if source else None, dataset)
     require_validation(recipe, dataset)
     return build(settings, recipe, source, dataset, seed_process)
@@ -87,17 +87,12 @@ def build(settings, recipe, source, dataset, seed_process=True):
     return PreparedRun(settings, recipe, dataset, model, origin, transfer, source)
 
 
-def _zoom(settings):
+def _zoom(model, pictures):
     """Lets the included backbone look closer at pictures in files, which have more pixels."""
-    model, pictures = settings.model, settings.data
-    if (
-        model.weights == DEFAULT_BACKBONE
-        and "zooms" not in model.overrides
-        and pictures.image_size is None
-        and holds_files(pictures.name)
-    ):
-        model = dataclasses.replace(model, overrides={**model.overrides, "zooms": ZOOMS})
-    return dataclasses.replace(settings, model=model)
+    own = pictures.image_size is None and holds_files(pictures.name)
+    if model.weights != DEFAULT_BACKBONE or not own:
+        return model
+    return dataclasses.replace(model, overrides={"zooms": ZOOMS, **model.overrides})
 
 
 def load_data(settings, image_shape=None, dataset=None):

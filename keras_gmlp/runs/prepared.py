@@ -79,10 +79,6 @@ class PreparedRun:
         with single_device():
             return export_run(self.settings.directory, list(formats), self.data)
 
-    def write_metrics(self, metrics):
-        """Replaces `metrics.json`."""
-        write_json(Path(self.settings.directory) / "metrics.json", metrics)
-
 
 def finish(run, metrics, before=None, export=True):
     """Adds the evaluation before training, candidates and exports to the metrics of a run.
@@ -101,21 +97,19 @@ def finish(run, metrics, before=None, export=True):
 
 
 def _finish(run, metrics, before, export):
+    task, place, added = run.recipe.task, Path(run.settings.directory), {}
     if before is not None:
-        task = run.recipe.task
         validated = task.validation_split(run.data) == "validation"
-        name = f"{'validation_' * validated}{task.headline}_before"
-        metrics[name] = before[task.headline]
-        run.write_metrics(metrics)
+        added[f"{'validation_' * validated}{task.headline}_before"] = before[task.headline]
+    if run.choice is not None and "candidates" not in metrics:
+        added["candidates"] = run.choice.candidates
+    if added:
+        metrics |= added
+        write_json(place / "metrics.json", metrics)
     if run.choice is not None:
-        if "candidates" not in metrics:
-            metrics["candidates"] = run.choice.candidates
-            run.write_metrics(metrics)
-        place = run.settings.directory
         with contextlib.suppress(ValueError):  # the user's files may have come since
             run_directory.check_candidates(place)
-            shutil.rmtree(Path(place, run_directory.CANDIDATES), ignore_errors=True)
-    if run.recipe.task.domain == "texts":  # which other data check
-        return
-    if export and "tflite" not in metrics.get("exports", {}):
+            shutil.rmtree(place / run_directory.CANDIDATES, ignore_errors=True)
+    # Texts are checked with other data.
+    if export and task.domain != "texts" and "tflite" not in metrics.get("exports", {}):
         metrics["exports"] = run.export()

@@ -49,17 +49,11 @@ def require_backbone():
 
 
 class Settings:
-    """What a run is made from; a subclass is a frozen dataclass.
+    """What a run is made from; a subclass is a frozen dataclass with recipe, changes, directory."""
 
-    Attributes:
-        program: Name of the program that trains such runs.
-        task: Name of the task, which decides what a recipe's name means.
-        recipe: Name of a recipe.
-        changes: Settings of the recipe that differ, a dict such as `{"epochs": 3, "mixup": 0.2}`.
-        directory: Folder of the run.
-    """
-
-    program, task, spelled = None, None, SPELLED
+    program = None  # that trains such runs
+    task = None  # name of the task, which decides what a recipe's name means
+    spelled = SPELLED
 
     def __post_init__(self):
         if not isinstance(self.changes, dict):
@@ -211,12 +205,13 @@ class DataSettings:
             find_groups((), self.groups)
         if isinstance(self.image_size, list):  # from JSON
             object.__setattr__(self, "image_size", tuple(self.image_size))
-        if self.size is not None and len(self.size) != 2:
-            raise ValueError(
-                f"image_size must be a side, or a height and a width; received {self.image_size}."
-            )
-        if self.size is not None and min(self.size) < 1:
-            raise ValueError(f"image_size must be at least 1; received {self.image_size}.")
+        if self.size is not None:
+            if len(self.size) != 2:
+                raise ValueError(
+                    f"image_size must be a side, or a height and a width; received {self.size}."
+                )
+            if min(self.size) < 1:
+                raise ValueError(f"image_size must be at least 1; received {self.image_size}.")
         if self.fit is not None:
             require_fit(self.fit)
         if not 0 < self.fraction <= 1:
@@ -264,12 +259,10 @@ class RunSettings(Settings):
 
     def __post_init__(self):
         super().__post_init__()
-        if isinstance(self.model, str):
-            object.__setattr__(self, "model", ModelSettings(self.model))
-        if isinstance(self.data, str):
-            object.__setattr__(self, "data", DataSettings(self.data))
         for name, kind in (("model", ModelSettings), ("data", DataSettings)):
-            if not isinstance(given := getattr(self, name), kind):
+            if isinstance(given := getattr(self, name), str):
+                object.__setattr__(self, name, kind(given))
+            elif not isinstance(given, kind):
                 found = shortened(repr(given), 60)
                 raise ValueError(f"{name} must be a name or {kind.__name__}; received {found}.")
         if self.recipe is None:
@@ -283,24 +276,19 @@ class RunSettings(Settings):
     def _recipe(self):
         changes = {"fit_head": 1.0} if self.leaves_head else {}  # until one is chosen
         recipe = override(find_recipe(self.recipe), {**changes, **self.changes})
-        if not self.model.weights:
-            if recipe.freeze:
-                raise ValueError(
-                    "freeze trains the head of a trained model: give --weights (weights=...)."
-                )
-            if getattr(recipe.task, "fit_head", 0):
-                raise ValueError(
-                    "fit_head fits the head to the features of a trained model: give --weights "
-                    "(weights=...)."
-                )
+        heads = {"freeze": recipe.freeze, "fit_head": recipe.task.fit_head}
+        if not self.model.weights and any(heads.values()):
+            name = next(name for name, value in heads.items() if value)
+            raise ValueError(
+                f"{name} trains the head of a trained model: give --weights (weights=...)."
+            )
         return recipe
 
     @property
     def leaves_head(self):
         """Whether this is a fine-tuning of no epochs: a head that is fitted alone."""
-        return self.recipe == "finetune" and bool(
-            self.model.weights and self.changes.get("epochs") == 0
-        )
+        alone = bool(self.model.weights) and self.changes.get("epochs") == 0
+        return alone and self.recipe == "finetune"
 
     def check(self):
         """Raises a `ValueError` for settings that cannot work, before anything is loaded."""

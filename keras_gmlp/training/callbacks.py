@@ -24,11 +24,7 @@ class TimeLimitError(RuntimeError):
 
 
 class TimeLimit(keras.callbacks.Callback):
-    """Ends training with a `TimeLimitError` after the last epoch that fits into a time.
-
-    Place it after the callback that saves the epoch. Final evaluation takes time too: the limit
-    leaves it as much as an epoch took.
-    """
+    """Ends training with a `TimeLimitError` after the last epoch that fits into a time."""
 
     def __init__(self, seconds, epochs):
         super().__init__()
@@ -38,7 +34,7 @@ class TimeLimit(keras.callbacks.Callback):
         self.began = time.monotonic()
 
     def on_epoch_end(self, epoch, logs=None):
-        now = time.monotonic()
+        now = time.monotonic()  # final evaluation is left as much time as an epoch took
         over = epoch + 1 < self.epochs and now + 2 * (now - self.began) > self.end
         if run_once(lambda: over):  # all processes stop, or none
             raise TimeLimitError(
@@ -92,10 +88,7 @@ class StopOnInterrupt(keras.callbacks.Callback):
 
 
 class Clock(keras.callbacks.Callback):
-    """Adds the seconds of an epoch's training, without its validation, to the epoch's logs.
-
-    Place it before callbacks that change weights for validation.
-    """
+    """Logs an epoch's seconds without its validation; place it before callbacks of validation."""
 
     def on_epoch_begin(self, epoch, logs=None):
         self.began = time.perf_counter()
@@ -115,11 +108,7 @@ class Clock(keras.callbacks.Callback):
 
 
 class ReseedDropout(keras.callbacks.Callback):
-    """Starts the random numbers of each epoch from the run's seed and the epoch's number.
-
-    Checkpoints after an epoch do not hold the state of the generators. PyTorch's own generator,
-    from which plain dropout draws, belongs to the process: enclose `fit` in `private_generator`.
-    """
+    """Starts each epoch's random numbers from seed and epoch, since checkpoints hold no state."""
 
     def __init__(self, seed):
         super().__init__()
@@ -130,7 +119,7 @@ class ReseedDropout(keras.callbacks.Callback):
             # Keras counts draws in the second number; no epoch has a million.
             start = (self.seed * 10_007 + i) % 2**32
             state.assign(np.array([start, epoch * 2**20 % 2**32], dtype="uint32"))
-        if keras.backend.backend() == "torch":
+        if keras.backend.backend() == "torch":  # enclose `fit` in `private_generator`
             import torch
 
             torch.manual_seed((self.seed * 10_007 + epoch) % 2**32)
@@ -151,10 +140,7 @@ def private_generator():
 
 
 class StopWhenDeleted(keras.callbacks.Callback):
-    """Ends training with a `RuntimeError` at the end of an epoch if the run's folder was deleted.
-
-    Place it before the callbacks that save, which would write a part of the folder again.
-    """
+    """Ends training if the run's folder was deleted, before callbacks write a part of it again."""
 
     def __init__(self, path):
         super().__init__()
@@ -180,11 +166,9 @@ class HistoryWriter(keras.callbacks.CSVLogger):
             super().on_epoch_end(epoch, logs)
 
     def on_train_end(self, logs=None):
-        """Closes the file; Keras calls this only if training succeeds."""
         if self.csv_file:
             with naming(self.filename, self.filename):
-                self.csv_file.close()
-        self.writer = None
+                super().on_train_end(logs)
 
 
 @contextlib.contextmanager
@@ -197,19 +181,17 @@ def writing_callbacks(directory, checkpoint, tensorboard=False):
     try:
         yield callbacks
     finally:
-        history.on_train_end()
+        history.on_train_end()  # Keras calls it only if training succeeds
 
 
 class StopWhenDiverged(keras.callbacks.Callback):
     """Ends training with a `DivergedError` when the loss is NaN or infinite.
 
-    The error comes before the epoch is recorded or saved: place this callback before those that
-    do so. Keras' `TerminateOnNaN` ends the epoch normally, so that broken weights would be kept.
+    Keras' `TerminateOnNaN` ends the epoch normally, so that broken weights would be kept.
     """
 
-    # On JAX and PyTorch, Keras then calls this callback from another thread while the next steps
-    # run. Otherwise each step would wait until the loss is known. Keras raises the error at one of
-    # the next steps, or when the epoch ends. On TensorFlow each step waits.
+    # On JAX and PyTorch, Keras then calls this from another thread while the next steps run, and
+    # raises the error at one of them or when the epoch ends. On TensorFlow each step waits.
     async_safe = True
 
     def on_epoch_begin(self, epoch, logs=None):
@@ -233,11 +215,9 @@ class StopWhenDiverged(keras.callbacks.Callback):
 
 
 class KeepBest(keras.callbacks.Callback):
-    """Keeps the checkpoint of the best epoch, and ends training when its patience ends.
+    """Keeps the checkpoint of the best epoch, logged as `best_epoch`, until its patience ends."""
 
-    Adds `best_epoch` to an epoch's logs. All processes need this callback, before the callbacks
-    that write the history and the checkpoint.
-    """
+    # All processes need it, before the callbacks that write the history and the checkpoint.
 
     def __init__(self, checkpoint, metric, patience, history=()):
         super().__init__()

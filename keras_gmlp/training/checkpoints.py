@@ -1,6 +1,5 @@
 """Checkpoints of a run, at the end of an epoch or within it: one file each, renamed into place."""
 
-import contextlib
 import math
 import shutil
 import time
@@ -19,18 +18,14 @@ from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import atomic_write, remove_leftovers, require_space
 
 HEADER = 2048  # most bytes that HDF5 adds to a variable, groups included
-
 GROUP = "epoch"  # of a checkpoint's file, for the state within an epoch
-
 AGREED = 20  # steps after which several processes agree whether to save; that makes them wait
 
 
 class RunCheckpoint(keras.callbacks.Callback):
-    """Saves weights and optimizer after each epoch, in one file named by the epochs done.
+    """Saves weights and optimizer after each epoch, in one file named by the epochs done."""
 
-    Keras' `BackupAndRestore` writes weights and epoch to two files, so that a kill between them
-    trains an epoch twice. Here a rename makes both appear at once.
-    """
+    # Keras' `BackupAndRestore` writes two files, so that a kill between them trains an epoch twice.
 
     def __init__(self, directory):
         super().__init__()
@@ -67,21 +62,13 @@ class RunCheckpoint(keras.callbacks.Callback):
         if not files:
             return 0
         epochs, _, step = files[-1].name.split(".")[0].partition("_")
-        self.step, self.state = int(step or 0), None
-        with _readable(files[-1]):
-            require_plain_weights(files[-1])
-            model.load_weights(files[-1])
-            if self.step:
-                with h5py.File(files[-1]) as file:
-                    self.state = {name: value[()] for name, value in file[GROUP].items()}
+        self.step = int(step or 0)
+        self.state = _load(model, files[-1], bool(self.step))
         return int(epochs)
 
     def restore_best(self, model):
         """Loads the checkpoint of the epoch `best`."""
-        path = self._path(self.best)
-        with _readable(path):
-            require_plain_weights(path)
-            model.load_weights(path)
+        _load(model, self._path(self.best))
 
     def remove(self):
         """Deletes the checkpoints."""
@@ -101,11 +88,15 @@ class RunCheckpoint(keras.callbacks.Callback):
         return sorted(self.directory.glob(CHECKPOINTS))
 
 
-@contextlib.contextmanager
-def _readable(path):
-    """Turns the errors of a damaged checkpoint into a `ValueError` of one line."""
+def _load(model, path, within=False):
+    """Loads a checkpoint and returns its state within an epoch; a damaged one is a `ValueError`."""
     try:
-        yield
+        require_plain_weights(path)
+        model.load_weights(path)
+        if not within:
+            return None
+        with h5py.File(path) as file:
+            return {name: value[()] for name, value in file[GROUP].items()}
     except Exception as error:  # h5py and Keras raise many types for a damaged file
         if isinstance(error, MemoryError) or getattr(error, "errno", None):
             raise  # an error of the system; its message says what to do
@@ -116,11 +107,9 @@ def _readable(path):
 
 
 class SaveWithinEpoch(keras.callbacks.Callback):
-    """Saves a checkpoint within an epoch when the last one is some minutes old.
+    """Saves a checkpoint within an epoch, with its state, when the last one is some minutes old."""
 
-    Besides weights and optimizer it holds the metrics so far, the random states, and the seconds
-    of the epoch's training. All processes need this callback; the first one decides and writes.
-    """
+    # All processes need it; the first one decides and writes.
 
     def __init__(self, checkpoint, minutes, clock, first_step=0, steps=1):
         super().__init__()
@@ -177,10 +166,8 @@ class ContinueEpoch(keras.callbacks.Callback):
 
 def read_state(model):
     """Returns the metrics so far and the random states of a model in training, a dict of arrays."""
-    state = {
-        f"variable_{number:04d}": keras.ops.convert_to_numpy(variable)
-        for number, variable in enumerate(_epoch_variables(model))
-    }
+    variables = enumerate(_epoch_variables(model))
+    state = {f"variable_{i:04d}": keras.ops.convert_to_numpy(value) for i, value in variables}
     generators = _generators().items()
     return state | {name: generator.get_rng_state().numpy() for name, generator in generators}
 

@@ -103,12 +103,9 @@ def make_distribution(devices, model_parallel=1):
 
 
 class _WholeData:
-    """Copies inputs to all devices if `whole` is set, and otherwise splits their batch.
+    """Copies inputs to all devices if `whole` is set, and otherwise splits their batch."""
 
-    A compiled chunk of steps splits its batches itself; see `make_device_class`.
-    """
-
-    whole = False
+    whole = False  # set for a compiled chunk of steps, which splits its batches itself
 
     @property
     def shards(self):
@@ -221,9 +218,6 @@ def whole_batches():
 def single_device():
     """Suspends the distribution of the context, so that models are built on one device."""
     distribution = keras.distribution.distribution()
-    if distribution is None:
-        yield
-        return
     keras.distribution.set_distribution(None)
     try:
         yield

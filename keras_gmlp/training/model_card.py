@@ -1,7 +1,4 @@
-"""The model card of a run: a README.md in its folder, written by training and by export.
-
-What differs between kinds of models is in the `sentences` and `figures` of their task.
-"""
+"""The model card of a run, README.md; what differs is in `sentences` and `figures` of the task."""
 
 import inspect
 import json
@@ -78,8 +75,7 @@ def model_card(place, recipe, metrics, megabytes=None):
 
 def _from_here(directory):
     """Returns the path from the working directory, or the name of a folder outside it."""
-    directory = directory.resolve()
-    here = Path.cwd()
+    directory, here = directory.resolve(), Path.cwd()
     inside = directory.is_relative_to(here)
     return directory.relative_to(here).as_posix() if inside else directory.name
 
@@ -143,16 +139,13 @@ def _results(place, recipe, metrics, megabytes, task, say):
     lines = [f"## {say['results']}", f"On {say['tested']} of `{recipe.get('data')}`:"]
     lines += [", ".join(figures.values()) + "."] if figures else []
     lines.append(_grid(header, rows))
-    given = {split: metrics.get(f"{split}_{headline}") for split in ("train", "validation")}
-    of = {
+    parts = {
         "train": f"at most 10,000 training {task.domain}",
         "validation": f"validation {task.domain}, which it did not train on either,",
     }
-    lines += [
-        f"On {of[split]} the Keras model has {show(value)}."
-        for split, value in given.items()
-        if value is not None
-    ]
+    for split, part in parts.items():
+        if (value := metrics.get(f"{split}_{headline}")) is not None:
+            lines.append(f"On {part} the Keras model has {show(value)}.")
     if "best_epoch" in metrics:
         lines.append(
             f"Of {metrics['epochs']} epochs, epoch {metrics['best_epoch']} was the best on the "
@@ -174,19 +167,18 @@ def _confidence(result):
     """Returns the section on the calibration of a run, in a list; an empty one without it."""
     if not result:
         return []
-    rows, fitted = {"temperature": f"{result['temperature']:.4f}"}, "the temperature was"
-    if rejects := "rejected" in result:
-        rows["energy threshold"], fitted = f"{result['energy_threshold']:.4f}", "both values were"
-    rows["calibration error before"] = _percent(result["calibration_error_before"])
-    rows["calibration error"] = _percent(result["calibration_error"])
-    if rejects:
-        rows["rejected"] = _percent(result["rejected"])
-    if "other_rejected" in result:
-        rows[f"rejected of {result['other_images']:,} other pictures"] = _percent(
-            result["other_rejected"]
-        )
-    if "auroc" in result:
-        rows["AUROC, known against other pictures"] = f"{result['auroc']:.4f}"
+    others = f"rejected of {result.get('other_images', 0):,} other pictures"
+    shown = (
+        ("temperature", "temperature", _fraction),
+        ("energy_threshold", "energy threshold", _fraction),
+        ("calibration_error_before", "calibration error before", _percent),
+        ("calibration_error", "calibration error", _percent),
+        ("rejected", "rejected", _percent),
+        ("other_rejected", others, _percent),
+        ("auroc", "AUROC, known against other pictures", _fraction),
+    )
+    rows = {name: show(result[key]) for key, name, show in shown if key in result}
+    fitted = "both values were" if "rejected" in result else "the temperature was"
     unit = "texts" if "texts" in result else "images"
     split = "" if result["split"] == "all" else f"{result['split']} "
     return [
@@ -205,13 +197,10 @@ def _training(place, recipe, picture):
     rows |= _machine(recipe.get("environment", {}))
     if rows.get("epochs") == 0:
         shown = "A logistic regression on the features of the starting weights is the head."
-        files = "`recipe.json` holds all settings and versions."
+        history = ""
     else:
-        shown = f"![{picture}](curves.png)"
-        files = (
-            "`recipe.json` holds all settings and versions, `history.csv` the figures of each "
-            "epoch."
-        )
+        shown, history = f"![{picture}](curves.png)", ", `history.csv` the figures of each epoch"
+    files = f"`recipe.json` holds all settings and versions{history}."
     parts = ["## Training", shown, _table(rows), *_choice(recipe.get("choice"))]
     return "\n\n".join([*parts, _reproduction(place, recipe), files])
 
@@ -233,8 +222,8 @@ def _reproduction(place, recipe):
     """The command that repeats the run, and what it cannot know."""
     name = _name_of(place)
     replaced = recipe.get("weights") and Path(recipe["weights"]).name == name
-    start = "START" if replaced else None
-    command = write_command(recipe, weights=start, out=f"runs/{name}-again")
+    changed = {"weights": "START"} if replaced else {}
+    command = write_command(recipe, **changed, out=f"runs/{name}-again")
     if command is None:
         return "The run was started from Python, or by an older version: no command repeats it."
     text = f"This command repeats the run:\n\n```\n{command}\n```"
@@ -295,6 +284,10 @@ def _percent(share):
 
 def _number(value):
     return "" if value is None else f"{value:.3f}"
+
+
+def _fraction(value):
+    return f"{value:.4f}"
 
 
 def _name_of(place):

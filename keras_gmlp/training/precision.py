@@ -14,9 +14,7 @@ from keras_gmlp.training.run_directory import CANDIDATES, RESTORE, has_progress,
 from keras_gmlp.utils.environment import accelerators
 
 SHAPE = (512, 256, 768)  # rows, inputs and outputs; small, since bfloat16 may be 50 times slower
-
 SECONDS = 0.7  # for all products
-
 MARGIN = 1.1  # bfloat16 has fewer digits, so it must be that many times as fast
 
 
@@ -36,9 +34,7 @@ def _choose(directory):
             )
         if "precision" in recorded:
             return recorded["precision"]
-    if accelerators():
-        return "mixed_bfloat16"
-    return "mixed_bfloat16" if bfloat16_speedup() > MARGIN else "float32"
+    return "mixed_bfloat16" if accelerators() or bfloat16_speedup() > MARGIN else "float32"
 
 
 @functools.cache

@@ -54,13 +54,8 @@ def join_processes(coordinator, processes, process):
 
     if process:
         _await(host, int(port))
-    jax.distributed.initialize(
-        coordinator,
-        processes,
-        process,
-        initialization_timeout=JOIN_TIMEOUT,
-        heartbeat_timeout_seconds=LOST_AFTER,
-    )
+    times = {"initialization_timeout": JOIN_TIMEOUT, "heartbeat_timeout_seconds": LOST_AFTER}
+    jax.distributed.initialize(coordinator, processes, process, **times)
     # Gloo connects at the first exchange, and waits 30 s for it: exchange before the data load.
     multihost_utils.sync_global_devices("joined")
 

@@ -14,7 +14,6 @@ from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import atomic_write, read_json, write_json
 
 CHECKPOINTS = "[0-9]*.weights.h5"  # excludes the hidden file of an unfinished write
-
 CANDIDATES = "candidates"  # folder of the runs that a run chooses its settings from
 CHOICE = "choice.json"  # in that folder
 
@@ -28,25 +27,12 @@ def has_progress(directory):
 
 # Files of a run and its exports, in the order in which a restart deletes them.
 WRITTEN = (
-    "metrics.json",
-    "model.keras",
-    "model.tflite",
-    "model_float16.tflite",
-    "model_float32.tflite",
-    "model_int8.tflite",
-    "model_features.tflite",
-    "model_mediapipe.tflite",
-    "model.onnx",
-    "labels.txt",
-    "tokenizer.json",
-    "curves.png",
-    model_card.FILE,
-    "history.csv",
-    "recipe.json",
+    *("metrics.json", "model.keras", "model.tflite", "model_float16.tflite"),
+    *("model_float32.tflite", "model_int8.tflite", "model_features.tflite"),
+    *("model_mediapipe.tflite", "model.onnx", "labels.txt", "tokenizer.json", "curves.png"),
+    *(model_card.FILE, "history.csv", "recipe.json"),
 )
-
 RESTORE = "Restore the file, or start the run again with --restart (restart=True)."
-
 LOCK_TIMEOUT = 20.0  # seconds that a killed run has to release its folder
 
 
@@ -57,9 +43,7 @@ def claim(directory, run, recipe):
     if not has_progress(directory):
         write_json(path, {**settings, "environment": environment()})
         return
-    before = read_recipe(directory)
-    differing = differences(before, settings)
-    if differing:
+    if differing := differences(read_recipe(directory), settings):
         raise ValueError(
             f"{directory} holds a run with other settings ({'; '.join(differing)}). Give the same "
             "settings to resume it, choose another directory, or start again with --restart "
@@ -75,9 +59,8 @@ def read_recipe(directory):
 def clear(directory):
     """Deletes a run; `recipe.json` last, because it protects the other files."""
     check_candidates(directory)
-    shutil.rmtree(directory / "checkpoint", ignore_errors=True)
-    shutil.rmtree(directory / "saved_model", ignore_errors=True)
-    shutil.rmtree(directory / CANDIDATES, ignore_errors=True)
+    for name in ("checkpoint", "saved_model", CANDIDATES):
+        shutil.rmtree(directory / name, ignore_errors=True)
     for path in directory.glob("model*_batch*.tflite"):
         path.unlink()
     for path in (directory / name for name in WRITTEN):

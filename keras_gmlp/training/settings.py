@@ -18,9 +18,7 @@ UNNAMED |= {"balance": 0.0, "fit": "crop", "temperature": 1.0, "feature_weight":
 UNNAMED |= {"fit_head": 0.0}
 
 AUTO = "auto"  # a run records what it chose
-
 COMMAND = "command"  # entry of recipe.json: the options that repeat the run
-
 WIDTH = 90  # of a line of a command, in characters
 
 
@@ -36,8 +34,7 @@ def setting_names(settings):
 def override(recipe, changes):
     """Returns a recipe with some settings changed, wherever they belong."""
     known = setting_names(recipe)
-    unknown = sorted(set(changes) - known)
-    if unknown:
+    if unknown := sorted(set(changes) - known):
         raise ValueError(
             f"{unknown[0]}: no such setting; expected one of: {', '.join(sorted(known))}."
         )
@@ -97,7 +94,7 @@ def write_command(recorded, **replaced):
     """Returns the shell command that repeats a run, or `None` if its recipe.json has no options."""
     if not isinstance(recorded.get(COMMAND), dict):
         return None
-    options = {**recorded[COMMAND], **{k: v for k, v in replaced.items() if v is not None}}
+    options = {**recorded[COMMAND], **replaced}
     options.pop("fold", None)  # a part of --folds
     options["backend"] = recorded.get("environment", {}).get("backend")
     options["out"] = options.pop("out", None)

@@ -154,8 +154,7 @@ def train(
                 clear(directory)
             return run.begin()
 
-        complete = run_once(begin)
-        if complete:
+        if run_once(begin):  # complete
             return run.load()
         if not has_progress(directory) and getattr(recipe.task, "fit_head", 0):
             linear_head.fit_model(model, data, recipe.task, vectors)
@@ -308,10 +307,9 @@ class _Run:
         history = read_history(self.directory / "history.csv", self._columns())
         if not history:  # deleted
             return metrics
-        path, averaged = self.directory / "curves.png", bool(self.recipe.ema)
-        split = task.validation_split(self.data)
-        names = {"split": split, "train": task.training_name}
-        draw_curves(history, path, self.directory.name, averaged, task.curves(), **names)
+        split = task.validation_split(self.data) + " (averaged weights)" * bool(self.recipe.ema)
+        names = task.training_name, split
+        draw_curves(history, self.directory / "curves.png", task.curves(), names)
         seconds, median = read_seconds(history)
         if len(history) == epochs:
             metrics["seconds"] = seconds

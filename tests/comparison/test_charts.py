@@ -26,13 +26,8 @@ def colours(*presets):
 
 
 def line(preset, parameters, accuracy, fraction=1, spread=0.0):
-    return {
-        "preset": preset,
-        "parameters": 1e6 * parameters,
-        "test_accuracy": accuracy,
-        "fraction": fraction,
-        "spread": spread,
-    }
+    found = {"preset": preset, "parameters": 1e6 * parameters, "test_accuracy": accuracy}
+    return {**found, "fraction": fraction, "spread": spread}
 
 
 def run(seed, accuracies):

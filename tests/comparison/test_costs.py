@@ -55,10 +55,7 @@ def test_latency_is_that_of_the_model_as_it_was_trained(run, measured, folded):
 def test_run_without_model_and_recipe_is_reported(run, measured):
     lines = []
     assert costs.measure_costs([run], lines.append) == {"resmlp_n4_32": {}}
-    assert lines == [
-        "resmlp_n4_32-seed0: found neither model.keras nor a recipe.json with image_shape and "
-        "labels."
-    ]
+    assert lines[0].startswith("resmlp_n4_32-seed0: found neither model.keras nor a recipe.json")
     assert measured == []
 
 

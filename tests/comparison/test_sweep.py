@@ -75,9 +75,9 @@ def test_table_has_each_run_once(runs, tmp_path):
         (run.preset, str(run.seed), str(run.fraction)) for run in runs
     ]
     first, failed, *_, missing = rows
-    costs = ("0.5", "2000000.0", "0.5")
-    assert (first["test_accuracy"], first["flops"], first["latency_ms"]) == costs
-    assert (first["backend"], first["versions"], first["status"]) == ("jax", "keras=3", "complete")
+    expected = {"test_accuracy": "0.5", "flops": "2000000.0", "latency_ms": "0.5"}
+    expected |= {"backend": "jax", "versions": "keras=3", "status": "complete"}
+    assert expected.items() <= first.items()
     assert (failed["status"], failed["test_accuracy"]) == ("failed: out of memory", "")
     assert missing["status"] == "0 epochs so far"
 
@@ -146,14 +146,6 @@ def test_charts(runs, tmp_path):
     for path in paths:
         with Image.open(path) as image:
             assert min(image.size) > 300
-
-
-def test_failure_is_forgotten_once_the_run_is_complete(tmp_path):
-    (run,) = plan(tmp_path, ["a"])
-    run.fail("no memory")
-    assert run.failed
-    (run.directory / "metrics.json").write_text("{}")
-    assert not run.failed
 
 
 def test_every_run_gets_the_settings_of_the_sweep(monkeypatch):
@@ -317,12 +309,10 @@ def test_table_of_those_runs_that_are_there(tmp_path, monkeypatch, capsys):
     ("begun", "now", "reason"),
     [
         ({"image_shape": [8, 8, 1]}, [], "image_size [8, 8] there, [32, 32] here"),
-        ({"image_shape": [8, 8, 1]}, ["--", "--image-size", "16"], "[8, 8] there, [16, 16] here"),
         ({"image_shape": [8, 8, 1]}, ["--", "--image-size", "8x16"], "there, [8, 16] here"),
         ({"fit": "pad"}, [], "fit 'pad' there, 'crop' here"),
         ({}, ["--", "--fit", "stretch"], "fit 'crop' there, 'stretch' here"),
         ({"patch_window": 6}, [], "patch_window 6 there, None here"),
-        ({}, ["--", "--patch-size", "8"], "patch_size None there, 8 here"),
         ({"environment": {"backend": "torch"}}, ["--backend", "jax"], "'torch' there, 'jax' here"),
     ],
 )

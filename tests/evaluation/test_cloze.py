@@ -26,14 +26,9 @@ def test_ranks():
 
 
 def test_lines_of_another_form(tmp_path):
-    for line, message in (
-        ("no blank\tword", r"line 2: expected a text with one \[MASK\]"),
-        ("a [MASK] and a [MASK]\tword", "line 2"),
-        ("a [MASK]", "line 2"),
-        ("a [MASK]\t ,", "line 2"),
-    ):
+    for line in ("a [MASK] and a [MASK]\tword", "a [MASK]", "a [MASK]\t ,"):
         (tmp_path / "cloze.tsv").write_text(f"the [MASK]\tend\n{line}\n")
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=r"line 2: expected a text with one \[MASK\]"):
             read_cloze(tmp_path / "cloze.tsv")
 
 

@@ -30,19 +30,14 @@ def test_flops_of_attention_count(tmp_path):
     stem = patches * 4 * 4 * 3 * dim
     attention = 4 * tokens * dim * dim + 2 * tokens * tokens * dim
     block = attention + 2 * tokens * dim * 4 * dim
-    assert count_flops(saved(ViT(num_heads=2, **SMALL), tmp_path)) == 2 * (
-        stem + 2 * block + dim * 5
-    )
+    path = saved(ViT(num_heads=2, **SMALL), tmp_path)
+    assert count_flops(path) == 2 * (stem + 2 * block + dim * 5)
 
 
 def test_flops_where_torch_is_missing(monkeypatch):
-    program = "raise ModuleNotFoundError(\"No module named 'torch'\")"
+    command = [sys.executable, "-c", "raise ModuleNotFoundError(\"No module named 'torch'\")"]
     run = subprocess.run
-    monkeypatch.setattr(
-        subprocess,
-        "run",
-        lambda command, **options: run([sys.executable, "-c", program], **options),
-    )
+    monkeypatch.setattr(subprocess, "run", lambda _, **options: run(command, **options))
     monkeypatch.setattr(keras.backend, "backend", lambda: "tensorflow")
     assert count_flops("model.keras") is None
 

@@ -135,15 +135,11 @@ def test_long_texts_are_counted(tmp_path, tokenizer):
 
 def questions_file(folder, *answers, context="Rome has a cat."):
     """Writes questions on a text, one for each answer, `None` for no answer."""
-    qas = [
-        {
-            "id": str(number),
-            "question": "Who?",
-            "is_impossible": text is None,
-            "answers": [] if text is None else [{"text": text, "answer_start": 0}],
-        }
-        for number, text in enumerate(answers)
-    ]
+    qas = []
+    for number, text in enumerate(answers):
+        known = [] if text is None else [{"text": text, "answer_start": 0}]
+        qas.append({"id": str(number), "question": "Who?", "answers": known})
+        qas[-1]["is_impossible"] = text is None
     paragraphs = [{"context": context, "qas": qas}]
     path = folder / "questions.json"
     path.write_text(json.dumps({"data": [{"title": "Rome", "paragraphs": paragraphs}]}))
@@ -252,9 +248,7 @@ def test_text_that_does_not_fit_a_language_model(text_file, tokenizer, tmp_path)
     stranger = TextModel(**{**vars(model), "tokenizer": Tokenizer.train(["a storm"], 128)})
     with pytest.raises(ValueError, match="has another tokenizer than constant, so their perplex"):
         evaluate_texts([model, stranger], text_file)
-    with pytest.raises(
-        ValueError, match=r"no such file or folder\. Did you mean other\.txt\? A lang"
-    ):
+    with pytest.raises(ValueError, match=r"no such file .* Did you mean other\.txt"):
         evaluate_texts([model], tmp_path / "othr.txt")
     other.write_text("\U0001f600 \U0001f600\n", "utf-8")
     with pytest.raises(ValueError, match="no token to mask; the tokenizer of constant knows none"):

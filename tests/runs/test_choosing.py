@@ -75,14 +75,11 @@ def test_the_candidates_are_recorded(chosen):
     assert "12 held-out training images chose the settings" in (chosen / "README.md").read_text()
 
 
-def test_a_complete_run_is_loaded(places, chosen):
+def test_a_complete_run_is_loaded_and_its_command_repeats_it(places, chosen):
     lines = []
     run = runs.choose(runs.prepare(make_settings(places, chosen)), report=lines.append)
     assert lines == []
     assert run.train(verbose=0) == read(chosen, "metrics.json")
-
-
-def test_its_command_repeats_it(places, chosen, tmp_path):
     recipe = read(chosen, "recipe.json")
     command = write_command(recipe)
     assert "--recipe finetune" in command
@@ -252,8 +249,9 @@ def test_restart_deletes_the_old_candidates(places, tmp_path):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("name", ["notes.txt", "rate-0.001/notes.txt"])
-@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize(
+    ("name", "restart"), [("notes.txt", False), ("rate-0.001/notes.txt", True)]
+)
 def test_other_files_among_the_candidates_stay(places, tmp_path, name, restart):
     path = tmp_path / "candidates" / name
     path.parent.mkdir(parents=True)

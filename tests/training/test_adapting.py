@@ -68,17 +68,11 @@ def test_run_sets_the_layer_once_and_resumes_to_the_same_end(tmp_path, monkeypat
             if epoch == 1:
                 raise Kill
 
+    killed = {"directory": tmp_path / "killed", "verbose": 0}
     with pytest.raises(Kill):
-        train(
-            small_model(),
-            data,
-            RECIPE,
-            tmp_path / "killed",
-            verbose=0,
-            callbacks=[KillInSecondEpoch()],
-        )
+        train(small_model(), data, RECIPE, **killed, callbacks=[KillInSecondEpoch()])
     monkeypatch.delattr(WhiteningConvolution, "adapt")  # the checkpoint holds the kernel
     resumed = small_model()
-    train(resumed, data, RECIPE, tmp_path / "killed", verbose=0)
+    train(resumed, data, RECIPE, **killed)
     for ours, theirs in zip(resumed.get_weights(), whole.get_weights(), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)

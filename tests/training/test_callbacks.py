@@ -49,8 +49,7 @@ class Recorded(keras.callbacks.Callback):
         self.epochs.append(epoch)
 
 
-@pytest.mark.parametrize("step", [1, 3, STEPS])
-@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize(("step", "value"), [(1, np.nan), (STEPS, np.inf)])
 def test_loss_that_is_no_number_ends_the_run_before_its_epoch_is_saved(step, value):
     targets = np.ones((STEPS, 1), "float32")
     targets[step - 1] = value
@@ -68,21 +67,10 @@ def test_weights_broken_by_the_last_step_are_not_saved():
     targets = np.zeros((STEPS, 1), "float32")
     model, recorded = linear_model(1.0), Recorded()
     model.layers[0].kernel.assign(np.full((2, 1), 1e-20))
+    validation = {"validation_data": (np.ones((1, 2)), np.ones((1, 1)))}
     with pytest.raises(DivergedError, match="in epoch 1, after the last step"):
-        fit(
-            model,
-            [StopWhenDiverged(), recorded],
-            inputs,
-            targets,
-            validation_data=(np.ones((1, 2)), np.ones((1, 1))),
-        )
+        fit(model, [StopWhenDiverged(), recorded], inputs, targets, **validation)
     assert recorded.epochs == []
-
-
-def test_good_run_is_not_stopped():
-    recorded = Recorded()
-    fit(linear_model(0.1), [StopWhenDiverged(), recorded], epochs=2)
-    assert recorded.epochs == [0, 1]
 
 
 def test_callbacks_leave_keras_dispatch_asynchronous(tmp_path):
@@ -173,7 +161,7 @@ def heard():
 
 
 @pytest.mark.usefixtures("heard")
-@pytest.mark.parametrize("step", [1, STEPS, 2 * STEPS])
+@pytest.mark.parametrize("step", [1, STEPS])
 def test_ctrl_c_ends_training_between_two_steps(step):
     presses, recorded = PressesCtrlC(step), Recorded()
     before = signal.getsignal(signal.SIGINT)

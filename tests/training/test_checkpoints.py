@@ -40,12 +40,8 @@ def test_older_steps_are_deleted_and_an_epoch_replaces_them(tmp_path):
     for progress in [(0, 4), (0, 10), (1, 0), (1, 2)]:
         checkpoint.save(*progress, {"seconds": 3.5})
         saved.append([path.name for path in tmp_path.iterdir()])
-    assert saved == [
-        ["000000_000004.weights.h5"],
-        ["000000_000010.weights.h5"],
-        ["000001.weights.h5"],
-        ["000001_000002.weights.h5"],
-    ]
+    names = ["000000_000004", "000000_000010", "000001", "000001_000002"]
+    assert saved == [[f"{name}.weights.h5"] for name in names]
     (tmp_path / ".7.000001_000004.weights.h5").touch()  # half written
     assert (checkpoint.restore(model), checkpoint.step) == (1, 2)
     assert checkpoint.state["seconds"] == 3.5
@@ -145,10 +141,10 @@ def test_checkpoint_of_another_model_or_without_its_state_says_what_to_do(tmp_pa
         checkpoint.restore(model)
 
 
-@pytest.mark.parametrize("minutes", [0, -1, float("nan")])
-def test_minutes_are_positive(tmp_path, minutes):
-    with pytest.raises(ValueError, match="checkpoint_minutes must be positive; received"):
-        train_tiny(tmp_path, checkpoint_minutes=minutes)
+def test_minutes_are_positive(tmp_path):
+    for minutes in (0, float("nan")):
+        with pytest.raises(ValueError, match="checkpoint_minutes must be positive"):
+            train_tiny(tmp_path, checkpoint_minutes=minutes)
 
 
 @pytest.mark.parametrize("first", [2, 3])

@@ -178,12 +178,9 @@ def test_order_and_key_follow_from_seed_and_epoch():
     assert not np.array_equal(DeviceBatches(shades(), 4, seed=2).order, first.order)
 
 
-@pytest.mark.parametrize("steps", [1, 3, 9])
+@pytest.mark.parametrize("steps", [1, 9])
 def test_epochs_of_any_length_are_parts_of_the_same_passes(steps):
-    whole, part = (
-        DeviceBatches(shades(), 4, seed=1),
-        DeviceBatches(shades(), 4, seed=1, steps=steps),
-    )
+    whole, part = (DeviceBatches(shades(), 4, seed=1, **own) for own in ({}, {"steps": steps}))
     passes = []
     for epoch in range(4):
         whole.start_epoch(epoch)

@@ -40,15 +40,6 @@ def test_recipe_out_of_range():
         ImageClassification(label_smoothing=1.0)
 
 
-def test_named_recipes():
-    names = "quick standard long finetune resolution imagenet airbench"
-    assert set(RECIPES) == set(names.split())
-    imagenet = RECIPES["imagenet"]
-    assert (imagenet.epochs, imagenet.batch_size, imagenet.learning_rate) == (300, 4096, 1e-3)
-    regularized = imagenet.weight_decay, imagenet.clip_norm, imagenet.task.label_smoothing
-    assert regularized == (0.05, 1.0, 0.1)
-
-
 def test_unknown_recipe_names_the_known_ones():
     assert find_recipe("quick") is RECIPES["quick"]
     with pytest.raises(ValueError, match=r"recipe 'fast'\. Expected one of: quick, standard"):
@@ -69,14 +60,11 @@ def test_changes_reach_recipe_task_and_augmentation():
     assert recipe.optimizer == RECIPES["standard"].optimizer
 
 
-def test_change_of_an_unknown_setting():
+def test_changes_that_cannot_be():
     for name in ("mixpu", "task", "augmentation"):
-        with pytest.raises(ValueError, match=f"{name}: no such setting; expected one of: .*mixup"):
+        with pytest.raises(ValueError, match=f"{name}: no such setting; expected .*mixup"):
             override(RECIPES["quick"], {name: 1})
-
-
-def test_change_out_of_range():
-    with pytest.raises(ValueError, match=r"augmentation mixup must be in \[0, 1\]; received 3"):
+    with pytest.raises(ValueError, match=r"mixup must be in \[0, 1\]; received 3"):
         override(RECIPES["quick"], {"mixup": 3})
 
 
@@ -116,11 +104,8 @@ def test_setting_left_to_the_run_takes_what_it_recorded():
     assert differences(recorded, Recipe(pipeline="auto").settings()) == []
     (difference,) = differences(recorded, Recipe(pipeline="host").settings())
     assert difference == "pipeline 'device' there, 'host' here"
-
-
-def test_setting_that_an_old_run_did_not_record():
-    assert differences({"epochs": 3}, {"epochs": 3, "new": 1}) == []
-    assert differences({}, {"patch_size": 8}) == ["patch_size None there, 8 here"]
+    # What an older run did not record is as it was then, or left out.
+    assert differences({}, {"patch_size": 8, "new": 1}) == ["patch_size None there, 8 here"]
 
 
 def test_description_names_what_differs_from_the_recipe():
