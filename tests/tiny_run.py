@@ -49,12 +49,16 @@ def make_data():
     return ImageData("shades", ("dark", "bright"), (8, 8, 3), train, test)
 
 
+def tiny_model(**overrides):
+    """Returns a gMLP of one block for these pictures, or for others."""
+    keras.utils.set_random_seed(0)
+    sizes = {"dim": 8, "depth": 1, "hidden_dim": 16, "patch_size": 4, "classes": 2}
+    return keras_gmlp.gMLP(**{**sizes, "input_shape": (8, 8, 3), **overrides})
+
+
 def train_tiny(directory, pipeline="host", data=None, recipe=RECIPE, **options):
     """Returns the weights after training, with random numbers that must resume too."""
-    keras.utils.set_random_seed(0)
-    sizes = {"dim": 8, "depth": 2, "hidden_dim": 16, "patch_size": 4, "classes": 2}
-    random = {"stochastic_depth": 0.3, "dropout": 0.1}
-    model = keras_gmlp.gMLP(input_shape=(8, 8, 3), **sizes, **random)
+    model = tiny_model(depth=2, stochastic_depth=0.3, dropout=0.1)
     recipe = dataclasses.replace(recipe, pipeline=pipeline)
     train(model, data or make_data(), recipe, directory, verbose=0, **options)
     return model.get_weights()

@@ -95,27 +95,36 @@ def pareto(points):
 
 
 def draw_fractions(summary, colours, path):
-    """Draws test accuracy over the share of training images."""
+    """Draws test accuracy over the share of training images, of presets with several shares."""
+    from matplotlib.ticker import FixedLocator
+
+    found = group_by(sorted(summary, key=lambda s: s["fraction"]), lambda s: s["preset"])
+    names = ("fraction", "test_accuracy", "spread")
+    series = {
+        preset: [[100 * (line[name] or 0) for name in names] for line in found[preset]]
+        for preset in colours
+        if len(found.get(preset, ())) > 1
+    }
+    ticks = FixedLocator(sorted({100 * s["fraction"] for s in summary}))
+    ylabel = "test accuracy (%), ± standard deviation over seeds"
+    axes = {"xlabel": "training images (% of the set)", "ylabel": ylabel}
+    return draw_series(series, colours, path, ticks, **axes)
+
+
+def draw_series(series, colours, path, ticks, **labels):
+    """Draws lists of x, mean and spread by name, as lines over a logarithmic axis."""
     figure, (axes,) = make_figure()
     ends = []
-    for preset, colour in colours.items():
-        lines = sorted((s for s in summary if s["preset"] == preset), key=lambda s: s["fraction"])
-        if len(lines) < 2:
-            continue
-        shares = [100 * s["fraction"] for s in lines]
-        accuracies = [100 * s["test_accuracy"] for s in lines]
-        spreads = [100 * (s["spread"] or 0) for s in lines]
-        axes.errorbar(shares, accuracies, yerr=spreads, color=colour, marker="o", capsize=2)
-        ends.append((shares[-1], accuracies[-1], preset, colour))
+    for name, points in series.items():
+        xs, means, spreads = zip(*points, strict=True)
+        axes.errorbar(xs, means, yerr=spreads, color=colours[name], marker="o", capsize=2)
+        ends.append((xs[-1], means[-1], name, colours[name]))
     axes.set_xscale("log")
-    ticks = sorted({100 * s["fraction"] for s in summary})
-    axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    axes.xaxis.set_major_locator(ticks)
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.minorticks_off()
     label_ends(axes, ends)
-    axes.set(
-        xlabel="training images (% of the set)",
-        ylabel="test accuracy (%), ± standard deviation over seeds",
-    )
+    axes.set(**labels)
     return plotting.save(figure, path)
 
 

@@ -179,6 +179,11 @@ def group_by(items, key):
     return groups
 
 
+def mean_and_spread(values):
+    """Returns the mean and the standard deviation, 0 of one value."""
+    return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else 0
+
+
 def format_mean(values, digits, sign="", count=1):
     """Returns the mean and, of several values, their deviation divided by the root of a count."""
     if not values:

@@ -24,20 +24,18 @@ from keras_gmlp.comparison.plan import (
     format_difference,
     format_mean,
     group_by,
+    mean_and_spread,
     note_single,
 )
 from keras_gmlp.models.presets import PRESETS
 from keras_gmlp.runs.settings import DataSettings
-from keras_gmlp.utils import plotting
 from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.markdown import make_table
 from keras_gmlp.utils.tables import write_dicts
 
 COLUMNS = ("name", "seed", "family", "parameters", "measure", "score", "epochs", "seconds", "state")
-
 GROWTH = 1.5  # a family has several sizes if the largest is that many times the smallest
-
 DISTANT = 100  # another preset is further away than any number of changes to one
 
 # Perplexities of the paper's table 3 (https://arxiv.org/abs/2105.08050), by the start of our names.
@@ -54,7 +52,6 @@ PERPLEXITIES = {
 APART = (("amlp", "gmlp", 0.33),)
 FAMILIES = {*PERPLEXITIES, *(family for *families, _ in APART for family in families)}
 SAME_SIZE = 0.1  # share by which the parameters of two models of a pair may differ
-
 SIZE = re.compile(r"_(nano|small|medium)$")
 
 
@@ -255,23 +252,15 @@ def draw_capacity(lines, path):
         return None
     from matplotlib.ticker import LogLocator
 
-    figure, (axes,) = charts.make_figure()
-    ends = []
-    for name, colour in charts.choose_colours(families).items():
-        sizes = [line.parameters / 1e6 for line in families[name]]
-        scores = [list(line.scores.values()) for line in families[name]]
-        means = [statistics.mean(values) for values in scores]
-        spreads = [statistics.stdev(values) if len(values) > 1 else 0 for values in scores]
-        axes.errorbar(sizes, means, yerr=spreads, color=colour, marker="o", capsize=2)
-        ends.append((sizes[-1], means[-1], name, colour))
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.minorticks_off()
-    measure = next(iter(families.values()))[0].measure
-    axes.set(xlabel="parameters (millions)", ylabel=f"test {measure.name}")
-    charts.label_ends(axes, ends)
-    return plotting.save(figure, path)
+    series = {}
+    for name, of in families.items():
+        scores = [list(line.scores.values()) for line in of]
+        sizes = [line.parameters / 1e6 for line in of]
+        series[name] = [(x, *mean_and_spread(y)) for x, y in zip(sizes, scores, strict=True)]
+    ylabel = f"test {next(iter(families.values()))[0].measure.name}"
+    axes = {"xlabel": "parameters (millions)", "ylabel": ylabel}
+    colours, ticks = charts.choose_colours(families), LogLocator(subs=(1, 2, 5))
+    return charts.draw_series(series, colours, path, ticks, **axes)
 
 
 def draw_epochs(lines, path):

@@ -2,13 +2,13 @@
 
 import itertools
 import math
-import statistics
 from pathlib import Path
 
 from keras_gmlp.comparison.plan import (
     Plan,
     format_difference,
     format_mean,
+    mean_and_spread,
     measure_of,
     note_single,
     short_task,
@@ -23,7 +23,6 @@ from keras_gmlp.utils.tables import write_dicts
 
 # Small sets require more passes, pairs more tokens.
 CHANGES = {"mrpc": {"epochs": 10, "length": 128}, "cola": {"epochs": 10}}
-
 COLUMNS = ("preset", "parameters", "perplexity", "task", "measure", "seed", "score", "one_class")
 
 
@@ -169,8 +168,7 @@ def draw_tasks(rows, path, floors=None):
     for axes, task in zip(cells, tasks, strict=True):
         for row in rows:
             if row["perplexity"] and (scores := list(row["scores"][task].values())):
-                mean = statistics.mean(scores)
-                spread = statistics.stdev(scores) if len(scores) > 1 else 0
+                mean, spread = mean_and_spread(scores)
                 axes.errorbar(row["perplexity"], mean, spread, fmt="o", capsize=3)
                 axes.annotate(row["preset"], (row["perplexity"], mean), fontsize=8)
         if task in (floors or {}):

@@ -6,7 +6,6 @@ import time
 import keras
 
 SECONDS, IMAGES, FURTHER = 120.0, 500, 240 / 700  # for up to so many images; for each beyond
-
 BEFORE = 40.0  # seconds of this process that count, at most: it may be an old one
 AFTER = 15.0  # that testing and the export take
 

@@ -27,11 +27,8 @@ from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 from keras_gmlp.weights import transfer
 
 SHARE = 0.2  # of the training images, held out
-
 RATES = (1e-3, 3e-4)
-
 PATIENCE = 3  # epochs of a candidate without a better one
-
 MOST_IMAGES = 100_000  # of more, short candidates cost much and show little
 
 # Settings that fix what would be chosen, or that the candidates do not cover.

@@ -33,7 +33,6 @@ SPELLED = {"preset": "model", "name": "data", "overrides": "set_model"}
 SPELLED |= {"held_out": "hold_out", "directory": "out"}
 
 SHOWN = ("preset", "name", "data", "recipe", "directory")  # fields that a command always names
-
 OWN = (*OPTIONS, "freeze", "teacher")  # settings of a recipe that have an option of their own
 
 

@@ -1,9 +1,9 @@
 """The report of a plan, from folders as the queue leaves them."""
 
-import csv
 import json
 
 import pytest
+from read_table import read_table
 
 from keras_gmlp.comparison import plan_report
 
@@ -67,8 +67,7 @@ def test_each_line_is_compared_with_the_nearest(train, tmp_path):
     assert "- `muon`, seed 0: not begun" in text
     assert "cifar10, recipe `long`, float32, Keras on jax, a processor ()." in text
     assert "Made by `the command`." in text
-    with paths[0].open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_table(paths[0])
     assert len(rows) == 9
     assert rows[1]["score"] == "83.0"
     assert rows[8]["state"] == "not begun"

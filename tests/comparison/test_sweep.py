@@ -1,6 +1,5 @@
 """Sweeps: what their table says, and what a kill leaves behind."""
 
-import csv
 import json
 import os
 import signal
@@ -12,6 +11,7 @@ import keras
 import pytest
 from load_app import APPS, load_app
 from PIL import Image
+from read_table import read_table
 
 from keras_gmlp.comparison import charts, costs
 from keras_gmlp.comparison.plan import PlannedRun
@@ -68,8 +68,7 @@ def test_plan_has_each_combination_once_whole_set_first(tmp_path):
 def test_table_has_each_run_once(runs, tmp_path):
     write_results(runs, tmp_path / "results.csv", COSTS)
     write_results(runs, tmp_path / "results.csv", COSTS)
-    with open(tmp_path / "results.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_table(tmp_path / "results.csv")
     assert tuple(rows[0]) == COLUMNS
     assert [(row["preset"], row["seed"], row["fraction"]) for row in rows] == [
         (run.preset, str(run.seed), str(run.fraction)) for run in runs
@@ -192,13 +191,11 @@ def test_sweep_killed_twice_has_each_run_once(tmp_path, monkeypatch, capsys):
     code = load_app("compare").main(command[2:])
     assert code == 0
     assert "results.md" in capsys.readouterr().out
-    with open(tmp_path / "results.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_table(tmp_path / "results.csv")
     found = [(row["preset"], row["seed"], row["status"], row["epochs"]) for row in rows]
     assert found == [("gmlp_n4_32", str(seed), "complete", "2") for seed in range(3)]
     for path in histories.glob("*/history.csv"):
-        with path.open(newline="") as file:
-            assert [row["epoch"] for row in csv.DictReader(file)] == ["0", "1"]
+        assert [row["epoch"] for row in read_table(path)] == ["0", "1"]
 
 
 def rows_of(directory):
@@ -231,8 +228,7 @@ def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsy
     compare = load_app("compare")
     arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--seeds", "0", "1", "2", "--epochs", "1"]
     assert compare.main(arguments) == 1
-    with open(tmp_path / "results.csv", newline="") as file:
-        states = [row["status"] for row in csv.DictReader(file)]
+    states = [row["status"] for row in read_table(tmp_path / "results.csv")]
     assert states == ["complete", "failed: memory", "complete"]
     assert "gmlp_n4_32 seed 1: failed: memory" in capsys.readouterr().err
     # It stays failed until --retry.

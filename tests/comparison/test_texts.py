@@ -1,11 +1,11 @@
 """Comparisons of language models: their runs, their tables, the program."""
 
-import csv
 import dataclasses
 import json
 
 import pytest
 from load_app import load_app
+from read_table import read_table
 
 from keras_gmlp.comparison import texts
 from keras_gmlp.comparison.plan import measure_of
@@ -138,8 +138,7 @@ def test_program_compares_and_resumes(tmp_path, monkeypatch, capsys):
     found = json.loads(capsys.readouterr().out)
     assert [row["preset"] for row in found] == ["gmlp_nano", "bert_nano"]
     assert all(len(scores) == 2 for row in found for scores in row["scores"].values())
-    with open(out / "results.csv") as file:
-        assert len(list(csv.DictReader(file))) == 4
+    assert len(read_table(out / "results.csv")) == 4
     assert "without a network" in (out / "results.md").read_text()
     assert (out / "tasks.png").stat().st_size > 5000
     before = (out / "runs" / "gmlp_nano" / "model.keras").stat().st_mtime_ns

@@ -1,18 +1,13 @@
 """Training with the data on the device: the weights of a plain fit, in chunks of any length."""
 
 import dataclasses
-import os
-import signal
-import subprocess
-import sys
-import textwrap
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiny_run import tiny_model
 
-import keras_gmlp
 from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.data.batches.device import DeviceBatches, chunk_length
 from keras_gmlp.data.batches.device_augmentation import make_device_augmenter
@@ -50,12 +45,6 @@ def data():
     return ImageData("shades", ("dark", "bright"), (8, 8, 3), whole.take(42), whole.skip(42))
 
 
-def tiny_model(**overrides):
-    keras.utils.set_random_seed(0)
-    sizes = {"dim": 8, "depth": 2, "hidden_dim": 16, "patch_size": 4, "classes": 2}
-    return keras_gmlp.gMLP(**{**sizes, "input_shape": (8, 8, 3), **overrides})
-
-
 def compiled(model, steps):
     recipe = dataclasses.replace(RECIPE, optimizer="adamw")  # Muon takes longer to compile
     model.compile(make_optimizer(recipe, steps), loss=CrossEntropy(0.1), metrics=[Accuracy()])
@@ -64,7 +53,7 @@ def compiled(model, steps):
 
 def fit_in_chunks(chunk, epochs=2):
     """Returns the weights and the loss of each epoch."""
-    arrays, model = shades(), tiny_model(stochastic_depth=0.3)
+    arrays, model = shades(), tiny_model(depth=2, stochastic_depth=0.3)
     batches = DeviceBatches(arrays, 4, seed=3, mixed_epochs=1, chunk=chunk)
     kind = make_device_class(keras.Model, make_device_augmenter(MIXED, 2, mirror=True))
     trained = kind(model.inputs, model.outputs)
@@ -79,7 +68,7 @@ def fit_plainly(epochs=2):
     """The same batches, made one by one and given to a plain `fit`."""
     import jax
 
-    (images, labels), model = shades(), tiny_model(stochastic_depth=0.3)
+    (images, labels), model = shades(), tiny_model(depth=2, stochastic_depth=0.3)
     plan = DeviceBatches((images, labels), 4, seed=3, mixed_epochs=1, chunk=1)
     augment = make_device_augmenter(MIXED, 2, mirror=True)
     made = []
@@ -126,42 +115,6 @@ def test_weights_do_not_depend_on_the_chunks_and_equal_a_plain_fit():
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(history["loss"], losses["loss"], rtol=1e-5)
         np.testing.assert_allclose(history["accuracy"], losses["accuracy"], rtol=1e-6)
-
-
-CHILD = """
-    import os, signal, sys
-    sys.path.insert(0, {tests!r})
-    from training import test_device_loop as tests
-    from keras_gmlp.training.callbacks import StopWhenDiverged
-
-    def die(self, batch, logs=None):
-        if self.epoch == 2:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    StopWhenDiverged.on_train_batch_end = die
-    tests.train_tiny({directory!r})
-"""
-
-
-def train_tiny(directory):
-    model = tiny_model(stochastic_depth=0.3, dropout=0.1)
-    return model, train(model, data(), RECIPE, directory, verbose=0)
-
-
-@jax_only
-def test_run_resumes_after_sigkill_to_the_same_end(tmp_path):
-    whole, metrics = train_tiny(tmp_path / "whole")
-    directory = tmp_path / "killed"
-    tests = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    code = textwrap.dedent(CHILD).format(tests=tests, directory=str(directory))
-    child = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
-    assert child.returncode == -signal.SIGKILL, child.stderr.decode()[-2000:]
-    assert [p.name for p in (directory / "checkpoint").iterdir()] == ["000002.weights.h5"]
-    resumed, again = train_tiny(directory)
-    for ours, theirs in zip(resumed.get_weights(), whole.get_weights(), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
-    assert again["test_accuracy"] == metrics["test_accuracy"]
-    assert again["epochs"] == 4
 
 
 def test_order_and_key_follow_from_seed_and_epoch():

@@ -13,7 +13,8 @@ from load_app import load_app
 
 from keras_gmlp.export.formats import FORMATS
 from keras_gmlp.programs.shared.run_options import read_settings
-from keras_gmlp.runs.text import FineTuningSettings
+from keras_gmlp.runs.settings import DataSettings, RunSettings
+from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 from keras_gmlp.training.model_card import EXPORTS, NOTES, model_card, write_model_card
 from keras_gmlp.training.run_directory import clear
 from keras_gmlp.training.settings import write_command
@@ -29,46 +30,28 @@ ENVIRONMENT = {
     "processor": "Pocket calculator",
     "versions": {"keras": "3.15.1", "tensorflow-cpu": "2.21.0", "torch": "2.13.0"},
 }
+SETTINGS = RunSettings(
+    "gmlp_n4_32", DataSettings("my photos", 16, 0.5), "quick", {"epochs": 3, "seed": 7}, "runs/tiny"
+)
 RECIPE = {
-    "preset": "gmlp_n4_32",
-    "recipe": "quick",
-    "fraction": 0.5,
-    "weights": None,
+    **SETTINGS.record(),
     "model": "gmlp_n4_32",
     "data": "my photos",
     "image_shape": [16, 16, 1],
+    "seed": 7,
     "labels": ["cat", "dog"],
     "epochs": 3,
     "learning_rate": 0.007,
-    "seed": 7,
-    "command": {
-        "program": "train",
-        "model": "gmlp_n4_32",
-        "data": "my photos",
-        "fraction": 0.5,
-        "image_size": 16,
-        "recipe": "quick",
-        "epochs": 3,
-        "seed": 7,
-        "set": {},
-        "out": "runs/tiny",
-    },
+    "command": SETTINGS.command(),
     "environment": ENVIRONMENT,
 }
+EXPORT = {"accuracy": 0.8392, "top1_agreement": 0.9952, "megabytes": 0.961, "latency_ms": 0.7}
+SAVED = {"accuracy": 0.8387, "top1_agreement": 1.0, "megabytes": 4.149}
 METRICS = {
     "test_accuracy": 0.8387,
     "train_accuracy": 0.9656,
     "parameters": 824394,
-    "exports": {
-        "keras": {"accuracy": 0.8387},
-        "tflite_batch4": {
-            "accuracy": 0.8392,
-            "top1_agreement": 0.9952,
-            "megabytes": 0.961,
-            "latency_ms": 0.7,
-        },
-        "saved_model": {"accuracy": 0.8387, "top1_agreement": 1.0, "megabytes": 4.149},
-    },
+    "exports": {"keras": {"accuracy": 0.8387}, "tflite_batch4": EXPORT, "saved_model": SAVED},
 }
 # What no card of a committed model has.
 LINES = """\
@@ -83,15 +66,14 @@ On at most 10,000 training images the Keras model has 96.56 %.
 | training images used | 50.00 % |
 | software | Keras 3.15.1 on PyTorch 2.13.0 |
 | hardware | Pocket calculator |
-.venv/bin/python apps/train.py --model gmlp_n4_32 --data 'my photos' --fraction 0.5 \\
-    --image-size 16 --recipe quick --epochs 3 --seed 7 --backend torch --out runs/tiny-again
+.venv/bin/python apps/train.py --model gmlp_n4_32 --data 'my photos' --image-size 16 \\
+    --fraction 0.5 --recipe quick --epochs 3 --seed 7 --backend torch --out runs/tiny-again
 """
 
 
+LANGUAGE = LanguageRunSettings(data="runs/wiki8k", changes={"epochs": 2, "mask_rate": 0.3})
 TEXT = {
-    "preset": "gmlp_nano",
-    "recipe": "quick",
-    "overrides": {},
+    **LANGUAGE.record(),
     "data": "wiki8k",
     "task": "masked_lm",
     "length": 128,
@@ -99,26 +81,17 @@ TEXT = {
     "epochs": 2,
     "seed": 0,
     "mask_rate": 0.3,
-    "command": {
-        "program": "train_text",
-        "prepared": "runs/wiki8k",
-        "model": "gmlp_nano",
-        "recipe": "quick",
-        "epochs": 2,
-        "set": {"mask_rate": 0.3},
-    },
+    "command": LANGUAGE.command(),
     "environment": ENVIRONMENT,
 }
+TUNING = FineTuningSettings(
+    "runs/nano", "mine.csv", {"text": ["first", "second"], "label": "kind"}, 0.1, directory="x"
+)
 CLASSIFIER = {
     **TEXT,
-    "recipe": "finetune",
-    "weights": "runs/nano",
-    "held_out": 0.1,
-    "dropout": 0.1,
+    **TUNING.record(),
+    "command": TUNING.command(),
     "data": "mine.csv",
-    "command": FineTuningSettings(
-        "runs/nano", "mine.csv", {"text": ["first", "second"], "label": "kind"}, 0.1
-    ).command(),
     "task": "text_classification",
     "labels": ["no", "yes"],
     "pairs": True,
@@ -133,7 +106,7 @@ def test_card_of_a_language_model():
     assert "perplexity: 45.68, accuracy: 36.10 %." in card
     assert "| `model.tflite` | TFLite, 8-bit weights | 98.00 % | 3.400 | 2.500 |" in card
     assert "| file | format | same answer as Keras | MB | ms per text |" in card
-    assert ".venv/bin/python apps/train_text.py --prepared runs/wiki8k --model gmlp_nano" in card
+    assert ".venv/bin/python apps/train_text.py --model gmlp_nano --prepared runs/wiki8k" in card
     assert "--set mask_rate=0.3" in card
     assert "--precision" not in card  # not recorded
 
@@ -149,9 +122,7 @@ def test_card_of_a_classifier_of_pairs():
     words = shlex.split(command.replace("\\\n", ""))[2:]
     _, options = load_app("train_text").parse(words)
     settings = load_app("train_text").read_settings(options)
-    assert dataclasses.replace(settings, directory="x") == FineTuningSettings(
-        "runs/nano", "mine.csv", {"text": ["first", "second"], "label": "kind"}, 0.1, directory="x"
-    )
+    assert dataclasses.replace(settings, directory="x") == TUNING
 
 
 def test_card_of_a_model_for_questions():

@@ -1,10 +1,10 @@
 """Patience: the best epoch on validation images is saved, and the run ends some epochs later."""
 
-import csv
 import dataclasses
 import json
 
 import pytest
+from read_table import read_table
 from tiny_run import PIPELINES, RECIPE, CountedSplit, Kill, make_data, train_killed, train_tiny
 
 import keras_gmlp
@@ -65,8 +65,8 @@ def test_the_planted_best_epoch_is_saved_also_after_kills(tmp_path, monkeypatch,
 
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert (metrics["best_epoch"], metrics["epochs"]) == (2, 4)
-    with open(tmp_path / "history.csv", newline="") as file:
-        assert [row["best_epoch"] for row in csv.DictReader(file)] == ["1", "2", "2", "2"]
+    best = [row["best_epoch"] for row in read_table(tmp_path / "history.csv")]
+    assert best == ["1", "2", "2", "2"]
     card = (tmp_path / "README.md").read_text("utf-8")
     assert "Of 4 epochs, epoch 2 was the best on the validation images" in card
     # The averaged weights, as validation saw them.

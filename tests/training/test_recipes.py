@@ -86,7 +86,6 @@ def test_settings_of_another_task():
 def test_runs_of_another_task_differ():
     images, other = Recipe().settings(), Recipe(task=Other()).settings()
     assert differences(images, other) == ["task 'image_classification' there, 'other' here"]
-    assert differences(other, images) == ["task 'other' there, 'image_classification' here"]
 
 
 def test_differences_of_a_nested_setting():

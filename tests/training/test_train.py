@@ -1,6 +1,5 @@
 """Runs on a few tiny images: what they leave behind, and what a kill leaves behind."""
 
-import csv
 import dataclasses
 import errno
 import json
@@ -11,7 +10,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from check_layer import to_numpy
-from tiny_run import CountedSplit, Kill
+from read_table import read_table
+from tiny_run import CountedSplit, Kill, tiny_model
 
 import keras_gmlp
 from keras_gmlp.data import hold_out
@@ -47,15 +47,8 @@ def data():
     return ImageData("shades", ("dark", "bright"), (8, 8, 3), whole.take(32), whole.skip(32))
 
 
-def tiny_model(**overrides):
-    keras.utils.set_random_seed(0)
-    sizes = {"dim": 8, "depth": 1, "hidden_dim": 16, "patch_size": 4, "classes": 2}
-    return keras_gmlp.gMLP(**{**sizes, "input_shape": (8, 8, 3), **overrides})
-
-
 def history(directory):
-    with open(directory / "history.csv", newline="") as file:
-        return list(csv.DictReader(file))
+    return read_table(directory / "history.csv")
 
 
 @pytest.fixture(scope="module")
@@ -259,7 +252,7 @@ def test_failed_save_keeps_the_last_checkpoint(data, tmp_path, monkeypatch):
     assert [row["epoch"] for row in history(tmp_path)] == ["0", "1", "2", "3"]
 
 
-def test_complete_run_is_loaded(data, run):
+def test_complete_run_is_loaded_and_other_settings_are_refused(data, run):
     directory, first = run
     model = tiny_model()
     again = train(model, data, RECIPE, directory, verbose=0, extra={"preset": "tiny"})
@@ -267,10 +260,6 @@ def test_complete_run_is_loaded(data, run):
     reloaded = keras.saving.load_model(directory / "model.keras")
     for ours, theirs in zip(model.get_weights(), reloaded.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-
-
-@pytest.mark.once
-def test_other_settings_are_refused(data, run):
     other = dataclasses.replace(RECIPE, epochs=5, seed=1)
     with pytest.raises(ValueError, match=r"epochs 4 there, 5 here; seed 0 there, 1 here"):
         train(tiny_model(), data, other, run[0], verbose=0, extra={"preset": "tiny"})
@@ -284,24 +273,17 @@ def test_restart_trains_anew(data, run, tmp_path):
     assert metrics["epochs"] == len(history(directory)) == 1
 
 
-def stop_after_an_epoch(data, directory):
-    with pytest.raises(TimeLimitError):
-        train(tiny_model(), data, RECIPE, directory, verbose=0, time_limit=0)
-
-
 @pytest.mark.once
-def test_damaged_checkpoint_says_what_to_do(data, tmp_path):
-    stop_after_an_epoch(data, tmp_path)
+def test_damaged_checkpoint_says_what_to_do_and_errors_of_the_system_pass(
+    data, tmp_path, monkeypatch
+):
+    with pytest.raises(TimeLimitError):
+        train(tiny_model(), data, RECIPE, tmp_path, verbose=0, time_limit=0)
     (tmp_path / "checkpoint" / "000002.weights.h5").write_bytes(b"no HDF5")
     with pytest.raises(ValueError, match=r"000002\.weights\.h5: cannot be loaded .*--restart"):
         train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
 
-
-@pytest.mark.once
-def test_errors_of_the_system_are_not_taken_for_damage(data, tmp_path, monkeypatch):
-    stop_after_an_epoch(data, tmp_path)
-
-    def fail(*_):
+    def fail(*_):  # an error of the system is not taken for damage
         raise PermissionError(errno.EACCES, "Permission denied", "000002.weights.h5")
 
     model = tiny_model()
