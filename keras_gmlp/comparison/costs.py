@@ -48,18 +48,14 @@ def _model_folder(run):
     if kept.exists() and not folded:
         yield run.directory
         return
+    recipe = run.recorded
+    if not kept.exists() and not {"image_shape", "labels"} <= set(recipe):
+        raise ValueError("found neither model.keras nor a recipe.json with image_shape and labels.")
     with tempfile.TemporaryDirectory() as scratch:
         if kept.exists():
             shutil.copy(kept, scratch)
         else:
-            _random_model(run).save(Path(scratch) / "model.keras")
+            own = {name: recipe[name] for name in PATCH_OPTIONS if recipe.get(name)}
+            own |= {"input_shape": tuple(recipe["image_shape"]), "classes": len(recipe["labels"])}
+            random_model(run.preset, **own).save(Path(scratch) / "model.keras")
         yield Path(scratch)
-
-
-def _random_model(run):
-    recipe = run.recorded
-    if not {"image_shape", "labels"} <= set(recipe):
-        raise ValueError("found neither model.keras nor a recipe.json with image_shape and labels.")
-    patches = {n: recipe[n] for n in PATCH_OPTIONS if recipe.get(n)}
-    shape = tuple(recipe["image_shape"])
-    return random_model(run.preset, input_shape=shape, classes=len(recipe["labels"]), **patches)

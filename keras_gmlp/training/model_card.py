@@ -122,9 +122,7 @@ print({name}{say["call"]})
 def _results(place, recipe, metrics, megabytes, task, say):
     headline, score = task.headline, task.headline.replace("_", " ")
     values = {**metrics, "test_accuracy": _percent(metrics.get("test_accuracy"))}
-    figures = {
-        key: text.format(values[key]) for key, text in task.figures.items() if key in metrics
-    }
+    figures = [text.format(values[key]) for key, text in task.figures.items() if key in metrics]
     included = megabytes is not None or task.domain == "images"
     size = "" if megabytes is None else f"{megabytes:.3f}"
     show = _percent if task.share else _number
@@ -137,7 +135,7 @@ def _results(place, recipe, metrics, megabytes, task, say):
     if not recipe.get("labels") and task.domain == "texts":  # compared with Keras only
         header, *rows = [[*row[:2], *row[3:]] for row in (header, *rows)]
     lines = [f"## {say['results']}", f"On {say['tested']} of `{recipe.get('data')}`:"]
-    lines += [", ".join(figures.values()) + "."] if figures else []
+    lines += [", ".join(figures) + "."] if figures else []
     lines.append(_grid(header, rows))
     parts = {
         "train": f"at most 10,000 training {task.domain}",
@@ -188,7 +186,7 @@ def _confidence(result):
 
 
 def _training(place, recipe, picture):
-    rows = {"recipe": f"`{recipe.get('recipe')}`"} if recipe.get("recipe") else {}
+    rows = {"recipe": f"`{recipe['recipe']}`"} if recipe.get("recipe") else {}
     rows |= {name: recipe[name] for name in ("epochs", "seed") if name in recipe}
     if recipe.get("weights"):
         rows["starting weights"] = f"`{recipe['weights']}`"
@@ -210,18 +208,18 @@ def _choice(choice):
     if not choice:
         return []
     rows = [
-        [row["name"], _percent(row["accuracy"]), f"{row['loss']:.4f}", str(row["epochs"])]
+        [row["name"], _percent(row["accuracy"]), _fraction(row["loss"]), str(row["epochs"])]
         for row in choice["candidates"]
     ]
     kind = "held-out training" if choice["held_out"] else "validation"
-    table_of_candidates = _grid(["candidate", "accuracy", "loss", "epochs"], rows)
-    return [f"{choice['images']:,} {kind} images chose the settings:\n\n{table_of_candidates}"]
+    table = _grid(["candidate", "accuracy", "loss", "epochs"], rows)
+    return [f"{choice['images']:,} {kind} images chose the settings:\n\n{table}"]
 
 
 def _reproduction(place, recipe):
     """The command that repeats the run, and what it cannot know."""
-    name = _name_of(place)
-    replaced = recipe.get("weights") and Path(recipe["weights"]).name == name
+    name, weights = _name_of(place), recipe.get("weights")
+    replaced = weights and Path(weights).name == name
     changed = {"weights": "START"} if replaced else {}
     command = write_command(recipe, **changed, out=f"runs/{name}-again")
     if command is None:
@@ -231,7 +229,7 @@ def _reproduction(place, recipe):
         text += f"\n\n{note}"
     if replaced:
         text += (
-            f"\n\n`START` is the model that the run started from. It was in `{recipe['weights']}`, "
+            f"\n\n`START` is the model that the run started from. It was in `{weights}`, "
             "where this model has replaced it."
         )
     return text
@@ -246,14 +244,10 @@ def _export_row(entry_name, entry):
         form += f", {batch} images at once"
     if entry.get("folded"):
         form += ", folded"
-    return [
-        f"`{file}`",
-        form,
-        _percent(entry.get("accuracy", entry.get("mean_average_precision"))),
-        _percent(entry.get("top1_agreement")),
-        _number(entry.get("megabytes")),
-        _number(entry.get("latency_ms")),
-    ]
+    accuracy = entry.get("accuracy", entry.get("mean_average_precision"))
+    shares = _percent(accuracy), _percent(entry.get("top1_agreement"))
+    numbers = [_number(entry.get(name)) for name in ("megabytes", "latency_ms")]
+    return [f"`{file}`", form, *shares, *numbers]
 
 
 def _machine(environment):

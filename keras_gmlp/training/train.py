@@ -27,7 +27,6 @@ from keras_gmlp.training.callbacks import (
     writing_callbacks,
 )
 from keras_gmlp.training.checkpoints import ContinueEpoch, RunCheckpoint, SaveWithinEpoch
-from keras_gmlp.training.curves import draw_curves
 from keras_gmlp.training.device_loop import EpochOrder
 from keras_gmlp.training.devices import single_device
 from keras_gmlp.training.model_card import write_model_card
@@ -46,6 +45,7 @@ from keras_gmlp.training.run_directory import (
     read_seconds,
     trim_history,
 )
+from keras_gmlp.utils import plotting
 from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import (
     atomic_write,
@@ -314,3 +314,24 @@ class _Run:
         if len(history) == epochs:
             metrics["seconds"] = seconds
         return {**metrics, f"{task.unit}_per_second": round(units / median, 1)}
+
+
+def draw_curves(history, path, curves, splits):
+    """Draws two metrics over epochs, for the training and another split, as a PNG file."""
+    from matplotlib.ticker import MaxNLocator
+
+    epochs = [int(row["epoch"]) + 1 for row in history]
+    figure, (both,) = plotting.figure((10, 4), columns=2)
+    figure.suptitle(path.parent.name)
+    for axes, (name, axis_label, scale) in zip(both, curves, strict=True):
+        for key, label in zip((name, f"val_{name}"), splits, strict=True):
+            values = [scale * float(row[key]) for row in history]
+            axes.plot(epochs, values, label=label, marker="." if len(epochs) < 40 else None)
+        at = {"xytext": (0, 6), "textcoords": "offset points", "ha": "right"}
+        axes.annotate(f"{values[-1]:.2f}", (epochs[-1], values[-1]), **at)
+        axes.margins(y=0.08)  # room for the number
+        axes.set(xlabel="epoch", ylabel=axis_label)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(alpha=0.3)
+        axes.legend()
+    plotting.save(figure, path)

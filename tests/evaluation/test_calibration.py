@@ -20,6 +20,7 @@ from keras_gmlp.evaluation.calibration import calibrate_run
 from keras_gmlp.export.verify import check_export, export_run
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.card_update import update_card
+from keras_gmlp.inspection.pictures import list_pictures
 from keras_gmlp.objectives.losses import CrossEntropy
 from keras_gmlp.tasks.confidence import Confidence, energies
 from keras_gmlp.training.model_card import write_model_card
@@ -200,6 +201,11 @@ def test_evaluation_shows_what_is_rejected(run, photos, tmp_path, capsys):
     assert rows[0] == "path,label,prediction,probability,correct,known"
     unknown = sum(row.endswith(",0") for row in rows[1:])
     assert unknown == round(result["rejected"] * result["images"]) == 3
+
+
+def test_other_pictures_are_no_class(photos):
+    assert data.load(str(photos), (8, 8)).labels == tuple(sorted(LABELS))
+    assert list_pictures(photos)[1] == tuple(sorted(LABELS))
 
 
 def test_no_threshold(run, photos, capsys):
