@@ -279,12 +279,15 @@ def test_damaged_checkpoint_says_what_to_do_and_errors_of_the_system_pass(
 ):
     with pytest.raises(TimeLimitError):
         train(tiny_model(), data, RECIPE, tmp_path, verbose=0, time_limit=0)
-    (tmp_path / "checkpoint" / "000002.weights.h5").write_bytes(b"no HDF5")
+    damaged = tmp_path / "checkpoint" / "000002.weights.h5"
+    damaged.write_bytes(b"no HDF5")
     with pytest.raises(ValueError, match=r"000002\.weights\.h5: cannot be loaded .*--restart"):
         train(tiny_model(), data, RECIPE, tmp_path, verbose=0)
 
+    damaged.unlink()
+
     def fail(*_):  # an error of the system is not taken for damage
-        raise PermissionError(errno.EACCES, "Permission denied", "000002.weights.h5")
+        raise PermissionError(errno.EACCES, "Permission denied", "000001.weights.h5")
 
     model = tiny_model()
     monkeypatch.setattr(model, "load_weights", fail)
