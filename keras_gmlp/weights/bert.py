@@ -15,15 +15,24 @@ from keras_gmlp.models.structure import learned_weights
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.utils.labels import check_labels
-from keras_gmlp.weights.conversion import assign, table_links
+from keras_gmlp.weights.conversion import assign, published_arrays, table_links
 from keras_gmlp.weights.files import HUB, download, read_checkpoint, short_name
 from keras_gmlp.weights.names import BERT as TABLE
 from keras_gmlp.weights.names import BERT_HEADS as HEADS
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+TOKENIZERS = ("tokenizer.json", "vocab.txt")
 
-# Keys of the config.json, and the value that this package computes.
+# Keys of the config.json: those with the value that this package computes, and those of arguments.
 FIXED = {"hidden_act": "gelu", "position_embedding_type": "absolute"}
+ARGUMENTS = {
+    "vocabulary_size": "vocab_size",
+    "dim": "hidden_size",
+    "depth": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "max_length": "max_position_embeddings",
+    "segments": "type_vocab_size",
+}
 
 # By the weight that only this class has, in the order of the search.
 MARKS = {
@@ -33,7 +42,6 @@ MARKS = {
     "embeddings.word_embeddings.weight": "BertModel",
 }
 SAME = {"BertForPreTraining": "BertForMaskedLM"}  # with a second head that is not read
-SEGMENTS = "embeddings.token_type_embeddings.weight"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,49 +124,30 @@ def find_links(model, architecture):
 
 
 def write_bert(model, architecture):
-    """Returns the weights and the config of a BERT in the form of transformers.
-
-    Args:
-        model: A language model of `BERT`, or a model on its encoder.
-        architecture: A key of `BERT_HEADS`.
-
-    Returns:
-        `(arrays, config)`; `None` if the model has another form than the original BERT.
-    """
+    """Returns the weights and the config.json of an original BERT, or `None` for other models."""
     blocks = [layer for layer in model.layers if isinstance(layer, TransformerBlock)]
-    names = {layer.name for layer in model.layers}
     is_original = blocks and all(b.norm_placement == "post" and not b.relative for b in blocks)
-    if not is_original or "position" not in names:
+    if not is_original or not any(layer.name == "position" for layer in model.layers):
         return None
     weights = {path: ops.convert_to_numpy(w) for path, w in learned_weights(model).items()}
-    has_segments = "segment" in names
-    links = [
-        link
-        for link in find_links(model, architecture)
-        if has_segments or SEGMENTS not in link.theirs
-    ]
-    arrays = {}
-    for link in links:
-        arrays.update(zip(link.theirs, link.backward([weights[p] for p in link.ours]), strict=True))
     vocabulary_size, dim = weights["token_embedding/embeddings"].shape
-    if not has_segments:
-        arrays[SEGMENTS] = np.zeros((2, dim), "float32")  # no segment has a vector of its own
+    # Without the layer, no segment has a vector of its own.
+    weights.setdefault("segment/embedding", np.zeros((2, dim), "float32"))
+    segments = len(weights["segment/embedding"])
+    arrays = published_arrays(find_links(model, architecture), weights)
     encoded = {"embeddings", "encoder", "pooler"}
     prefix = "" if architecture == "BertModel" else "bert."
     arrays = {
-        f"{prefix if name.partition('.')[0] in encoded else ''}{name}": np.ascontiguousarray(array)
+        f"{prefix if name.partition('.')[0] in encoded else ''}{name}": array
         for name, array in arrays.items()
     }
+    longest = model.get_layer("position").max_tokens
+    sizes = vocabulary_size, dim, len(blocks), blocks[0].num_heads, longest, segments
     config = {
         "model_type": "bert",
         "architectures": [architecture],
-        "vocab_size": vocabulary_size,
-        "hidden_size": dim,
-        "num_hidden_layers": len(blocks),
-        "num_attention_heads": blocks[0].num_heads,
+        **dict(zip(ARGUMENTS.values(), sizes, strict=True)),
         "intermediate_size": weights["block_0/expand/kernel"].shape[1],
-        "max_position_embeddings": model.get_layer("position").max_tokens,
-        "type_vocab_size": len(arrays[f"{prefix}{SEGMENTS}"]),
         "layer_norm_eps": model.get_layer("embedding_norm").epsilon,
         "pad_token_id": 0,
         "tie_word_embeddings": True,
@@ -172,20 +161,19 @@ def _find_files(source):
     if source.startswith(HUB):
         config = download(source, "config.json")
         _require_bert(read_json(config), config)  # before the weights
-        return download(source, *WEIGHTS), config, download(source, "tokenizer.json", "vocab.txt")
+        return download(source, *WEIGHTS), config, download(source, *TOKENIZERS)
     folder = Path(source).expanduser()
     if not folder.is_dir():
         raise ValueError(
             f"{source}: no such folder; expected one with config.json and model.safetensors, or "
             f"{HUB}NAME."
         )
-    found = [folder / name for name in WEIGHTS if (folder / name).is_file()]
-    config = folder / "config.json"
-    if not found or not config.is_file():
-        lacking = "config.json" if found else " or ".join(WEIGHTS)
-        raise ValueError(f"{source}: has no {lacking}; expected the files of a BERT.")
-    tokenizers = (folder / "tokenizer.json", folder / "vocab.txt")
-    return found[0], config, next((path for path in tokenizers if path.is_file()), None)
+    kinds = WEIGHTS, ("config.json",), TOKENIZERS
+    found = [next((folder / n for n in names if (folder / n).is_file()), None) for names in kinds]
+    for path, names in zip(found[:2], kinds, strict=False):
+        if path is None:
+            raise ValueError(f"{source}: has no {' or '.join(names)}; expected those of a BERT.")
+    return found
 
 
 def _open_tokenizer(path, config, source):
@@ -225,13 +213,8 @@ def _read_settings(settings, path):
             if settings.get(name, expected) != expected:
                 raise ValueError(f"{name} must be {expected!r}; received {settings[name]!r}")
         return {
-            "vocabulary_size": settings["vocab_size"],
-            "dim": settings["hidden_size"],
-            "depth": settings["num_hidden_layers"],
-            "num_heads": settings["num_attention_heads"],
+            **{name: settings[key] for name, key in ARGUMENTS.items()},
             "mlp_ratio": settings["intermediate_size"] / settings["hidden_size"],
-            "max_length": settings["max_position_embeddings"],
-            "segments": settings["type_vocab_size"],
             "separator": settings.get("sep_token_id") or 102,
             "epsilon": settings.get("layer_norm_eps", 1e-12),
             "relative": False,

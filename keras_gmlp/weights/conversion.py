@@ -193,11 +193,16 @@ def to_arrays(model, dialect=None):
             f"{model.name}: no published names are known for this kind of model "
             f"({', '.join(differing[:3])}{', ...' if len(differing) > 3 else ''})."
         )
+    return published_arrays(chosen, weights)
+
+
+def published_arrays(chosen, weights):
+    """Returns the arrays that links make of our weights, by their names."""
     return {
         name: np.ascontiguousarray(array)
         for link in chosen
         for name, array in zip(
-            link.theirs, link.backward([weights[path] for path in link.ours]), strict=True
+            link.theirs, link.backward([weights[p] for p in link.ours]), strict=True
         )
     }
 

@@ -27,11 +27,23 @@ def _mlp(theirs, ours=""):
 
 _MLP = _mlp("mlp_channels")
 
+
+def _res_mlp(stem, norm, spatial, scale, mlp):
+    """Returns the rows of a ResMLP, whose two dialects differ in these names."""
+    rows = [(stem, "stem/projection", "convolution"), ("norm", "norm", norm), _HEAD[1]]
+    rows.append((f"blocks.{{}}.{spatial}", "block_{}/spatial", "dense"))
+    for i in (1, 2):
+        rows.append((f"blocks.{{}}.norm{i}", f"block_{{}}/norm{i}", norm))
+        rows.append((f"blocks.{{}}.{scale}{i}", f"block_{{}}/scale{i}/gamma", "array"))
+    return (*rows, *_mlp(mlp))
+
+
 DISTILLED = (
     ("dist_token", "distillation_token/token", "array"),
     ("head_dist", "head_distillation", "dense"),
 )
 
+_QKV = ("query", "key", "value")
 _ATTENTION = "Transformer/encoderblock_{}/MultiHeadDotProductAttention_1"
 
 TABLES = {
@@ -64,28 +76,8 @@ TABLES = {
         ),
     },
     ResMLPBlock: {
-        "timm": (
-            ("stem.proj", "stem/projection", "convolution"),
-            ("blocks.{}.norm1", "block_{}/norm1", "affine"),
-            ("blocks.{}.linear_tokens", "block_{}/spatial", "dense"),
-            ("blocks.{}.ls1", "block_{}/scale1/gamma", "array"),
-            ("blocks.{}.norm2", "block_{}/norm2", "affine"),
-            *_MLP,
-            ("blocks.{}.ls2", "block_{}/scale2/gamma", "array"),
-            ("norm", "norm", "affine"),
-            ("head", "head", "dense"),
-        ),
-        "release": (
-            ("patch_embed.proj", "stem/projection", "convolution"),
-            ("blocks.{}.norm1", "block_{}/norm1", "plain affine"),
-            ("blocks.{}.attn", "block_{}/spatial", "dense"),
-            ("blocks.{}.gamma_1", "block_{}/scale1/gamma", "array"),
-            ("blocks.{}.norm2", "block_{}/norm2", "plain affine"),
-            *_mlp("mlp"),
-            ("blocks.{}.gamma_2", "block_{}/scale2/gamma", "array"),
-            ("norm", "norm", "plain affine"),
-            ("head", "head", "dense"),
-        ),
+        "timm": _res_mlp("stem.proj", "affine", "linear_tokens", "ls", "mlp_channels"),
+        "release": _res_mlp("patch_embed.proj", "plain affine", "attn", "gamma_", "mlp"),
     },
     TransformerBlock: {
         "timm": (
@@ -101,9 +93,7 @@ TABLES = {
             ("Transformer/posembed_input/pos_embedding", "position/embedding", "array"),
             ("embedding", "stem/projection", "flax"),
             ("Transformer/encoderblock_{}/LayerNorm_0", "block_{}/norm1", "flax norm"),
-            (f"{_ATTENTION}/query", "block_{}/attention/query", "flax"),
-            (f"{_ATTENTION}/key", "block_{}/attention/key", "flax"),
-            (f"{_ATTENTION}/value", "block_{}/attention/value", "flax"),
+            *((f"{_ATTENTION}/{n}", f"block_{{}}/attention/{n}", "flax") for n in _QKV),
             (f"{_ATTENTION}/out", "block_{}/attention/attention_output", "flax"),
             ("Transformer/encoderblock_{}/LayerNorm_2", "block_{}/norm2", "flax norm"),
             ("Transformer/encoderblock_{}/MlpBlock_3/Dense_0", "block_{}/expand", "flax"),
@@ -124,14 +114,13 @@ TABLES = {
 }
 
 # The names of a BERT in the package transformers, without "bert.".
+_LAYER = "encoder.layer.{}"
 BERT = (
     ("embeddings.word_embeddings.weight", "token_embedding/embeddings", "array"),
     ("embeddings.position_embeddings.weight", "position/embedding", "row"),
     ("embeddings.token_type_embeddings.weight", "segment/embedding", "array"),
     ("embeddings.LayerNorm", "embedding_norm", "norm"),
-    ("encoder.layer.{}.attention.self.query", "block_{}/attention/query", "to heads"),
-    ("encoder.layer.{}.attention.self.key", "block_{}/attention/key", "to heads"),
-    ("encoder.layer.{}.attention.self.value", "block_{}/attention/value", "to heads"),
+    *((f"{_LAYER}.attention.self.{n}", f"block_{{}}/attention/{n}", "to heads") for n in _QKV),
     ("encoder.layer.{}.attention.output.dense", "block_{}/attention/attention_output", "heads"),
     ("encoder.layer.{}.attention.output.LayerNorm", "block_{}/norm1", "norm"),
     ("encoder.layer.{}.intermediate.dense", "block_{}/expand", "dense"),

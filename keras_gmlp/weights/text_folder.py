@@ -43,11 +43,7 @@ def _describes_text(config):
 
 
 def open_text_model(source):
-    """Opens a text model of transformers or of this package as a `TextModel` with a `keras.Model`.
-
-    Raises:
-        ValueError: If the files cannot be read, have no tokenizer or no head. One line.
-    """
+    """Opens a text model of transformers or of this package as a `TextModel` on Keras."""
     if not is_bert(find_shipped(source)):
         path = Path(find_shipped(source))
         return inference.load(path / "model.keras" if path.is_dir() else path)
@@ -126,23 +122,10 @@ def _read_own(path, settings):
 
 
 def write_text_folder(opened, path):
-    """Writes a text model as a folder: a BERT in the form of transformers, others in their own.
+    """Writes a text model as a folder; returns the class of transformers that opens it, or `None`.
 
-    `AutoModelForMaskedLM`, `AutoModelForSequenceClassification`, `AutoModelForQuestionAnswering`
-    and `AutoTokenizer` open the folder of an original BERT: norms after the branches, learned
-    positions. All other models get the weights by their paths and a config.json that
-    `read_text_folder` opens.
-
-    Args:
-        opened: A `TextModel` with a `keras.Model`.
-        path: Path of the model.safetensors to write; the other files come next to it.
-
-    Returns:
-        The class of transformers that opens the folder, a string, or `None`.
-
-    Raises:
-        ValueError: If the folder has one of the files, or the package safetensors is not
-            installed. One line.
+    That class opens an original BERT: norms after the branches, learned positions. All other models
+    get the weights by their paths and a config.json that `read_text_folder` opens.
     """
     path = Path(path)
     if path.name != WEIGHTS:

@@ -58,9 +58,7 @@ class Pretrained:
             ValueError: If `patch_size` changes without the `patch_window` that these weights
                 require, or the images have another number of channels.
         """
-        own = self.arguments
-        if own is None:
-            own = read_arguments(self.model)
+        own = read_arguments(self.model) if self.arguments is None else self.arguments
         shape, classes = tuple(self.model.input_shape[1:]), self.model.output_shape[-1]
         arguments = {"input_shape": shape, "classes": classes, **own, **overrides}
         if labels is not None:
@@ -155,29 +153,23 @@ class Pretrained:
                 which a published file cannot express, or if it has no head.
         """
         self._refuse_headless()
-        if "thresholds" in self.decision:
-            raise ValueError(
-                f"{self.origin}: gives several labels for an image, by thresholds; a published "
-                "file holds no thresholds. Give a folder or a .keras file to write."
-            )
-        if (fit := self.preparation.get("fit", "crop")) != "crop":
-            raise ValueError(
-                f"{self.origin}: reads images with the fit {fit}; a published file holds only "
-                "models with the fit crop. Give a folder or a .keras file to write."
-            )
+        fit = self.preparation.get("fit", "crop")
         height, width, channels = self.model.input_shape[1:]
         actual = read_arguments(self.model)
-        if "patch_window" in actual:
-            raise ValueError(f"{self.origin}: published models have no patch_window.")
-        if "zooms" in actual:
-            raise ValueError(
-                f"{self.origin}: published models have no zooms. Give a folder or a .keras file."
-            )
+        reasons = {
+            "gives several labels for an image": "thresholds" in self.decision,
+            f"reads images with the fit {fit}": fit != "crop",
+            "has a patch_window": "patch_window" in actual,
+            "has zooms": "zooms" in actual,
+        }
+        reason = next((reason for reason, applies in reasons.items() if applies), None)
         sizes = {"input_shape": actual["input_shape"], "classes": actual["classes"]}
-        if _shapes(presets.build(self.preset, **sizes)) != _shapes(self.model):
+        if not reason and _shapes(presets.build(self.preset, **sizes)) != _shapes(self.model):
+            reason = f"differs from preset {self.preset} in its sizes"
+        if reason:
             raise ValueError(
-                f"{self.origin}: differs from preset {self.preset} in its sizes; a published file "
-                "holds only models of the preset's sizes."
+                f"{self.origin}: {reason}, which a published file cannot hold. Give a folder or a "
+                ".keras file to write."
             )
         arrays = to_arrays(self.model)
         settings = {

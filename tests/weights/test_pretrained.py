@@ -257,8 +257,8 @@ def test_bare_weights_tell_the_size_of_their_images(tmp_path, preset):
 def test_what_a_published_file_could_not_tell_is_not_written(tmp_path):
     for model, preparation, message in (
         ({"patch_size": 8}, {}, "differs from preset mixer_n4_32 in its sizes"),
-        ({"patch_window": 6}, {}, "published models have no patch_window"),
-        ({}, {"fit": "pad"}, "with the fit pad; a published file holds only"),
+        ({"patch_window": 6}, {}, "has a patch_window, which a published file cannot hold"),
+        ({}, {"fit": "pad"}, "with the fit pad, which a published file"),
     ):
         found = Pretrained(keras_gmlp.build(NAME, **model), NAME, LABELS, preparation, "here")
         with pytest.raises(ValueError, match=message):
