@@ -53,7 +53,6 @@ class PublishedWeights:
 
     arrays: dict  # in float32, by name
     config: PretrainedConfig
-    origin: str  # path or hub name
 
 
 def is_published(source):
@@ -87,7 +86,7 @@ def read_checkpoint(source):
                 f"{source}: no such file; expected {', '.join(SUFFIXES)} or {HUB}NAME."
             )
         config = path.with_name("config.json")
-    return PublishedWeights(_read(path, source), _read_config(Path(config)), source)
+    return PublishedWeights(_read(path, source), _read_config(Path(config)))
 
 
 def _read_config(path):

@@ -2,13 +2,10 @@
 
 import json
 
-import keras
 import numpy as np
 import pytest
 from check_layer import to_numpy
 
-from keras_gmlp.inference import text as text_inference
-from keras_gmlp.models.language_model import encoder
 from keras_gmlp.runs.prepare import prepare
 from keras_gmlp.runs.text import FineTuningSettings
 from keras_gmlp.weights.bert import load_bert
@@ -111,27 +108,6 @@ def test_mistakes(published, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({**config, "vocab_size": 61}))
     with pytest.raises(ValueError, match=r"does not fit token_embedding/embeddings \(61, 16\)"):
         load_bert(tmp_path)
-
-
-def test_fine_tuning_starts_from_a_bert(published, tmp_path):
-    folder, _ = published
-    rows = (f"w{i % 7} w{i % 3} w{i},{'odd' if i % 2 else 'even'}" for i in range(40))
-    (tmp_path / "texts.csv").write_text("\n".join(["text,label", *rows]) + "\n")
-    changes = {"length": 12, "batch_size": 8, "epochs": 1, "precision": "float32"}
-    out = tmp_path / "run"
-    settings = FineTuningSettings(
-        str(folder), str(tmp_path / "texts.csv"), changes=changes, directory=str(out)
-    )
-    run = prepare(settings)
-    ids = np.array([[2, 9, 7, 3, 0]])
-    model, tokenizer = load_bert(folder)
-    expected = to_numpy(keras.Model(*encoder(model))(ids))
-    np.testing.assert_allclose(to_numpy(keras.Model(*encoder(run.model))(ids)), expected, atol=1e-5)
-    metrics = run.train(verbose=0)
-    assert 0 <= metrics["test_accuracy"] <= 1
-    opened = text_inference.load(out)
-    assert opened.tokenizer.hash == tokenizer.hash
-    assert {row["label"] for row in opened.classify("w1 w2 w3")} == {"odd", "even"}
 
 
 def test_fine_tuning_requires_a_vocabulary(published, tmp_path):

@@ -4,13 +4,14 @@ import dataclasses
 import json
 import random
 
+import keras
 import numpy as np
 import pytest
 from check_layer import to_numpy
 
 from keras_gmlp.inference import text as text_inference
 from keras_gmlp.models.language_families import BERT, aMLP, gMLP
-from keras_gmlp.models.language_model import text_classifier
+from keras_gmlp.models.language_model import encoder, text_classifier
 from keras_gmlp.programs import convert
 from keras_gmlp.runs.prepare import prepare
 from keras_gmlp.runs.text import FineTuningSettings
@@ -175,8 +176,13 @@ def test_fine_tuning_starts_from_each_class(publish, tmp_path, name):
         str(publish(name)[0]), str(tmp_path / "texts.csv"), changes=changes,
         directory=str(tmp_path / "run"),
     )  # fmt: skip
-    assert prepare(settings).train(verbose=0)["test_accuracy"] >= 0
+    run, (model, tokenizer) = prepare(settings), load_bert(publish(name)[0])
+    ids, parts = np.array([[2, 9, 7, 3, 0]]), (model, run.model)
+    start, found = (to_numpy(keras.Model(*encoder(part))(ids)) for part in parts)
+    np.testing.assert_allclose(found, start, atol=1e-5)
+    assert run.train(verbose=0)["test_accuracy"] >= 0
     opened = text_inference.load(tmp_path / "run")
+    assert opened.tokenizer.hash == tokenizer.hash
     assert {row["label"] for row in opened.classify("the head")} == {"odd", "even"}
 
 
