@@ -191,10 +191,14 @@ def missing_requirement(name, calibration=None):
 def require_exportable(model, formats, options):
     """Raises the `ValueError`s of `write_formats` before it writes anything."""
     labels = options.labels or ()
-    if options.task is not None:
-        _require_text(model, formats, options)
-    elif unknown := [name for name in formats if name not in FORMATS]:
-        raise ValueError(f"Unknown formats {unknown}; expected some of {', '.join(FORMATS)}.")
+    is_text = options.task is not None
+    known = TEXT_FORMATS if is_text else FORMATS
+    if unknown := [name for name in formats if name not in known]:
+        kind = f"a text model cannot be exported to {', '.join(unknown)}"
+        kind = kind if is_text else f"Unknown formats {unknown}"
+        raise ValueError(f"{kind}; expected some of {', '.join(known)}.")
+    if is_text:
+        _require_text(model, options)
     for name in formats:
         if missing := missing_requirement(name, options.calibration):
             raise ValueError(f"{name} requires {missing}.")
@@ -226,14 +230,9 @@ def require_exportable(model, formats, options):
         )
 
 
-def _require_text(model, formats, options):
+def _require_text(model, options):
     """Raises the errors of a text model."""
     tokenizer, length = options.tokenizer, options.length
-    if unknown := [name for name in formats if name not in TEXT_FORMATS]:
-        raise ValueError(
-            f"a text model cannot be exported to {', '.join(unknown)}; expected some of "
-            f"{', '.join(TEXT_FORMATS)}."
-        )
     longest, words = longest_text(model), model.get_layer("token_embedding").input_dim
     if not 0 < length <= (longest or length):
         raise ValueError(f"{model.name} takes at most {longest} tokens; received length={length}.")

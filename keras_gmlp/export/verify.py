@@ -4,10 +4,8 @@ import dataclasses
 import re
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-import keras
 import numpy as np
 
 from keras_gmlp.data.batches.host import arrays
@@ -72,25 +70,24 @@ def export_run(
     """
     directory = Path(directory)
     card = read_card(model_path(directory))
-    open_source = _open_images
-    if find_task(card.get("task")).domain == "texts":
-        open_source = _open_texts
-        if folded or tflite_batch != 1:
-            raise ValueError(f"{directory}: a text model; --fold and --batch are for images.")
+    is_text = find_task(card.get("task")).domain == "texts"
+    if is_text and (folded or tflite_batch != 1):
+        raise ValueError(f"{directory}: a text model; --fold and --batch are for images.")
     with directory_lock(directory):
         remove_leftovers(directory, "|".join(map(re.escape, FORMATS.values())))
+        open_source = _open_texts if is_text else _open_images
         source = open_source(directory, card, data, formats)
+        source.options = dataclasses.replace(source.options, tflite_batch=tflite_batch)
         if folded:
-            source = dataclasses.replace(source, model=fold(source.model))
+            source.model = fold(source.model)
             source.options.card["folded"] = True
-        options = dataclasses.replace(source.options, tflite_batch=tflite_batch)
 
         def skip(name, missing):
             report(f"skipping {name}, which requires {missing}")
 
-        formats = options.choose_formats(formats, skip)
-        require_exportable(source.model, formats, options)
-        return _export(directory, source, formats, options, report)
+        formats = source.options.choose_formats(formats, skip)
+        require_exportable(source.model, formats, source.options)
+        return _export(directory, source, formats, report)
 
 
 def load_check_data(directory, name=None):
@@ -116,17 +113,17 @@ def load_check_data(directory, name=None):
     return load_recorded(recipe, shape, name, card.get("fit", "crop"))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class _Source:
     """A model to export, and samples that check its files."""
 
-    model: keras.Model  # perhaps folded
-    run: Callable  # from samples to the logits of the model as it was trained
-    plain: keras.Model  # that model
+    opened: object  # a `Classifier` or a text model with the model as it was trained
     options: ExportOptions
-    unit: str
     samples: object = None  # images, or inputs by name; `None` to check nothing
     truth: np.ndarray | None = None
+
+    def __post_init__(self):
+        self.model = self.opened.model  # to export, perhaps folded
 
 
 def _open_images(directory, own, data, formats):
@@ -150,8 +147,7 @@ def _open_images(directory, own, data, formats):
     card |= {} if source.thresholds is None else {"thresholds": list(source.thresholds)}
     card |= {"task": own["task"]} if "task" in own else {}
     options = ExportOptions(source.labels if source.named else None, card, calibration)
-    model = source.model
-    return _Source(model, _runner(source), model, options, "test images", samples, truth)
+    return _Source(source, options, samples, truth)
 
 
 def _open_texts(directory, own, data, formats):
@@ -163,32 +159,26 @@ def _open_texts(directory, own, data, formats):
     samples, truth = (None, None) if data is None else data
     if samples is not None:
         samples = task.check_inputs(source, samples)
-    return _Source(source.model, _runner(source), source.model, options, "texts", samples, truth)
+    return _Source(source, options, samples, truth)
 
 
-def _runner(model):
-    """Returns a function from samples to the logits of a `Classifier` or of a text model."""
-    if not isinstance(model, inference.Classifier):
-        return lambda inputs: model.run(**inputs)
-
-    def run(images, size=250):
-        starts = range(0, len(images), size)
-        return np.concatenate([model.logits(images[start : start + size]) for start in starts])
-
-    return run
+def _run(model, samples, size=250):
+    """Returns the logits of a `Classifier` for images, or of a text model for inputs by name."""
+    if isinstance(samples, dict):
+        return model.run(**samples)
+    starts = range(0, len(samples), size)
+    return np.concatenate([model.logits(samples[start : start + size]) for start in starts])
 
 
-def _count(samples):
-    return len(next(iter(samples.values())) if isinstance(samples, dict) else samples)
-
-
-def _export(directory, source, formats, options, report):
+def _export(directory, source, formats, report):
     """Writes and checks each format; see `export_run`."""
-    results, failures, expected = {}, [], None
+    results, failures, expected, options = {}, [], None, source.options
     if source.samples is not None:
-        report(f"running the Keras model on {_count(source.samples):,} {source.unit}")
-        expected = source.run(source.samples)
-        if options.task is None:
+        is_text = options.task is not None
+        count = len(next(iter(source.samples.values())) if is_text else source.samples)
+        report(f"running the Keras model on {count:,} {'texts' if is_text else 'test images'}")
+        expected = _run(source.opened, source.samples)
+        if not is_text:
             task = find_task(options.card.get("task"))
             results["keras"] = task.score_logits(expected, source.truth)
     with Traces() as traces:
@@ -211,9 +201,9 @@ def _export(directory, source, formats, options, report):
                 report(f"{path}: megabytes {_megabytes(path)}, not checked")
                 continue
             result = check_export(path, source.samples, expected, source.truth, batch)
-            if source.model is not source.plain:
+            if source.model is not source.opened.model:
                 result |= {"folded": True, "parameters": source.model.count_params()}
-                result |= folding_speedup(name, path, source.plain, options, batch)
+                result |= folding_speedup(name, path, source.opened.model, options, batch)
             results[entry] = result
             _record(directory, results)  # at once: an interrupt keeps the results so far
             report(f"{path}: " + ", ".join(f"{key} {value}" for key, value in result.items()))
@@ -243,7 +233,7 @@ def check_export(path, images, expected, labels=None, batch=1):
     """
     path, is_text = Path(path), isinstance(images, dict)
     model = (text_inference if is_text else inference).load(path, threads=1)
-    logits, used = _runner(model)(images), ...
+    logits, used = _run(model, images), ...
     if is_text and "mask_positions" in images:
         used = images["mask_positions"] > 0
     result = _compare(logits[used], expected[used], read_card(path))
@@ -301,6 +291,5 @@ def file_identity(path):
 
 
 def _megabytes(path):
-    path = Path(path)
     files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
     return round(sum(p.stat().st_size for p in files) / 1e6, 3)

@@ -195,14 +195,3 @@ def test_format_whose_packages_are_absent(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"onnx requires no_such_package \(pip install"):
         export(random_model("gmlp"), tmp_path, ["onnx"])
     assert missing_requirement("onnx").startswith("no_such_package")
-
-
-def test_weights_move_between_float32_and_mixed(images):
-    mixed = random_model("vit", dtype="mixed_bfloat16")
-    plain = in_float32(mixed)
-    assert {layer.dtype_policy.name for layer in plain.layers} == {"float32"}
-    for ours, theirs in zip(plain.get_weights(), mixed.get_weights(), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    difference = plain.predict(images, verbose=0) - mixed.predict(images, verbose=0)
-    assert np.abs(difference).max() < 0.3
-    assert keras.backend.standardize_dtype(plain.compute_dtype) == "float32"
