@@ -16,7 +16,6 @@ top. OMP_NUM_THREADS=1 limits PyTorch and scikit-learn to one core. Prints a Mar
 """
 
 import argparse
-import dataclasses
 import json
 import os
 import sys
@@ -82,35 +81,27 @@ def parse(arguments):
 def measure(folder, way, options):
     """Returns what one way gives on one folder, a dict."""
     began = time.perf_counter()
-    with tempfile.TemporaryDirectory() as place:
-        if way == LITE0:
-            found = measure_lite0(folder)
-        else:
-            metrics = train(folder, way, options, place)
-            if "test_accuracy" not in metrics:
-                raise ValueError(
-                    f"{folder}: images with several labels have no accuracy to compare."
-                )
-            found = {"accuracy": metrics["test_accuracy"], "epochs": metrics["epochs"]}
-            found |= {k: metrics[k] for k in ("candidates", "parameters") if k in metrics}
+    found = measure_lite0(folder) if way == LITE0 else train(folder, way, options)
     return {**found, "seconds": round(time.perf_counter() - began, 1)}
 
 
-def train(folder, way, options, place):
-    """Trains one of our own ways; returns its metrics."""
+def train(folder, way, options):
+    """Trains one of our own ways; returns what it gives."""
     from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings, train_run
     from keras_gmlp.training.precision import choose_precision
 
-    model = ModelSettings("gmlp_n4_32") if way == "scratch" else None
-    settings = RunSettings(
-        model or ModelSettings(weights=options.weights),
-        DataSettings(folder),
-        changes={"precision": choose_precision(), "seed": options.seed},
-        directory=str(Path(place, "run")),
-    )
-    if way == "linear head":
-        settings = dataclasses.replace(settings, changes={**settings.changes, "epochs": 0})
-    return train_run(settings, export=False, verbose=0)
+    scratch = way == "scratch"
+    model = ModelSettings("gmlp_n4_32") if scratch else ModelSettings(weights=options.weights)
+    changes = {"precision": choose_precision(), "seed": options.seed}
+    changes |= {"epochs": 0} if way == "linear head" else {}
+    with tempfile.TemporaryDirectory() as place:
+        run = str(Path(place, "run"))
+        settings = RunSettings(model, DataSettings(folder), changes=changes, directory=run)
+        metrics = train_run(settings, export=False, verbose=0)
+    if "test_accuracy" not in metrics:
+        raise ValueError(f"{folder}: images with several labels have no accuracy to compare.")
+    found = {"accuracy": metrics["test_accuracy"], "epochs": metrics["epochs"]}
+    return found | {k: metrics[k] for k in ("candidates", "parameters") if k in metrics}
 
 
 def measure_lite0(folder):

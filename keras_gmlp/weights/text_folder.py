@@ -68,18 +68,7 @@ def save_text_model(opened, path):
 
 
 def read_text_folder(source):
-    """Opens a folder of transformers, or one that `write_text_folder` wrote.
-
-    Args:
-        source: See `load_bert`.
-
-    Returns:
-        A `PublishedText` with a tokenizer.
-
-    Raises:
-        ValueError: If the files cannot be read, belong to another kind of model, or have no
-            tokenizer. One line.
-    """
+    """Opens a folder of transformers or of `write_text_folder` as a `PublishedText`."""
     path = Path(source).expanduser() / "config.json"
     settings = None if str(source).startswith(HUB) else read_json(path)
     if isinstance(settings, dict) and settings.get("model_type") == OWN:
