@@ -5,11 +5,13 @@ import json
 import subprocess
 from pathlib import Path
 
+import keras
 from fake_worker import MODEL
 
 from keras_gmlp.benchmark import files
 from keras_gmlp.benchmark.files import Model, timm_architecture
 from keras_gmlp.benchmark.runtimes import list_candidates, required_formats
+from keras_gmlp.evaluation.flops import random_model
 from keras_gmlp.export.names import DEFAULT_FORMATS
 
 
@@ -45,6 +47,13 @@ def test_names_in_timm():
     assert timm_architecture("eamlp_7_224") is None
     assert timm_architecture("gmlp_n4_32") is None
     assert timm_architecture("unheard_of_224") is None
+
+
+def test_random_model_has_no_weight_at_its_start():
+    for weight in random_model("gmlp_n4_32").weights:
+        if "seed" not in weight.path:
+            values = keras.ops.convert_to_numpy(weight).ravel()
+            assert len(set(values)) > len(values) / 2
 
 
 def test_conversion_that_crashes_leaves_the_other_formats(monkeypatch, tmp_path):

@@ -88,10 +88,8 @@ def test_spread_of_the_products_is_of_the_steadiest():
 
 
 def test_busy():
-    assert busy(0.05, 0.02) == "no"
-    assert busy(0.11, 0.02) == "yes"
-    assert busy(None, 0.2) == "yes"
-    assert busy(None, 0.02) == "unknown"
+    figures = {(0.05, 0.02): "no", (0.11, 0.02): "yes", (None, 0.2): "yes", (None, 0.02): "unknown"}
+    assert {pair: busy(*pair) for pair in figures} == figures
 
 
 def test_chart_and_report(tmp_path, saved_figures):
