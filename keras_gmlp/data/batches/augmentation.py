@@ -1,7 +1,7 @@
 """Augmentation of training batches: what changes an image, given what was drawn for it.
 
-The functions take a namespace of `namespaces`, TensorFlow's or JAX's, so that tf.data and training
-on the device share them. `host_augmentation` and `device_augmentation` draw the numbers.
+The functions take a namespace of `namespaces`, so that tf.data and training on the device share
+them. `host_augmentation` and `device_augmentation` draw the numbers.
 """
 
 import dataclasses
@@ -80,8 +80,26 @@ def first_mirrored(samples):
     return np.random.Generator(np.random.Philox(0)).random(samples) < 0.5
 
 
+def make_change(augmentation, mirror, classes, xp, rows=None):
+    """Returns a function that changes a batch as drawn, except for `resized_crop`."""
+    mixes, flip = bool(augmentation.mixup or augmentation.cutmix), augmentation.flip and mirror
+
+    def change(images, labels, draws, mixing=True, mirrored=None):
+        images = augment(images, draws, augmentation, flip, xp, mirrored)
+        if rows is not None:
+            labels = xp.gather(rows, labels)
+        elif mixes:
+            labels = xp.one_hot(labels, classes)
+        if mixes:
+            choice = choose_mixing(augmentation, draws.choice(), mixing, xp)
+            images, labels = mix(images, labels, choice, draws, xp)
+        return images, labels
+
+    return change
+
+
 def augment(images, draws, augmentation, flip, xp, mirrored=None):
-    """Changes each image as drawn, except for `resized_crop`; returns float32 images."""
+    """Changes each image as drawn; returns float32 images."""
     size = images.shape[1:3]
     padding = 0 if augmentation.resized_crop else augmentation.crop
     margins = [round(padding * side) for side in size]

@@ -24,35 +24,20 @@ WINDOW = slice(DRAWS, DRAWS + WINDOW_DRAWS)
 
 def make_device_augmenter(augmentation, classes, mirror):
     """Returns a JAX function that augments a batch."""
-    xp, flip = jax_namespace(), augmentation.flip and mirror
-    mixes = bool(augmentation.mixup or augmentation.cutmix)
-    number = WINDOW.stop if augmentation.resized_crop else DRAWS
-    quantiles = beta_quantiles(shared.MIXUP_ALPHA) if augmentation.mixup else None
-
-    def draw(key, position):
-        return jax.random.uniform(jax.random.fold_in(key, position), (number,))
+    change = shared.make_change(augmentation, mirror, classes, jax_namespace())
+    scale, quantiles = augmentation.resized_crop, None
+    if augmentation.mixup:
+        quantiles = beta_quantiles(shared.MIXUP_ALPHA)
 
     def augment(key, images, labels, position, mixing=True, odd=False, mirrored=None):
-        numbers = jax.vmap(draw, (None, 0))(key, position + jnp.arange(len(images)))
-        draws = DeviceDraws(numbers, quantiles)
-        if mirrored is not None:
-            mirrored = mirrored ^ odd
-        if augmentation.resized_crop:
-            scale = augmentation.resized_crop
+        draws = DeviceDraws(key, position, len(images), WINDOW.stop if scale else DRAWS, quantiles)
+        if scale:
             cut = jax.vmap(lambda image, window: crop_and_resize(image, window, scale))
-            images = cut(images, numbers[:, WINDOW])
-        images = shared.augment(images, draws, augmentation, flip, xp, mirrored)
-        if mixes:
-            labels = jax.nn.one_hot(labels, classes)
-            # From 2**31 on no position follows: this key is the batch's.
-            batch_key = jax.random.fold_in(key, jnp.uint32(2**31) + jnp.uint32(position))
-            choice = jax.random.uniform(batch_key)
-            choice = shared.choose_mixing(augmentation, choice, mixing, xp)
-            images, labels = shared.mix(images, labels, choice, draws, xp)
-        return images, labels
+            images = cut(images, draws.numbers[:, WINDOW])
+        return change(images, labels, draws, mixing, None if mirrored is None else mirrored ^ odd)
 
-    def augment_in_turn(key, images, labels, mirrored, position, mixing=True, odd=False):
-        return augment(key, images, labels, position, mixing, odd, mirrored)
+    def augment_in_turn(key, images, labels, mirrored, *rest):
+        return augment(key, images, labels, *rest, mirrored=mirrored)
 
     return augment_in_turn if augmentation.alternating_flip else augment
 
@@ -60,17 +45,26 @@ def make_device_augmenter(augmentation, classes, mirror):
 class DeviceDraws:
     """The random numbers of a batch, with the methods of `HostDraws`."""
 
-    def __init__(self, numbers, quantiles=None):
-        self._numbers, self._quantiles = numbers, quantiles
+    def __init__(self, key, position, rows, number=DRAWS, quantiles=None):
+        def draw(place):
+            return jax.random.uniform(jax.random.fold_in(key, place), (number,))
+
+        self.numbers = jax.vmap(draw)(position + jnp.arange(rows))
+        self._key, self._position, self._quantiles = key, position, quantiles
+
+    def choice(self):
+        # From 2**31 on no position follows: this key is the batch's.
+        number = jnp.uint32(2**31) + jnp.uint32(self._position)
+        return jax.random.uniform(jax.random.fold_in(self._key, number))
 
     def starts(self, margins):
         return self._integers(CROP, [2 * margin + 1 for margin in margins])
 
     def mirrored(self):
-        return self._numbers[:, FLIP] < 0.5
+        return self.numbers[:, FLIP] < 0.5
 
     def operations(self, magnitude):
-        numbers = self._numbers[:, RAND_AUGMENT].T.reshape(OPERATIONS_PER_IMAGE, 3, -1)
+        numbers = self.numbers[:, RAND_AUGMENT].T.reshape(OPERATIONS_PER_IMAGE, 3, -1)
         for operation, strength, sign in numbers:
             index = (operation * (len(OPERATIONS) + 1)).astype("int32")
             normal = jax.scipy.special.ndtri(jnp.maximum(strength, 1e-7))  # numbers may be 0
@@ -81,7 +75,7 @@ class DeviceDraws:
         return self._integers(CUTOUT, size)
 
     def erasing(self, size):
-        chance, area, aspect = self._numbers[:, ERASING].T[:3]
+        chance, area, aspect = self.numbers[:, ERASING].T[:3]
         low, high = shared.ERASED_AREA
         narrow, wide = shared.ERASED_ASPECT
         places = self._integers(slice(ERASING.start + 3, ERASING.stop), size)
@@ -89,16 +83,16 @@ class DeviceDraws:
 
     def weights(self):
         if self._quantiles is None:  # the branch is compiled, and never taken
-            return self._numbers[:, MIXUP]
+            return self.numbers[:, MIXUP]
         values, probabilities = self._quantiles
-        return jnp.interp(self._numbers[:, MIXUP], probabilities, values)
+        return jnp.interp(self.numbers[:, MIXUP], probabilities, values)
 
     def cutmix(self, size):
-        area = self._numbers[:, CUTMIX.start]  # beta(1, 1) is uniform
+        area = self.numbers[:, CUTMIX.start]  # beta(1, 1) is uniform
         return area**0.5, self._integers(slice(CUTMIX.start + 1, CUTMIX.stop), size)
 
     def _integers(self, part, counts):
-        columns = self._numbers[:, part].T
+        columns = self.numbers[:, part].T
         return [(u * count).astype("int32") for u, count in zip(columns, counts, strict=True)]
 
 

@@ -29,28 +29,20 @@ def draw_windows(key, samples):
 
 def make_augmenter(augmentation, data, share=WHOLE):
     """Returns a function that augments a batch, except for `resized_crop`."""
-    xp = tensorflow_namespace()
     if augmentation.rand_augment:
         # If it is missing, fail here with its name: tf.data would bury it in its own traceback.
         import keras_cv  # noqa: F401
 
-    rows, flip = data.label_rows(), augmentation.flip and data.mirror
+    change = shared.make_change(
+        augmentation, data.mirror, len(data.labels), tensorflow_namespace(), data.label_rows()
+    )
 
     def augment(key, images, labels, *rest):
-        if isinstance(labels, dict):  # with a teacher's answers
-            images, changed = change(key, images, labels["labels"], *rest)
-            return images, {**labels, "labels": changed}
-        return change(key, images, labels, *rest)
-
-    def change(key, images, labels, mixing=True, mirrored=None):
         draws = HostDraws(key, images.shape[0], share)
-        images = shared.augment(images, draws, augmentation, flip, xp, mirrored)
-        labels = labels if rows is None else xp.gather(rows, labels)
-        if augmentation.mixup or augmentation.cutmix:
-            labels = xp.one_hot(labels, len(data.labels)) if rows is None else labels
-            choice = shared.choose_mixing(augmentation, draws.choice(), mixing, xp)
-            images, labels = shared.mix(images, labels, choice, draws, xp)
-        return images, labels
+        if isinstance(labels, dict):  # with a teacher's answers
+            images, changed = change(images, labels["labels"], draws, *rest)
+            return images, {**labels, "labels": changed}
+        return change(images, labels, draws, *rest)
 
     return augment
 

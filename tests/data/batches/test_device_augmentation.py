@@ -19,7 +19,6 @@ jax = pytest.importorskip("jax")
 
 from keras_gmlp.data.batches.device import DeviceBatches  # noqa: E402
 from keras_gmlp.data.batches.device_augmentation import (  # noqa: E402
-    RAND_AUGMENT,
     DeviceDraws,
     beta_quantiles,
     make_device_augmenter,
@@ -61,8 +60,8 @@ def test_each_operation_is_that_of_the_pipeline(channels):
 
 
 def test_operations_are_drawn_as_often_and_as_strong():
-    numbers = jax.random.uniform(jax.random.key(0), (20_000, RAND_AUGMENT.stop))
-    index, strength, signed = next(DeviceDraws(numbers).operations(0.4))
+    draws = DeviceDraws(jax.random.key(0), 0, 20_000)
+    index, strength, signed = next(draws.operations(0.4))
     counts = np.bincount(index, minlength=11)
     assert counts.sum() == 20_000
     np.testing.assert_allclose(counts / 20_000, 1 / 11, atol=0.01)
