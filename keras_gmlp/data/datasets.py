@@ -108,7 +108,14 @@ def load(name, image_size=None, data_dir=None, channels=None, groups=None, fit=N
         require_fit(fit)
     if image_size is not None:
         require_size(image_size)
-    return _with_channels(_open(name, image_size, data_dir, groups, fit), channels)
+    data = _open(name, image_size, data_dir, groups, fit)
+    if channels in (None, data.image_shape[-1]):
+        return data
+    if channels not in (1, 3):
+        raise ValueError(f"channels must be 1 or 3; received {channels!r}.")
+    splits = {name: ChannelSplit(split, channels) for name, split in data.splits().items()}
+    shape = (*data.image_shape[:2], channels)
+    return dataclasses.replace(data, image_shape=shape, **splits)
 
 
 def _open(name, image_size, data_dir, groups, fit):
@@ -139,16 +146,6 @@ def _open(name, image_size, data_dir, groups, fit):
 
     prepared = tfds.load_tfds(str(name), image_size, data_dir, fit)
     return load_records(str(name), image_size, data_dir, fit) or prepared
-
-
-def _with_channels(data, channels):
-    if channels in (None, data.image_shape[-1]):
-        return data
-    if channels not in (1, 3):
-        raise ValueError(f"channels must be 1 or 3; received {channels!r}.")
-    splits = {name: ChannelSplit(split, channels) for name, split in data.splits().items()}
-    shape = (*data.image_shape[:2], channels)
-    return dataclasses.replace(data, image_shape=shape, **splits)
 
 
 def _digits(image_size, fit):

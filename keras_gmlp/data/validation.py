@@ -122,21 +122,20 @@ def make_folds(data, count=5, groups=None, seed=0):
     require("sklearn", "Cross-validation", "demo")
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-    labels, members, unit = data.train.read_labels(), None, "images"
+    labels, unit, kind = data.train.read_labels(), "images", StratifiedKFold
+    units, members = np.arange(len(labels)), None
     if groups is not None:
-        members = np.unique(list(map(str, _find_members(data, groups))), return_inverse=True)[1]
-        unit = "groups"
-    units = np.arange(len(labels)) if members is None else members
+        members = _find_members(data, groups)
+        units = members = np.unique(list(map(str, members)), return_inverse=True)[1]
+        unit, kind = "groups", StratifiedGroupKFold
     found, label = min((len(np.unique(units[labels == i])), i) for i in np.unique(labels))
     if found < count:
         raise ValueError(
             f"{printable(data.name)}: class {printable(data.labels[label])} has {found} {unit} for "
             f"training, fewer than {count} folds. Choose fewer folds, or add images."
         )
-    kind = StratifiedKFold if members is None else StratifiedGroupKFold
-    division = kind(count, shuffle=True, random_state=seed).split(labels, labels, members)
     folds = []
-    for kept, cut in division:
+    for kept, cut in kind(count, shuffle=True, random_state=seed).split(labels, labels, members):
         lost = np.setdiff1d(labels, labels[kept])
         if lost.size or not len(cut):  # groups of very different sizes
             raise ValueError(

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 from keras_gmlp.data.images.fits import require_fit
-from keras_gmlp.data.images.read_image import check_interpolation
+from keras_gmlp.data.images.read_image import check_preparation
 from keras_gmlp.export.tflite import own_weights
 from keras_gmlp.tasks.confidence import read_confidence
 from keras_gmlp.utils.card import write_card
@@ -21,7 +21,7 @@ def write_saved_model(model, path, labels=None, card=None):
     """Writes a SavedModel with three signatures, each for any number of images."""
     import tensorflow as tf
 
-    check_interpolation((card or {}).get("interpolation") or "bicubic")
+    check_preparation(interpolation=(card or {}).get("interpolation") or "bicubic")
     require_fit((card or {}).get("fit") or "crop")
     path = Path(path)
     shape = tuple(model.input_shape[1:])

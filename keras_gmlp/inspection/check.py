@@ -35,16 +35,8 @@ SIDE = 32  # of the thumbnails, in pixels
 IMBALANCE = 10  # largest ratio of two classes' pictures
 
 KINDS = (
-    "unreadable",
-    "left out",
-    "dark",
-    "exact duplicate",
-    "near duplicate",
-    "empty class",
-    "alike classes",
-    "few pictures",
-    "imbalance",
-    "label",
+    *("unreadable", "left out", "dark", "exact duplicate", "near duplicate", "empty class"),
+    *("alike classes", "few pictures", "imbalance", "label"),
 )
 
 
@@ -112,7 +104,11 @@ def check_folder(root, min_images=10, embed=None):
         Finding(listed[i].path, listed[i].label, "unreadable", note=reason)
         for i, reason in reasons.items()
     ]
-    findings += _find_left_out(others)
+    for path in others:
+        outside = is_image_file(path)
+        if outside or is_unread_picture(path):
+            note = "in no class folder" if outside else "in a format that is not read"
+            findings.append(Finding(path, "", "left out", note=note))
     findings += [Finding(listed[i].path, listed[i].label, "dark", note=dark[i]) for i in dark]
     kept = [i for i in range(len(listed)) if i not in reasons]
     # Training pictures first: a pair then names the copy that is held out.
@@ -127,8 +123,8 @@ def check_folder(root, min_images=10, embed=None):
         Finding(path, path.name, "alike classes", other, note="the same name, or nearly")
         for path, other in list_alike_classes(root, labels).items()
     ]
-    present = {picture.label for picture in listed}
-    findings += _find_small_classes(root, pictures, sorted(present), min_images)
+    present = sorted({picture.label for picture in listed})
+    findings += _find_small_classes(root, pictures, present, min_images)
     suspects, accuracy, judged = _find_suspects(pictures, thumbnails, embed)
     return Report(len(listed), len(labels), len(others), findings + suspects, accuracy, judged)
 
@@ -140,17 +136,6 @@ def write_findings(findings, path):
         score = "" if found.score is None else f"{found.score:.4g}"
         rows.append([found.path, found.label, found.finding, found.other, score, found.note])
     write_table(path, rows, lineterminator="\r\n")
-
-
-def _find_left_out(paths):
-    """Returns the findings on pictures that training leaves out."""
-    findings = []
-    for path in paths:
-        outside = is_image_file(path)
-        if outside or is_unread_picture(path):
-            note = "in no class folder" if outside else "in a format that is not read"
-            findings.append(Finding(path, "", "left out", note=note))
-    return findings
 
 
 def _read_thumbnails(pictures):
@@ -167,10 +152,9 @@ def _read_thumbnails(pictures):
     for i, (pixels, note) in enumerate(map_in_threads(read, pictures, "reading images")):
         if pixels is None:
             reasons[i] = note
-            continue
-        thumbnails[i] = pixels
-        if note:
-            dark[i] = note
+        else:
+            thumbnails[i] = pixels
+            dark |= {i: note} if note else {}
     return thumbnails, reasons, dark
 
 

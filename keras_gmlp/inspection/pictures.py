@@ -46,12 +46,9 @@ def list_empty_classes(root, pictures):
     """Returns the class folders without pictures, at which `load_folder` stops, a list of paths."""
     if is_table(root):
         return []
-    folders = [
-        split / label
-        for split in find_splits(root).values() or [root]
-        for label in list_folders(split)
-    ]
     used = {parent for picture in pictures for parent in picture.path.parents}
+    splits = find_splits(root).values() or [root]
+    folders = [split / label for split in splits for label in list_folders(split)]
     return [folder for folder in folders if folder not in used]
 
 

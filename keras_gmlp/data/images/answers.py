@@ -45,16 +45,12 @@ class Answers:
 
     def require_match(self, data):
         """Raises a `ValueError` if the answers are not for these training images in this order."""
-        own = load_array(self.folder / "labels.npy", REMEDY)
-        found = data.train.read_labels()
-        if not (
-            tuple(data.labels) == self.labels
-            and data.fit == self.fit
-            and np.array_equal(own[: len(found)], found)
-            and _are_alike(load_array(self.folder / "samples.npy", REMEDY), _sample(data.train))
-        ):
+        found, same = data.train.read_labels(), tuple(data.labels) == self.labels
+        same = same and data.fit == self.fit
+        if not (same and _holds(self.folder, found, _sample(data.train))):
+            count = len(load_array(self.folder / "labels.npy", REMEDY))
             raise ValueError(
-                f"teacher {self.folder}: holds answers for {len(own):,} other training images; "
+                f"teacher {self.folder}: holds answers for {count:,} other training images; "
                 f"{data.name} has {len(found):,}. Store the answers with the same --data, "
                 "--validation, --groups, --fraction and --fit."
             )
@@ -170,20 +166,21 @@ def store_answers(teacher, data, folder, views=None, batch_size=TOGETHER, descri
     }
     with directory_lock(folder):
         done = _begin(folder, begun, labels, _sample(data.train))
-        remaining = views.count - done
+        remaining, train = views.count - done, data.train.keep()
         require_space(folder, measure_answers(len(labels), remaining, teacher.sizes))
-        total, train = remaining * len(labels), data.train.keep()
-        with ProgressBar("asking the teacher", max(total, 1)) as progress:
+        with ProgressBar("asking the teacher", max(remaining * len(labels), 1)) as progress:
             for view in range(done, views.count):
-                first = (view - done) * len(labels)
-                _store_view(
-                    teacher,
-                    train.batches(batch_size),
-                    folder,
-                    view,
-                    views.draw(view, len(labels)),
-                    lambda done, first=first: progress.show(first + done),
-                )
+                windows, seen = views.draw(view, len(labels)), 0
+                found = {kind: [] for kind in teacher.sizes}
+                for images, _ in train.batches(batch_size):
+                    part = windows[seen : seen + len(images)]
+                    answers = teacher.answer(cut_views(images, part, teacher.image_shape[:2]))
+                    for kind, values in found.items():
+                        values.append(np.asarray(answers[kind]).astype("float16"))
+                    seen += len(images)
+                    progress.show((view - done) * len(labels) + seen)
+                for kind, values in found.items():
+                    _save(folder / f"{kind}-{view}.npy", np.concatenate(values))
                 write_json(folder / DESCRIPTION, {**begun, "done": view + 1})
     return load_answers(folder)
 
@@ -195,10 +192,19 @@ def _sample(split):
     return cut_views(images, whole, (8, 8)).astype("float16")
 
 
-def _are_alike(stored, found):
-    """Returns whether two samples show the same images, perhaps read at different sizes."""
-    count = min(len(stored), len(found))
-    return bool(np.abs(stored[:count].astype("float32") - found[:count]).mean() < 4)
+def _holds(folder, labels, samples):
+    """Returns whether stored answers begin with these labels and images, read at any size."""
+    own = load_array(folder / "labels.npy", REMEDY)
+    stored = load_array(folder / "samples.npy", REMEDY)
+    count = min(len(stored), len(samples))
+    difference = np.abs(stored[:count].astype("float32") - samples[:count]).mean()
+    return np.array_equal(own[: len(labels)], labels) and bool(difference < 4)
+
+
+def _save(path, array):
+    """Writes an array complete or not at all."""
+    with atomic_write(path) as temporary:
+        np.save(temporary, array)
 
 
 def _begin(folder, begun, labels, samples):
@@ -208,35 +214,13 @@ def _begin(folder, begun, labels, samples):
         found = read_json(folder / DESCRIPTION)
         found = found if isinstance(found, dict) else {}
         differing = [name for name, value in begun.items() if found.get(name) != value]
-        if not differing and not (
-            np.array_equal(load_array(folder / "labels.npy", REMEDY), labels)
-            and _are_alike(load_array(folder / "samples.npy", REMEDY), samples)
-        ):
-            differing = ["images"]
-        if differing:
+        if differing or not _holds(folder, labels, samples):
             raise ValueError(
-                f"{folder}: holds answers of other {differing[0]}; give another folder, or "
-                "delete this one."
+                f"{folder}: holds answers of other {[*differing, 'images'][0]}; give another "
+                "folder, or delete this one."
             )
         return int(found.get("done", 0))
-    with atomic_write(folder / "labels.npy") as temporary:
-        np.save(temporary, labels.astype("int32"))
-    with atomic_write(folder / "samples.npy") as temporary:
-        np.save(temporary, samples)
+    _save(folder / "labels.npy", labels.astype("int32"))
+    _save(folder / "samples.npy", samples)
     write_json(folder / DESCRIPTION, {**begun, "done": 0})
     return 0
-
-
-def _store_view(teacher, batches, folder, view, windows, show):
-    """Stores the answers to one view of all images, complete or not at all."""
-    found, size, done = {kind: [] for kind in teacher.sizes}, teacher.image_shape[:2], 0
-    for images, _ in batches:
-        part = windows[done : done + len(images)]
-        answers = teacher.answer(cut_views(images, part, size))
-        for kind, values in found.items():
-            values.append(np.asarray(answers[kind]).astype("float16"))
-        done += len(images)
-        show(done)
-    for kind, values in found.items():
-        with atomic_write(folder / f"{kind}-{view}.npy") as temporary:
-            np.save(temporary, np.concatenate(values))

@@ -78,12 +78,11 @@ class EncodedSplit(Split):
             return self._encoded(source), label
 
         def decode(index, *draws):
+            def window(*size):
+                return map(int, draw_window(*draws, *size, scale, np))
+
             source, label = find(index)
-            if draws:
-                return self._decode(
-                    source, lambda *size: map(int, draw_window(*draws, *size, scale, np))
-                ), label
-            return self._decode(source), label
+            return self._decode(source, window if draws else None), label
 
         def read(index):
             image, label = tf.numpy_function(decode, [index], [tf.uint8, tf.int64])

@@ -82,10 +82,13 @@ def crop_picture(image, scaled, size, resampling):
 
 def resize_images(images, shape, fit="crop"):
     """Scales uint8 images to a size, as `read_image` fits those of another aspect ratio."""
+    own, target = images.shape[-3:-1], tuple(shape[:2])
     if fit == "crop":
-        return resize_to_cover(images, shape)
-    target = tuple(shape[:2])
-    inner = target if fit == "stretch" else find_inner_size(images.shape[-3:-1], target)
+        inner = _find_cover(own, target)
+        top, left = find_place(target, inner)
+        scaled = _scale_both(images, inner)
+        return _to_bytes(scaled[..., top : top + target[0], left : left + target[1], :])
+    inner = target if fit == "stretch" else find_inner_size(own, target)
     top, left = find_place(inner, target)
     result = np.zeros((*images.shape[:-3], *target, images.shape[-1]), "uint8")
     place = slice(top, top + inner[0]), slice(left, left + inner[1])
@@ -93,15 +96,10 @@ def resize_images(images, shape, fit="crop"):
     return result
 
 
-def resize_to_cover(images, shape):
-    """Scales uint8 images to cover a size, then crops around the centre."""
-    size, target = images.shape[-3:-1], shape[:2]
+def _find_cover(size, target):
+    """Returns the size at which an image covers a target, as TensorFlow computes it in float32."""
     ratio = max(np.float32(new) / np.float32(old) for new, old in zip(target, size, strict=True))
-    scaled = [int(np.ceil(np.float32(old) * ratio - np.float32(1e-3))) for old in size]
-    result = _scale_both(images, scaled)
-    top, left = ((have - want) // 2 for have, want in zip(scaled, target, strict=True))
-    result = result[..., top : top + target[0], left : left + target[1], :]
-    return _to_bytes(result)
+    return [int(np.ceil(np.float32(old) * ratio - np.float32(1e-3))) for old in size]
 
 
 def _to_bytes(images):

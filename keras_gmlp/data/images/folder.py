@@ -1,5 +1,6 @@
 """Image folders, and tables of images, as data sets."""
 
+import contextlib
 import functools
 import itertools
 import os
@@ -48,7 +49,13 @@ class ImageFiles:
     def _others(self, known):
         with self.lock:
             if not self.searched:
-                self._search()
+                end = time.monotonic() + PATIENCE
+                for path in self.paths:
+                    self.searched += 1
+                    if not self._reads(path):
+                        self.unreadable.append(path)
+                    if time.monotonic() > end:
+                        break
             # Read again: the user may have repaired some.
             paths = [p for p in self.unreadable if p != known and not self._reads(p)]
         if not paths:
@@ -59,21 +66,11 @@ class ImageFiles:
             f"{first_of(names, NAMED)}."
         )
 
-    def _search(self):
-        end = time.monotonic() + PATIENCE
-        for path in self.paths:
-            self.searched += 1
-            if not self._reads(path):
-                self.unreadable.append(path)
-            if time.monotonic() > end:
-                break
-
     def _reads(self, path):
-        try:
+        with contextlib.suppress(ValueError):
             self._read(os.fsdecode(path))
-        except ValueError:
-            return False
-        return True
+            return True
+        return False
 
 
 def open_files(parts, shape, **preparation):

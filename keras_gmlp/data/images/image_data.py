@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_gmlp.data.images.fits import require_fit
 from keras_gmlp.data.images.label_sets import make_rows
-from keras_gmlp.data.images.mapped_splits import as_split
+from keras_gmlp.data.images.mapped_splits import DatasetSplit
 from keras_gmlp.data.images.splits import Split
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.labels import check_labels
@@ -47,13 +47,10 @@ class ImageData:
     def __post_init__(self):
         check_labels(self.labels, self.name)
         require_fit(self.fit)
-        for name in ("train", "test"):
-            object.__setattr__(self, name, as_split(getattr(self, name)))
-        if self.validation is not None:
-            object.__setattr__(self, "validation", as_split(self.validation))
-        self._check_indices()
-
-    def _check_indices(self):
+        for name in ("train", "test", "validation"):
+            split = getattr(self, name)
+            if not isinstance(split, Split) and (split is not None or name != "validation"):
+                object.__setattr__(self, name, DatasetSplit(split))
         count = len(self.labels if self.label_sets is None else self.label_sets)
         for name, split in self.splits().items():
             found = split.read_labels() if split.holds_labels else ()

@@ -137,8 +137,3 @@ class ChannelSplit(Split):
             return tf.image.grayscale_to_rgb(image), label
         total = tf.reduce_sum(tf.cast(image, tf.int32) * GREY, -1, keepdims=True)
         return tf.cast((total + 2**15) // 2**16, tf.uint8), label
-
-
-def as_split(samples):
-    """Returns a `Split`: samples themselves if they are one, or a `DatasetSplit`."""
-    return samples if isinstance(samples, Split) else DatasetSplit(samples)

@@ -127,17 +127,16 @@ class PackedSplit(ArraySplit):
     """Samples of a packed set; images of another shape than the stored one are scaled."""
 
     def __init__(self, folder, name, stored, shape, fit):
-        remedy = "pack the set again"
-        images = load_array(Path(folder) / f"{name}_images.npy", remedy, mmap_mode="r")
-        labels = load_array(Path(folder) / f"{name}_labels.npy", remedy)
+        remedy, place = "pack the set again", Path(folder)
+        images = load_array(place / f"{name}_images.npy", remedy, mmap_mode="r")
+        labels = load_array(place / f"{name}_labels.npy", remedy)
         try:
             super().__init__(images, labels)
             if images.shape[1:] != stored:
                 raise ValueError(f"expected images {stored}; received {images.shape[1:]}.")
         except ValueError as error:
-            raise ValueError(
-                f"{folder}: the {name} files do not match; pack the set again ({error})"
-            ) from None
+            message = f"{folder}: the {name} files do not match; {remedy} ({error})"
+            raise ValueError(message) from None
         self.shape, self.fit = tuple(shape), fit
 
     def _fit(self, images):

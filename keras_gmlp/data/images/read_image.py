@@ -4,6 +4,7 @@ Requires Pillow and NumPy only.
 """
 
 import contextlib
+import importlib
 import io
 import math
 import os
@@ -13,19 +14,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
-from PIL import (  # each plugin registers its format in Image.OPEN
-    AvifImagePlugin,  # noqa: F401
-    BmpImagePlugin,  # noqa: F401
-    GifImagePlugin,  # noqa: F401
-    Image,
-    ImageOps,
-    JpegImagePlugin,  # noqa: F401
-    PngImagePlugin,  # noqa: F401
-    PpmImagePlugin,  # noqa: F401
-    TiffImagePlugin,  # noqa: F401
-    UnidentifiedImageError,
-    WebPImagePlugin,  # noqa: F401
-)
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from keras_gmlp.data.images.fits import (
     crop_picture,
@@ -39,6 +28,8 @@ from keras_gmlp.utils.errors import first_of, printable, require_one_of, warn
 from keras_gmlp.utils.files import list_visible_files
 from keras_gmlp.utils.inputs import HEIC, IMAGES, UNREAD
 
+for _plugin in ("Avif", "Bmp", "Gif", "Jpeg", "Png", "Ppm", "Tiff", "WebP"):
+    importlib.import_module(f"PIL.{_plugin}ImagePlugin")  # registers its format in Image.OPEN
 # Others may run programs (EPS).
 FORMATS = ("PNG", "JPEG", "WEBP", "AVIF", "GIF", "BMP", "TIFF", "PPM")
 # How image files begin, whatever their name. The formats that are left out begin as other files do.
@@ -64,7 +55,7 @@ def read_views(
     height, width, channels = image_shape
     check_preparation(crop, interpolation, fit)
     resampling = Image.Resampling[interpolation.upper()]
-    name = _name(source)
+    name = printable(source) if isinstance(source, str | os.PathLike) else "the image"
     # A crop and "nearest" must match published pixels exactly.
     exact = crop is not None or interpolation == "nearest"
     least = min([1, *(side for side, _, _ in parts)])
@@ -96,7 +87,7 @@ def read_views(
 
 def check_preparation(crop=None, interpolation="bicubic", fit="crop"):
     """Raises a `ValueError` if an argument of `read_image` is out of its range."""
-    check_interpolation(interpolation)
+    require_one_of("interpolation", interpolation, INTERPOLATIONS)
     require_fit(fit)
     if crop is not None and not (isinstance(crop, int | float) and 0 < crop <= 1):
         raise ValueError(f"crop must be in (0, 1]; received {crop!r}.")
@@ -142,11 +133,6 @@ def is_many(source):
     return isinstance(source, list | tuple) or getattr(source, "ndim", None) == 4
 
 
-def _name(source):
-    """Returns what errors call a source."""
-    return printable(source) if isinstance(source, str | os.PathLike) else "the image"
-
-
 def _decode(source, name, mode, reduced):
     """Returns the image of a source, upright and in grey (`"L"`) or `"RGB"`."""
     try:
@@ -164,29 +150,32 @@ def _decode(source, name, mode, reduced):
             converted = _to_mode(image, mode)
     except MemoryError:
         raise
-    except FileNotFoundError:
-        raise ValueError(f"{name}: no such file.") from None
-    except IsADirectoryError:
-        raise ValueError(f"{name}: is a folder, not an image file.") from None
-    except PermissionError:
-        raise ValueError(f"{name}: no permission to read it.") from None
-    except Image.DecompressionBombError:
-        raise ValueError(
-            f"{name}: more than {MAX_PIXELS:,} pixels, by its header. Scale the image down first."
-        ) from None
-    except UnidentifiedImageError:
-        raise ValueError(
-            f"{name}: not an image, or not in a format that is read ({', '.join(FORMATS)})."
-        ) from None
-    except _RefusedError as error:
-        raise ValueError(f"{name}: {error}") from None
-    except Exception as error:  # damaged files make Pillow raise many types
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{name}: damaged or truncated image ({printable(reason)}).") from None
+    except Exception as error:
+        raise ValueError(f"{name}: {explain_failure(error)}") from None
     if largest < DARK and not _warned_of_dark.is_set():
         _warned_of_dark.set()
         warn(f"{name}: {_describe_dark(largest)}; apps/check_data.py lists all such files.")
     return converted
+
+
+def explain_failure(error):
+    """Returns what is wrong with an image, by the exception that reading it raised."""
+    if isinstance(error, RefusedError):
+        return str(error)
+    reasons = {
+        FileNotFoundError: "no such file.",
+        IsADirectoryError: "is a folder, not an image file.",
+        PermissionError: "no permission to read it.",
+        Image.DecompressionBombError: f"more than {MAX_PIXELS:,} pixels, by its header. Scale the "
+        "image down first.",
+        UnidentifiedImageError: "not an image, or not in a format that is read "
+        f"({', '.join(FORMATS)}).",
+    }
+    for kind, reason in reasons.items():
+        if isinstance(error, kind):
+            return reason
+    reason = " ".join(str(error).split()) or type(error).__name__
+    return f"damaged or truncated image ({printable(reason)})."  # of many types
 
 
 def _open_source(source, stack):
@@ -197,25 +186,23 @@ def _open_source(source, stack):
         shape = source.shape[:2] if source.shape[2:] == (1,) else source.shape
         fits = len(shape) == 2 or (len(shape) == 3 and shape[2] in (3, 4))
         if source.dtype != np.uint8 or not fits or not source.size:
-            raise _RefusedError(
+            raise RefusedError(
                 "expected a uint8 array (height, width) or (height, width, channels) with 1, 3 or "
                 f"4 channels; received {source.dtype} {source.shape}."
             )
         return Image.fromarray(source.reshape(shape))
-    path = ""
     if isinstance(source, str | os.PathLike):
-        file = stack.enter_context(open(source, "rb"))  # noqa: SIM115 (the stack closes it)
-        path = source
+        path, file = source, stack.enter_context(open(source, "rb"))  # noqa: SIM115
     else:
         content = source.read() if hasattr(source, "read") else source
         if not isinstance(content, bytes | bytearray | memoryview):
-            raise _RefusedError(
+            raise RefusedError(
                 "expected a path, bytes, a file object that is open for bytes, a Pillow image or "
                 f"a NumPy array; received {type(source).__name__}."
             )
-        file = io.BytesIO(content)
+        path, file = "", io.BytesIO(content)
     if not file.read(1):
-        raise _RefusedError("the file is empty.")
+        raise RefusedError("the file is empty.")
     file.seek(0)
     return stack.enter_context(open_image(file, path))
 
@@ -231,7 +218,7 @@ def open_image(file, path):
                 return opens(file, os.fspath(path))
     if _HEIC.match(prefix):
         if not is_installed("pillow_heif"):
-            raise _RefusedError(f"a HEIC picture; {HEIC_ADVICE}, or convert it to JPEG.")
+            raise RefusedError(f"a HEIC picture; {HEIC_ADVICE}, or convert it to JPEG.")
         from pillow_heif.as_plugin import HeifImageFile
 
         file.seek(0)
@@ -244,11 +231,6 @@ def scale_window(image, window, size):
     top, left, height, width = window(image.height, image.width)
     part = image.crop((left, top, left + width, top + height))
     return part.resize(size[::-1], Image.Resampling.BILINEAR)
-
-
-def check_interpolation(name):
-    """Raises a ValueError if a name is not in `INTERPOLATIONS`."""
-    require_one_of("interpolation", name, INTERPOLATIONS)
 
 
 def find_images(path, left_out=None):
@@ -358,7 +340,7 @@ def _tiles(size):
             yield left, top, min(left + TILE, width), min(top + TILE, height)
 
 
-class _RefusedError(ValueError):
+class RefusedError(ValueError):
     """Raised for what cannot be read, without its name."""
 
 
@@ -370,7 +352,7 @@ def _find_white(image):
     for box in _tiles(image.size):
         values = np.asarray(image.crop(box), "float32")
         if not np.isfinite(values).all():
-            raise _RefusedError("holds pixels that are no numbers (NaN or infinite). Replace them.")
+            raise RefusedError("holds pixels that are no numbers (NaN or infinite). Replace them.")
         low, high = min(low, values.min()), max(high, values.max())
     below = -np.inf
     for top in (1, 255, 65535):
@@ -378,7 +360,7 @@ def _find_white(image):
         if 2 * below < high <= 1.1 * top and low >= -0.1 * max(1, high):
             return top
         below = top
-    raise _RefusedError(
+    raise RefusedError(
         f"pixels from {low:g} to {high:g}; expected 0 to 1, 0 to 255 or 0 to 65535. Scale them to "
         "8 bits."
     )

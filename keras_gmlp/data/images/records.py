@@ -8,12 +8,17 @@ import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from keras_gmlp.data.images.encoded_splits import EncodedSplit
 from keras_gmlp.data.images.fits import resize_images
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.data.images.read_image import MAX_PIXELS, open_image, scale_window
+from keras_gmlp.data.images.read_image import (
+    MAX_PIXELS,
+    explain_failure,
+    open_image,
+    scale_window,
+)
 from keras_gmlp.data.images.splits import READERS
 from keras_gmlp.data.tfds.prepared import FILES_IN_TURN, SAMPLES_IN_TURN, open_prepared, take_turns
 from keras_gmlp.data.tfds.tfrecords import find_records, parse_example, read_records
@@ -111,7 +116,7 @@ def decode_image(encoded, shape, place, window=None, fit="crop"):
     try:
         with open_image(io.BytesIO(encoded), place) as image:
             if image.width * image.height > MAX_PIXELS:
-                raise ValueError(f"more than {MAX_PIXELS:,} pixels")
+                raise Image.DecompressionBombError
             mode = "L" if channels == 1 else "RGB"
             if channels == 1 and image.format == "JPEG":
                 image.draft(mode, image.size)  # the brightness that the file holds
@@ -119,13 +124,10 @@ def decode_image(encoded, shape, place, window=None, fit="crop"):
                 image = Image.fromarray((np.asarray(image) >> 8).astype("uint8"))
             image = image if image.mode == mode else image.convert(mode)
             pixels = np.asarray(scale_window(image, window, shape[:2]) if window else image)
-    except UnidentifiedImageError:
-        raise ValueError(f"{place}: not an image.") from None
     except MemoryError:
         raise
-    except Exception as error:  # damaged files make Pillow raise many types
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{place}: damaged image ({reason}).") from None
+    except Exception as error:
+        raise ValueError(f"{place}: {explain_failure(error)}") from None
     pixels = pixels.reshape(*pixels.shape[:2], channels)
     return pixels if pixels.shape == shape else resize_images(pixels, shape, fit)
 

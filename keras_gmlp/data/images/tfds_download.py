@@ -98,10 +98,9 @@ def _held_out(builder):
     """Returns the first test split with labels, or None; ImageNet's has the label -1 only."""
     import tensorflow_datasets as tfds
 
-    for name in ("test", "validation"):
-        if name in builder.info.splits:
-            label = tfds.decode.PartialDecoding({"label": True})
-            dataset = builder.as_dataset(split=f"{name}[:1]", decoders=label)
-            if all(int(sample["label"]) >= 0 for sample in dataset):
-                return name
+    label = tfds.decode.PartialDecoding({"label": True})
+    for name in [name for name in ("test", "validation") if name in builder.info.splits]:
+        dataset = builder.as_dataset(split=f"{name}[:1]", decoders=label)
+        if all(int(sample["label"]) >= 0 for sample in dataset):
+            return name
     return None

@@ -55,21 +55,19 @@ class PreparedSet:
         lengths = [int(length) for length in described.get("shardLengths", ())]
         start, stop = (round(percent * sum(lengths) / 100) for percent in (start, stop))
         template = described.get("filepathTemplate") or TEMPLATE
+        names = {"DATASET": self.name, "SPLIT": split, "FILEFORMAT": "tfrecord"}
+        names["NUM_SHARDS"] = f"{len(lengths):05}"
         shards, before = [], 0
         for number, length in enumerate(lengths):
             first, last = max(start - before, 0), min(stop - before, length)
             before += length
             if first < last:
-                index, count = f"{number:05}", f"{len(lengths):05}"
-                file = template.format(
-                    DATASET=self.name,
-                    SPLIT=split,
-                    FILEFORMAT="tfrecord",
-                    SHARD_INDEX=index,
-                    NUM_SHARDS=count,
-                    SHARD_X_OF_Y=f"{index}-of-{count}",
-                )
-                shards.append(Shard(_uncompressed_first(self.folder / file), first, last - first))
+                names["SHARD_INDEX"] = f"{number:05}"
+                names["SHARD_X_OF_Y"] = "{SHARD_INDEX}-of-{NUM_SHARDS}".format(**names)
+                path = self.folder / template.format(**names)
+                compressed = path.with_name(f"{path.name}.xz")
+                path = compressed if compressed.exists() and not path.exists() else path
+                shards.append(Shard(path, first, last - first))
         return shards
 
     def samples(self, split):
@@ -78,9 +76,19 @@ class PreparedSet:
 
 
 def open_prepared(name, data_dir=None):
-    """Returns a `PreparedSet`, or `None` if the set is not in the folder."""
-    folder = _find(name, tfds_folder(data_dir))
-    return folder and PreparedSet(folder)
+    """Returns a `PreparedSet`, of the newest version by default; `None` if it is not there."""
+    match = NAME.fullmatch(name)
+    if not match:
+        return None
+    base, config, version = match.groups()
+    place = tfds_folder(data_dir) / base
+    if not config and not _versions(place):
+        config = read_json(place / ".config/metadata.json", {}).get("default_config_name")
+    place = place / config if config else place
+    versions = _versions(place)
+    newest = max(versions, key=lambda text: [int(part) for part in text.split(".")], default=None)
+    version = version or newest
+    return PreparedSet(place / version) if version in versions else None
 
 
 def prepared_names(data_dir=None):
@@ -113,29 +121,7 @@ def _read_shard(shard):
             raise ValueError(f"{shard.path}, sample {number}: damaged ({error}).") from None
 
 
-def _find(name, root):
-    """Returns the folder of a data set, or `None`; without a version that of the newest one."""
-    match = NAME.fullmatch(name)
-    if not match:
-        return None
-    base, config, version = match.groups()
-    place = root / base
-    if not config and not _versions(place):
-        config = read_json(place / ".config/metadata.json", {}).get("default_config_name")
-    place = place / config if config else place
-    versions = _versions(place)
-    newest = max(versions, key=lambda text: [int(part) for part in text.split(".")], default=None)
-    version = version or newest
-    return place / version if version in versions else None
-
-
 def _versions(place):
     """Returns the names of the complete versions in a folder."""
     names = [path.parent.name for path in place.glob("*/dataset_info.json")]
     return [name for name in names if re.fullmatch(r"\d+\.\d+\.\d+", name)]
-
-
-def _uncompressed_first(path):
-    """Returns the path of a file, or that of its compressed form if there is no other."""
-    compressed = path.with_name(f"{path.name}.xz")
-    return compressed if compressed.exists() and not path.exists() else path

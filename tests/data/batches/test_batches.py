@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from refused import refused
 
 from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.data.batches.host import evaluation_batches, training_batches
@@ -258,11 +259,6 @@ def test_mixup_and_cutmix_get_their_shares_of_the_batches(mixup, cutmix):
     assert np.isclose(pasted.mean(), cutmix, atol=0.15)
 
 
-def test_batch_of_none():
-    with pytest.raises(ValueError, match="batch_size must be at least 1; received 0"):
-        training_batches(noise(), 0)
-
-
 def test_batch_of_one_mixes_with_itself():
     augmentation = Augmentation(mixup=0.5, cutmix=0.5, **NOTHING)
     for pixels, labels in epochs(plain(10, 20), augmentation, batch_size=1):
@@ -288,14 +284,13 @@ def test_evaluation_batches_are_complete_and_in_order(monkeypatch, memory):
         assert np.concatenate(pixels)[:, 0, 0, 0].tolist() == list(range(12))
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"crop": -0.1}, {"cutout": 1.1}, {"mixup": float("nan")}, {"mixup": 0.6, "cutmix": 0.5}],
-)
-def test_bad_augmentation(wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))) as error:
-        Augmentation(**wrong)
-    assert len(str(error.value).splitlines()) == 1
+def test_bad_arguments():
+    wrong = {"crop": -0.1}, {"cutout": 1.1}, {"mixup": float("nan")}, {"mixup": 0.6, "cutmix": 0.5}
+    for settings in wrong:
+        with refused(next(iter(settings))):
+            Augmentation(**settings)
+    with refused("batch_size must be at least 1; received 0"):
+        training_batches(noise(), 0)
 
 
 def test_missing_keras_cv_is_named_before_anything_is_traced(monkeypatch):

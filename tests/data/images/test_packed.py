@@ -14,7 +14,7 @@ from refused import refused
 from keras_gmlp import data
 from keras_gmlp.data.batches import host as batches
 from keras_gmlp.data.images import splits
-from keras_gmlp.data.images.fits import resize_to_cover
+from keras_gmlp.data.images.fits import resize_images
 from keras_gmlp.data.images.mapped_splits import ChannelSplit, DatasetSplit
 from keras_gmlp.data.images.packed import load_packed, pack
 from keras_gmlp.data.images.splits import ArraySplit
@@ -94,7 +94,7 @@ def test_streams_the_batches_of_its_arrays(monkeypatch, packed, scale, channels)
 def test_smaller_images_and_fewer(packed):
     images, labels = data.load(packed).test.arrays()
     part = data.load(packed, (10, 8)).test.take(3)
-    expected = resize_to_cover(images[:3], (10, 8))
+    expected = resize_images(images[:3], (10, 8))
     np.testing.assert_array_equal(part.arrays()[0], expected)
     np.testing.assert_array_equal(part.arrays()[1], labels[:3])
     streamed, classes = zip(*part.dataset().as_numpy_iterator(), strict=True)

@@ -13,7 +13,7 @@ from refused import refused
 from tfrecord_files import example, write_records, write_set
 
 from keras_gmlp import data
-from keras_gmlp.data.images.fits import resize_to_cover
+from keras_gmlp.data.images.fits import resize_images
 from keras_gmlp.data.images.records import decode_image, load_records
 from keras_gmlp.data.tfds.tfrecords import find_records, parse_example, read_records
 from keras_gmlp.utils.errors import one_line_errors
@@ -184,7 +184,7 @@ def test_pixels_are_those_of_tensorflow(name):
         found = decode_image(FILES[name], (47, 61, channels), "here")
         np.testing.assert_array_equal(found, expected)
         scaled = decode_image(FILES[name], (30, 30, channels), "here")
-        np.testing.assert_array_equal(scaled, resize_to_cover(expected, (30, 30)))
+        np.testing.assert_array_equal(scaled, resize_images(expected, (30, 30)))
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ def test_pixels_are_those_of_tensorflow(name):
     [
         (b"", "not an image"),
         (b"text", "not an image"),
-        (FILES["JPEG"][:300], "damaged image"),
-        (FILES["PNG"][:-60], "damaged image"),
+        (FILES["JPEG"][:300], "damaged or truncated image"),
+        (FILES["PNG"][:-60], "damaged or truncated image"),
     ],
 )
 def test_damaged_image_names_its_place(tmp_path, content, match):
