@@ -85,20 +85,18 @@ def training_batches(data, batch_size, augmentation=None, position=0, answers=No
         )
 
     def batches_of(key, number):
-        indices = indices_of(key)
+        indices = samples = indices_of(key)
         if scale:
-            indices = indices.enumerate(step).map(
+            samples = indices.enumerate(step).map(
                 lambda i, batch: (batch, share.take(draw_windows(fold_in(key, i), batch_size)))
             )
-        elif in_memory:  # gathers a batch at once
-            return with_answers(indices, indices.map(read), number)
-        samples = indices.unbatch()
-        if request:
-            samples = _request_first(samples, request)
-        samples = samples.map(read, READERS).batch(rows, drop_remainder=True)
-        return with_answers(indices, samples, number)
-
-    def with_answers(indices, batches, number):
+        if in_memory and not scale:
+            batches = indices.map(read)  # gathers a batch at once
+        else:
+            samples = samples.unbatch()
+            if request:
+                samples = _request_first(samples, request)
+            batches = samples.map(read, READERS).batch(rows, drop_remainder=True)
         if attach is None:
             return batches
         pairs = tf.data.Dataset.zip((indices, batches))
