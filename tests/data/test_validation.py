@@ -113,36 +113,28 @@ def test_validation_images_change_their_channels_and_are_packed(tmp_path, photos
     assert packed.image_shape == (4, 4, 1)
 
 
-def test_groups_that_cannot_be(photos):
-    for groups, reason in (
-        ("(", "not a regular expression .*; expected one such as"),
-        ("nobody", r"a0_0.png: groups 'nobody' finds nothing in this path; expected"),
-        ("photos", "groups 'photos' finds too few groups in the paths to hold one out"),
+def test_mistakes(photos, tmp_path):
+    files = [f"train/{c}/p{i}.png" for c in "ab" for i in range(3)]
+    divided = write_pictures(tmp_path / "divided", [*files, "test/a/p2.png"])
+    single = ImageData("one", ("a", "b"), (2, 2, 1), numbered([0, 1]), numbered([0]))
+    for name, groups, reason in (
+        (photos, "(", "not a regular expression .*; expected one such as"),
+        (photos, "nobody", r"a0_0.png: groups 'nobody' finds nothing in this path; expected"),
+        (photos, "photos", "groups 'photos' finds too few groups in the paths to hold one out"),
+        (divided, r"p\d", "1 of the groups, such as 'p2', have training and test"),
+        ("digits", "x", "groups require a folder of image files; received digits"),
     ):
         with refused(reason):
-            data.load(photos, (4, 4), groups=groups)
-
-
-def test_a_group_in_training_and_test_is_named(tmp_path):
-    files = [f"train/{c}/p{i}.png" for c in "ab" for i in range(3)]
-    root = write_pictures(tmp_path, [*files, "test/a/p2.png"])
-    with pytest.raises(ValueError, match="1 of the groups, such as 'p2', have training and test"):
-        data.load(root, (4, 4), groups=r"p\d")
-
-
-def test_mistakes(photos):
+            data.load(name, (4, 4), groups=groups)
     for name in (photos, "digits"):
-        with pytest.raises(ValueError, match=r"has no (folder val/ of )?validation images"):
+        with refused(r"has no (folder val/ of )?validation images"):
             LabelledImages(name, "validation")
-    with pytest.raises(ValueError, match="groups require a folder of image files; received digits"):
-        data.load("digits", groups="x")
-    with pytest.raises(ValueError, match="groups require images in files; digits has none"):
-        hold_out(data.load("digits"), groups="x")
-    for share in (0, 1, 1.5):
-        with pytest.raises(ValueError, match="share must be between 0 and 1"):
-            hold_out(data.load(photos, (4, 4)), share)
-    with pytest.raises(ValueError, match="have training and test images"):
-        hold_out(data.load(photos, (4, 4)), groups=r"[abc]\d+_")
-    single = ImageData("one", ("a", "b"), (2, 2, 1), numbered([0, 1]), numbered([0]))
-    with pytest.raises(ValueError, match="one: every class has too few images"):
-        hold_out(single)
+    opened = data.load(photos, (4, 4))
+    for held, arguments, reason in (
+        (data.load("digits"), {"groups": "x"}, "groups require images in files; digits has none"),
+        *((opened, {"share": n}, "share must be between 0 and 1") for n in (0, 1, 1.5)),
+        (opened, {"groups": r"[abc]\d+_"}, "have training and test images"),
+        (single, {}, "one: every class has too few images"),
+    ):
+        with refused(reason):
+            hold_out(held, **arguments)

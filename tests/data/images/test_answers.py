@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from keras_gmlp.data.batches.augmentation import Augmentation
+from keras_gmlp.data.batches.host import training_batches
 from keras_gmlp.data.batches.share import Position
 from keras_gmlp.data.images.answers import load_answers, measure_answers, store_answers
 from keras_gmlp.data.images.image_data import ImageData
@@ -73,12 +74,9 @@ def test_other_settings_and_other_data_are_refused(tmp_path):
         store_answers(MeanTeacher(), make_data(), tmp_path, Views(count=3, seed=2))
     answers.require_match(make_data())
     answers.require_match(make_data(6))  # a fraction: the first samples
-    with pytest.raises(ValueError, match="answers for 10 other training images"):
-        answers.require_match(make_data(12))
-    with pytest.raises(ValueError, match="other training images"):
-        answers.require_match(make_data(labels=("a", "c")))
-    with pytest.raises(ValueError, match="other training images"):
-        answers.require_match(make_data(seed=1))  # the same labels
+    for other in (make_data(12), make_data(labels=("a", "c")), make_data(seed=1)):
+        with pytest.raises(ValueError, match="answers for 10 other training images"):
+            answers.require_match(other)
     with pytest.raises(ValueError, match="answers of other images"):
         store_answers(MeanTeacher(), make_data(seed=1), tmp_path, VIEWS)
     with pytest.raises(ValueError, match="The teacher has 2 classes; shades has 3"):
@@ -100,8 +98,6 @@ def test_views_replace_crop_and_flip_and_nothing_mixes(tmp_path):
 
 
 def test_each_epoch_shows_one_view_with_its_answers(tmp_path):
-    from keras_gmlp.data.batches.host import training_batches
-
     data = make_data()
     answers = store_answers(MeanTeacher(), data, tmp_path, VIEWS)
     images, labels = data.train.arrays()

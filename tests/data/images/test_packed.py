@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import mmap
-import shutil
 
 import numpy as np
 import pytest
@@ -138,12 +137,18 @@ def test_damaged_set_names_its_file(packed, name, content, match):
 
 
 def test_other_versions_and_files_that_do_not_match(packed):
+    right = np.load(packed / "train_labels.npy").astype("float64")
+    for label in (-5, np.nan, 1.5, 1000):
+        np.save(packed / "train_labels.npy", [label, *right[1:]])
+        with refused(r"packed: (class indices from .* in train|the train files)"):
+            load_packed(packed)
+    np.save(packed / "train_labels.npy", right)
     np.save(packed / "test_labels.npy", np.zeros(3, "int64"))
-    with pytest.raises(ValueError, match="the test files do not match; pack the set again"):
+    with refused("the test files do not match; pack the set again"):
         load_packed(packed)
     description = json.loads((packed / "packed.json").read_text())
     (packed / "packed.json").write_text(json.dumps({**description, "version": 2}))
-    with pytest.raises(ValueError, match=r"packed in version 2; expected 1\. Pack the set again"):
+    with refused(r"packed in version 2; expected 1\. Pack the set again"):
         load_packed(packed)
 
 
@@ -172,16 +177,6 @@ def test_file_larger_than_memory_is_read(tmp_path):
     ((image, label),) = batches.without_tuning(indices.map(read))
     assert label == images - 1
     assert image.numpy().sum() == image[-1, -1, -1] == 7
-
-
-@pytest.mark.parametrize("label", [-5, np.nan, 1.5, 1000])
-def test_class_index_out_of_range(packed, tmp_path, label):
-    copy = shutil.copytree(packed, tmp_path / "copy")
-    labels = np.load(copy / "train_labels.npy").astype("float64")
-    labels[0] = label
-    np.save(copy / "train_labels.npy", labels)
-    with pytest.raises(ValueError, match=r"copy: (class indices from .* in train|the train files)"):
-        load_packed(copy)
 
 
 def record_requests(monkeypatch, size):
