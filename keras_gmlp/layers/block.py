@@ -43,7 +43,6 @@ class TokenLayer(ConfiguredLayer):
     """A layer that refuses inputs of another shape than `(batch, tokens, dim)`."""
 
     supports_masking = True
-    max_tokens = None  # a layer for inputs of different lengths has an argument of this name
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -51,9 +50,10 @@ class TokenLayer(ConfiguredLayer):
 
     def check_tokens(self, input_shape):
         """Raises a `ValueError` if the number of tokens is not fixed or limited, or too large."""
-        tokens, limit = input_shape[1], self.max_tokens
+        # Not a class attribute: TensorFlow would not store an equal value, which a config needs.
+        tokens, limit = input_shape[1], getattr(self, "max_tokens", None)
         if limit is None and None in input_shape[1:]:
-            advice = " Or set max_tokens." if "max_tokens" in vars(self) else ""
+            advice = " Or set max_tokens." if hasattr(self, "max_tokens") else ""
             raise ValueError(
                 f"{type(self).__name__} has weights for each token, so their number must be fixed: "
                 f"expected shape (batch, tokens, dim); received {tuple(input_shape)}.{advice}"
@@ -66,7 +66,7 @@ class TokenLayer(ConfiguredLayer):
     def fix_tokens(self, input_shape):
         """Refuses, from now on, another number of tokens or channels, unless there is a limit."""
         self.check_tokens(input_shape)
-        if self.max_tokens is None:
+        if getattr(self, "max_tokens", None) is None:
             self.input_spec = layers.InputSpec(shape=(None, *input_shape[1:]))
 
 
