@@ -112,8 +112,8 @@ def _choose_data(directory, data, split, kind, place):
         raise ValueError(f"{directory}: its data are unknown; give {kind} with --data {place}.")
     if own and split == "all":
         raise ValueError(
-            f"{printable(name)}: the run was trained on some of these {kind}; give --split test, "
-            f"or other {kind} with --data {place}."
+            f"{printable(name)}: the run was trained on some of these {kind}; give --split "
+            f"validation or test, or other {kind} with --data {place}."
         )
     return recipe, name, own
 

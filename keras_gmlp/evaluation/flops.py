@@ -21,7 +21,7 @@ def count_flops(path):
         return _count(inference.load(path).model)
     try:
         return int(run_on("torch", "keras_gmlp.evaluation.flops", path))
-    except RuntimeError as error:
+    except (RuntimeError, OSError) as error:
         if "No module named 'torch'" in str(error):
             return None
         raise ValueError(f"{path}: counting its operations failed ({error}).") from None

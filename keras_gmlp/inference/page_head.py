@@ -33,9 +33,9 @@ def add_head(classifier, path):
         )
 
     def logits(images):
-        found = require_numbers(embed(images), classifier.path) @ weights.T + bias
-        with np.errstate(over="ignore"):  # infinite numbers are an error of one line
-            return require_numbers(found.astype("float32"), path)
+        features = require_numbers(embed(images), classifier.path)
+        with np.errstate(over="ignore", invalid="ignore"):  # such logits are an error of one line
+            return require_numbers((features @ weights.T + bias).astype("float32"), path)
 
     return dataclasses.replace(
         classifier,

@@ -55,9 +55,7 @@ class Settings:
     spelled = SPELLED
 
     def __post_init__(self):
-        if not isinstance(self.changes, dict):
-            found = shortened(repr(self.changes), 60)
-            raise ValueError(f"changes must be a dict of settings; received {found}.")
+        require_dict("changes", self.changes)
 
     @functools.cached_property
     def _recipe(self):
@@ -225,13 +223,21 @@ class DataSettings:
 
 
 def require_text(name, value):
-    """Raises a `ValueError` if a setting is not a text."""
+    """Raises a `ValueError` if a setting is not a string."""
     if not isinstance(value, str):
-        raise ValueError(f"{name} must be a name or a path; received {shortened(repr(value), 60)}.")
+        found = shortened(repr(value), 60)
+        raise ValueError(f"{name} must be a name or a path, a string; received {found}.")
+
+
+def require_dict(name, value):
+    """Raises a `ValueError` if a setting is not a dict."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} must be a dict; received {shortened(repr(value), 60)}.")
 
 
 def check_overrides(overrides, taken_by):
     """Raises a `ValueError` if an argument of the model follows from other settings."""
+    require_dict("overrides", overrides)
     if taken := sorted(set(overrides) & set(taken_by)):
         raise ValueError(f"{taken[0]} is no override: {taken_by[taken[0]]} sets it.")
 

@@ -71,10 +71,11 @@ class StopOnInterrupt(keras.callbacks.Callback):
             self._check()
 
     def _hear(self, number, frame):
-        if self.heard:
+        first, self.heard = not self.heard, True
+        if not first or self.before is not signal.default_int_handler:  # which raises
             self.before(number, frame)
+        if not first:
             return
-        self.heard = True
         text = "Ctrl-C: stops after this step. Press it again to stop at once."
         self.hint = threading.Timer(self.patience, print, [text], {"file": sys.stderr})
         self.hint.daemon = True

@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from keras_gmlp.utils.errors import why_ended
+from keras_gmlp.utils.files import FULL
 
 
 def environment():
@@ -108,7 +109,7 @@ def require(package, job, extra):
     return importlib.import_module(package)
 
 
-SYSTEM_ERROR = re.compile(r"Error: \[Errno (\d+)\] (.+): '(.+)'$")  # as of a full disk
+FULL_DISK = re.compile(r"Error: \[Errno (\d+)\] (.+): '(.+)'$")
 
 
 def run_on(backend, module, *arguments):
@@ -126,7 +127,7 @@ def run_on(backend, module, *arguments):
     )
     if result.returncode:
         reason = why_ended(result.returncode, result.stderr)
-        if found := SYSTEM_ERROR.search(reason):
+        if (found := FULL_DISK.search(reason)) and int(found[1]) in FULL:
             raise OSError(int(found[1]), found[2], found[3])
         raise RuntimeError(f"Keras on {backend}: {reason}")
     return result.stdout

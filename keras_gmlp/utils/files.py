@@ -117,12 +117,13 @@ def require_output(output, *inputs):
 
 def refuse_missing_step(path):
     """Refuses `missing/../data`: it does not exist, and is another path once `missing` is made."""
-    path = Path(os.path.expanduser(path))
-    if ".." in path.parts and not path.parent.exists():
-        raise ValueError(
-            f"{printable(str(path))}: {printable(str(path.parent))} does not exist; give the path "
-            "without '..'."
-        )
+    parts = Path(os.path.expanduser(path)).parts
+    for place in (Path(*parts[:n]) for n, part in enumerate(parts) if n and part == ".."):
+        if not os.path.exists(place):
+            raise ValueError(
+                f"{printable(str(path))}: {printable(str(place))} does not exist; give the path "
+                "without '..'."
+            )
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import operator
 
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import atomic_write
@@ -89,18 +90,17 @@ def _refuse_swallowed(path, names, delimiter, rows):
     """Refuses rows inside a text, between two quotes that do not belong together."""
     plain = [{row[name] for _, row, _ in rows if "\n" not in row[name]} for name in names]
 
-    def is_row(line, known):
-        values = line.rstrip("\r").split(delimiter)
-        pairs = zip(values, known, strict=False)
-        return len(values) == len(names) and any(value in seen for value, seen in pairs)
-
     for place, row, first in rows:
         # As the lines were without quotes. The text of one row rarely looks like several.
         lines = [line for line in delimiter.join(row.values()).split("\n") if line.strip()]
-        # Values that return, such as labels; the lines count as rows.
+        cells = [line.rstrip("\r").split(delimiter) for line in lines]
+        if len(names) < 2 or len(lines) < 2 or any(len(each) != len(names) for each in cells):
+            continue
+        # Columns whose values return, such as labels; the lines count as rows.
         most = (len(rows) + len(lines)) / 2
-        known = [values if len(values) <= most else () for values in plain]
-        if len(names) > 1 and len(lines) > 1 and all(is_row(line, known) for line in lines):
+        found = zip(plain, zip(*cells, strict=True), strict=True)
+        known = [seen if len(seen | {*values}) <= most else () for seen, values in found]
+        if all(any(map(operator.contains, known, each)) for each in cells):
             raise ValueError(
                 f"{path}, line {first}: a quote here ends in {place}, and the lines between "
                 "look like rows. Remove it, or write it twice, in quotes."

@@ -64,6 +64,45 @@ def test_wrong_usage_is_one_line(capsys):
     assert capsys.readouterr().err == "app.py: error: unrecognized arguments: .\n"
 
 
+OPTIONS = """\
+names NAME+  what to read
+--count N:count=3  how often
+--kind one|two  which of
+    the two
+--file PATH!  a file
+--again N*  may be repeated
+[either]
+--yes  this
+--no  or that
+[]
+--backend
+"""
+
+
+def test_options_in_a_text():
+    parser = console.Parser(prog="app.py")
+    parser.add_options(OPTIONS, again={"type": int})
+    found = parser.parse_args(["a", "b", "--file", "x", "--again", "1", "--again", "2", "--yes"])
+    assert vars(found) == {
+        "names": ["a", "b"],
+        "count": 3,
+        "kind": None,
+        "file": "x",
+        "again": [1, 2],
+        "yes": True,
+        "no": False,
+        "backend": None,
+    }
+    text = " ".join(parser.format_help().split())
+    assert "--count N how often; default: 3" in text
+    assert "--kind {one,two} which of the two" in text
+    for given in (["a"], ["--file", "x"], ["a", "--file", "x", "--yes", "--no"]):
+        with pytest.raises(SystemExit):
+            parser.parse_args(given)
+    with pytest.raises(ValueError, match="--bad A B: expected METAVAR:type=default"):
+        parser.add_options("--bad A B  a help")
+
+
 def test_exit_code_of_the_work_is_kept():
     assert console.guarded("app", lambda: 7) == 7
 

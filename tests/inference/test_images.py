@@ -314,3 +314,23 @@ def test_tflite_needs_neither_keras_nor_tensorflow(run, tmp_path):
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout
     assert json.loads(output) == ["blue", []]
+
+
+def test_probabilities_are_the_softmax_of_the_logits(run, tmp_path):
+    path = tmp_path / "picture.png"
+    Image.new("RGB", (8, 8), "red").save(path)
+    classifier = inference.load(run / "model.keras")
+    logits = classifier.logits(np.array(Image.open(path))[None])[0]
+    expected = np.exp(logits) / np.exp(logits).sum()
+    found = dict(classifier.classify(path))
+    np.testing.assert_allclose([found[label] for label in LABELS], expected, rtol=1e-5)
+
+
+def test_card_travels_inside_the_file(run, tmp_path):
+    moved = tmp_path / "elsewhere.tflite"
+    moved.write_bytes((run / "model.tflite").read_bytes())
+    card = read_card(moved)
+    assert card["labels"] == list(LABELS)
+    assert card["preset"] == "colours"
+    assert card["image_shape"] == [8, 8, 3]
+    assert inference.load(moved).labels == LABELS

@@ -65,9 +65,11 @@ def test_logits_by_hand(classifier, head, tmp_path):
 
 
 def test_overflow_is_an_error_of_one_line(classifier, head, tmp_path):
-    found = add_head(classifier, write(tmp_path, {**head, "bias": [0, 1e39]}))  # over float32
-    with pytest.raises(ValueError, match="its logits are NaN or infinite"):
-        found.classify(CAT)
+    large = np.full(np.shape(head["weights"]), 1e308).tolist()
+    for change in ({"bias": [0, 1e39]}, {"weights": large}):  # over float32, over float64
+        found = add_head(classifier, write(tmp_path, {**head, **change}))
+        with pytest.raises(ValueError, match="its logits are NaN or infinite"):
+            found.classify(CAT)
 
 
 def test_answer_is_the_mean_of_the_views(classifier, head, tmp_path):

@@ -84,3 +84,15 @@ def test_one_head_is_the_gate_of_a_free_matrix():
     np.testing.assert_allclose(
         to_numpy(toeplitz(inputs)), to_numpy(dense(inputs)), rtol=1e-5, atol=1e-6
     )
+
+
+@every_form
+def test_tokens_mix_within_a_sample(arguments):
+    layer, inputs = SpatialProjection(**arguments), draw(3, 12, 6)
+    layer.build(inputs.shape)
+    redraw_weights(layer)
+    changed = inputs.copy()
+    changed[1] += 1
+    before, after = (to_numpy(layer(ops.convert_to_tensor(each))) for each in (inputs, changed))
+    np.testing.assert_array_equal(before[[0, 2]], after[[0, 2]])
+    assert not np.allclose(before[1], after[1])

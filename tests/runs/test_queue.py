@@ -56,9 +56,10 @@ def test_bad_plan_is_one_line(tmp_path, capsys):
         ('[{"preset": "gmlp_nano", "data": null}]', "run 1: "),
         ('[{"directory": 5}]', "run 1: "),
         ('[{"changes": []}]', "changes must be a dict"),
+        ('[{"model": {"overrides": ["depth"]}}]', "overrides must be a dict"),
         ('[{"preset": "gmlp_small", "data": "a", "changes": ""}]', "changes must be a dict"),
         ('[{"weights": "a", "data": "sst2", "changes": []}]', "changes must be a dict"),
-        ('[{"data": {"name": null}}]', "data must be a name or a path; received None"),
+        ('[{"data": {"name": null}}]', "data must be a name or a path, a string; received None"),
         ('[{"preset": "gmlp_small", "data": null}]', "data must be a name or a path"),
         ('[{"model": {"overrides": {"classes": 3}}}]', "run 1: classes is no override: the data"),
     ):

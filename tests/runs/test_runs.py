@@ -216,3 +216,9 @@ def test_run_of_a_folder_decodes_each_image_once(tmp_path, monkeypatch):
         assert len(read) == 40
         assert {Path(path) for path in read} == set((tmp_path / "photos").rglob("*.png"))
     assert metrics["exports"]["keras"]["accuracy"] == metrics["test_accuracy"]
+
+
+def test_recipe_is_the_named_one_with_the_changes():
+    recipe = RunSettings(recipe="standard", changes={"mixup": 0.1, "seed": 4}).make_recipe()
+    assert (recipe.epochs, recipe.seed, recipe.task.augmentation.mixup) == (36, 4, 0.1)
+    assert recipe.task.augmentation.cutmix == 0.5

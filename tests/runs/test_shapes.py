@@ -17,7 +17,9 @@ from keras_gmlp.evaluation import calibration
 from keras_gmlp.evaluation.images import evaluate
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.inference import images as inference
+from keras_gmlp.programs.shared.run_options import read_settings
 from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
+from keras_gmlp.runs.prepare import load_data
 from keras_gmlp.training.settings import write_command
 from keras_gmlp.utils.card import read_card
 
@@ -153,3 +155,12 @@ def test_bad_size_is_one_line(photos, tmp_path, capsys):
         assert error.startswith("train: ") or "error: argument" in error
         assert reason in error
         assert not Path(tmp_path / "run").exists()
+
+
+def test_options_reach_the_data(photos):
+    options = ["--data", str(photos), "--image-size", "8x16", "--fit", "pad"]
+    options += ["--model", "gmlp_n4_32"]
+    settings = read_settings(load_app("train").parse(options)[1])
+    assert settings.data == DataSettings(str(photos), image_size=(8, 16), fit="pad")
+    found = load_data(settings)
+    assert (found.image_shape, found.fit) == ((8, 16, 3), "pad")

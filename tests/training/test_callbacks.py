@@ -161,7 +161,7 @@ def heard():
 
 
 @pytest.mark.usefixtures("heard")
-@pytest.mark.parametrize("step", [1, STEPS])
+@pytest.mark.parametrize("step", [1, STEPS, 2 * STEPS])
 def test_ctrl_c_ends_training_between_two_steps(step):
     presses, recorded = PressesCtrlC(step), Recorded()
     before = signal.getsignal(signal.SIGINT)

@@ -1,6 +1,11 @@
 """Training with the data on the device: the weights of a plain fit, in chunks of any length."""
 
 import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import textwrap
 
 import keras
 import numpy as np
@@ -115,6 +120,42 @@ def test_weights_do_not_depend_on_the_chunks_and_equal_a_plain_fit():
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(history["loss"], losses["loss"], rtol=1e-5)
         np.testing.assert_allclose(history["accuracy"], losses["accuracy"], rtol=1e-6)
+
+
+CHILD = """
+    import os, signal, sys
+    sys.path.insert(0, {tests!r})
+    from training import test_device_loop as tests
+    from keras_gmlp.training.callbacks import StopWhenDiverged
+
+    def die(self, batch, logs=None):
+        if self.epoch == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    StopWhenDiverged.on_train_batch_end = die
+    tests.train_tiny({directory!r})
+"""
+
+
+def train_tiny(directory):
+    model = tiny_model(stochastic_depth=0.3, dropout=0.1)
+    return model, train(model, data(), RECIPE, directory, verbose=0)
+
+
+@jax_only
+def test_run_resumes_after_sigkill_to_the_same_end(tmp_path):
+    whole, metrics = train_tiny(tmp_path / "whole")
+    directory = tmp_path / "killed"
+    tests = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    code = textwrap.dedent(CHILD).format(tests=tests, directory=str(directory))
+    child = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
+    assert child.returncode == -signal.SIGKILL, child.stderr.decode()[-2000:]
+    assert [p.name for p in (directory / "checkpoint").iterdir()] == ["000002.weights.h5"]
+    resumed, again = train_tiny(directory)
+    for ours, theirs in zip(resumed.get_weights(), whole.get_weights(), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
+    assert again["test_accuracy"] == metrics["test_accuracy"]
+    assert again["epochs"] == 4
 
 
 def test_order_and_key_follow_from_seed_and_epoch():

@@ -131,3 +131,12 @@ def test_committed_records_are_recipes_with_changes():
             assert set(KEYS) <= {*recorded, "adam_ratio", "layer_decay", "freeze"}, path
         else:
             assert set(settings) - {"patience"} <= set(recorded), path  # newer than these runs
+
+
+def test_named_recipes():
+    names = "quick standard long finetune resolution imagenet airbench"
+    assert set(RECIPES) == set(names.split())
+    imagenet = RECIPES["imagenet"]
+    assert (imagenet.epochs, imagenet.batch_size, imagenet.learning_rate) == (300, 4096, 1e-3)
+    regularized = imagenet.weight_decay, imagenet.clip_norm, imagenet.task.label_smoothing
+    assert regularized == (0.05, 1.0, 0.1)

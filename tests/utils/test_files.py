@@ -110,9 +110,19 @@ def test_step_back_from_a_missing_folder_is_refused(tmp_path, check):
     """It names no folder now, and the user's data as soon as `new` is made."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "labels.csv").write_text("path,label\n")
-    with pytest.raises(ValueError, match=r"new/\.\. does not exist; give the path without"):
+    with pytest.raises(ValueError, match=r"/new does not exist; give the path without"):
         check(tmp_path / "new" / ".." / "data")
     assert os.listdir(tmp_path) == ["data"]
+
+
+def test_step_back_from_a_folder_to_a_new_one(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for path in ("../new/report.json", "../new/a/b", "../../../../../../new"):
+        require_output(path, tmp_path / "here")
+    with atomic_folder("../new/a") as folder:
+        folder.mkdir()
+    assert (tmp_path / "new" / "a").is_dir()
 
 
 def test_json_round_trip(tmp_path):

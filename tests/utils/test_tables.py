@@ -67,6 +67,12 @@ def test_stray_quotes_between_two_rows_lose_none(tmp_path, head, rows, line):
         read_rows(tmp_path / "a.csv")
 
 
+def test_text_that_begins_like_others_is_no_row(tmp_path):
+    texts = ["Hello", "bye", "x", "Hello, world\nbye"]
+    (tmp_path / "a.csv").write_text(f'text,label\nHello,pos\nbye,neg\nx,pos\n"{texts[-1]}",neg\n')
+    assert [text for text, _ in rows(tmp_path / "a.csv")] == texts
+
+
 def test_repeated_columns_are_refused_unless_they_have_no_name(tmp_path):
     (tmp_path / "a.csv").write_text("text,label,text\na,b,c\n")
     with refused("the column text is there twice; rename or remove one", tmp_path / "a.csv"):

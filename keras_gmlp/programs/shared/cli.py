@@ -91,10 +91,10 @@ def check_output(output, *inputs):
 class Program:
     """A program, which is called with its arguments and returns its exit code.
 
-    `check(options)` raises a `UsageError` before `run(options)` works, which returns the exit code,
-    or None for that of the errors so far. The usage is what
-    `Parser.add_options` reads, a blank line and the end of the help; `settings` are its settings,
-    and of the program:
+    `check(options)` raises a `UsageError` before `run(options)` starts. `run` returns the exit
+    code, or None, which stands for 0, or 1 if it has reported an error. The usage is the text that
+    `Parser.add_options` reads, a blank line and the end of the help. `settings` go to
+    `add_options`, except:
 
     only_prints: Whether a closed output is no error.
     passes_on: Whether what follows `--` is for another program; it goes to `options.passed`.
@@ -192,9 +192,9 @@ class Parser(OneLineParser):
 
 def _add_option(place, head, described, settings):
     """Adds one option to a parser or to a group of it; see `Parser.add_options`."""
-    name, metavar, kind, default, mark = ARGUMENT.fullmatch(head).group(
-        "name", "metavar", "type", "default", "mark"
-    )
+    if (found := ARGUMENT.fullmatch(head)) is None:
+        raise ValueError(f"{head}: expected METAVAR:type=default and one of ?*+! after the name.")
+    name, metavar, kind, default, mark = found.group("name", "metavar", "type", "default", "mark")
     given = {"help": described or None}
     if metavar is None:
         given["action"] = "store_true"

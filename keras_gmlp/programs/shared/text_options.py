@@ -51,7 +51,8 @@ def open_model(options, default, method):
         )
     with quiet():
         warn = functools.partial(fail, options, code=0)
-        model = text_inference.load(options.model or default, warn=warn)
+        chosen = default if options.model is None else options.model
+        model = text_inference.load(chosen, warn=warn)
     model.require(method)
     return model
 

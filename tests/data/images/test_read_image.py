@@ -554,3 +554,18 @@ def test_files_and_images_that_are_not_there(tmp_path):
     ):
         with refused(reason, tmp_path / name.replace(odd, shown)):
             call(tmp_path / name, *[(8, 8, 3)] * (call is read_image))
+
+
+@pytest.mark.parametrize("suffix", [".JFIF", ".avif", ".Tif", ".BMP", ".pbm", ".jpe"])
+def test_suffixes(tmp_path, suffix):
+    save(halves().convert("1") if suffix == ".pbm" else halves(), tmp_path / f"a{suffix}")
+    assert find_images(tmp_path) == [tmp_path / f"a{suffix}"]
+    assert read_image(tmp_path / f"a{suffix}", (8, 8, 3)).shape == (8, 8, 3)
+
+
+def test_largest_size(tmp_path, monkeypatch):
+    monkeypatch.setattr("keras_gmlp.data.images.read_image.MAX_PIXELS", 6_000)
+    allowed = save(Image.new("RGB", (100, 60), RED), tmp_path / "a.png")
+    assert near(read_image(allowed, (8, 8, 3)), RED)
+    with pytest.raises(ValueError, match="more than 6,000 pixels"):
+        read_image(save(Image.new("RGB", (100, 61)), tmp_path / "b.png"), (8, 8, 3))
