@@ -99,7 +99,7 @@ def _refuse_swallowed(path, names, delimiter, rows):
         # Columns whose values return, such as labels; the lines count as rows.
         most = (len(rows) + len(lines)) / 2
         found = zip(plain, zip(*cells, strict=True), strict=True)
-        known = [seen if len(seen | {*values}) <= most else () for seen, values in found]
+        known = [seen if len(seen | {*values}) < most else () for seen, values in found]
         if all(any(map(operator.contains, known, each)) for each in cells):
             raise ValueError(
                 f"{path}, line {first}: a quote here ends in {place}, and the lines between "
