@@ -84,10 +84,13 @@ def test_tables_hold_the_figures_of_the_records(page, names):
         assert parameters == f"{metrics[0]['parameters']:,}"
 
 
-def test_the_student_and_its_teacher_have_the_figures_of_the_records():
+@pytest.mark.parametrize("family", ["gMLP", "ViT"])
+def test_students_and_their_teacher_have_the_figures_of_the_records(family):
     page, readme = (ROOT / PAGE).read_text(), (ROOT / "README.md").read_text()
-    student = read_json(DOCS / "distilled" / "runs" / "vit_conv_n4_32" / "metrics.json")
-    (row,) = re.findall(r"^\| ViT \| \*\*([\d.]+) %\*\* \| ([\d.]+) % \|", page, re.MULTILINE)
+    folder = DOCS / "distilled" / "runs" / f"{family.lower()}_conv_n4_32"
+    student = read_json(folder / "metrics.json")
+    row = rf"^\| {family} \| \*\*([\d.]+) %\*\* \| ([\d.]+) % \|"
+    (row,) = re.findall(row, page, re.MULTILINE)
     expected = [100 * student["test_accuracy"], 100 * student["train_accuracy"]]
     assert row == (f"{expected[0]:.2f}", f"{expected[1]:.1f}")
     assert f"**{expected[0]:.2f} %**" in readme
