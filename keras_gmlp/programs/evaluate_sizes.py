@@ -102,7 +102,7 @@ def measure_at(size, source, model, transfer, dataset, images):
 
 
 def scale_patches(stem, growth):
-    """Returns the patch and the window scaled with the image, if they are integers and larger."""
+    """Returns the patch and the window scaled with the image, if they are integers."""
     scaled, patch = {}, stem.patch_size * growth
     if stem.patch_window <= stem.patch_size and growth != 1 and patch.denominator == 1:
         scaled["patch"] = {"patch_size": int(patch)}

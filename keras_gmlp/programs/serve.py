@@ -97,7 +97,7 @@ def find_models(directory, report=lambda line: None):
     models, root = {}, directory.resolve()
     for path in sorted([*directory.glob("*.tflite"), *directory.glob("*/*.tflite")]):
         beside = path.with_name("model.tflite").exists()
-        # Unfinished exports, those with a larger batch, and what model.tflite holds, too.
+        # Leaves out unfinished exports, larger batches, and what model.tflite also computes.
         if path.name.startswith(".") or re.search(r"_batch\d+$", path.stem):
             continue
         if path.name == "model_mediapipe.tflite" and beside:

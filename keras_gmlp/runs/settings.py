@@ -281,7 +281,7 @@ class RunSettings(Settings):
     def _recipe(self):
         changes = {"fit_head": 1.0} if self.leaves_head else {}  # until one is chosen
         recipe = override(find_recipe(self.recipe), {**changes, **self.changes})
-        heads = {"freeze": recipe.freeze, "fit_head": recipe.task.fit_head}
+        heads = {"freeze": recipe.freeze, "fit_head": getattr(recipe.task, "fit_head", 0)}
         if not self.model.weights and any(heads.values()):
             name = next(name for name, value in heads.items() if value)
             raise ValueError(

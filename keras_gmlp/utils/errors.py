@@ -50,11 +50,11 @@ def one_line_errors():
 
 @contextlib.contextmanager
 def naming_errors(path):
-    """Adds the path of a file to the start of a `ValueError` that lacks it."""
+    """Adds the path of a file to a `ValueError` that does not name it."""
     try:
         yield
     except ValueError as error:
-        place = "" if str(error).startswith(str(path)) else f"{path}: "
+        place = "" if str(path) in str(error) else f"{path}: "
         raise ValueError(f"{place}{error}") from None
 
 

@@ -172,7 +172,9 @@ def _find_files(source):
     found = [next((folder / n for n in names if (folder / n).is_file()), None) for names in kinds]
     for path, names in zip(found[:2], kinds, strict=False):
         if path is None:
-            raise ValueError(f"{source}: has no {' or '.join(names)}; expected those of a BERT.")
+            raise ValueError(
+                f"{source}: has no {' or '.join(names)}; expected the files of a BERT."
+            )
     return found
 
 

@@ -475,4 +475,5 @@ def print_bars(names, shares):
     names = list(map(printable, names))
     width = max(map(len, names))
     for name, share in zip(names, shares, strict=True):
-        print(f"  {name:{width}} {100 * share:5.1f} % {'█' * round(30 * share)}")
+        bar = "█" * round(30 * share)
+        print(f"  {name:{width}} {100 * share:5.1f} % {bar}".rstrip())

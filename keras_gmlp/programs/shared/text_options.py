@@ -1,4 +1,4 @@
-"""Shared parts of the programs that use text models: the model, the texts, answers."""
+"""Shared parts of the programs that use text models: the model and the texts."""
 
 import contextlib
 import functools
