@@ -96,11 +96,11 @@ def find_models(directory, report=lambda line: None):
     """Returns .tflite files by name: the folder's name, or folder/file if a folder has several."""
     models, root = {}, directory.resolve()
     for path in sorted([*directory.glob("*.tflite"), *directory.glob("*/*.tflite")]):
-        beside = path.with_name("model.tflite").exists()
+        has_main = path.with_name("model.tflite").exists()
         # Leaves out unfinished exports, larger batches, and what model.tflite also computes.
         if path.name.startswith(".") or re.search(r"_batch\d+$", path.stem):
             continue
-        if path.name == "model_mediapipe.tflite" and beside:
+        if path.name == "model_mediapipe.tflite" and has_main:
             continue
         if not path.is_file():
             report(f"{str(path)!r} is left out: no such file.")
@@ -108,7 +108,7 @@ def find_models(directory, report=lambda line: None):
             report(f"{str(path)!r} is left out: it leads out of {str(directory)!r}. Copy it there.")
         else:
             name = path.relative_to(directory).with_suffix("").as_posix()
-            short = name.removesuffix("/model" if beside else "/model_features")
+            short = name.removesuffix("/model" if has_main else "/model_features")
             taken = (directory / f"{short}.tflite").exists()
             models[name if taken else short] = path
     return models

@@ -282,8 +282,8 @@ class RunSettings(Settings):
         changes = {"fit_head": 1.0} if self.leaves_head else {}  # until one is chosen
         recipe = override(find_recipe(self.recipe), {**changes, **self.changes})
         heads = {"freeze": recipe.freeze, "fit_head": getattr(recipe.task, "fit_head", 0)}
-        if not self.model.weights and any(heads.values()):
-            name = next(name for name, value in heads.items() if value)
+        name = next(filter(heads.get, heads), None)
+        if name and not self.model.weights:
             raise ValueError(
                 f"{name} trains the head of a trained model: give --weights (weights=...)."
             )
