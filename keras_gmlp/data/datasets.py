@@ -142,9 +142,9 @@ def _open(name, image_size, data_dir, groups, fit):
             f"TensorFlow Datasets prepared in {tfds_folder(data_dir)}; pip install -e '.[train]' "
             "installs what prepares it."
         )
-    from keras_gmlp.data.images import tfds_download as tfds
+    from keras_gmlp.data.tfds import download
 
-    prepared = tfds.load_tfds(str(name), image_size, data_dir, fit)
+    prepared = download.load_tfds(str(name), image_size, data_dir, fit)
     return load_records(str(name), image_size, data_dir, fit) or prepared
 
 

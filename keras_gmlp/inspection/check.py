@@ -6,12 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.images.read_image import (
-    find_dark,
-    is_image_file,
-    is_unread_picture,
-    read_image,
-)
+from keras_gmlp.data.images.find_images import is_image_file, is_unread_picture
+from keras_gmlp.data.images.read_image import find_dark, read_image
 from keras_gmlp.data.images.table import is_table
 from keras_gmlp.inspection.label_errors import (
     FOLDS,

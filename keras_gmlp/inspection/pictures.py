@@ -4,9 +4,9 @@ import dataclasses
 import os
 from pathlib import Path
 
+from keras_gmlp.data.images.find_images import is_image_file
 from keras_gmlp.data.images.folder import choose_split, class_names, find_splits, list_folders
 from keras_gmlp.data.images.label_sets import refuse_several
-from keras_gmlp.data.images.read_image import is_image_file
 from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.utils.files import list_visible_files
 from keras_gmlp.utils.labels import clean_label, find_alike

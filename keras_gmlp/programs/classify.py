@@ -52,7 +52,7 @@ def classify(options):
 
 def list_images(options):
     """Yields the image files that are given, and those in folders."""
-    from keras_gmlp.data.images.read_image import find_images  # here, so that --help is fast
+    from keras_gmlp.data.images.find_images import find_images  # here, so that --help is fast
 
     for given in options.images:
         try:

@@ -31,7 +31,7 @@ exit codes: 0 done, 1 an image or the model could not be read, 2 wrong usage,
 
 
 def run(options):
-    from keras_gmlp.data.images.read_image import find_images
+    from keras_gmlp.data.images.find_images import find_images
     from keras_gmlp.inference.similarity import find_similar
 
     paths = find_images(options.data)

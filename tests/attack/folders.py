@@ -3,7 +3,7 @@
 import os
 
 from attack.kinds import SilentLossError
-from keras_gmlp.data.images.read_image import find_images
+from keras_gmlp.data.images.find_images import find_images
 
 NOT_UTF8 = b"\xff".decode(errors="surrogateescape")
 NAMES = ("a", "ß", "a b", "a\nb", "\u202ex", "%2e%2e", "-x", NOT_UTF8)

@@ -266,7 +266,7 @@ def reader(request, monkeypatch):
     if request.param == "TFDS":
         monkeypatch.setattr(datasets, "load_records", lambda *_: None)
     else:
-        monkeypatch.setattr("keras_gmlp.data.images.tfds_download.load_tfds", None)
+        monkeypatch.setattr("keras_gmlp.data.tfds.download.load_tfds", None)
 
 
 @pytest.mark.usefixtures("reader")

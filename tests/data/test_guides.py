@@ -8,7 +8,8 @@ import pytest
 from pictures import write_pictures
 
 from keras_gmlp import data
-from keras_gmlp.data.images.read_image import find_images, read_image
+from keras_gmlp.data.images.find_images import find_images
+from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.text import Tokenizer, load_text
 from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import DataWarning

@@ -12,7 +12,7 @@ from PIL import Image
 
 import keras_gmlp
 from keras_gmlp import data, runs
-from keras_gmlp.data.images.read_image import find_images
+from keras_gmlp.data.images.find_images import find_images
 from keras_gmlp.evaluation import calibration
 from keras_gmlp.evaluation.images import evaluate
 from keras_gmlp.evaluation.labelled import LabelledImages

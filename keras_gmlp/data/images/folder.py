@@ -12,14 +12,10 @@ import numpy as np
 
 from keras_gmlp.data.dividing import check_apart, divide_groups, find_groups
 from keras_gmlp.data.images.encoded_splits import FileSplit
+from keras_gmlp.data.images.find_images import find_images, is_image_file, warn_left_out
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.label_sets import find_rarest, make_rows
-from keras_gmlp.data.images.read_image import (
-    find_images,
-    is_image_file,
-    read_image,
-    warn_left_out,
-)
+from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.utils import inputs
 from keras_gmlp.utils.errors import first_of, printable

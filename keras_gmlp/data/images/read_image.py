@@ -8,14 +8,13 @@ import importlib
 import io
 import math
 import os
-import re
 import struct
 import threading
-from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from keras_gmlp.data.images.find_images import HEIC_ADVICE, is_heic
 from keras_gmlp.data.images.fits import (
     crop_picture,
     find_cover_size,
@@ -24,18 +23,12 @@ from keras_gmlp.data.images.fits import (
     require_fit,
 )
 from keras_gmlp.utils.environment import is_installed
-from keras_gmlp.utils.errors import first_of, printable, require_one_of, warn
-from keras_gmlp.utils.files import list_visible_files
-from keras_gmlp.utils.inputs import HEIC, IMAGES, UNREAD
+from keras_gmlp.utils.errors import printable, require_one_of, warn
 
 for _plugin in ("Avif", "Bmp", "Gif", "Jpeg", "Png", "Ppm", "Tiff", "WebP"):
     importlib.import_module(f"PIL.{_plugin}ImagePlugin")  # registers its format in Image.OPEN
 # Others may run programs (EPS).
 FORMATS = ("PNG", "JPEG", "WEBP", "AVIF", "GIF", "BMP", "TIFF", "PPM")
-# How image files begin, whatever their name. The formats that are left out begin as other files do.
-_IMAGE = re.compile(rb"\x89PNG\r\n|\xff\xd8\xff|GIF8[79]a|RIFF....WEBP|....ftypavi[fs]", re.DOTALL)
-_HEIC = re.compile(rb"....ftyp(hei[cxms]|hev[cxms]|mif1|msf1)", re.DOTALL)
-HEIC_ADVICE = "pip install pillow-heif reads HEIC"
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 MAX_PIXELS = 100_000_000  # up to 0.9 GB of memory, as WebP 1.7; more are refused
 TILE = 1024  # pixels
@@ -216,7 +209,7 @@ def open_image(file, path):
             with contextlib.suppress(SyntaxError, IndexError, TypeError, struct.error):
                 file.seek(0)
                 return opens(file, os.fspath(path))
-    if _HEIC.match(prefix):
+    if is_heic(prefix):
         if not is_installed("pillow_heif"):
             raise RefusedError(f"a HEIC picture; {HEIC_ADVICE}, or convert it to JPEG.")
         from pillow_heif.as_plugin import HeifImageFile
@@ -231,77 +224,6 @@ def scale_window(image, window, size):
     top, left, height, width = window(image.height, image.width)
     part = image.crop((left, top, left + width, top + height))
     return part.resize(size[::-1], Image.Resampling.BILINEAR)
-
-
-def find_images(path, left_out=None):
-    """Lists the image files in a folder and its subfolders; `left_out` gets other pictures."""
-    if not str(path):  # an unset shell variable, not the current folder
-        raise ValueError("'': an empty path; expected an image file or a folder.")
-    name = printable(path)
-    if re.match("[a-z]+://", str(path)):
-        raise ValueError(f"{name}: an address; download the picture and give its file.")
-    path = Path(path)
-    try:
-        is_folder, exists = path.is_dir(), path.exists()
-    except PermissionError:  # of a parent folder
-        raise ValueError(f"{name}: no permission to read it.") from None
-    if not is_folder:
-        if not exists:
-            raise ValueError(f"{name}: no such file or folder.")
-        if not path.is_file():  # reading a pipe would block
-            raise ValueError(f"{name}: neither a file nor a folder.")
-        return [path]
-    images, others = [], []
-    for file in list_visible_files(path):
-        if is_image_file(file):
-            images.append(file)
-        elif is_unread_picture(file):
-            others.append(file)
-    if not images:
-        found = f"; found {printable(others[0].name)}" if others else ""
-        raise ValueError(f"{name}: no image in this folder ({', '.join(IMAGES)}){found}.")
-    if left_out is None:
-        warn_left_out(path, others)
-    else:
-        left_out += others
-    return images
-
-
-def warn_left_out(place, paths, reason="in formats that are not read"):
-    """Warns of pictures that are left out, with their number and the first names."""
-    if paths:
-        names = [printable(os.path.relpath(path, place)) for path in paths]
-        is_heic = any(path.suffix.lower() in HEIC for path in paths)
-        advice = f" {HEIC_ADVICE}; otherwise convert them to JPEG." if is_heic else ""
-        warn(
-            f"{printable(place)}: pictures left out, {reason}: {len(paths):,} "
-            f"({first_of(names, 3)}).{advice}"
-        )
-
-
-def is_image_file(path):
-    """Returns whether a file is an image by its suffix or its content, or a link to nowhere."""
-    suffix, is_file = path.suffix.lower(), os.path.isfile(path)
-    if suffix in IMAGES or (suffix in HEIC and is_installed("pillow_heif")):
-        return is_file or not os.path.exists(path)
-    if not is_file or suffix in UNREAD:
-        return False
-    start = _read_start(path)
-    return bool(_IMAGE.match(start) or (_HEIC.match(start) and is_installed("pillow_heif")))
-
-
-def is_unread_picture(path):
-    """Returns whether a file that is not an image file is a picture in another format."""
-    known = path.suffix.lower() in (*HEIC, *UNREAD)
-    return os.path.isfile(path) and (known or bool(_HEIC.match(_read_start(path))))
-
-
-def _read_start(path):
-    try:
-        with open(path, "rb") as file:
-            return file.read(16)
-    except OSError:
-        return b""
 
 
 def _reduce(image, side):

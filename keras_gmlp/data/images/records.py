@@ -13,12 +13,7 @@ from PIL import Image
 from keras_gmlp.data.images.encoded_splits import EncodedSplit
 from keras_gmlp.data.images.fits import resize_images
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.data.images.read_image import (
-    MAX_PIXELS,
-    explain_failure,
-    open_image,
-    scale_window,
-)
+from keras_gmlp.data.images.read_image import MAX_PIXELS, explain_failure, open_image, scale_window
 from keras_gmlp.data.images.splits import READERS
 from keras_gmlp.data.tfds.prepared import FILES_IN_TURN, SAMPLES_IN_TURN, open_prepared, take_turns
 from keras_gmlp.data.tfds.tfrecords import find_records, parse_example, read_records

@@ -16,7 +16,8 @@ from PIL import Image, ImageOps, JpegImagePlugin
 from png_header import png_header
 from refused import refused
 
-from keras_gmlp.data.images.read_image import find_dark, find_images, read_image, read_views
+from keras_gmlp.data.images.find_images import find_images
+from keras_gmlp.data.images.read_image import find_dark, read_image, read_views
 from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import DataWarning
 
@@ -279,7 +280,8 @@ AS_A_USER = """
 import encodings.utf_8_sig  # Python may lie where only root reads
 import os, sys
 from pathlib import Path
-from keras_gmlp.data.images.read_image import find_images, read_image
+from keras_gmlp.data.images.find_images import find_images
+from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.text.labelled_files import read_folder
 
 if os.getuid() == 0:
@@ -324,16 +326,6 @@ def test_files_and_folders_without_permission():
     assert found.splitlines() == [
         f"{path}: no permission to read{what}." for path, _, what in closed
     ]
-
-
-def test_addresses_pipes_and_empty_paths_are_no_files(tmp_path):
-    with pytest.raises(ValueError, match=r"^https://a\.b/c\.jpg: an address; download the picture"):
-        find_images("https://a.b/c.jpg")
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ValueError, match="pipe: neither a file nor a folder"):
-        find_images(tmp_path / "pipe")
-    with pytest.raises(ValueError, match="an empty path"):  # not the folder one is in
-        find_images("")
 
 
 def test_floats_of_which_nobody_knows_how_bright_they_are(tmp_path):
@@ -477,21 +469,6 @@ def test_odd_names(tmp_path):
             halves().save(file, "JPEG")  # the content counts, not the suffix
         assert near(read_image(path, (32, 64, 3))[:, :31], RED, 4)
         assert os.fspath(find_images(path)[0]) == path
-
-
-def test_find_images(tmp_path):
-    names = ["b.png", "a/z.JPG", "a/b/c.TiF", "a/ä.webp", "B.jpeg", "notes.txt", "png", "a/.x.png"]
-    for name in [*names, ".thumbnails/b.png", "d.png/e.gif"]:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    for name in ("a/photo", "a/photo.jpg_large"):  # the content counts, too
-        halves().save(tmp_path / name, "JPEG")
-    found = [path.relative_to(tmp_path).as_posix() for path in find_images(str(tmp_path))]
-    nested = ["a/b/c.TiF", "a/photo", "a/photo.jpg_large", "a/z.JPG", "a/ä.webp"]
-    assert found == ["B.jpeg", *nested, "b.png", "d.png/e.gif"]
-    hidden = tmp_path / ".thumbnails"
-    assert find_images(hidden) == [hidden / "b.png"]  # asked for by name
-    assert find_images(tmp_path / "notes.txt") == [tmp_path / "notes.txt"]
 
 
 @pytest.mark.skipif(is_installed("pillow_heif"), reason="reads HEIC")

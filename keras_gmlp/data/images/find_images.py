@@ -1,0 +1,91 @@
+"""Which files are images: by their suffix or their first bytes. Requires no Pillow."""
+
+import os
+import re
+from pathlib import Path
+
+from keras_gmlp.utils.environment import is_installed
+from keras_gmlp.utils.errors import first_of, printable, warn
+from keras_gmlp.utils.files import list_visible_files
+from keras_gmlp.utils.inputs import HEIC, IMAGES, UNREAD
+
+# How image files begin, whatever their name. The formats that are left out begin as other files do.
+_IMAGE = re.compile(rb"\x89PNG\r\n|\xff\xd8\xff|GIF8[79]a|RIFF....WEBP|....ftypavi[fs]", re.DOTALL)
+_HEIC = re.compile(rb"....ftyp(hei[cxms]|hev[cxms]|mif1|msf1)", re.DOTALL)
+HEIC_ADVICE = "pip install pillow-heif reads HEIC"
+
+
+def find_images(path, left_out=None):
+    """Lists the image files in a folder and its subfolders; `left_out` gets other pictures."""
+    if not str(path):  # an unset shell variable, not the current folder
+        raise ValueError("'': an empty path; expected an image file or a folder.")
+    name = printable(path)
+    if re.match("[a-z]+://", str(path)):
+        raise ValueError(f"{name}: an address; download the picture and give its file.")
+    path = Path(path)
+    try:
+        is_folder, exists = path.is_dir(), path.exists()
+    except PermissionError:  # of a parent folder
+        raise ValueError(f"{name}: no permission to read it.") from None
+    if not is_folder:
+        if not exists:
+            raise ValueError(f"{name}: no such file or folder.")
+        if not path.is_file():  # reading a pipe would block
+            raise ValueError(f"{name}: neither a file nor a folder.")
+        return [path]
+    images, others = [], []
+    for file in list_visible_files(path):
+        if is_image_file(file):
+            images.append(file)
+        elif is_unread_picture(file):
+            others.append(file)
+    if not images:
+        found = f"; found {printable(others[0].name)}" if others else ""
+        raise ValueError(f"{name}: no image in this folder ({', '.join(IMAGES)}){found}.")
+    if left_out is None:
+        warn_left_out(path, others)
+    else:
+        left_out += others
+    return images
+
+
+def warn_left_out(place, paths, reason="in formats that are not read"):
+    """Warns of pictures that are left out, with their number and the first names."""
+    if paths:
+        names = [printable(os.path.relpath(path, place)) for path in paths]
+        is_heic = any(path.suffix.lower() in HEIC for path in paths)
+        advice = f" {HEIC_ADVICE}; otherwise convert them to JPEG." if is_heic else ""
+        warn(
+            f"{printable(place)}: pictures left out, {reason}: {len(paths):,} "
+            f"({first_of(names, 3)}).{advice}"
+        )
+
+
+def is_image_file(path):
+    """Returns whether a file is an image by its suffix or its content, or a link to nowhere."""
+    suffix, is_file = path.suffix.lower(), os.path.isfile(path)
+    if suffix in IMAGES or (suffix in HEIC and is_installed("pillow_heif")):
+        return is_file or not os.path.exists(path)
+    if not is_file or suffix in UNREAD:
+        return False
+    start = _read_start(path)
+    return bool(_IMAGE.match(start) or (is_heic(start) and is_installed("pillow_heif")))
+
+
+def is_unread_picture(path):
+    """Returns whether a file that is not an image file is a picture in another format."""
+    known = path.suffix.lower() in (*HEIC, *UNREAD)
+    return os.path.isfile(path) and (known or is_heic(_read_start(path)))
+
+
+def is_heic(start):
+    """Returns whether the first bytes of a file are those of a HEIC picture."""
+    return bool(_HEIC.match(start))
+
+
+def _read_start(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read(16)
+    except OSError:
+        return b""

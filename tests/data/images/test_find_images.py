@@ -1,0 +1,31 @@
+import os
+
+import pytest
+from PIL import Image
+
+from keras_gmlp.data.images.find_images import find_images
+
+
+def test_addresses_pipes_and_empty_paths_are_no_files(tmp_path):
+    with pytest.raises(ValueError, match=r"^https://a\.b/c\.jpg: an address; download the picture"):
+        find_images("https://a.b/c.jpg")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe: neither a file nor a folder"):
+        find_images(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="an empty path"):  # not the folder one is in
+        find_images("")
+
+
+def test_find_images(tmp_path):
+    names = ["b.png", "a/z.JPG", "a/b/c.TiF", "a/ä.webp", "B.jpeg", "notes.txt", "png", "a/.x.png"]
+    for name in [*names, ".thumbnails/b.png", "d.png/e.gif"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for name in ("a/photo", "a/photo.jpg_large"):  # the content counts, too
+        Image.new("L", (2, 2)).save(tmp_path / name, "JPEG")
+    found = [path.relative_to(tmp_path).as_posix() for path in find_images(str(tmp_path))]
+    nested = ["a/b/c.TiF", "a/photo", "a/photo.jpg_large", "a/z.JPG", "a/ä.webp"]
+    assert found == ["B.jpeg", *nested, "b.png", "d.png/e.gif"]
+    hidden = tmp_path / ".thumbnails"
+    assert find_images(hidden) == [hidden / "b.png"]  # asked for by name
+    assert find_images(tmp_path / "notes.txt") == [tmp_path / "notes.txt"]
