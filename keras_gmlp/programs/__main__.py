@@ -5,7 +5,8 @@ import sys
 
 from keras_gmlp import __version__
 from keras_gmlp.programs import list_programs, run
-from keras_gmlp.programs.shared.cli import COMMAND, Parser
+from keras_gmlp.programs.shared.messages import COMMAND
+from keras_gmlp.programs.shared.parser import Parser
 
 
 def main(arguments=None):

@@ -3,6 +3,7 @@
 import argparse
 
 from keras_gmlp.programs.shared import cli
+from keras_gmlp.programs.shared.messages import print_error
 
 USAGE = """\
 run RUN  folder of a run, or the name of an included model, such as gmlp_photo_64, whose own files
@@ -51,7 +52,7 @@ def run(options):
     cli.show_result(options, result, show)
     if outdated := calibration.find_outdated(options.run):
         formats = " ".join("mediapipe" if "mediapipe" in name else name for name in outdated)
-        cli.print_error(
+        print_error(
             "calibrate",
             f"{', '.join(outdated)}: its own probabilities get the temperature when it is exported "
             f"again: apps/export.py {options.run} --formats {formats}",

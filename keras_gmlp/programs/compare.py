@@ -4,6 +4,8 @@ import shlex
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
+from keras_gmlp.programs.shared.messages import print_error
+from keras_gmlp.programs.shared.parser import Parser
 from keras_gmlp.programs.shared.run_options import (
     RECIPE_OF_A_SWEEP,
     STORED,
@@ -162,7 +164,7 @@ def find_floors(tasks):
 
 
 def warn(text):
-    cli.print_error("compare", text)
+    print_error("compare", text)
 
 
 def make_sweep(options):
@@ -189,7 +191,7 @@ def make_sweep(options):
 
 def shared_settings(options):
     """Returns the `RunSettings` that all runs share; what follows `--` is read as by train.py."""
-    parser = cli.Parser(prog="compare.py PRESET ... --", allow_abbrev=False)
+    parser = Parser(prog="compare.py PRESET ... --", allow_abbrev=False)
     parser.add_options(list_run_options(RECIPE_OF_A_SWEEP), **{**STORED, "precision": {}})
     own = ["--data", options.data, "--recipe", options.recipe, "--seed", str(options.seeds[0])]
     own += ["--epochs", str(options.epochs)] if options.epochs is not None else []

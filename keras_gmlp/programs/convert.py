@@ -6,6 +6,8 @@ from pathlib import Path
 
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.programs.shared import cli
+from keras_gmlp.programs.shared.messages import print_error
+from keras_gmlp.programs.shared.parser import both_sides
 
 USAGE = """\
 source SOURCE  hf-hub:NAME[@REVISION], a .safetensors, .pth, .pt, .bin or .npz file, a .keras file,
@@ -58,7 +60,7 @@ def convert(options):
     from keras_gmlp.weights.files import short_name
     from keras_gmlp.weights.text_folder import is_text_model
 
-    size = options.image_size and cli.both_sides(options.image_size)
+    size = options.image_size and both_sides(options.image_size)
     at_size = f"_{'x'.join(map(str, dict.fromkeys(size)))}px" if size else ""
     path = Path(options.out or f"runs/{short_name(options.source)}{at_size}")
     if path.suffix in (".pth", ".pt", ".npz", ".bin", ".tflite", ".onnx"):
@@ -137,7 +139,7 @@ def convert_text(options, path):
 
 
 def warn(text):
-    cli.print_error("convert", text)
+    print_error("convert", text)
 
 
 main = cli.Program("convert", __doc__, USAGE, run)

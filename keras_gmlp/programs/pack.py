@@ -1,6 +1,7 @@
 """Writes a data set once, scaled, so that training decodes nothing."""
 
 from keras_gmlp.programs.shared import cli
+from keras_gmlp.programs.shared.parser import both_sides
 
 USAGE = """\
 source SOURCE  a folder, a table (.csv, .tsv) or a TensorFlow Datasets name, as for --data
@@ -32,7 +33,7 @@ def run(options):
     from keras_gmlp.data.datasets import load
     from keras_gmlp.data.images.packed import pack
 
-    data = load(options.source, cli.both_sides(options.size), fit=options.fit)
+    data = load(options.source, both_sides(options.size), fit=options.fit)
     size = pack(data, options.out)
     summary = {
         "path": options.out,

@@ -14,7 +14,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
-from keras_gmlp.programs.shared.cli import ROOT, Program, UsageError, print_error
+from keras_gmlp.programs.shared.cli import Program, UsageError
+from keras_gmlp.programs.shared.messages import ROOT, print_error
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, FOLDER, find_shipped, suggest_shipped
 
 PAGE = ROOT / "apps" / "web"

@@ -2,7 +2,7 @@
 
 import json
 
-from keras_gmlp.programs.shared.cli import print_error
+from keras_gmlp.programs.shared.messages import print_error
 from keras_gmlp.programs.shared.run_options import STORED, list_run_options, read_settings
 from keras_gmlp.programs.shared.training import (
     TRAINING,

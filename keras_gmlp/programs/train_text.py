@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from keras_gmlp.programs.shared.cli import UsageError, check_output, print_error
+from keras_gmlp.programs.shared.cli import UsageError, check_output
+from keras_gmlp.programs.shared.messages import print_error
 from keras_gmlp.programs.shared.run_options import PATIENCE, RECIPE, STORED, read_options
 from keras_gmlp.programs.shared.text_options import COLUMNS
 from keras_gmlp.programs.shared.training import (

@@ -4,6 +4,7 @@ import functools
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
+from keras_gmlp.programs.shared.messages import print_error
 
 PICTURES = ("filters", "attention", "explain", "confusion", "mistakes")
 TEXT_PICTURES = ("filters", "attention")
@@ -81,7 +82,7 @@ def draw(options):
         except NotApplicableError as error:
             if options.only:
                 raise
-            cli.print_error(f"visualize: skipped {name}", error)
+            print_error(f"visualize: skipped {name}", error)
         else:
             yield path
 
@@ -181,7 +182,7 @@ def leave_out(options, wanted, directory):
             "apps/evaluate.py scores each label."
         )
     for name in single:
-        cli.print_error(f"visualize: skipped {name}", "requires one label for an image")
+        print_error(f"visualize: skipped {name}", "requires one label for an image")
     return [name for name in wanted if name not in single]
 
 

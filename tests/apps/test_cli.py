@@ -14,6 +14,8 @@ from PIL import Image
 
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.programs.shared import cli as console
+from keras_gmlp.programs.shared import messages
+from keras_gmlp.programs.shared.parser import Parser
 
 
 def raising(error):
@@ -53,7 +55,7 @@ def test_errors_for_the_user_are_one_line(capsys):
 
 
 def test_wrong_usage_is_one_line(capsys):
-    parser = console.Parser(prog="app.py", description="Works.\nOn lines.")
+    parser = Parser(prog="app.py", description="Works.\nOn lines.")
     assert "Works.\nOn lines." in parser.format_help()
     with pytest.raises(SystemExit) as stopped:
         parser.error("expected\n  a number.")
@@ -80,7 +82,7 @@ names NAME+  what to read
 
 
 def test_options_in_a_text():
-    parser = console.Parser(prog="app.py")
+    parser = Parser(prog="app.py")
     parser.add_options(OPTIONS, again={"type": int})
     found = parser.parse_args(["a", "b", "--file", "x", "--again", "1", "--again", "2", "--yes"])
     assert vars(found) == {
@@ -122,15 +124,15 @@ def test_bugs_keep_their_traceback():
     ],
 )
 def test_missing_module_names_its_extra(module, extra, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(console, "VENV", APPS.parent / "no .venv")
+    monkeypatch.setattr(messages, "VENV", APPS.parent / "no .venv")
     error = ModuleNotFoundError(f"No module named {module!r}", name=module)
     advice = f'No module named {module!r}. Install: pip install -e "{APPS.parent}{extra}"'
     assert console.guarded("app", raising(error)) == 1
     assert capsys.readouterr().err == f"app: {advice}\n"
-    monkeypatch.setattr(console, "VENV", tmp_path)  # there, and not the one at work
-    assert console.missing(error).startswith(f"{advice}, or run this with {tmp_path}")
-    monkeypatch.setattr(console, "ROOT", tmp_path)  # a wheel's
-    assert f'. Install: pip install "keras-gmlp{extra}"' in console.missing(error)
+    monkeypatch.setattr(messages, "VENV", tmp_path)  # there, and not the one at work
+    assert messages.missing(error).startswith(f"{advice}, or run this with {tmp_path}")
+    monkeypatch.setattr(messages, "ROOT", tmp_path)  # a wheel's
+    assert f'. Install: pip install "keras-gmlp{extra}"' in messages.missing(error)
 
 
 def run(program, *options, **arguments):

@@ -1,72 +1,23 @@
-"""The frame of all programs: options from a text, exit codes, one-line errors, quiet imports."""
+"""The frame of all programs: exit codes, one-line errors and warnings, Ctrl-C, quiet imports."""
 
 import _thread
-import argparse
 import contextlib
 import ctypes
-import errno
 import json
 import logging
 import os
-import re
 import signal
 import sys
 import threading
 import warnings
-from pathlib import Path
 
-from keras_gmlp.utils.errors import DataWarning, OneLineParser, cut, printable
+from keras_gmlp.programs.shared.messages import one_line, print_error
+from keras_gmlp.programs.shared.parser import Parser
+from keras_gmlp.utils.errors import DataWarning, printable
 from keras_gmlp.utils.files import require_output
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
-ROOT = Path(__file__).resolve().parents[3]
-VENV = ROOT / ".venv"
-COMMAND = "keras-gmlp"  # comes with a wheel, where apps/ is missing
 FOR_THE_USER = (ValueError, TypeError, RuntimeError, OSError, ImportError, MemoryError)
-
-# The extra of the package that installs some modules. CORE comes with the package itself; all other
-# modules belong to "train".
-EXTRAS = {
-    "convert": ("huggingface_hub", "safetensors"),
-    "jax": ("jax",),
-    "onnx": ("onnx", "onnxruntime", "onnxscript"),
-    "openvino": ("openvino",),
-    "text": ("tokenizers",),
-    "torch": ("torch",),
-}
-CORE = ("ai_edge_litert", "keras", "keras_gmlp", "lazy_loader", "numpy", "PIL")
-
-ENVIRONMENT = {"backend": "KERAS_BACKEND", "data_dir": "TFDS_DATA_DIR"}  # of options
-
-FREE = "free some space and give the same command again"
-ACCESS = "choose a path that you can access"
-ADVICE = {
-    errno.ENOSPC: FREE,
-    errno.EDQUOT: FREE,
-    errno.EFBIG: "choose another disk, or raise the limit on files (ulimit -f)",
-    errno.EACCES: ACCESS,
-    errno.EPERM: ACCESS,
-    errno.EROFS: "choose a writable path",
-    errno.ENOTDIR: "a part of this path is a file",
-    errno.EEXIST: "expected a folder or a new path",
-}
-
-PATHS = {"DIR", "FILE", "FOLDER", "PATH", "RUN", "SOURCE", "TEACHER"}  # in names of arguments
-
-# Options of several programs; a usage names them without a text.
-SHARED = """\
---backend tensorflow|jax|torch  Keras backend; default: $KERAS_BACKEND, or the setting of Keras
-    (tensorflow)
---data-dir DIR  folder of TensorFlow Datasets; default: $TFDS_DATA_DIR or ~/tensorflow_datasets
---fit crop|stretch|pad  how pictures of another aspect ratio become the input: crop keeps their
-    centre, stretch scales height and width independently, pad adds black borders; default: crop,
-    or the one that the weights or the packed set name
-"""
-
-ARGUMENT = re.compile(
-    r"(?P<name>\S+)( (?P<metavar>\S+?)(:(?P<type>[a-z]+))?(=(?P<default>[^A-Z\s?*+!]+))?"
-    r"(?P<mark>[?*+!]?))?"
-)
 
 
 class UsageError(Exception):
@@ -141,77 +92,6 @@ class Program:
             parser.error(str(error))
 
 
-class Parser(OneLineParser):
-    """Reads the options of a program."""
-
-    def add_options(self, text, **settings):
-        """Adds the options that a text lists, each on a line that indented lines go on.
-
-        A line is an option, or the name of an argument, then what follows it, two spaces and the
-        help. What follows is METAVAR:type=default and a mark: `?` optional, `+` one or more, `*`
-        any number, `!` required. Small letters are choices. A line in brackets begins a group,
-        `[either]` one of which only one may be given. `settings` has further settings by name.
-        """
-        place = self
-        for entry in re.split(r"\n(?=\S)", text.strip()):
-            head, *rest = re.split(r"\s{2,}", entry.strip(), maxsplit=1)
-            described = " ".join(" ".join(rest).split())
-            if head == "[either]":
-                place = self.add_mutually_exclusive_group()
-            elif head.startswith("["):
-                title = head[1:-1]
-                place = self.add_argument_group(title, described or None) if title else self
-            elif not rest and (shared := re.search(rf"^{head} .*(\n .*)*", SHARED, re.M)):
-                self.add_options(shared[0])
-            else:
-                _add_option(place, head, described, settings)
-
-    def parse_args(self, args=None, namespace=None):
-        """Reads the options, and sets the variables of `ENVIRONMENT` that Keras and TFDS read.
-
-        An empty path, which an unset variable of a shell leaves, is wrong usage.
-        """
-        options = super().parse_args(args, namespace)
-        for action in self._actions:
-            value = getattr(options, action.dest, None)
-            paths = PATHS & set(re.findall("[A-Z]+", str(action.metavar)))
-            if paths and "" in (value if isinstance(value, list) else [value]):
-                name = (action.option_strings or [action.metavar])[0]
-                self.error(f"{name} is empty; expected {action.metavar}")
-        for name, variable in ENVIRONMENT.items():
-            if getattr(options, name, None):
-                os.environ[variable] = getattr(options, name)
-        return options
-
-    def format_help(self):
-        return name_programs(super().format_help())
-
-    def error(self, message):
-        super().error(name_programs(message))
-
-
-def _add_option(place, head, described, settings):
-    """Adds one option to a parser or to a group of it; see `Parser.add_options`."""
-    if (found := ARGUMENT.fullmatch(head)) is None:
-        raise ValueError(f"{head}: expected METAVAR:type=default and one of ?*+! after the name.")
-    name, metavar, kind, default, mark = found.group("name", "metavar", "type", "default", "mark")
-    given = {"help": described or None}
-    if metavar is None:
-        given["action"] = "store_true"
-    elif metavar.islower():
-        given["choices"] = metavar.split("|")
-    else:
-        given["metavar"] = metavar
-    if kind:
-        given["type"] = TYPES[kind]
-    if default:
-        given |= {"default": default, "help": f"{described}; default: {default}".lstrip("; ")}
-    repeated = {"action": "append", "default": []} if name.startswith("-") else {"nargs": "*"}
-    marks = {"?": {"nargs": "?"}, "+": {"nargs": "+"}, "*": repeated, "!": {"required": True}}
-    given |= marks.get(mark, {})
-    place.add_argument(name, **{**given, **settings.get(name.lstrip("-").replace("-", "_"), {})})
-
-
 def guarded(name, work, only_prints=False):
     """Runs a program; an error for the user is one line on standard error and exit code 1."""
     _prepare_output()
@@ -237,45 +117,6 @@ def guarded(name, work, only_prints=False):
     if text:
         print(text, file=sys.stderr, flush=True)
     return code
-
-
-def one_line(error):
-    """Returns an error on one printable line, with advice on system errors and missing modules."""
-    if isinstance(error, ModuleNotFoundError):
-        return missing(error)
-    if isinstance(error, MemoryError):
-        text = f"{str(error).rstrip('.') or 'out of memory'}; close other programs."
-    elif isinstance(error, OSError) and error.strerror is not None:
-        reason = " ".join(error.strerror.split())
-        reason = reason.lower() if error.strerror == os.strerror(error.errno) else reason
-        place = f"{error.filename}: " if error.filename is not None else ""
-        advice = ADVICE.get(error.errno)
-        text = f"{place}{reason}" + (f"; {advice}." if advice else ".")
-    else:
-        text = " ".join(str(error).split()) or type(error).__name__
-    return cut(printable(name_programs(cut(text))))
-
-
-def name_programs(text):
-    """Returns a text with the command's names for programs and the package, if it started this."""
-    if not sys.argv[0].startswith(COMMAND):
-        return text
-    text = re.sub(r"(?:\.venv/bin/python )?\bapps/(\w+)\.py", rf"{COMMAND} \1", text)
-    return re.sub(r"pip install -e '\.(\[\w+\])'", rf"pip install '{COMMAND}\1'", text)
-
-
-def missing(error):
-    """Returns how to install a missing module."""
-    module = (error.name or "").partition(".")[0]
-    extra = next((name for name, modules in EXTRAS.items() if module in modules), "train")
-    extra = "" if module in CORE else f"[{extra}]"
-    clone = (ROOT / "pyproject.toml").is_file()
-    package = f'-e "{ROOT}{extra}"' if clone else f'"{COMMAND}{extra}"'
-    advice = f"{error}. Install: pip install {package}"
-    if VENV.is_dir() and Path(sys.prefix).resolve() != VENV.resolve():
-        python = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-        advice += f", or run this with {python}"
-    return advice
 
 
 @contextlib.contextmanager
@@ -407,37 +248,6 @@ def _let_go_of_output():
         os.close(nowhere)
 
 
-def image_size(text):
-    """Reads the size of images, for argparse: 64, or (96, 160) of the text 96x160."""
-    sides = text.split("x")
-    if len(sides) > 2 or not all(side.isascii() and side.isdigit() for side in sides):
-        raise argparse.ArgumentTypeError(
-            f"expected PIXELS or HEIGHTxWIDTH, such as 64 or 96x160; received {text!r}"
-        )
-    if not all(map(int, sides)):
-        raise argparse.ArgumentTypeError(f"must be at least 1; received {text}")
-    return tuple(map(int, sides)) if len(sides) == 2 else int(text)
-
-
-def count(text):
-    """Reads a whole number of at least 1, for argparse."""
-    try:
-        number = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"invalid int value: {text!r}") from None
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1; received {number}")
-    return number
-
-
-TYPES = {"int": int, "float": float, "count": count, "size": image_size}
-
-
-def both_sides(size):
-    """Returns `(height, width)` of a size that `image_size` read."""
-    return size if isinstance(size, tuple) else (size, size)
-
-
 def show_result(options, result, show=lambda result: None):
     """Prints the result of a program: as JSON, or as a function shows it."""
     if options.json:
@@ -463,11 +273,6 @@ def fail(options, error, code=1):
     place = f"{options.program}: {options.place}" if options.place else options.program
     print_error(place, error)
     options.code = max(options.code, code)
-
-
-def print_error(program, error):
-    """Prints an error, or a note, on a line of standard error."""
-    print(f"{program}: {one_line(error)}", file=sys.stderr, flush=True)
 
 
 def print_bars(names, shares):

@@ -5,7 +5,8 @@ import functools
 import json
 import sys
 
-from keras_gmlp.programs.shared.cli import ROOT, UsageError, fail, quiet
+from keras_gmlp.programs.shared.cli import UsageError, fail, quiet
+from keras_gmlp.programs.shared.messages import ROOT
 from keras_gmlp.utils.errors import printable
 
 MODELS = ROOT / "saved_models"

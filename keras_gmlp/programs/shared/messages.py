@@ -1,0 +1,82 @@
+"""What programs say of errors, on one line each with advice."""
+
+import errno
+import os
+import re
+import sys
+from pathlib import Path
+
+from keras_gmlp.utils.errors import cut, printable
+
+ROOT = Path(__file__).resolve().parents[3]
+VENV = ROOT / ".venv"
+COMMAND = "keras-gmlp"  # comes with a wheel, where apps/ is missing
+
+# The extra of the package that installs some modules. CORE comes with the package itself; all other
+# modules belong to "train".
+EXTRAS = {
+    "convert": ("huggingface_hub", "safetensors"),
+    "jax": ("jax",),
+    "onnx": ("onnx", "onnxruntime", "onnxscript"),
+    "openvino": ("openvino",),
+    "text": ("tokenizers",),
+    "torch": ("torch",),
+}
+CORE = ("ai_edge_litert", "keras", "keras_gmlp", "lazy_loader", "numpy", "PIL")
+
+FREE = "free some space and give the same command again"
+ACCESS = "choose a path that you can access"
+ADVICE = {
+    errno.ENOSPC: FREE,
+    errno.EDQUOT: FREE,
+    errno.EFBIG: "choose another disk, or raise the limit on files (ulimit -f)",
+    errno.EACCES: ACCESS,
+    errno.EPERM: ACCESS,
+    errno.EROFS: "choose a writable path",
+    errno.ENOTDIR: "a part of this path is a file",
+    errno.EEXIST: "expected a folder or a new path",
+}
+
+
+def one_line(error):
+    """Returns an error on one printable line, with advice on system errors and missing modules."""
+    if isinstance(error, ModuleNotFoundError):
+        return missing(error)
+    if isinstance(error, MemoryError):
+        text = f"{str(error).rstrip('.') or 'out of memory'}; close other programs."
+    elif isinstance(error, OSError) and error.strerror is not None:
+        reason = " ".join(error.strerror.split())
+        reason = reason.lower() if error.strerror == os.strerror(error.errno) else reason
+        place = f"{error.filename}: " if error.filename is not None else ""
+        advice = ADVICE.get(error.errno)
+        text = f"{place}{reason}" + (f"; {advice}." if advice else ".")
+    else:
+        text = " ".join(str(error).split()) or type(error).__name__
+    return cut(printable(name_programs(cut(text))))
+
+
+def name_programs(text):
+    """Returns a text with the command's names for programs and the package, if it started this."""
+    if not sys.argv[0].startswith(COMMAND):
+        return text
+    text = re.sub(r"(?:\.venv/bin/python )?\bapps/(\w+)\.py", rf"{COMMAND} \1", text)
+    return re.sub(r"pip install -e '\.(\[\w+\])'", rf"pip install '{COMMAND}\1'", text)
+
+
+def missing(error):
+    """Returns how to install a missing module."""
+    module = (error.name or "").partition(".")[0]
+    extra = next((name for name, modules in EXTRAS.items() if module in modules), "train")
+    extra = "" if module in CORE else f"[{extra}]"
+    clone = (ROOT / "pyproject.toml").is_file()
+    package = f'-e "{ROOT}{extra}"' if clone else f'"{COMMAND}{extra}"'
+    advice = f"{error}. Install: pip install {package}"
+    if VENV.is_dir() and Path(sys.prefix).resolve() != VENV.resolve():
+        python = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        advice += f", or run this with {python}"
+    return advice
+
+
+def print_error(program, error):
+    """Prints an error, or a note, on a line of standard error."""
+    print(f"{program}: {one_line(error)}", file=sys.stderr, flush=True)

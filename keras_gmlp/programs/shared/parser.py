@@ -1,0 +1,128 @@
+"""Options of programs, read from a text that lists them."""
+
+import argparse
+import os
+import re
+
+from keras_gmlp.programs.shared.messages import name_programs
+from keras_gmlp.utils.errors import OneLineParser
+
+ENVIRONMENT = {"backend": "KERAS_BACKEND", "data_dir": "TFDS_DATA_DIR"}  # of options
+PATHS = {"DIR", "FILE", "FOLDER", "PATH", "RUN", "SOURCE", "TEACHER"}  # in names of arguments
+
+# Options of several programs; a usage names them without a text.
+SHARED = """\
+--backend tensorflow|jax|torch  Keras backend; default: $KERAS_BACKEND, or the setting of Keras
+    (tensorflow)
+--data-dir DIR  folder of TensorFlow Datasets; default: $TFDS_DATA_DIR or ~/tensorflow_datasets
+--fit crop|stretch|pad  how pictures of another aspect ratio become the input: crop keeps their
+    centre, stretch scales height and width independently, pad adds black borders; default: crop,
+    or the one that the weights or the packed set name
+"""
+
+ARGUMENT = re.compile(
+    r"(?P<name>\S+)( (?P<metavar>\S+?)(:(?P<type>[a-z]+))?(=(?P<default>[^A-Z\s?*+!]+))?"
+    r"(?P<mark>[?*+!]?))?"
+)
+
+
+class Parser(OneLineParser):
+    """Reads the options of a program."""
+
+    def add_options(self, text, **settings):
+        """Adds the options that a text lists, each on a line that indented lines go on.
+
+        A line is an option, or the name of an argument, then what follows it, two spaces and the
+        help. What follows is METAVAR:type=default and a mark: `?` optional, `+` one or more, `*`
+        any number, `!` required. Small letters are choices. A line in brackets begins a group,
+        `[either]` one of which only one may be given. `settings` has further settings by name.
+        """
+        place = self
+        for entry in re.split(r"\n(?=\S)", text.strip()):
+            head, *rest = re.split(r"\s{2,}", entry.strip(), maxsplit=1)
+            described = " ".join(" ".join(rest).split())
+            if head == "[either]":
+                place = self.add_mutually_exclusive_group()
+            elif head.startswith("["):
+                title = head[1:-1]
+                place = self.add_argument_group(title, described or None) if title else self
+            elif not rest and (shared := re.search(rf"^{head} .*(\n .*)*", SHARED, re.M)):
+                self.add_options(shared[0])
+            else:
+                _add_option(place, head, described, settings)
+
+    def parse_args(self, args=None, namespace=None):
+        """Reads the options, and sets the variables of `ENVIRONMENT` that Keras and TFDS read.
+
+        An empty path, which an unset variable of a shell leaves, is wrong usage.
+        """
+        options = super().parse_args(args, namespace)
+        for action in self._actions:
+            value = getattr(options, action.dest, None)
+            paths = PATHS & set(re.findall("[A-Z]+", str(action.metavar)))
+            if paths and "" in (value if isinstance(value, list) else [value]):
+                name = (action.option_strings or [action.metavar])[0]
+                self.error(f"{name} is empty; expected {action.metavar}")
+        for name, variable in ENVIRONMENT.items():
+            if getattr(options, name, None):
+                os.environ[variable] = getattr(options, name)
+        return options
+
+    def format_help(self):
+        return name_programs(super().format_help())
+
+    def error(self, message):
+        super().error(name_programs(message))
+
+
+def _add_option(place, head, described, settings):
+    """Adds one option to a parser or to a group of it; see `Parser.add_options`."""
+    if (found := ARGUMENT.fullmatch(head)) is None:
+        raise ValueError(f"{head}: expected METAVAR:type=default and one of ?*+! after the name.")
+    name, metavar, kind, default, mark = found.group("name", "metavar", "type", "default", "mark")
+    given = {"help": described or None}
+    if metavar is None:
+        given["action"] = "store_true"
+    elif metavar.islower():
+        given["choices"] = metavar.split("|")
+    else:
+        given["metavar"] = metavar
+    if kind:
+        given["type"] = TYPES[kind]
+    if default:
+        given |= {"default": default, "help": f"{described}; default: {default}".lstrip("; ")}
+    repeated = {"action": "append", "default": []} if name.startswith("-") else {"nargs": "*"}
+    marks = {"?": {"nargs": "?"}, "+": {"nargs": "+"}, "*": repeated, "!": {"required": True}}
+    given |= marks.get(mark, {})
+    place.add_argument(name, **{**given, **settings.get(name.lstrip("-").replace("-", "_"), {})})
+
+
+def image_size(text):
+    """Reads the size of images, for argparse: 64, or (96, 160) of the text 96x160."""
+    sides = text.split("x")
+    if len(sides) > 2 or not all(side.isascii() and side.isdigit() for side in sides):
+        raise argparse.ArgumentTypeError(
+            f"expected PIXELS or HEIGHTxWIDTH, such as 64 or 96x160; received {text!r}"
+        )
+    if not all(map(int, sides)):
+        raise argparse.ArgumentTypeError(f"must be at least 1; received {text}")
+    return tuple(map(int, sides)) if len(sides) == 2 else int(text)
+
+
+def count(text):
+    """Reads a whole number of at least 1, for argparse."""
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid int value: {text!r}") from None
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1; received {number}")
+    return number
+
+
+TYPES = {"int": int, "float": float, "count": count, "size": image_size}
+
+
+def both_sides(size):
+    """Returns `(height, width)` of a size that `image_size` read."""
+    return size if isinstance(size, tuple) else (size, size)
