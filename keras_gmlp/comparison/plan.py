@@ -5,6 +5,7 @@ import math
 import statistics
 from pathlib import Path
 
+from keras_gmlp.data.text.squad import has_questions
 from keras_gmlp.runs.queue import read_plan
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 from keras_gmlp.training.run_directory import has_progress, read_history, read_metrics
@@ -42,7 +43,7 @@ def measure_of(task):
     name = short_task(task).removesuffix("-v1.1")
     if name in MEASURES:
         return MEASURES[name]
-    return ANSWERS if FineTuningSettings("", task).answers else ACCURACY
+    return ANSWERS if has_questions(task) else ACCURACY
 
 
 def short_task(task):

@@ -136,14 +136,9 @@ def train(options, settings, callbacks):
     """Prepares the text and the model, and trains; returns the metrics."""
     from keras_gmlp.training.processes import run_once
 
-    def warn(run):
-        if options.task is not None:
-            warn_of_few(run.data, settings.answers)
-        warn_of_unknown(run.data, options.task is not None, settings)
-
     if options.text:
         run_once(lambda: prepare_text(options, settings))
-    return train_run(options, settings, callbacks, introduce, warn)
+    return train_run(options, settings, callbacks, introduce, warn_of_data)
 
 
 def prepare_text(options, settings):
@@ -175,10 +170,10 @@ def usual_words(preset):
 def introduce(prepared):
     """Prints what will be trained on what."""
     settings, data = prepared.settings, prepared.data
+    summary = f"{data.name}, {prepared.recipe.task.summarize_data(data)}"
     parameters = f"{prepared.model.count_params():,} parameters"
     if hasattr(settings, "preset"):
-        print(f"model  {settings.preset}, {parameters}")
-        print(f"data   {data.name}, {data.train.summary()}")
+        print(f"model  {settings.preset}, {parameters}\ndata   {summary}")
         usual, size, advice = usual_words(settings.preset), data.tokenizer.size, ""
         if size != usual:
             advice = (
@@ -187,18 +182,24 @@ def introduce(prepared):
             )
         print(f"words  {size:,}, from {settings.data}/tokenizer.json{advice}")
     else:
-        print(f"model  {settings.weights}, {parameters}")
-        sizes = f"{len(data.train):,} + {len(data.test):,}"
-        kind = "questions" if settings.answers else f"texts in {len(data.labels)} classes"
-        print(f"data   {data.name}, {sizes} {kind}")
+        print(f"model  {settings.weights}, {parameters}\ndata   {summary}")
     print(f"in     {prepared.recipe.precision}")
     print(f"to     {settings.directory}")
 
 
-def warn_of_few(data, answers):
+def warn_of_data(prepared):
+    """Prints what speaks against the data of a run."""
+    task, data = prepared.recipe.task, prepared.data
+    if task.share:
+        warn_of_few(data)
+    if line := task.find_unknown(data):
+        print_error("train_text: warning", line)
+
+
+def warn_of_few(data):
     """Prints a line if the test is too small to say much."""
     samples = len(data.test)
-    if answers or samples >= FEW:
+    if samples >= FEW:
         return
     error = 50 / samples**0.5
     print_error(
@@ -208,35 +209,15 @@ def warn_of_few(data, answers):
     )
 
 
-def warn_of_unknown(data, tunes, settings):
-    """Prints a line if the tokenizer does not know many tokens of the text."""
-    from keras_gmlp.data.text.tokenizer import describe_unknown
-
-    if tunes:
-        train = data.train
-        texts = [q.context for q in train[:FEW]] if settings.answers else train.texts[:FEW]
-        ids = [i for e in data.tokenizer.encode_batch(texts) for i in e.ids[e.parts >= 0].tolist()]
-        found = [describe_unknown(ids.count(data.tokenizer.unk_id) / max(len(ids), 1))]
-    else:
-        found = [corpus.warning() for corpus in (data.train, data.valid)]
-    if line := next(filter(None, found), None):
-        print_error("train_text: warning", line)
-
-
 def report(options, metrics, directory):
     """Prints the results."""
-    if "test_perplexity" in metrics:
-        result = (
-            f"perplexity {metrics['test_perplexity']:.2f}, "
-            f"{100 * metrics['test_accuracy']:.2f} % of the masked tokens right"
-        )
-    elif "test_exact_match" in metrics:
-        result = f"exact match {metrics['test_exact_match']:.2f} %, F1 {metrics['test_f1']:.2f} %"
-    else:
-        result = (
-            f"test accuracy {100 * metrics['test_accuracy']:.2f} %, Matthews correlation "
-            f"{metrics['test_matthews_correlation']:.3f}, F1 {metrics['test_f1']:.3f}"
-        )
+    from keras_gmlp.tasks.registry import find_task
+
+    task = find_task(options.runs[0].task)
+    figures = task.list_figures(metrics)
+    if not figures:
+        figures = [f"{task.headline}: {metrics[f'test_{task.headline}']:.4g}"]
+    result = "test " + ", ".join(figures).replace(": ", " ")
     one = metrics.get("test_predicted_classes") == 1
     lines = ["It predicts one class alone. Try another --seed or --learning-rate."] * one
     print_result(options, metrics, directory, result, lines)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from keras_gmlp.data.text.chosen_splits import TextSource
 from keras_gmlp.data.text.corpus import PreparedCorpus
-from keras_gmlp.data.text.squad import has_questions
 from keras_gmlp.models.presets import TEXT_PRESETS, build, lookup
 from keras_gmlp.models.saved import model_path
 from keras_gmlp.runs.settings import SPELLED, Settings, check_overrides, require_text
@@ -136,14 +135,10 @@ class FineTuningSettings(Settings):
         return (read_json(Path(find_shipped(self.weights)) / "recipe.json") or {}).get("preset")
 
     @property
-    def answers(self):
-        """Whether the data are questions."""
-        return has_questions(self.data)
-
-    @property
     def task(self):
         """Name of the task that the data are for."""
-        return next(name for name in TEXT_TASKS if find_task(name).takes(self.data))
+        fitting = [name for name in TEXT_TASKS if find_task(name).takes(self.data)]
+        return min(fitting, key=lambda name: find_task(name).general)
 
     def check(self):
         """Raises a `ValueError` for settings that cannot work, before anything is loaded."""
@@ -154,7 +149,7 @@ class FineTuningSettings(Settings):
                 "Leave it out."
             )
         recipe.task.check_columns(self.data, self.columns)
-        if self.validation and self.answers:
+        if self.validation and not recipe.task.validates:
             raise ValueError("validation is for labelled texts; choose settings with held_out.")
         self.require_other_place(find_shipped(self.weights))
         require_output(self.directory, self.data, self.columns.get("test"))

@@ -57,7 +57,7 @@ class MaskedLM(TextTask):
     pretrains = True
     figures = {  # noqa: RUF012
         "test_perplexity": "perplexity: {:.2f}",
-        "test_accuracy": "accuracy: {}",
+        "test_accuracy": "accuracy: {percent:.2f} %",
     }
     compared = ("perplexity", "accuracy")
 
@@ -153,6 +153,14 @@ class MaskedLM(TextTask):
 
     def validation_batches(self, data):
         return self.evaluation_batches(data, samples=self.validation_windows)
+
+    @classmethod
+    def summarize_data(cls, data):
+        return data.train.summary()
+
+    @classmethod
+    def find_unknown(cls, data):
+        return next(filter(None, (corpus.warning() for corpus in (data.train, data.valid))), "")
 
     def describe_data(self, data):
         return {

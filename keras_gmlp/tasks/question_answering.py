@@ -80,6 +80,14 @@ class SpanAnswering(TextTask):
         return TokenizedQuestions(open_questions(source), tokenizer)
 
     @classmethod
+    def summarize_data(cls, data):
+        return f"{len(data.train):,} + {len(data.test):,} questions"
+
+    @classmethod
+    def read_texts(cls, data, count):
+        return [question.context for question in data.train[:count]]
+
+    @classmethod
     def add_head(cls, encoder, data, dropout):
         from keras_gmlp.models.language_model import span_classifier
 

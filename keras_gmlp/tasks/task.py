@@ -42,7 +42,8 @@ class Task:
         compared: Names of the scores that rows of a table compare.
         choices: Which of `split`, `columns` and `threshold` its evaluation lets a user choose.
         share: Whether the headline is a share, which the model card shows in percent.
-        figures: What the model card says of entries of metrics.json, texts to format by name.
+        figures: What is said of entries of metrics.json, texts to format with the value and
+            `percent`, a hundred times it, by name.
     """
 
     name = None
@@ -86,6 +87,12 @@ class Task:
     def answer(cls, model, *samples, **options):
         """Returns what a loaded model answers for a sample."""
         raise NotImplementedError
+
+    @classmethod
+    def list_figures(cls, metrics):
+        """Returns what `figures` says of the metrics of a run, a list of texts."""
+        found = {key: metrics[key] for key in cls.figures if key in metrics}
+        return [cls.figures[key].format(v, percent=100 * v) for key, v in found.items()]
 
     @classmethod
     def signature(cls, length):

@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 
-from keras_gmlp.data.text.squad import has_questions
 from keras_gmlp.tasks.scores import ClassScorer, match_classes, round_score
 from keras_gmlp.tasks.task import CHECKED, require_classes
 from keras_gmlp.tasks.text_model import check_top
@@ -32,13 +31,15 @@ class TextClassification(TextTask):
     architecture = "BertForSequenceClassification"
     share = True
     figures = {  # noqa: RUF012
-        "test_accuracy": "accuracy: {}",
+        "test_accuracy": "accuracy: {percent:.2f} %",
         "test_matthews_correlation": "Matthews correlation: {:.3f}",
         "test_f1": "F1: {:.3f}",
     }
     choices = ("split", "columns")
     compared = ("accuracy", "balanced_accuracy", "matthews_correlation")
     cuts = (16, 32, 64)
+    general = True
+    validates = True
 
     def __post_init__(self):
         super().__post_init__()
@@ -51,7 +52,7 @@ class TextClassification(TextTask):
 
     @classmethod
     def takes(cls, name):
-        return not has_questions(name)
+        return True
 
     @classmethod
     def open_data(cls, tokenizer, source):
@@ -59,6 +60,10 @@ class TextClassification(TextTask):
         from keras_gmlp.data.text.sentence_batches import TokenizedText
 
         return TokenizedText(open_texts(source), tokenizer)
+
+    @classmethod
+    def summarize_data(cls, data):
+        return f"{super().summarize_data(data)} in {len(data.labels)} classes"
 
     @classmethod
     def add_head(cls, encoder, data, dropout):

@@ -16,6 +16,7 @@ from keras_gmlp.utils.errors import naming_errors, printable, shortened
 from keras_gmlp.utils.progress import ProgressBar
 
 LONGEST = 2**16  # tokens in a text
+FEW = 200  # texts that show whether the tokenizer knows the language
 TOGETHER = 32  # texts from one state of the progress bar to the next
 
 # From a language model to a task: few epochs at a small rate, as BERT is fine-tuned.
@@ -55,6 +56,8 @@ class TextTask(Task):
 
     # How a run on text begins: from a preset, or from the weights of a language model.
     pretrains = False
+    general = False  # whether the task takes all labelled texts that no other task takes
+    validates = False  # whether a share of its training texts can be held out for validation
 
     tested_together = 256  # texts in a batch of evaluation
     cuts = ()  # numbers of tokens to which batches of short texts are cut
@@ -77,6 +80,25 @@ class TextTask(Task):
     def open_data(cls, tokenizer, source):
         """Opens the data of a run, a `data.text.chosen_splits.TextSource`."""
         raise NotImplementedError
+
+    @classmethod
+    def summarize_data(cls, data):
+        """Returns how many training and test texts there are, a text."""
+        return f"{len(data.train):,} + {len(data.test):,} texts"
+
+    @classmethod
+    def read_texts(cls, data, count):
+        """Returns some training texts."""
+        return data.train.texts[:count]
+
+    @classmethod
+    def find_unknown(cls, data):
+        """Returns a line if the tokenizer does not know many tokens, otherwise `""`."""
+        from keras_gmlp.data.text.tokenizer import describe_unknown
+
+        encoded = data.tokenizer.encode_batch(cls.read_texts(data, FEW))
+        ids = [i for e in encoded for i in e.ids[e.parts >= 0].tolist()]
+        return describe_unknown(ids.count(data.tokenizer.unk_id) / max(len(ids), 1))
 
     @classmethod
     def add_head(cls, encoder, data, dropout):

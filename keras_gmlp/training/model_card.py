@@ -121,8 +121,7 @@ print({name}{say["call"]})
 
 def _results(place, recipe, metrics, megabytes, task, say):
     headline, score = task.headline, task.headline.replace("_", " ")
-    values = {**metrics, "test_accuracy": _percent(metrics.get("test_accuracy"))}
-    figures = [text.format(values[key]) for key, text in task.figures.items() if key in metrics]
+    figures = task.list_figures(metrics)
     included = megabytes is not None or task.domain == "images"
     size = "" if megabytes is None else f"{megabytes:.3f}"
     show = _percent if task.share else _number

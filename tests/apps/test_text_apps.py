@@ -11,7 +11,7 @@ from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp.data.text import Tokenizer
 from keras_gmlp.programs.shared import text_options
-from keras_gmlp.tasks.registry import TEXT_TASKS
+from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.card import write_text_card
 
 FRANCE = "Paris is the [MASK] of France."
@@ -74,15 +74,15 @@ def test_marks_are_kept_unless_asked(tmp_path, options, kept):
 
 
 def test_unknown_tokens_are_a_warning(capsys):
-    program, tokenizer = load_app("train_text"), small_tokenizer()
     question = SimpleNamespace(context="ελληνικά γράμματα")
-    program.warn_of_unknown(
-        SimpleNamespace(train=[question], tokenizer=tokenizer), True, SimpleNamespace(answers=True)
-    )
-    assert "100.0 % of the tokens are unknown to the tokenizer" in capsys.readouterr().err
-    texts = SimpleNamespace(texts=[("a gem", LINES[0])])
-    data = SimpleNamespace(train=texts, tokenizer=tokenizer)
-    program.warn_of_unknown(data, True, SimpleNamespace(answers=False))
+    data = SimpleNamespace(train=[question], test=range(200), tokenizer=small_tokenizer())
+    recipe = SimpleNamespace(task=find_task("question_answering"))
+    load_app("train_text").warn_of_data(SimpleNamespace(recipe=recipe, data=data))
+    start = "train_text: warning: 100.0 % of the tokens are unknown to the tokenizer"
+    assert capsys.readouterr().err.startswith(start)
+    data.train = SimpleNamespace(texts=[("a gem", LINES[0])])
+    recipe.task = find_task("text_classification")
+    load_app("train_text").warn_of_data(SimpleNamespace(recipe=recipe, data=data))
     assert not capsys.readouterr().err
 
 

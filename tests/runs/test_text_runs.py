@@ -187,7 +187,7 @@ def test_a_json_file_has_labelled_texts_in_a_list_and_questions_in_an_object(
         place.write_text("\ufeff" + 200 * " " + '{"data": []}', "utf-8")
     for data in ("questions.json", "folder"):
         settings = FineTuningSettings(str(pretrained), str(tmp_path / data))
-        assert settings.answers
+        assert settings.task == "question_answering"
     named = FineTuningSettings(str(pretrained), str(tmp_path / "folder"), columns={"label": "x"})
     with pytest.raises(ValueError, match="has questions and no column of a label; leave it out"):
         named.check()
@@ -221,7 +221,8 @@ def test_the_program_chooses_a_precision_and_says_how_to_resume(
 def test_a_run_that_predicts_one_class_says_so(capsys):
     metrics = {"test_accuracy": 0.6, "test_matthews_correlation": 0.0, "test_f1": 0.0}
     metrics |= {"test_predicted_classes": 1, "epochs": 3}
-    load_app("train_text").report(argparse.Namespace(json=False), metrics, "runs/x")
+    runs = [FineTuningSettings("runs/any", "sst2")]
+    load_app("train_text").report(argparse.Namespace(json=False, runs=runs), metrics, "runs/x")
     first, second, *_ = capsys.readouterr().out.splitlines()
     assert first.endswith("F1 0.000 after 3 epochs")
     assert second == "It predicts one class alone. Try another --seed or --learning-rate."
@@ -240,8 +241,8 @@ def test_another_vocabulary_than_the_presets_and_few_test_texts_are_named(
     size = prepared.data.tokenizer.size  # fewer than asked for, because the text is short
     words = f"words  {size}, from {files}/prepared/tokenizer.json; gmlp_nano usually has 8,192. "
     assert words in capsys.readouterr().out
-    program.warn_of_few(argparse.Namespace(test=range(25)), answers=False)
-    program.warn_of_few(argparse.Namespace(test=range(200)), answers=False)
+    program.warn_of_few(argparse.Namespace(test=range(25)))
+    program.warn_of_few(argparse.Namespace(test=range(200)))
     errors = capsys.readouterr().err
     assert "number of test texts: 25, so the accuracy has a standard error of up to 10" in errors
     assert errors.count("\n") == 1

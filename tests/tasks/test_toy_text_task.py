@@ -3,6 +3,7 @@
 It trains, resumes, is evaluated, exported and checked, gets a model card, is opened and called.
 """
 
+import argparse
 import dataclasses
 import json
 from pathlib import Path
@@ -17,7 +18,9 @@ from keras_gmlp.data.text.sentence_batches import encode
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.evaluation.text import evaluate_texts
 from keras_gmlp.export.verify import export_run
-from keras_gmlp.tasks.registry import SHIPPED, find_task
+from keras_gmlp.programs import train_text
+from keras_gmlp.runs.text import FineTuningSettings
+from keras_gmlp.tasks.registry import SHIPPED, TEXT_TASKS, find_task
 from keras_gmlp.tasks.text_task import TextTask
 from keras_gmlp.training.callbacks import TimeLimitError
 from keras_gmlp.training.recipes import Recipe
@@ -41,6 +44,10 @@ class Praise(TextTask):
 
     def metrics(self):
         return [keras.metrics.MeanAbsoluteError("error")]
+
+    @classmethod
+    def takes(cls, name):
+        return name.endswith(".praise")
 
     @classmethod
     def answer(cls, model, sentence):
@@ -147,6 +154,18 @@ def test_its_export_is_checked(run):
     assert small.model is None
     assert small("a gem a bore") == pytest.approx(text.load(folder)("a gem a bore"), abs=1e-4)
     assert "model_float32.tflite" in (folder / "README.md").read_text()
+
+
+def test_it_takes_its_data_though_listed_last_and_the_program_reports_it(monkeypatch, capsys):
+    monkeypatch.setattr("keras_gmlp.runs.text.TEXT_TASKS", {**TEXT_TASKS, "praise": ["Praise"]})
+    own, other = (FineTuningSettings("runs/any", name) for name in ("a.praise", "a.csv"))
+    assert (own.task, other.task) == ("praise", "text_classification")
+    metrics = {"test_error": 0.125, "epochs": 2}
+    train_text.report(argparse.Namespace(runs=[own], json=False), metrics, "runs/own")
+    assert capsys.readouterr().out.startswith("test error 0.125 after 2 epochs\n")
+    monkeypatch.setattr(Praise, "figures", {})
+    train_text.report(argparse.Namespace(runs=[own], json=False), metrics, "runs/own")
+    assert capsys.readouterr().out.startswith("test error 0.125 after 2 epochs\n")
 
 
 def test_it_registers_itself():
