@@ -29,10 +29,10 @@ from keras_gmlp.comparison.plan import (
 )
 from keras_gmlp.models.presets import PRESETS
 from keras_gmlp.runs.settings import DataSettings
+from keras_gmlp.utils.csv_tables import write_dicts
 from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.markdown import make_table
-from keras_gmlp.utils.tables import write_dicts
 
 COLUMNS = ("name", "seed", "family", "parameters", "measure", "score", "epochs", "seconds", "state")
 GROWTH = 1.5  # a family has several sizes if the largest is that many times the smallest

@@ -7,8 +7,8 @@ from pathlib import Path
 from keras_gmlp.comparison.plan import format_mean, group_by
 from keras_gmlp.comparison.sweep import run_name
 from keras_gmlp.training.settings import describe
+from keras_gmlp.utils.csv_tables import write_dicts
 from keras_gmlp.utils.markdown import make_table
-from keras_gmlp.utils.tables import write_dicts
 
 COLUMNS = (
     *("preset", "seed", "fraction", "status", "test_accuracy", "train_accuracy", "parameters"),

@@ -17,9 +17,9 @@ from keras_gmlp.models.presets import TEXT_PRESETS, lookup
 from keras_gmlp.runs.queue import work
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 from keras_gmlp.utils import plotting
+from keras_gmlp.utils.csv_tables import write_dicts
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.markdown import make_table
-from keras_gmlp.utils.tables import write_dicts
 
 # Small sets require more passes, pairs more tokens.
 CHANGES = {"mrpc": {"epochs": 10, "length": 128}, "cola": {"epochs": 10}}

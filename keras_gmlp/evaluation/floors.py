@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-from keras_gmlp.data.text.sentences import load_text
+from keras_gmlp.data.text.labelled_texts import load_text
 from keras_gmlp.utils.environment import require
 
 WORD = r"\w+|[^\w\s]"  # punctuation counts as words: what is acceptable or asked depends on it

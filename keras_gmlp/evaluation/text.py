@@ -6,8 +6,8 @@ from keras_gmlp.data.text.chosen_splits import TextSource
 from keras_gmlp.evaluation.images import write_predictions
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.tasks.scores import Predictions
+from keras_gmlp.utils.csv_tables import write_table
 from keras_gmlp.utils.files import write_json
-from keras_gmlp.utils.tables import write_table
 
 
 def evaluate_texts(

@@ -22,10 +22,10 @@ from keras_gmlp.inspection.pictures import (
     list_empty_classes,
     list_pictures,
 )
+from keras_gmlp.utils.csv_tables import write_table
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import list_visible_files
 from keras_gmlp.utils.progress import map_in_threads
-from keras_gmlp.utils.tables import write_table
 
 SIDE = 32  # of the thumbnails, in pixels
 IMBALANCE = 10  # largest ratio of two classes' pictures

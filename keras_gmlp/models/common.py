@@ -9,7 +9,8 @@ import numpy as np
 from keras import layers
 
 from keras_gmlp.layers import AttentionPooling
-from keras_gmlp.objectives.losses import Accuracy, CrossEntropy
+from keras_gmlp.objectives.losses import CrossEntropy
+from keras_gmlp.objectives.metrics import Accuracy
 from keras_gmlp.utils.errors import require_one_of
 
 # Arguments of timm, torchvision and Keras, and what they are called here.

@@ -8,7 +8,8 @@ from keras_gmlp.layers import LogitBias, MaskedLMHead, SegmentEmbedding, SpanHea
 from keras_gmlp.layers.block import check_rates, copy_initializer
 from keras_gmlp.models.common import check_sizes, compiled, head
 from keras_gmlp.models.structure import token_axes
-from keras_gmlp.objectives.losses import MaskedCrossEntropy, Perplexity
+from keras_gmlp.objectives.losses import MaskedCrossEntropy
+from keras_gmlp.objectives.metrics import Perplexity
 
 PADDING = 0  # id of [PAD] in the vocabularies of this package and of BERT
 LOGITS = ("head", "head_bias")  # layers that compute logits, in float32

@@ -2,7 +2,8 @@
 
 import keras
 
-from keras_gmlp.objectives.losses import Accuracy, CrossEntropy
+from keras_gmlp.objectives.losses import CrossEntropy
+from keras_gmlp.objectives.metrics import Accuracy
 
 
 def in_float32(model):

@@ -1,4 +1,4 @@
-"""Losses and metrics: classification by indices or rows of probabilities, and masked tokens.
+"""Losses: classification by indices or rows of probabilities, and masked tokens.
 
 MixUp and CutMix turn labels into rows of probabilities, while validation data keep class indices:
 a single `fit` uses both.
@@ -74,27 +74,6 @@ class CrossEntropy(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-def matches(y_true, y_pred):
-    """Returns 1 for each sample whose largest logit is at its most probable class, else 0."""
-    rows = as_rows(y_true, y_pred)
-    found = ops.cast(ops.argmax(rows, axis=-1) == ops.argmax(y_pred, axis=-1), "float32")
-    return ops.where(ops.isnan(rows[..., 0]), np.nan, found)
-
-
-@keras.saving.register_keras_serializable("keras_gmlp")
-class Accuracy(keras.metrics.MeanMetricWrapper):
-    """Share of correctly classified samples, in [0, 1]; labels as for `CrossEntropy`."""
-
-    _direction = "up"  # where callbacks of Keras look what is better
-
-    def __init__(self, name="accuracy", dtype=None):
-        super().__init__(matches, name=name, dtype=dtype)
-
-    def get_config(self):
-        return {"name": self.name, "dtype": self.dtype}
-
-
-@keras.saving.register_keras_serializable("keras_gmlp")
 class MaskedCrossEntropy(keras.losses.Loss):
     """Mean cross-entropy over masked tokens, whatever their number in each text.
 
@@ -129,29 +108,3 @@ def token_cross_entropy(y_true, y_pred):
     ids = ops.where(known, ids, 0)
     losses = ops.sparse_categorical_crossentropy(ids, logits, from_logits=True)
     return ops.reshape(ops.where(known, losses, np.nan), ops.shape(y_true))
-
-
-@keras.saving.register_keras_serializable("keras_gmlp")
-class Perplexity(keras.metrics.Mean):
-    """The exponential of the mean cross-entropy over all masked tokens seen.
-
-    Batches with more masked tokens count more. Arguments of `update_state` are those of
-    `MaskedCrossEntropy`.
-
-    Example:
-        >>> metric = Perplexity()
-        >>> metric.update_state(keras.ops.array([[1]]), keras.ops.log([[[0.75, 0.25]]]))
-        >>> round(float(metric.result()), 4)
-        4.0
-    """
-
-    _direction = "down"  # see `Accuracy`
-
-    def __init__(self, name="perplexity", dtype=None):
-        super().__init__(name=name, dtype=dtype)
-
-    def update_state(self, y_true, y_pred, sample_weight=None):
-        return super().update_state(token_cross_entropy(y_true, y_pred), sample_weight)
-
-    def result(self):
-        return ops.exp(super().result())

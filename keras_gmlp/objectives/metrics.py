@@ -1,4 +1,4 @@
-"""Metrics of classification that a mean over batches cannot give.
+"""Metrics: accuracy, perplexity, and those that a mean over batches cannot give.
 
 Matthews correlation and F1 add up a confusion matrix, the mean average precision a histogram of the
 logits, so that the result over a data set does not depend on its batches.
@@ -8,13 +8,60 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_gmlp.objectives.losses import as_rows
+from keras_gmlp.objectives.losses import as_rows, token_cross_entropy
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+def matches(y_true, y_pred):
+    """Returns 1 for each sample whose largest logit is at its most probable class, else 0."""
+    rows = as_rows(y_true, y_pred)
+    found = ops.cast(ops.argmax(rows, axis=-1) == ops.argmax(y_pred, axis=-1), "float32")
+    return ops.where(ops.isnan(rows[..., 0]), np.nan, found)
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class Accuracy(keras.metrics.MeanMetricWrapper):
+    """Share of correctly classified samples, in [0, 1]; labels as for `CrossEntropy`."""
+
+    _direction = "up"  # where callbacks of Keras look what is better
+
+    def __init__(self, name="accuracy", dtype=None):
+        super().__init__(matches, name=name, dtype=dtype)
+
+    def get_config(self):
+        return {"name": self.name, "dtype": self.dtype}
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class Perplexity(keras.metrics.Mean):
+    """The exponential of the mean cross-entropy over all masked tokens seen.
+
+    Batches with more masked tokens count more. Arguments of `update_state` are those of
+    `MaskedCrossEntropy`.
+
+    Example:
+        >>> metric = Perplexity()
+        >>> metric.update_state(keras.ops.array([[1]]), keras.ops.log([[[0.75, 0.25]]]))
+        >>> round(float(metric.result()), 4)
+        4.0
+    """
+
+    _direction = "down"  # see `Accuracy`
+
+    def __init__(self, name="perplexity", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        return super().update_state(token_cross_entropy(y_true, y_pred), sample_weight)
+
+    def result(self):
+        return ops.exp(super().result())
 
 
 class ConfusionMetric(keras.metrics.Metric):
     """Metric of the confusion matrix; labels as for `CrossEntropy`, of rows the largest counts."""
 
-    _direction = "up"  # see `losses.Accuracy`
+    _direction = "up"  # see `Accuracy`
 
     def __init__(self, classes=2, name=None, dtype=None):
         super().__init__(name=name, dtype=dtype)
@@ -158,7 +205,7 @@ class MeanAveragePrecision(keras.metrics.Metric):
         0.8333
     """
 
-    _direction = "up"  # see `losses.Accuracy`
+    _direction = "up"  # see `Accuracy`
     steps, limit = 256, 16
 
     def __init__(self, classes, name="mean_average_precision", dtype=None):

@@ -120,8 +120,8 @@ def report(options, results, progress):
     """Writes the files and prints the table; returns the exit code."""
     from keras_gmlp.benchmark.report import COLUMNS, describe_load, draw_bars, to_markdown
     from keras_gmlp.benchmark.runtimes import NAMES
+    from keras_gmlp.utils.csv_tables import write_dicts
     from keras_gmlp.utils.files import atomic_write
-    from keras_gmlp.utils.tables import write_dicts
 
     rows = [row for _, of_model in results for row in of_model]
     text = to_markdown([model for model, _ in results], rows, options.command)

@@ -146,7 +146,7 @@ def find_floors(tasks):
     """Returns what classifiers without a network reach, for the tasks that have any."""
     from keras_gmlp.comparison.plan import measure_of
     from keras_gmlp.comparison.texts import best_floor
-    from keras_gmlp.data.text.sentences import load_text
+    from keras_gmlp.data.text.labelled_texts import load_text
     from keras_gmlp.evaluation.floors import compute_floors
 
     floors = {}

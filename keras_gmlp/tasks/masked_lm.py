@@ -104,7 +104,7 @@ class MaskedLM(TextTask):
     def metrics(self):
         import keras
 
-        from keras_gmlp.objectives.losses import Perplexity
+        from keras_gmlp.objectives.metrics import Perplexity
 
         return [Perplexity(), keras.metrics.SparseCategoricalAccuracy("accuracy")]
 

@@ -177,7 +177,7 @@ class Task:
 
     def metrics(self):
         """Returns fresh metrics, a list of `keras.metrics.Metric`; one is named `headline`."""
-        from keras_gmlp.objectives.losses import Accuracy
+        from keras_gmlp.objectives.metrics import Accuracy
 
         return [Accuracy()]
 

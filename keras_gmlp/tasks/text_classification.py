@@ -86,8 +86,12 @@ class TextClassification(TextTask):
 
         `test_predicted_classes` is 1 if the model predicts one class alone.
         """
-        from keras_gmlp.objectives.losses import Accuracy
-        from keras_gmlp.objectives.metrics import F1, MatthewsCorrelation, PredictedClasses
+        from keras_gmlp.objectives.metrics import (
+            F1,
+            Accuracy,
+            MatthewsCorrelation,
+            PredictedClasses,
+        )
 
         classes = len(data.labels)
         scores = [
@@ -148,7 +152,7 @@ class TextClassification(TextTask):
 
     @classmethod
     def load_check_samples(cls, model, name, columns=None):
-        from keras_gmlp.data.text.sentences import load_text
+        from keras_gmlp.data.text.labelled_texts import load_text
 
         data = load_text(name, **(columns or {}))
         test = data.test

@@ -6,7 +6,7 @@ import json
 
 from attack.kinds import Cases, SilentLossError
 from attack.mutations import VALUES, mutate, mutate_json
-from keras_gmlp.data.text.sentences import load_text
+from keras_gmlp.data.text.labelled_texts import load_text
 from keras_gmlp.data.text.squad import read_squad
 
 TEXTS = (

@@ -20,9 +20,9 @@ from keras_gmlp.data.text.squad import read_squad
 from keras_gmlp.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer, make_wordpiece
 from keras_gmlp.data.tfds.tfrecords import _masked_crc, find_records, parse_features, read_records
 from keras_gmlp.utils import card
+from keras_gmlp.utils.csv_tables import read_rows
 from keras_gmlp.utils.files import parse_json
 from keras_gmlp.utils.labels import clean_value, is_label
-from keras_gmlp.utils.tables import read_rows
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 CELL = st.one_of(TEXT, st.text('",;\t\r\n a=', max_size=8))

@@ -16,7 +16,8 @@ from keras_gmlp.data.text.squad_answers import best_answers, squad_scores
 from keras_gmlp.data.text.squad_features import span_features
 from keras_gmlp.evaluation.text import evaluate_texts, write_text_report
 from keras_gmlp.inference.text import TextModel, from_keras
-from keras_gmlp.objectives.losses import MaskedCrossEntropy, Perplexity
+from keras_gmlp.objectives.losses import MaskedCrossEntropy
+from keras_gmlp.objectives.metrics import Perplexity
 from keras_gmlp.tasks.question_answering import question_length
 
 

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 from check_layer import to_numpy
 
-from keras_gmlp.objectives.losses import Accuracy, CrossEntropy, MaskedCrossEntropy
-from keras_gmlp.objectives.metrics import F1, MatthewsCorrelation
+from keras_gmlp.objectives.losses import CrossEntropy, MaskedCrossEntropy
+from keras_gmlp.objectives.metrics import F1, Accuracy, MatthewsCorrelation
 
 # softmax: (1/2, 1/4, 1/4) and (1/8, 1/8, 3/4)
 LOGITS = np.log(np.array([[2.0, 1.0, 1.0], [1.0, 1.0, 6.0]], "float32"))

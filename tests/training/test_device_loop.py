@@ -17,7 +17,8 @@ from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.data.batches.device import DeviceBatches, chunk_length
 from keras_gmlp.data.batches.device_augmentation import make_device_augmenter
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.objectives.losses import Accuracy, CrossEntropy
+from keras_gmlp.objectives.losses import CrossEntropy
+from keras_gmlp.objectives.metrics import Accuracy
 from keras_gmlp.objectives.optimizers import make_optimizer
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.device_loop import EpochOrder, build_for_training, make_device_class

@@ -10,9 +10,9 @@ from keras_gmlp.data.text.labelled_files import read_table
 from keras_gmlp.data.text.squad import read_squad
 from keras_gmlp.programs.shared.messages import one_line
 from keras_gmlp.runs.queue import read_plan
+from keras_gmlp.utils.csv_tables import write_table
 from keras_gmlp.utils.errors import LONGEST
 from keras_gmlp.utils.files import atomic_folder, atomic_write, read_json, require_output
-from keras_gmlp.utils.tables import write_table
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import re
 from pathlib import Path, PureWindowsPath
 
 from keras_gmlp.data.images.label_sets import find_rarest, make_rows
+from keras_gmlp.utils.csv_tables import find_column, read_rows
 from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.inputs import TABLES, name_roles, read_split
 from keras_gmlp.utils.labels import clean_value, is_label
-from keras_gmlp.utils.tables import find_column, read_rows
 
 SEVERAL = "|"  # between several labels
 NAMED = 10  # rows that an error lists

@@ -7,8 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.text import sentences, squad
-from keras_gmlp.data.text.sentences import TextSplit, hold_out, load_text
+from keras_gmlp.data.text import squad
+from keras_gmlp.data.text.labelled_texts import (
+    TextSplit,
+    find_parts,
+    hold_out,
+    load_text,
+    read_texts,
+)
 from keras_gmlp.data.text.squad import load_squad
 from keras_gmlp.utils.inputs import list_suffix
 
@@ -75,13 +81,13 @@ def open_questions(source):
 
 def choose_texts(source, split=None):
     """Returns the texts to evaluate a classifier on, the names of their classes and the split."""
-    path, split = source.path, source.decide(split, sentences.find_parts)
+    path, split = source.path, source.decide(split, find_parts)
     if split == "validation" and not source.validation:
         raise ValueError(f"{source.name}: no validation texts; train with --validation 0.1.")
     if split == "all" and path.exists():
         columns = source.columns or {}
         named = {key: columns[key] for key in ("text", "label") if key in columns}
-        parts = [sentences.read_texts(part, **named) for part in sentences.find_parts(path) if part]
+        parts = [read_texts(part, **named) for part in find_parts(path) if part]
         texts, labels = (list(itertools.chain(*both)) for both in zip(*parts, strict=True))
         names, indices = np.unique(labels, return_inverse=True)
         return source.require(TextSplit(texts, indices), split), tuple(names.tolist()), split

@@ -5,11 +5,11 @@ import math
 from pathlib import Path
 
 from keras_gmlp.data.text.names import did_you_mean
+from keras_gmlp.utils.csv_tables import find_column, read_rows, read_text
 from keras_gmlp.utils.errors import check_text, first_of, printable, warn
 from keras_gmlp.utils.files import list_visible_files, parse_json
 from keras_gmlp.utils.inputs import JSON_FILES, TABLES, is_junk
 from keras_gmlp.utils.labels import clean_label, clean_value
-from keras_gmlp.utils.tables import find_column, read_rows, read_text
 
 PAIRS = (
     ("sentence1", "sentence2"),

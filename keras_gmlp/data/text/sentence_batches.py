@@ -7,7 +7,7 @@ import keras
 import numpy as np
 
 from keras_gmlp.data.batches.passes import Passes, make_generator
-from keras_gmlp.data.text.sentences import TextData
+from keras_gmlp.data.text.labelled_texts import TextData
 from keras_gmlp.data.text.squad import SquadData
 from keras_gmlp.data.text.squad_features import span_features
 from keras_gmlp.data.text.tokenizer import Tokenizer

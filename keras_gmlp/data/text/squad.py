@@ -9,10 +9,10 @@ import numpy as np
 
 from keras_gmlp.data.text.names import unknown_name
 from keras_gmlp.data.tfds.prepared import open_prepared
+from keras_gmlp.utils.csv_tables import read_text
 from keras_gmlp.utils.errors import check_text, naming_errors
 from keras_gmlp.utils.files import parse_json
 from keras_gmlp.utils.inputs import SPLITS, group_splits, list_suffix
-from keras_gmlp.utils.tables import read_text
 
 SHARE = 0.2  # of the articles that are held out if no file holds test questions
 NEEDED = {"context", "question", "id", "answers"}
