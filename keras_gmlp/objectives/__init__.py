@@ -6,8 +6,15 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "losses": ["Accuracy", "CrossEntropy", "MaskedCrossEntropy", "Perplexity"],
-        "metrics": ["F1", "MatthewsCorrelation", "MeanAveragePrecision", "PredictedClasses"],
+        "losses": ["CrossEntropy", "MaskedCrossEntropy"],
+        "metrics": [
+            "F1",
+            "Accuracy",
+            "MatthewsCorrelation",
+            "MeanAveragePrecision",
+            "Perplexity",
+            "PredictedClasses",
+        ],
         "optimizers": ["LayerwiseAdamW", "MatrixMuon"],
     },
 )

@@ -7,6 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "corpus": ["Corpus", "PreparedCorpus", "build_corpus", "prepare_corpus"],
+        "labelled_texts": ["TextData", "TextSplit", "hold_out", "load_text"],
         "masking": ["MaskedBatches", "masked_windows", "validation_set"],
         "sentence_batches": [
             "TextBatches",
@@ -14,7 +15,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "TokenizedText",
             "classification_batches",
         ],
-        "sentences": ["TextData", "TextSplit", "hold_out", "load_text"],
         "squad": ["Question", "SquadData", "load_squad"],
         "squad_answers": ["Prediction", "best_answers", "squad_scores"],
         "squad_features": ["SpanFeatures", "span_features"],
