@@ -147,6 +147,7 @@ def naming(path, temporary):
 @contextlib.contextmanager
 def _replacing(path):
     """Yields a path, whose folder then exists, and a temporary one next to it."""
+    refuse_missing_step(path)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{os.getpid()}.{path.name}")
@@ -187,7 +188,6 @@ def _identify(path):
 @contextlib.contextmanager
 def atomic_folder(path):
     """Yields the path of a folder to create; on success the folder replaces `path`."""
-    refuse_missing_step(path)
     with _replacing(path) as (path, temporary):
         yield temporary
         for folder, _, names in os.walk(temporary):

@@ -105,7 +105,13 @@ def test_error_leaves_the_old_one_and_nothing_else(tmp_path, write, error, old):
     assert not old or path.is_dir() or path.read_text() == old
 
 
-@pytest.mark.parametrize("check", [require_output, lambda path: atomic_folder(path).__enter__()])
+WRITERS = [
+    lambda path: atomic_folder(path).__enter__(),
+    lambda path: atomic_write(path).__enter__(),
+]
+
+
+@pytest.mark.parametrize("check", [require_output, *WRITERS])
 def test_step_back_from_a_missing_folder_is_refused(tmp_path, check):
     """It names no folder now, and the user's data as soon as `new` is made."""
     (tmp_path / "data").mkdir()
