@@ -133,8 +133,8 @@ class SpanAnswering(TextTask):
         check_top(top)
         asked = Question(check_text(question), check_text(context))
         most = question_length(model.length)
-        model.report_cut("question", len(model.tokenizer.encode(question)) - 2, most)
         features = span_features([asked], model.tokenizer, model.length, model.length // 2, most)
+        model.report_cut("question", features.cut[0], most)
         logits = model.run(token_ids=features.token_ids)
         scores = logits[:, 0], logits[:, 1]
         (found,) = best_answers([asked], features, *scores, whole_words=True, overlaps=False)
@@ -204,8 +204,7 @@ class SpanAnswering(TextTask):
             chosen = squad_scores(questions, [prediction.answer(best) for prediction in found])
             scores |= {"threshold": threshold, "best_threshold": best}
             scores["best_f1"] = round(chosen["f1"], 4)
-        encoded = model.tokenizer.encode_batch([question.question for question in questions])
-        scores["cut"] = sum(len(encoding) - 2 > most for encoding in encoded)
+        scores["cut"] = sum(map(bool, features.cut))
         rows = []
         for question, prediction, answer in zip(questions, found, answers, strict=True):
             exact, f1 = score_answer(question, answer)

@@ -178,22 +178,20 @@ class TextClassification(TextTask):
     @classmethod
     def read_logits(cls, model, samples):
         """Returns logits and the model's classes of the texts whose class it knows, a pair."""
-        _, logits, labels, scorer = cls._run(model, samples)
+        _, logits, labels, scorer, _ = cls._run(model, samples)
         return logits, scorer.places[labels]
 
     @classmethod
     def score(cls, model, samples, threshold=None):
-        texts, logits, labels, scorer = cls._run(model, samples)
+        texts, logits, labels, scorer, cut = cls._run(model, samples)
         names = (text if isinstance(text, str) else "\t".join(text) for text in texts.texts)
         result = scorer.collect(names=tuple(names), **scorer.read(logits, labels))
         scores = {**result.score("texts"), "matthews_correlation": _correlate(result)}
-        longer = model.tokenizer.encode_batch(texts.texts, model.length + 1)
-        scores["cut"] = sum(int(e.ids[-1] != model.tokenizer.pad_id) for e in longer)
-        return scores, result
+        return {**scores, "cut": cut}, result
 
     @classmethod
     def _run(cls, model, samples):
-        """Returns the texts of known classes, their logits and classes, and a `ClassScorer`."""
+        """Returns texts of known classes, logits, classes, a `ClassScorer` and the texts cut."""
         name, texts, labels, known = samples
         if model.pairs not in (None, texts.pairs):
             received, takes = ["pairs", "single texts"][:: 1 if texts.pairs else -1]
@@ -205,8 +203,10 @@ class TextClassification(TextTask):
                 f"{name}: none of the {len(texts):,} texts has a class that models know."
             )
         texts = texts.take(places)
-        logits = run_with_progress(model, "classifying", cls.check_inputs(model, texts.texts))
-        return texts, logits, texts.labels, scorer
+        encoded = model.tokenizer.encode_batch(texts.texts, model.length)
+        token_ids = np.stack([encoding.ids for encoding in encoded])
+        logits = run_with_progress(model, "classifying", {"token_ids": token_ids})
+        return texts, logits, texts.labels, scorer, sum(e.cut > 0 for e in encoded)
 
 
 def _correlate(result):

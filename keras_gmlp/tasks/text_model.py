@@ -131,25 +131,22 @@ class TextModel:
     def encode(self, text, pair=None):
         """Returns the `Encoding` of a text at the model's length; warns if it was cut."""
         texts = [check_text(part) for part in (text, *([] if pair is None else [pair]))]
-        # Counting the tokens of a text of megabytes takes minutes.
-        long = sum(map(len, texts)) > PIECE
-        whole = self.tokenizer.encode(*texts, length=self.length + 1 if long else None)
         encoding = self.tokenizer.encode(*texts, length=self.length)
-        if not long:
-            self.report_cut("text", len(whole), self.length)
-        elif whole.ids[-1] != self.tokenizer.pad_id:
+        if sum(map(len, texts)) <= PIECE:
+            self.report_cut("text", encoding.cut, self.length)
+        elif encoding.cut:  # counting the tokens of a text of megabytes takes minutes
             self.warn(
                 f"the text has {sum(map(len, texts)):,} characters, the model takes {self.length} "
                 "tokens; the rest was cut."
             )
         return encoding
 
-    def report_cut(self, what, tokens, most):
-        """Warns if a text has more tokens than the model takes."""
-        if tokens > most:
+    def report_cut(self, what, cut, most):
+        """Warns if tokens of a text were cut."""
+        if cut:
             self.warn(
-                f"the {what} has {tokens} tokens, the model takes {most}; the last "
-                f"{tokens - most} were cut."
+                f"the {what} has {most + cut} tokens, the model takes {most}; the last {cut} were "
+                "cut."
             )
 
 

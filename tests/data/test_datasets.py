@@ -14,6 +14,7 @@ from keras_gmlp import data
 from keras_gmlp.data import datasets
 from keras_gmlp.data.images import folder, splits
 from keras_gmlp.data.images.records import RecordSplit
+from keras_gmlp.data.own_arrays import is_raw
 from keras_gmlp.utils.errors import DataWarning, one_line_errors
 
 RED, GREEN = (255, 0, 0), (0, 255, 0)
@@ -371,7 +372,9 @@ def test_own_images_of_every_kind(own):
         (lambda x, y: as_tensors(x, y, 7), ("0", "1")),
         (Table, ("cat", "dog")),
     ):
+        assert is_raw(make(*own))  # `keras_gmlp.train` takes it, too
         whole = data.from_arrays(make(*own), test=make(*own))
+        assert not is_raw(whole)
         assert (whole.labels, whole.image_shape) == (labels, (6, 8, 3))
         for split in (whole.train, whole.test):
             for found, expected in zip(split.arrays(), own, strict=True):
@@ -388,6 +391,7 @@ def test_own_images_in_splits(own):
     pairs = data.from_arrays(((images[..., 0], labels), (images[:4, ..., 0], labels[:4])))
     assert (pairs.image_shape, len(pairs.test)) == ((6, 8, 1), 4)
     splits = {"train": Table(*own), "validation": Table(images[:6], labels[:6])}
+    assert is_raw(splits)
     found = data.from_arrays(splits, image_size=(3, 4), name="pets")
     assert (found.name, found.image_shape) == ("pets", (3, 4, 3))
     assert [len(split) for split in found.splits().values()] == [16, 4, 6]

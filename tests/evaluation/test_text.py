@@ -126,12 +126,17 @@ def test_a_limit_draws_from_all_classes(tmp_path, tokenizer):
     assert 5 < predictions.labels.sum() < 15
 
 
-def test_long_texts_are_counted(tmp_path, tokenizer):
+def test_long_texts_are_counted(tmp_path, tokenizer, monkeypatch):
     long = "the old house by the river " * 9
     (tmp_path / "rows.csv").write_text(f"text,label\n{long},good\na gem,bad\n")
     model = constant_model("text_classification", tokenizer, [1.0, 0.0], ("good", "bad"))
+    encoded, usual = [], tokenizer.encode_batch
+    monkeypatch.setattr(
+        tokenizer, "encode_batch", lambda texts, *n: encoded.extend(texts) or usual(texts, *n)
+    )
     report, _ = evaluate_texts([model], str(tmp_path / "rows.csv"))
     assert report["models"][0]["cut"] == 1
+    assert sorted(encoded) == ["a gem", long]  # once each
 
 
 def questions_file(folder, *answers, context="Rome has a cat."):

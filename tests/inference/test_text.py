@@ -209,6 +209,26 @@ def test_long_text_is_reported_and_cut(folder):
     assert f"the model takes {question_length(LENGTH)};" in lines[1]
 
 
+@pytest.mark.parametrize("task", TEXT_TASKS)
+def test_each_text_is_encoded_once(folder, monkeypatch, task):
+    encoded, lines, usual = [], [], Tokenizer.encode_batch
+
+    def encode_batch(self, texts, *length):
+        encoded.extend(texts)
+        return usual(self, texts, *length)
+
+    monkeypatch.setattr(Tokenizer, "encode_batch", encode_batch)
+    model, long = load(folder / f"{task}.tflite", warn=lines.append), " ".join(LINES * 3)
+    given = {
+        "masked_lm": [f"[MASK] {long}"],
+        "text_classification": [long],
+        "question_answering": [long, LINES[0]],
+    }[task]
+    model(*given)
+    assert sorted(encoded) == sorted(given)
+    assert len(lines) == 1  # that the text was cut
+
+
 @pytest.mark.filterwarnings("ignore:the text has")
 def test_mistakes(folder):
     with refused(r"no \[MASK\] in the text", kind=NoMaskError):

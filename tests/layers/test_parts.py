@@ -121,6 +121,7 @@ REFUSALS = [
     (lambda: FoldedResMLPBlock(14)(tokens()), r"must be fixed: .* received \(None, None, 6\)"),
     (lambda: SpatialGatingUnit()(tokens()), r"must be fixed: .* received .* Or set max_tokens"),
     (lambda: PositionEmbedding()(tokens()), r"must be fixed: .* received \(None, None, 6\)"),
+    (lambda: SpatialGatingUnit(toeplitz=True)(tokens()), "must be fixed.* Or set max_tokens"),
     (lambda: SpatialProjection().build((2, None, 6)), "must be fixed.* Or set max_tokens"),
     (lambda: RelativeAttention(2).build((2, None, 6)), "must be fixed.* Or set max_tokens"),
     (lambda: RelativeAttention(2, max_tokens=4).build(TOKENS), "at most max_tokens=4"),
@@ -132,8 +133,11 @@ REFUSALS = [
     (lambda: SpatialProjection(4).build(TOKENS), "divide the channels; received 4 heads for 6"),
     (lambda: SpatialProjection(grid=(2, 2)), r"requires toeplitz=True; received grid=\(2, 2\)"),
     (lambda: SpatialProjection(**ON_GRID).build(TOKENS), r"5; received \(3, 4\). A class token"),
-    (lambda: PositionEmbedding()(keras.Input((6,))), "expected ndim=3, found ndim=2"),
-    (lambda: PositionEmbedding()(keras.Input((2, 3, 4))), "expected ndim=3, found ndim=4"),
+    *(
+        (lambda make=make, s=shape: make()(keras.Input(s)), f"found ndim={len(shape) + 1}")
+        for make in (PositionEmbedding, SpatialGatingUnit, SpatialProjection, partial(TokenMLP, 4))
+        for shape in ((6,), (2, 3, 6))
+    ),
     (lambda: RelativePositionBias(2, buckets=6), "multiple of 4; received 6"),
     (lambda: RelativeAttention(4).build(TOKENS), "6 channels cannot be shared by num_heads=4"),
     (lambda: TransformerBlock(0, 14)(tokens(5)), "6 channels cannot be shared by num_heads=0"),

@@ -211,7 +211,7 @@ def test_perplexity_counts_tokens_and_not_batches():
 
 def test_mistakes():
     for name in ("gMLP", "aMLP", "BERT"):
-        with refused(f"^{name} has no argument 'dropuot'; .*dropout", kind=TypeError):
+        with refused(f"^{name} has no argument 'dropuot'; did you mean dropout\\?", kind=TypeError):
             build(f"{name.lower()}_nano", dropuot=0.1)
     model = FAMILIES["gmlp"]()
     other = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)], name="other")

@@ -124,6 +124,7 @@ def test_an_unknown_override_is_answered_by_the_nearest():
         ("gmlp_n4_32", {"hiden_dim": 8}, "hidden_dim"),
         ("resnet_56_32", {"image_size": 8}, "input_shape"),
         ("mixer_n4_32", {"pretrained": True}, r"weights of keras_gmlp\.build"),
+        ("gmlp_n4_32", {"input_tensor": 8}, "input_shape"),
     ):
         (name,) = arguments
         message = f"has no argument '{name}'; did you mean {meant}\\? The arguments are "

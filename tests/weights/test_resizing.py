@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from check_layer import redraw_weights, to_numpy
 from PIL import Image
+from refused import refused
 
-from keras_gmlp import FeedForwardOnly, MLPMixer, ResMLP, ResNet, ViT, aMLP, fold, gMLP
+from keras_gmlp import FeedForwardOnly, MLPMixer, ResMLP, ResNet, ViT, aMLP, build, fold, gMLP
 from keras_gmlp.weights.resizing import resample, transfer
 
 TINY = {"dim": 8, "depth": 2, "patch_size": 4, "classes": 3}
@@ -199,6 +200,14 @@ def test_other_architectures_are_refused_and_the_target_does_not_change():
         transfer(gMLP(hidden_dim=14, input_shape=(8, 8, 3), **TINY), target)
     for old, new in zip(before, target.get_weights(), strict=True):
         np.testing.assert_array_equal(old, new)
+
+
+def test_a_saved_model_of_other_sizes_is_refused_as_weights_of_a_preset(tmp_path):
+    gMLP(hidden_dim=14, input_shape=(32, 32, 3), **TINY).save(tmp_path / "own.keras")
+    with refused(
+        r"sizes that differ: stem/projection/kernel \(4, 4, 3, 8\) and \(4, 4, 3, 192\), "
+    ):
+        build("gmlp_n4_32", weights=str(tmp_path / "own.keras"))
 
 
 def test_a_convolutional_stem_keeps_its_patch_size():

@@ -22,6 +22,7 @@ class SpanFeatures:
             tokens of it the window has.
         skipped: int32 `(windows,)`: tokens of the text before the window.
         offsets: For each question, int32 `(tokens, 2)`: each token is `context[start:stop]`.
+        cut: For each question, how many of its tokens were left out.
     """
 
     token_ids: np.ndarray
@@ -31,6 +32,7 @@ class SpanFeatures:
     count: np.ndarray
     skipped: np.ndarray
     offsets: list
+    cut: list
 
     def __len__(self):
         return len(self.token_ids)
@@ -62,10 +64,12 @@ def span_features(questions, tokenizer, length=LENGTH, stride=STRIDE, question_l
         )
     contexts = _encode(tokenizer, [question.context for question in questions])
     asked = _encode(tokenizer, [question.question for question in questions])
-    rows, columns, offsets = [], [], []
+    rows, columns, offsets, cut = [], [], [], []
     for number, question in enumerate(questions):
         ids, places = contexts[question.context]
-        head = [tokenizer.cls_id, *asked[question.question][0][:question_length], tokenizer.sep_id]
+        words = asked[question.question][0]
+        cut.append(max(0, len(words) - question_length))
+        head = [tokenizer.cls_id, *words[:question_length], tokenizer.sep_id]
         room = length - len(head) - 1
         step = min(stride, room - MAX_ANSWER)
         answer = _locate(places, question.answers)
@@ -84,7 +88,7 @@ def span_features(questions, tokenizer, length=LENGTH, stride=STRIDE, question_l
                 break
     token_ids = np.stack(rows) if rows else np.zeros((0, length), "int32")
     columns = np.array(columns, "int32").reshape(-1, 6)
-    return SpanFeatures(token_ids, columns[:, :2], *columns[:, 2:].T, offsets)
+    return SpanFeatures(token_ids, columns[:, :2], *columns[:, 2:].T, offsets, cut)
 
 
 def _encode(tokenizer, texts):

@@ -33,11 +33,13 @@ class Encoding:
         offsets: int32 `(tokens, 2)`: each token is `text[start:stop]` of its own text. `(0, 0)` for
             the tokens that the tokenizer adds.
         parts: int8 `(tokens,)`: 0 for the first text, 1 for the second, -1 for added tokens.
+        cut: Tokens that were left out because of the length; of a text of megabytes at least one.
     """
 
     ids: np.ndarray
     offsets: np.ndarray
     parts: np.ndarray
+    cut: int = 0
 
     def __len__(self):
         return len(self.ids)
@@ -235,12 +237,13 @@ class Tokenizer:
                 ids += part.ids
                 offsets.append(np.array(part.offsets, "int32").reshape(-1, 2) + start)
             start += len(piece)
-            if most is not None and len(ids) >= most:
+            if most is not None and len(ids) > most:
                 break
         return SimpleNamespace(ids=ids, offsets=np.concatenate(offsets))
 
     def _join(self, parts, length):
         added, kept = 1 + len(parts), [len(part.ids) for part in parts]
+        whole = sum(kept)
         if length is not None:
             if length < added + len(parts):
                 raise ValueError(
@@ -260,7 +263,7 @@ class Tokenizer:
             sides[place] = side
             start += count + 1
             ids[start - 1] = self.sep_id
-        return Encoding(ids, offsets, sides)
+        return Encoding(ids, offsets, sides, whole - sum(kept))
 
 
 def shorten(lengths, total):

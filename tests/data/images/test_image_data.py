@@ -1,5 +1,7 @@
 """What an `ImageData` takes."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -44,6 +46,13 @@ def test_impossible_class_indices_are_refused(arrays, label):
     with pytest.raises(ValueError, match="class indices") as error, np.errstate(invalid="ignore"):
         image_data(ArraySplit(images, np.where(np.arange(10) == 3, label, labels)))
     assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["test", "validation"])
+def test_impossible_class_indices_are_refused_in_each_split(arrays, name):
+    data = image_data(ArraySplit(*arrays))
+    with refused(f"class indices from 0 to 9 in {name}; expected"):
+        dataclasses.replace(data, **{name: ArraySplit(arrays[0], np.arange(10))})
 
 
 def test_other_data_are_refused(arrays):

@@ -124,6 +124,12 @@ def test_pair_has_its_parts(small):
     assert not encoding.ids[separators[1] + 1 :].any()
 
 
+def test_tokens_that_are_cut_are_counted(small):
+    whole = len(small.encode("the cat", "a hat"))
+    for length, cut in ((6, whole - 6), (whole, 0), (24, 0), (None, 0)):
+        assert small.encode("the cat", "a hat", length).cut == cut
+
+
 @pytest.mark.parametrize("total", [1, 4, 7])
 def test_truncation_is_that_of_bert(total):
     for first, second in itertools.product(range(9), repeat=2):
@@ -227,7 +233,9 @@ def test_long_texts_are_cut_in_pieces(small, monkeypatch):
     monkeypatch.setattr(
         tokenizer_module, "cut_text", lambda text: (read.append(p) or p for p in cut(text))
     )
-    assert small.encode(text, length=9).ids[:8].tolist() == whole.ids[:8].tolist()
+    short = small.encode(text, length=9)
+    assert short.ids[:8].tolist() == whole.ids[:8].tolist()
+    assert short.cut > 0
     assert len(read) == 1  # not the whole text
 
 
