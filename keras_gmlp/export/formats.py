@@ -21,6 +21,7 @@ from keras_gmlp.export.names import DEFAULT_FORMATS, FORMATS, TEXT_FORMATS
 from keras_gmlp.export.tflite import Traces, convert
 from keras_gmlp.inference.opening import open_keras
 from keras_gmlp.models.folding import to_dense
+from keras_gmlp.models.language_model import text_features
 from keras_gmlp.models.saved import load_model
 from keras_gmlp.models.structure import features, longest_text, sublayers
 from keras_gmlp.utils.card import write_card, write_text_card
@@ -51,7 +52,7 @@ class ExportOptions:
         if formats is not None:
             return list(formats)
         if self.task is not None:
-            return list(TEXT_FORMATS)
+            return [name for name in DEFAULT_FORMATS if name in TEXT_FORMATS]
         missing = {name: missing_requirement(name, self.calibration) for name in DEFAULT_FORMATS}
         for name in filter(missing.get, missing):
             skip(name, missing[name])
@@ -207,7 +208,7 @@ def require_exportable(model, formats, options):
             f"mediapipe requires a model of RGB images (3 channels); received {model.name} with "
             f"{model.input_shape[-1]}. Train on RGB images, or choose the format tflite."
         )
-    if "features" in formats:
+    if "features" in formats and options.task is None:
         features(model)  # raises the error of a model without a head
     if "mediapipe" in formats and options.card.get("thresholds"):
         raise ValueError(
@@ -259,9 +260,11 @@ def _write(name, model, directory, traces, options):
         return
     if name == "features":
         options = dataclasses.replace(options, tflite_batch=1)
-        flatbuffer = convert(model, "dynamic", with_features=True, traces=traces)
-        more["features"] = features(model).output_shape[-1]
-        if has_exact_maps(model):
+        body = features(model) if options.task is None else text_features(model)
+        inputs = options.inputs(model)
+        flatbuffer = convert(model, "dynamic", inputs=inputs, body=body, traces=traces)
+        more["features"] = body.output_shape[-1]
+        if options.task is None and has_exact_maps(model):
             more["maps"] = list(map_grid(model))
     else:
         precision = name.removeprefix("tflite").removeprefix("_") or "dynamic"

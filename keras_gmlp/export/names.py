@@ -11,7 +11,9 @@ FORMATS = {
     "onnx": "model.onnx",
 }
 
-TEXT_FORMATS = {name: FORMATS[name] for name in ("tflite", "tflite_float16", "tflite_float32")}
+TEXT_FORMATS = {
+    name: FORMATS[name] for name in ("tflite", "tflite_float16", "tflite_float32", "features")
+}
 
 # "features" and "mediapipe" compute what "tflite" computes, and serve special purposes.
 DEFAULT_FORMATS = tuple(name for name in FORMATS if name not in ("features", "mediapipe"))

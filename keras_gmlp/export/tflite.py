@@ -13,7 +13,6 @@ import numpy as np
 from keras_gmlp.analysis.explanation import has_exact_maps, map_tokens
 from keras_gmlp.export.quantization import prepare_for_int8
 from keras_gmlp.inference.opening import FEATURES_SIGNATURE
-from keras_gmlp.models.structure import features
 from keras_gmlp.utils.errors import first_line, require_one_of
 
 PRECISIONS = ("float32", "float16", "dynamic", "int8")
@@ -35,8 +34,11 @@ class Traces(contextlib.ExitStack):
         return self._folders[key]
 
 
-def convert(model, precision, calibration=None, inputs=None, with_features=False, traces=None):
-    """Converts a model to a flatbuffer with a signature from its inputs to `logits`."""
+def convert(model, precision, calibration=None, inputs=None, body=None, traces=None):
+    """Converts a model to a flatbuffer with a signature from its inputs to `logits`.
+
+    With `body`, the model from its first input to features, the file has a signature for it, too.
+    """
     import tensorflow as tf
 
     require_one_of("precision", precision, PRECISIONS)
@@ -50,19 +52,21 @@ def convert(model, precision, calibration=None, inputs=None, with_features=False
         return {"logits": model(keras.tree.pack_sequence_as(model.input, arrays), training=False)}
 
     specs = [tf.TensorSpec(shape, dtype, name=name) for name, shape, dtype in inputs]
-    more = {FEATURES_SIGNATURE: _features_function(model)} if with_features else {}
+    more = {}
+    if body is not None:  # a language model has an input that the features do not take
+        own = [spec for spec in specs if len(specs) == 1 or spec.name == body.inputs[0].name]
+        more[FEATURES_SIGNATURE] = _features_function(model, body), own
     arguments = model, serve, specs
     if traces is None or precision == "int8":  # whose model is another one
         return convert_function(*arguments, precision, lambda: _samples(calibration, batch), more)
-    key = batch, with_features
+    key = batch, body is not None
     return _convert_folder(traces.folder(key, lambda at: _save(*arguments, at, more)), precision)
 
 
-def _features_function(model):
-    """Returns a function from images to features and, if they are exact, class maps."""
-    body = features(model)
+def _features_function(model, body):
+    """Returns a function from inputs to features and, if they are exact, class maps."""
     if not has_exact_maps(model):
-        return lambda image: {"features": body(image, training=False)}
+        return lambda inputs: {"features": body(inputs, training=False)}
     tokens = model.get_layer("pool").input
     body = keras.Model(model.input, [body.output, tokens])
 
@@ -88,8 +92,8 @@ def _save(model, function, specs, folder, more=None):
     # The converter sorts them by name, and runtimes run the first if they are given no name. With
     # an attribute `serve` of the module it would drop all but the default.
     signatures = {
-        name: tf.function(each, input_signature=specs)
-        for name, each in {"serving_default": function, **(more or {})}.items()
+        name: tf.function(each, input_signature=own)
+        for name, (each, own) in {"serving_default": (function, specs), **(more or {})}.items()
     }
     tf.saved_model.save(module, folder, signatures=signatures)
 

@@ -1,4 +1,4 @@
-"""Finds similar images by the vectors before a classifier's head.
+"""Finds similar images by the vectors before a classifier's head, and similar texts by their mean.
 
 A `.tflite` model requires neither Keras nor TensorFlow.
 """
@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.inference.opening import FEATURES_FILE, FEATURES_SIGNATURE
-from keras_gmlp.utils.errors import printable
-from keras_gmlp.utils.progress import map_in_threads
+from keras_gmlp.tasks.text_model import TextModel
+from keras_gmlp.utils.errors import check_text, printable
+from keras_gmlp.utils.progress import ProgressBar, map_in_threads
 from keras_gmlp.utils.shipped import find_shipped
 
-TOGETHER = 64  # images that a model takes at a time
+TOGETHER = 64  # images, or texts, that a model takes at a time
+IMAGES = "image", "float32"  # name and type of what the features of an image classifier take
 
 
 def find_features(source):
@@ -33,11 +35,17 @@ def find_features(source):
 
 
 def make_embedder(classifier):
-    """Returns the function from images to the vectors before a classifier's head."""
+    """Returns the function from images to the vectors before a classifier's head.
+
+    That of a `TextModel` takes token ids, and returns the means of the encoded tokens.
+    """
+    name, dtype = ("token_ids", "int32") if isinstance(classifier, TextModel) else IMAGES
     if classifier.model is not None:
+        from keras_gmlp.models.language_model import text_features
         from keras_gmlp.models.structure import features
 
-        return partial(features(classifier.model).predict, batch_size=TOGETHER, verbose=0)
+        build = text_features if name == "token_ids" else features
+        return partial(build(classifier.model).predict, batch_size=TOGETHER, verbose=0)
     interpreter = classifier.interpreter
     if interpreter is None or FEATURES_SIGNATURE not in interpreter.get_signature_list():
         raise ValueError(
@@ -46,11 +54,91 @@ def make_embedder(classifier):
         )
     run = interpreter.get_signature_runner(FEATURES_SIGNATURE)
 
-    def embed(images):
-        images = np.asarray(images, "float32")[:, None]  # the file takes one at a time
-        return np.concatenate([run(image=image)["features"] for image in images])
+    def embed(rows):
+        rows = np.asarray(rows, dtype)[:, None]  # the file takes one at a time
+        return np.concatenate([run(**{name: row})["features"] for row in rows])
 
     return embed
+
+
+def embed_texts(model, texts):
+    """Returns the vector of a text: the mean of its encoded tokens.
+
+    Texts that share words or topics have similar vectors; compare them by the cosine. If texts are
+    longer than the model, it warns once, with their number.
+
+    Args:
+        model: A `TextModel`, as `text.load` opens it: a `.keras` file, or a `.tflite` file that
+            `apps/export.py RUN --formats features` wrote.
+        texts: A text, or a list of texts.
+
+    Returns:
+        float32 `(dim,)`, or `(texts, dim)` for a list.
+
+    Raises:
+        ValueError: If a text is empty or not a string, there is none, the file has no features or
+            the vectors are NaN. One line.
+    """
+    if isinstance(texts, str):
+        return embed_texts(model, [texts])[0]
+    ids = encode_texts(model, texts)
+    with ProgressBar("reading texts", len(ids)) as progress:
+        vectors = embed_rows(make_embedder(model), ids, progress.show)
+    if not np.isfinite(vectors).all():
+        raise ValueError(
+            f"{model.path}: its vectors are NaN or infinite; the file is damaged or its training "
+            "diverged. Copy or train the model again."
+        )
+    return vectors
+
+
+def encode_texts(model, texts):
+    """Returns the token ids of texts at a model's length; one warning for all that were cut."""
+    for text in texts:
+        if not check_text(text).strip():
+            raise ValueError("the text is empty; expected at least a word.")
+    if not len(texts):
+        raise ValueError("received no texts; expected at least one.")
+    # One token more says whether a text was cut, without all tokens of a long one.
+    longer = model.tokenizer.encode_batch(list(texts), model.length + 1)
+    ids = np.stack([encoding.ids for encoding in longer]).astype("int32")
+    long = ids[:, -1] != model.tokenizer.pad_id
+    if cut := int(long.sum()):
+        model.warn(
+            f"{cut:,} of {len(ids):,} texts have more than the {model.length} tokens that the "
+            "model takes; the rest of them was cut."
+        )
+    ids = ids[:, :-1]
+    ids[long, -1] = model.tokenizer.sep_id
+    return ids
+
+
+def embed_rows(embed, ids, report=lambda done: None):
+    """Returns the vectors of token ids, computed in batches."""
+    parts = []
+    for start in range(0, len(ids), TOGETHER):
+        parts.append(embed(ids[start : start + TOGETHER]))
+        report(min(start + TOGETHER, len(ids)))
+    return np.concatenate(parts)
+
+
+def find_similar_texts(model, query, texts, top=15):
+    """Finds the texts that are most similar to another, by the cosine between their vectors.
+
+    Args:
+        model: See `embed_texts`.
+        query: A text. A copy of it is not left out.
+        texts: Texts to compare, a list.
+        top: Number of texts to find.
+
+    Returns:
+        Pairs `(index, similarity)`, the most similar first. The similarity is in [-1, 1].
+
+    Raises:
+        ValueError: See `embed_texts`.
+    """
+    query_vector, *vectors = embed_texts(model, [query, *texts])
+    return list(find_nearest(query_vector, np.array(vectors), top).items())
 
 
 def find_similar(classifier, query, paths, top=15, report=lambda error: None):

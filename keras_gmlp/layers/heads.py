@@ -54,6 +54,32 @@ class SpanHead(ConfiguredLayer):
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
+class TextMean(ConfiguredLayer):
+    """Averages the tokens of each text, without its padding.
+
+    Call arguments:
+        inputs: Tokens, `(batch, tokens, dim)`.
+        token_ids: Integers, `(batch, tokens)`; 0 is padding.
+
+    Output shape: `(batch, dim)`.
+
+    Example:
+        >>> TextMean()(keras.ops.ones((1, 3, 8)), keras.ops.array([[2, 9, 0]])).shape
+        (1, 8)
+    """
+
+    def call(self, inputs, token_ids):
+        used = ops.cast(ops.not_equal(token_ids, 0), inputs.dtype)[:, :, None]
+        return ops.sum(inputs * used, axis=1) / ops.maximum(ops.sum(used, axis=1), 1)
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return None  # the outputs are not the tokens
+
+    def compute_output_shape(self, inputs_shape, token_ids_shape=None):
+        return inputs_shape[0], inputs_shape[-1]
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
 class MaskedLMHead(ConfiguredLayer):
     """Computes what the token embedding compares with each word, at the masked positions alone.
 

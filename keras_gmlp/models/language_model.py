@@ -4,7 +4,14 @@ import keras
 import numpy as np
 from keras import layers, ops
 
-from keras_gmlp.layers import LogitBias, MaskedLMHead, SegmentEmbedding, SpanHead, TokenPositions
+from keras_gmlp.layers import (
+    LogitBias,
+    MaskedLMHead,
+    SegmentEmbedding,
+    SpanHead,
+    TextMean,
+    TokenPositions,
+)
 from keras_gmlp.layers.block import check_rates, copy_initializer
 from keras_gmlp.models.common import check_sizes, compiled, head
 from keras_gmlp.models.structure import token_axes
@@ -166,6 +173,24 @@ def span_classifier(model, separator=3, name=None):
     token_ids, x = encoder(model)
     logits = SpanHead(separator, dtype="float32", name="head")(x, token_ids)
     return compiled(keras.Model(token_ids, logits, name=name or model.name))
+
+
+def text_features(model):
+    """Builds the model from token ids to the vector of a text: the mean of its encoded tokens.
+
+    Vectors of texts that share words or topics are similar: compare them by the cosine. The weights
+    are those of the model, not copies.
+
+    Args:
+        model: A language model, or a model that `text_classifier` or `span_classifier` returned.
+
+    Returns:
+        A `keras.Model` from `token_ids` `(batch, tokens)` to float32 vectors `(batch, dim)`.
+        Padding does not count.
+    """
+    token_ids, x = encoder(model)
+    vectors = TextMean(dtype="float32", name="text_mean")(x, token_ids)
+    return keras.Model(token_ids, vectors, name=model.name)
 
 
 def encoder(model):

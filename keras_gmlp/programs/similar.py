@@ -1,29 +1,35 @@
-"""Finds the images in a folder that are most similar to another image."""
+"""Finds the images in a folder that are most similar to another image, or the lines of a text."""
 
 import functools
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.inputs import TEXTS
+from keras_gmlp.utils.shipped import DEFAULT_LANGUAGE_MODEL
 
 USAGE = """\
-query QUERY  an image file
---data DIR!  a folder; its subfolders are searched, too
+query QUERY  an image file, or a text
+--data DIR|FILE!  a folder; its subfolders are searched, too; or a .txt file with a text a line
 --model MODEL  the folder of a run, the name of an included model, a .keras file, a .tflite file of
     apps/export.py --formats features, or published weights (a file or hf-hub:NAME); default: the
-    included gmlp_photo_64
---top N:count=15  images to find
---out FILE  PNG file for a contact sheet
+    included gmlp_photo_64, for texts amlp_nano-wiki
+--top N:count=15  images, or lines, to find
+--out FILE  PNG file for a contact sheet of images
 --backend
 --json  print the result as JSON
 
 The similarity is the cosine between the vectors that the classifier's head gets: 1 for images
 that it cannot distinguish. DIR stays as it is.
 
+If --data is a text file, QUERY is a text, and the lines of the file are compared with it, by the
+means of a language model's encoded tokens.
+
 examples:
   apps/similar.py cat.jpg --data photos/                    with the included gmlp_photo_64
   apps/similar.py cat.jpg --data photos/ --out similar.png  a contact sheet
   apps/similar.py cat.jpg --data photos/ --model runs/gmlp_n4_32-photos --top 20 --json
+  apps/similar.py "a trip to the sea" --data notes.txt      with the included amlp_nano-wiki
 
 exit codes: 0 done, 1 an image or the model could not be read, 2 wrong usage,
 130 stopped with Ctrl-C
@@ -31,6 +37,9 @@ exit codes: 0 done, 1 an image or the model could not be read, 2 wrong usage,
 
 
 def run(options):
+    if options.texts:
+        run_texts(options)
+        return
     from keras_gmlp.data.images.find_images import find_images
     from keras_gmlp.inference.similarity import find_similar
 
@@ -48,12 +57,40 @@ def run(options):
         print(f"to      {options.out}")
 
 
+def run_texts(options):
+    """Prints the lines of a file that are most similar to a text."""
+    from keras_gmlp.data.text.files import read_lines
+    from keras_gmlp.inference import text as text_inference
+    from keras_gmlp.inference.similarity import find_features, find_similar_texts
+
+    numbered = enumerate(read_lines(options.data), 1)
+    lines = [(number, line) for number, line in numbered if line.strip()]
+    if not lines:
+        raise ValueError(f"{printable(options.data)}: has no text; expected a text a line.")
+    cut = []
+    with cli.quiet():
+        source = find_features(options.model or DEFAULT_LANGUAGE_MODEL)
+        model = text_inference.load(source, warn=cut.append)
+    pairs = find_similar_texts(model, options.query, [line for _, line in lines], options.top)
+    found = [
+        {"line": lines[place][0], "text": lines[place][1], "similarity": round(value, 6)}
+        for place, value in pairs
+    ]
+    cli.show_result(options, {"query": options.query, "similar": found}, show)
+    for line in cut:
+        cli.fail(options, line, code=0)
+
+
 def show(result):
     for row in result["similar"]:
-        print(f"{row['similarity']:6.3f}  {printable(row['file'])}")
+        place = f"{row['line']:>5}  {row['text']}" if "line" in row else row["file"]
+        print(f"{row['similarity']:6.3f}  {printable(place)}")
 
 
 def check(options):
+    options.texts = options.data.lower().endswith(TEXTS)
+    if options.texts and options.out:
+        raise cli.UsageError("--out is for images; give --json for texts")
     if options.out is not None and not options.out.lower().endswith(".png"):
         raise cli.UsageError(f"--out must be a .png file; received {options.out!r}")
     if options.out:

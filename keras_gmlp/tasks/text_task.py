@@ -212,6 +212,7 @@ class TextTask(Task):
             card.get("pairs"),
             warn,
             model,
+            opened.interpreter,
             confidence,
         )
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "saved_models"
+DEFAULT_LANGUAGE_MODEL = "amlp_nano-wiki"  # fills in masks, and finds similar texts
 DEFAULT_BACKBONE = "gmlp_photo_64"  # for a user's own images
 MOST = 3  # names that an error suggests
 

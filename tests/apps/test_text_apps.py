@@ -279,3 +279,49 @@ def test_evaluate_text_names_what_is_wrong(models, app):
         found, _, errors = app("evaluate_text", models[name], *arguments)
         assert (found, errors.count("\n")) == (code, 1)
         assert message in errors
+
+
+@pytest.fixture
+def notes(tmp_path):
+    path = tmp_path / "notes.txt"
+    lines = ["Paris is the capital of France.", "", "In the old house by the river lives a cat."]
+    path.write_text("\n".join(lines), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["fill_mask", "answer"])  # any model with an encoder
+def test_similar_lines(run, models, notes, name):
+    query, model = "A cat lives in the old house by the river.", models[name]
+    code, printed, errors = run("similar", query, "--data", notes, "--top", "2", model=model)
+    assert (code, errors, len(printed)) == (0, "", 2)
+    assert printed[0].endswith("    3  In the old house by the river lives a cat.")
+    code, printed, _ = run("similar", query, "--data", notes, "--json", model=model)
+    found = json.loads("\n".join(printed))
+    assert found["query"] == query
+    assert [row["line"] for row in found["similar"]] == [3, 1]
+    assert found["similar"][0]["text"].startswith("In the old house")
+
+
+def test_long_lines_are_one_warning(run, models, notes):
+    notes.write_text("a gem\n" + 2 * (" ".join(LINES * 3) + "\n"), "utf-8")
+    code, printed, errors = run("similar", "a gem", "--data", notes, model=models["fill_mask"])
+    assert (code, len(printed)) == (0, 3)
+    assert len(errors.splitlines()) == 1
+    assert "2 of 4 texts have more than the 48 tokens" in errors
+
+
+@pytest.mark.parametrize(
+    ("content", "query", "more", "code", "reason"),
+    [
+        ("\n \n", "a gem", (), 1, "has no text; expected a text a line"),
+        ("a gem", " ", (), 1, "the text is empty; expected at least a word"),
+        ("a gem", "a gem", ("--out", "sheet.png"), 2, "--out is for images"),
+    ],
+)
+def test_errors_of_similar_lines(run, models, notes, content, query, more, code, reason):
+    notes.write_text(content, "utf-8")
+    found, printed, errors = run(
+        "similar", query, "--data", notes, *more, model=models["fill_mask"]
+    )
+    assert (found, printed) == (code, [])
+    assert reason in errors.splitlines()[-1]

@@ -1,6 +1,11 @@
 """The images in a folder that are most similar to another."""
 
+import dataclasses
 import json
+import os
+import subprocess
+import sys
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,17 +15,22 @@ from load_app import load_app
 from other_backend import run_under
 from PIL import Image
 from random_models import random_model
+from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
-from keras_gmlp.export.formats import export
+from keras_gmlp.export.formats import export, export_text
 from keras_gmlp.inference import images as inference
+from keras_gmlp.inference import text as text_inference
 from keras_gmlp.inference.similarity import (
     embed_files,
+    embed_texts,
     find_features,
     find_nearest,
     find_similar,
+    find_similar_texts,
     make_embedder,
 )
 from keras_gmlp.tasks.classifier import Classifier
+from keras_gmlp.utils.card import write_text_card
 
 
 @pytest.fixture(scope="module")
@@ -142,3 +152,123 @@ def test_model_without_features(pictures):
     classifier = Classifier(None, (16, 16, 3), ("a", "b"), "model.onnx")
     with pytest.raises(ValueError, match=r"model\.onnx: has no features; expected a \.keras file"):
         make_embedder(classifier)
+
+
+NOTES = [
+    "Paris is the capital of France.",
+    "The films of this winter: a gem, a bore, and a bad joke.",
+    "",
+    "In the old house by the river lives a cat.",
+    "Rome is the capital of Italy.",
+]
+QUERY = "A cat lives in the old house by the river."
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return small_tokenizer()
+
+
+@pytest.fixture(scope="module")
+def text_files(tokenizer, tmp_path_factory):
+    """A `.keras` and a `.tflite` file with vectors of two tasks, by the task."""
+    folder, files = tmp_path_factory.mktemp("texts"), {}
+    for task in ("masked_lm", "text_classification"):
+        model, place = small_text_model(task, tokenizer), folder / task
+        labels = LABELS if task == "text_classification" else ()
+        written = export_text(model, place, tokenizer, LENGTH, ["features"], labels)
+        model.save(place / "model.keras")
+        write_text_card(place / "model.keras", task, tokenizer, labels, {"length": LENGTH})
+        files[task] = place / "model.keras", written["features"]
+    return files
+
+
+def test_vectors_are_means_of_encoded_tokens_without_padding(tokenizer):
+    import keras
+
+    model = small_text_model("masked_lm", tokenizer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # such as one about masks
+        opened = text_inference.from_keras(model, tokenizer)
+        found = embed_texts(opened, [QUERY, "a gem"])
+    assert (found.shape, found.dtype) == ((2, 8), np.float32)
+    (token_ids,) = (tensor for tensor in model.inputs if tensor.name == "token_ids")
+    encoded = keras.Model(token_ids, model.get_layer("norm").output)
+    for text, vector in zip((QUERY, "a gem"), found, strict=True):
+        tokens = encoded.predict(tokenizer.encode(text).ids[None], verbose=0)  # has no padding
+        np.testing.assert_allclose(vector, tokens[0].mean(0), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(embed_texts(opened, "a gem"), found[1], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("task", ["masked_lm", "text_classification"])
+def test_tflite_vectors_equal_those_of_keras(text_files, task):
+    keras_model, small = map(text_inference.load, text_files[task])
+    assert small.model is None
+    expected = embed_texts(keras_model, LINES)
+    found = embed_texts(small, LINES)
+    difference = np.abs(found - expected).max()
+    assert difference < 1e-4, difference
+
+
+@pytest.mark.parametrize("suffix", [0, 1])
+def test_planted_paraphrase_is_first(text_files, suffix):
+    model = text_inference.load(text_files["masked_lm"][suffix])
+    lines = [line for line in NOTES if line]
+    (first, value), *others = find_similar_texts(model, QUERY, [*lines, QUERY], top=9)
+    assert (first, value) == (4, pytest.approx(1, abs=1e-5))  # the text itself
+    assert others[0][0] == 2  # its words in another order
+
+
+def test_cut_texts_are_one_warning(text_files):
+    lines = []
+    model = text_inference.load(text_files["masked_lm"][0], warn=lines.append)
+    long = " ".join(LINES * 3)
+    both = embed_texts(model, [long, "a gem", long + " more"])
+    (line,) = lines
+    assert line.startswith(f"2 of 3 texts have more than the {LENGTH} tokens")
+    np.testing.assert_allclose(both[0], both[2], atol=1e-5)
+    ids = model.tokenizer.encode(long, length=LENGTH).ids
+    np.testing.assert_allclose(make_embedder(model)(ids[None])[0], both[0], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("texts", "reason"),
+    [
+        (" ", "the text is empty; expected at least a word"),
+        (["a gem", ""], "the text is empty"),
+        ([], "received no texts; expected at least one"),
+    ],
+)
+def test_errors_of_texts_are_one_line(text_files, texts, reason):
+    model = text_inference.load(text_files["masked_lm"][1])
+    with pytest.raises(ValueError, match=reason):
+        embed_texts(model, texts)
+
+
+def test_files_and_weights_without_vectors(tokenizer, text_files):
+    model = small_text_model("masked_lm", tokenizer)
+    opened = text_inference.from_keras(model, tokenizer)
+    without = dataclasses.replace(opened, model=None)
+    with pytest.raises(ValueError, match="has no features; expected a"):
+        embed_texts(without, "a gem")
+    for weight in model.trainable_weights:
+        weight.assign(np.full(weight.shape, np.nan))
+    with pytest.raises(ValueError, match="its vectors are NaN or infinite"):
+        embed_texts(opened, "a gem")
+
+
+def test_vectors_of_a_tflite_file_require_no_keras(text_files, tmp_path):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("\n".join(NOTES), "utf-8")
+    program = """
+import sys
+from keras_gmlp.programs.similar import main
+code = main(sys.argv[1:])
+print(code, sorted({"keras", "tensorflow", "jax", "torch", "PIL"} & set(sys.modules)))
+"""
+    given = [QUERY, "--data", str(notes), "--model", str(text_files["masked_lm"][1])]
+    command = [sys.executable, "-c", program, *given]
+    found = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
+    first, *_, last = found.stdout.splitlines()
+    assert "In the old house by the river" in first, found.stderr
+    assert last == "0 []"

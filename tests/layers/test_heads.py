@@ -9,6 +9,7 @@ from keras_gmlp.layers import (
     SegmentEmbedding,
     SpanHead,
     SpatialProjection,
+    TextMean,
     TokenPositions,
 )
 
@@ -76,3 +77,11 @@ def test_spans_lie_in_the_text_or_at_its_beginning():
     allowed = [0, 3, 4]
     np.testing.assert_allclose(logits[:, allowed], expected[:, allowed], rtol=1e-5, atol=1e-5)
     assert (np.delete(logits, allowed, axis=1) < -1e4).all()
+
+
+def test_mean_of_texts_by_hand():
+    x, ids = draw(3, 4, 5), np.array([[2, 9, 3, 0], [2, 7, 8, 3], [0, 0, 0, 0]])
+    found = to_numpy(TextMean()(x, ids))
+    np.testing.assert_allclose(found[0], x[0, :3].mean(0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found[1], x[1].mean(0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(found[2], np.zeros(5))  # no text at all
