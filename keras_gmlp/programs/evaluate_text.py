@@ -9,6 +9,7 @@ from keras_gmlp.programs.evaluate import percent, spell
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared.text_options import COLUMNS, name_columns
 from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.files import write_json
 
 USAGE = f"""\
 models MODEL+  .tflite or .keras files, folders of runs, or names of included models
@@ -18,6 +19,8 @@ models MODEL+  .tflite or .keras files, folders of runs, or names of included mo
 {COLUMNS}\
 --threshold T:float  how much the score of no answer must exceed that of the best answer; default: 0
     if some questions have no answer
+--retrieval  rank all texts of the questions in --data for each question, by the vectors of any text
+    model and by word overlap (TF-IDF)
 --limit N:count  evaluate on N texts or questions, drawn at random
 --out DIR  folder for the report and the pictures
 --data-dir
@@ -47,6 +50,7 @@ examples:
   apps/evaluate_text.py runs/a/model.keras runs/a/model.tflite --data reviews.csv --out evaluation
   apps/evaluate_text.py runs/amlp_nano-squad --data squad/v2.0 --threshold 1
   apps/evaluate_text.py amlp_nano-wiki --data held_out.txt --limit 500
+  apps/evaluate_text.py amlp_nano-wiki --data squad/v2.0 --retrieval --limit 1000
 
 """
 
@@ -72,10 +76,15 @@ def run(options):
     with cli.quiet():
         from keras_gmlp.evaluation import text as text_evaluation
         from keras_gmlp.inference import text as text_inference
+        from keras_gmlp.inference.similarity import find_features
         from keras_gmlp.tasks.registry import find_task
 
-        models = [text_inference.load(path) for path in options.models]
+        choose = find_features if options.retrieval else str  # a file that has vectors
+        models = [text_inference.load(choose(path)) for path in options.models]
     task = find_task(models[0].task)
+    if options.retrieval:
+        run_retrieval(options, models)
+        return
     check_task(options, task)
     report, predictions = text_evaluation.evaluate_texts(
         models,
@@ -90,6 +99,38 @@ def run(options):
         with cli.quiet():
             text_evaluation.write_text_report(options.out, report, predictions)
     cli.show_result(options, report, functools.partial(show, task=task))
+
+
+def run_retrieval(options, models):
+    """Ranks the texts of questions by vectors and by words; see `evaluation.retrieval`."""
+    from keras_gmlp.evaluation.retrieval import evaluate_retrieval
+
+    if options.label or options.column or options.threshold is not None:
+        names = "--column, --label and --threshold"
+        raise cli.UsageError(f"{names}: not for --retrieval. Leave them out")
+    report = evaluate_retrieval(
+        models,
+        options.data,
+        columns=name_columns(options),
+        split=options.split,
+        limit=options.limit,
+    )
+    for name, row in zip(options.models, report["models"], strict=False):
+        row["model"] = name
+    if options.out:
+        write_json(Path(options.out) / "report.json", report)
+    cli.show_result(options, report, show_retrieval)
+
+
+def show_retrieval(report):
+    counts = f"{report['questions']:,} questions, {report['candidates']:,} texts"
+    evaluate.show_title(report, f" (--split {report['split']}), {counts}")
+    tops = [key for key in report["models"][0] if key != "model"]
+    rows = [
+        (printable(row["model"]), *(percent(row[top]).strip() for top in tops))
+        for row in report["models"]
+    ]
+    evaluate.show_table(("model", *tops), rows)
 
 
 def check_task(options, task):

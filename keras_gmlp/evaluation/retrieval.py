@@ -1,0 +1,126 @@
+"""How often the nearest text is the one that belongs to a question, by vectors and by words."""
+
+import collections
+import re
+
+import numpy as np
+
+from keras_gmlp.data.text.chosen_splits import TextSource, choose_questions
+from keras_gmlp.data.text.squad import has_questions
+from keras_gmlp.inference.similarity import embed_rows, make_embedder
+from keras_gmlp.tasks.scores import round_scores
+from keras_gmlp.tasks.text_task import draw_places
+from keras_gmlp.utils.progress import ProgressBar
+
+RANKS = (1, 5, 10)
+
+
+def evaluate_retrieval(models, name, *, columns=None, split=None, limit=None):
+    """Ranks all texts of a set of questions for each question, such as SQuAD's paragraphs.
+
+    Texts are ranked by the cosine of their vectors. One that is longer than a model counts by the
+    nearest of its windows, which overlap by half. Word overlap (TF-IDF) is scored on the same
+    questions.
+
+    Args:
+        models: A list of `inference.TextModel`, as `text.embed_texts` takes them.
+        name: Questions as `load_squad` takes them, such as `"squad/v2.0"`.
+        columns: Arguments of `load_squad`, a dict such as `{"test": "dev.json"}`.
+        split: `"test"`, `"train"` or `"all"`; see `apps/evaluate_text.py`.
+        limit: Number of questions, drawn with a fixed seed. Defaults to all.
+
+    Returns:
+        A dict that JSON can hold: `data`, `split`, `questions` and `candidates`, the number of
+        texts; and `models`, a dict for each model and the last one for TF-IDF: `top1`, `top5` and
+        `top10`, the shares of questions whose own text is among the nearest.
+
+    Raises:
+        ValueError: If the data are no questions or cannot be read, or a model has no vectors. One
+            line.
+    """
+    if not has_questions(name):
+        raise ValueError(
+            f"{name!r}: has no questions to rank texts for; expected squad/v2.0 or another set, a "
+            ".json file in SQuAD's format or a folder with such files."
+        )
+    questions, split = choose_questions(TextSource(name, columns), split)
+    texts = list(dict.fromkeys(question.context for question in questions))
+    places = {text: place for place, text in enumerate(texts)}
+    questions = [questions[place] for place in draw_places(len(questions), limit)]
+    own = [places[question.context] for question in questions]
+    asked = [question.question for question in questions]
+    rows = []
+    for model in models:
+        embed = make_embedder(model)
+        cosines = compare_vectors(embed, model.tokenizer, model.length, asked, texts)
+        rows.append({"model": str(model.path), **score_ranks(cosines, own)})
+    rows.append({"model": "TF-IDF", **score_ranks(compare_words(asked, texts), own)})
+    counts = {"questions": len(questions), "candidates": len(texts)}
+    return {"data": str(name), "split": split, **counts, "models": rows}
+
+
+def score_ranks(similarities, own):
+    """Returns the share of rows whose own column is among the largest 1, 5 and 10, a dict."""
+    best = similarities[range(len(own)), own][:, None]
+    ranks = (similarities >= best).sum(1)  # what is equally near comes before it
+    return round_scores({f"top{most}": np.mean(ranks <= most) for most in RANKS})
+
+
+def compare_vectors(embed, tokenizer, length, firsts, seconds):
+    """Returns the cosines of texts to others; of a long one the largest of its windows."""
+    windows, starts = make_windows(tokenizer, seconds, length)
+    ids = np.stack([encoding.ids for encoding in tokenizer.encode_batch(firsts, length)])
+    with ProgressBar("reading texts", len(ids) + len(windows)) as progress:
+        queries = scale(embed_rows(embed, ids, progress.show))
+        found = scale(embed_rows(embed, windows, lambda n: progress.show(len(ids) + n)))
+    if not (np.isfinite(queries).all() and np.isfinite(found).all()):
+        raise ValueError("the vectors are NaN or infinite; copy or train the model again.")
+    return np.maximum.reduceat(queries @ found.T, starts, axis=1)
+
+
+def make_windows(tokenizer, texts, length):
+    """Returns the token ids of texts in windows that overlap by half, and each text's first."""
+    rows, starts, room = [], [], length - 2
+    for encoding in tokenizer.encode_batch(texts):
+        ids, start = encoding.ids[1:-1], 0
+        starts.append(len(rows))
+        while True:
+            part = ids[start : start + room]
+            row = np.full(length, tokenizer.pad_id, "int32")
+            row[: len(part) + 2] = [tokenizer.cls_id, *part, tokenizer.sep_id]
+            rows.append(row)
+            if start + room >= len(ids):
+                break
+            start = min(start + room // 2, len(ids) - room)
+    return np.stack(rows), starts
+
+
+def scale(vectors):
+    """Returns vectors of length 1."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+
+
+def compare_words(firsts, seconds):
+    """Returns the cosines of TF-IDF of texts to others.
+
+    A word counts `(1 + log(times in the text)) * log(texts / texts with the word)`.
+    """
+    counts = [count_words(text) for text in seconds]
+    texts = collections.Counter(word for count in counts for word in count)
+    places = {word: place for place, word in enumerate(texts)}
+    rarity = np.log(len(seconds) / np.array([*texts.values()], "float32"))
+
+    def vectors(counts):
+        rows = np.zeros((len(counts), len(places)), "float32")
+        for row, count in zip(rows, counts, strict=True):
+            for word, times in count.items():
+                if word in places:
+                    row[places[word]] = (1 + np.log(times)) * rarity[places[word]]
+        return scale(rows)
+
+    return vectors([count_words(text) for text in firsts]) @ vectors(counts).T
+
+
+def count_words(text):
+    """Returns how often a text has each word, in small letters."""
+    return collections.Counter(re.findall(r"\w+", text.lower()))

@@ -1,0 +1,111 @@
+"""Ranks of the texts that belong to questions, by vectors and by words."""
+
+import json
+
+import numpy as np
+import pytest
+from load_app import load_app
+from small_text import LENGTH, LINES, small_text_model, small_tokenizer
+
+from keras_gmlp.evaluation.retrieval import (
+    compare_vectors,
+    compare_words,
+    evaluate_retrieval,
+    make_windows,
+    score_ranks,
+)
+from keras_gmlp.inference.text import from_keras
+from keras_gmlp.utils.card import write_text_card
+
+QUESTIONS = ["capital of France", "a gem and a bad joke", "Who lives in Rome?"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return small_tokenizer()
+
+
+@pytest.fixture
+def squad(tmp_path):
+    """A file of three questions, each about a line."""
+    paragraphs = [
+        {"context": line, "qas": [{"question": question, "id": str(number), "answers": []}]}
+        for number, (line, question) in enumerate(zip(LINES, QUESTIONS, strict=True))
+    ]
+    path = tmp_path / "questions.json"
+    path.write_text(json.dumps({"data": [{"title": "a", "paragraphs": paragraphs}]}))
+    return path
+
+
+def test_shares_of_ranks_by_hand():
+    similarities = np.array([[0.9, 0.1, 0.2], [0.5, 0.4, 0.3], [0.7, 0.7, 0.1]])
+    assert score_ranks(similarities, [0, 1, 1]) == {
+        "top1": pytest.approx(1 / 3, abs=1e-6),  # what is equally near comes before
+        "top5": 1.0,
+        "top10": 1.0,
+    }
+
+
+def test_words_by_hand():
+    found = compare_words(["red cat", "unknown"], ["a red cat", "a dog", "a red dog"])
+    # "a" is in all texts and counts nothing, "red" and "dog" in two of three, "cat" in one.
+    red, cat = np.log(3 / 2), np.log(3)
+    own = red / np.hypot(red, cat)
+    np.testing.assert_allclose(found[0], [1, 0, own / 2**0.5], rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(found[1], [0, 0, 0])
+
+
+def test_windows_hold_all_tokens(tokenizer):
+    text = " ".join(LINES)
+    whole = tokenizer.encode(text).ids
+    windows, starts = make_windows(tokenizer, ["a gem", text, "a bore"], 12)
+    assert starts[:2] == [0, 1]
+    assert starts[2] == len(windows) - 1
+    assert windows.dtype == np.int32
+    np.testing.assert_array_equal(windows[0], tokenizer.encode("a gem", length=12).ids)
+    for row in windows[1:-1]:
+        assert (row[0], row[-1]) == (tokenizer.cls_id, tokenizer.sep_id)
+    np.testing.assert_array_equal(windows[1][:-1], whole[:11])
+    np.testing.assert_array_equal(windows[-2][1:], whole[-11:])
+    np.testing.assert_array_equal(windows[2][1:6], windows[1][6:11])  # half of a window
+
+
+def test_a_long_text_counts_by_its_nearest_window(tokenizer):
+    def embed(ids):  # one number for the word "river", one for all texts
+        river = np.isin(ids, tokenizer.encode("river").ids[1:-1]).any(1)
+        return np.stack([river, np.ones(len(ids))], 1).astype("float32")
+
+    texts = ["a gem " * 20 + "river", "a gem " * 20]
+    found = compare_vectors(embed, tokenizer, 12, ["river", "a gem"], texts)
+    half = 2**-0.5
+    np.testing.assert_allclose(found, [[1, half], [1, 1]], atol=1e-6)
+
+
+def test_report_of_a_model_and_of_words(tokenizer, squad):
+    model = from_keras(small_text_model("masked_lm", tokenizer), tokenizer)
+    report = evaluate_retrieval([model], str(squad))
+    counts = {name: report[name] for name in ("split", "questions", "candidates")}
+    assert counts == {"split": "all", "questions": 3, "candidates": 3}
+    own, words = report["models"]
+    assert words == {"model": "TF-IDF", "top1": 1.0, "top5": 1.0, "top10": 1.0}
+    assert own["top5"] == 1  # of three texts
+    fewer = evaluate_retrieval([model], str(squad), limit=2)
+    assert (fewer["questions"], fewer["candidates"]) == (2, 3)
+    with pytest.raises(ValueError, match="has no questions to rank texts for"):
+        evaluate_retrieval([model], "sst2")
+
+
+def test_program(tokenizer, squad, tmp_path, capsys):
+    path = tmp_path / "model.keras"
+    small_text_model("masked_lm", tokenizer).save(path)
+    write_text_card(path, "masked_lm", tokenizer, (), {"length": LENGTH})
+    program = load_app("evaluate_text")
+    given = [str(path), "--data", str(squad), "--retrieval"]
+    assert program.main([*given, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [row["model"] for row in report["models"]] == [str(path), "TF-IDF"]
+    assert program.main(given) == 0
+    last = capsys.readouterr().out.splitlines()[-1].split()
+    assert last == ["TF-IDF", "100.00", "%", "100.00", "%", "100.00", "%"]
+    assert program.main([*given, "--threshold", "1"]) == 2
+    assert "not for --retrieval" in capsys.readouterr().err
