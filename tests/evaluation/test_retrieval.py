@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from load_app import load_app
 from small_text import LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp.evaluation.retrieval import (
@@ -95,17 +94,16 @@ def test_report_of_a_model_and_of_words(tokenizer, squad):
         evaluate_retrieval([model], "sst2")
 
 
-def test_program(tokenizer, squad, tmp_path, capsys):
+def test_program(tokenizer, squad, tmp_path, app):
     path = tmp_path / "model.keras"
     small_text_model("masked_lm", tokenizer).save(path)
     write_text_card(path, "masked_lm", tokenizer, (), {"length": LENGTH})
-    program = load_app("evaluate_text")
-    given = [str(path), "--data", str(squad), "--retrieval"]
-    assert program.main([*given, "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert [row["model"] for row in report["models"]] == [str(path), "TF-IDF"]
-    assert program.main(given) == 0
-    last = capsys.readouterr().out.splitlines()[-1].split()
-    assert last == ["TF-IDF", "100.00", "%", "100.00", "%", "100.00", "%"]
-    assert program.main([*given, "--threshold", "1"]) == 2
-    assert "not for --retrieval" in capsys.readouterr().err
+    given = ["evaluate_text", path, "--data", squad, "--retrieval"]
+    code, output, _ = app(*given, "--json")
+    assert [row["model"] for row in json.loads(output)["models"]] == [str(path), "TF-IDF"]
+    assert code == 0
+    code, output, _ = app(*given)
+    assert output.splitlines()[-1].split() == ["TF-IDF", *["100.00", "%"] * 3]
+    code, _, errors = app(*given, "--threshold", "1")
+    assert code == 2
+    assert "not for --retrieval" in errors

