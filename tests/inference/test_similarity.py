@@ -246,7 +246,7 @@ def test_errors_of_texts_are_one_line(text_files, texts, reason):
         embed_texts(model, texts)
 
 
-def test_files_and_weights_without_vectors(tokenizer, text_files):
+def test_files_and_weights_without_vectors(tokenizer):
     model = small_text_model("masked_lm", tokenizer)
     opened = text_inference.from_keras(model, tokenizer)
     without = dataclasses.replace(opened, model=None)
