@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_gmlp.analysis.explanation import has_exact_maps, map_tokens
 from keras_gmlp.export.quantization import prepare_for_int8
-from keras_gmlp.inference.opening import FEATURES_SIGNATURE
+from keras_gmlp.inference.opening import DEFAULT_SIGNATURE, FEATURES_SIGNATURE
 from keras_gmlp.utils.errors import first_line, require_one_of
 
 PRECISIONS = ("float32", "float16", "dynamic", "int8")
@@ -93,7 +93,7 @@ def _save(model, function, specs, folder, more=None):
     # an attribute `serve` of the module it would drop all but the default.
     signatures = {
         name: tf.function(each, input_signature=own)
-        for name, (each, own) in {"serving_default": (function, specs), **(more or {})}.items()
+        for name, (each, own) in {DEFAULT_SIGNATURE: (function, specs), **(more or {})}.items()
     }
     tf.saved_model.save(module, folder, signatures=signatures)
 

@@ -31,7 +31,9 @@ EXPECTED = (
     "of an included model; published weights load with keras_gmlp.weights.load"
 )
 
-# Of a .tflite file, from an image to the vector before the head.
+DEFAULT_SIGNATURE = "serving_default"  # of a .tflite file, to logits
+# The second one, from an image to the vector before the head, or from a text to its vector. The
+# converter sorts them by name, and the interpreter runs the first.
 FEATURES_SIGNATURE = "serving_features"
 FEATURES_FILE = "model_features.tflite"  # with that signature, in the folder of a run
 PREFERRED = ("model.tflite", FEATURES_FILE, "model.keras", "saved_model")  # in the folder of a run
@@ -128,9 +130,10 @@ def _open_tflite(path, threads):
         interpreter = open_interpreter(path, threads)
     except (ValueError, RuntimeError, OSError, MemoryError) as error:
         raise damaged_error(path, error) from None
-    # One signature names the tensors; a file of several, or from elsewhere, has their own names.
-    if len(interpreter.get_signature_list()) == 1:
-        runner = interpreter.get_signature_runner()
+    # The first signature names the tensors; a file of others, from elsewhere, has their own names.
+    signatures = list(interpreter.get_signature_list())
+    if len(signatures) == 1 or signatures == [DEFAULT_SIGNATURE, FEATURES_SIGNATURE]:
+        runner = interpreter.get_signature_runner(signatures[0])
         inputs, outputs = runner.get_input_details(), runner.get_output_details()
     else:
         tensors = interpreter.get_input_details(), interpreter.get_output_details()
