@@ -17,7 +17,7 @@ import numpy as np
 
 from keras_gmlp.analysis.explanation import has_exact_maps, map_grid
 from keras_gmlp.data.text.tokenizer import Tokenizer
-from keras_gmlp.export.names import DEFAULT_FORMATS, FORMATS, TEXT_FORMATS
+from keras_gmlp.export.names import DEFAULT_FORMATS, DEFAULT_TEXT_FORMATS, FORMATS, TEXT_FORMATS
 from keras_gmlp.export.tflite import Traces, convert
 from keras_gmlp.inference.opening import open_keras
 from keras_gmlp.models.folding import to_dense
@@ -52,7 +52,7 @@ class ExportOptions:
         if formats is not None:
             return list(formats)
         if self.task is not None:
-            return [name for name in DEFAULT_FORMATS if name in TEXT_FORMATS]
+            return list(DEFAULT_TEXT_FORMATS)
         missing = {name: missing_requirement(name, self.calibration) for name in DEFAULT_FORMATS}
         for name in filter(missing.get, missing):
             skip(name, missing[name])
@@ -140,7 +140,8 @@ def export_text(model, directory, tokenizer, length, formats=None, labels=(), ca
         directory: Folder for the files, created if missing.
         tokenizer: The model's `Tokenizer`. Each file holds it.
         length: Tokens in a text, special ones and padding included.
-        formats: Keys of `TEXT_FORMATS`. Defaults to all.
+        formats: Keys of `TEXT_FORMATS`. Defaults to all but `"features"`, whose file has a second
+            signature from `token_ids` to `features (1, dim)`, the vector of the text.
         labels: Class names of a classifier.
         card: Further metadata for the card, a dict that JSON can hold.
 

@@ -10,7 +10,8 @@ from load_app import load_app
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp.data.text import Tokenizer, prepare_corpus
-from keras_gmlp.export.formats import TEXT_FORMATS, export_text
+from keras_gmlp.export.formats import export_text
+from keras_gmlp.export.names import DEFAULT_TEXT_FORMATS, TEXT_FORMATS
 from keras_gmlp.export.verify import check_export, export_run
 from keras_gmlp.inference.text import from_keras, load
 from keras_gmlp.models.language_families import BERT
@@ -19,7 +20,7 @@ from keras_gmlp.tasks.text_classification import TextClassification
 from keras_gmlp.utils.card import read_card, read_tokenizer, write_text_card
 
 # Largest logit difference; the logits' own spread is about 10.
-TOLERANCE = {"tflite_float32": 1e-3, "tflite_float16": 0.05, "tflite": 0.5}
+TOLERANCE = {"tflite_float32": 1e-3, "tflite_float16": 0.05, "tflite": 0.5, "features": 0.5}
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,8 @@ def run(tokenizer, tmp_path_factory):
 
 def test_language_model_in_all_precisions(run, tokenizer):
     folder, results = run
-    assert results.keys() == TEXT_FORMATS.keys()
+    assert list(results) == list(DEFAULT_TEXT_FORMATS)
+    assert TEXT_FORMATS.keys() - results.keys() == {"features"}
     for name, found in results.items():
         assert found["max_logit_difference"] <= TOLERANCE[name], name
         assert found["top1_agreement"] >= (0.8 if name == "tflite" else 1), name
@@ -54,6 +56,19 @@ def test_language_model_in_all_precisions(run, tokenizer):
     assert sizes[0] < sizes[1]
     metrics = json.loads((folder / "metrics.json").read_text())
     assert metrics == {"test_perplexity": 9.0, "exports": results}
+
+
+def test_file_with_features_is_checked_as_others(run, tmp_path):
+    (tmp_path / "model.keras").write_bytes((run[0] / "model.keras").read_bytes())
+    found = export_run(tmp_path, ["features"], data=(LINES * 2, None))["features"]
+    assert found["max_logit_difference"] <= TOLERANCE["features"]
+    assert found["top1_agreement"] >= 0.8
+    path = tmp_path / TEXT_FORMATS["features"]
+    assert read_card(path)["features"] == 8
+    assert load(path).interpreter.get_signature_list() == {
+        "serving_default": {"inputs": ["mask_positions", "token_ids"], "outputs": ["logits"]},
+        "serving_features": {"inputs": ["token_ids"], "outputs": ["features"]},
+    }
 
 
 def test_gates_are_one_matrix_without_sums_over_offsets(run):
