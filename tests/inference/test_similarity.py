@@ -31,6 +31,7 @@ from keras_gmlp.inference.similarity import (
 )
 from keras_gmlp.tasks.classifier import Classifier
 from keras_gmlp.utils.card import write_text_card
+from keras_gmlp.utils.shipped import DEFAULT_LANGUAGE_MODEL, find_shipped, list_shipped
 
 
 @pytest.fixture(scope="module")
@@ -218,6 +219,60 @@ def test_planted_paraphrase_is_first(text_files, suffix):
     (first, value), *others = find_similar_texts(model, QUERY, [*lines, QUERY], top=9)
     assert (first, value) == (4, pytest.approx(1, abs=1e-5))  # the text itself
     assert others[0][0] == 2  # its words in another order
+
+
+# A sentence, and what says the same in other words or in another order.
+PARAPHRASES = [
+    (
+        "The meeting with the bank is on Monday at nine.",
+        "On Monday morning we see the people of the bank.",
+    ),
+    (
+        "We rowed along the coast and had lunch on the beach.",
+        "At the beach we ate lunch after rowing by the coast.",
+    ),
+    (
+        "The company sold more cars this year than last year.",
+        "This year, the firm's sales of cars were higher.",
+    ),
+    (
+        "She plays the violin in the city orchestra.",
+        "She is a violinist in the orchestra of the city.",
+    ),
+    ("The new law lowers the tax on small farms.", "Small farms pay less tax under the new law."),
+    (
+        "Heavy snow closed the road over the pass for a week.",
+        "The mountain road was closed for seven days because of the snow.",
+    ),
+    (
+        "He was born in Vienna and studied medicine there.",
+        "He went to medical school in Vienna, where he was born.",
+    ),
+    (
+        "The team won the last match of the season.",
+        "In the final game of the season the team was victorious.",
+    ),
+    (
+        "The river floods the lower town every spring.",
+        "Each spring the lower part of the town is under water because of the river.",
+    ),
+    (
+        "A museum for old trains opened near the station.",
+        "Near the station there is now a museum of historic trains.",
+    ),
+]
+
+
+@pytest.mark.skipif(DEFAULT_LANGUAGE_MODEL not in list_shipped(), reason="the model is not here")
+def test_included_model_ranks_a_planted_paraphrase_first():
+    model = text_inference.load(find_features(find_shipped(DEFAULT_LANGUAGE_MODEL)))
+    notes, paraphrases = zip(*PARAPHRASES, strict=True)
+    vectors = embed_texts(model, [*notes, *paraphrases])
+    for number, paraphrase in enumerate(paraphrases):
+        found = find_nearest(vectors[len(notes) + number], vectors[: len(notes)], 1)
+        assert [*found] == [number], paraphrase
+    found = find_similar_texts(model, paraphrases[0], notes, top=1)
+    assert [place for place, _ in found] == [0]
 
 
 def test_cut_texts_are_one_warning(text_files):
