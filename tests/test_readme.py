@@ -151,10 +151,17 @@ def test_filling_example(workspace):
     assert [set(answer) for answer in answers] == [{"score", "token", "token_str", "sequence"}] * 3
 
 
+def test_similar_texts_example(workspace):
+    names = run("docs/guides/text.md", 1)
+    query, notes = "lunch after rowing by the coast", names["notes"]
+    found = names["text"].find_similar_texts(names["model"], query, notes)
+    assert [place for place, _ in found] == [0, 1]
+
+
 @pytest.mark.eager
 @pytest.mark.slow
 def test_language_example(workspace, monkeypatch):
-    page = ("docs/guides/text.md", 1)
+    page = ("docs/guides/text.md", 2)
     short = BLOCKS[page]
     for long, quick in (
         ("steps_per_epoch=1000, epochs=3", "steps_per_epoch=1, epochs=1"),
@@ -182,6 +189,7 @@ def test_every_python_block_has_a_test_above():
         ("docs/guides/pretrained-weights.md", 0),
         ("docs/guides/text.md", 0),
         ("docs/guides/text.md", 1),
+        ("docs/guides/text.md", 2),
         ("docs/guides/your-images.md", 0),
         ("docs/guides/your-images.md", 1),
     }
