@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 from keras_gmlp.benchmark.harness import run_python
-from keras_gmlp.export.names import DEFAULT_FORMATS, FORMATS
 from keras_gmlp.models import presets
 from keras_gmlp.models.saved import model_path
 from keras_gmlp.utils.errors import first_line
+from keras_gmlp.utils.export_formats import DEFAULT_FORMATS, FORMATS
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
 

@@ -17,7 +17,6 @@ import numpy as np
 
 from keras_gmlp.analysis.explanation import has_exact_maps, map_grid
 from keras_gmlp.data.text.tokenizer import Tokenizer
-from keras_gmlp.export.names import DEFAULT_FORMATS, DEFAULT_TEXT_FORMATS, FORMATS, TEXT_FORMATS
 from keras_gmlp.export.tflite import Traces, convert
 from keras_gmlp.inference.opening import open_keras
 from keras_gmlp.models.folding import to_dense
@@ -26,6 +25,12 @@ from keras_gmlp.models.saved import load_model
 from keras_gmlp.models.structure import features, longest_text, sublayers
 from keras_gmlp.utils.card import write_card, write_text_card
 from keras_gmlp.utils.environment import run_on
+from keras_gmlp.utils.export_formats import (
+    DEFAULT_FORMATS,
+    DEFAULT_TEXT_FORMATS,
+    FORMATS,
+    TEXT_FORMATS,
+)
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.labels import check_labels
 
@@ -170,7 +175,7 @@ def write_formats(model, directory, formats, options, traces=None):
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     for backend in ("tensorflow", "torch"):
-        chosen = [name for name in formats if (name == "onnx") == (backend == "torch")]
+        chosen = [name for name in formats if backend in NEEDS[name][0]]
         if chosen and keras.backend.backend() == backend:
             dense = to_dense(model, options.length)
             with contextlib.nullcontext(traces) if traces else Traces() as kept:
@@ -255,7 +260,7 @@ def file_name(name, tflite_batch=1):
 
 def _write(name, model, directory, traces, options):
     path, more = directory / file_name(name, options.tflite_batch), {}
-    if name in ("saved_model", "onnx", "mediapipe"):  # each has a module and a function of its name
+    if name != "features" and not name.startswith("tflite"):  # a module and a function of its name
         module = importlib.import_module(f"keras_gmlp.export.{name}")
         getattr(module, f"write_{name}")(model, path, options.labels, options.card)
         return

@@ -4,8 +4,8 @@ import functools
 import os
 from pathlib import Path
 
-from keras_gmlp.export.names import FORMATS
 from keras_gmlp.programs.shared import cli
+from keras_gmlp.utils.export_formats import FORMATS
 
 USAGE = """\
 run RUN  folder of a run, or the name of an included model

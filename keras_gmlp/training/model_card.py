@@ -11,23 +11,13 @@ from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.training.settings import write_command
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.errors import first_of
+from keras_gmlp.utils.export_formats import DESCRIBED, FORMATS
 from keras_gmlp.utils.files import atomic_write, read_json
 from keras_gmlp.utils.markdown import make_table
 
 FILE = "README.md"
 NOTES = "<!-- notes -->"  # the text after this line is written by hand and survives
 
-# The entries of metrics.json under "exports": the file and its format.
-EXPORTS = {
-    "tflite": ("model.tflite", "TFLite, 8-bit weights"),
-    "tflite_float16": ("model_float16.tflite", "TFLite, float16 weights"),
-    "tflite_float32": ("model_float32.tflite", "TFLite, float32"),
-    "tflite_int8": ("model_int8.tflite", "TFLite, full integer"),
-    "features": ("model_features.tflite", "TFLite with features, 8-bit weights"),
-    "mediapipe": ("model_mediapipe.tflite", "TFLite for MediaPipe, 8-bit weights"),
-    "saved_model": ("saved_model/", "SavedModel"),
-    "onnx": ("model.onnx", "ONNX"),
-}
 BACKENDS = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 
 
@@ -237,7 +227,8 @@ def _reproduction(place, recipe):
 def _export_row(entry_name, entry):
     """Returns the cells of an exported file."""
     name, _, batch = entry_name.partition("_batch")
-    file, form = EXPORTS.get(name, (entry_name, entry_name))
+    file, form = FORMATS.get(name, entry_name), DESCRIBED.get(name, entry_name)
+    file += "/" * (name == "saved_model")
     if batch:
         file = file.replace(".tflite", f"_batch{batch}.tflite")
         form += f", {batch} images at once"

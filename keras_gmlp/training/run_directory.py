@@ -11,6 +11,7 @@ from keras_gmlp.training import model_card
 from keras_gmlp.training.settings import differences
 from keras_gmlp.utils.environment import environment
 from keras_gmlp.utils.errors import first_line
+from keras_gmlp.utils.export_formats import FORMATS
 from keras_gmlp.utils.files import atomic_write, read_json, write_json
 
 CHECKPOINTS = "[0-9]*.weights.h5"  # excludes the hidden file of an unfinished write
@@ -27,10 +28,9 @@ def has_progress(directory):
 
 # Files of a run and its exports, in the order in which a restart deletes them.
 WRITTEN = (
-    *("metrics.json", "model.keras", "model.tflite", "model_float16.tflite"),
-    *("model_float32.tflite", "model_int8.tflite", "model_features.tflite"),
-    *("model_mediapipe.tflite", "model.onnx", "labels.txt", "tokenizer.json", "curves.png"),
-    *(model_card.FILE, "history.csv", "recipe.json"),
+    *("metrics.json", "model.keras", *(FORMATS[name] for name in FORMATS if name != "saved_model")),
+    *("labels.txt", "tokenizer.json", "curves.png", model_card.FILE),
+    *("history.csv", "recipe.json"),
 )
 RESTORE = "Restore the file, or start the run again with --restart (restart=True)."
 LOCK_TIMEOUT = 20.0  # seconds that a killed run has to release its folder

@@ -12,7 +12,7 @@ from keras_gmlp.benchmark import files
 from keras_gmlp.benchmark.files import Model, timm_architecture
 from keras_gmlp.benchmark.runtimes import list_candidates, required_formats
 from keras_gmlp.evaluation.flops import random_model
-from keras_gmlp.export.names import DEFAULT_FORMATS
+from keras_gmlp.utils.export_formats import DEFAULT_FORMATS
 
 
 def test_candidates_of_a_model():

@@ -11,13 +11,13 @@ from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp.data.text import Tokenizer, prepare_corpus
 from keras_gmlp.export.formats import export_text
-from keras_gmlp.export.names import DEFAULT_TEXT_FORMATS, TEXT_FORMATS
 from keras_gmlp.export.verify import check_export, export_run
 from keras_gmlp.inference.text import from_keras, load
 from keras_gmlp.models.language_families import BERT
 from keras_gmlp.tasks.masked_lm import MASKS, MaskedLM
 from keras_gmlp.tasks.text_classification import TextClassification
 from keras_gmlp.utils.card import read_card, read_tokenizer, write_text_card
+from keras_gmlp.utils.export_formats import DEFAULT_TEXT_FORMATS, TEXT_FORMATS
 
 # Largest logit difference; the logits' own spread is about 10.
 TOLERANCE = {"tflite_float32": 1e-3, "tflite_float16": 0.05, "tflite": 0.5, "features": 0.5}

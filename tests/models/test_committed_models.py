@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from keras_gmlp import load_model
+from keras_gmlp.utils.card import read_card
 
 SAVED_MODELS = Path(__file__).resolve().parents[2] / "saved_models"
 # Made in float64 by version 0.1.0, so that no processor's rounding shows.
@@ -34,3 +35,14 @@ def test_logits_are_the_same(name):
     images = np.random.default_rng(0).integers(0, 256, shape).astype("float64")
     logits = keras.ops.convert_to_numpy(in_float64(model)(images, training=False))
     np.testing.assert_allclose(logits, LOGITS[name], atol=1e-6, rtol=0)
+
+
+def test_included_models_for_programs_are_calibrated_and_reject():
+    """The models that programs and the page open, which are those with a TFLite file."""
+    paths = [path.parent for path in SAVED_MODELS.glob("*/model*.tflite")]
+    folders = [path for path in paths if not (path / "tokenizer.json").exists()]
+    assert len(folders) == 3
+    for path in (path for folder in folders for path in folder.glob("model*.*")):
+        card = read_card(path)
+        assert 0.1 < card["temperature"] < 10, path
+        assert card["energy_threshold"] < 0, path
