@@ -143,7 +143,9 @@ def _open_images(directory, own, data, formats):
     origin = {**own, **recipe}
     card = {"preset": origin.get("preset"), "data": origin.get("data"), **source.preparation}
     card |= {f"test_{headline}": metrics.get(f"test_{headline}")}
-    card |= {n: origin[n] for n in ("arguments", TEMPERATURE, THRESHOLD) if n in origin}
+    card |= {"arguments": origin["arguments"]} if "arguments" in origin else {}
+    # A recipe's temperature is that of distillation.
+    card |= {name: own[name] for name in (TEMPERATURE, THRESHOLD) if name in own}
     card |= {} if source.thresholds is None else {"thresholds": list(source.thresholds)}
     card |= {"task": own["task"]} if "task" in own else {}
     options = ExportOptions(source.labels if source.named else None, card, calibration)

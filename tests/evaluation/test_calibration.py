@@ -55,6 +55,7 @@ def exported(photos, tmp_path_factory):
     model.save(directory / "model.keras")
     write_card(directory / "model.keras", model, LABELS)
     recipe = {"data": str(photos), "validation": 0.5, "labels": LABELS, "image_shape": [8, 8, 3]}
+    recipe["temperature"] = 1.0  # of a teacher, which does not scale probabilities
     (directory / "recipe.json").write_text(json.dumps(recipe))
     (directory / "metrics.json").write_text('{"test_accuracy": 0.9}')
     write_model_card(directory)
