@@ -175,7 +175,7 @@ def write_formats(model, directory, formats, options, traces=None):
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     for backend in ("tensorflow", "torch"):
-        chosen = [name for name in formats if backend in NEEDS[name][0]]
+        chosen = [name for name in formats if ("torch" in NEEDS[name][0]) == (backend == "torch")]
         if chosen and keras.backend.backend() == backend:
             dense = to_dense(model, options.length)
             with contextlib.nullcontext(traces) if traces else Traces() as kept:
