@@ -77,13 +77,12 @@ MB_demo := 430
 MB_dev := 910
 MB_docs := 95
 MB_core := 57
-MB_core-tests := 200
 
 # .venv/.EXTRA marks that an extra in pyproject.toml is installed. Python compiles what it imports;
 # compiling all files would take pip nearly half of its time.
 $(VENV)/.%: pyproject.toml
 	@$(RUN) -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
-	@echo "Installing into $(VENV): downloads $(MB_$*) MB unless pip has them already; takes some minutes."
+	@echo "Installing into $(VENV), which takes some minutes$(if $(MB_$*),: pip downloads up to $(MB_$*) MB)."
 	$(RUN) -m pip install --quiet --no-compile --editable '.[$*]'
 	touch $@
 
