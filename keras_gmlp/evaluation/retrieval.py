@@ -1,18 +1,18 @@
 """How often the nearest text is the one that belongs to a question, by vectors and by words."""
 
-import collections
-import re
-
 import numpy as np
 
 from keras_gmlp.data.text.chosen_splits import TextSource, choose_questions
-from keras_gmlp.data.text.squad import has_questions
+from keras_gmlp.data.text.squad import require_questions
 from keras_gmlp.inference.similarity import embed_rows, make_embedder
 from keras_gmlp.tasks.scores import round_scores
 from keras_gmlp.tasks.text_task import draw_places
+from keras_gmlp.utils.environment import require
+from keras_gmlp.utils.errors import naming_errors
 from keras_gmlp.utils.progress import ProgressBar
 
 RANKS = (1, 5, 10)
+TOGETHER = 512  # questions whose cosines to all texts are in memory
 
 
 def evaluate_retrieval(models, name, *, columns=None, split=None, limit=None):
@@ -37,12 +37,10 @@ def evaluate_retrieval(models, name, *, columns=None, split=None, limit=None):
     Raises:
         ValueError: If the data are no questions or cannot be read, or a model has no vectors. One
             line.
+        ImportError: If scikit-learn is not installed. One line.
     """
-    if not has_questions(name):
-        raise ValueError(
-            f"{name!r}: has no questions to rank texts for; expected squad/v2.0 or another set, a "
-            ".json file in SQuAD's format or a folder with such files."
-        )
+    require("sklearn", "evaluation", "demo")  # which counts words, after the work
+    require_questions(name)
     questions, split = choose_questions(TextSource(name, columns), split)
     texts = list(dict.fromkeys(question.context for question in questions))
     places = {text: place for place, text in enumerate(texts)}
@@ -52,22 +50,34 @@ def evaluate_retrieval(models, name, *, columns=None, split=None, limit=None):
     rows = []
     for model in models:
         embed = make_embedder(model)
-        cosines = compare_vectors(embed, model.tokenizer, model.length, asked, texts)
-        rows.append({"model": str(model.path), **score_ranks(cosines, own)})
+        with naming_errors(model.path):
+            compare = compare_vectors(embed, model.tokenizer, model.length, asked, texts)
+        rows.append({"model": str(model.path), **score_ranks(compare, own)})
     rows.append({"model": "TF-IDF", **score_ranks(compare_words(asked, texts), own)})
     counts = {"questions": len(questions), "candidates": len(texts)}
     return {"data": str(name), "split": split, **counts, "models": rows}
 
 
-def score_ranks(similarities, own):
-    """Returns the share of rows whose own column is among the largest 1, 5 and 10, a dict."""
-    best = similarities[range(len(own)), own][:, None]
-    ranks = (similarities >= best).sum(1)  # what is equally near comes before it
+def score_ranks(compare, own):
+    """Returns the share of rows whose own column is among the largest 1, 5 and 10, a dict.
+
+    `compare` returns the similarities in a slice of the rows.
+    """
+    ranks = []
+    for start in range(0, len(own), TOGETHER):
+        columns = own[start : start + TOGETHER]
+        similarities = compare(slice(start, start + len(columns)))
+        best = similarities[range(len(columns)), columns][:, None]
+        ranks += (similarities >= best).sum(1).tolist()  # what is equally near comes before it
+    ranks = np.array(ranks)
     return round_scores({f"top{most}": np.mean(ranks <= most) for most in RANKS})
 
 
 def compare_vectors(embed, tokenizer, length, firsts, seconds):
-    """Returns the cosines of texts to others; of a long one the largest of its windows."""
+    """Returns a function from a slice of texts to their cosines to others.
+
+    A long text counts by the largest of its windows.
+    """
     windows, starts = make_windows(tokenizer, seconds, length)
     ids = np.stack([encoding.ids for encoding in tokenizer.encode_batch(firsts, length)])
     with ProgressBar("reading texts", len(ids) + len(windows)) as progress:
@@ -75,7 +85,7 @@ def compare_vectors(embed, tokenizer, length, firsts, seconds):
         found = scale(embed_rows(embed, windows, lambda n: progress.show(len(ids) + n)))
     if not (np.isfinite(queries).all() and np.isfinite(found).all()):
         raise ValueError("the vectors are NaN or infinite; copy or train the model again.")
-    return np.maximum.reduceat(queries @ found.T, starts, axis=1)
+    return lambda part: np.maximum.reduceat(queries[part] @ found.T, starts, axis=1)
 
 
 def make_windows(tokenizer, texts, length):
@@ -91,7 +101,7 @@ def make_windows(tokenizer, texts, length):
             rows.append(row)
             if start + room >= len(ids):
                 break
-            start = min(start + room // 2, len(ids) - room)
+            start = min(start + max(1, room // 2), len(ids) - room)
     return np.stack(rows), starts
 
 
@@ -101,26 +111,9 @@ def scale(vectors):
 
 
 def compare_words(firsts, seconds):
-    """Returns the cosines of TF-IDF of texts to others.
+    """Returns a function from a slice of texts to their cosines of TF-IDF to others."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
-    A word counts `(1 + log(times in the text)) * log(texts / texts with the word)`.
-    """
-    counts = [count_words(text) for text in seconds]
-    texts = collections.Counter(word for count in counts for word in count)
-    places = {word: place for place, word in enumerate(texts)}
-    rarity = np.log(len(seconds) / np.array([*texts.values()], "float32"))
-
-    def vectors(counts):
-        rows = np.zeros((len(counts), len(places)), "float32")
-        for row, count in zip(rows, counts, strict=True):
-            for word, times in count.items():
-                if word in places:
-                    row[places[word]] = (1 + np.log(times)) * rarity[places[word]]
-        return scale(rows)
-
-    return vectors([count_words(text) for text in firsts]) @ vectors(counts).T
-
-
-def count_words(text):
-    """Returns how often a text has each word, in small letters."""
-    return collections.Counter(re.findall(r"\w+", text.lower()))
+    words = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+")
+    found, queries = words.fit_transform(seconds).T, words.transform(firsts)
+    return lambda part: (queries[part] @ found).toarray()

@@ -16,7 +16,6 @@ from keras_gmlp.utils.progress import ProgressBar, map_in_threads
 from keras_gmlp.utils.shipped import find_shipped
 
 TOGETHER = 64  # images, or texts, that a model takes at a time
-IMAGES = "image", "float32"  # name and type of what the features of an image classifier take
 
 
 def find_features(source):
@@ -39,12 +38,13 @@ def make_embedder(classifier):
 
     That of a `TextModel` takes token ids, and returns the means of the encoded tokens.
     """
-    name, dtype = ("token_ids", "int32") if isinstance(classifier, TextModel) else IMAGES
+    is_text = isinstance(classifier, TextModel)
+    name, dtype = ("token_ids", "int32") if is_text else ("image", "float32")
     if classifier.model is not None:
         from keras_gmlp.models.language_model import text_features
         from keras_gmlp.models.structure import features
 
-        build = text_features if name == "token_ids" else features
+        build = text_features if is_text else features
         return partial(build(classifier.model).predict, batch_size=TOGETHER, verbose=0)
     interpreter = classifier.interpreter
     if interpreter is None or FEATURES_SIGNATURE not in interpreter.get_signature_list():
@@ -70,7 +70,7 @@ def embed_texts(model, texts):
     Args:
         model: A `TextModel`, as `text.load` opens it: a `.keras` file, or a `.tflite` file that
             `apps/export.py RUN --formats features` wrote.
-        texts: A text, or a list of texts.
+        texts: A text, or several, in a list for example.
 
     Returns:
         float32 `(dim,)`, or `(texts, dim)` for a list.
@@ -94,23 +94,18 @@ def embed_texts(model, texts):
 
 def encode_texts(model, texts):
     """Returns the token ids of texts at a model's length; one warning for all that were cut."""
-    for text in texts:
-        if not check_text(text).strip():
-            raise ValueError("the text is empty; expected at least a word.")
-    if not len(texts):
+    texts = list(texts)
+    if not texts:
         raise ValueError("received no texts; expected at least one.")
-    # One token more says whether a text was cut, without all tokens of a long one.
-    longer = model.tokenizer.encode_batch(list(texts), model.length + 1)
-    ids = np.stack([encoding.ids for encoding in longer]).astype("int32")
-    long = ids[:, -1] != model.tokenizer.pad_id
-    if cut := int(long.sum()):
+    if not all(check_text(text).strip() for text in texts):
+        raise ValueError("the text is empty; expected at least a word.")
+    encoded = model.tokenizer.encode_batch(texts, model.length)
+    if cut := sum(encoding.cut > 0 for encoding in encoded):
         model.warn(
-            f"{cut:,} of {len(ids):,} texts have more than the {model.length} tokens that the "
-            "model takes; the rest of them was cut."
+            f"texts with more than the {model.length} tokens that the model takes: {cut:,}; the "
+            "rest of them was cut."
         )
-    ids = ids[:, :-1]
-    ids[long, -1] = model.tokenizer.sep_id
-    return ids
+    return np.stack([encoding.ids for encoding in encoded])
 
 
 def embed_rows(embed, ids, report=lambda done: None):
@@ -128,7 +123,7 @@ def find_similar_texts(model, query, texts, top=15):
     Args:
         model: See `embed_texts`.
         query: A text. A copy of it is not left out.
-        texts: Texts to compare, a list.
+        texts: Texts to compare, at least one.
         top: Number of texts to find.
 
     Returns:
@@ -137,6 +132,9 @@ def find_similar_texts(model, query, texts, top=15):
     Raises:
         ValueError: See `embed_texts`.
     """
+    texts = [texts] if isinstance(texts, str) else list(texts)
+    if not texts:
+        raise ValueError("received no texts to compare; expected at least one.")
     query_vector, *vectors = embed_texts(model, [query, *texts])
     return list(find_nearest(query_vector, np.array(vectors), top).items())
 

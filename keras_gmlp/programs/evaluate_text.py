@@ -22,7 +22,7 @@ models MODEL+  .tflite or .keras files, folders of runs, or names of included mo
 --retrieval  rank all texts of the questions in --data for each question, by the vectors of any text
     model and by word overlap (TF-IDF)
 --limit N:count  evaluate on N texts or questions, drawn at random
---out DIR  folder for the report and the pictures
+--out DIR  folder for the report and, without --retrieval, the pictures
 --data-dir
 --backend
 --json  print the report as JSON
@@ -65,6 +65,14 @@ def check(options):
     if options.threshold is not None and not math.isfinite(options.threshold):
         raise cli.UsageError(f"--threshold must be a number; received {options.threshold}")
     evaluate.check_outputs(options, options.test)
+    if options.retrieval:
+        from keras_gmlp.data.text.squad import require_questions
+
+        if options.label or options.column or options.threshold is not None:
+            names = "--column, --label and --threshold"
+            raise cli.UsageError(f"{names}: not for --retrieval. Leave them out")
+        with cli.usage_errors():
+            require_questions(options.data)
 
 
 def run(options):
@@ -72,7 +80,8 @@ def run(options):
 
     if options.out:  # here, so that a useless path fails before the work
         Path(options.out).mkdir(parents=True, exist_ok=True)
-        require("matplotlib", "a report with pictures", "demo")
+        if not options.retrieval:
+            require("matplotlib", "a report with pictures", "demo")
     with cli.quiet():
         from keras_gmlp.evaluation import text as text_evaluation
         from keras_gmlp.inference import text as text_inference
@@ -105,9 +114,6 @@ def run_retrieval(options, models):
     """Ranks the texts of questions by vectors and by words; see `evaluation.retrieval`."""
     from keras_gmlp.evaluation.retrieval import evaluate_retrieval
 
-    if options.label or options.column or options.threshold is not None:
-        names = "--column, --label and --threshold"
-        raise cli.UsageError(f"{names}: not for --retrieval. Leave them out")
     report = evaluate_retrieval(
         models,
         options.data,

@@ -1,6 +1,7 @@
 """Finds the images in a folder that are most similar to another image, or the lines of a text."""
 
 import functools
+import os
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
@@ -12,8 +13,8 @@ USAGE = """\
 query QUERY  an image file, or a text
 --data DIR|FILE!  a folder; its subfolders are searched, too; or a .txt file with a text a line
 --model MODEL  the folder of a run, the name of an included model, a .keras file, a .tflite file of
-    apps/export.py --formats features, or published weights (a file or hf-hub:NAME); default: the
-    included gmlp_photo_64, for texts amlp_nano-wiki
+    apps/export.py --formats features, or, for images, published weights (a file or hf-hub:NAME);
+    default: the included gmlp_photo_64, for texts amlp_nano-wiki
 --top N:count=15  images, or lines, to find
 --out FILE  PNG file for a contact sheet of images
 --backend
@@ -89,6 +90,8 @@ def show(result):
 
 def check(options):
     options.texts = options.data.lower().endswith(TEXTS)
+    if options.texts and os.path.isfile(options.query):
+        raise cli.UsageError(f"{printable(options.query)} is a file; --data is a text: give a text")
     if options.texts and options.out:
         raise cli.UsageError("--out is for images; give --json for texts")
     if options.out is not None and not options.out.lower().endswith(".png"):

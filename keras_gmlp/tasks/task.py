@@ -91,7 +91,7 @@ class Task:
     @classmethod
     def list_figures(cls, metrics):
         """Returns what `figures` says of the metrics of a run, a list of texts."""
-        found = {key: metrics[key] for key in cls.figures if key in metrics}
+        found = {key: metrics[key] for key in cls.figures if metrics.get(key) is not None}
         return [cls.figures[key].format(v, percent=100 * v) for key, v in found.items()]
 
     @classmethod

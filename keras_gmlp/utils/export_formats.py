@@ -1,4 +1,4 @@
-"""The formats of an export: their files, and what the model card says of them."""
+"""The formats of an export: their files, and the words for the model card."""
 
 FORMATS = {
     "tflite": "model.tflite",  # 8-bit weights, float activations

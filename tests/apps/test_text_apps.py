@@ -307,7 +307,7 @@ def test_long_lines_are_one_warning(run, models, notes):
     code, printed, errors = run("similar", "a gem", "--data", notes, model=models["fill_mask"])
     assert (code, len(printed)) == (0, 3)
     assert len(errors.splitlines()) == 1
-    assert "2 of 4 texts have more than the 48 tokens" in errors
+    assert "texts with more than the 48 tokens that the model takes: 2;" in errors
 
 
 @pytest.mark.parametrize(
@@ -316,6 +316,7 @@ def test_long_lines_are_one_warning(run, models, notes):
         ("\n \n", "a gem", (), 1, "has no text; expected a text a line"),
         ("a gem", " ", (), 1, "the text is empty; expected at least a word"),
         ("a gem", "a gem", ("--out", "sheet.png"), 2, "--out is for images"),
+        ("a gem", __file__, (), 2, "is a file; --data is a text: give a text"),
     ],
 )
 def test_errors_of_similar_lines(run, models, notes, content, query, more, code, reason):

@@ -36,9 +36,11 @@ def squad(tmp_path):
     return path
 
 
-def test_shares_of_ranks_by_hand():
+@pytest.mark.parametrize("together", [512, 2])
+def test_shares_of_ranks_by_hand(monkeypatch, together):
+    monkeypatch.setattr("keras_gmlp.evaluation.retrieval.TOGETHER", together)
     similarities = np.array([[0.9, 0.1, 0.2], [0.5, 0.4, 0.3], [0.7, 0.7, 0.1]])
-    assert score_ranks(similarities, [0, 1, 1]) == {
+    assert score_ranks(lambda part: similarities[part], [0, 1, 1]) == {
         "top1": pytest.approx(1 / 3, abs=1e-6),  # what is equally near comes before
         "top5": 1.0,
         "top10": 1.0,
@@ -46,11 +48,15 @@ def test_shares_of_ranks_by_hand():
 
 
 def test_words_by_hand():
-    found = compare_words(["red cat", "unknown"], ["a red cat", "a dog", "a red dog"])
-    # "a" is in all texts and counts nothing, "red" and "dog" in two of three, "cat" in one.
-    red, cat = np.log(3 / 2), np.log(3)
-    own = red / np.hypot(red, cat)
-    np.testing.assert_allclose(found[0], [1, 0, own / 2**0.5], rtol=1e-5, atol=1e-6)
+    texts = ["a red cat", "a dog", "a red dog"]
+    found = compare_words(["Red cat, cat", "unknown"], texts)(slice(0, 2))
+    # 1 + log(4 / (1 + texts with the word)): "a" is in all three, "red" and "dog" in two, "cat" in
+    # one. Twice in a text counts 1 + log 2.
+    red, cat = 1 + np.log(4 / 3), 1 + np.log(2)
+    asked = np.array([0, red, (1 + np.log(2)) * cat, 0])  # a, red, cat, dog
+    rows = np.array([[1, red, cat, 0], [1, 0, 0, red], [1, red, 0, red]])
+    lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(asked)
+    np.testing.assert_allclose(found[0], rows @ asked / lengths, rtol=1e-6)
     np.testing.assert_array_equal(found[1], [0, 0, 0])
 
 
@@ -75,7 +81,7 @@ def test_a_long_text_counts_by_its_nearest_window(tokenizer):
         return np.stack([river, np.ones(len(ids))], 1).astype("float32")
 
     texts = ["a gem " * 20 + "river", "a gem " * 20]
-    found = compare_vectors(embed, tokenizer, 12, ["river", "a gem"], texts)
+    found = compare_vectors(embed, tokenizer, 12, ["river", "a gem"], texts)(slice(0, 2))
     half = 2**-0.5
     np.testing.assert_allclose(found, [[1, half], [1, 1]], atol=1e-6)
 
@@ -104,6 +110,13 @@ def test_program(tokenizer, squad, tmp_path, app):
     assert code == 0
     code, output, _ = app(*given)
     assert output.splitlines()[-1].split() == ["TF-IDF", *["100.00", "%"] * 3]
-    code, _, errors = app(*given, "--threshold", "1")
+    assert app(*given, "--out", tmp_path / "report")[0] == 0
+    report = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert report["questions"] == 3
+    for wrong in (("--threshold", "1"), ("--label", "x")):
+        code, _, errors = app("evaluate_text", "no-model", "--data", squad, "--retrieval", *wrong)
+        assert code == 2  # before a model is opened
+        assert "not for --retrieval" in errors
+    code, _, errors = app("evaluate_text", "no-model", "--data", "sst2", "--retrieval")
     assert code == 2
-    assert "not for --retrieval" in errors
+    assert "'sst2': has no questions to rank texts for" in errors

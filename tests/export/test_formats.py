@@ -186,7 +186,7 @@ def test_mistakes_are_refused_before_the_conversion(tmp_path):
         assert not list(tmp_path.iterdir())
 
 
-def test_a_restart_deletes_the_files_of_all_formats():
+def test_a_restart_deletes_exported_files():
     assert {"model.tflite", "model_int8.tflite", "model.onnx"} <= {*WRITTEN}
     assert "saved_model" not in WRITTEN  # a folder, which is deleted apart
 

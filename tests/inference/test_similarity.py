@@ -281,7 +281,7 @@ def test_cut_texts_are_one_warning(text_files):
     long = " ".join(LINES * 3)
     both = embed_texts(model, [long, "a gem", long + " more"])
     (line,) = lines
-    assert line.startswith(f"2 of 3 texts have more than the {LENGTH} tokens")
+    assert line.startswith(f"texts with more than the {LENGTH} tokens that the model takes: 2;")
     np.testing.assert_allclose(both[0], both[2], atol=1e-5)
     ids = model.tokenizer.encode(long, length=LENGTH).ids
     np.testing.assert_allclose(make_embedder(model)(ids[None])[0], both[0], atol=1e-5)
@@ -299,6 +299,10 @@ def test_errors_of_texts_are_one_line(text_files, texts, reason):
     model = text_inference.load(text_files["masked_lm"][1])
     with pytest.raises(ValueError, match=reason):
         embed_texts(model, texts)
+    with pytest.raises(ValueError, match="received no texts to compare"):
+        find_similar_texts(model, "a gem", [])
+    ((place, _), *_) = find_similar_texts(model, "a gem", iter(["a bore", "a gem"]))
+    assert place == 1
 
 
 def test_files_and_weights_without_vectors(tokenizer):

@@ -118,6 +118,15 @@ def has_questions(name):
     return name.partition("/")[0] in SETS
 
 
+def require_questions(name):
+    """Raises a `ValueError` if `load_squad` does not open a name."""
+    if not has_questions(name):
+        raise ValueError(
+            f"{name!r}: has no questions to rank texts for; expected squad/v2.0 or another set, a "
+            ".json file in SQuAD's format or a folder with such files."
+        )
+
+
 def _holds_object(path):
     with open(path, encoding="utf-8-sig", errors="replace") as file:
         while character := file.read(1):

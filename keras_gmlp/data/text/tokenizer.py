@@ -33,7 +33,7 @@ class Encoding:
         offsets: int32 `(tokens, 2)`: each token is `text[start:stop]` of its own text. `(0, 0)` for
             the tokens that the tokenizer adds.
         parts: int8 `(tokens,)`: 0 for the first text, 1 for the second, -1 for added tokens.
-        cut: Tokens that were left out because of the length; of a text of megabytes at least one.
+        cut: Tokens that were left out because of the length; a lower bound for a text of megabytes.
     """
 
     ids: np.ndarray
@@ -237,7 +237,7 @@ class Tokenizer:
                 ids += part.ids
                 offsets.append(np.array(part.offsets, "int32").reshape(-1, 2) + start)
             start += len(piece)
-            if most is not None and len(ids) > most:
+            if most is not None and len(ids) >= most:
                 break
         return SimpleNamespace(ids=ids, offsets=np.concatenate(offsets))
 
