@@ -1,10 +1,12 @@
 """A plan: the runs that are compared, each a folder, and how they are scored."""
 
 import dataclasses
+import functools
 import math
 import statistics
 from pathlib import Path
 
+from keras_gmlp.comparison.workers import Workers, available_cores
 from keras_gmlp.data.text.squad import has_questions
 from keras_gmlp.runs.queue import read_plan
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
@@ -61,6 +63,12 @@ class PlannedRun:
         self.preset = getattr(getattr(settings, "model", settings), "preset", None)
         self.seed = settings.changes.get("seed", 0)
         self.fraction = getattr(settings.data, "fraction", 1.0)
+        source = getattr(settings, "weights", None)
+        self.source = source and Path(source)  # of the weights of a run on text
+
+    @functools.cached_property
+    def epochs(self):
+        return self.settings.make_recipe().epochs
 
     @property
     def measure(self):
@@ -131,10 +139,27 @@ class PlannedRun:
 
 
 class Plan:
-    """Runs that are compared. Complete ones are not trained again, so that a plan resumes."""
+    """Runs that are compared.
 
-    def __init__(self, settings):
+    Each run is a folder of its own. Complete and failed runs are not trained again, so that a plan
+    that was stopped resumes. Killing this process ends its runs.
+
+    Args:
+        settings: `RunSettings`, or those of runs on text, a list.
+        jobs: Number of runs at the same time; they share the cores. Several NVIDIA GPUs are dealt
+            out among them, so that each run uses one.
+        backend: Keras backend of the runs; `None` for that of this process.
+
+    Raises:
+        ValueError: If the settings cannot work, or `jobs` exceeds the cores.
+    """
+
+    def __init__(self, settings, jobs=1, backend=None):
         self.runs = [PlannedRun(each) for each in settings]
+        cores = len(available_cores())
+        if not 1 <= jobs <= cores:
+            raise ValueError(f"jobs must be from 1 to the {cores} cores; received {jobs}.")
+        self.jobs, self._backend = jobs, backend
         for each in settings:
             each.check()
         for place, runs in group_by(self.runs, lambda run: run.directory).items():
@@ -152,6 +177,22 @@ class Plan:
     @property
     def complete(self):
         return [run for run in self.runs if run.complete]
+
+    @functools.cached_property
+    def backend(self):
+        """Keras backend of the runs."""
+        import keras  # here, so that a program refuses wrong options before
+
+        return self._backend or keras.backend.backend()
+
+    def work(self):
+        """Trains all runs that are neither complete nor failed; marks those that fail.
+
+        Raises:
+            ValueError: If a run was started with other settings.
+        """
+        self.check_recorded()
+        Workers(self.runs, self.jobs, self.backend).train()
 
     def check_recorded(self):
         """Raises a `ValueError` if a run was started with other settings."""

@@ -1,7 +1,6 @@
 """A comparison of language models: each is pre-trained and fine-tuned on tasks; their table."""
 
 import itertools
-import math
 from pathlib import Path
 
 from keras_gmlp.comparison.plan import (
@@ -14,7 +13,6 @@ from keras_gmlp.comparison.plan import (
     short_task,
 )
 from keras_gmlp.models.presets import TEXT_PRESETS, lookup
-from keras_gmlp.runs.queue import work
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 from keras_gmlp.utils import plotting
 from keras_gmlp.utils.csv_tables import write_dicts
@@ -29,7 +27,8 @@ COLUMNS = ("preset", "parameters", "perplexity", "task", "measure", "seed", "sco
 class TextSweep(Plan):
     """Language models on one text, each pre-trained once and fine-tuned on tasks over seeds."""
 
-    # `changes` are for all recipes, `epochs` for the pre-training, which has the first seed.
+    # `changes` are for all recipes, `epochs` for the pre-training, which has the first seed; `jobs`
+    # and `backend` are those of `Plan`.
     def __init__(
         self,
         presets,
@@ -42,6 +41,8 @@ class TextSweep(Plan):
         changes=None,
         epochs=None,
         data_dir=None,
+        jobs=1,
+        backend=None,
     ):
         presets, self.tasks, seeds = (list(dict.fromkeys(v)) for v in (presets, tasks, seeds))
         changes = changes or {}
@@ -56,15 +57,8 @@ class TextSweep(Plan):
                 own = {**CHANGES.get(short_task(task), {}), **changes, "seed": seed}
                 options = {"changes": own, "directory": f"{place}-{short_task(task)}-{seed}"}
                 tuned.append(FineTuningSettings(place, task, data_dir=data_dir, **options))
-        super().__init__([*models, *tuned])
+        super().__init__([*models, *tuned], jobs, backend)
         self.models, self.tuned = self.runs[: len(models)], self.runs[len(models) :]
-
-    def work(self, say=print, verbose=2):
-        """Trains all runs that are not complete; returns a reason for each that failed."""
-        left = [run.settings for run in self.runs if not run.complete]
-        results = work(left, math.inf, verbose=verbose, say=say)
-        states = {place: found["state"] for place, found in results.items()}
-        return {place: state for place, state in states.items() if state != "complete"}
 
     def rows(self):
         """Returns a dict for each preset."""

@@ -53,6 +53,8 @@ exit codes: 0 all runs complete, 1 some failed or are not done, 2 wrong usage, 1
 Ctrl-C
 """
 
+TEXT_NAMES = ("seeds", "recipe", "epochs", "data_dir", "jobs", "backend")  # of `TextSweep`
+
 # Options of train.py that compare.py reads itself.
 OWN = ["--model", "--data", "--recipe", "--epochs", "--seed", "--fraction", "--out", "--backend"]
 
@@ -63,8 +65,8 @@ def check(options):
     options.runs = Path(options.runs or options.out / "runs")
     if options.tasks and not options.text:
         raise cli.UsageError("--tasks requires --text DIR, the text to pre-train on")
-    if options.text and (options.passed or options.jobs != 1 or options.fractions != [1.0]):
-        raise cli.UsageError("--text takes neither --jobs, nor --fractions, nor options after --")
+    if options.text and (options.passed or options.fractions != [1.0]):
+        raise cli.UsageError("--text takes neither --fractions, nor options after --")
     for output in (options.out, options.runs):
         cli.check_output(output, options.text or options.data, *(options.tasks or ()))
 
@@ -82,45 +84,36 @@ def compare(options):
         precision = choose_precision(options.runs / options.presets[0])
         sweep = make_text_sweep(options, precision=precision)
     sweep.check_recorded()
-    failed = {}
     try:
         if not options.no_train:
             with directory_lock(options.runs):  # a second sweep would overwrite the same runs
-                failed = train(options, sweep)
+                for run in sweep.runs if options.retry else ():
+                    run.forget_failure()
+                sweep.work()
         report = report_texts if options.text else report_images
-        return report(options, sweep, failed)
+        return report(options, sweep)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("stopped; the same command resumes the sweep.") from None
-
-
-def train(options, sweep):
-    """Trains the runs of a sweep; returns why runs of a sweep on texts failed."""
-    if options.text:
-        return sweep.work(warn, verbose=0 if options.json else 2)
-    for run in sweep.runs if options.retry else ():
-        run.forget_failure()
-    sweep.work()
-    return {}
 
 
 def make_text_sweep(options, **changes):
     """Returns the `TextSweep` that the options describe, with changes of all recipes."""
     from keras_gmlp.comparison.texts import TextSweep
 
-    tasks, names = options.tasks or ["sst2"], ("seeds", "recipe", "epochs", "data_dir")
+    tasks, names = options.tasks or ["sst2"], TEXT_NAMES
     given = {name: getattr(options, name) for name in names}
     return TextSweep(options.presets, options.text, tasks, options.runs, changes=changes, **given)
 
 
-def report_texts(options, sweep, failed):
+def report_texts(options, sweep):
     """Writes table and charts of language models; returns the exit code."""
     from keras_gmlp.comparison import texts
 
     require_runs(options, sweep.complete)
     rows = sweep.rows()
     paths = texts.write_results(rows, options.out, options.command, find_floors(sweep.tasks))
-    missing = len(sweep.runs) - len(sweep.complete)
-    failed = [f"{place}: {reason}" for place, reason in failed.items()]
+    failed = [f"{run.name}: {run.status}" for run in sweep.runs if run.failed]
+    missing = len(sweep.runs) - len(sweep.complete) - len(failed)
     return finish(options, rows, paths, failed, f"{missing} of {len(sweep.runs)}" * bool(missing))
 
 
@@ -135,7 +128,7 @@ def finish(options, rows, paths, failed, missing):
     cli.show_result(options, rows, lambda rows: print(*paths, sep="\n"))
     for line in failed:
         warn(line)
-    if failed and not options.text:
+    if failed:
         warn("--retry tries them again")
     if missing:
         warn(f"{missing} runs are not done")
@@ -199,7 +192,7 @@ def shared_settings(options):
     return read_settings(parser.parse_args([*options.passed, *own]))
 
 
-def report_images(options, sweep, _):
+def report_images(options, sweep):
     """Writes table and charts; returns the exit code."""
     from keras_gmlp.comparison import charts, costs, results
     from keras_gmlp.utils.environment import processor

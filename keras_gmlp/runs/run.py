@@ -29,15 +29,20 @@ def read_run(directory):
     options = read_recipe(directory).get(COMMAND)
     if options is None:
         raise ValueError(f"{directory}: its recipe.json does not hold the settings of the run.")
-    kind = RunSettings
     try:
-        if options["program"] != RunSettings.program:
-            from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
-
-            kind = FineTuningSettings if "task" in options else LanguageRunSettings
-        return kind.from_command({**options, "out": str(directory)})
+        return read_settings({**options, "out": str(directory)})
     except (KeyError, TypeError, AttributeError):
         raise ValueError(f"{directory}/recipe.json: its command is damaged. {RESTORE}") from None
+
+
+def read_settings(options):
+    """Returns the settings of a run on images or text from what their `command` returned."""
+    kind = RunSettings
+    if options["program"] != RunSettings.program:
+        from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
+
+        kind = FineTuningSettings if "task" in options else LanguageRunSettings
+    return kind.from_command(options)
 
 
 def train_run(settings, export=True, **options):

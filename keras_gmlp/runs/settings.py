@@ -87,13 +87,8 @@ class Settings:
         return read_options(cls, {**options, "changes": changes | (options.get("set") or {})})
 
     def to_json(self):
-        """Returns the settings as a line of JSON."""
+        """Returns the settings as a line of JSON; see `run.read_settings`."""
         return json.dumps(self.command())
-
-    @classmethod
-    def from_json(cls, text):
-        """Returns the settings in a line of JSON."""
-        return cls.from_command(json.loads(text))
 
     def require_other_place(self, *weights):
         """Raises a `ValueError` if the folder of the run is where its weights are."""

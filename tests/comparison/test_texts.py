@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 
 import pytest
 from load_app import load_app
@@ -11,6 +12,7 @@ from keras_gmlp.comparison import texts
 from keras_gmlp.comparison.plan import measure_of
 from keras_gmlp.comparison.texts import TextSweep, best_floor, to_markdown
 from keras_gmlp.data.text import prepare_corpus
+from keras_gmlp.runs.run import read_settings
 
 ROWS = [
     {
@@ -84,17 +86,37 @@ def test_runs_of_a_sweep(tmp_path):
         TextSweep(["gmlp_nano"], "runs/text", same, tmp_path)
 
 
-def test_fine_tuning_reads_the_folder_of_the_sweep(tmp_path, monkeypatch):
-    seen = []
+# Writes the metrics of a run, unless the language model fails; its settings are the last argument.
+TRAINER = """
+import json, pathlib, sys
+options = json.loads(sys.argv[1])
+place = pathlib.Path(options["out"])
+if place.name == "bert_nano":
+    sys.exit("the loss is NaN")
+(place / "options.json").write_text(sys.argv[1])
+(place / "metrics.json").write_text("{}")
+if "task" in options:
+    assert (pathlib.Path(options["weights"]) / "metrics.json").exists()
+"""
 
-    def train(settings, **options):
-        seen.append(getattr(settings, "data_dir", None))
-        return {"test_accuracy": 0.5}
 
-    monkeypatch.setattr("keras_gmlp.runs.run.train_run", train)
-    sweep = TextSweep(["gmlp_nano"], "runs/text", ["mrpc", "cola"], tmp_path, data_dir="sets")
-    assert sweep.work(say=lambda line: None) == {}
-    assert seen == [None, "sets", "sets"]
+def test_fine_tuning_waits_for_its_language_model_and_reads_the_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "keras_gmlp.comparison.workers.train_command",
+        lambda settings: [sys.executable, "-c", TRAINER, settings.to_json()],
+    )
+    names = ["gmlp_nano", "bert_nano"]
+    sweep = TextSweep(names, "runs/text", ["mrpc"], tmp_path, seeds=[0, 1], data_dir="sets", jobs=2)
+    sweep.work()
+    good, bad = sweep.models
+    assert [run.complete for run in (good, bad)] == [True, False]
+    assert bad.status == "failed: the loss is NaN"
+    states = [run.status for run in sweep.tuned]
+    assert states == ["complete"] * 2 + ["failed: bert_nano failed, which it starts from"] * 2
+    found = [json.loads((run.directory / "options.json").read_text()) for run in sweep.tuned[:2]]
+    assert [options["data_dir"] for options in found] == ["sets", "sets"]
+    for options, run in zip(found, sweep.tuned, strict=False):
+        assert read_settings(options) == run.settings
 
 
 @pytest.mark.slow

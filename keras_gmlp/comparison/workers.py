@@ -1,0 +1,128 @@
+"""Trains the runs of a plan, each in a process of its own, several at the same time."""
+
+import os
+import subprocess
+import sys
+import time
+
+from keras_gmlp.utils.environment import visible_gpus
+from keras_gmlp.utils.errors import why_ended
+from keras_gmlp.utils.progress import StatusLine
+
+
+class Workers:
+    """Processes that share the cores, and the GPUs if there are several."""
+
+    def __init__(self, runs, jobs, backend):
+        self.runs, self.backend = runs, backend
+        cores = available_cores()
+        size, gpus = len(cores) // jobs, visible_gpus() if jobs > 1 else []
+        self.share = jobs > 1
+        self.free = [  # cores and a GPU, or None for no choice
+            (cores[i * size : (i + 1) * size], gpus[i % len(gpus)] if gpus else None)
+            for i in range(jobs)
+        ]
+        self.waiting = [run for run in runs if not run.complete and not run.failed]
+        self.working = {}  # from each run to (process, place)
+        self.began, self.done_before = time.monotonic(), self._done()
+        self.line = StatusLine()
+
+    def train(self):
+        """Trains the runs that wait; marks those that fail."""
+        try:
+            while self.waiting or self.working:
+                while self.free and (run := self._next()):
+                    self._start(run, self.free.pop())
+                self._collect()
+                working = [f"{run.name} {len(run.history())}/{run.epochs}" for run in self.working]
+                self.line.show(f"{self._state()} | {', '.join(working)}")
+                time.sleep(0.5)
+        finally:
+            for process, _ in self.working.values():
+                process.terminate()
+                process.wait()
+            self.line.clear()
+
+    def _next(self):
+        """Returns the next run whose weights are trained, or `None`."""
+        for run in list(self.waiting):
+            source = next((other for other in self.runs if other.directory == run.source), None)
+            if source is not None and source.failed:
+                self.waiting.remove(run)
+                self._fail(run, f"{source.name} failed, which it starts from")
+            elif source is None or source.complete:
+                self.waiting.remove(run)
+                return run
+        return None
+
+    def _start(self, run, place):
+        """Starts a run on some of the cores and a GPU."""
+        cores, gpu = place
+        run.directory.mkdir(parents=True, exist_ok=True)
+        environment = {**os.environ, "KERAS_BACKEND": self.backend}
+        if self.share:  # on a GPU; by default JAX reserves three quarters of it for one process
+            environment.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        if gpu is not None:
+            environment["CUDA_VISIBLE_DEVICES"] = gpu
+        everywhere = None
+        if self.share and hasattr(os, "sched_getaffinity"):
+            environment["OMP_NUM_THREADS"] = str(len(cores))
+            everywhere = os.sched_getaffinity(0)
+            os.sched_setaffinity(0, cores)  # the child inherits it
+        try:
+            with open(run.directory / "log.txt", "w") as log:
+                pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": log}
+                command = train_command(run.settings)
+                process = subprocess.Popen(command, env=environment, **pipes)
+        finally:
+            if everywhere:
+                os.sched_setaffinity(0, everywhere)
+        self.working[run] = (process, place)
+
+    def _collect(self):
+        """Records the runs that ended."""
+        for run, (process, place) in list(self.working.items()):
+            if process.poll() is None:
+                continue
+            process.stdin.close()
+            del self.working[run]
+            self.free.append(place)
+            log = run.directory / "log.txt"
+            if process.returncode == 0:
+                log.unlink(missing_ok=True)
+                self.line.say(f"{run.name}: complete ({self._state()})")
+            else:
+                self._fail(run, why_ended(process.returncode, log.read_text(errors="replace")))
+
+    def _fail(self, run, reason):
+        run.fail(reason)
+        self.line.say(f"{run.name}: failed ({reason})")
+
+    def _done(self):
+        """Returns the epochs done, weighted by the size of their training set."""
+        return sum(run.fraction * len(run.history()) for run in self.runs)
+
+    def _state(self):
+        """Returns how many runs are done and about how long the others will take."""
+        failed = sum(run.failed for run in self.runs)
+        text = f"{sum(run.complete for run in self.runs)}/{len(self.runs)} runs"
+        text += f", {failed} failed" if failed else ""
+        going_on = (*self.waiting, *self.working)
+        left = sum(run.fraction * (run.epochs - len(run.history())) for run in going_on)
+        rate = (self._done() - self.done_before) / max(time.monotonic() - self.began, 0.1)
+        if rate <= 0 or not left:
+            return text
+        hours, minutes = divmod(round(left / rate / 60), 60)
+        return f"{text}, left " + (f"{hours} h {minutes:02} min" if hours else f"{minutes} min")
+
+
+def train_command(settings):
+    """Returns the command that trains a run and ends when its standard input closes."""
+    return [sys.executable, "-m", "keras_gmlp.runs", settings.to_json()]
+
+
+def available_cores():
+    """Returns the numbers of the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count()))
