@@ -53,8 +53,6 @@ exit codes: 0 all runs complete, 1 some failed or are not done, 2 wrong usage, 1
 Ctrl-C
 """
 
-TEXT_NAMES = ("seeds", "recipe", "epochs", "data_dir", "jobs", "backend")  # of `TextSweep`
-
 # Options of train.py that compare.py reads itself.
 OWN = ["--model", "--data", "--recipe", "--epochs", "--seed", "--fraction", "--out", "--backend"]
 
@@ -100,9 +98,10 @@ def make_text_sweep(options, **changes):
     """Returns the `TextSweep` that the options describe, with changes of all recipes."""
     from keras_gmlp.comparison.texts import TextSweep
 
-    tasks, names = options.tasks or ["sst2"], TEXT_NAMES
+    names = ("seeds", "recipe", "epochs", "data_dir", "jobs", "backend")
     given = {name: getattr(options, name) for name in names}
-    return TextSweep(options.presets, options.text, tasks, options.runs, changes=changes, **given)
+    places = options.text, options.tasks or ["sst2"], options.runs
+    return TextSweep(options.presets, *places, changes=changes, **given)
 
 
 def report_texts(options, sweep):

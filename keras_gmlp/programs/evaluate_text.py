@@ -92,50 +92,33 @@ def run(options):
         models = [text_inference.load(choose(path)) for path in options.models]
     task = find_task(models[0].task)
     if options.retrieval:
-        run_retrieval(options, models)
-        return
-    check_task(options, task)
-    report, predictions = text_evaluation.evaluate_texts(
-        models,
-        options.data,
-        **choose_part(options) if "split" in task.choices else {},
-        limit=options.limit,
-        threshold=options.threshold,
-    )
-    for name, row in zip(options.models, report["models"], strict=True):
+        from keras_gmlp.evaluation.retrieval import evaluate_retrieval
+
+        part = {"columns": name_columns(options), "split": options.split, "limit": options.limit}
+        report = evaluate_retrieval(models, options.data, **part)
+    else:
+        check_task(options, task)
+        part = choose_part(options) if "split" in task.choices else {}
+        part |= {"limit": options.limit, "threshold": options.threshold}
+        report, predictions = text_evaluation.evaluate_texts(models, options.data, **part)
+    for name, row in zip(options.models, report["models"], strict=False):  # TF-IDF comes last
         row["model"] = name
-    if options.out:
+    if options.out and options.retrieval:
+        write_json(Path(options.out) / "report.json", report)
+    elif options.out:
         with cli.quiet():
             text_evaluation.write_text_report(options.out, report, predictions)
-    cli.show_result(options, report, functools.partial(show, task=task))
-
-
-def run_retrieval(options, models):
-    """Ranks the texts of questions by vectors and by words; see `evaluation.retrieval`."""
-    from keras_gmlp.evaluation.retrieval import evaluate_retrieval
-
-    report = evaluate_retrieval(
-        models,
-        options.data,
-        columns=name_columns(options),
-        split=options.split,
-        limit=options.limit,
-    )
-    for name, row in zip(options.models, report["models"], strict=False):
-        row["model"] = name
-    if options.out:
-        write_json(Path(options.out) / "report.json", report)
-    cli.show_result(options, report, show_retrieval)
+    shown = show_retrieval if options.retrieval else functools.partial(show, task=task)
+    cli.show_result(options, report, shown)
 
 
 def show_retrieval(report):
     counts = f"{report['questions']:,} questions, {report['candidates']:,} texts"
     evaluate.show_title(report, f" (--split {report['split']}), {counts}")
     tops = [key for key in report["models"][0] if key != "model"]
-    rows = [
-        (printable(row["model"]), *(percent(row[top]).strip() for top in tops))
-        for row in report["models"]
-    ]
+    rows = [[percent(row[top]).strip() for top in tops] for row in report["models"]]
+    for row, cells in zip(report["models"], rows, strict=True):
+        cells.insert(0, printable(row["model"]))
     evaluate.show_table(("model", *tops), rows)
 
 

@@ -64,8 +64,7 @@ def run_texts(options):
     from keras_gmlp.inference import text as text_inference
     from keras_gmlp.inference.similarity import find_features, find_similar_texts
 
-    numbered = enumerate(read_lines(options.data), 1)
-    lines = [(number, line) for number, line in numbered if line.strip()]
+    lines = [found for found in enumerate(read_lines(options.data), 1) if found[1].strip()]
     if not lines:
         raise ValueError(f"{printable(options.data)}: has no text; expected a text a line.")
     cut = []
@@ -73,10 +72,8 @@ def run_texts(options):
         source = find_features(options.model or DEFAULT_LANGUAGE_MODEL)
         model = text_inference.load(source, warn=cut.append)
     pairs = find_similar_texts(model, options.query, [line for _, line in lines], options.top)
-    found = [
-        {"line": lines[place][0], "text": lines[place][1], "similarity": round(value, 6)}
-        for place, value in pairs
-    ]
+    names = ("line", "text", "similarity")
+    found = [dict(zip(names, (*lines[n], round(s, 6)), strict=True)) for n, s in pairs]
     cli.show_result(options, {"query": options.query, "similar": found}, show)
     for line in cut:
         cli.fail(options, line, code=0)

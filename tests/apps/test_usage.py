@@ -52,7 +52,10 @@ COMPARE = [
     (["gmlp_n4_32", "--", "--seed", "3"], "give what --seed says before --"),
     ([], "required: PRESET"),
     (["gmlp_nano", "--tasks", "sst2"], "--tasks requires --text"),
-    (["gmlp_nano", "--text", "runs/text", "--jobs", "2"], "--text takes neither --jobs"),
+    (
+        ["gmlp_nano", "--text", "runs/text", "--fractions", "0.5"],
+        "--text takes neither --fractions",
+    ),
     (["gmlp_nono", "--text", "runs/text"], "gmlp_nono"),
 ]
 TEXT = ["--text", "a.txt", "--valid", "b.txt"]
