@@ -105,12 +105,19 @@ def choose(page, data, name="picture.png", kind="image/png"):
     page.set_input_files("#file", {"name": name, "mimeType": kind, "buffer": data})
 
 
+# Returns the classes of an answer with their percentages; nothing while the page has none.
+ANSWER = """() => {
+  const answer = document.querySelector("#answer.found");
+  const rows = [...document.querySelectorAll("#classes li")];
+  if (!answer || (!rows.length && !answer.textContent.startsWith("Not one"))) return null;
+  const text = (row, name) => row.querySelector(name).innerText;
+  return rows.map((row) => [text(row, ".label"), parseFloat(text(row, ".percent"))]);
+}"""
+
+
 def read_answer(page):
     """Waits for an answer and returns its (label, percentage) pairs."""
-    page.locator("#answer.found").wait_for()
-    labels = page.locator("#classes .label").all_inner_texts()
-    shares = page.locator("#classes .percent").all_inner_texts()
-    return [(label, float(share.split()[0])) for label, share in zip(labels, shares, strict=True)]
+    return [tuple(pair) for pair in page.wait_for_function(ANSWER).json_value()]
 
 
 def give(page, event, pictures, target="body", name="given.png"):
