@@ -64,7 +64,7 @@ class PlannedRun:
         self.seed = settings.changes.get("seed", 0)
         self.fraction = getattr(settings.data, "fraction", 1.0)
         source = getattr(settings, "weights", None)
-        self.source = source and Path(source)  # of the weights of a run on text
+        self.source = source and Path(source)  # folder of the language model that it starts from
 
     @functools.cached_property
     def epochs(self):

@@ -59,6 +59,16 @@ class TextSweep(Plan):
                 tuned.append(FineTuningSettings(place, task, data_dir=data_dir, **options))
         super().__init__([*models, *tuned], jobs, backend)
         self.models, self.tuned = self.runs[: len(models)], self.runs[len(models) :]
+        self.corpus = Path(corpus)
+
+    def work(self):
+        """Trains all runs; see `Plan.work`. Fine-tunings wait for their language model."""
+        if any(not run.complete for run in self.models) and not self.corpus.is_dir():
+            raise ValueError(
+                f"{self.corpus}: no such folder; python -m keras_gmlp.data.text.corpus prepares a "
+                "text."
+            )
+        super().work()
 
     def rows(self):
         """Returns a dict for each preset."""

@@ -1,6 +1,7 @@
 """Trains the runs of a plan, each in a process of its own, several at the same time."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ class Workers:
         self.runs, self.backend = runs, backend
         cores = available_cores()
         size, gpus = len(cores) // jobs, visible_gpus() if jobs > 1 else []
-        self.share = jobs > 1
+        self.side_by_side = jobs > 1
         self.free = [  # cores and a GPU, or None for no choice
             (cores[i * size : (i + 1) * size], gpus[i % len(gpus)] if gpus else None)
             for i in range(jobs)
@@ -31,8 +32,10 @@ class Workers:
         """Trains the runs that wait; marks those that fail."""
         try:
             while self.waiting or self.working:
-                while self.free and (run := self._next()):
+                while self.free and (run := self._take()):
                     self._start(run, self.free.pop())
+                if not self.working:  # those that are left start from each other
+                    self.waiting.clear()
                 self._collect()
                 working = [f"{run.name} {len(run.history())}/{run.epochs}" for run in self.working]
                 self.line.show(f"{self._state()} | {', '.join(working)}")
@@ -43,15 +46,16 @@ class Workers:
                 process.wait()
             self.line.clear()
 
-    def _next(self):
-        """Returns the next run whose weights are trained, or `None`."""
+    def _take(self):
+        """Takes the next run whose weights are trained, or `None`; drops those of failed runs."""
+        places = {os.path.realpath(run.directory): run for run in self.runs}
         for run in list(self.waiting):
-            source = next((other for other in self.runs if other.directory == run.source), None)
+            source = places.get(run.source and os.path.realpath(run.source))
+            if source is None or source.complete or source.failed:
+                self.waiting.remove(run)
             if source is not None and source.failed:
-                self.waiting.remove(run)
-                self._fail(run, f"{source.name} failed, which it starts from")
+                self.line.say(f"{run.name}: not trained, because {source.name} failed")
             elif source is None or source.complete:
-                self.waiting.remove(run)
                 return run
         return None
 
@@ -60,12 +64,14 @@ class Workers:
         cores, gpu = place
         run.directory.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, "KERAS_BACKEND": self.backend}
-        if self.share:  # on a GPU; by default JAX reserves three quarters of it for one process
+        if (
+            self.side_by_side
+        ):  # on a GPU; by default JAX reserves three quarters of it for one process
             environment.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         if gpu is not None:
             environment["CUDA_VISIBLE_DEVICES"] = gpu
         everywhere = None
-        if self.share and hasattr(os, "sched_getaffinity"):
+        if self.side_by_side and hasattr(os, "sched_getaffinity"):
             environment["OMP_NUM_THREADS"] = str(len(cores))
             everywhere = os.sched_getaffinity(0)
             os.sched_setaffinity(0, cores)  # the child inherits it
@@ -78,6 +84,7 @@ class Workers:
             if everywhere:
                 os.sched_setaffinity(0, everywhere)
         self.working[run] = (process, place)
+        self.line.say(f"{run.name}: begins")
 
     def _collect(self):
         """Records the runs that ended."""
@@ -88,29 +95,32 @@ class Workers:
             del self.working[run]
             self.free.append(place)
             log = run.directory / "log.txt"
-            if process.returncode == 0:
-                log.unlink(missing_ok=True)
-                self.line.say(f"{run.name}: complete ({self._state()})")
-            else:
-                self._fail(run, why_ended(process.returncode, log.read_text(errors="replace")))
-
-    def _fail(self, run, reason):
-        run.fail(reason)
-        self.line.say(f"{run.name}: failed ({reason})")
+            said = log.read_text(errors="replace") if log.exists() else ""
+            if process.returncode or not run.complete:
+                ended = why_ended(process.returncode, said)
+                reason = ended if process.returncode else "its folder has no metrics.json"
+                run.fail(reason)
+                self.line.say(f"{run.name}: failed ({reason})")
+                continue
+            for warning in re.findall("DataWarning: (.*)", said):
+                self.line.say(f"{run.name}: warning: {warning}")
+            log.unlink(missing_ok=True)
+            self.line.say(f"{run.name}: complete ({self._state()})")
 
     def _done(self):
         """Returns the epochs done, weighted by the size of their training set."""
         return sum(run.fraction * len(run.history()) for run in self.runs)
 
     def _state(self):
-        """Returns how many runs are done and about how long the others will take."""
+        """Returns how many runs are done and, of images, about how long the others will take."""
         failed = sum(run.failed for run in self.runs)
         text = f"{sum(run.complete for run in self.runs)}/{len(self.runs)} runs"
         text += f", {failed} failed" if failed else ""
         going_on = (*self.waiting, *self.working)
         left = sum(run.fraction * (run.epochs - len(run.history())) for run in going_on)
         rate = (self._done() - self.done_before) / max(time.monotonic() - self.began, 0.1)
-        if rate <= 0 or not left:
+        of_texts = any(run.source for run in self.runs)  # whose epochs take seconds or hours
+        if rate <= 0 or not left or of_texts:
             return text
         hours, minutes = divmod(round(left / rate / 60), 60)
         return f"{text}, left " + (f"{hours} h {minutes:02} min" if hours else f"{minutes} min")

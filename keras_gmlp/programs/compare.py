@@ -64,7 +64,7 @@ def check(options):
     if options.tasks and not options.text:
         raise cli.UsageError("--tasks requires --text DIR, the text to pre-train on")
     if options.text and (options.passed or options.fractions != [1.0]):
-        raise cli.UsageError("--text takes neither --fractions, nor options after --")
+        raise cli.UsageError("--text takes neither --fractions nor options after --")
     for output in (options.out, options.runs):
         cli.check_output(output, options.text or options.data, *(options.tasks or ()))
 
@@ -77,9 +77,9 @@ def compare(options):
     from keras_gmlp.utils.files import directory_lock
 
     if options.text:
-        from keras_gmlp.training.precision import choose_precision
+        from keras_gmlp.training.precision import choose_in_child
 
-        precision = choose_precision(options.runs / options.presets[0])
+        precision = choose_in_child(options.runs / options.presets[0], sweep.backend)
         sweep = make_text_sweep(options, precision=precision)
     sweep.check_recorded()
     try:

@@ -101,7 +101,7 @@ def run(options):
         part = choose_part(options) if "split" in task.choices else {}
         part |= {"limit": options.limit, "threshold": options.threshold}
         report, predictions = text_evaluation.evaluate_texts(models, options.data, **part)
-    for name, row in zip(options.models, report["models"], strict=False):  # TF-IDF comes last
+    for name, row in zip(options.models, report["models"], strict=not options.retrieval):
         row["model"] = name
     if options.out and options.retrieval:
         write_json(Path(options.out) / "report.json", report)

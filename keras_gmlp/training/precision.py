@@ -1,7 +1,10 @@
 """Chooses the precision that computes faster on the machine at hand."""
 
 import functools
+import os
 import statistics
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -21,6 +24,21 @@ MARGIN = 1.1  # bfloat16 has fewer digits, so it must be that many times as fast
 def choose_precision(directory=None):
     """Returns the faster precision: `"float32"` or `"mixed_bfloat16"`."""
     return PRECISIONS[run_once(lambda: PRECISIONS.index(_choose(directory)))]
+
+
+def choose_in_child(directory, backend):
+    """Chooses as `choose_precision` in a child, so that accelerators stay free for other processes.
+
+    Raises:
+        ValueError: If a recorded precision is damaged. One line.
+    """
+    code = "import sys; from keras_gmlp.training.precision import choose_precision as choose; "
+    command = [sys.executable, "-c", f"{code} print(choose(sys.argv[1]))", str(directory)]
+    environment = {**os.environ, "KERAS_BACKEND": backend}
+    found = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if found.returncode:
+        raise ValueError(found.stderr.strip().splitlines()[-1].removeprefix("ValueError: "))
+    return found.stdout.split()[-1]
 
 
 def _choose(directory):

@@ -11,6 +11,7 @@ from read_table import read_table
 from keras_gmlp.comparison import texts
 from keras_gmlp.comparison.plan import measure_of
 from keras_gmlp.comparison.texts import TextSweep, best_floor, to_markdown
+from keras_gmlp.comparison.workers import Workers, available_cores
 from keras_gmlp.data.text import prepare_corpus
 from keras_gmlp.runs.run import read_settings
 
@@ -88,31 +89,42 @@ def test_runs_of_a_sweep(tmp_path):
 
 # Writes the metrics of a run, unless the language model fails; its settings are the last argument.
 TRAINER = """
-import json, pathlib, sys
+import json, pathlib, sys, time
 options = json.loads(sys.argv[1])
 place = pathlib.Path(options["out"])
 if place.name == "bert_nano":
     sys.exit("the loss is NaN")
-(place / "options.json").write_text(sys.argv[1])
-(place / "metrics.json").write_text("{}")
 if "task" in options:
     assert (pathlib.Path(options["weights"]) / "metrics.json").exists()
+else:
+    time.sleep(1.5)  # the other core is free meanwhile
+(place / "options.json").write_text(sys.argv[1])
+(place / "metrics.json").write_text("{}")
 """
 
 
-def test_fine_tuning_waits_for_its_language_model_and_reads_the_folder(tmp_path, monkeypatch):
+def test_fine_tuning_waits_for_its_language_model(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
         "keras_gmlp.comparison.workers.train_command",
         lambda settings: [sys.executable, "-c", TRAINER, settings.to_json()],
     )
-    names = ["gmlp_nano", "bert_nano"]
-    sweep = TextSweep(names, "runs/text", ["mrpc"], tmp_path, seeds=[0, 1], data_dir="sets", jobs=2)
+    names, jobs = ["gmlp_nano", "bert_nano"], min(2, len(available_cores()))
+    options = {"seeds": [0, 1], "data_dir": "sets", "jobs": jobs}
+    sweep = TextSweep(names, tmp_path / "text", ["mrpc"], tmp_path, **options)
+    with pytest.raises(ValueError, match="text: no such folder; python -m"):
+        sweep.work()
+    (tmp_path / "text").mkdir()
     sweep.work()
     good, bad = sweep.models
     assert [run.complete for run in (good, bad)] == [True, False]
     assert bad.status == "failed: the loss is NaN"
     states = [run.status for run in sweep.tuned]
-    assert states == ["complete"] * 2 + ["failed: bert_nano failed, which it starts from"] * 2
+    assert states == ["complete"] * 2 + ["0 epochs so far"] * 2
+    assert "bert_nano-mrpc-1: not trained, because bert_nano failed" in capsys.readouterr().err
+    bad.forget_failure()  # as --retry does
+    (bad.directory / "metrics.json").write_text("{}")
+    Workers(sweep.runs, jobs, "torch").train()
+    assert [run.status for run in sweep.tuned] == ["complete"] * 4
     found = [json.loads((run.directory / "options.json").read_text()) for run in sweep.tuned[:2]]
     assert [options["data_dir"] for options in found] == ["sets", "sets"]
     for options, run in zip(found, sweep.tuned, strict=False):

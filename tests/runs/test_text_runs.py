@@ -15,7 +15,7 @@ from read_table import read_table
 from keras_gmlp import text
 from keras_gmlp.inference import text as text_inference
 from keras_gmlp.runs.prepare import prepare
-from keras_gmlp.runs.run import read_run, train_run
+from keras_gmlp.runs.run import read_run, read_settings, train_run
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 from keras_gmlp.training import precision
 
@@ -216,6 +216,19 @@ def test_the_program_chooses_a_precision_and_says_how_to_resume(
     monkeypatch.setattr(program, "train", stop)
     assert program.main(arguments) == 130
     assert "keeps the last checkpoint. The same command resumes the run." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        LanguageRunSettings("bert_nano", "runs/x", "long", {"seed": 3}, {"dim": 16}, "runs/a"),
+        FineTuningSettings("runs/a", "sst2", held_out=0.1, dropout=0.0, changes={"epochs": 2}),
+        FineTuningSettings("runs/a", "a.csv", {"text": ["a", "b"], "label": "c", "test": "b.csv"}),
+        FineTuningSettings("runs/a", "a.csv", {"text": "a"}, validation=0.2, data_dir="sets"),
+    ],
+)
+def test_another_process_gets_the_settings_as_json(settings):
+    assert read_settings(json.loads(settings.to_json())) == settings
 
 
 def test_a_run_that_predicts_one_class_says_so(capsys):
