@@ -5,6 +5,7 @@ import numpy as np
 from keras_gmlp.data.text import Tokenizer
 from keras_gmlp.models.language_families import aMLP, gMLP
 from keras_gmlp.models.language_model import span_classifier, text_classifier
+from keras_gmlp.utils.card import write_text_card
 
 LINES = [
     "Paris is the capital of France, and Rome is the capital of Italy.",
@@ -34,3 +35,13 @@ def small_text_model(task, tokenizer):
     for weight in model.trainable_weights:
         weight.assign(generator.normal(0.0, 0.4, weight.shape))
     return model
+
+
+def save_small_model(path, task, tokenizer):
+    """Saves a small text model as a `.keras` file with a card; returns the model and its labels."""
+    model, labels = small_text_model(task, tokenizer), ()
+    if task == "text_classification":
+        labels = LABELS
+    model.save(path)
+    write_text_card(path, task, tokenizer, labels, {"length": LENGTH})
+    return model, labels

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from check_layer import to_numpy
 from load_app import load_app
-from small_text import LENGTH, LINES, small_text_model, small_tokenizer
+from small_text import LENGTH, LINES, save_small_model, small_text_model, small_tokenizer
 
 from keras_gmlp.analysis.plots import draw_distance_filters, draw_token_attention
 from keras_gmlp.analysis.texts import distance_filters, distance_shares, token_attention
 from keras_gmlp.models.language_families import BERT, gMLP
 from keras_gmlp.models.structure import NotApplicableError
-from keras_gmlp.utils.card import write_text_card
 
 SIZES = {"dim": 8, "depth": 2, "hidden_dim": 16, "max_length": 5}
 
@@ -97,8 +96,7 @@ def test_pictures(tmp_path, saved_figures):
 
 def test_program_draws_a_text_model(tmp_path, capsys):
     tokenizer = small_tokenizer()
-    small_text_model("masked_lm", tokenizer).save(tmp_path / "model.keras")
-    write_text_card(tmp_path / "model.keras", "masked_lm", tokenizer, (), {"length": LENGTH})
+    save_small_model(tmp_path / "model.keras", "masked_lm", tokenizer)
     main = load_app("visualize").main
     assert main([str(tmp_path)]) == 0
     out, err = capsys.readouterr()

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from load_app import load_app
-from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
+from small_text import LABELS, LINES, save_small_model, small_text_model, small_tokenizer
 
 from keras_gmlp.data.text import Tokenizer
 from keras_gmlp.programs.shared import text_options
@@ -25,9 +25,7 @@ def models(tmp_path_factory):
     paths = {}
     for name, task in zip(NAMES, TEXT_TASKS, strict=True):
         paths[name] = folder / f"{task}.keras"
-        small_text_model(task, tokenizer).save(paths[name])
-        labels = LABELS if task == "text_classification" else ()
-        write_text_card(paths[name], task, tokenizer, labels, {"length": LENGTH})
+        save_small_model(paths[name], task, tokenizer)
     return paths
 
 

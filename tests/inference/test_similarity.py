@@ -15,7 +15,7 @@ from load_app import load_app
 from other_backend import run_under
 from PIL import Image
 from random_models import random_model
-from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
+from small_text import LENGTH, LINES, save_small_model, small_text_model, small_tokenizer
 
 from keras_gmlp.export.formats import export, export_text
 from keras_gmlp.inference import images as inference
@@ -30,7 +30,6 @@ from keras_gmlp.inference.similarity import (
     make_embedder,
 )
 from keras_gmlp.tasks.classifier import Classifier
-from keras_gmlp.utils.card import write_text_card
 from keras_gmlp.utils.shipped import DEFAULT_LANGUAGE_MODEL, find_shipped, list_shipped
 
 
@@ -175,11 +174,10 @@ def text_files(tokenizer, tmp_path_factory):
     """A `.keras` and a `.tflite` file with vectors of two tasks, by the task."""
     folder, files = tmp_path_factory.mktemp("texts"), {}
     for task in ("masked_lm", "text_classification"):
-        model, place = small_text_model(task, tokenizer), folder / task
-        labels = LABELS if task == "text_classification" else ()
+        place = folder / task
+        place.mkdir()
+        model, labels = save_small_model(place / "model.keras", task, tokenizer)
         written = export_text(model, place, tokenizer, LENGTH, ["features"], labels)
-        model.save(place / "model.keras")
-        write_text_card(place / "model.keras", task, tokenizer, labels, {"length": LENGTH})
         files[task] = place / "model.keras", written["features"]
     return files
 

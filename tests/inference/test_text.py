@@ -13,7 +13,7 @@ import pytest
 from check_layer import to_numpy
 from load_app import APPS
 from refused import refused
-from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
+from small_text import LABELS, LENGTH, LINES, save_small_model, small_text_model, small_tokenizer
 
 from keras_gmlp.data.text import Tokenizer
 from keras_gmlp.export.formats import export_text
@@ -38,10 +38,7 @@ def folder(tokenizer, tmp_path_factory):
     """A folder with `TASK.keras` and `TASK.tflite` of each task."""
     place = tmp_path_factory.mktemp("text")
     for task in TEXT_TASKS:
-        model = small_text_model(task, tokenizer)
-        labels = LABELS if task == "text_classification" else ()
-        model.save(place / f"{task}.keras")
-        write_text_card(place / f"{task}.keras", task, tokenizer, labels, {"length": LENGTH})
+        model, labels = save_small_model(place / f"{task}.keras", task, tokenizer)
         files = export_text(model, place, tokenizer, LENGTH, ["tflite_float32"], labels)
         files["tflite_float32"].rename(place / f"{task}.tflite")
     return place
