@@ -23,6 +23,9 @@ class Workers:
             (cores[i * size : (i + 1) * size], gpus[i % len(gpus)] if gpus else None)
             for i in range(jobs)
         ]
+        places = {os.path.realpath(run.directory): run for run in runs}
+        # Of the runs that start from another one of these.
+        self.sources = {r: places.get(os.path.realpath(r.source)) for r in runs if r.source}
         self.waiting = [run for run in runs if not run.complete and not run.failed]
         self.working = {}  # from each run to (process, place)
         self.began, self.done_before = time.monotonic(), self._done()
@@ -48,14 +51,13 @@ class Workers:
 
     def _take(self):
         """Takes the next run whose weights are trained, or `None`; drops those of failed runs."""
-        places = {os.path.realpath(run.directory): run for run in self.runs}
         for run in list(self.waiting):
-            source = places.get(run.source and os.path.realpath(run.source))
-            if source is None or source.complete or source.failed:
-                self.waiting.remove(run)
+            source = self.sources.get(run)
             if source is not None and source.failed:
+                self.waiting.remove(run)
                 self.line.say(f"{run.name}: not trained, because {source.name} failed")
             elif source is None or source.complete:
+                self.waiting.remove(run)
                 return run
         return None
 
@@ -64,9 +66,7 @@ class Workers:
         cores, gpu = place
         run.directory.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, "KERAS_BACKEND": self.backend}
-        if (
-            self.side_by_side
-        ):  # on a GPU; by default JAX reserves three quarters of it for one process
+        if self.side_by_side:  # by default JAX reserves three quarters of a GPU for one process
             environment.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         if gpu is not None:
             environment["CUDA_VISIBLE_DEVICES"] = gpu
@@ -97,8 +97,9 @@ class Workers:
             log = run.directory / "log.txt"
             said = log.read_text(errors="replace") if log.exists() else ""
             if process.returncode or not run.complete:
-                ended = why_ended(process.returncode, said)
-                reason = ended if process.returncode else "its folder has no metrics.json"
+                reason = "its folder has no metrics.json"
+                if process.returncode:
+                    reason = why_ended(process.returncode, said)
                 run.fail(reason)
                 self.line.say(f"{run.name}: failed ({reason})")
                 continue
@@ -119,8 +120,7 @@ class Workers:
         going_on = (*self.waiting, *self.working)
         left = sum(run.fraction * (run.epochs - len(run.history())) for run in going_on)
         rate = (self._done() - self.done_before) / max(time.monotonic() - self.began, 0.1)
-        of_texts = any(run.source for run in self.runs)  # whose epochs take seconds or hours
-        if rate <= 0 or not left or of_texts:
+        if rate <= 0 or not left or self.sources:  # epochs of texts take seconds or hours
             return text
         hours, minutes = divmod(round(left / rate / 60), 60)
         return f"{text}, left " + (f"{hours} h {minutes:02} min" if hours else f"{minutes} min")

@@ -5,10 +5,10 @@ import numpy as np
 from keras_gmlp.data.text.chosen_splits import TextSource, choose_questions
 from keras_gmlp.data.text.squad import require_questions
 from keras_gmlp.inference.similarity import embed_rows, make_embedder
+from keras_gmlp.models.saved import require_finite
 from keras_gmlp.tasks.scores import round_scores
 from keras_gmlp.tasks.text_task import draw_places
 from keras_gmlp.utils.environment import require
-from keras_gmlp.utils.errors import naming_errors
 from keras_gmlp.utils.progress import ProgressBar
 
 RANKS = (1, 5, 10)
@@ -49,9 +49,7 @@ def evaluate_retrieval(models, name, *, columns=None, split=None, limit=None):
     asked = [question.question for question in questions]
     rows = []
     for model in models:
-        embed = make_embedder(model)
-        with naming_errors(model.path):
-            compare = compare_vectors(embed, model.tokenizer, model.length, asked, texts)
+        compare = compare_vectors(make_embedder(model), model, asked, texts)
         rows.append({"model": str(model.path), **score_ranks(compare, own)})
     rows.append({"model": "TF-IDF", **score_ranks(compare_words(asked, texts), own)})
     counts = {"questions": len(questions), "candidates": len(texts)}
@@ -73,18 +71,18 @@ def score_ranks(compare, own):
     return round_scores({f"top{most}": np.mean(ranks <= most) for most in RANKS})
 
 
-def compare_vectors(embed, tokenizer, length, firsts, seconds):
+def compare_vectors(embed, model, firsts, seconds):
     """Returns a function from a slice of texts to their cosines to others.
 
     A long text counts by the largest of its windows.
     """
-    windows, starts = make_windows(tokenizer, seconds, length)
-    ids = np.stack([encoding.ids for encoding in tokenizer.encode_batch(firsts, length)])
-    with ProgressBar("reading texts", len(ids) + len(windows)) as progress:
-        queries = scale(embed_rows(embed, ids, progress.show))
-        found = scale(embed_rows(embed, windows, lambda n: progress.show(len(ids) + n)))
-    if not (np.isfinite(queries).all() and np.isfinite(found).all()):
-        raise ValueError("the vectors are NaN or infinite; copy or train the model again.")
+    windows, starts = make_windows(model.tokenizer, seconds, model.length)
+    encoded = model.tokenizer.encode_batch(firsts, model.length)
+    rows = np.concatenate([np.stack([encoding.ids for encoding in encoded]), windows])
+    with ProgressBar("reading texts", len(rows)) as progress:
+        vectors = embed_rows(embed, rows, progress.show)
+    vectors = scale(require_finite(vectors, model.path, "vectors"))
+    queries, found = np.split(vectors, [len(encoded)])
     return lambda part: np.maximum.reduceat(queries[part] @ found.T, starts, axis=1)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.inference.opening import FEATURES_FILE, FEATURES_SIGNATURE
+from keras_gmlp.models.saved import require_finite
 from keras_gmlp.tasks.text_model import TextModel
 from keras_gmlp.utils.errors import check_text, printable
 from keras_gmlp.utils.progress import ProgressBar, map_in_threads
@@ -84,12 +85,7 @@ def embed_texts(model, texts):
     ids = encode_texts(model, texts)
     with ProgressBar("reading texts", len(ids)) as progress:
         vectors = embed_rows(make_embedder(model), ids, progress.show)
-    if not np.isfinite(vectors).all():
-        raise ValueError(
-            f"{model.path}: its vectors are NaN or infinite; the file is damaged or its training "
-            "diverged. Copy or train the model again."
-        )
-    return vectors
+    return require_finite(vectors, model.path, "vectors")
 
 
 def encode_texts(model, texts):
@@ -176,12 +172,8 @@ def find_similar(classifier, query, paths, top=15, report=lambda error: None):
             errors[path] = error
             return np.zeros(classifier.image_shape, "uint8")
 
-    query_vector, *vectors = embed_files(embed, read, [query, *paths])
-    if not np.isfinite([query_vector, *vectors]).all():
-        raise ValueError(
-            f"{classifier.path}: its features are NaN or infinite; the file is damaged or its "
-            "training diverged. Copy or train the model again."
-        )
+    found = embed_files(embed, read, [query, *paths])
+    query_vector, *vectors = require_finite(found, classifier.path, "features")
     readable = [i for i, path in enumerate(paths) if path not in errors]
     for path in paths:
         if path in errors:

@@ -156,11 +156,17 @@ def require_inputs(model, path):
 
 
 def require_numbers(logits, path):
-    """Returns logits `(..., classes)`."""
-    if np.isfinite(logits.max(axis=-1)).all():
-        return logits
+    """Returns logits `(..., classes)`, some of which may be -inf."""
+    require_finite(logits.max(axis=-1), path, "logits")
+    return logits
+
+
+def require_finite(values, path, what):
+    """Returns an array; raises a `ValueError` if a value is NaN or infinite."""
+    if np.isfinite(values).all():
+        return values
     raise ValueError(
-        f"{path}: its logits are NaN or infinite; the file is damaged or its training diverged. "
+        f"{path}: its {what} are NaN or infinite; the file is damaged or its training diverged. "
         "Copy or train the model again."
     )
 

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from keras_gmlp.data.images.fits import resize_images
+from keras_gmlp.models.saved import require_finite
 from keras_gmlp.models.structure import features, find_zooms
 from keras_gmlp.utils.environment import accelerators, require
 from keras_gmlp.utils.progress import PATIENCE, ProgressBar
@@ -61,12 +62,7 @@ def read_features(model, split, views):
             vectors.append(np.stack(seen)[:, : len(images)].astype("float32"))
             labels.append(truth)
             progress.show(sum(map(len, labels)))
-    vectors = np.concatenate(vectors, axis=1)
-    if not np.isfinite(vectors).all():
-        raise ValueError(
-            f"{model.name}: its features are NaN or infinite; the file is damaged or its training "
-            "diverged. Copy or train the model again."
-        )
+    vectors = require_finite(np.concatenate(vectors, axis=1), model.name, "features")
     return vectors, np.concatenate(labels)
 
 

@@ -1,9 +1,7 @@
 """Chooses the precision that computes faster on the machine at hand."""
 
 import functools
-import os
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,7 +12,7 @@ from keras import ops
 from keras_gmlp.training.processes import run_once
 from keras_gmlp.training.recipes import PRECISIONS
 from keras_gmlp.training.run_directory import CANDIDATES, RESTORE, has_progress, read_recipe
-from keras_gmlp.utils.environment import accelerators
+from keras_gmlp.utils.environment import accelerators, run_on
 
 SHAPE = (512, 256, 768)  # rows, inputs and outputs; small, since bfloat16 may be 50 times slower
 SECONDS = 0.7  # for all products
@@ -30,15 +28,9 @@ def choose_in_child(directory, backend):
     """Chooses as `choose_precision` in a child, so that accelerators stay free for other processes.
 
     Raises:
-        ValueError: If a recorded precision is damaged. One line.
+        RuntimeError: If the child fails, as with a damaged record. One line.
     """
-    code = "import sys; from keras_gmlp.training.precision import choose_precision as choose; "
-    command = [sys.executable, "-c", f"{code} print(choose(sys.argv[1]))", str(directory)]
-    environment = {**os.environ, "KERAS_BACKEND": backend}
-    found = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    if found.returncode:
-        raise ValueError(found.stderr.strip().splitlines()[-1].removeprefix("ValueError: "))
-    return found.stdout.split()[-1]
+    return run_on(backend, __name__, directory, cpu=False).split()[-1]
 
 
 def _choose(directory):
@@ -80,3 +72,7 @@ def _wait(tensor):
     if keras.backend.backend() == "jax":
         tensor.block_until_ready()
     ops.convert_to_numpy(tensor[:1, :1])
+
+
+if __name__ == "__main__":
+    print(choose_precision(*sys.argv[1:]))

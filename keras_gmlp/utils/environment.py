@@ -112,9 +112,10 @@ def require(package, job, extra):
 FULL_DISK = re.compile(r"Error: \[Errno (\d+)\] (.+): '(.+)'$")
 
 
-def run_on(backend, module, *arguments):
-    """Runs a module as a program with Keras on a backend."""
-    settings = {"KERAS_TORCH_DEVICE": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2", "KERAS_BACKEND": backend}
+def run_on(backend, module, *arguments, cpu=True):
+    """Runs a module as a program with Keras on a backend, PyTorch on the CPU unless told not to."""
+    settings = {"TF_CPP_MIN_LOG_LEVEL": "2", "KERAS_BACKEND": backend}
+    settings |= {"KERAS_TORCH_DEVICE": "cpu"} if cpu else {}
     # With -P Python imports nothing from the working folder, which may be a stranger's.
     places = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")]
     settings["PYTHONPATH"] = os.pathsep.join(filter(None, places))

@@ -1,10 +1,11 @@
 """Ranks of the texts that belong to questions, by vectors and by words."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from small_text import LENGTH, LINES, small_text_model, small_tokenizer
+from small_text import LINES, save_small_model, small_text_model, small_tokenizer
 
 from keras_gmlp.evaluation.retrieval import (
     compare_vectors,
@@ -14,7 +15,6 @@ from keras_gmlp.evaluation.retrieval import (
     score_ranks,
 )
 from keras_gmlp.inference.text import from_keras
-from keras_gmlp.utils.card import write_text_card
 
 QUESTIONS = ["capital of France", "a gem and a bad joke", "Who lives in Rome?"]
 
@@ -80,8 +80,9 @@ def test_a_long_text_counts_by_its_nearest_window(tokenizer):
         river = np.isin(ids, tokenizer.encode("river").ids[1:-1]).any(1)
         return np.stack([river, np.ones(len(ids))], 1).astype("float32")
 
+    model = SimpleNamespace(tokenizer=tokenizer, length=12, path="a model")
     texts = ["a gem " * 20 + "river", "a gem " * 20]
-    found = compare_vectors(embed, tokenizer, 12, ["river", "a gem"], texts)(slice(0, 2))
+    found = compare_vectors(embed, model, ["river", "a gem"], texts)(slice(0, 2))
     half = 2**-0.5
     np.testing.assert_allclose(found, [[1, half], [1, 1]], atol=1e-6)
 
@@ -102,8 +103,7 @@ def test_report_of_a_model_and_of_words(tokenizer, squad):
 
 def test_program(tokenizer, squad, tmp_path, app):
     path = tmp_path / "model.keras"
-    small_text_model("masked_lm", tokenizer).save(path)
-    write_text_card(path, "masked_lm", tokenizer, (), {"length": LENGTH})
+    save_small_model(path, "masked_lm", tokenizer)
     given = ["evaluate_text", path, "--data", squad, "--retrieval"]
     code, output, _ = app(*given, "--json")
     assert [row["model"] for row in json.loads(output)["models"]] == [str(path), "TF-IDF"]
