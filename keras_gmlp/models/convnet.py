@@ -18,6 +18,7 @@ from keras_gmlp.models.common import (
 
 def ConvNet(
     widths=(64, 256, 256),
+    depth=2,
     *,
     input_shape=(32, 32, 3),
     classes=10,
@@ -29,13 +30,15 @@ def ConvNet(
     dtype=None,
     name="convnet",
 ):
-    """Builds the network of airbench94: whitened 2x2 patches and groups of two 3x3 convolutions.
+    """Builds the network of airbench94: whitened 2x2 patches and groups of 3x3 convolutions.
 
     The first layer has fixed filters that follow from the training images. `keras_gmlp.train` sets
     them; before `model.fit`, call `keras_gmlp.training.adapt_layers`.
 
     Args:
         widths: Channels of each group. A group halves the sides of the image.
+        depth: Convolutions of each group. From the third on, each adds its input to its output, as
+            in airbench96, which has 3.
         input_shape: `(height, width, channels)` of the images.
         classes: Number of classes.
         include_top, pooling, classifier_activation, mean, std, name: See `ResNet`.
@@ -59,7 +62,7 @@ def ConvNet(
         raise ValueError(f"widths must be channels of each group, a tuple; received {widths!r}.")
     for width in widths:
         check_sizes(widths=width)
-    check_sizes(input_shape=input_shape, classes=classes)
+    check_sizes(depth=depth, input_shape=input_shape, classes=classes)
     smallest = 2 ** len(widths) + 1
     if min(input_shape[:2]) < smallest:
         raise ValueError(
@@ -70,9 +73,9 @@ def ConvNet(
     # bfloat16 has too few digits: the filters of least variance enlarge differences of pixels.
     x = WhiteningConvolution(2, dtype="float32", name="stem")(x)
     x = layers.Activation("gelu", dtype=dtype, name="stem_gelu")(x)
-    for group, width in enumerate(widths):
-        x = _block(x, width, True, f"block_{2 * group}", dtype)
-        x = _block(x, width, False, f"block_{2 * group + 1}", dtype)
+    for block in range(depth * len(widths)):
+        group, place = divmod(block, depth)
+        x = _block(x, widths[group], place, f"block_{block}", dtype)
     if not include_top:
         return keras.Model(inputs, pool_map(x, pooling), name=name)
     x = layers.GlobalMaxPooling2D("channels_last", dtype="float32", name="max_pool")(x)
@@ -80,16 +83,19 @@ def ConvNet(
     return classifier(inputs, head(classes)(x), classifier_activation, name)
 
 
-def _block(x, width, pools, name, dtype):
-    """A 3x3 convolution, normalization and GELU; `pools` halves the sides in between."""
+def _block(x, width, place, name, dtype):
+    """A 3x3 convolution, normalization and GELU; the first of a group halves the sides."""
     # A step gives filters the length 1: a norm follows, so longer ones only make steps smaller.
     constraint = keras.constraints.UnitNorm(axis=[0, 1, 2])
     kernel = {"kernel_initializer": PartialIdentity(), "kernel_constraint": constraint}
+    skipped = x
     x = convolution(width, name, dtype, **kernel)(x)
-    if pools:
+    if place == 0:
         pool = {"data_format": "channels_last", "dtype": dtype, "name": f"{name}_pool"}
         x = layers.MaxPooling2D(**pool)(x)
     x = batch_norm(name, dtype, scale=False)(x)
+    if place > 1:
+        x = layers.Add(dtype=dtype, name=f"{name}_add")([x, skipped])
     return layers.Activation("gelu", dtype=dtype, name=f"{name}_gelu")(x)
 
 

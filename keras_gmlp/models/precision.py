@@ -46,7 +46,7 @@ def _replace_policies(config):
     if not isinstance(config, dict):
         return config
     return {
-        key: "float32" if key == "dtype" and _is_half(value) else _replace_policies(value)
+        key: "float32" if key in ("dtype", "reverse_dtype") and _is_half(value) else _replace_policies(value)
         for key, value in config.items()
     }
 

@@ -111,6 +111,10 @@ IMAGE_PRESETS = {
     "vit_conv_ti2_32": (ViT, {**_VIT_TI4, **_POOLED, **_CONV, "patch_size": 2}),
     "resnet_56_32": (ResNet, {"depth": 56, "input_shape": (32, 32, 3), "classes": 10}),
     "convnet_8_32": (ConvNet, {"input_shape": (32, 32, 3), "classes": 10}),
+    "convnet_11_32": (
+        ConvNet,
+        {"widths": (128, 384, 512), "depth": 3, "input_shape": (32, 32, 3), "classes": 10},
+    ),
     "gmlp_ti4_32": (gMLP, {"dim": 256, "depth": 10, "hidden_dim": 1024, **_32}),
     "amlp_ti4_32": (aMLP, {"dim": 256, "depth": 8, "hidden_dim": 1024, **_32}),
     "vit_ti4_32": (ViT, _VIT_TI4),
