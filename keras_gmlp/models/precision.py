@@ -5,6 +5,8 @@ import keras
 from keras_gmlp.objectives.losses import CrossEntropy
 from keras_gmlp.objectives.metrics import Accuracy
 
+DTYPES = ("dtype", "reverse_dtype")
+
 
 def in_float32(model):
     """Copies a model with every layer in float32, compiled for evaluation.
@@ -46,7 +48,7 @@ def _replace_policies(config):
     if not isinstance(config, dict):
         return config
     return {
-        key: "float32" if key in ("dtype", "reverse_dtype") and _is_half(value) else _replace_policies(value)
+        key: "float32" if key in DTYPES and _is_half(value) else _replace_policies(value)
         for key, value in config.items()
     }
 

@@ -30,23 +30,29 @@ def halved(x):
     return x.reshape(len(x), rows, 2, columns, 2, -1).max(axis=(2, 4))
 
 
-def reference(images, weights):
-    """Jordan 2024, section 3.1: after each first convolution of a group the pooling."""
+def reference(images, weights, depth=2):
+    """Jordan 2024, section 3.1: after each first convolution of a group the pooling.
+
+    Airbench96, section 3.6: a third convolution adds its input to its output.
+    """
     x = images / 127.5 - 1
     kernel = np.pad(weights["stem/kernel"], [(1, 0), (1, 0), (0, 0), (0, 0)])
     x = gelu(convolution(x, kernel)[:, :-1, :-1] + weights["stem/bias"])
-    for block in range(4):
+    for block in range(2 * depth):
+        skipped = x if block % depth > 1 else 0
         x = convolution(x, weights[f"block_{block}_convolution/kernel"])
-        x = x if block % 2 else halved(x)
+        x = x if block % depth else halved(x)
         mean, variance = (weights[f"block_{block}_norm/moving_{k}"] for k in ("mean", "variance"))
-        x = gelu((x - mean) / np.sqrt(variance + 1e-5) + weights[f"block_{block}_norm/beta"])
+        x = (x - mean) / np.sqrt(variance + 1e-5) + weights[f"block_{block}_norm/beta"]
+        x = gelu(x + skipped)
     return x.max(axis=(1, 2)) / 9 @ weights["head/kernel"] + weights["head/bias"]
 
 
-def test_logits():
-    model, weights = redrawn()
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_logits(depth):
+    model, weights = redrawn(depth=depth)
     images = pixels(4, 10, 9, 3)
-    expected = reference(images.astype("float64"), weights)
+    expected = reference(images.astype("float64"), weights, depth)
     assert np.abs(expected).max() > 0.1
     np.testing.assert_allclose(to_numpy(model(images)), expected, rtol=1e-4, atol=1e-5)
 
@@ -116,6 +122,7 @@ def test_sizes_out_of_range():
         ({"widths": 64}, "widths must be channels of each group, a tuple; received 64"),
         ({"widths": ()}, r"widths must be channels of each group, a tuple; received \(\)"),
         ({"widths": (4, 0)}, "widths must be a positive integer; received 0"),
+        ({"depth": 0}, "depth must be a positive integer; received 0"),
         ({"input_shape": (32, 4, 3)}, r"2 groups .* at least 5 x 5 pixels; .*\(32, 4, 3\)"),
     ):
         with pytest.raises(ValueError, match=message):

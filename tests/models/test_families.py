@@ -169,6 +169,7 @@ def test_without_top_the_pooling_gives_a_vector_of_the_patches(family, leading):
         ("resnet_56_32", {"depth": 8, "pooling": "avg"}, (64,)),
         ("convnet_8_32", {}, (3, 3, 256)),
         ("convnet_8_32", {"pooling": "max"}, (256,)),
+        ("convnet_11_32", {"widths": (4, 8, 12)}, (3, 3, 12)),
     ],
 )
 def test_preset_without_top_pools_as_asked(preset, arguments, shape):

@@ -7,6 +7,7 @@ from refused import refused
 from keras_gmlp import build
 from keras_gmlp.models.language_families import BERT, aMLP, gMLP
 from keras_gmlp.models.language_model import adapt, encoder, span_classifier, text_classifier
+from keras_gmlp.models.precision import in_float32
 from keras_gmlp.models.presets import TEXT_PRESETS
 
 PARAMETERS = {
@@ -141,6 +142,14 @@ def test_another_precision_leaves_the_logits_in_float32(head):
     mixed = adapt(head(FAMILIES["relative"]()), dtype="mixed_bfloat16")
     assert mixed.get_layer("block_0").compute_dtype == "bfloat16"
     assert mixed.outputs[0].dtype == "float32"
+    assert mixed.get_layer("token_embedding").compute_dtype == "float32"  # so gradients add up
+    assert mixed.get_layer("embedding_norm").output.dtype == "bfloat16"
+
+
+def test_words_are_compared_in_the_precision_of_the_model():
+    mixed = adapt(FAMILIES["relative"](), dtype="mixed_bfloat16")
+    for model, expected in ((mixed, "bfloat16"), (in_float32(mixed), "float32")):
+        assert model.get_layer("token_embedding").reverse_dtype == expected
 
 
 def test_new_offsets_start_at_zero_and_biases_at_the_last_one():
