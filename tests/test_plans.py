@@ -31,6 +31,22 @@ PRESETS = {
 }
 FAMILIES = [name for name in PRESETS if "," not in name]
 PAGE = "docs/results/families.md"
+WIDE = {
+    "learning rate 0.01, MixUp and CutMix": "wide-mix-low",
+    "0.03, cutout": "wide-cutout",
+    "0.03, MixUp and CutMix": "wide-mix",
+    "0.03, MixUp, CutMix and RandAugment": "wide-mix-ra",
+}
+GATES = {  # rows of the paper's table 3, and its perplexities
+    "aMLP": ("amlp", ""),
+    "gMLP, split": ("gmlp", "4.35"),
+    "gMLP, additive": ("gmlp_additive", "4.97"),
+    "gMLP, multiplicative": ("gmlp_multiplicative", "4.53"),
+    "gMLP, linear": ("gmlp_linear", "5.14"),
+    "BERT, relative positions, no attention": ("bert_no_attention", "5.64"),
+    "BERT, relative positions": ("bert", "4.26"),
+    "BERT, learned positions": ("bert_positions", "4.37"),
+}
 TRIALS = {
     "learning rate 0.03": "rate-0.03",
     "0.08": "rate-0.08",
@@ -55,7 +71,8 @@ def test_every_run_of_a_plan_is_trained(path, in_root):
         assert run.complete
         wanted = {k: v for k, v in plan.describe(run.settings).items() if k != "pipeline"}
         assert not differences(run.recorded, wanted), run.name
-        assert (run.recorded["preset"], run.recorded["data"]) == (run.preset, "cifar10")
+        data = "wiki8k-half" if path.stem == "language" else "cifar10"
+        assert (run.recorded["preset"], run.recorded["data"]) == (run.preset, data)
         assert len(run.history()) == run.metrics["epochs"] == wanted["epochs"]
 
 
@@ -84,24 +101,65 @@ def test_tables_hold_the_figures_of_the_records(page, names):
         assert parameters == f"{metrics[0]['parameters']:,}"
 
 
-@pytest.mark.parametrize("family", ["gMLP", "ViT"])
-def test_students_and_their_teacher_have_the_figures_of_the_records(family):
+@pytest.mark.parametrize(
+    ("family", "folder", "teacher", "shown"),
+    [
+        ("gMLP", "gmlp_conv_n4_32", "families/runs/convnet_8_32_airbench-s0", True),
+        ("aMLP", "amlp_conv_n4_32", "families/runs/convnet_8_32_airbench-s0", True),
+        ("ViT", "vit_conv_n4_32", "families/runs/convnet_8_32_airbench-s0", True),
+        ("gMLP", "gmlp_conv_n4_32_wide", "convnet/runs/wide-s0", False),
+    ],
+)
+def test_students_and_their_teachers_have_the_figures_of_the_records(
+    family, folder, teacher, shown
+):
     page, readme = (ROOT / PAGE).read_text(), (ROOT / "README.md").read_text()
-    folder = DOCS / "distilled" / "runs" / f"{family.lower()}_conv_n4_32"
-    student = read_json(folder / "metrics.json")
-    row = rf"^\| {family} \| \*\*([\d.]+) %\*\* \| ([\d.]+) % \|"
-    (row,) = re.findall(row, page, re.MULTILINE)
-    expected = [100 * student["test_accuracy"], 100 * student["train_accuracy"]]
-    assert row == (f"{expected[0]:.2f}", f"{expected[1]:.1f}")
-    assert f"**{expected[0]:.2f} %**" in readme
-    teacher = read_json(DOCS / "families" / "runs" / "convnet_8_32_airbench-s0" / "metrics.json")
-    assert f"with its own recipe, {100 * teacher['test_accuracy']:.2f} %." in page
+    student, teacher = (
+        read_json(DOCS / part / "metrics.json") for part in (f"distilled/runs/{folder}", teacher)
+    )
+    accuracies = [100 * each["test_accuracy"] for each in (teacher, student)]
+    row = f"| {family} | {accuracies[0]:.2f} % | **{accuracies[1]:.2f} %** |"
+    assert f"{row} {100 * student['train_accuracy']:.1f} % |" in page
+    assert shown == (f"**{accuracies[1]:.2f} %**" in readme)
 
 
-def test_settings_of_the_convnet_have_the_figures_of_the_records():
-    text = (DOCS / "results" / "convnet.md").read_text().split("## Which settings")[1]
+@pytest.mark.parametrize(("heading", "trials"), [("Which settings", TRIALS), ("Wider", WIDE)])
+def test_settings_of_the_convnet_have_the_figures_of_the_records(heading, trials):
+    text = (DOCS / "results" / "convnet.md").read_text().split(f"## {heading}\n")[1]
     rows = re.findall(r"^\| (.+?) \| \*{0,2}([\d.]+) %", text.split("## ")[0], re.MULTILINE)
-    assert [label for label, _ in rows] == list(TRIALS)
+    assert [label for label, _ in rows] == list(trials)
     for label, shown in rows:
-        metrics = read_json(DOCS / "convnet" / "runs" / TRIALS[label] / "metrics.json")
+        metrics = read_json(DOCS / "convnet" / "runs" / trials[label] / "metrics.json")
         assert shown == f"{100 * metrics['validation_accuracy']:.2f}"
+
+
+def test_the_wide_convnet_has_the_figures_of_the_records():
+    text = (DOCS / "results" / "convnet.md").read_text().split("## Wider\n")[1].split("\n## ")[0]
+    for seed in (0, 1):
+        metrics = read_json(DOCS / "convnet" / "runs" / f"wide-s{seed}" / "metrics.json")
+        assert f"{100 * metrics['test_accuracy']:.2f} %" in text
+        assert f"{metrics['parameters']:,}" in text
+
+
+def test_gates_have_the_figures_of_the_records():
+    text = (DOCS / "results" / "language.md").read_text().split("## Gates and attention, micro\n")[1]
+    rows = re.findall(r"^\| (.+?) \| ([\d.]*) ?\| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| (.+?) \|$",
+                      text.split("\n## ")[0], re.MULTILINE)  # fmt: skip
+    assert [label for label, *_ in rows] == list(GATES)
+    for label, paper, parameters, *shown in rows:
+        name, published = GATES[label]
+        runs = [read_json(DOCS / f"language/runs/{name}-{s}/metrics.json") for s in (0, 1)]
+        scores = [run["test_perplexity"] for run in runs]
+        error = abs(scores[0] - scores[1]) / 2  # of the mean of two
+        assert (paper, parameters) == (published, f"{runs[0]['parameters']:,}")
+        expected = f"{statistics.mean(scores):.1f} ± {error:.1f}"
+        assert shown == [*(f"{score:.1f}" for score in scores), expected]
+    for family, rate in (("gmlp", "0.003"), ("amlp", "0.006"), ("bert", "0.003")):
+        trials = {
+            folder.name.split("-")[2]: read_json(folder / "metrics.json")["test_perplexity"]
+            for folder in (DOCS / "language" / "runs").glob(f"rate-{family}-*")
+        }
+        assert len(trials) == 3
+        assert min(trials, key=trials.get) == rate
+        for trial in trials.values():
+            assert f"{trial:.0f}" in text

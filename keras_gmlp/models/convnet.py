@@ -37,8 +37,7 @@ def ConvNet(
 
     Args:
         widths: Channels of each group. A group halves the sides of the image.
-        depth: Convolutions of each group. From the third on, each adds its input to its output, as
-            in airbench96, which has 3.
+        depth: Convolutions of each group. From the third on, each adds its input to its output.
         input_shape: `(height, width, channels)` of the images.
         classes: Number of classes.
         include_top, pooling, classifier_activation, mean, std, name: See `ResNet`.

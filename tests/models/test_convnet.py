@@ -33,7 +33,7 @@ def halved(x):
 def reference(images, weights, depth=2):
     """Jordan 2024, section 3.1: after each first convolution of a group the pooling.
 
-    Airbench96, section 3.6: a third convolution adds its input to its output.
+    A third convolution adds its input to its output.
     """
     x = images / 127.5 - 1
     kernel = np.pad(weights["stem/kernel"], [(1, 0), (1, 0), (0, 0), (0, 0)])
