@@ -142,9 +142,10 @@ def test_the_wide_convnet_has_the_figures_of_the_records():
 
 
 def test_gates_have_the_figures_of_the_records():
-    text = (DOCS / "results" / "language.md").read_text().split("## Gates and attention, micro\n")[1]
-    rows = re.findall(r"^\| (.+?) \| ([\d.]*) ?\| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| (.+?) \|$",
-                      text.split("\n## ")[0], re.MULTILINE)  # fmt: skip
+    page = (DOCS / "results" / "language.md").read_text()
+    text = page.split("## Gates and attention, micro\n")[1].split("\n## ")[0]
+    row = r"^\| (.+?) \| ([\d.]*) ?\| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| (.+?) \|$"
+    rows = re.findall(row, text, re.MULTILINE)
     assert [label for label, *_ in rows] == list(GATES)
     for label, paper, parameters, *shown in rows:
         name, published = GATES[label]
