@@ -114,9 +114,11 @@ def test_students_and_their_teachers_have_the_figures_of_the_records(
     family, folder, teacher, shown
 ):
     page, readme = (ROOT / PAGE).read_text(), (ROOT / "README.md").read_text()
+    history = (DOCS / "distilled" / "runs" / folder / "history.csv").read_text().splitlines()
     student, teacher = (
         read_json(DOCS / part / "metrics.json") for part in (f"distilled/runs/{folder}", teacher)
     )
+    assert len(history) - 1 == student["epochs"]
     accuracies = [100 * each["test_accuracy"] for each in (teacher, student)]
     row = f"| {family} | {accuracies[0]:.2f} % | **{accuracies[1]:.2f} %** |"
     assert f"{row} {100 * student['train_accuracy']:.1f} % |" in page
@@ -155,6 +157,9 @@ def test_gates_have_the_figures_of_the_records():
         assert (paper, parameters) == (published, f"{runs[0]['parameters']:,}")
         expected = f"{statistics.mean(scores):.1f} ± {error:.1f}"
         assert shown == [*(f"{score:.1f}" for score in scores), expected]
+    (rates,) = re.findall(r"was below 700: (.+?)\. So", text, re.DOTALL)
+    rates = re.findall(r"\d{3}", rates.replace("0.001, 0.003 and 0.006", ""))
+    assert len(rates) == 9
     for family, rate in (("gmlp", "0.003"), ("amlp", "0.006"), ("bert", "0.003")):
         trials = {
             folder.name.split("-")[2]: read_json(folder / "metrics.json")["test_perplexity"]
@@ -163,4 +168,20 @@ def test_gates_have_the_figures_of_the_records():
         assert len(trials) == 3
         assert min(trials, key=trials.get) == rate
         for trial in trials.values():
-            assert f"{trial:.0f}" in text
+            assert f"{trial:.0f}" in rates
+
+
+def test_the_included_language_model_and_the_negations_have_the_figures_of_the_records():
+    text, readme = (path.read_text() for path in (DOCS / "results/language.md", ROOT / "README.md"))
+    included = read_json(ROOT / "saved_models/amlp_nano-wiki/metrics.json")
+    perplexity, accuracy = included["test_perplexity"], 100 * included["test_accuracy"]
+    assert f"| 235M | bfloat16 | **{perplexity:.2f}** | {accuracy:.1f} % |" in text
+    assert f"perplexity {perplexity:.1f}." in readme
+    recipe = read_json(ROOT / "saved_models/amlp_nano-wiki/recipe.json")
+    assert round(recipe["epochs"] * recipe["epoch_tokens"] / 1e6) == 235
+    found = read_json(DOCS / "language/negations-0/negation.json")["models"][0]
+    trained = read_json(DOCS / "language/negations-0/metrics.json")
+    recalls = {each["label"]: each["recall"] for each in found["classes"]}
+    figures = [found["accuracy"], recalls["positive"], found["calibration_error"]]
+    row = " | ".join(f"{100 * figure:.1f} %" for figure in figures)
+    assert f"| {row} | **{100 * trained['test_accuracy']:.2f} %** |" in text

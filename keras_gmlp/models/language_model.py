@@ -64,7 +64,7 @@ def language_model(
         norm_placement, kernel_initializer, epsilon: See `layers.Block`. With `"post"` there is no
             norm after the last block.
         dtype: Dtype policy of all layers, for example `"mixed_bfloat16"`. Defaults to the global
-            policy. Logits are always float32.
+            policy. Logits are always float32. Under mixed precision words are looked up in float32.
         name: Name of the model.
 
     Returns:
@@ -259,10 +259,13 @@ def adapt(model, max_length=None, dropout=None, dtype=None):
 def _embedding_dtypes(dtype):
     """Returns the dtypes of the table of words in a model of a dtype policy, a dict.
 
-    The rows of frequent words add up thousands of gradients, which takes GPUs far longer in
-    bfloat16 than in float32.
+    The rows of frequent words add up thousands of gradients. GPUs have fast instructions for that
+    in float32, not in bfloat16.
     """
-    return {"dtype": "float32", "reverse_dtype": keras.dtype_policies.get(dtype).compute_dtype}
+    policy = keras.dtype_policies.get(dtype)
+    if policy.compute_dtype == policy.variable_dtype:
+        return {"dtype": dtype, "reverse_dtype": None}
+    return {"dtype": policy.variable_dtype, "reverse_dtype": policy.compute_dtype}
 
 
 def _grow(value, shape, axes):

@@ -142,14 +142,24 @@ def test_another_precision_leaves_the_logits_in_float32(head):
     mixed = adapt(head(FAMILIES["relative"]()), dtype="mixed_bfloat16")
     assert mixed.get_layer("block_0").compute_dtype == "bfloat16"
     assert mixed.outputs[0].dtype == "float32"
-    assert mixed.get_layer("token_embedding").compute_dtype == "float32"  # so gradients add up
     assert mixed.get_layer("embedding_norm").output.dtype == "bfloat16"
 
 
-def test_words_are_compared_in_the_precision_of_the_model():
-    mixed = adapt(FAMILIES["relative"](), dtype="mixed_bfloat16")
-    for model, expected in ((mixed, "bfloat16"), (in_float32(mixed), "float32")):
-        assert model.get_layer("token_embedding").reverse_dtype == expected
+def test_words_are_looked_up_in_float32_and_compared_in_the_precision_of_the_model():
+    sizes = {"vocabulary_size": 20, "max_length": 8, "dim": 8, "depth": 1, "hidden_dim": 16}
+    plain, mixed = gMLP(**sizes), gMLP(**sizes, dtype="mixed_bfloat16")
+    models = [
+        (mixed, "bfloat16"),
+        (adapt(plain, dtype="mixed_bfloat16"), "bfloat16"),
+        (adapt(mixed, dtype="float32"), None),
+        (in_float32(mixed), "float32"),
+        (plain, None),
+    ]
+    for model, reverse in models:
+        embedding = model.get_layer("token_embedding")
+        assert (embedding.compute_dtype, embedding.reverse_dtype) == ("float32", reverse)
+    assert gMLP(**sizes, dtype="float64").get_layer("token_embedding").compute_dtype == "float64"
+    assert text_classifier(mixed, 2).get_layer("head_pooler").compute_dtype == "bfloat16"
 
 
 def test_new_offsets_start_at_zero_and_biases_at_the_last_one():
