@@ -12,13 +12,13 @@ import threading
 def main(arguments=None):
     """Trains the run; exits with a line on standard error if it fails."""
     stop_with_parent()
-    from keras_gmlp.runs.run import read_settings, train_run
+    from keras_gmlp.runs.run import restore_settings, train_run
     from keras_gmlp.utils.environment import keep_freed_memory
 
     keep_freed_memory()
     (text,) = sys.argv[1:] if arguments is None else arguments
     try:
-        train_run(read_settings(json.loads(text)), export=False, verbose=0)
+        train_run(restore_settings(json.loads(text)), export=False, verbose=0)
     except (ValueError, TypeError, RuntimeError, OSError, ImportError) as error:
         sys.exit(" ".join(str(error).split()) or type(error).__name__)
 

@@ -30,19 +30,19 @@ def read_run(directory):
     if options is None:
         raise ValueError(f"{directory}: its recipe.json does not hold the settings of the run.")
     try:
-        return read_settings({**options, "out": str(directory)})
+        return restore_settings({**options, "out": str(directory)})
     except (KeyError, TypeError, AttributeError):
         raise ValueError(f"{directory}/recipe.json: its command is damaged. {RESTORE}") from None
 
 
-def read_settings(options):
-    """Returns the settings of a run on images or text from what their `command` returned."""
+def restore_settings(command):
+    """Returns the settings of a run on images or texts from its command, as recipe.json holds it."""
     kind = RunSettings
-    if options["program"] != RunSettings.program:
+    if command["program"] != RunSettings.program:
         from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 
-        kind = FineTuningSettings if "task" in options else LanguageRunSettings
-    return kind.from_command(options)
+        kind = FineTuningSettings if "task" in command else LanguageRunSettings
+    return kind.from_command(command)
 
 
 def train_run(settings, export=True, **options):

@@ -87,7 +87,7 @@ class Settings:
         return read_options(cls, {**options, "changes": changes | (options.get("set") or {})})
 
     def to_json(self):
-        """Returns the settings as a line of JSON; see `run.read_settings`."""
+        """Returns the settings as a line of JSON; see `run.restore_settings`."""
         return json.dumps(self.command())
 
     def require_other_place(self, *weights):

@@ -13,7 +13,7 @@ from keras_gmlp.comparison.plan import measure_of
 from keras_gmlp.comparison.texts import TextSweep, best_floor, to_markdown
 from keras_gmlp.comparison.workers import Workers, available_cores
 from keras_gmlp.data.text import prepare_corpus
-from keras_gmlp.runs.run import read_settings
+from keras_gmlp.runs.run import restore_settings
 
 ROWS = [
     {
@@ -128,7 +128,7 @@ def test_fine_tuning_waits_for_its_language_model(tmp_path, monkeypatch, capsys)
     found = [json.loads((run.directory / "options.json").read_text()) for run in sweep.tuned[:2]]
     assert [options["data_dir"] for options in found] == ["sets", "sets"]
     for options, run in zip(found, sweep.tuned, strict=False):
-        assert read_settings(options) == run.settings
+        assert restore_settings(options) == run.settings
 
 
 @pytest.mark.slow
