@@ -36,7 +36,7 @@ def read_run(directory):
 
 
 def restore_settings(command):
-    """Returns the settings of a run on images or texts from its command, as recipe.json holds it."""
+    """Returns the settings of an image or text run from its command in recipe.json."""
     kind = RunSettings
     if command["program"] != RunSettings.program:
         from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
