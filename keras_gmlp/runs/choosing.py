@@ -82,6 +82,7 @@ def choose(prepared, *, restart=False, report=lambda text: None, **options):
         if choice is None:
             if run_directory.has_progress(directory):  # it began without a choice
                 return prepared
+            run_directory.refuse_other_files(directory)
             run_directory.check_candidates(directory)
             try:
                 search = _Search(prepared, report, options)

@@ -41,6 +41,7 @@ def claim(directory, run, recipe):
     path = directory / "recipe.json"
     settings = {**run, **recipe.settings()}
     if not has_progress(directory):
+        refuse_other_files(directory)
         write_json(path, {**settings, "environment": environment()})
         return
     if differing := differences(read_recipe(directory), settings):
@@ -58,6 +59,7 @@ def read_recipe(directory):
 
 def clear(directory):
     """Deletes a run; `recipe.json` last, because it protects the other files."""
+    refuse_other_files(directory)
     check_candidates(directory)
     for name in ("checkpoint", "saved_model", CANDIDATES):
         shutil.rmtree(directory / name, ignore_errors=True)
@@ -66,6 +68,20 @@ def clear(directory):
     for path in (directory / name for name in WRITTEN):
         if path.name != model_card.FILE or model_card.is_model_card(path):  # not the user's README
             path.unlink(missing_ok=True)
+
+
+def refuse_other_files(directory):
+    """Raises a `ValueError` if a folder without a run holds files that a run would replace."""
+    directory = Path(directory)
+    if (directory / "recipe.json").exists() or has_progress(directory):
+        return
+    # A README.md of the user's is kept.
+    names = [name for name in WRITTEN if name != model_card.FILE and (directory / name).exists()]
+    if names:
+        raise ValueError(
+            f"{directory}: holds {', '.join(names)} but no run (recipe.json), and a run would "
+            "replace such files. Give a new or an empty folder for the run."
+        )
 
 
 def check_candidates(directory):

@@ -5,7 +5,7 @@ import json
 from attack.kinds import SilentLossError
 from attack.mutations import VALUES, mutate, mutate_json
 from keras_gmlp.runs.queue import read_plan, work
-from keras_gmlp.runs.run import read_settings
+from keras_gmlp.runs.run import restore_settings
 
 PLAN = [
     {"model": "gmlp_n4_32", "data": "cifar10", "recipe": "long", "directory": "runs/a"},
@@ -47,7 +47,7 @@ class Plans:
         path, report = case
         runs = read_plan(path)
         for run in runs:
-            if read_settings(json.loads(run.to_json())) != run:
+            if restore_settings(json.loads(run.to_json())) != run:
                 raise SilentLossError(f"another run than {run.to_json()}")
         results = work(runs, 0, report)
         assert len(results) == len(runs)

@@ -158,7 +158,7 @@ def test_words_are_looked_up_in_float32_and_compared_in_the_precision_of_the_mod
     for model, reverse in models:
         embedding = model.get_layer("token_embedding")
         assert (embedding.compute_dtype, embedding.reverse_dtype) == ("float32", reverse)
-    assert gMLP(**sizes, dtype="float64").get_layer("token_embedding").compute_dtype == "float64"
+    assert gMLP(**sizes, dtype="float16").get_layer("token_embedding").compute_dtype == "float16"
     assert text_classifier(mixed, 2).get_layer("head_pooler").compute_dtype == "bfloat16"
 
 

@@ -17,7 +17,7 @@ from keras_gmlp import runs
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
 from keras_gmlp.runs.prepare import load_data
-from keras_gmlp.runs.run import read_settings
+from keras_gmlp.runs.run import restore_settings
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.settings import differences
 from keras_gmlp.utils.card import read_card
@@ -53,9 +53,9 @@ def test_settings_survive_json():
         {"mixup": 0.2},
         "here",
     )
-    assert read_settings(json.loads(settings.to_json())) == settings
+    assert restore_settings(json.loads(settings.to_json())) == settings
     wide = RunSettings(data=DataSettings("photos", image_size=(96, 160), fit="pad"))
-    assert read_settings(json.loads(wide.to_json())) == wide
+    assert restore_settings(json.loads(wide.to_json())) == wide
 
 
 def test_settings_that_cannot_work():
@@ -182,7 +182,7 @@ def test_validation_images_belong_to_the_settings_of_a_run():
     settings = RunSettings(data=DataSettings("digits", 8, validation=0.2))
     dataset = load_data(settings)
     assert (len(dataset.validation), len(dataset.test)) == (289, 360)  # rounded in each class
-    assert read_settings(json.loads(settings.to_json())) == settings
+    assert restore_settings(json.loads(settings.to_json())) == settings
     assert differences({"fraction": 1.0}, settings.record()) == ["validation None there, 0.2 here"]
     with pytest.raises(ValueError, match="validation must be between 0 and 1; received 1"):
         DataSettings(validation=1)

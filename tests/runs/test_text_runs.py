@@ -15,7 +15,7 @@ from read_table import read_table
 from keras_gmlp import text
 from keras_gmlp.inference import text as text_inference
 from keras_gmlp.runs.prepare import prepare
-from keras_gmlp.runs.run import read_run, read_settings, train_run
+from keras_gmlp.runs.run import read_run, restore_settings, train_run
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 from keras_gmlp.training import precision
 
@@ -228,7 +228,7 @@ def test_the_program_chooses_a_precision_and_says_how_to_resume(
     ],
 )
 def test_another_process_gets_the_settings_as_json(settings):
-    assert read_settings(json.loads(settings.to_json())) == settings
+    assert restore_settings(json.loads(settings.to_json())) == settings
 
 
 def test_a_run_that_predicts_one_class_says_so(capsys):

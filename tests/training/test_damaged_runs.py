@@ -58,6 +58,20 @@ def test_damaged_file_is_named_with_the_remedy(tmp_path, folders, kind, name, ch
     assert sorted((place / "checkpoint").glob("*")) == checkpoints  # nothing is lost
 
 
+@pytest.mark.parametrize("restart", [False, True])
+def test_files_of_the_user_are_not_replaced(tmp_path, restart):
+    for name in ("labels.txt", "curves.png", "README.md", "notes.txt"):
+        (tmp_path / name).write_text("mine")
+    with pytest.raises(ValueError, match=r"holds labels\.txt, curves\.png but no run") as error:
+        train_run(tmp_path, restart=restart)
+    assert "Give a new or an empty folder" in str(error.value)
+    for name in ("labels.txt", "curves.png"):
+        assert (tmp_path / name).read_text() == "mine"
+        (tmp_path / name).unlink()
+    train_run(tmp_path, restart=restart)
+    assert [(tmp_path / name).read_text() for name in ("README.md", "notes.txt")] == ["mine"] * 2
+
+
 @pytest.mark.parametrize("content", [None, ""])
 def test_lost_history_is_no_obstacle(tmp_path, folders, content):
     place = shutil.copytree(folders["stopped"], tmp_path / "run")
