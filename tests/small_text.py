@@ -39,9 +39,8 @@ def small_text_model(task, tokenizer):
 
 def save_small_model(path, task, tokenizer):
     """Saves a small text model as a `.keras` file with a card; returns the model and its labels."""
-    model, labels = small_text_model(task, tokenizer), ()
-    if task == "text_classification":
-        labels = LABELS
+    model = small_text_model(task, tokenizer)
+    labels = LABELS if task == "text_classification" else ()
     model.save(path)
     write_text_card(path, task, tokenizer, labels, {"length": LENGTH})
     return model, labels

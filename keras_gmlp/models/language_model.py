@@ -225,8 +225,6 @@ def adapt(model, max_length=None, dropout=None, dtype=None):
         ValueError: If `max_length` is less than the present maximum.
     """
 
-    embedding = model.get_layer("token_embedding")
-
     def clone(layer):
         config = layer.get_config()
         if max_length is not None and config.get("max_tokens") is not None:
@@ -242,7 +240,8 @@ def adapt(model, max_length=None, dropout=None, dtype=None):
             config["rate"] = dropout
         is_layer = isinstance(layer, layers.Layer) and not isinstance(layer, layers.InputLayer)
         if dtype is not None and is_layer and layer.name not in LOGITS:
-            config |= _embedding_dtypes(dtype) if layer is embedding else {"dtype": dtype}
+            is_table = layer.name == "token_embedding"
+            config |= _embedding_dtypes(dtype) if is_table else {"dtype": dtype}
         return type(layer).from_config(config)
 
     copy = keras.models.clone_model(model, clone_function=clone)

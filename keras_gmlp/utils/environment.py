@@ -113,7 +113,10 @@ FULL_DISK = re.compile(r"Error: \[Errno (\d+)\] (.+): '(.+)'$")
 
 
 def run_on(backend, module, *arguments, cpu=True):
-    """Runs a module as a program with Keras on a backend, PyTorch on the CPU unless told not to."""
+    """Runs a module as a program with Keras on a backend.
+
+    PyTorch uses the CPU only; with `cpu=False` it uses an accelerator if there is one.
+    """
     settings = {"TF_CPP_MIN_LOG_LEVEL": "2", "KERAS_BACKEND": backend}
     settings |= {"KERAS_TORCH_DEVICE": "cpu"} if cpu else {}
     # With -P Python imports nothing from the working folder, which may be a stranger's.
