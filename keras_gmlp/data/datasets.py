@@ -19,6 +19,7 @@ from keras_gmlp.data.tfds.prepared import tfds_folder
 from keras_gmlp.data.validation import divide_training, recorded_parts
 from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.files import why_missing
 
 
 def find_path(name):
@@ -46,7 +47,8 @@ def check_path(name):
     path = find_path(name)
     if is_table(path):
         if not path.is_file():
-            raise ValueError(f"{printable(name)}: no such file; expected a table of images.")
+            missing = why_missing(path, "file")
+            raise ValueError(f"{printable(name)}: {missing}; expected a table of images.")
         return
     if path.is_file() and (path.suffix or path.parent != Path()):  # not a data set's name
         raise ValueError(
@@ -54,8 +56,8 @@ def check_path(name):
             "(.csv, .tsv)."
         )
     is_path = str(name).startswith((".", "/", "~")) or str(name).endswith("/") or "\\" in str(name)
-    if is_path and not path.is_dir():
-        raise ValueError(f"{name}: no such folder.")
+    if (is_path or path.is_symlink()) and not path.is_dir():
+        raise ValueError(f"{name}: {why_missing(path, 'folder')}.")
 
 
 def require_one_label(name):

@@ -22,6 +22,7 @@ from keras_gmlp.models.saved import (
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.card import from_members, read_card, require_undamaged
 from keras_gmlp.utils.errors import first_of, naming_errors
+from keras_gmlp.utils.files import why_missing
 from keras_gmlp.utils.labels import read_labels
 from keras_gmlp.utils.parsers import open_interpreter
 from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
@@ -96,9 +97,8 @@ def find_file(path):
             )
         path = found[0]
     if not path.exists():
-        raise ValueError(
-            f"{path}: no such model file or folder; {EXPECTED}.{suggest_shipped(path)}"
-        )
+        missing = why_missing(path, "model file or folder")
+        raise ValueError(f"{path}: {missing}; {EXPECTED}.{suggest_shipped(path)}")
     require_readable(path)
     if not path.is_dir() and path.suffix not in (".tflite", ".onnx", ".keras"):
         raise ValueError(f"{path}: unknown kind of model; {EXPECTED}.")

@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_gmlp.utils import parsers
 from keras_gmlp.utils.errors import is_out_of_memory, why_ended
-from keras_gmlp.utils.files import FULL, add_own, is_own, read_json, require_bounded
+from keras_gmlp.utils.files import FULL, add_own, is_own, read_json, require_bounded, why_missing
 from keras_gmlp.utils.shipped import FOLDER, find_shipped, suggest_shipped
 
 PARSING = 600  # most seconds until a file is parsed, also on a machine with much other work
@@ -39,8 +39,9 @@ def model_path(directory, kind="image"):
         if isinstance(recipe, dict) and "tokenizer" in recipe:
             program, _ = TRAINERS["text"]
     if not directory.exists():
-        suggested = f", such as {example}.{suggest_shipped(directory)}"
-        reason = f"no such folder; expected the folder of a run of {program}{suggested}"
+        missing, suggested = why_missing(directory, "folder"), suggest_shipped(directory)
+        wanted = f"expected the folder of a run of {program}, such as {example}"
+        reason = f"{missing}; {wanted}.{suggested}"
     elif not directory.is_dir():
         reason = f"a file; expected the folder of a run of {program}."
     elif (directory / "metrics.json").exists():
@@ -88,7 +89,7 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
     if path.is_dir():
         path = model_path(path)
     if not path.exists():
-        raise ValueError(f"{path}: no such file or folder; {EXPECTED}.{suggest_shipped(path)}")
+        raise ValueError(f"{path}: {why_missing(path)}; {EXPECTED}.{suggest_shipped(path)}")
     try:
         import keras  # registers the classes of this package
 

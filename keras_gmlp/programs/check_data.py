@@ -1,6 +1,7 @@
 """Checks pictures in a folder or a table: unreadable files, duplicates, classes, wrong labels."""
 
 import functools
+import os
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
@@ -50,12 +51,12 @@ def run(options):
     from keras_gmlp.inference.similarity import embed_files, make_embedder
     from keras_gmlp.inspection.check import check_folder, write_findings
     from keras_gmlp.inspection.plots import draw_findings
-    from keras_gmlp.utils.files import atomic_write
+    from keras_gmlp.utils.files import atomic_write, why_missing
     from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, list_shipped
 
     folder = Path(canonical_name(options.data))
     if not folder.is_dir() and not is_table(folder):
-        state = "a file" if folder.exists() else "no such folder"
+        state = "a file" if folder.exists() else why_missing(folder, "folder")
         raise ValueError(f"{folder}: {state}; expected a folder of class folders.")
     # None stands for colours and edges.
     default = DEFAULT_BACKBONE if DEFAULT_BACKBONE in list_shipped() else "none"
@@ -127,7 +128,7 @@ def check(options):
 
     if options.min_images < 0:
         raise cli.UsageError(f"--min-images must be at least 0; received {options.min_images}")
-    root = Path(options.data).expanduser().resolve()
+    root = os.path.realpath(os.path.expanduser(options.data))
     options.out = Path(options.out or Path("runs", f"check-{name_folder(root)}"))
     for output in (options.out, *(options.out / name for name in FILES)):
         cli.check_output(output, options.data)

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import os
 from pathlib import Path
 
 import keras
@@ -110,7 +111,7 @@ def load_data(settings, image_shape=None, dataset=None):
 
 def _check_directory(directory):
     """Raises a `ValueError` if another process uses the directory; leaves no empty folders."""
-    place = Path(directory).resolve()
+    place = Path(os.path.realpath(directory))
     new = [folder for folder in (place, *place.parents) if not folder.exists()]
     with directory_lock(directory, LOCK_TIMEOUT):
         pass

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import os
 from pathlib import Path
 
 from keras_gmlp.data.dividing import find_groups
@@ -92,7 +93,7 @@ class Settings:
 
     def require_other_place(self, *weights):
         """Raises a `ValueError` if the folder of the run is where its weights are."""
-        if Path(self.directory).resolve() in [Path(path).resolve() for path in weights]:
+        if os.path.realpath(self.directory) in map(os.path.realpath, weights):
             raise ValueError(
                 f"{self.directory} is where the weights are; choose another directory."
             )

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 
 from keras_gmlp.data.text.chosen_splits import TextSource
@@ -125,7 +126,8 @@ class FineTuningSettings(Settings):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in [0, 1); received {getattr(self, name)}.")
         if self.directory is None:
-            model, path = self.read_preset() or Path(self.weights).resolve().name, Path(self.data)
+            model = self.read_preset() or os.path.basename(os.path.realpath(self.weights))
+            path = Path(self.data)
             name = self.data.removeprefix("glue/").replace("/", "-")
             data = path.stem if path.exists() else name
             object.__setattr__(self, "directory", f"runs/{model}-{data}")

@@ -74,6 +74,18 @@ def list_visible_files(root):
     return sorted(paths)
 
 
+def why_missing(path, kind="file or folder"):
+    """Returns why a path does not exist: there is nothing of the kind, or a link to nothing."""
+    if not os.path.islink(path):
+        return f"no such {kind}"
+    try:
+        os.stat(path)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return f"a link that leads back to itself, not to a {kind}"
+    return f"a link to {printable(os.readlink(path))}, which does not exist"
+
+
 def require_space(directory, size, reserve=False):
     """Raises an OSError if a disk lacks `size` bytes; to reserve them also finds quotas."""
     Path(directory).mkdir(parents=True, exist_ok=True)
@@ -98,7 +110,7 @@ def require_output(output, *inputs):
     paths, such as the names of data sets, and `None` are ignored.
     """
     refuse_missing_step(output)
-    place = Path(os.path.expanduser(output)).resolve()
+    place = Path(os.path.realpath(os.path.expanduser(output)))  # which takes circles of links
     for given in filter(None, inputs):
         source = Path(os.path.expanduser(given))
         if not os.path.exists(source):

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import os
 import pickle
 import re
 import warnings
@@ -138,9 +139,9 @@ def short_name(source):
     path = Path(source)
     suffix = find_suffix(path) or ".keras"
     if not path.name.lower().endswith(suffix):
-        return path.resolve().name
+        return Path(os.path.realpath(path)).name
     stem = path.name[: -len(suffix)]
-    return path.resolve().parent.name if stem == "model" else stem
+    return Path(os.path.realpath(path)).parent.name if stem == "model" else stem
 
 
 def write_checkpoint(path, arrays, config):

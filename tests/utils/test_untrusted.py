@@ -6,6 +6,11 @@ import pytest
 from pictures import write_noise
 from refused import refused
 
+import keras_gmlp
+from keras_gmlp import data as data_sets
+from keras_gmlp import inference
+from keras_gmlp.data.text import load_text
+from keras_gmlp.data.text.files import find_files
 from keras_gmlp.data.text.labelled_files import read_table
 from keras_gmlp.data.text.squad import read_squad
 from keras_gmlp.programs.shared.messages import one_line
@@ -117,6 +122,17 @@ def test_output_among_the_inputs_and_empty_paths_are_wrong_usage(name, arguments
     assert (code, output, error.count("\n")) == (2, "", 1)
     assert "is empty; expected" in error or "; give --out a " in error
     assert {path: path.stat().st_mtime_ns for path in data.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    "read", [data_sets.load, load_text, find_files, inference.load, keras_gmlp.load_model]
+)
+@pytest.mark.parametrize("name", ["loop.csv", "loop.keras"])
+def test_links_that_lead_back_to_themselves_are_named(tmp_path, name, read):
+    (tmp_path / name).symlink_to("other")
+    (tmp_path / "other").symlink_to(name)
+    with refused(f"{name}: a link that leads back to itself, not to a .*(file|folder)"):
+        read(str(tmp_path / name))
 
 
 def test_output_elsewhere_is_accepted(data):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import first_of, printable, warn
-from keras_gmlp.utils.files import list_visible_files
+from keras_gmlp.utils.files import list_visible_files, why_missing
 from keras_gmlp.utils.inputs import HEIC, IMAGES, UNREAD
 
 # How image files begin, whatever their name. The formats that are left out begin as other files do.
@@ -29,7 +29,7 @@ def find_images(path, left_out=None):
         raise ValueError(f"{name}: no permission to read it.") from None
     if not is_folder:
         if not exists:
-            raise ValueError(f"{name}: no such file or folder.")
+            raise ValueError(f"{name}: {why_missing(path)}.")
         if not path.is_file():  # reading a pipe would block
             raise ValueError(f"{name}: neither a file nor a folder.")
         return [path]

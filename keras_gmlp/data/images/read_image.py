@@ -24,6 +24,7 @@ from keras_gmlp.data.images.fits import (
 )
 from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import printable, require_one_of, warn
+from keras_gmlp.utils.files import why_missing
 
 for _plugin in ("Avif", "Bmp", "Gif", "Jpeg", "Png", "Ppm", "Tiff", "WebP"):
     importlib.import_module(f"PIL.{_plugin}ImagePlugin")  # registers its format in Image.OPEN
@@ -155,6 +156,9 @@ def explain_failure(error):
     """Returns what is wrong with an image, by the exception that reading it raised."""
     if isinstance(error, RefusedError):
         return str(error)
+    place = getattr(error, "filename", None)
+    if place and os.path.islink(place) and not os.path.exists(place):
+        return f"{why_missing(place, 'file')}."
     reasons = {
         FileNotFoundError: "no such file.",
         IsADirectoryError: "is a folder, not an image file.",

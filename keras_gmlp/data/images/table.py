@@ -8,6 +8,7 @@ from pathlib import Path, PureWindowsPath
 from keras_gmlp.data.images.label_sets import find_rarest, make_rows
 from keras_gmlp.utils.csv_tables import find_column, read_rows
 from keras_gmlp.utils.errors import first_of, printable
+from keras_gmlp.utils.files import why_missing
 from keras_gmlp.utils.inputs import TABLES, name_roles, read_split
 from keras_gmlp.utils.labels import clean_value, is_label
 
@@ -73,7 +74,8 @@ def list_table(path):
 def _read_rows(path):
     """Returns the rows, a list, and whether images have any number of labels."""
     if not path.is_file():
-        raise ValueError(f"{printable(path)}: no such file; expected a table of images.")
+        missing = why_missing(path, "file")
+        raise ValueError(f"{printable(path)}: {missing}; expected a table of images.")
     names, rows = read_rows(path)
     wanted = ("path", "label", "labels", "split")
     columns = {name: find_column(path, names, name) for name in wanted}

@@ -8,6 +8,7 @@ import lzma
 import os
 from pathlib import Path
 
+from keras_gmlp.utils.files import why_missing
 from keras_gmlp.utils.inputs import TEXTS, list_suffix
 
 PIECE = 2**14  # characters of a line that are tokenized at a time
@@ -39,7 +40,7 @@ def _matches(name):
     else:
         found = map(Path, glob.glob(name, recursive=True))
         found = [file for file in found if file.is_file()]
-        expected = "no such file"
+        expected = why_missing(path, "file")
     if not found:
         raise ValueError(f"{name}: {expected}; give text files in UTF-8.")
     return sorted(found)

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from keras_gmlp.data.tfds.prepared import open_prepared, prepared_names, tfds_folder
+from keras_gmlp.utils.files import why_missing
 
 
 def did_you_mean(name, known, write=repr):
@@ -17,7 +18,7 @@ def missing_file(name):
     """Returns the error for a path that does not exist, with the nearest name."""
     path = Path(os.path.expanduser(name))
     near = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-    return f"{name}: no such file or folder.{did_you_mean(path.name, near, str)}"
+    return f"{name}: {why_missing(path)}.{did_you_mean(path.name, near, str)}"
 
 
 def unknown_name(name, suffixes, kind, is_of_kind, data_dir, short_names=()):

@@ -517,14 +517,20 @@ def deep_png(values):
 
 def test_files_and_images_that_are_not_there(tmp_path):
     (tmp_path / "empty").mkdir()
-    (tmp_path / "a.png").symlink_to(tmp_path / "unmounted" / "a.png")
-    assert find_images(tmp_path) == [tmp_path / "a.png"]  # which is not left out
+    (tmp_path / "a.png").symlink_to("unmounted/a.png")
+    (tmp_path / "b.png").symlink_to("c.png")
+    (tmp_path / "c.png").symlink_to("b.png")
+    # They are not left out.
+    assert find_images(tmp_path) == [tmp_path / name for name in ("a.png", "b.png", "c.png")]
     odd, shown = "a\nb\x1b[2J.png", r"a\nb\x1b[2J.png"
     for call, name, reason in (
         (read_image, odd, "no such file"),
         (find_images, odd, "no such file"),
         (read_image, "none.png", "no such file"),
-        (read_image, "a.png", "no such file"),
+        (read_image, "a.png", r"a link to unmounted/a\.png, which does not exist\.$"),
+        (find_images, "a.png", r"a link to unmounted/a\.png, which does not exist\.$"),
+        (read_image, "b.png", r"a link that leads back to itself, not to a file\.$"),
+        (find_images, "b.png", r"a link that leads back to itself, not to a file or folder\.$"),
         (read_image, "empty", "is a folder"),
         (find_images, "empty", "no image in this folder"),
         (find_images, "x", "no such file"),
