@@ -64,7 +64,8 @@ examples:
 def check(options):
     check_outputs(options, *filter(os.path.isfile, options.models))
     if options.csv:
-        cli.check_output(options.csv, options.data, *filter(os.path.isfile, options.models))
+        files = filter(os.path.isfile, options.models)
+        cli.check_output(options.csv, options.data, *files, option="--csv")
 
 
 def check_outputs(options, *inputs):

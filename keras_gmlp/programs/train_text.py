@@ -103,7 +103,7 @@ def check(options):
         names = "--vocabulary-size, --cased and --strip-accents"
         raise UsageError(f"{names} are for a new tokenizer; leave them out, or --tokenizer")
     if options.prepared and options.text:
-        check_output(options.prepared, *options.text, *options.valid)
+        check_output(options.prepared, *options.text, *options.valid, option="--prepared")
 
 
 def run(options):

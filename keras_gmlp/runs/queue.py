@@ -117,7 +117,7 @@ def main(arguments=None):
     try:
         runs = read_plan(options.plan)
         if options.report:
-            require_output(options.report, options.plan)
+            require_output(options.report, options.plan, option="--report")
     except ValueError as error:
         parser.error(str(error))
     say = functools.partial(print, flush=True)

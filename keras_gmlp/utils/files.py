@@ -103,7 +103,7 @@ def require_space(directory, size, reserve=False):
                     raise
 
 
-def require_output(output, *inputs):
+def require_output(output, *inputs, option="--out"):
     """Returns the path of an output; raises an error if it is an input file or in an input folder.
 
     The next listing of a folder would take what is written into it for data. Inputs that are no
@@ -118,12 +118,11 @@ def require_output(output, *inputs):
         places = (place, *place.parents) if source.is_dir() else (place,)
         met = next((p for p in places if p.exists() and p.samefile(source)), None)
         if met is not None:
-            found = "is" if met == place else "is in"
-            kind = "file" if Path(output).suffix else "folder"
-            raise ValueError(
-                f"{printable(output)} {found} {printable(given)}; "
-                f"give --out a {kind} outside of it."
-            )
+            found = f"{'is' if met == place else 'is in'} {printable(given)}"
+            if os.path.normpath(output) == os.path.normpath(given):
+                found = "is among the inputs, and would be written over"
+            wanted = "another path" if met == place else "a path outside of it"
+            raise ValueError(f"{printable(output)} {found}; give {option} {wanted}.")
     return Path(output)
 
 

@@ -79,7 +79,7 @@ TRAIN_TEXT = [
 SIMILAR = [
     (["--top", "0"], "--top: must be at least 1; received 0"),
     (["--out", "sheet.jpg"], "--out must be a .png file; received 'sheet.jpg'"),
-    (["--out", "a/sheet.png"], "a/sheet.png is in a; give --out a file outside"),
+    (["--out", "a/sheet.png"], "a/sheet.png is in a; give --out a path outside"),
 ]
 ROWS = [
     ("calibrate", ["--data", "photos"], "required: RUN"),

@@ -77,7 +77,7 @@ def test_bad_plan_is_one_line(tmp_path, capsys):
     ("options", "code", "reason"),
     [
         (["--seconds", "nan"], 2, "--seconds must be at least 0; received nan"),
-        (["--report", "plan.json"], 2, "; give --out a file"),
+        (["--report", "plan.json"], 2, "plan.json; give --report another path"),
         (["--report", "folder"], 1, "folder: Is a directory"),
     ],
 )

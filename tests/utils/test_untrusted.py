@@ -120,8 +120,15 @@ def test_output_among_the_inputs_and_empty_paths_are_wrong_usage(name, arguments
     before = {path: path.stat().st_mtime_ns for path in data.rglob("*")}
     code, output, error = app(name, *arguments)
     assert (code, output, error.count("\n")) == (2, "", 1)
-    assert "is empty; expected" in error or "; give --out a " in error
+    option = next((name for name in ("--csv", "--prepared") if name in arguments), "--out")
+    assert "is empty; expected" in error or f"; give {option} a" in error
     assert {path: path.stat().st_mtime_ns for path in data.rglob("*")} == before
+
+
+@pytest.mark.parametrize("output", ["photos", "photos/", "link/../photos"])
+def test_output_that_is_an_input_is_named_once(data, output):
+    with refused(f"^{output} is (among the inputs, and would|photos; give --out another path)"):
+        require_output(output, "photos")
 
 
 @pytest.mark.parametrize(

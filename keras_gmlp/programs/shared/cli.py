@@ -33,10 +33,10 @@ def usage_errors():
         raise UsageError(error) from None
 
 
-def check_output(output, *inputs):
+def check_output(output, *inputs, option="--out"):
     """Raises a `UsageError` if an output is an input or in the data; see `require_output`."""
     with usage_errors():
-        require_output(output, *inputs)
+        require_output(output, *inputs, option=option)
 
 
 class Program:
