@@ -168,9 +168,13 @@ PRESETS = {**IMAGE_PRESETS, **TEXT_PRESETS}
 def lookup(preset, table=IMAGE_PRESETS):
     """Returns the function that builds a preset's model, and a dict of its arguments."""
     if preset not in table:
-        near = difflib.get_close_matches(str(preset), table, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"Unknown preset {preset!r}.{hint} Expected one of: {', '.join(table)}.")
+        near = difflib.get_close_matches(str(preset), table, n=3)
+        hint = f"Expected one of: {', '.join(table)}."
+        if near:
+            pattern = f"{near[0].partition('_')[0]}*"
+            names = " or ".join(map(repr, near))
+            hint = f'Did you mean {names}? keras_gmlp.list_presets("{pattern}") lists more.'
+        raise ValueError(f"Unknown preset {preset!r}. {hint}")
     return table[preset]
 
 
