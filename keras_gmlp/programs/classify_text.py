@@ -51,7 +51,7 @@ def show(text, pair, found, as_json):
         second = {} if pair is None else {"pair": pair}
         shared.print_json(text=text, **second, predictions=shared.rounded(found))
         return
-    shared.print_text(text if pair is None else f"{text} | {pair}")
+    shared.print_text(text, pair)
     if not found[0].get("known", True):
         print("  unknown: unlike the texts that the model was calibrated on")
         return

@@ -5,7 +5,8 @@ import os
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
-from keras_gmlp.utils.errors import printable
+from keras_gmlp.programs.shared.text_options import SHOWN
+from keras_gmlp.utils.errors import cut, printable
 from keras_gmlp.utils.inputs import TEXTS
 from keras_gmlp.utils.shipped import DEFAULT_LANGUAGE_MODEL
 
@@ -67,21 +68,21 @@ def run_texts(options):
     lines = [found for found in enumerate(read_lines(options.data), 1) if found[1].strip()]
     if not lines:
         raise ValueError(f"{printable(options.data)}: has no text; expected a text a line.")
-    cut = []
+    notes = []
     with cli.quiet():
         source = find_features(options.model or DEFAULT_LANGUAGE_MODEL)
-        model = text_inference.load(source, warn=cut.append)
+        model = text_inference.load(source, warn=notes.append)
     pairs = find_similar_texts(model, options.query, [line for _, line in lines], options.top)
     names = ("line", "text", "similarity")
     found = [dict(zip(names, (*lines[n], round(s, 6)), strict=True)) for n, s in pairs]
     cli.show_result(options, {"query": options.query, "similar": found}, show)
-    for line in cut:
+    for line in notes:
         cli.fail(options, line, code=0)
 
 
 def show(result):
     for row in result["similar"]:
-        place = f"{row['line']:>5}  {row['text']}" if "line" in row else row["file"]
+        place = f"{row['line']:>5}  {cut(row['text'], SHOWN)}" if "line" in row else row["file"]
         print(f"{row['similarity']:6.3f}  {printable(place)}")
 
 

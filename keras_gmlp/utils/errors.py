@@ -142,10 +142,11 @@ def first_of(names, most, word="and"):
     return ", ".join(names[:most]) + more
 
 
-def cut(text):
-    """Returns a message of at most `LONGEST` characters: its start, and its end with the advice."""
-    left_out = f" ... ({len(text) - LONGEST:,} more characters) ... "
-    return text if len(text) <= LONGEST else text[: LONGEST - 300] + left_out + text[-300:]
+def cut(text, most=LONGEST):
+    """Returns about `most` characters of a message: its start, and its end with the advice."""
+    end = most * 3 // 20
+    left_out = f" ... ({len(text) - most:,} more characters) ... "
+    return text if len(text) <= most else text[: most - end] + left_out + text[-end:]
 
 
 def shortened(text, width):

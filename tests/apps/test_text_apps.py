@@ -98,6 +98,16 @@ def test_endless_input_is_one_line(run):
 
 def test_texts_that_could_change_the_terminal_are_escaped(capsys):
     text_options.print_text("a gem\x9b2J\n | \u202e")
+def test_long_texts_are_cut_for_people(capsys):
+    text_options.print_text("a\x1b" + "x" * 10_000_000 + "!", None)
+    text_options.print_text("y" * 1000, "z" * 1000)
+    lines = capsys.readouterr().out.splitlines()
+    assert [len(line) < 1000 for line in lines] == [True, True]
+    assert lines[0].startswith("a\\x1bxxx")
+    assert "more characters) ... " in lines[0]
+    assert (lines[0][-2:], lines[1].count("y" * 60 + " | " + "z" * 60)) == ("x!", 1)
+
+
     assert capsys.readouterr().out == "a gem\\x9b2J\\n | \\u202e\n"
 
 

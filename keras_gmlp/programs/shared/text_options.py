@@ -7,10 +7,10 @@ import sys
 
 from keras_gmlp.programs.shared.cli import UsageError, fail, quiet
 from keras_gmlp.programs.shared.messages import ROOT
-from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.errors import cut, printable
 
 MODELS = ROOT / "saved_models"
-
+SHOWN = 400  # characters of a text
 
 COLUMNS = """\
 --column NAME*  column of the texts; give two for pairs; default: guessed from usual names
@@ -120,6 +120,6 @@ def print_json(**entries):
     print(json.dumps(entries, ensure_ascii=False), flush=True)
 
 
-def print_text(text):
-    """Prints a text on one line; the texts and words of strangers may hold escape sequences."""
-    print(printable(text))
+def print_text(*texts):
+    """Prints texts on one line, cut; those of strangers may be long or hold escape sequences."""
+    print(" | ".join(printable(cut(text, SHOWN)) for text in texts if text is not None))
