@@ -4,7 +4,7 @@ import csv
 import io
 import operator
 
-from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.errors import printable, refuse_nul
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.inputs import TABLES
 
@@ -125,14 +125,21 @@ def read_text(path):
         content = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror}).") from None
+    return decode_text(content, path)
+
+
+def decode_text(content, place):
+    """Returns the text of a file's bytes in UTF-8."""
     try:
-        return content.decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ValueError(
-            f"{path}: not UTF-8 in line {line} (byte 0x{content[error.start]:02x}); save it as "
+            f"{place}: not UTF-8 in line {line} (byte 0x{content[error.start]:02x}); save it as "
             "UTF-8."
         ) from None
+    refuse_nul(text, place)
+    return text
 
 
 def _unquoted(value):

@@ -88,6 +88,16 @@ def check_text(text, place="the text"):
     return text
 
 
+def refuse_nul(text, place, line=1):
+    """Raises a `ValueError` if a text, which starts in a line of a file, has a NUL."""
+    if "\0" in text:
+        line += text.count("\n", 0, text.index("\0"))
+        raise ValueError(
+            f"{place}: a NUL character in line {line:,}, so it is UTF-16 or no text; save it as "
+            "UTF-8."
+        )
+
+
 class OneLineParser(argparse.ArgumentParser):
     """Reads options; a usage error is one line, and the help keeps the line breaks of its texts."""
 

@@ -84,11 +84,13 @@ def test_unknown_tokens_are_a_warning(capsys):
     assert not capsys.readouterr().err
 
 
-def test_endless_input_is_one_line(run):
-    code, printed, errors = run("classify_text", "--file", "/dev/zero")
+def test_endless_input_is_one_line(run, tmp_path):
+    path = tmp_path / "long.txt"
+    path.write_bytes(b"a" * (2**24 + 1))
+    code, printed, errors = run("classify_text", "--file", path)
     assert (code, printed) == (1, [])
     assert errors == (
-        "classify_text: /dev/zero: line 1 has more than 16,777,216 characters; expected lines of "
+        f"classify_text: {path}: line 1 has more than 16,777,216 characters; expected lines of "
         "text.\n"
     )
     code, printed, errors = run("answer", "--context", "/dev/zero", "Who?")
@@ -96,8 +98,6 @@ def test_endless_input_is_one_line(run):
     assert "/dev/zero: has more than 16,777,216 bytes; give a part of the text." in errors
 
 
-def test_texts_that_could_change_the_terminal_are_escaped(capsys):
-    text_options.print_text("a gem\x9b2J\n | \u202e")
 def test_long_texts_are_cut_for_people(capsys):
     text_options.print_text("a\x1b" + "x" * 10_000_000 + "!", None)
     text_options.print_text("y" * 1000, "z" * 1000)
@@ -108,6 +108,8 @@ def test_long_texts_are_cut_for_people(capsys):
     assert (lines[0][-2:], lines[1].count("y" * 60 + " | " + "z" * 60)) == ("x!", 1)
 
 
+def test_texts_that_could_change_the_terminal_are_escaped(capsys):
+    text_options.print_text("a gem\x9b2J\n | \u202e")
     assert capsys.readouterr().out == "a gem\\x9b2J\\n | \\u202e\n"
 
 
@@ -189,7 +191,9 @@ def test_text_that_is_not_utf8(name, run, tmp_path, monkeypatch):
     path.write_bytes("a\ncafé".encode("latin-1"))
     given = ["--file", path] if name == "classify_text" else ["who", "--context", path]
     code, _, errors = run(name, *given)
-    assert (code, errors) == (1, f"{name}: {path}: not UTF-8 at byte 5; convert it to UTF-8.\n")
+    reasons = ["at byte 5; convert it to UTF-8", "in line 2 (byte 0xe9); save it as UTF-8"]
+    reason = reasons[name == "answer"]
+    assert (code, errors) == (1, f"{name}: {path}: not UTF-8 {reason}.\n")
     give_input(monkeypatch, path.read_bytes())
     code, _, errors = run(name, *(["-"] if name == "classify_text" else ["who", "--context", "-"]))
     assert (code, errors.count("\n")) == (1, 1)

@@ -24,7 +24,8 @@ from keras_gmlp.utils.csv_tables import read_rows
 from keras_gmlp.utils.files import parse_json
 from keras_gmlp.utils.labels import clean_value, is_label
 
-TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
+# Without NUL, which no file of text holds.
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
 CELL = st.one_of(TEXT, st.text('",;\t\r\n a=', max_size=8))
 VALUE = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),

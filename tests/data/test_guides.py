@@ -117,6 +117,7 @@ def test_forms_of_tables(tmp_path):
         "UTF-8": "text,label\né,a\nö,b\n",
         "UTF-8 with a byte order mark": "\ufefftext,label\né,a\nö,b\n",
         "UTF-16": "text,label\né,a\nö,b\n",
+        "a NUL character": "text,label\né,a\n\0,b\n",
         "Latin-1": "text,label\né,a\nö,b\n",
         ";": "text;label\né;a\nö;b\n",
         "a tab between the columns": "text\tlabel\né\ta\nö\tb\n",

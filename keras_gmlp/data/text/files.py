@@ -8,6 +8,7 @@ import lzma
 import os
 from pathlib import Path
 
+from keras_gmlp.utils.errors import refuse_nul
 from keras_gmlp.utils.files import why_missing
 from keras_gmlp.utils.inputs import TEXTS, list_suffix
 
@@ -94,7 +95,7 @@ def read_pieces(path, progress=None):
 def split_pieces(file, name, look=lambda: None):
     """Yields the pieces of an open file of bytes; see `read_pieces`."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    position, held, first = 0, "", True
+    position, held, first, lines = 0, "", True, 1
     for number in itertools.count():
         line = file.readline(PIECE)
         waiting = len(decoder.getstate()[0])
@@ -105,7 +106,9 @@ def split_pieces(file, name, look=lambda: None):
                 f"{name}: not UTF-8 at byte {position - waiting + error.start:,}; convert it to "
                 "UTF-8."
             ) from None
+        refuse_nul(text, name, lines)
         position += len(line)
+        lines += line.endswith(b"\n")
         if first:
             text, first = text.removeprefix("\ufeff"), False
         if line.endswith(b"\n"):

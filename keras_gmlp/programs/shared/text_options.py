@@ -7,6 +7,7 @@ import sys
 
 from keras_gmlp.programs.shared.cli import UsageError, fail, quiet
 from keras_gmlp.programs.shared.messages import ROOT
+from keras_gmlp.utils.csv_tables import decode_text
 from keras_gmlp.utils.errors import cut, printable
 
 MODELS = ROOT / "saved_models"
@@ -101,12 +102,7 @@ def read_whole(path):
         content = file.read(LONGEST + 1)
     if len(content) > LONGEST:
         raise ValueError(f"{place}: has more than {LONGEST:,} bytes; give a part of the text.")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{place}: not UTF-8 at byte {error.start:,}; convert it to UTF-8."
-        ) from None
+    return decode_text(content, place)
 
 
 def rounded(result):

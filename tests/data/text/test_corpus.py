@@ -122,8 +122,11 @@ def test_endless_files_are_refused(tmp_path):
     for place in ("/dev/zero", tmp_path / "zero.txt"):
         with pytest.raises(ValueError, match=r"zero.*: not a file but a device"):
             find_files(place)
-    with pytest.raises(ValueError, match="/dev/zero: line 1 has more than 16,777,216 characters"):
+    with pytest.raises(ValueError, match="/dev/zero: a NUL character in line 1"):
         list(read_lines("/dev/zero"))
+    (tmp_path / "long").write_bytes(b"a" * (2**24 + 1))
+    with pytest.raises(ValueError, match="long: line 1 has more than 16,777,216 characters"):
+        list(read_lines(tmp_path / "long"))
     with pytest.raises(ValueError, match="the folder has no"):
         find_files(tmp_path)
 
@@ -176,6 +179,13 @@ def test_windows_cover_documents_and_never_cross_them(file, tokenizer, tmp_path,
     assert windows.tolist() == [list(map(int, window)) for window in expected]
     with pytest.raises(ValueError, match="length is 7; expected at least 8"):
         corpus.windows(7)
+
+
+@pytest.mark.parametrize("before", ["one\ntwo\n", "one\n" + "x" * 40_000 + "\n"])
+def test_nul_is_an_error_with_its_line(tmp_path, before):
+    (tmp_path / "a.txt").write_text(f"{before}a\0b\nfour")
+    with refused(r"a\.txt: a NUL character in line 3, so it is UTF-16 or no text"):
+        list(read_lines(tmp_path / "a.txt"))
 
 
 def test_errors_are_one_line(tokenizer, tmp_path, monkeypatch):

@@ -282,6 +282,17 @@ def test_folder_ignores_junk_and_names_other_files(tmp_path):
         assert load_text(tmp_path).labels == ("a", "b")
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "b/1.txt"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
+def test_nul_is_no_text(tmp_path, name, encoding):
+    text = "text\tlabel\none\ta\n" + "two\0\tb\n" * (encoding == "utf-8")
+    write_folder(tmp_path, {name: "", "c/1.txt": "x"})
+    (tmp_path / name).write_bytes(text.encode(encoding))
+    line = 3 if encoding == "utf-8" else 1
+    path = tmp_path / name if name < "b" else tmp_path
+    fails(f"{name}: a NUL character in line {line}, so it is UTF-16 or no text; save it as", path)
+
+
 def test_bad_folders(tmp_path):
     fails("no texts; lay them out as", tmp_path)
     write_folder(tmp_path, {"a/1.txt": "one"})
