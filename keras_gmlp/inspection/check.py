@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.images.find_images import is_image_file, is_unread_picture
+from keras_gmlp.data.images import find_images
 from keras_gmlp.data.images.read_image import find_dark, read_image
-from keras_gmlp.data.images.table import is_table
 from keras_gmlp.inspection.label_errors import (
     FOLDS,
     can_judge,
@@ -20,11 +19,12 @@ from keras_gmlp.inspection.near_duplicates import find_equal_pixels, find_near_d
 from keras_gmlp.inspection.pictures import (
     list_alike_classes,
     list_empty_classes,
+    list_others,
     list_pictures,
 )
+from keras_gmlp.utils import listing
 from keras_gmlp.utils.csv_tables import write_table
 from keras_gmlp.utils.errors import printable
-from keras_gmlp.utils.files import list_visible_files
 from keras_gmlp.utils.progress import map_in_threads
 
 SIDE = 32  # of the thumbnails, in pixels
@@ -34,6 +34,15 @@ KINDS = (
     *("unreadable", "left out", "dark", "exact duplicate", "near duplicate", "empty class"),
     *("alike classes", "few pictures", "imbalance", "label"),
 )
+
+# Of one file, in place of the reason for several.
+LEFT_OUT = {
+    find_images.OUTSIDE: "in no class folder",
+    find_images.UNREAD_FORMAT: "in a format that is not read",
+    find_images.SPECIAL: "a pipe, socket or device",
+    listing.CIRCLE: "a link that leads back up",
+    listing.LINK: "a link to a folder, which is not followed",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,19 +101,15 @@ def check_folder(root, min_images=10, embed=None):
     """
     root = Path(root)
     listed, labels = list_pictures(root)
-    others = []
-    if not is_table(root):
-        others = sorted(set(list_visible_files(root)) - {picture.path for picture in listed})
+    others, aside = list_others(root, listed)
     thumbnails, reasons, dark = _read_thumbnails(listed)
     findings = [
         Finding(listed[i].path, listed[i].label, "unreadable", note=reason)
         for i, reason in reasons.items()
     ]
-    for path in others:
-        outside = is_image_file(path)
-        if outside or is_unread_picture(path):
-            note = "in no class folder" if outside else "in a format that is not read"
-            findings.append(Finding(path, "", "left out", note=note))
+    for path in sorted(others | aside):
+        if reason := find_images.why_left_out(path, root):
+            findings.append(Finding(path, "", "left out", note=LEFT_OUT.get(reason, reason)))
     findings += [Finding(listed[i].path, listed[i].label, "dark", note=dark[i]) for i in dark]
     kept = [i for i in range(len(listed)) if i not in reasons]
     # Training pictures first: a pair then names the copy that is held out.

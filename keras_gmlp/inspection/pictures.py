@@ -8,8 +8,8 @@ from keras_gmlp.data.images.find_images import is_image_file
 from keras_gmlp.data.images.folder import choose_split, class_names, find_splits, list_folders
 from keras_gmlp.data.images.label_sets import refuse_several
 from keras_gmlp.data.images.table import is_table, list_table
-from keras_gmlp.utils.files import list_visible_files
 from keras_gmlp.utils.labels import clean_label, find_alike
+from keras_gmlp.utils.listing import list_visible_files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,9 +47,22 @@ def list_empty_classes(root, pictures):
     if is_table(root):
         return []
     used = {parent for picture in pictures for parent in picture.path.parents}
+    return [folder for folder in _list_classes(root) if folder not in used]
+
+
+def list_others(root, pictures):
+    """Returns the files that are no pictures, and those that training sets aside, two sets."""
+    if is_table(root):
+        return set(), set()
+    found, aside, used = set(), [], [*find_splits(root).values(), *_list_classes(root)]
+    for folder in (root, *(folder for folder in used if folder.is_symlink())):
+        found.update(list_visible_files(folder, aside))
+    return found - {picture.path for picture in pictures}, set(aside) - set(used)
+
+
+def _list_classes(root):
     splits = find_splits(root).values() or [root]
-    folders = [split / label for split in splits for label in list_folders(split)]
-    return [folder for folder in folders if folder not in used]
+    return [split / label for split in splits for label in list_folders(split)]
 
 
 def list_alike_classes(root, labels):

@@ -20,7 +20,7 @@ data PATH  a folder or a table of images, as for --data in training
 
 findings:
   unreadable        files that training would stop at, with the reason
-  left out          pictures in formats that are not read, or in no class folder
+  left out          pictures in unread formats, hidden or in no class folder; pipes and links
   dark              16 bits a pixel of which 14 or fewer are used: nearly black
   exact duplicate   the same pixels, in files of any format
   near duplicate    a scaled, compressed, brightened or slightly cropped copy

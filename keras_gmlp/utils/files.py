@@ -13,7 +13,6 @@ import zipfile
 from pathlib import Path
 
 from keras_gmlp.utils.errors import first_line, printable
-from keras_gmlp.utils.inputs import is_junk
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -54,24 +53,6 @@ def directory_lock(directory, wait=0.0):
         yield
     finally:
         os.close(handle)
-
-
-def list_visible_files(root):
-    """Lists the files in a folder and its subfolders without `is_junk`, as sorted paths."""
-
-    def refuse(error):  # `os.walk` skips folders that it cannot read
-        if isinstance(error, PermissionError):
-            place = printable(error.filename)
-            raise ValueError(f"{place}: no permission to read this folder.") from None
-        raise error
-
-    paths = []
-    for folder, folders, files in os.walk(root, onerror=refuse):
-        if not os.access(folder, os.X_OK):  # listed, but its files cannot be opened
-            refuse(PermissionError(errno.EACCES, "", folder))
-        folders[:] = [name for name in folders if not is_junk(name)]
-        paths += [Path(folder, name) for name in files if not is_junk(name)]
-    return sorted(paths)
 
 
 def why_missing(path, kind="file or folder"):

@@ -22,6 +22,12 @@ JUNK = (
     "__macosx", "@eadir", "$recycle.bin", "system volume information", "lost+found", "__pycache__",
     "thumbs.db", "ehthumbs.db", "desktop.ini",
 )  # fmt: skip
+# How hidden files and folders of systems and programs begin; others may be a user's.
+SYSTEM = (
+    "._", ".ds_store", ".apple", ".trash", ".spotlight-", ".fseventsd", ".documentrevisions-",
+    ".temporaryitems", ".thumb", ".nfs", ".fuse_hidden", ".cache", ".git", ".svn", ".venv",
+    ".ipynb_checkpoints", ".stversions", ".dropbox",
+)  # fmt: skip
 
 # The words for each split. The first held-out split that exists holds the test samples, the second
 # one the validation samples.
@@ -39,6 +45,11 @@ _FILLERS = {"set", "data", "images", "image", "imgs", "img", "photos", "texts", 
 def is_junk(name):
     """Returns whether a file or folder is hidden, or left behind by a system or an archive."""
     return name.startswith(".") or name.lower() in JUNK
+
+
+def is_hidden(name):
+    """Returns whether the dot that hides a file or folder may be a user's, not a system's."""
+    return name.startswith(".") and not name.lower().startswith(SYSTEM)
 
 
 def list_suffix(folder, suffixes):

@@ -40,6 +40,19 @@ def find_alike(names):
     return alike
 
 
+def describe_merged(names):
+    """Returns what says which folders are one class, a list of texts; empty if none are."""
+    by_label = {}
+    for name in names:
+        by_label.setdefault(clean_label(name), []).append(name)
+    # In ASCII, because the two codes of é look the same.
+    return [
+        f"{' and '.join(map(ascii, same))} are one class, {label}"
+        for label, same in by_label.items()
+        if len(same) > 1
+    ]
+
+
 def check_labels(labels, source):
     """Raises a `ValueError` of one line if labels.txt cannot hold a class name."""
     for label in labels:

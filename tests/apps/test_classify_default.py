@@ -1,10 +1,12 @@
 """apps/classify.py without a model: the included model of everyday photographs."""
 
 import json
+import os
 import resource
 import subprocess
 import sys
 
+import pytest
 from load_app import APPS, load_app
 
 CAT = APPS.parent / "docs" / "cat.jpg"
@@ -43,6 +45,17 @@ def test_names_a_cat_among_everyday_classes_and_the_ten_by_name(capsys):
     assert {prediction["label"] for prediction in found[:2]} == {"tabby", "egyptian_cat"}
     assert classify.main([str(CAT), "--json", "--model", "gmlp_conv_n4_32-cifar10"]) == 0
     assert json.loads(capsys.readouterr().out)["predictions"][0]["label"] == "cat"
+
+
+@pytest.mark.filterwarnings("default::keras_gmlp.utils.errors.DataWarning")
+def test_folder_names_the_pipe_that_it_leaves_out(capsys, tmp_path):
+    (tmp_path / "cat.jpg").symlink_to(CAT)
+    os.mkfifo(tmp_path / "fifo.png")
+    assert load_app("classify").main([str(tmp_path), "--top", "1"]) == 0
+    printed, warned = capsys.readouterr()
+    assert "cat.jpg" in printed
+    left_out = "pictures left out, as pipes, sockets or devices: 1 (fifo.png)."
+    assert warned == f"classify: warning: {tmp_path}: {left_out}\n"
 
 
 def test_starts_in_half_a_second_without_keras():

@@ -131,22 +131,54 @@ def test_classes_whose_names_look_the_same_are_one(tmp_path):
     for name in ("caf\u00e9", "cafe\u0301", "cat", "ca\u200bt"):
         write_pictures(tmp_path / "train" / name, ["1.png"])
     write_pictures(tmp_path / "test" / "cafe\u0301", ["1.png"])
-    photos = data.load(tmp_path, (4, 4))
+    with pytest.warns(DataWarning) as warned:
+        photos = data.load(tmp_path, (4, 4))
+    assert [str(warning.message).removeprefix(f"{tmp_path}/train: ") for warning in warned] == [
+        "'cafe\\u0301' and 'caf\\xe9' are one class, café; merge these folders, or rename one.",
+        "'cat' and 'ca\\u200bt' are one class, cat; merge these folders, or rename one.",
+    ]
     assert photos.labels == ("caf\u00e9", "cat")
     assert (len(photos.train), photos.test.arrays()[1].tolist()) == (4, [0])
+    write_pictures(tmp_path / "other", ["cats/1.png", "cats /1.png"])
+    fails("found cats alone; 'cats' and 'cats ' are one class, cats", tmp_path / "other")
+
+
+@pytest.mark.parametrize("parts", [[""], ["train", "test"]])
+def test_links_that_lead_up_are_no_classes(tmp_path, parts):
+    for part in parts:
+        class_folders(tmp_path / "data" / part, 5)
+    write_pictures(tmp_path / "elsewhere", [f"{n}.png" for n in range(5)])
+    top, first = tmp_path / "data", tmp_path / "data" / parts[0]
+    (first / "c").symlink_to(tmp_path / "elsewhere")
+    links = [top / "self", first / "up", first / "a" / "all", first / "a" / "more"]
+    for link, target in zip(links, (".", "..", "..", tmp_path / "elsewhere"), strict=True):
+        link.symlink_to(target)
+    with pytest.warns(DataWarning) as warned:
+        photos = data.load(top, (4, 4))
+    assert photos.labels == ("a", "b", "c")
+    assert len(photos.train) + len(photos.test) == 10 * len(parts) + 5
+    above, other = (str(warning.message) for warning in warned)
+    assert "left out, behind links that lead back up: 3 (" in above
+    assert {*re.findall(r"\w+(?=[,)])", above.split("(")[1])} == {"self", "up", "all"}
+    assert other.endswith("a/more). Copy these folders to use them.")
 
 
 def test_pictures_that_are_left_out_are_named_and_counted(tmp_path):
     class_folders(tmp_path / "train", 5)
     class_folders(tmp_path / "test", 5)
-    write_pictures(tmp_path, ["loose.png", "extra/1.png"])
+    write_pictures(tmp_path, ["loose.png", "extra/1.png", "train/a/.1.png", "extra/.2.png"])
+    write_pictures(tmp_path, [".hid/a/9.png", "train/.hid/.9.png", ".git/1.png", "train/._a.png"])
+    os.mkfifo(tmp_path / "train" / "fifo")
     for label in "ab":
         (tmp_path / "train" / label / "1.PSD").touch()
     with pytest.warns(DataWarning) as warned:
         data.load(tmp_path, (4, 4))
     assert [str(warning.message).removeprefix(f"{tmp_path}: ") for warning in warned] == [
+        "pictures left out, hidden by a leading dot: 4 (train/a/.1.png, .hid/a/9.png, "
+        "train/.hid/.9.png and 1 more). Rename them to use them.",
         "pictures left out, in formats that are not read: 2 (train/a/1.PSD, train/b/1.PSD).",
         "pictures left out, outside the class folders: 2 (loose.png, extra/1.png).",
+        "pictures left out, as pipes, sockets or devices: 1 (train/fifo).",
     ]
 
 
@@ -161,7 +193,7 @@ def test_folder_of_many_files_is_listed_fast(tmp_path, monkeypatch):
 
 def test_bad_folders(tmp_path):
     fails("two or more classes; found none", tmp_path)
-    write_pictures(tmp_path, ["a/1.png", ".b/1.png"])
+    write_pictures(tmp_path, ["a/1.png", ".git/1.png"])
     fails("two or more classes; found a alone", tmp_path)
     (tmp_path / "b").mkdir()
     assert str(tmp_path / "b") in fails("no image in this folder", tmp_path)

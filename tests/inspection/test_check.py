@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import shutil
 import threading
 from types import SimpleNamespace
@@ -83,12 +84,16 @@ def test_what_training_leaves_out_darkens_or_takes_for_one_class(tmp_path, monke
     (tmp_path / "cat" / "b.HEIC").touch()
     (tmp_path / "loose.png").touch()
     (tmp_path / "link").symlink_to(tmp_path / "cat")
+    (tmp_path / "self").symlink_to(".")
+    (tmp_path / "cat" / ".hidden.png").touch()
+    os.mkfifo(tmp_path / "cat" / "fifo.png")
     with pytest.warns(DataWarning, match="16 bits a pixel"):
         report = check_folder(tmp_path, min_images=0)
     found = [(f.path.name, f.finding) for f in report.findings if "duplicate" not in f.finding]
-    assert report.ignored == 2
+    assert report.ignored == 5  # in link, too
     alike = [("caf\u00e9", "alike classes"), ("cat", "alike classes")]
-    left = [("b.HEIC", "left out"), ("loose.png", "left out")]
+    names = [*(".hidden.png", "b.HEIC", "fifo.png") * 2, "loose.png", "self"]
+    left = [(name, "left out") for name in names]
     assert sorted(found) == sorted([*alike, *left, *[("1.png", "dark")] * 5])
 
 

@@ -4,9 +4,10 @@ import os
 import re
 from pathlib import Path
 
+from keras_gmlp.utils import listing
 from keras_gmlp.utils.environment import is_installed
-from keras_gmlp.utils.errors import first_of, printable, warn
-from keras_gmlp.utils.files import list_visible_files, why_missing
+from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.files import why_missing
 from keras_gmlp.utils.inputs import HEIC, IMAGES, UNREAD
 
 # How image files begin, whatever their name. The formats that are left out begin as other files do.
@@ -14,9 +15,14 @@ _IMAGE = re.compile(rb"\x89PNG\r\n|\xff\xd8\xff|GIF8[79]a|RIFF....WEBP|....ftypa
 _HEIC = re.compile(rb"....ftyp(hei[cxms]|hev[cxms]|mif1|msf1)", re.DOTALL)
 HEIC_ADVICE = "pip install pillow-heif reads HEIC"
 
+# Why pictures are left out, besides the reasons in `listing`.
+UNREAD_FORMAT, OUTSIDE = "in formats that are not read", "outside the class folders"
+UNREAD_HEIC, SPECIAL = "in the format HEIC, which is not read", "as pipes, sockets or devices"
+ADVICE = {UNREAD_HEIC: f" {HEIC_ADVICE}; otherwise convert them to JPEG.", **listing.ADVICE}
+
 
 def find_images(path, left_out=None):
-    """Lists the image files in a folder and its subfolders; `left_out` gets other pictures."""
+    """Lists the image files in a folder and its subfolders; `left_out` gets the other listing."""
     if not str(path):  # an unset shell variable, not the current folder
         raise ValueError("'': an empty path; expected an image file or a folder.")
     name = printable(path)
@@ -34,13 +40,12 @@ def find_images(path, left_out=None):
             raise ValueError(f"{name}: neither a file nor a folder.")
         return [path]
     images, others = [], []
-    for file in list_visible_files(path):
-        if is_image_file(file):
-            images.append(file)
-        elif is_unread_picture(file):
-            others.append(file)
+    for file in listing.list_visible_files(path, others):
+        (images if is_image_file(file) else others).append(file)
     if not images:
-        found = f"; found {printable(others[0].name)}" if others else ""
+        reasons = ((why_left_out(other, path), other) for other in others)
+        found = next((f"; left out, {why}: {other.name}" for why, other in reasons if why), "")
+        found = printable(found)
         raise ValueError(f"{name}: no image in this folder ({', '.join(IMAGES)}){found}.")
     if left_out is None:
         warn_left_out(path, others)
@@ -49,16 +54,24 @@ def find_images(path, left_out=None):
     return images
 
 
-def warn_left_out(place, paths, reason="in formats that are not read"):
-    """Warns of pictures that are left out, with their number and the first names."""
-    if paths:
-        names = [printable(os.path.relpath(path, place)) for path in paths]
-        is_heic = any(path.suffix.lower() in HEIC for path in paths)
-        advice = f" {HEIC_ADVICE}; otherwise convert them to JPEG." if is_heic else ""
-        warn(
-            f"{printable(place)}: pictures left out, {reason}: {len(paths):,} "
-            f"({first_of(names, 3)}).{advice}"
-        )
+def why_left_out(path, place):
+    """Returns why a path in a folder is no image that is read, `None` for what is no picture."""
+    if os.path.isdir(path):
+        return listing.why_aside(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        return SPECIAL  # never opened: that would wait for a writer
+    if is_unread_picture(path):
+        is_known = path.suffix.lower() in UNREAD
+        return UNREAD_FORMAT if is_known else UNREAD_HEIC
+    if not is_image_file(path):
+        return None
+    parts = Path(os.path.relpath(path, place)).parts
+    return listing.HIDDEN if any(part.startswith(".") for part in parts) else OUTSIDE
+
+
+def warn_left_out(place, paths):
+    """Warns of pictures in a folder that are left out, by `why_left_out`."""
+    listing.warn_left_out(place, "pictures", paths, lambda path: why_left_out(path, place), ADVICE)
 
 
 def is_image_file(path):

@@ -12,15 +12,15 @@ import numpy as np
 
 from keras_gmlp.data.dividing import check_apart, divide_groups, find_groups
 from keras_gmlp.data.images.encoded_splits import FileSplit
-from keras_gmlp.data.images.find_images import find_images, is_image_file, warn_left_out
+from keras_gmlp.data.images.find_images import find_images, warn_left_out
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.label_sets import find_rarest, make_rows
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.utils import inputs
-from keras_gmlp.utils.errors import first_of, printable
-from keras_gmlp.utils.files import list_visible_files
-from keras_gmlp.utils.labels import clean_label, is_label
+from keras_gmlp.utils.errors import first_of, printable, warn
+from keras_gmlp.utils.labels import clean_label, describe_merged, is_label
+from keras_gmlp.utils.listing import list_beside, list_visible_files, list_visible_folders
 
 PATIENCE = 20.0  # seconds to search for more unreadable files after the first
 NAMED = 10  # unreadable files that an error lists
@@ -151,19 +151,21 @@ def _list_classes(root):
                 f"{folder}: expected a folder of images for each class; found none. Lay the images "
                 f"out as {folder}/<class name>/<image>."
             )
-    warn_left_out(root, left_out)
-    warn_left_out(root, _find_outside(root, splits), "outside the class folders")
+    warn_left_out(root, [*left_out, *_find_outside(root, splits)])
     return labels, found, None
 
 
 def _find_outside(root, splits):
-    """Lists the images next to class folders, and in folders next to those of splits."""
-    folders = [root, *splits.values()]
-    paths = [path for folder in folders for path in sorted(folder.iterdir()) if path.is_file()]
+    """Lists the files next to class folders, and in folders next to those of splits."""
+    paths, aside = [], []
+    for folder in (root, *splits.values()):
+        entries = (path for path in sorted(folder.iterdir()) if not path.is_dir())
+        paths += [path for path in entries if not inputs.is_junk(path.name)]
+        aside += list_beside(folder)
     others = set(list_folders(root)) - {folder.name for folder in splits.values()}
     for name in sorted(others) if splits else ():
-        paths += list_visible_files(root / name)
-    return [path for path in paths if not inputs.is_junk(path.name) and is_image_file(path)]
+        paths += list_visible_files(root / name, aside)
+    return paths + aside
 
 
 def find_splits(root):
@@ -179,12 +181,8 @@ def choose_split(place):
 
 
 def list_folders(root):
-    """Returns the names of the visible folders in a folder, sorted."""
-    try:
-        names = [p.name for p in root.iterdir() if p.is_dir()]
-    except PermissionError:
-        raise ValueError(f"{printable(root)}: no permission to read this folder.") from None
-    return sorted(name for name in names if not inputs.is_junk(name) and name != OTHER)
+    """Returns the names of the visible folders in a folder that may be classes, sorted."""
+    return [path.name for path in list_visible_folders(root) if path.name != OTHER]
 
 
 def open_other(root, shape, **preparation):
@@ -206,7 +204,7 @@ def class_names(root):
             )
     labels = tuple(sorted(set(map(clean_label, names))))
     if len(labels) < 2:
-        found = f"{labels[0]} alone" if labels else "none"
+        found = "; ".join([f"{labels[0]} alone" if labels else "none", *describe_merged(names)])
         raise ValueError(
             f"{root}: expected a folder of images for each of two or more classes; found {found}. "
             f"Lay the images out as {root}/<class name>/<image>."
@@ -216,8 +214,10 @@ def class_names(root):
 
 def _class_files(root, labels, left_out):
     """Returns the (path, class index) pairs of each class; a test split may lack classes."""
-    folders = {}
-    for name in list_folders(root):
+    folders, names = {}, list_folders(root)
+    for merged in describe_merged(names):
+        warn(f"{printable(root)}: {merged}; merge these folders, or rename one.")
+    for name in names:
         folders.setdefault(clean_label(name), []).append(root / name)
     unknown = sorted(set(folders) - set(labels))
     if unknown:

@@ -2,14 +2,21 @@
 
 import json
 import math
+import os
 from pathlib import Path
 
 from keras_gmlp.data.text.names import did_you_mean
 from keras_gmlp.utils.csv_tables import find_column, read_rows, read_text
-from keras_gmlp.utils.errors import check_text, first_of, printable, warn
-from keras_gmlp.utils.files import list_visible_files, parse_json
-from keras_gmlp.utils.inputs import JSON_FILES, TABLES, is_junk
-from keras_gmlp.utils.labels import clean_label, clean_value
+from keras_gmlp.utils.errors import check_text, printable, warn
+from keras_gmlp.utils.files import parse_json
+from keras_gmlp.utils.inputs import JSON_FILES, TABLES
+from keras_gmlp.utils.labels import clean_label, clean_value, describe_merged
+from keras_gmlp.utils.listing import (
+    list_beside,
+    list_visible_files,
+    list_visible_folders,
+    warn_left_out,
+)
 
 PAIRS = (
     ("sentence1", "sentence2"),
@@ -118,13 +125,14 @@ def _suggest(place):
 
 def read_folder(root):
     """Reads a folder with one folder of `.txt` files for each class."""
-    texts, labels, left_out = [], [], []
-    for folder in sorted(path for path in root.iterdir() if path.is_dir()):
-        if is_junk(folder.name) or folder.name == UNLABELLED:
-            continue
-        for path in list_visible_files(folder):
+    texts, labels, others, aside = [], [], [], list_beside(root)
+    folders = [path for path in list_visible_folders(root) if path.name != UNLABELLED]
+    for merged in describe_merged([folder.name for folder in folders]):
+        warn(f"{printable(root)}: {merged}; merge these folders, or rename one.")
+    for folder in folders:
+        for path in list_visible_files(folder, aside):
             if path.suffix.lower() != ".txt":
-                left_out.append(printable(path.relative_to(root)))
+                others.append(path)
                 continue
             text = read_text(path)
             if not text.strip():
@@ -136,11 +144,9 @@ def read_folder(root):
             f"{root}: no texts; lay them out as {root}/<class name>/<text>.txt, or give a CSV, "
             "TSV or JSON lines file."
         )
-    if left_out:
-        warn(
-            f"{root}: files left out, which are not .txt: {len(left_out):,} "
-            f"({first_of(left_out, 3)})."
-        )
+    warn_left_out(root, "files", others, lambda _: "which are not .txt")
+    hidden = [path for path in aside if os.path.isdir(path) or path.suffix.lower() == ".txt"]
+    warn_left_out(root, "files", hidden)
     return texts, labels
 
 

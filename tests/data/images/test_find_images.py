@@ -2,8 +2,10 @@ import os
 
 import pytest
 from PIL import Image
+from refused import refused
 
 from keras_gmlp.data.images.find_images import find_images
+from keras_gmlp.utils.errors import DataWarning
 
 
 def test_addresses_pipes_and_empty_paths_are_no_files(tmp_path):
@@ -23,9 +25,21 @@ def test_find_images(tmp_path):
         (tmp_path / name).touch()
     for name in ("a/photo", "a/photo.jpg_large"):  # the content counts, too
         Image.new("L", (2, 2)).save(tmp_path / name, "JPEG")
-    found = [path.relative_to(tmp_path).as_posix() for path in find_images(str(tmp_path))]
+    with pytest.warns(DataWarning, match=r"hidden by a leading dot: 1 \(a/\.x\.png\)\. Rename"):
+        paths = find_images(str(tmp_path))
+    found = [path.relative_to(tmp_path).as_posix() for path in paths]
     nested = ["a/b/c.TiF", "a/photo", "a/photo.jpg_large", "a/z.JPG", "a/ä.webp"]
     assert found == ["B.jpeg", *nested, "b.png", "d.png/e.gif"]
     hidden = tmp_path / ".thumbnails"
     assert find_images(hidden) == [hidden / "b.png"]  # asked for by name
     assert find_images(tmp_path / "notes.txt") == [tmp_path / "notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [(".x.png", "hidden by a leading dot"), ("x.png", "as pipes, sockets or devices")],
+)
+def test_folder_whose_pictures_are_all_left_out_names_one(tmp_path, name, reason):
+    (tmp_path / name).touch() if name.startswith(".") else os.mkfifo(tmp_path / name)
+    with refused(f"no image in this folder .*; left out, {reason}: {name}", tmp_path):
+        find_images(tmp_path)

@@ -282,6 +282,24 @@ def test_folder_ignores_junk_and_names_other_files(tmp_path):
         assert load_text(tmp_path).labels == ("a", "b")
 
 
+@pytest.mark.parametrize("parts", [[""], ["train/", "test/"]])
+def test_folder_without_hidden_texts_and_links_that_lead_up(tmp_path, parts):
+    top, part = tmp_path / "data", parts[0]
+    texts = {f"{part}{c}/{n}.txt": f"{part} {c} {n}" for part in parts for c in "ab" for n in "12"}
+    hidden = (f"{part}a/.3.txt", f"{part}.c/1.txt", f"{part}a/.git/1.txt")
+    write_folder(top, {**texts, **dict.fromkeys(hidden, "x")})
+    write_folder(tmp_path, {"c/1.txt": "one", "c/2.txt": "two"})
+    (top / part / "c").symlink_to(tmp_path / "c")
+    (top / "self").symlink_to(".")
+    (top / part / "up").symlink_to("..")
+    with pytest.warns(DataWarning) as warned:
+        assert load_text(top).labels == ("a", "b", "c")
+    text = " ".join(str(warning.message) for warning in warned)
+    assert "left out, hidden by a leading dot: 2 (.c/1.txt, a/.3.txt). Rename" in text
+    counts = re.findall(r"behind links that lead back up: (\d)", text)
+    assert sum(map(int, counts)) == 2
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "b/1.txt"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
 def test_nul_is_no_text(tmp_path, name, encoding):
