@@ -24,6 +24,9 @@ from keras_gmlp.utils.csv_tables import read_rows
 from keras_gmlp.utils.files import parse_json
 from keras_gmlp.utils.labels import clean_value, is_label
 
+# The same text may come with two labels.
+pytestmark = pytest.mark.filterwarnings("ignore::keras_gmlp.utils.errors.DataWarning")
+
 # Without NUL, which no file of text holds.
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
 CELL = st.one_of(TEXT, st.text('",;\t\r\n a=', max_size=8))

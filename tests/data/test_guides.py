@@ -37,7 +37,7 @@ def write(root, name, split):
             (root / f"{path}.TXT").write_text(f"a text {path}")
         return
     delimiter = "\t" if name.endswith("tsv") else ","
-    rows = [f"text {n}{delimiter}{label}" for n in range(COUNT[split]) for label in "ab"]
+    rows = [f"{label} {n}{delimiter}{label}" for n in range(COUNT[split]) for label in "ab"]
     (root / name).write_text("\n".join([f"text{delimiter}label", *rows]))
 
 

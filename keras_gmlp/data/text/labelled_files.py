@@ -7,7 +7,7 @@ from pathlib import Path
 
 from keras_gmlp.data.text.names import did_you_mean
 from keras_gmlp.utils.csv_tables import find_column, read_rows, read_text
-from keras_gmlp.utils.errors import check_text, printable, warn
+from keras_gmlp.utils.errors import check_text, printable, shortened, warn
 from keras_gmlp.utils.files import parse_json
 from keras_gmlp.utils.inputs import JSON_FILES, TABLES
 from keras_gmlp.utils.labels import clean_label, clean_value, describe_merged
@@ -73,6 +73,7 @@ def read_table(path, text=None, label=None):
             f"{path}: column {label!r} has {len(set(labels)):,} classes in {len(labels):,} rows; "
             "name the column of the labels."
         )
+    _warn_of_contradictions(path, found, labels, [place for place, _ in rows])
     return found, labels
 
 
@@ -125,7 +126,7 @@ def _suggest(place):
 
 def read_folder(root):
     """Reads a folder with one folder of `.txt` files for each class."""
-    texts, labels, others, aside = [], [], [], list_beside(root)
+    texts, labels, places, others, aside = [], [], [], [], list_beside(root)
     folders = [path for path in list_visible_folders(root) if path.name != UNLABELLED]
     for merged in describe_merged([folder.name for folder in folders]):
         warn(f"{printable(root)}: {merged}; merge these folders, or rename one.")
@@ -139,6 +140,7 @@ def read_folder(root):
                 raise ValueError(f"{path}: empty; expected a text. Remove it.")
             texts.append(text)
             labels.append(clean_label(folder.name))
+            places.append(printable(path.relative_to(root)))
     if not texts:
         raise ValueError(
             f"{root}: no texts; lay them out as {root}/<class name>/<text>.txt, or give a CSV, "
@@ -147,7 +149,24 @@ def read_folder(root):
     warn_left_out(root, "files", others, lambda _: "which are not .txt")
     hidden = [path for path in aside if os.path.isdir(path) or path.suffix.lower() == ".txt"]
     warn_left_out(root, "files", hidden)
+    _warn_of_contradictions(root, texts, labels, places)
     return texts, labels
+
+
+def _warn_of_contradictions(source, texts, labels, places):
+    """Warns of equal texts with different labels; a place is the row or the file of a text."""
+    first, wrong = {}, {}
+    for text, label, place in zip(texts, labels, places, strict=True):
+        known, where = first.setdefault(text, (label, place))
+        if label != known:
+            wrong.setdefault(text, f"{where} is {known} and {place} is {label}")
+    if wrong:
+        text, example = next(iter(wrong.items()))
+        text = text if isinstance(text, str) else " | ".join(text)
+        warn(
+            f"{printable(source)}: texts with several labels: {len(wrong):,} (such as "
+            f"{shortened(text[:200], 40)!r}: {printable(example)}). Correct or remove them."
+        )
 
 
 def _read_objects(path, content, suffix):

@@ -300,6 +300,26 @@ def test_folder_without_hidden_texts_and_links_that_lead_up(tmp_path, parts):
     assert sum(map(int, counts)) == 2
 
 
+def test_equal_texts_with_several_labels_are_named(tmp_path):
+    rows = [*ROWS, ("a gem", "bad"), ("a gem", "good"), ("a bore", "good"), ("so, so fine", "good")]
+    path = write_csv(tmp_path / "a.csv", rows)
+    with pytest.warns(DataWarning) as warned:
+        load_text(path)
+    assert str(warned[0].message) == (
+        f"{path}: texts with several labels: 2 (such as 'a gem': line 2 is good and line 6 is "
+        "bad). Correct or remove them."
+    )
+    write_folder(
+        tmp_path / "b",
+        {"neg /1.txt": "x", "neg/2.txt": "y", "pos/1.txt": "x " * 99, "pos/2.txt": "x"},
+    )
+    with pytest.warns(DataWarning) as warned:
+        load_text(tmp_path / "b")
+    merged, contradiction = (str(warning.message) for warning in warned)
+    assert "'neg' and 'neg ' are one class, neg; merge" in merged
+    assert "1 (such as 'x': neg /1.txt is neg and pos/2.txt is pos)" in contradiction
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "b/1.txt"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
 def test_nul_is_no_text(tmp_path, name, encoding):
