@@ -56,7 +56,8 @@ def check_path(name):
             "(.csv, .tsv)."
         )
     is_path = str(name).startswith((".", "/", "~")) or str(name).endswith("/") or "\\" in str(name)
-    if (is_path or path.is_symlink()) and not path.is_dir():
+    leads_nowhere = path.is_symlink() and not path.exists() and name != "digits"
+    if leads_nowhere or (is_path and not path.is_dir()):
         raise ValueError(f"{name}: {why_missing(path, 'folder')}.")
 
 

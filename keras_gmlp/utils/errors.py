@@ -93,8 +93,8 @@ def refuse_nul(text, place, line=1):
     if "\0" in text:
         line += text.count("\n", 0, text.index("\0"))
         raise ValueError(
-            f"{place}: a NUL character in line {line:,}, so it is UTF-16 or no text; save it as "
-            "UTF-8."
+            f"{place}: a NUL character in line {line:,}, which no text has. Save UTF-16 as "
+            "UTF-8, or remove the character."
         )
 
 

@@ -56,15 +56,22 @@ def directory_lock(directory, wait=0.0):
 
 
 def why_missing(path, kind="file or folder"):
-    """Returns why a path does not exist: there is nothing of the kind, or a link to nothing."""
+    """Returns why there is nothing of a kind at a path, such as a link to nothing."""
     if not os.path.islink(path):
         return f"no such {kind}"
+    place = os.readlink(path)
+    if os.path.lexists(os.path.join(os.path.dirname(path), place)):  # the next link leads nowhere
+        place = os.path.realpath(path)
+    place = printable(place)
     try:
         os.stat(path)
     except OSError as error:
         if error.errno == errno.ELOOP:
             return f"a link that leads back to itself, not to a {kind}"
-    return f"a link to {printable(os.readlink(path))}, which does not exist"
+        if error.errno == errno.EACCES:
+            return f"a link to {place}, which there is no permission to read"
+        return f"a link to {place}, which does not exist"
+    return f"a link to {place}, which is no {kind}"
 
 
 def require_space(directory, size, reserve=False):

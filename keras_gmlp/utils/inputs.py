@@ -26,7 +26,8 @@ JUNK = (
 SYSTEM = (
     "._", ".ds_store", ".apple", ".trash", ".spotlight-", ".fseventsd", ".documentrevisions-",
     ".temporaryitems", ".thumb", ".nfs", ".fuse_hidden", ".cache", ".git", ".svn", ".venv",
-    ".ipynb_checkpoints", ".stversions", ".dropbox",
+    ".ipynb_checkpoints", ".stversions", ".dropbox", ".dvc", ".hg", ".snapshot", ".zfs", ".recycle",
+    ".tox", ".mypy_cache", ".pytest_cache", ".idea", ".vscode",
 )  # fmt: skip
 
 # The words for each split. The first held-out split that exists holds the test samples, the second

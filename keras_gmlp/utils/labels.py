@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from keras_gmlp.utils.errors import printable, warn
+
 # Soft hyphen, zero-width space, marks of direction, word joiner, byte order mark. Joiners count:
 # they change how a word looks.
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
@@ -51,6 +53,12 @@ def describe_merged(names):
         for label, same in by_label.items()
         if len(same) > 1
     ]
+
+
+def warn_merged(root, names):
+    """Warns of folders in a folder that are one class."""
+    for merged in describe_merged(names):
+        warn(f"{printable(root)}: {merged}; merge these folders, or rename one.")
 
 
 def check_labels(labels, source):

@@ -163,6 +163,20 @@ def test_links_that_lead_up_are_no_classes(tmp_path, parts):
     assert other.endswith("a/more). Copy these folders to use them.")
 
 
+@pytest.mark.parametrize("target", ["plain", "none"])
+def test_a_link_with_the_name_of_a_set(tmp_path, monkeypatch, target):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plain").write_text("")
+    for name in ("cifar10", "digits"):
+        (tmp_path / name).symlink_to(target)
+    datasets.check_path("digits")
+    if target == "plain":  # as a file of that name
+        datasets.check_path("cifar10")
+        return
+    with refused("a link to none, which does not exist", "cifar10"):
+        datasets.check_path("cifar10")
+
+
 def test_pictures_that_are_left_out_are_named_and_counted(tmp_path):
     class_folders(tmp_path / "train", 5)
     class_folders(tmp_path / "test", 5)

@@ -18,8 +18,8 @@ from keras_gmlp.data.images.label_sets import find_rarest, make_rows
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.utils import inputs
-from keras_gmlp.utils.errors import first_of, printable, warn
-from keras_gmlp.utils.labels import clean_label, describe_merged, is_label
+from keras_gmlp.utils.errors import first_of, printable
+from keras_gmlp.utils.labels import clean_label, describe_merged, is_label, warn_merged
 from keras_gmlp.utils.listing import list_beside, list_visible_files, list_visible_folders
 
 PATIENCE = 20.0  # seconds to search for more unreadable files after the first
@@ -215,8 +215,7 @@ def class_names(root):
 def _class_files(root, labels, left_out):
     """Returns the (path, class index) pairs of each class; a test split may lack classes."""
     folders, names = {}, list_folders(root)
-    for merged in describe_merged(names):
-        warn(f"{printable(root)}: {merged}; merge these folders, or rename one.")
+    warn_merged(root, names)
     for name in names:
         folders.setdefault(clean_label(name), []).append(root / name)
     unknown = sorted(set(folders) - set(labels))

@@ -10,7 +10,7 @@ from keras_gmlp.utils.csv_tables import find_column, read_rows, read_text
 from keras_gmlp.utils.errors import check_text, printable, shortened, warn
 from keras_gmlp.utils.files import parse_json
 from keras_gmlp.utils.inputs import JSON_FILES, TABLES
-from keras_gmlp.utils.labels import clean_label, clean_value, describe_merged
+from keras_gmlp.utils.labels import clean_label, clean_value, warn_merged
 from keras_gmlp.utils.listing import (
     list_beside,
     list_visible_files,
@@ -128,8 +128,7 @@ def read_folder(root):
     """Reads a folder with one folder of `.txt` files for each class."""
     texts, labels, places, others, aside = [], [], [], [], list_beside(root)
     folders = [path for path in list_visible_folders(root) if path.name != UNLABELLED]
-    for merged in describe_merged([folder.name for folder in folders]):
-        warn(f"{printable(root)}: {merged}; merge these folders, or rename one.")
+    warn_merged(root, [folder.name for folder in folders])
     for folder in folders:
         for path in list_visible_files(folder, aside):
             if path.suffix.lower() != ".txt":
@@ -147,10 +146,15 @@ def read_folder(root):
             "TSV or JSON lines file."
         )
     warn_left_out(root, "files", others, lambda _: "which are not .txt")
-    hidden = [path for path in aside if os.path.isdir(path) or path.suffix.lower() == ".txt"]
-    warn_left_out(root, "files", hidden)
+    warn_hidden(root, aside)
     _warn_of_contradictions(root, texts, labels, places)
     return texts, labels
+
+
+def warn_hidden(root, paths):
+    """Warns of links to folders, and of hidden texts, that are left out of a folder."""
+    texts = [path for path in paths if os.path.isdir(path) or path.suffix.lower() == ".txt"]
+    warn_left_out(root, "files", texts)
 
 
 def _warn_of_contradictions(source, texts, labels, places):

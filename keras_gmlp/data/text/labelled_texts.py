@@ -9,12 +9,18 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.dividing import divide, divide_whole
-from keras_gmlp.data.text.labelled_files import SUFFIXES, choose_columns, read_folder, read_table
+from keras_gmlp.data.text.labelled_files import (
+    SUFFIXES,
+    choose_columns,
+    read_folder,
+    read_table,
+    warn_hidden,
+)
 from keras_gmlp.data.text.names import unknown_name
 from keras_gmlp.data.tfds.prepared import open_prepared
 from keras_gmlp.utils.inputs import SPLITS, find_splits, list_suffix, read_split
 from keras_gmlp.utils.labels import check_labels
-from keras_gmlp.utils.listing import list_beside, list_visible_folders, warn_left_out
+from keras_gmlp.utils.listing import list_beside, list_visible_folders
 
 SHORT_NAMES = {name: f"glue/{name}" for name in ("cola", "mrpc", "qqp", "qnli", "rte", "sst2")}
 SHARE = 0.2  # of the texts that are held out if nothing else is marked for testing
@@ -152,7 +158,7 @@ def find_parts(path):
         return path, None
     splits = find_splits(path, list_visible_folders(path), list_visible_folders)
     if splits:  # each split names what it leaves out itself
-        warn_left_out(path, "files", [place for place in list_beside(path) if place.is_dir()])
+        warn_hidden(path, list_beside(path))
     splits = splits or find_splits(path, list_suffix(path, SUFFIXES), lambda _: True)
     return splits.get("train", path), splits.get("test")
 

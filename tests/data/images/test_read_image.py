@@ -520,6 +520,7 @@ def test_files_and_images_that_are_not_there(tmp_path):
     (tmp_path / "a.png").symlink_to("unmounted/a.png")
     (tmp_path / "b.png").symlink_to("c.png")
     (tmp_path / "c.png").symlink_to("b.png")
+    (tmp_path / "d").symlink_to("a.png")
     # They are not left out.
     assert find_images(tmp_path) == [tmp_path / name for name in ("a.png", "b.png", "c.png")]
     odd, shown = "a\nb\x1b[2J.png", r"a\nb\x1b[2J.png"
@@ -529,6 +530,7 @@ def test_files_and_images_that_are_not_there(tmp_path):
         (read_image, "none.png", "no such file"),
         (read_image, "a.png", r"a link to unmounted/a\.png, which does not exist\.$"),
         (find_images, "a.png", r"a link to unmounted/a\.png, which does not exist\.$"),
+        (find_images, "d", r"a link to \S+unmounted/a\.png, which does not exist\.$"),
         (read_image, "b.png", r"a link that leads back to itself, not to a file\.$"),
         (find_images, "b.png", r"a link that leads back to itself, not to a file or folder\.$"),
         (read_image, "empty", "is a folder"),

@@ -286,7 +286,8 @@ def test_folder_ignores_junk_and_names_other_files(tmp_path):
 def test_folder_without_hidden_texts_and_links_that_lead_up(tmp_path, parts):
     top, part = tmp_path / "data", parts[0]
     texts = {f"{part}{c}/{n}.txt": f"{part} {c} {n}" for part in parts for c in "ab" for n in "12"}
-    hidden = (f"{part}a/.3.txt", f"{part}.c/1.txt", f"{part}a/.git/1.txt")
+    hidden = (f"{part}a/.3.txt", f"{part}.c/1.txt", f"{part}a/.git/1.txt", ".dvc/1.txt")
+    hidden += (".d/1.txt",) if part else ()  # next to the splits
     write_folder(top, {**texts, **dict.fromkeys(hidden, "x")})
     write_folder(tmp_path, {"c/1.txt": "one", "c/2.txt": "two"})
     (top / part / "c").symlink_to(tmp_path / "c")
@@ -296,6 +297,7 @@ def test_folder_without_hidden_texts_and_links_that_lead_up(tmp_path, parts):
         assert load_text(top).labels == ("a", "b", "c")
     text = " ".join(str(warning.message) for warning in warned)
     assert "left out, hidden by a leading dot: 2 (.c/1.txt, a/.3.txt). Rename" in text
+    assert ("by a leading dot: 1 (.d/1.txt). Rename" in text) == bool(part)
     counts = re.findall(r"behind links that lead back up: (\d)", text)
     assert sum(map(int, counts)) == 2
 
@@ -328,7 +330,7 @@ def test_nul_is_no_text(tmp_path, name, encoding):
     (tmp_path / name).write_bytes(text.encode(encoding))
     line = 3 if encoding == "utf-8" else 1
     path = tmp_path / name if name < "b" else tmp_path
-    fails(f"{name}: a NUL character in line {line}, so it is UTF-16 or no text; save it as", path)
+    fails(f"{name}: a NUL character in line {line}, which no text has. Save UTF-16 as UTF-8", path)
 
 
 def test_bad_folders(tmp_path):
