@@ -104,12 +104,19 @@ IMAGE_PRESETS = {
         FeedForwardOnly,
         {"dim": 128, "depth": 5, "token_hidden_dim": 260, "mlp_ratio": 3.4375, **_CONV},
     ),
+    # Four times as many tokens as gmlp_conv_n4_32, with fewer channels.
+    "gmlp_conv_n2_32": (gMLP, {**_CONV_N4, "dim": 128, "hidden_dim": 512, "patch_size": 2}),
     "gmlp_conv_ti2_32": (gMLP, {"depth": 12, **_CONV_TI2}),
     # For photographs: 200 classes of Tiny-ImageNet.
     "gmlp_photo_64": (gMLP, {**_CONV_TI2, "depth": 8, "pooling": "attention", **_PHOTO}),
     "amlp_conv_ti2_32": (aMLP, {"depth": 11, "attention_size": 64, **_CONV_TI2}),
     "vit_conv_ti2_32": (ViT, {**_VIT_TI4, **_POOLED, **_CONV, "patch_size": 2}),
     "resnet_56_32": (ResNet, {"depth": 56, "input_shape": (32, 32, 3), "classes": 10}),
+    # Wide, as in https://arxiv.org/abs/1605.07146: six times the channels.
+    "resnet_20x6_32": (
+        ResNet,
+        {"depth": 20, "width": 96, "input_shape": (32, 32, 3), "classes": 10},
+    ),
     "convnet_8_32": (ConvNet, {"input_shape": (32, 32, 3), "classes": 10}),
     "convnet_11_32": (
         ConvNet,
