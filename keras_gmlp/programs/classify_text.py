@@ -3,7 +3,7 @@
 from keras_gmlp.programs.shared import text_options as shared
 from keras_gmlp.programs.shared.cli import Program, UsageError, answer_each, print_bars
 
-DEFAULT = shared.MODELS / "gmlp_nano-sst2"
+DEFAULT = shared.MODELS / "amlp_nano-sst2"
 
 USAGE = """\
 texts TEXT*  a text; - reads standard input

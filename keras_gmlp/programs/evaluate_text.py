@@ -46,7 +46,7 @@ questions, as SQuAD's own program does: choose yours on others.
 classifier confusion.png and reliability.png.
 
 examples:
-  apps/evaluate_text.py gmlp_nano-sst2 --data sst2
+  apps/evaluate_text.py amlp_nano-sst2 --data sst2
   apps/evaluate_text.py runs/a/model.keras runs/a/model.tflite --data reviews.csv --out evaluation
   apps/evaluate_text.py runs/amlp_nano-squad --data squad/v2.0 --threshold 1
   apps/evaluate_text.py amlp_nano-wiki --data held_out.txt --limit 500

@@ -168,7 +168,7 @@ def test_answers_are_pythons(page, folder):
 
 def test_included_classifier_gives_the_same_labels(browser):
     """All sentences of SST-2's validation split, if they are installed."""
-    name, models = "gmlp_nano-sst2", APPS.parent / "saved_models"
+    name, models = "amlp_nano-sst2", APPS.parent / "saved_models"
     if not (models / name).is_dir():
         pytest.skip(f"saved_models/{name} is missing")
     try:

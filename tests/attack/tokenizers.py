@@ -14,7 +14,7 @@ from attack.mutations import mutate, mutate_json
 from keras_gmlp.inference.text import load
 from keras_gmlp.utils.card import CARD, TOKENIZER
 
-MODEL = ROOT / "saved_models" / "gmlp_nano-sst2" / "model.tflite"
+MODEL = ROOT / "saved_models" / "amlp_nano-sst2" / "model.tflite"
 
 REGEX = {"Regex": "(a+)+$"}
 STEPS = {  # of other tokenizers, and some that take long

@@ -121,8 +121,8 @@ def test_python_takes_names():
 
 def test_text_models_by_name():
     pytest.importorskip("tokenizers")
-    model = text_inference.load("gmlp_nano-sst2")
-    assert model.path == ROOT / "saved_models" / "gmlp_nano-sst2" / "model.tflite"
+    model = text_inference.load("amlp_nano-sst2")
+    assert model.path == ROOT / "saved_models" / "amlp_nano-sst2" / "model.tflite"
 
 
 def test_unknown_names_get_the_nearest():
