@@ -24,6 +24,8 @@ from keras_gmlp.utils.files import why_missing
 
 def find_path(name):
     """Returns the path that a data set's name is, if it is one."""
+    if not isinstance(name, str | os.PathLike):  # such as null in a record
+        raise ValueError(f"data: received {name!r:.80}; expected a data set's name or a path.")
     if not str(name):  # an unset shell variable, not the current folder
         raise ValueError("'': an empty name; expected a data set's, or a folder of class folders.")
     return Path(os.path.expanduser(name))
@@ -168,6 +170,8 @@ def _digits(image_size, fit):
 
 def same_data(name, other):
     """Returns whether two names are equal, or paths of the same file or folder."""
+    if not isinstance(other, str | os.PathLike):  # of a damaged record
+        raise ValueError(f"recipe.json is damaged: its data is {other!r:.80}; expected a name.")
     if str(name) == str(other):
         return True
     paths = [find_path(each) for each in (name, other)]

@@ -65,16 +65,15 @@ def run_texts(options):
     from keras_gmlp.inference import text as text_inference
     from keras_gmlp.inference.similarity import find_features, find_similar_texts
 
-    lines = [found for found in enumerate(read_lines(options.data), 1) if found[1].strip()]
-    if not lines:
+    rows = [found for found in enumerate(read_lines(options.data), 1) if found[1].strip()]
+    if not rows:
         raise ValueError(f"{printable(options.data)}: has no text; expected a text a line.")
     notes = []
     with cli.quiet():
         source = find_features(options.model or DEFAULT_LANGUAGE_MODEL)
         model = text_inference.load(source, warn=notes.append)
-    pairs = find_similar_texts(model, options.query, [line for _, line in lines], options.top)
-    names = ("line", "text", "similarity")
-    found = [dict(zip(names, (*lines[n], round(s, 6)), strict=True)) for n, s in pairs]
+    pairs = find_similar_texts(model, options.query, [line for _, line in rows], options.top)
+    found = [{"line": rows[n][0], "text": rows[n][1], "similarity": round(s, 6)} for n, s in pairs]
     cli.show_result(options, {"query": options.query, "similar": found}, show)
     for line in notes:
         cli.fail(options, line, code=0)

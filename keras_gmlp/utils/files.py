@@ -58,7 +58,7 @@ def directory_lock(directory, wait=0.0):
 def why_missing(path, kind="file or folder"):
     """Returns why there is nothing of a kind at a path, such as a link to nothing."""
     if not os.path.islink(path):
-        return f"no such {kind}"
+        return f"not a {kind}" if os.path.lexists(path) else f"no such {kind}"
     place = os.readlink(path)
     if os.path.lexists(os.path.join(os.path.dirname(path), place)):  # the next link leads nowhere
         place = os.path.realpath(path)
@@ -104,7 +104,8 @@ def require_output(output, *inputs, option="--out"):
         if not os.path.exists(source):
             continue
         places = (place, *place.parents) if source.is_dir() else (place,)
-        met = next((p for p in places if p.exists() and p.samefile(source)), None)
+        # Of `os`, which takes names that are too long for a file; writing then says so.
+        met = next((p for p in places if os.path.exists(p) and p.samefile(source)), None)
         if met is not None:
             found = f"{'is' if met == place else 'is in'} {printable(given)}"
             if os.path.normpath(output) == os.path.normpath(given):

@@ -16,6 +16,7 @@ UNREAD = (
 TEXTS = (".txt", ".txt.xz")
 TABLES = {".csv": ",", ".tsv": "\t"}
 JSON_FILES = (".jsonl", ".ndjson", ".json")
+FILES = (*IMAGES, *HEIC, *UNREAD, *TEXTS, *TABLES, *JSON_FILES, ".md", ".xml", ".zip", ".yaml")
 
 # What systems and archives leave behind, in lower case; hidden files begin with a dot.
 JUNK = (

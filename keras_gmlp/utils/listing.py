@@ -5,7 +5,8 @@ import os
 from pathlib import Path
 
 from keras_gmlp.utils.errors import first_of, printable, warn
-from keras_gmlp.utils.inputs import is_hidden, is_junk
+from keras_gmlp.utils.files import why_missing
+from keras_gmlp.utils.inputs import FILES, is_hidden, is_junk
 
 HIDDEN = "hidden by a leading dot"
 CIRCLE, LINK = "behind links that lead back up", "behind links to folders"
@@ -55,9 +56,14 @@ def _list_aside(folder, folders, files):
 def list_visible_folders(root):
     """Lists the visible folders in a folder as sorted paths; of links those that lead elsewhere."""
     try:
-        paths = [path for path in Path(root).iterdir() if path.is_dir()]
+        entries = sorted(Path(root).iterdir())
     except PermissionError:
         raise ValueError(f"{printable(root)}: no permission to read this folder.") from None
+    for path in entries:
+        lost = path.is_symlink() and not os.path.exists(path) and not is_junk(path.name)
+        if lost and not path.name.lower().endswith(FILES):  # a class, or all test images
+            raise ValueError(f"{printable(path)}: {why_missing(path)}. Mend or remove the link.")
+    paths = [path for path in entries if path.is_dir()]
     return sorted(path for path in paths if not is_junk(path.name) and not leads_up(path))
 
 

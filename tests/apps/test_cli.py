@@ -209,6 +209,19 @@ sys.exit(guarded("app", work))
     assert (process.returncode, output, error) == (130, "went on\n", "\napp: stopped.\n")
 
 
+def test_ctrl_c_while_a_program_starts():
+    code = """import sys
+sys.path[:0] = [sys.argv[1] + "/apps", sys.argv[1]]
+import start, keras_gmlp.programs
+def run(name):
+    raise KeyboardInterrupt
+keras_gmlp.programs.run = run
+start.start("__main__", "classify")"""
+    given = [sys.executable, "-c", code, str(APPS.parent)]
+    done = subprocess.run(given, capture_output=True, text=True, timeout=90, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "classify: stopped.\n")
+
+
 def test_damaged_tiff_is_one_line(tmp_path, capfd, caplog):
     """libtiff writes notes to standard error, and Pillow logs some."""
     Image.effect_noise((64, 64), 99).save(tmp_path / "a.tif", compression="tiff_lzw")

@@ -221,7 +221,7 @@ def test_included_model_that_is_missing(name, context, monkeypatch, tmp_path, ca
     given = ["--context", str(context)] if name == "answer" else []
     assert app.main([FRANCE, *given]) == 1
     errors = capsys.readouterr().err
-    assert "the included model, saved_models/nano, is not in this folder; give --model" in errors
+    assert "there is no included model saved_models/nano in this folder; give --model" in errors
     assert errors.count("\n") == 1
 
 

@@ -163,6 +163,19 @@ def test_links_that_lead_up_are_no_classes(tmp_path, parts):
     assert other.endswith("a/more). Copy these folders to use them.")
 
 
+@pytest.mark.parametrize("place", ["train/c", "test"])
+@pytest.mark.parametrize("circle", [False, True])
+def test_a_link_to_nothing_in_place_of_pictures(tmp_path, place, circle):
+    for part in ("train", "val"):
+        class_folders(tmp_path / part, 5)
+    link = tmp_path / place
+    (tmp_path / "note.txt").symlink_to("/none")
+    data.load(tmp_path, (4, 4))
+    link.symlink_to(link.name if circle else "/none")
+    reason = "leads back to itself" if circle else "to /none, which does not exist"
+    fails(f"{place}: a link .*{reason}.* Mend or remove the link", tmp_path)
+
+
 @pytest.mark.parametrize("target", ["plain", "none"])
 def test_a_link_with_the_name_of_a_set(tmp_path, monkeypatch, target):
     monkeypatch.chdir(tmp_path)
@@ -235,7 +248,7 @@ def test_class_name_that_labels_txt_cannot_hold(tmp_path, name):
 
 
 def test_names_and_sizes_that_cannot_be(tmp_path, monkeypatch):
-    for size in ((-1, 4), (0, 8), (8,), 8, (8.0, 8), ()):
+    for size in ((-1, 4), (0, 8), (8,), 8, (8.0, 8), (), (8, 16_385)):
         fails(r"image_size must be \(height, width\), whole numbers", "digits", image_size=size)
     (tmp_path / "photo.jpg").touch()
     fails("a file; expected a data set's name, or a folder", tmp_path / "photo.jpg")

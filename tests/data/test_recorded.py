@@ -7,6 +7,7 @@ import pytest
 from colours import LABELS, colour_model
 from load_app import load_app
 from PIL import Image
+from refused import refused
 
 from keras_gmlp.data.datasets import load_recorded, recorded_division, same_data
 from keras_gmlp.export import verify
@@ -55,6 +56,14 @@ def test_other_data_are_not_divided(photos, tmp_path):
     assert load_recorded({**recipe, "data": str(tmp_path)}, (8, 8, 3), photos).validation is None
     assert recorded_division(recipe, photos, groups="x") == {"groups": "x", "parts": {}}
     assert recorded_division({}, photos) == {"groups": None, "parts": {}}
+
+
+def test_data_of_a_damaged_record(photos):
+    for found in (None, [{}]):
+        with refused(r"recipe\.json is damaged: its data is .*; expected a name"):
+            load_recorded({"data": found}, (8, 8, 3), str(photos))
+        with refused("data: received .*; expected a data set's name or a path"):
+            load_recorded({"data": found}, (8, 8, 3))
 
 
 def test_a_folder_is_the_same_by_any_name(photos, monkeypatch, tmp_path):

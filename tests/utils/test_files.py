@@ -121,6 +121,15 @@ def test_step_back_from_a_missing_folder_is_refused(tmp_path, check):
     assert os.listdir(tmp_path) == ["data"]
 
 
+def test_names_that_are_too_long_are_left_to_the_writer(tmp_path):
+    path = tmp_path / ("x" * 300)
+    assert require_output(path, tmp_path / "data", tmp_path.parent / "none") == path
+    (tmp_path / "data").mkdir()
+    require_output(path, tmp_path / "data")
+    with pytest.raises(OSError, match="File name too long"), atomic_write(path):
+        pass
+
+
 def test_step_back_from_a_folder_to_a_new_one(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")

@@ -15,6 +15,7 @@ from PIL import Image
 from keras_gmlp.utils.errors import require_one_of
 
 FITS = ("crop", "stretch", "pad")
+LONGEST_SIDE = 16_384  # pixels
 
 
 def require_fit(fit):
@@ -23,11 +24,13 @@ def require_fit(fit):
 
 
 def require_size(size):
-    """Raises a `ValueError` if a size is not `(height, width)`, whole numbers from 1."""
+    """Raises a `ValueError` if a size is not `(height, width)`, whole numbers in a range."""
     sides = size if isinstance(size, list | tuple) else ()
-    if len(sides) != 2 or not all(isinstance(n, numbers.Integral) and n > 0 for n in sides):
+    whole = all(isinstance(n, numbers.Integral) for n in sides)
+    if len(sides) != 2 or not whole or not all(0 < n <= LONGEST_SIDE for n in sides):
         raise ValueError(
-            f"image_size must be (height, width), whole numbers of at least 1; received {size!r}."
+            f"image_size must be (height, width), whole numbers from 1 to {LONGEST_SIDE:,}; "
+            f"received {size!r}."
         )
 
 

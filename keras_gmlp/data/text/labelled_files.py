@@ -64,6 +64,8 @@ def read_table(path, text=None, label=None):
                 value = "" if value.strip().lower() == "nan" else clean_value(value)
             if not value.strip():
                 raise ValueError(f"{cell} is empty or NaN; fill it or remove the row.")
+            if "\0" in value:  # of JSON, which may spell it; `read_text` finds others
+                raise ValueError(f"{cell} has a NUL character, which no text has; remove it.")
             values.append(check_text(value, cell))
         *parts, value = values
         found.append(tuple(parts) if len(parts) > 1 else parts[0])

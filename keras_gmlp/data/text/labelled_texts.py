@@ -20,7 +20,7 @@ from keras_gmlp.data.text.names import unknown_name
 from keras_gmlp.data.tfds.prepared import open_prepared
 from keras_gmlp.utils.inputs import SPLITS, find_splits, list_suffix, read_split
 from keras_gmlp.utils.labels import check_labels
-from keras_gmlp.utils.listing import list_beside, list_visible_folders
+from keras_gmlp.utils.listing import list_beside, list_visible_folders, warn_left_out
 
 SHORT_NAMES = {name: f"glue/{name}" for name in ("cola", "mrpc", "qqp", "qnli", "rte", "sst2")}
 SHARE = 0.2  # of the texts that are held out if nothing else is marked for testing
@@ -159,7 +159,12 @@ def find_parts(path):
     splits = find_splits(path, list_visible_folders(path), list_visible_folders)
     if splits:  # each split names what it leaves out itself
         warn_hidden(path, list_beside(path))
-    splits = splits or find_splits(path, list_suffix(path, SUFFIXES), lambda _: True)
+    if not splits:
+        files = list_suffix(path, SUFFIXES)
+        splits = find_splits(path, files, lambda _: True)
+        others = [file for file in files if file not in splits.values()]
+        others *= set(splits) == {"train"}  # with test texts they may be of a contest
+        warn_left_out(path, "files", others, lambda _: "whose names are no split's")
     return splits.get("train", path), splits.get("test")
 
 

@@ -17,7 +17,8 @@ def did_you_mean(name, known, write=repr):
 def missing_file(name):
     """Returns the error for a path that does not exist, with the nearest name."""
     path = Path(os.path.expanduser(name))
-    near = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+    others = path.parent.iterdir() if path.parent.is_dir() else ()
+    near = [other.name for other in others if other != path]
     return f"{name}: {why_missing(path)}.{did_you_mean(path.name, near, str)}"
 
 

@@ -48,7 +48,7 @@ def open_model(options, default, method):
 
     if options.model is None and not default.exists():
         raise ValueError(
-            f"the included model, {default.parent.name}/{default.name}, is not in this folder; "
+            f"there is no included model {default.parent.name}/{default.name} in this folder; "
             "give --model PATH, such as the folder of a run of apps/train_text.py."
         )
     with quiet():

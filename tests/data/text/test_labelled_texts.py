@@ -333,6 +333,27 @@ def test_nul_is_no_text(tmp_path, name, encoding):
     fails(f"{name}: a NUL character in line {line}, which no text has. Save UTF-16 as UTF-8", path)
 
 
+def test_nul_that_json_spells(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "one", "label": "a"}\n{"text": "t\\u0000wo", "label": "b"}\n')
+    fails(r"line 2: text has a NUL character, which no text has; remove it", path)
+
+
+@pytest.mark.parametrize("place", ["c", "test"])
+def test_a_link_to_nothing_in_place_of_texts(tmp_path, place):
+    write_folder(tmp_path, {"train/a/1.txt": "one", "train/b/1.txt": "two"})
+    top = tmp_path if place == "test" else tmp_path / "train"
+    (top / place).symlink_to("/none/there")
+    fails(f"{place}: a link to /none/there, which does not exist. Mend or remove", tmp_path)
+
+
+def test_tables_next_to_those_of_splits_are_named(tmp_path):
+    for name in ("train.csv", "more.csv"):
+        write_csv(tmp_path / name, ROWS)
+    with pytest.warns(DataWarning, match=r"whose names are no split's: 1 \(more\.csv\)\.$"):
+        load_text(tmp_path)
+
+
 def test_bad_folders(tmp_path):
     fails("no texts; lay them out as", tmp_path)
     write_folder(tmp_path, {"a/1.txt": "one"})
