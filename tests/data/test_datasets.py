@@ -141,6 +141,8 @@ def test_classes_whose_names_look_the_same_are_one(tmp_path):
     assert (len(photos.train), photos.test.arrays()[1].tolist()) == (4, [0])
     write_pictures(tmp_path / "other", ["cats/1.png", "cats /1.png"])
     fails("found cats alone; 'cats' and 'cats ' are one class, cats", tmp_path / "other")
+    write_pictures(tmp_path / "hid", [".a/1.png", ".b/1.png", ".git/1.png"])
+    fails(r"found none; hidden by a leading dot: \.a, \.b\. Lay", tmp_path / "hid")
 
 
 @pytest.mark.parametrize("parts", [[""], ["train", "test"]])

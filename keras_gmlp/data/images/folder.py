@@ -204,7 +204,10 @@ def class_names(root):
             )
     labels = tuple(sorted(set(map(clean_label, names))))
     if len(labels) < 2:
-        found = "; ".join([f"{labels[0]} alone" if labels else "none", *describe_merged(names)])
+        hidden = sorted(path.name for path in Path(root).iterdir() if inputs.is_hidden(path.name))
+        notes = [f"hidden by a leading dot: {printable(first_of(hidden, 3))}"] if hidden else []
+        alone = f"{labels[0]} alone" if labels else "none"
+        found = "; ".join([alone, *describe_merged(names), *notes])
         raise ValueError(
             f"{root}: expected a folder of images for each of two or more classes; found {found}. "
             f"Lay the images out as {root}/<class name>/<image>."

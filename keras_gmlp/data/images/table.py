@@ -123,8 +123,11 @@ def _require_files(rows):
         lines = first_of([row.line for row in others], NAMED)
         is_drive = re.search(r"(^|/)[A-Za-z]:/", str(first.path))
         hint = " This is a path of a Windows drive." if is_drive else ""
+        state = "no such image file"
+        if os.path.exists(first.path):
+            state = "a folder, a pipe or a device in place of an image file"
         raise ValueError(
-            f"{first.place}: no such image file: {printable(first.path)}. Expected a path relative "
+            f"{first.place}: {state}: {printable(first.path)}. Expected a path relative "
             "to the table." + hint + (f" Other lines without their file: {lines}." if lines else "")
         )
 

@@ -153,6 +153,7 @@ def test_mistakes_are_one_line(photos):
         ("path,label", [A + ",a"], "labels.csv, line 2: expected 2 columns .* received 3"),
         ("path,label", [A, B, "./" + A[:-1] + "b"], "line 4: .*11.png is b; line 2 says a. Give"),
         ("path,label", GONE, r"line 2: no such image file: /\S+/gone.png. .* 4, 5, .* 11 more.$"),
+        ("path,label", [f"{photos.name},a", B], "line 2: a folder, a pipe or a device in place of"),
         ("path,label,split", [A + ",train", B + ","], "line 3: split is empty, but other rows"),
         ("path,label,split", [A + ",extra", B + ",train"], "line 2: split extra; expected train"),
         ("path,label,split", [A + ",train", B + ",train"], "have the split train; expected train"),
