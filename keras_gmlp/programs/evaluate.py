@@ -62,9 +62,9 @@ examples:
 
 
 def check(options):
-    check_outputs(options, *filter(os.path.isfile, options.models))
+    files = [*filter(os.path.isfile, options.models)]
+    check_outputs(options, *files)
     if options.csv:
-        files = filter(os.path.isfile, options.models)
         cli.check_output(options.csv, options.data, *files, option="--csv")
 
 

@@ -162,9 +162,9 @@ def find_parts(path):
     if not splits:
         files = list_suffix(path, SUFFIXES)
         splits = find_splits(path, files, lambda _: True)
-        others = [file for file in files if file not in splits.values()]
-        others *= set(splits) == {"train"}  # with test texts they may be of a contest
-        warn_left_out(path, "files", others, lambda _: "whose names are no split's")
+        if set(splits) == {"train"}:  # with test texts, other files may be of a contest
+            others = [file for file in files if file not in splits.values()]
+            warn_left_out(path, "files", others, lambda _: "whose names are no split's")
     return splits.get("train", path), splits.get("test")
 
 
