@@ -244,3 +244,14 @@ def test_quiet_hides_output_of_native_code():
     program = "with quiet(): os.write(2, b'note')\nos.write(2, b'error')"
     process = run(program, stdout=subprocess.DEVNULL)
     assert process.communicate(timeout=60)[1] == "error"
+
+
+def test_tensorflow_is_imported_without_its_notes():
+    program = "from keras_gmlp.programs.shared.cli import import_tensorflow; import_tensorflow()"
+    for level in (None, "2"):
+        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": level}
+        if level is None:
+            del environment["TF_CPP_MIN_LOG_LEVEL"]
+        command = [sys.executable, "-c", program]
+        result = subprocess.run(command, env=environment, capture_output=True, check=False)
+        assert (result.returncode, result.stderr) == (0, b"")

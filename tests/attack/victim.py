@@ -12,6 +12,8 @@ import time
 
 from load_app import load_app
 
+from keras_gmlp.programs.shared.cli import import_tensorflow
+
 STAGES = {  # a function that each stage enters
     "training": ("keras", "Model.fit"),
     "evaluation": ("keras", "Model.evaluate"),
@@ -30,6 +32,7 @@ def main(stage, seconds, name, *arguments):
     if stage == "start":
         threading.Thread(target=kill, daemon=True).start()
     elif stage in STAGES:
+        import_tensorflow()  # as the program does, before Keras imports it
         enter(*STAGES[stage], threading.Thread(target=kill, daemon=True).start)
     return load_app("train").main(arguments)
 
