@@ -3,8 +3,8 @@
 python docs/language/make_negations.py runs/sst2-negations
 
 Writes train.csv, the training texts and sentences from the templates of negations.toml, and
-test.csv, SST-2's validation texts. Adjectives come from the training texts, too. Sentences of the tables
-negation*.tsv, on which the effect is measured, are left out.
+test.csv, SST-2's validation texts. Adjectives come from the training texts, too. Sentences of the
+tables negation*.tsv, on which the effect is measured, are left out.
 """
 
 import argparse

@@ -31,7 +31,6 @@ examples:
   apps/calibrate.py runs/gmlp_n4_32-photos --reject 0.01
   apps/calibrate.py runs/gmlp_n4_32-photos --data new_photos/
   apps/calibrate.py runs/gmlp_nano-sst2 --split test --reject none     a text classifier
-
 """
 
 

@@ -30,6 +30,7 @@ left.
 
 
 def run(options):
+    cli.import_tensorflow()  # which the search for a data set by name imports
     from keras_gmlp.data.datasets import load
     from keras_gmlp.data.images.packed import pack
 

@@ -1,0 +1,191 @@
+"""The figures of docs/results/language.md come from the records in docs/language."""
+
+import re
+import statistics
+from pathlib import Path
+
+import pytest
+
+from keras_gmlp.utils.files import read_json
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+GATES = {  # rows of the paper's table 3, and its perplexities
+    "aMLP": ("amlp", ""),
+    "gMLP, split": ("gmlp", "4.35"),
+    "gMLP, additive": ("gmlp_additive", "4.97"),
+    "gMLP, multiplicative": ("gmlp_multiplicative", "4.53"),
+    "gMLP, linear": ("gmlp_linear", "5.14"),
+    "BERT, relative positions, no attention": ("bert_no_attention", "5.64"),
+    "BERT, relative positions": ("bert-rate-0.002", "4.26"),
+    "BERT, learned positions": ("bert_positions-rate-0.002", "4.37"),
+}
+RATES = {
+    "BERT, relative positions": "bert",
+    "BERT, learned positions": "bert_positions",
+    "BERT, relative positions, no attention": "bert_no_attention",
+}
+SHORT = {"BERT, no attention": "BERT, relative positions, no attention"}  # in the table of pairs
+
+
+@pytest.fixture
+def gates():
+    page = (DOCS / "results" / "language.md").read_text()
+    return page.split("## Gates and attention, micro\n")[1].split("\n## ")[0]
+
+
+def read_perplexity(name):
+    return read_json(DOCS / "language" / "runs" / name / "metrics.json")["test_perplexity"]
+
+
+def name_seeds(name):
+    """Returns the names of the runs with both seeds."""
+    return (name if "rate" in name else f"{name}-0"), f"{name}-1"
+
+
+def read_seeds(name):
+    return [read_perplexity(run) for run in name_seeds(name)]
+
+
+def test_gates_have_the_figures_of_the_records(gates):
+    text = gates
+    row = r"^\| (.+?) \| ([\d.]*) ?\| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| (.+?) \|$"
+    rows = re.findall(row, text, re.MULTILINE)
+    assert [label for label, *_ in rows] == list(GATES)
+    for label, paper, parameters, *shown in rows:
+        name, published = GATES[label]
+        scores = read_seeds(name)
+        error = abs(scores[0] - scores[1]) / 2  # of the mean of two
+        run = read_json(DOCS / "language/runs" / name_seeds(name)[0] / "metrics.json")
+        assert (paper, parameters) == (published, f"{run['parameters']:,}")
+        expected = f"{statistics.mean(scores):.1f} ± {error:.1f}"
+        assert shown == [*(f"{score:.1f}" for score in scores), expected]
+    (rates,) = re.findall(r"was below 700: (.+?)\. So", text, re.DOTALL)
+    rates = re.findall(r"\d{3}", rates.replace("0.001, 0.003 and 0.006", ""))
+    assert len(rates) == 9
+    for family, rate in (("gmlp", "0.003"), ("amlp", "0.006"), ("bert", "0.003")):
+        trials = {
+            folder.name.split("-")[2]: read_json(folder / "metrics.json")["test_perplexity"]
+            for folder in (DOCS / "language" / "runs").glob(f"rate-{family}-*")
+        }
+        assert len(trials) == 3
+        assert min(trials, key=trials.get) == rate
+        for trial in trials.values():
+            assert f"{trial:.0f}" in rates
+
+
+def test_pairs_of_gates_follow_from_the_table(gates):
+    row = r"^\| (\w.+?) \| (\w.+?) \| ([\d.]+) ± ([\d.]+)( the other way)? \| (.+?) \|$"
+    rows = re.findall(row, gates, re.MULTILINE)
+    assert len(rows) == 6
+    for better, worse, *shown, reverse, verdict in rows:
+        pair = [read_seeds(GATES[SHORT.get(name, name)][0]) for name in (better, worse)]
+        difference = statistics.mean(pair[1]) - statistics.mean(pair[0])
+        error = sum((abs(a - b) / 2) ** 2 for a, b in pair) ** 0.5
+        assert shown == [f"{abs(difference):.1f}", f"{error:.1f}"]
+        assert bool(reverse) == (difference < 0)
+        kind = "open" if abs(difference) < 2 * error else "reverse seen" if reverse else "seen"
+        assert re.split("[,;]", verdict)[0] == kind
+
+
+def test_rates_depths_and_tasks_have_the_figures_of_the_records(gates):
+    for label, name in RATES.items():
+        found = [read_perplexity(f"{name}-rate-{rate}") for rate in ("0.0005", "0.001", "0.002")]
+        found.append(read_perplexity(f"{name}-0"))
+        shown = [f"{each:.1f}" for each in found]
+        shown[found.index(min(found))] = f"**{min(found):.1f}**"
+        second = (f"{read_perplexity(f'{name}{other}'):.1f}" for other in ("-rate-0.002-1", "-1"))
+        assert f"| {label} | {' | '.join([*shown, *second])} |" in gates
+    assert f"help ({read_perplexity('bert-rate-0.001-float32'):.1f} at 0.001" in gates
+    depths = [read_perplexity(n) for n in ("depth-gmlp-6", "gmlp-0", "depth-gmlp-24")]
+    depths.append(read_perplexity("depth-gmlp-48"))
+    assert f"| perplexity | {' | '.join(f'{each:.1f}' for each in depths)} |" in gates
+    assert f"has {read_perplexity('depth-bert-5'):.1f} at" in gates
+    scores = {
+        task: [
+            100 * read_json(DOCS / f"language/tasks/gmlp-{task}-{s}/metrics.json")["test_accuracy"]
+            for s in (0, 1)
+        ]
+        for task in ("sst2", "mrpc")
+    }
+    shown = [
+        f"{statistics.mean(two):.1f} ± {abs(two[0] - two[1]) / 2:.1f} %" for two in scores.values()
+    ]
+    assert f"| gMLP, split | {' | '.join(shown)} |" in gates
+    for label, name in list(RATES.items())[1:]:
+        run = read_json(DOCS / f"language/tasks/{name}-sst2-0/metrics.json")
+        assert f"| {label} | {100 * run['test_accuracy']:.1f} % | |" in gates
+
+
+def describe_negations(folder):
+    """Returns cells of a table: first sentences, positive ones, calibration, second sentences."""
+    first, second = (
+        read_json(DOCS / "language" / folder / f"negation{n}.json")["models"][0] for n in ("", "-2")
+    )
+    recalls = {each["label"]: each["recall"] for each in first["classes"]}
+    figures = first["accuracy"], recalls["positive"], first["calibration_error"], second["accuracy"]
+    return [f"{100 * figure:.1f} %" for figure in figures]
+
+
+def test_the_included_classifier_of_texts_has_the_figures_of_the_records():
+    text = (DOCS / "results/language.md").read_text()
+    metrics = read_json(ROOT / "saved_models/amlp_nano-sst2/metrics.json")
+    accuracy, fitted = 100 * metrics["test_accuracy"], metrics["calibration"]
+    before, after = fitted["calibration_error_before"], fitted["calibration_error"]
+    exported = metrics["exports"]["tflite"]
+    assert f"validation texts | **{accuracy:.2f} %** | 84.5 %" in text
+    assert (
+        f"**{100 * exported['accuracy']:.2f} %**, {100 * exported['top1_agreement']:.1f} %" in text
+    )
+    assert f"**{100 * after:.2f} %** ({100 * before:.2f} % before) | 4 %" in text
+    assert accuracy >= 84.5
+    assert after <= 0.04
+    trials = [metrics]
+    trials += [
+        read_json(DOCS / f"language/sst2-trials/{name}/metrics.json")
+        for name in ("plain", "smooth", "drop")
+    ]
+    rows = re.findall(
+        r"^\| (?:second|first).*? \| [\d.]+ \| [\d.]+ \| (.+) \|$", text, re.MULTILINE
+    )
+    for row, trial in zip(rows, trials, strict=True):
+        shares = [100 * trial[name] for name in ("validation_accuracy", "test_accuracy")]
+        errors = "not measured"
+        if found := trial.get("calibration"):
+            errors = [100 * found[f"calibration_error{when}"] for when in ("_before", "")]
+            errors = f"{errors[0]:.2f}, {errors[1]:.2f} %"
+        assert row == f"{shares[0]:.2f} % | {shares[1]:.2f} % | {errors}"
+    *first, second = describe_negations("amlp_nano-sst2")
+    cells = f"**{first[0]}** | {first[1]} | {first[2]} | **{second}** | **{accuracy:.2f} %**"
+    assert f"included: second templates | {cells} |" in text
+    smooth = f"{100 * trials[2]['test_accuracy']:.2f} %"
+    assert (
+        f"labels smoothed | {' | '.join([*describe_negations('sst2-trials/smooth'), smooth])} |"
+        in text
+    )
+
+
+def test_answers_and_tasks_of_the_language_model_have_the_figures_of_the_records():
+    text = (DOCS / "results/language.md").read_text()
+    nano = {name: DOCS / f"language/tasks/nano-{name}-0/metrics.json" for name in ("cola", "mrpc")}
+    cola, mrpc = (read_json(path) for path in nano.values())
+    assert f"| CoLA, Matthews correlation | **{cola['test_matthews_correlation']:.3f}** |" in text
+    assert f"| MRPC, accuracy | **{100 * mrpc['test_accuracy']:.1f} %** (" in text
+    answers = read_json(DOCS / "language/squad-0/metrics.json")
+    assert f"**F1 {answers['test_f1']:.1f}**, exact match {answers['test_exact_match']:.1f}" in text
+
+
+def test_the_included_language_model_and_the_negations_have_the_figures_of_the_records():
+    text, readme = (path.read_text() for path in (DOCS / "results/language.md", ROOT / "README.md"))
+    included = read_json(ROOT / "saved_models/amlp_nano-wiki/metrics.json")
+    perplexity, accuracy = included["test_perplexity"], 100 * included["test_accuracy"]
+    assert f"| 235M | bfloat16 | **{perplexity:.2f}** | {accuracy:.1f} % |" in text
+    assert f"perplexity {perplexity:.1f}." in readme
+    recipe = read_json(ROOT / "saved_models/amlp_nano-wiki/recipe.json")
+    assert round(recipe["epochs"] * recipe["epoch_tokens"] / 1e6) == 235
+    found = read_json(DOCS / "language/negations-0/negation.json")["models"][0]
+    trained = read_json(DOCS / "language/negations-0/metrics.json")
+    recalls = {each["label"]: each["recall"] for each in found["classes"]}
+    figures = [found["accuracy"], recalls["positive"], found["calibration_error"]]
+    row = " | ".join(f"{100 * figure:.1f} %" for figure in figures)
+    assert f"| {row} | | {100 * trained['test_accuracy']:.2f} % |" in text
