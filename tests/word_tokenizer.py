@@ -28,7 +28,8 @@ class WordTokenizer:
                 offsets.append(match.span())
             ids.append(self.sep_id)
             offsets.append((0, 0))
+        cut = max(0, len(ids) - length) if length else 0
         if length is not None:
             ids = [*ids[:length], *[0] * (length - len(ids))]
             offsets = [*offsets[:length], *[(0, 0)] * (length - len(offsets))]
-        return SimpleNamespace(ids=np.array(ids, "int32"), offsets=np.array(offsets, "int32"))
+        return SimpleNamespace(ids=np.array(ids, "int32"), offsets=np.array(offsets), cut=cut)

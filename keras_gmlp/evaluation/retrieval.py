@@ -4,6 +4,7 @@ import numpy as np
 
 from keras_gmlp.data.text.chosen_splits import TextSource, choose_questions
 from keras_gmlp.data.text.squad import require_questions
+from keras_gmlp.data.text.tokenizer import encode_rows
 from keras_gmlp.inference.similarity import embed_rows, make_embedder
 from keras_gmlp.models.saved import require_finite
 from keras_gmlp.tasks.scores import round_scores
@@ -77,12 +78,12 @@ def compare_vectors(embed, model, firsts, seconds):
     A long text counts by the largest of its windows.
     """
     windows, starts = make_windows(model.tokenizer, seconds, model.length)
-    encoded = model.tokenizer.encode_batch(firsts, model.length)
-    rows = np.concatenate([np.stack([encoding.ids for encoding in encoded]), windows])
+    first_ids, _ = encode_rows(model.tokenizer, firsts, model.length)
+    rows = np.concatenate([first_ids, windows])
     with ProgressBar("reading texts", len(rows)) as progress:
         vectors = embed_rows(embed, rows, progress.show)
     vectors = scale(require_finite(vectors, model.path, "vectors"))
-    queries, found = np.split(vectors, [len(encoded)])
+    queries, found = np.split(vectors, [len(first_ids)])
     return lambda part: np.maximum.reduceat(queries[part] @ found.T, starts, axis=1)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_gmlp.data.text.tokenizer import encode_rows
 from keras_gmlp.inference.opening import FEATURES_FILE, FEATURES_SIGNATURE
 from keras_gmlp.models.saved import require_finite
 from keras_gmlp.tasks.text_model import TextModel
@@ -95,13 +96,13 @@ def encode_texts(model, texts):
         raise ValueError("received no texts; expected at least one.")
     if not all(check_text(text).strip() for text in texts):
         raise ValueError("the text is empty; expected at least a word.")
-    encoded = model.tokenizer.encode_batch(texts, model.length)
-    if cut := sum(encoding.cut > 0 for encoding in encoded):
+    token_ids, cut = encode_rows(model.tokenizer, texts, model.length)
+    if cut:
         model.warn(
             f"texts with more than the {model.length} tokens that the model takes: {cut:,}; the "
             "rest of them was cut."
         )
-    return np.stack([encoding.ids for encoding in encoded])
+    return token_ids
 
 
 def embed_rows(embed, ids, report=lambda done: None):

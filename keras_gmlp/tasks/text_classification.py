@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from keras_gmlp.data.text.tokenizer import encode_rows
 from keras_gmlp.tasks.scores import ClassScorer, match_classes, round_score
 from keras_gmlp.tasks.task import CHECKED, require_classes
 from keras_gmlp.tasks.text_model import check_top
@@ -203,10 +204,9 @@ class TextClassification(TextTask):
                 f"{name}: none of the {len(texts):,} texts has a class that models know."
             )
         texts = texts.take(places)
-        encoded = model.tokenizer.encode_batch(texts.texts, model.length)
-        token_ids = np.stack([encoding.ids for encoding in encoded])
+        token_ids, cut = encode_rows(model.tokenizer, texts.texts, model.length)
         logits = run_with_progress(model, "classifying", {"token_ids": token_ids})
-        return texts, logits, texts.labels, scorer, sum(e.cut > 0 for e in encoded)
+        return texts, logits, texts.labels, scorer, cut
 
 
 def _correlate(result):

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.batches.share import take_share
+from keras_gmlp.data.text.tokenizer import encode_rows
 from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.confidence import read_confidence
 from keras_gmlp.tasks.task import Task
@@ -218,8 +219,7 @@ class TextTask(Task):
 
     @classmethod
     def check_inputs(cls, model, samples):
-        encoded = model.tokenizer.encode_batch(samples, model.length)
-        return {"token_ids": np.stack([encoding.ids for encoding in encoded])}
+        return {"token_ids": encode_rows(model.tokenizer, samples, model.length)[0]}
 
     @classmethod
     def sentences(cls, recipe, metrics):

@@ -14,8 +14,7 @@ import pytest
 from small_text import LENGTH, small_tokenizer
 
 from keras_gmlp import text
-from keras_gmlp.data.text.sentence_batches import encode
-from keras_gmlp.data.text.tokenizer import Tokenizer
+from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
 from keras_gmlp.evaluation.text import evaluate_texts
 from keras_gmlp.export.verify import export_run
 from keras_gmlp.programs import train_text
@@ -92,7 +91,7 @@ class Sentences:
         """Returns token ids and values of a split."""
         sentences = getattr(self, split)
         values = np.array([*sentences.values()], "float32")[:, None]
-        return encode(self.tokenizer, [*sentences], length), values
+        return encode_rows(self.tokenizer, [*sentences], length)[0], values
 
 
 def make_sentences(samples, seed):

@@ -10,7 +10,7 @@ from keras_gmlp.data.batches.passes import Passes, make_generator
 from keras_gmlp.data.text.labelled_texts import TextData
 from keras_gmlp.data.text.squad import SquadData
 from keras_gmlp.data.text.squad_features import span_features
-from keras_gmlp.data.text.tokenizer import Tokenizer
+from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
 
 
 def classification_batches(data, tokenizer, length=64, batch_size=32, seed=0, training=True):
@@ -29,15 +29,8 @@ def classification_batches(data, tokenizer, length=64, batch_size=32, seed=0, tr
         `TextBatches` of int32 `(batch, length)` and int32 `(batch,)`.
     """
     split = data.train if training else data.test
-    token_ids = encode(tokenizer, split.texts, length)
+    token_ids, _ = encode_rows(tokenizer, split.texts, length)
     return TextBatches(token_ids, split.labels, batch_size, seed if training else None)
-
-
-def encode(tokenizer, texts, length):
-    """Returns the token ids of texts or pairs, int32 `(texts, length)`."""
-    if not len(texts):
-        return np.zeros((0, length), "int32")
-    return np.stack([e.ids for e in tokenizer.encode_batch(texts, length)]).astype("int32")
 
 
 class TextBatches(keras.utils.PyDataset):
@@ -134,7 +127,7 @@ class TokenizedText:
 
     @functools.cache  # noqa: B019 (a run holds one such object)
     def _encoded(self, split, length):
-        return encode(self.tokenizer, getattr(self.texts, split).texts, length)
+        return encode_rows(self.tokenizer, getattr(self.texts, split).texts, length)[0]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

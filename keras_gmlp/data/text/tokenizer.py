@@ -45,6 +45,13 @@ class Encoding:
         return len(self.ids)
 
 
+def encode_rows(tokenizer, texts, length):
+    """Returns token ids, int32 `(texts, length)`, and the number of texts that were cut."""
+    encodings = tokenizer.encode_batch(texts, length)
+    ids = np.array([encoding.ids for encoding in encodings], "int32").reshape(-1, length)
+    return ids, sum(encoding.cut > 0 for encoding in encodings)
+
+
 class Tokenizer:
     """Splits text into WordPiece tokens, as BERT does.
 
