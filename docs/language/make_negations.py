@@ -24,16 +24,18 @@ TESTS = sorted(Path(__file__).parent.glob("negation*.tsv"))
 
 DOUBLED = ("drag", "regret", "skip", "plod", "repel")  # dragged
 OTHERS = ("not", "nothing", "like", "spot")  # no adjectives
-SHARES = {
-    "a": 0.35,
-    "f": 0.08,
-    "n": 0.13,
-    "k": 0.12,
-    "v": 0.1,
-    "w": 0.05,
+SHARES = {  # of the kinds of words
+    "a": 0.33,
+    "f": 0.06,
+    "n": 0.12,
+    "k": 0.1,
+    "v": 0.08,
+    "w": 0.04,
     "r": 0.1,
+    "i": 0.09,
+    "h": 0.02,
     "c": 0.05,
-    "d": 0.02,
+    "d": 0.01,
 }
 
 
@@ -62,15 +64,15 @@ def find_adjectives(texts, labels):
     return [sorted(word for word, of in certain.items() if of == label) for label in (1, 0)]
 
 
-def fill(template, words, subjects, positive, rng):
+def fill(template, words, neutral, positive, rng):
     """Replaces the fields of a template by words; the word of the field is on the given side."""
 
     def replace(field):
         kind, which, form = field.groups()
-        if kind == "s" and not form:
-            return rng.choice(subjects)
-        side = words[kind][positive == (which == "0")]
-        word = rng.choice(side)
+        if (kind == "s" and not form) or kind == "m":
+            word = rng.choice(neutral[kind])
+        else:
+            word = rng.choice(words[kind][positive == (which == "0")])
         return inflect(word, form) if form else word
 
     text = re.sub(r"{(.)([02]?)(s|ed|ing|)}", replace, template).replace("~", " ")
@@ -85,7 +87,8 @@ def write_sentence(rng, templates, words):
     if template.endswith(" +"):
         stress = f" {rng.choice(templates['stresses'])}" if rng.random() < 0.4 else ""
         template = template[:-2] + stress
-    return fill(template, words, templates["subjects"], positive != turned, rng), positive
+    neutral = {"s": templates["subjects"], "m": templates["things"]}
+    return fill(template, words, neutral, positive != turned, rng), positive
 
 
 def write_sentences(adjectives, seed=0):
