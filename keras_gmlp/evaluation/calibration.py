@@ -128,6 +128,11 @@ def _open_images(directory, data, split, data_dir):
     except ValueError:
         if not own or split != "validation" or division["parts"].get("validation"):
             raise
+        if data is not None:
+            raise ValueError(
+                f"{printable(data)}: the run was trained on these images and held none out for "
+                "validation; give other images, or --split test."
+            ) from None
         raise ValueError(
             f"{directory}: has no validation images; give images that it was not trained on with "
             "--data DIR, or train it again with --validation 0.2."

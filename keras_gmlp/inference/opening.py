@@ -260,6 +260,8 @@ def _open_saved_model(path):
         )
         outputs = {"logits": outputs["logits"]}  # it has probabilities and classes as well
     except Exception as error:  # TensorFlow's errors for a damaged folder have many classes
+        if "MetaGraphs" in str(error):  # advice for who calls TensorFlow
+            error = ValueError("saved_model.pb holds no model")
         raise damaged_error(path, error) from None
 
     def run(loaded=loaded, **arrays):  # a signature by itself does not keep its variables alive

@@ -44,6 +44,11 @@ def model_path(directory, kind="image"):
         reason = f"{missing}; {wanted}.{suggested}"
     elif not directory.is_dir():
         reason = f"a file; expected the folder of a run of {program}."
+    elif (directory / "model.tflite").exists():
+        reason = (
+            "has a model.tflite but no model.keras, which this requires; train the model again "
+            f"with {program}, as its README.md shows."
+        )
     elif (directory / "metrics.json").exists():
         reason = f"the model.keras of this run is missing; train it again with {program} --restart."
     elif (directory / "recipe.json").exists():

@@ -36,7 +36,7 @@ models MODEL+  a .tflite, .keras or .onnx file, a folder (SavedModel or run), th
     validation, or held out by the first model's run), or all
 --groups REGEX  the groups by which apps/train.py held images out; default: those of the run
 --out DIR  folder for the report and the pictures
---csv FILE  file for the first model's predictions
+--csv FILE  .csv file for the first model's predictions
 --data-dir
 --backend
 --json  print the report as JSON
@@ -64,8 +64,10 @@ examples:
 def check(options):
     files = [*filter(os.path.isfile, options.models)]
     check_outputs(options, *files)
+    if options.csv and (Path(options.csv).is_dir() or not options.csv.lower().endswith(".csv")):
+        raise cli.UsageError(f"--csv must be a .csv file; received {options.csv!r}")
     if options.csv:
-        cli.check_output(options.csv, options.data, *files, option="--csv")
+        cli.check_output(options.csv, options.data, *options.models, option="--csv")
 
 
 def check_outputs(options, *inputs):
@@ -81,8 +83,6 @@ def run(options):
     from keras_gmlp.utils.files import read_json
     from keras_gmlp.utils.shipped import find_shipped
 
-    if options.csv and Path(options.csv).is_dir():
-        raise ValueError(f"--csv {options.csv}: a folder; expected a file to write.")
     recipe = read_json(Path(find_shipped(options.models[0]), "recipe.json"), {})  # if it is a run
     recipe = recipe if isinstance(recipe, dict) else {}
     if not (Path(options.data).exists() or options.data == "digits"):

@@ -10,7 +10,7 @@ import numpy as np
 from keras_gmlp.data.images.read_image import check_preparation, is_many, read_image, read_views
 from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Answer, Confidence, read_confidence
-from keras_gmlp.utils.errors import first_line
+from keras_gmlp.utils.errors import check_top, first_line
 
 TEXT = "Text models load with keras_gmlp.inference.text.load."
 
@@ -87,8 +87,7 @@ class Classifier:
 
         Arguments and errors are those of `classify`; several images give a list.
         """
-        if top < 1:
-            raise ValueError(f"top must be at least 1; received {top}.")
+        check_top(top)
         if is_many(image):
             return [self.answer(one, top) for one in image]
         views = read_views(image, self.image_shape, self.parts, **self.preparation)

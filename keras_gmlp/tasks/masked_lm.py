@@ -13,9 +13,9 @@ from keras_gmlp.data.text.names import missing_file
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.scores import rank_classes, round_scores
 from keras_gmlp.tasks.task import CHECKED
-from keras_gmlp.tasks.text_model import NoMaskError, check_top
+from keras_gmlp.tasks.text_model import NoMaskError
 from keras_gmlp.tasks.text_task import TOGETHER, TextTask, draw_places
-from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.errors import check_top, printable
 from keras_gmlp.utils.progress import ProgressBar
 
 MASKS = 8  # places that a masked language model predicts in a call

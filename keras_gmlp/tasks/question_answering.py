@@ -17,9 +17,8 @@ from keras_gmlp.data.text.squad_features import MAX_ANSWER, QUESTION, STRIDE, sp
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.scores import round_score, round_scores
 from keras_gmlp.tasks.task import CHECKED
-from keras_gmlp.tasks.text_model import check_top
 from keras_gmlp.tasks.text_task import FINE_TUNING, TextTask, draw_places, run_with_progress
-from keras_gmlp.utils.errors import check_text
+from keras_gmlp.utils.errors import check_text, check_top
 
 LABELLED = {"text", "label"}  # columns that questions do not have
 

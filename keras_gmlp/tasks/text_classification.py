@@ -7,9 +7,9 @@ import numpy as np
 from keras_gmlp.data.text.tokenizer import encode_rows
 from keras_gmlp.tasks.scores import ClassScorer, match_classes, round_score
 from keras_gmlp.tasks.task import CHECKED, require_classes
-from keras_gmlp.tasks.text_model import check_top
 from keras_gmlp.tasks.text_task import FINE_TUNING, TextTask, draw_places, run_with_progress
 from keras_gmlp.utils.environment import require
+from keras_gmlp.utils.errors import check_top
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +113,8 @@ class TextClassification(TextTask):
     @classmethod
     def answer(cls, model, text, pair=None, top=None):
         """Returns the classes of a text or pair, the most probable first; see `TextModel`."""
-        check_top(top)
+        if top is not None:
+            check_top(top)
         if isinstance(text, list | tuple):
             pairs = [None] * len(text) if pair is None else pair
             if not isinstance(pairs, list | tuple) or len(pairs) != len(text):

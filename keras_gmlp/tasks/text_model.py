@@ -150,9 +150,3 @@ class TextModel:
                 f"the {what} has {most + cut} tokens, the model takes {most}; the last {cut} were "
                 "cut."
             )
-
-
-def check_top(top):
-    """Raises a `ValueError` if a number of results is below 1."""
-    if top is not None and top < 1:
-        raise ValueError(f"top must be at least 1; received {top}.")

@@ -1,6 +1,7 @@
 """Recipes: the settings of a training run, apart from the model and the data."""
 
 import dataclasses
+import math
 
 from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.tasks.image_classification import ImageClassification
@@ -16,7 +17,11 @@ CHOICES = {
     "pipeline": ("auto", "device", "host"),
 }
 RANGES = (
-    (("learning_rate", "clip_norm", "adam_ratio"), "above 0", lambda value: value > 0),
+    (
+        ("learning_rate", "clip_norm", "adam_ratio"),
+        "above 0 and finite",
+        lambda value: 0 < value < math.inf,
+    ),
     (("layer_decay",), "in (0, 1]", lambda value: 0 < value <= 1),
     (("warmup", "ema", "stochastic_depth"), "in [0, 1)", lambda value: 0 <= value < 1),
     (("weight_decay",), "at least 0", lambda value: value >= 0),

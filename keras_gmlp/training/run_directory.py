@@ -40,8 +40,8 @@ def claim(directory, run, recipe):
     """Writes `recipe.json`, or raises a `ValueError` if it describes another run."""
     path = directory / "recipe.json"
     settings = {**run, **recipe.settings()}
+    refuse_other_files(directory)
     if not has_progress(directory):
-        refuse_other_files(directory)
         write_json(path, {**settings, "environment": environment()})
         return
     if differing := differences(read_recipe(directory), settings):
@@ -54,6 +54,7 @@ def claim(directory, run, recipe):
 
 def read_recipe(directory):
     """Returns the `recipe.json` of a run that has progress, a dict."""
+    refuse_other_files(directory)
     return _read_dict(Path(directory) / "recipe.json", "how the run in this folder was trained")
 
 
@@ -73,14 +74,14 @@ def clear(directory):
 def refuse_other_files(directory):
     """Raises a `ValueError` if a folder without a run holds files that a run would replace."""
     directory = Path(directory)
-    if (directory / "recipe.json").exists() or has_progress(directory):
-        return
+    if (directory / "recipe.json").exists() or any((directory / "checkpoint").glob(CHECKPOINTS)):
+        return  # `metrics.json` alone may be the user's
     # A README.md of the user's is kept.
     names = [name for name in WRITTEN if name != model_card.FILE and (directory / name).exists()]
     if names:
         raise ValueError(
             f"{directory}: holds {', '.join(names)} but no run (recipe.json), and a run would "
-            "replace such files. Give a new or an empty folder for the run."
+            "replace such files. Give a new or an empty folder for the run, or restore recipe.json."
         )
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import numbers
 import re
 import signal
 import sys
@@ -163,3 +164,9 @@ def shortened(text, width):
     """Returns a text on one line of limited width, cut between words if it has several."""
     short = textwrap.shorten(text, width, placeholder=" ...")
     return short if short.strip(". ") else text[:width]
+
+
+def check_top(top):
+    """Raises a `ValueError` if a number of results is not an integer of at least 1."""
+    if isinstance(top, bool) or not isinstance(top, numbers.Integral) or top < 1:
+        raise ValueError(f"top must be an integer of at least 1; received {top!r}.")

@@ -2,7 +2,7 @@
 
 import re
 
-from keras_gmlp.utils.errors import first_of, printable
+from keras_gmlp.utils.errors import first_of, printable, warn
 
 IMAGES = (
     ".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".avif", ".gif", ".bmp", ".tif", ".tiff",
@@ -11,7 +11,9 @@ IMAGES = (
 HEIC = (".heic", ".heif", ".hif")  # read with pillow-heif
 UNREAD = (
     ".jxl", ".jp2", ".j2k", ".psd", ".tga", ".ico", ".svg", ".eps", ".dcm", ".dng", ".cr2", ".cr3",
-    ".nef", ".arw", ".orf", ".rw2", ".raf", ".exr", ".hdr", ".pcx", ".dds", ".xcf",
+    ".nef", ".arw", ".orf", ".rw2", ".raf", ".exr", ".hdr", ".pcx", ".dds", ".xcf", ".dib", ".qoi",
+    ".sgi", ".icns", ".pfm", ".xbm", ".xpm", ".jpf", ".jpx", ".nrw", ".pef", ".srw", ".x3f", ".cur",
+    ".fits", ".emf", ".wmf",
 )  # fmt: skip
 TEXTS = (".txt", ".txt.xz")
 TABLES = {".csv": ",", ".tsv": "\t"}
@@ -127,3 +129,22 @@ def find_splits(place, paths, holds_parts):
         )
     roles = name_roles(found, place)
     return {role: found[split] for split, role in roles.items() if split in found}
+
+
+def warn_of_nested(place, folders, list_inside):
+    """Warns if all class folders hold the same folders: they may be splits in other words."""
+    inside = [{path.name for path in list_inside(folder)} for folder in folders]
+    if len(inside) > 1 and len(inside[0]) > 1 and all(each == inside[0] for each in inside):
+        names = first_of([printable(folder.name) for folder in folders], 3)
+        warn(
+            f"{printable(place)}: {names} are taken for classes, but all hold the same folders "
+            f"({first_of(sorted(map(printable, inside[0])), 3)}). If they are splits, name them "
+            "train and test."
+        )
+
+
+def suggest_inner(place, names, holds_parts):
+    """Returns the advice to give the only folder in a folder, if that holds folders itself."""
+    if len(names) == 1 and holds_parts(place / names[0]):
+        return f" {printable(names[0])} holds folders: give {printable(place / names[0])}?"
+    return ""

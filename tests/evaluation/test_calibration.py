@@ -227,6 +227,8 @@ def test_images_that_the_run_knows_are_refused(run, photos, capsys):
     line = fails(capsys, run)
     assert "has no validation images; give images" in line
     assert "--validation 0.2" in line
+    line = fails(capsys, run, "--data", str(photos))
+    assert f"{photos}: the run was trained on these images and held none out" in line
     assert (run / "model.keras").read_bytes() == before
 
 

@@ -66,8 +66,9 @@ def test_one_image_or_many_of_every_source(run, tmp_path, name):
     assert [answer.predictions for answer in classifier.answer((path,), 2)] == [expected]
     assert classifier.classify([]) == []
     assert classifier.logits(np.zeros((0, 8, 8, 3), "uint8")).shape == (0, len(LABELS))
-    for top in (0, -3):
-        with pytest.raises(ValueError, match=f"top must be at least 1; received {top}"):
+    assert classifier.classify(path, top=np.int64(2)) == expected
+    for top in (0, -3, None, True, 2.0, "2"):
+        with refused(f"top must be an integer of at least 1; received {top!r}"):
             classifier.classify(path, top=top)
 
 

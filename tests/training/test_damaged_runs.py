@@ -72,6 +72,17 @@ def test_files_of_the_user_are_not_replaced(tmp_path, restart):
     assert [(tmp_path / name).read_text() for name in ("README.md", "notes.txt")] == ["mine"] * 2
 
 
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_metrics_file_alone_is_no_run(tmp_path, restart):
+    for name in ("metrics.json", "history.csv"):
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(
+        ValueError, match=r"metrics\.json, history\.csv but no run \(recipe\.json\)"
+    ):
+        train_run(tmp_path, restart=restart)
+    assert [(tmp_path / name).read_text() for name in ("metrics.json", "history.csv")] == ["{}"] * 2
+
+
 @pytest.mark.parametrize("content", [None, ""])
 def test_lost_history_is_no_obstacle(tmp_path, folders, content):
     place = shutil.copytree(folders["stopped"], tmp_path / "run")

@@ -139,6 +139,9 @@ def _list_classes(root):
     if is_table(root):
         return list_table(root)
     splits = find_splits(root)
+    if not splits:
+        folders = [root / name for name in list_folders(root)]
+        inputs.warn_of_nested(root, folders, list_visible_folders)
     labels, left_out = class_names(splits.get("train", root)), []
     found = {
         split: _class_files(folder, labels, left_out)
@@ -211,6 +214,7 @@ def class_names(root):
         raise ValueError(
             f"{root}: expected a folder of images for each of two or more classes; found {found}. "
             f"Lay the images out as {root}/<class name>/<image>."
+            + inputs.suggest_inner(Path(root), names, lambda path: len(list_folders(path)) > 1)
         )
     return labels
 

@@ -165,6 +165,7 @@ def explain_failure(error):
         PermissionError: "no permission to read it.",
         Image.DecompressionBombError: f"more than {MAX_PIXELS:,} pixels, by its header. Scale the "
         "image down first.",
+        UnicodeDecodeError: "a file object in text mode; open the file with mode 'rb'.",
         UnidentifiedImageError: "not an image, or not in a format that is read "
         f"({', '.join(FORMATS)}).",
     }

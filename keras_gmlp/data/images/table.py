@@ -85,10 +85,18 @@ def _read_rows(path):
         if columns[name] is None:
             raise ValueError(
                 f"{printable(path)}: no column {name}; expected path, label and perhaps split, "
-                f"found {printable(', '.join(names)) or 'an empty file'}."
+                f"found {printable(', '.join(names)) or 'an empty file'}.{_suggest(path, names)}"
             )
     several |= any(SEVERAL in values[columns["label"]] for _, values in rows)
     return [_read_row(path, columns, *row) for row in rows], several
+
+
+def _suggest(path, names):
+    """Returns what to do if a table has the separator of the other suffix."""
+    suffix, other = path.suffix.lower(), {".tsv": ".csv", ".csv": ".tsv"}.get(path.suffix.lower())
+    if other and len(names) == 1 and TABLES[other] in names[0]:
+        return f" Its columns are not separated as in a {suffix} file: name it {other}."
+    return ""
 
 
 def _read_row(path, columns, number, values):
@@ -110,7 +118,10 @@ def _read_row(path, columns, number, values):
             )
     if split and read_split(split) is None:
         raise ValueError(f"{place}: split {printable(split)}; expected train, test or validation.")
-    line, file = number.removeprefix("line "), path.parent / texts["path"]
+    if re.match("[a-z]+://", texts["path"]):
+        address = printable(texts["path"])
+        raise ValueError(f"{place}: {address} is an address; download the picture, give its file.")
+    line, file = number.removeprefix("line "), path.parent / os.path.expanduser(texts["path"])
     if "\\" in texts["path"] and not file.exists():
         file = path.parent / PureWindowsPath(texts["path"]).as_posix()
     return Row(place, line, file, labels, split and read_split(split))

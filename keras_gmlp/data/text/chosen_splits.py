@@ -81,14 +81,20 @@ def open_questions(source):
 
 def choose_texts(source, split=None):
     """Returns the texts to evaluate a classifier on, the names of their classes and the split."""
-    path, split = source.path, source.decide(split, find_parts)
+    path, asked, split = source.path, split, source.decide(split, find_parts)
     if split == "validation" and not source.validation:
         raise ValueError(f"{source.name}: no validation texts; train with --validation 0.1.")
     if split == "all" and path.exists():
         columns = source.columns or {}
         named = {key: columns[key] for key in ("text", "label") if key in columns}
         parts = [read_texts(part, **named) for part in find_parts(path) if part]
-        texts, labels = (list(itertools.chain(*both)) for both in zip(*parts, strict=True))
+        if asked is None and len(parts) == 1 and parts[0].splits:  # a table with test texts
+            split = "test"
+    if split == "all" and path.exists():
+        texts, labels = (
+            list(itertools.chain(*(getattr(part, name) for part in parts)))
+            for name in ("texts", "labels")
+        )
         names, indices = np.unique(labels, return_inverse=True)
         return source.require(TextSplit(texts, indices), split), tuple(names.tolist()), split
     data = source.load(load_text) if split == "all" else open_texts(source)

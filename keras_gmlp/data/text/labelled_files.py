@@ -1,5 +1,6 @@
 """Labelled texts in files: CSV, TSV, JSON lines, and folders of text files by class."""
 
+import dataclasses
 import json
 import math
 import os
@@ -7,9 +8,16 @@ from pathlib import Path
 
 from keras_gmlp.data.text.names import did_you_mean
 from keras_gmlp.utils.csv_tables import find_column, read_rows, read_text
-from keras_gmlp.utils.errors import check_text, printable, shortened, warn
+from keras_gmlp.utils.errors import check_text, first_of, printable, shortened, warn
 from keras_gmlp.utils.files import parse_json
-from keras_gmlp.utils.inputs import JSON_FILES, TABLES
+from keras_gmlp.utils.inputs import (
+    JSON_FILES,
+    TABLES,
+    is_junk,
+    name_roles,
+    read_split,
+    warn_of_nested,
+)
 from keras_gmlp.utils.labels import clean_label, clean_value, warn_merged
 from keras_gmlp.utils.listing import (
     list_beside,
@@ -44,8 +52,34 @@ SUFFIXES = (*TABLES, *JSON_FILES)
 UNLABELLED = "unsup"  # the folder for texts without a class in the film reviews of Maas et al.
 
 
+@dataclasses.dataclass(frozen=True)
+class LabelledRows:
+    """What a file or a folder holds: texts or pairs, and for each its class and its split."""
+
+    texts: list
+    labels: list
+    columns: dict = dataclasses.field(default_factory=dict)  # of a table: its text and its label
+    splits: list | None = None  # keys of `SPLITS`, or `None` for a table without that column
+
+    def take(self, split):
+        """Returns the rows of a split."""
+        places = [place for place, found in enumerate(self.splits) if found == split]
+        kept = ([each[place] for place in places] for each in (self.texts, self.labels))
+        return LabelledRows(*kept, self.columns)
+
+    def divide(self, name):
+        """Returns the rows by what they are for: train, test and perhaps validation."""
+        found = set(self.splits)
+        if "train" not in found or len(found) < 2:
+            raise ValueError(
+                f"{name}: all texts have the split {' or '.join(sorted(found))}; expected train, "
+                "and test for some. Without the column split a fifth of each class is held out."
+            )
+        return {role: self.take(split) for split, role in name_roles(found, name).items()}
+
+
 def read_table(path, text=None, label=None):
-    """Reads the texts and labels of a CSV, TSV, JSON lines or JSON file."""
+    """Reads the `LabelledRows` of a CSV, TSV, JSON lines or JSON file."""
     suffix = path.suffix.lower()
     if suffix in TABLES:
         names, rows = read_rows(path)
@@ -54,6 +88,7 @@ def read_table(path, text=None, label=None):
     if not rows:
         raise ValueError(f"{path}: no rows; expected one for each text.")
     texts, label = choose_columns(names, text, label, path)
+    splits = _read_splits(path, names, rows, (*texts, label))
     found, labels = [], []
     for place, row in rows:
         values = []
@@ -76,7 +111,23 @@ def read_table(path, text=None, label=None):
             "name the column of the labels."
         )
     _warn_of_contradictions(path, found, labels, [place for place, _ in rows])
-    return found, labels
+    return LabelledRows(found, labels, {"text": texts, "label": label}, splits)
+
+
+def _read_splits(path, names, rows, taken):
+    """Returns the split of each row, or `None` for a table without a column `split`."""
+    column = find_column(path, [name for name in names if name not in taken], "split")
+    if column is None:
+        return None
+    found = [read_split(str(row.get(column, "")).strip()) for _, row in rows]
+    if None in found:
+        place, row = rows[found.index(None)]
+        received = printable(shortened(str(row.get(column, "")), 40))
+        raise ValueError(
+            f"{path}, {place}: split {received!r}; expected train, test or validation in all rows. "
+            "Rename the column if it means something else."
+        )
+    return found
 
 
 def choose_columns(names, text=None, label=None, place=""):
@@ -129,7 +180,12 @@ def _suggest(place):
 def read_folder(root):
     """Reads a folder with one folder of `.txt` files for each class."""
     texts, labels, places, others, aside = [], [], [], [], list_beside(root)
-    folders = [path for path in list_visible_folders(root) if path.name != UNLABELLED]
+    folders = list_visible_folders(root)
+    outside = [path for path in sorted(Path(root).iterdir()) if path.is_file()]
+    for folder in [folder for folder in folders if folder.name == UNLABELLED]:
+        outside += list_visible_files(folder, aside)
+        folders.remove(folder)
+    warn_of_nested(root, folders, list_visible_folders)
     warn_merged(root, [folder.name for folder in folders])
     for folder in folders:
         for path in list_visible_files(folder, aside):
@@ -145,12 +201,25 @@ def read_folder(root):
     if not texts:
         raise ValueError(
             f"{root}: no texts; lay them out as {root}/<class name>/<text>.txt, or give a CSV, "
-            "TSV or JSON lines file."
+            f"TSV or JSON lines file.{_describe_others(root, [*outside, *others])}"
         )
     warn_left_out(root, "files", others, lambda _: "which are not .txt")
+    warn_outside(root, outside)
     warn_hidden(root, aside)
     _warn_of_contradictions(root, texts, labels, places)
-    return texts, labels
+    return LabelledRows(texts, labels)
+
+
+def _describe_others(root, paths):
+    """Returns a sentence on the files in place of texts; empty for none."""
+    names = [printable(path.relative_to(root)) for path in paths if not is_junk(path.name)]
+    return f" Found {len(names):,} other files ({first_of(names, 3)})." if names else ""
+
+
+def warn_outside(root, paths):
+    """Warns of texts that are left out because they are in no class folder."""
+    texts = [p for p in paths if p.suffix.lower() == ".txt" and not is_junk(p.name)]
+    warn_left_out(root, "files", texts, lambda _: "outside the class folders")
 
 
 def warn_hidden(root, paths):
@@ -178,7 +247,11 @@ def _warn_of_contradictions(source, texts, labels, places):
 def _read_objects(path, content, suffix):
     """Returns the names of the members and (place, dictionary) for each object of a JSON file."""
     if suffix == ".json":
-        objects = parse_json(content, path, object_pairs_hook=_unique)
+        try:
+            objects = parse_json(content, path, object_pairs_hook=_unique)
+        except ValueError as error:
+            hint = " Name a file of JSON lines .jsonl." if "Extra data" in str(error) else ""
+            raise ValueError(f"{error}{hint}") from None
         if not isinstance(objects, list):
             found = type(objects).__name__
             raise ValueError(f"{path}: expected a list of objects; received {found}.")
@@ -191,9 +264,11 @@ def _read_objects(path, content, suffix):
         ]
     for place, row in rows:
         if not isinstance(row, dict):
+            is_array = suffix != ".json" and isinstance(row, list)
+            hint = " Name a file with one list .json." if is_array else ""
             raise ValueError(
                 f"{path}, {place}: expected an object such as "
-                f'{{"text": "...", "label": "..."}}; received {type(row).__name__}.'
+                f'{{"text": "...", "label": "..."}}; received {type(row).__name__}.{hint}'
             )
     names = dict.fromkeys(name for _, row in rows for name in row)
     return list(names), rows

@@ -15,14 +15,27 @@ from keras_gmlp.data.text.labelled_files import (
     read_folder,
     read_table,
     warn_hidden,
+    warn_outside,
 )
 from keras_gmlp.data.text.names import unknown_name
 from keras_gmlp.data.tfds.prepared import open_prepared
-from keras_gmlp.utils.inputs import SPLITS, find_splits, list_suffix, read_split
+from keras_gmlp.utils.inputs import (
+    SPLITS,
+    find_splits,
+    list_suffix,
+    read_split,
+    suggest_inner,
+)
 from keras_gmlp.utils.labels import check_labels
-from keras_gmlp.utils.listing import list_beside, list_visible_folders, warn_left_out
+from keras_gmlp.utils.listing import (
+    list_beside,
+    list_visible_files,
+    list_visible_folders,
+    warn_left_out,
+)
 
 SHORT_NAMES = {name: f"glue/{name}" for name in ("cola", "mrpc", "qqp", "qnli", "rte", "sst2")}
+ROLES = ("train", "test", "validation")
 SHARE = 0.2  # of the texts that are held out if nothing else is marked for testing
 
 
@@ -94,7 +107,8 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
             - a prepared set in TensorFlow Datasets with a text, or two, and a class:
               `"glue/sst2"`, `"glue/mrpc"`, `"glue/cola"`, in short `"sst2"`. GLUE's test labels
               are not public; its validation split is the test split here.
-            - a `.csv`, `.tsv`, `.jsonl` or `.json` file; see `read_table`.
+            - a `.csv`, `.tsv`, `.jsonl` or `.json` file; see `read_table`. A column `split` with
+              train, test and perhaps validation divides it.
             - a folder with one folder of `.txt` files for each class, or `train` and `test` (or
               `val`) folders or files of these kinds.
         text: Column of the texts, or two columns of pairs. Guessed from usual names by default.
@@ -117,9 +131,17 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
     else:
         read = functools.partial(read_texts, text=text, label=label)
         train, held_out = (path, test) if test else find_parts(path)
-        texts, labels = read(Path(train))
-        tested = read(Path(os.path.expanduser(held_out))) if held_out else None
-        data = _as_data(str(name), texts, labels, tested, seed)
+        rows, tested, validation = read(Path(train)), None, None
+        if held_out:
+            if len(set(rows.splits or ())) > 1:
+                raise ValueError(
+                    f"{train}: has a column split with test texts; give no others, or rename it."
+                )
+            tested = _read_alike(rows, Path(os.path.expanduser(held_out)), text, label)
+        elif rows.splits:
+            parts = rows.divide(name)
+            rows, tested, validation = (parts.get(role) for role in ROLES)
+        data = _as_data(str(name), rows, tested, validation, seed)
     if data.test.texts and data.test.pairs != data.train.pairs:
         raise ValueError(f"{name}: pairs in one split and single texts in the other.")
     return data
@@ -158,7 +180,10 @@ def find_parts(path):
         return path, None
     splits = find_splits(path, list_visible_folders(path), list_visible_folders)
     if splits:  # each split names what it leaves out itself
-        warn_hidden(path, list_beside(path))
+        aside = list_beside(path)
+        others = [each for each in list_visible_folders(path) if each not in splits.values()]
+        warn_outside(path, [file for each in others for file in list_visible_files(each, aside)])
+        warn_hidden(path, aside)
     if not splits:
         files = list_suffix(path, SUFFIXES)
         splits = find_splits(path, files, lambda _: True)
@@ -169,7 +194,7 @@ def find_parts(path):
 
 
 def read_texts(path, text=None, label=None):
-    """Returns the texts, or pairs, of a file or of a folder by class, and their class names."""
+    """Returns the `LabelledRows` of a file, or of a folder by class."""
     if path.is_dir():
         if text or label:
             raise ValueError(f"{path}: a folder has no columns; leave text and label out.")
@@ -179,25 +204,37 @@ def read_texts(path, text=None, label=None):
     return read_table(path, text, label)
 
 
-def _as_data(name, texts, labels, tested, seed):
-    """Returns a `TextData` of texts and labels that are strings."""
-    classes = sorted(set(labels))
+def _read_alike(rows, path, text, label):
+    """Reads test texts from the columns of the training texts."""
+    if path.suffix.lower() in SUFFIXES and path.is_file():
+        text, label = text or rows.columns.get("text"), label or rows.columns.get("label")
+    return read_texts(path, text=text, label=label)
+
+
+def _as_data(name, rows, tested, validation, seed):
+    """Returns a `TextData` of `LabelledRows`; the last two may be `None`."""
+    classes = sorted(set(rows.labels))
     with contextlib.suppress(ValueError):  # not all are numbers
         classes.sort(key=float)
     if len(classes) < 2:
         raise ValueError(
             f"{name}: one class only, {classes[0]}; expected two or more to choose between."
-        )
-    if tested is not None and (unknown := sorted(set(tested[1]) - set(classes))):
-        raise ValueError(
-            f"{name}: the test texts have the class {unknown[0]}, the training texts do not; they "
-            f"have {', '.join(classes)}."
+            + suggest_inner(Path(os.path.expanduser(name)), classes, _holds_folders)
         )
     index = {label: place for place, label in enumerate(classes)}
-    train = TextSplit(texts, [index[label] for label in labels])
+
+    def convert(rows, kind):
+        if unknown := sorted(set(rows.labels) - set(classes)):
+            raise ValueError(
+                f"{name}: the {kind} texts have the class {unknown[0]}, the training texts do not; "
+                f"they have {', '.join(classes)}."
+            )
+        return TextSplit(rows.texts, [index[label] for label in rows.labels])
+
+    train = convert(rows, "training")
     if tested is not None:
-        test = TextSplit(tested[0], [index[label] for label in tested[1]])
-        return TextData(name, tuple(classes), train, test)
+        cut = None if validation is None else convert(validation, "validation")
+        return TextData(name, tuple(classes), train, convert(tested, "test"), cut)
     few = np.flatnonzero(np.bincount(train.labels) < 2)
     if len(few):
         raise ValueError(
@@ -205,6 +242,10 @@ def _as_data(name, texts, labels, tested, seed):
             "testing. Add texts or give a test file."
         )
     return _divide(name, tuple(classes), train, seed)
+
+
+def _holds_folders(path):
+    return path.is_dir() and len(list_visible_folders(path)) > 1
 
 
 def _divide(name, classes, train, seed=0):

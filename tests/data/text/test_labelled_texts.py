@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from refused import refused
 from tfrecord_files import example, write_prepared, write_records
 
 from keras_gmlp.data.text import TextData, TextSplit, hold_out, load_text
+from keras_gmlp.data.text.chosen_splits import TextSource, choose_texts
 from keras_gmlp.data.text.labelled_files import choose_columns
 from keras_gmlp.utils.errors import DataWarning
 
@@ -237,7 +239,8 @@ def write_folder(root, texts):
 def test_folder_of_classes(tmp_path):
     texts = {f"{label}/{n}.txt": f"{label} {n}" for label in ("neg", "pos") for n in range(10)}
     write_folder(tmp_path, {**texts, "unsup/0.txt": "unknown", "readme.md": "x", ".git/a.txt": "x"})
-    data = load_text(str(tmp_path))
+    with pytest.warns(DataWarning, match=r"outside the class folders: 1 \(unsup/0\.txt\)"):
+        data = load_text(str(tmp_path))
     assert data.labels == ("neg", "pos")
     assert [len(data.train), len(data.test)] == [16, 4]
     assert np.bincount(data.test.labels).tolist() == [2, 2]
@@ -416,6 +419,85 @@ def test_texts_require_neither_keras_nor_a_backend(tmp_path):
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_test_texts_have_the_columns_of_the_training_texts(tmp_path):
+    write_csv(
+        tmp_path / "train.csv", [(str(n), *row) for n, row in enumerate(ROWS)], "id,text,label"
+    )
+    write_csv(tmp_path / "test.csv", [("0", "a flop"), ("1", "a gem")], "id,text")  # of a contest
+    fails("test.csv: no column 'label'; it has id, text", tmp_path)
+
+
+@pytest.mark.parametrize("words", [("train", "test", None), ("TRAIN", "val", "Test")])
+def test_column_split_divides_a_table(tmp_path, words):
+    texts = {word: [(f"{word} {n}", "ab"[n % 2], word) for n in range(4)] for word in words if word}
+    rows = [row for part in texts.values() for row in part]
+    found = load_text(write_csv(tmp_path / "t.csv", rows, "text,label,Split"))
+    assert len(found.train) == len(found.test) == 4
+    assert found.train.texts == [text for text, *_ in texts[words[0]]]
+    tested = words[2] or words[1]
+    assert found.test.texts == [text for text, *_ in texts[tested]]
+    if words[2]:
+        assert found.validation.texts == [text for text, *_ in texts["val"]]
+    chosen, _, split = choose_texts(TextSource(str(tmp_path / "t.csv")))
+    assert (chosen.texts, split) == (found.test.texts, "test")
+    chosen, *_ = choose_texts(TextSource(str(tmp_path / "t.csv")), "all")
+    assert len(chosen) == len(rows)
+
+
+def test_wrong_splits_of_a_table(tmp_path):
+    for words, reason in (
+        (("train", "extra"), "line 3: split 'extra'; expected train, test or validation in all"),
+        (("train", ""), "line 3: split ''; expected"),
+        (("test", "test"), "all texts have the split test; expected train, and test for some"),
+    ):
+        rows = [(f"a {n}", "ab"[n], word) for n, word in enumerate(words)]
+        fails(reason, write_csv(tmp_path / "t.csv", rows, "text,label,split"))
+    rows = [(f"a {n}", "ab"[n % 2], "train" if n < 4 else "test") for n in range(8)]
+    both = write_csv(tmp_path / "t.csv", rows, "text,label,split")
+    train = write_csv(tmp_path / "u.csv", rows[:4], "text,label,split")
+    fails("t.csv: has a column split with test texts; give no others", both, test=train)
+    assert len(load_text(train, test=both).test) == 8
+
+
+def write_texts(*places):
+    for place in places:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(f"a text of {place}")
+
+
+def test_texts_outside_the_class_folders_are_named(tmp_path):
+    splits, classes = tmp_path / "splits", tmp_path / "classes"
+    places = [Path(part, c, f"{n}.txt") for part in ("train", "test") for c in "ab" for n in (1, 2)]
+    write_texts(*(splits / place for place in places), splits / "extra" / "a" / "1.txt")
+    write_texts(*(classes / c / f"{n}.txt" for c in "ab" for n in range(5)))
+    write_texts(classes / "loose.TXT", classes / "unsup" / "1.txt")
+    for root, names in ((splits, "1 (extra/a/1.txt)"), (classes, "2 (loose.TXT, unsup/1.txt)")):
+        with pytest.warns(DataWarning, match=re.escape(f"outside the class folders: {names}")):
+            load_text(root)
+
+
+def test_splits_in_other_words_are_suspected(tmp_path):
+    write_texts(
+        *(tmp_path / part / c / f"{n}.txt" for part in ("uno", "dos") for c in "ab" for n in "12")
+    )
+    with pytest.warns(DataWarning, match=r"dos, uno are taken for classes, .* \(a, b\)\. If"):
+        assert load_text(tmp_path).labels == ("dos", "uno")
+    (tmp_path / "all").mkdir()
+    for part in ("uno", "dos"):
+        (tmp_path / part).rename(tmp_path / "all" / part)
+    fails(r"one class only, all; .* all holds folders: give \S+/all\?", tmp_path)
+
+
+def test_other_files_in_place_of_texts_are_named(tmp_path):
+    write_texts(tmp_path / "a" / "1.md", tmp_path / "b" / "2")
+    fails(r"Found 2 other files \(a/1\.md, b/2\)\.", tmp_path)
+    lines = tmp_path / "t.json"
+    lines.write_text('{"text": "a", "label": "b"}\n' * 2)
+    fails(r"Name a file of JSON lines \.jsonl", lines)
+    lines.write_text('[{"text": "a", "label": "b"}]')
+    fails(r"Name a file with one list \.json", lines.rename(tmp_path / "t.jsonl"))
 
 
 @pytest.mark.parametrize(
