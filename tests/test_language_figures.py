@@ -26,6 +26,31 @@ RATES = {
     "BERT, relative positions, no attention": "bert_no_attention",
 }
 SHORT = {"BERT, no attention": "BERT, relative positions, no attention"}  # in the table of pairs
+FINE_TUNINGS = (  # the trials of the included classifier: their templates, and their records
+    ("fourth, included", "amlp_nano-sst2"),
+    ("fourth, seed 1", "sst2-trials/fourth-seed1"),
+    ("third", "sst2-trials/third-smooth05"),
+    ("third, averaged weights", "sst2-trials/third-average"),
+    ("third", "sst2-trials/third"),
+    ("third, seed 1", "sst2-trials/third-seed1"),
+    ("third", "sst2-trials/third-smooth15"),
+    ("second", "sst2-trials/second"),
+    ("first", "sst2-trials/plain"),
+    ("first", "sst2-trials/smooth"),
+    ("first", "sst2-trials/drop"),
+)
+NEGATIONS = {
+    "`amlp_nano-wiki` with the first templates, three epochs": "negations-0",
+    "first templates, two epochs, labels smoothed by 0.1": "sst2-trials/smooth",
+    "second templates, labels smoothed by 0.1": "sst2-trials/second",
+    "third templates, labels smoothed by 0.1": "sst2-trials/third",
+    "the same, seed 1": "sst2-trials/third-seed1",
+    "the same, labels smoothed by 0.15": "sst2-trials/third-smooth15",
+    "the same, labels smoothed by 0.05": "sst2-trials/third-smooth05",
+    "the same, averaged weights": "sst2-trials/third-average",
+    "fourth templates, labels smoothed by 0.05, seed 1": "sst2-trials/fourth-seed1",
+    "`amlp_nano-sst2`, included: the same, seed 0": "amlp_nano-sst2",
+}
 
 
 @pytest.fixture
@@ -117,19 +142,15 @@ def test_rates_depths_and_tasks_have_the_figures_of_the_records(gates):
         assert f"| {label} | {100 * run['test_accuracy']:.1f} % | |" in gates
 
 
-def describe_negations(folder):
-    """Returns cells of a table: first sentences, positive ones, calibration, second sentences."""
-    first, second = (
-        read_json(DOCS / "language" / folder / f"negation{n}.json")["models"][0] for n in ("", "-2")
-    )
-    recalls = {each["label"]: each["recall"] for each in first["classes"]}
-    figures = first["accuracy"], recalls["positive"], first["calibration_error"], second["accuracy"]
-    return [f"{100 * figure:.1f} %" for figure in figures]
+def read_trial(folder):
+    """Returns the metrics of a trial; the model of the included one is in saved_models."""
+    root = ROOT / "saved_models" if folder == "amlp_nano-sst2" else DOCS / "language"
+    return read_json(root / folder / "metrics.json")
 
 
 def test_the_included_classifier_of_texts_has_the_figures_of_the_records():
     text = (DOCS / "results/language.md").read_text()
-    metrics = read_json(ROOT / "saved_models/amlp_nano-sst2/metrics.json")
+    metrics = read_trial("amlp_nano-sst2")
     accuracy, fitted = 100 * metrics["test_accuracy"], metrics["calibration"]
     before, after = fitted["calibration_error_before"], fitted["calibration_error"]
     exported = metrics["exports"]["tflite"]
@@ -140,29 +161,33 @@ def test_the_included_classifier_of_texts_has_the_figures_of_the_records():
     assert f"**{100 * after:.2f} %** ({100 * before:.2f} % before) | 4 %" in text
     assert accuracy >= 84.5
     assert after <= 0.04
-    trials = [metrics]
-    trials += [
-        read_json(DOCS / f"language/sst2-trials/{name}/metrics.json")
-        for name in ("plain", "smooth", "drop")
-    ]
-    rows = re.findall(
-        r"^\| (?:second|first).*? \| [\d.]+ \| [\d.]+ \| (.+) \|$", text, re.MULTILINE
-    )
-    for row, trial in zip(rows, trials, strict=True):
+
+
+def test_trials_have_the_figures_of_the_records():
+    text = (DOCS / "results/language.md").read_text()
+    row = r"^\| ((?:fourth|third|second|first)[\w, ]*) \| [\d.]+ \| [\d.]+ \| (.+) \|$"
+    rows = re.findall(row, text, re.MULTILINE)
+    assert [label for label, _ in rows] == [label for label, _ in FINE_TUNINGS]
+    for (_, shown), (_, folder) in zip(rows, FINE_TUNINGS, strict=True):
+        trial = read_trial(folder)
         shares = [100 * trial[name] for name in ("validation_accuracy", "test_accuracy")]
         errors = "not measured"
         if found := trial.get("calibration"):
             errors = [100 * found[f"calibration_error{when}"] for when in ("_before", "")]
             errors = f"{errors[0]:.2f}, {errors[1]:.2f} %"
-        assert row == f"{shares[0]:.2f} % | {shares[1]:.2f} % | {errors}"
-    *first, second = describe_negations("amlp_nano-sst2")
-    cells = f"**{first[0]}** | {first[1]} | {first[2]} | **{second}** | **{accuracy:.2f} %**"
-    assert f"included: second templates | {cells} |" in text
-    smooth = f"{100 * trials[2]['test_accuracy']:.2f} %"
-    assert (
-        f"labels smoothed | {' | '.join([*describe_negations('sst2-trials/smooth'), smooth])} |"
-        in text
-    )
+        assert shown == f"{shares[0]:.2f} % | {shares[1]:.2f} % | {errors}"
+
+
+def test_negations_have_the_figures_of_the_records():
+    text = (DOCS / "results/language.md").read_text().split("## Negation\n")[1].split("\n## ")[0]
+    for label, folder in NEGATIONS.items():
+        found = [DOCS / "language" / folder / f"negation{n}.json" for n in ("", "-2", "-3", "-4")]
+        shares = [
+            f" {100 * read_json(path)['models'][0]['accuracy']:.1f} % " if path.exists() else " "
+            for path in found
+        ]
+        accuracy = f" {100 * read_trial(folder)['test_accuracy']:.2f} % "
+        assert "|".join([f"| {label} ", *shares, accuracy, "\n"]) in f"{text}\n"
 
 
 def test_answers_and_tasks_of_the_language_model_have_the_figures_of_the_records():
@@ -175,7 +200,7 @@ def test_answers_and_tasks_of_the_language_model_have_the_figures_of_the_records
     assert f"**F1 {answers['test_f1']:.1f}**, exact match {answers['test_exact_match']:.1f}" in text
 
 
-def test_the_included_language_model_and_the_negations_have_the_figures_of_the_records():
+def test_the_included_language_model_has_the_figures_of_the_records():
     text, readme = (path.read_text() for path in (DOCS / "results/language.md", ROOT / "README.md"))
     included = read_json(ROOT / "saved_models/amlp_nano-wiki/metrics.json")
     perplexity, accuracy = included["test_perplexity"], 100 * included["test_accuracy"]
@@ -183,9 +208,3 @@ def test_the_included_language_model_and_the_negations_have_the_figures_of_the_r
     assert f"perplexity {perplexity:.1f}." in readme
     recipe = read_json(ROOT / "saved_models/amlp_nano-wiki/recipe.json")
     assert round(recipe["epochs"] * recipe["epoch_tokens"] / 1e6) == 235
-    found = read_json(DOCS / "language/negations-0/negation.json")["models"][0]
-    trained = read_json(DOCS / "language/negations-0/metrics.json")
-    recalls = {each["label"]: each["recall"] for each in found["classes"]}
-    figures = [found["accuracy"], recalls["positive"], found["calibration_error"]]
-    row = " | ".join(f"{100 * figure:.1f} %" for figure in figures)
-    assert f"| {row} | | {100 * trained['test_accuracy']:.2f} % |" in text
