@@ -47,7 +47,7 @@ NEGATIONS = {
     "the same, seed 1": "sst2-trials/third-seed1",
     "the same, labels smoothed by 0.15": "sst2-trials/third-smooth15",
     "the same, labels smoothed by 0.05": "sst2-trials/third-smooth05",
-    "the same, averaged weights": "sst2-trials/third-average",
+    "the same, labels smoothed by 0.05, averaged weights": "sst2-trials/third-average",
     "fourth templates, labels smoothed by 0.05, seed 1": "sst2-trials/fourth-seed1",
     "`amlp_nano-sst2`, included: the same, seed 0": "amlp_nano-sst2",
 }
@@ -142,10 +142,10 @@ def test_rates_depths_and_tasks_have_the_figures_of_the_records(gates):
         assert f"| {label} | {100 * run['test_accuracy']:.1f} % | |" in gates
 
 
-def read_trial(folder):
-    """Returns the metrics of a trial; the model of the included one is in saved_models."""
+def read_trial(folder, name="metrics.json"):
+    """Returns a record of a trial; those of the included model are in saved_models."""
     root = ROOT / "saved_models" if folder == "amlp_nano-sst2" else DOCS / "language"
-    return read_json(root / folder / "metrics.json")
+    return read_json(root / folder / name)
 
 
 def test_the_included_classifier_of_texts_has_the_figures_of_the_records():
@@ -159,17 +159,20 @@ def test_the_included_classifier_of_texts_has_the_figures_of_the_records():
         f"**{100 * exported['accuracy']:.2f} %**, {100 * exported['top1_agreement']:.1f} %" in text
     )
     assert f"**{100 * after:.2f} %** ({100 * before:.2f} % before) | 4 %" in text
+    assert f"The temperature, {fitted['temperature']:.2f}," in text
+    assert f" as in Keras | {accuracy - 0.5:.2f} % |" in text
     assert accuracy >= 84.5
     assert after <= 0.04
 
 
 def test_trials_have_the_figures_of_the_records():
     text = (DOCS / "results/language.md").read_text()
-    row = r"^\| ((?:fourth|third|second|first)[\w, ]*) \| [\d.]+ \| [\d.]+ \| (.+) \|$"
+    row = r"^\| ((?:fourth|third|second|first)[\w, ]*) \| ([\d.]+) \| ([\d.]+) \| (.+) \|$"
     rows = re.findall(row, text, re.MULTILINE)
-    assert [label for label, _ in rows] == [label for label, _ in FINE_TUNINGS]
-    for (_, shown), (_, folder) in zip(rows, FINE_TUNINGS, strict=True):
-        trial = read_trial(folder)
+    assert [label for label, *_ in rows] == [label for label, _ in FINE_TUNINGS]
+    for (_, *settings, shown), (_, folder) in zip(rows, FINE_TUNINGS, strict=True):
+        trial, recipe = read_trial(folder), read_trial(folder, "recipe.json")
+        assert list(map(float, settings)) == [recipe["label_smoothing"], recipe["dropout"]]
         shares = [100 * trial[name] for name in ("validation_accuracy", "test_accuracy")]
         errors = "not measured"
         if found := trial.get("calibration"):

@@ -131,7 +131,7 @@ def _open_images(directory, data, split, data_dir):
         if data is not None:
             raise ValueError(
                 f"{printable(data)}: the run was trained on these images and held none out for "
-                "validation; give other images, or --split test."
+                "validation; give other images with --data DIR, or --split test."
             ) from None
         raise ValueError(
             f"{directory}: has no validation images; give images that it was not trained on with "

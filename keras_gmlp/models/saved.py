@@ -13,7 +13,7 @@ import numpy as np
 from keras_gmlp.utils import parsers
 from keras_gmlp.utils.errors import is_out_of_memory, why_ended
 from keras_gmlp.utils.files import FULL, add_own, is_own, read_json, require_bounded, why_missing
-from keras_gmlp.utils.shipped import FOLDER, find_shipped, suggest_shipped
+from keras_gmlp.utils.shipped import FOLDER, find_shipped, is_shipped, suggest_shipped
 
 PARSING = 600  # most seconds until a file is parsed, also on a machine with much other work
 EXPECTED = "expected a .keras file, the folder of a run or the name of an included model"
@@ -44,10 +44,10 @@ def model_path(directory, kind="image"):
         reason = f"{missing}; {wanted}.{suggested}"
     elif not directory.is_dir():
         reason = f"a file; expected the folder of a run of {program}."
-    elif (directory / "model.tflite").exists():
+    elif is_shipped(directory):
         reason = (
-            "has a model.tflite but no model.keras, which this requires; train the model again "
-            f"with {program}, as its README.md shows."
+            "has no model.keras, only a model.tflite; expected both. Its README.md shows how to "
+            "train the model again."
         )
     elif (directory / "metrics.json").exists():
         reason = f"the model.keras of this run is missing; train it again with {program} --restart."

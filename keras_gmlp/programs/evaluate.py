@@ -57,17 +57,17 @@ examples:
   apps/evaluate.py runs/gmlp_n4_32-photos --data photos/
   apps/evaluate.py model.keras model.tflite model.onnx --data photos/ --out evaluation
   apps/evaluate.py gmlp_n4_32-cifar10 --data new_photos/ --split all
-
 """
 
 
 def check(options):
     files = [*filter(os.path.isfile, options.models)]
     check_outputs(options, *files)
-    if options.csv and (Path(options.csv).is_dir() or not options.csv.lower().endswith(".csv")):
-        raise cli.UsageError(f"--csv must be a .csv file; received {options.csv!r}")
     if options.csv:
-        cli.check_output(options.csv, options.data, *options.models, option="--csv")
+        csv = Path(options.csv)
+        if csv.is_dir() or csv.suffix.lower() != ".csv" or csv.name.lower() == "history.csv":
+            raise cli.UsageError(f"--csv must be a .csv file, no history.csv: {str(csv)!r}")
+        cli.check_output(csv, options.data, *files, option="--csv")
 
 
 def check_outputs(options, *inputs):

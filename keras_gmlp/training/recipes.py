@@ -24,7 +24,7 @@ RANGES = (
     ),
     (("layer_decay",), "in (0, 1]", lambda value: 0 < value <= 1),
     (("warmup", "ema", "stochastic_depth"), "in [0, 1)", lambda value: 0 <= value < 1),
-    (("weight_decay",), "at least 0", lambda value: value >= 0),
+    (("weight_decay",), "at least 0 and finite", lambda value: 0 <= value < math.inf),
     (("seed",), "in [0, 2**32)", lambda value: 0 <= value < 2**32),
 )
 

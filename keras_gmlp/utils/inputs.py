@@ -133,18 +133,26 @@ def find_splits(place, paths, holds_parts):
 
 def warn_of_nested(place, folders, list_inside):
     """Warns if all class folders hold the same folders: they may be splits in other words."""
-    inside = [{path.name for path in list_inside(folder)} for folder in folders]
-    if len(inside) > 1 and len(inside[0]) > 1 and all(each == inside[0] for each in inside):
-        names = first_of([printable(folder.name) for folder in folders], 3)
+    names = sorted(path.name for path in list_inside(folders[0])) if len(folders) > 1 else []
+    if len(names) > 1 and all(
+        sorted(path.name for path in list_inside(folder)) == names for folder in folders[1:]
+    ):
+        found = first_of([printable(folder.name) for folder in folders], 3)
         warn(
-            f"{printable(place)}: {names} are taken for classes, but all hold the same folders "
-            f"({first_of(sorted(map(printable, inside[0])), 3)}). If they are splits, name them "
-            "train and test."
+            f"{printable(place)}: {found} are taken for classes; each holds the same folders "
+            f"({first_of(list(map(printable, names)), 3)}). If they are splits, name them train "
+            "and test; if they are classes, ignore this."
         )
 
 
 def suggest_inner(place, names, holds_parts):
     """Returns the advice to give the only folder in a folder, if that holds folders itself."""
     if len(names) == 1 and holds_parts(place / names[0]):
-        return f" {printable(names[0])} holds folders: give {printable(place / names[0])}?"
+        inner = printable(place / names[0])
+        return f" {printable(names[0])} holds folders; did you mean {inner}?"
     return ""
+
+
+def is_address(text):
+    """Returns whether a text is an address, such as `https://...`, in place of a path."""
+    return re.match(r"(?i)[a-z][a-z0-9+.-]*://", text) is not None

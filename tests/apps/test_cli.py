@@ -247,6 +247,7 @@ def test_quiet_hides_output_of_native_code():
 
 
 def test_tensorflow_is_imported_without_its_notes():
+    pytest.importorskip("tensorflow")
     program = "from keras_gmlp.programs.shared.cli import import_tensorflow; import_tensorflow()"
     for level in (None, "2"):
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": level}

@@ -8,7 +8,7 @@ from keras_gmlp.utils import listing
 from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import why_missing
-from keras_gmlp.utils.inputs import HEIC, IMAGES, UNREAD
+from keras_gmlp.utils.inputs import HEIC, IMAGES, UNREAD, is_address
 
 # How image files begin, whatever their name. The formats that are left out begin as other files do.
 _IMAGE = re.compile(rb"\x89PNG\r\n|\xff\xd8\xff|GIF8[79]a|RIFF....WEBP|....ftypavi[fs]", re.DOTALL)
@@ -26,8 +26,8 @@ def find_images(path, left_out=None):
     if not str(path):  # an unset shell variable, not the current folder
         raise ValueError("'': an empty path; expected an image file or a folder.")
     name = printable(path)
-    if re.match("[a-z]+://", str(path)):
-        raise ValueError(f"{name}: an address; download the picture and give its file.")
+    if is_address(str(path)):
+        raise ValueError(f"{name}: an address; download the image and give its path.")
     path = Path(path)
     try:
         is_folder, exists = path.is_dir(), path.exists()

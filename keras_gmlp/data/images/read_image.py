@@ -165,7 +165,6 @@ def explain_failure(error):
         PermissionError: "no permission to read it.",
         Image.DecompressionBombError: f"more than {MAX_PIXELS:,} pixels, by its header. Scale the "
         "image down first.",
-        UnicodeDecodeError: "a file object in text mode; open the file with mode 'rb'.",
         UnidentifiedImageError: "not an image, or not in a format that is read "
         f"({', '.join(FORMATS)}).",
     }
@@ -192,7 +191,8 @@ def _open_source(source, stack):
     if isinstance(source, str | os.PathLike):
         path, file = source, stack.enter_context(open(source, "rb"))  # noqa: SIM115
     else:
-        content = source.read() if hasattr(source, "read") else source
+        is_text = isinstance(source, io.TextIOBase)
+        content = source.read() if hasattr(source, "read") and not is_text else source
         if not isinstance(content, bytes | bytearray | memoryview):
             raise RefusedError(
                 "expected a path, bytes, a file object that is open for bytes, a Pillow image or "

@@ -9,7 +9,7 @@ from keras_gmlp.data.images.label_sets import find_rarest, make_rows
 from keras_gmlp.utils.csv_tables import find_column, read_rows
 from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.files import why_missing
-from keras_gmlp.utils.inputs import TABLES, name_roles, read_split
+from keras_gmlp.utils.inputs import TABLES, is_address, name_roles, read_split
 from keras_gmlp.utils.labels import clean_value, is_label
 
 SEVERAL = "|"  # between several labels
@@ -92,10 +92,9 @@ def _read_rows(path):
 
 
 def _suggest(path, names):
-    """Returns what to do if a table has the separator of the other suffix."""
-    suffix, other = path.suffix.lower(), {".tsv": ".csv", ".csv": ".tsv"}.get(path.suffix.lower())
-    if other and len(names) == 1 and TABLES[other] in names[0]:
-        return f" Its columns are not separated as in a {suffix} file: name it {other}."
+    """Returns what to do if a .tsv file has commas."""
+    if path.suffix.lower() == ".tsv" and len(names) == 1 and "," in names[0]:
+        return " It has commas in place of tabs; rename it to .csv."
     return ""
 
 
@@ -118,9 +117,9 @@ def _read_row(path, columns, number, values):
             )
     if split and read_split(split) is None:
         raise ValueError(f"{place}: split {printable(split)}; expected train, test or validation.")
-    if re.match("[a-z]+://", texts["path"]):
+    if is_address(texts["path"]):
         address = printable(texts["path"])
-        raise ValueError(f"{place}: {address} is an address; download the picture, give its file.")
+        raise ValueError(f"{place}: {address} is an address; download the image and give its path.")
     line, file = number.removeprefix("line "), path.parent / os.path.expanduser(texts["path"])
     if "\\" in texts["path"] and not file.exists():
         file = path.parent / PureWindowsPath(texts["path"]).as_posix()

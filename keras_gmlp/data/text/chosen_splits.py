@@ -13,6 +13,7 @@ from keras_gmlp.data.text.labelled_texts import (
     find_parts,
     hold_out,
     load_text,
+    read_alike,
     read_texts,
 )
 from keras_gmlp.data.text.squad import load_squad
@@ -87,8 +88,10 @@ def choose_texts(source, split=None):
     if split == "all" and path.exists():
         columns = source.columns or {}
         named = {key: columns[key] for key in ("text", "label") if key in columns}
-        parts = [read_texts(part, **named) for part in find_parts(path) if part]
-        if asked is None and len(parts) == 1 and parts[0].splits:  # a table with test texts
+        first, second = find_parts(path)
+        parts = [read_texts(first, **named)]
+        parts += [read_alike(parts[0], second, **named)] if second else []
+        if asked is None and len(set(parts[0].splits or ())) > 1:  # a table with test texts
             split = "test"
     if split == "all" and path.exists():
         texts, labels = (

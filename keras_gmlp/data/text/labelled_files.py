@@ -68,14 +68,20 @@ class LabelledRows:
         return LabelledRows(*kept, self.columns)
 
     def divide(self, name):
-        """Returns the rows by what they are for: train, test and perhaps validation."""
+        """Returns the rows for training and for testing; those for validation are left out."""
         found = set(self.splits)
         if "train" not in found or len(found) < 2:
             raise ValueError(
                 f"{name}: all texts have the split {' or '.join(sorted(found))}; expected train, "
-                "and test for some. Without the column split a fifth of each class is held out."
+                "and test for some. Remove the column split to hold out a fifth of each class."
             )
-        return {role: self.take(split) for split, role in name_roles(found, name).items()}
+        parts = {role: self.take(split) for split, role in name_roles(found, name).items()}
+        if "validation" in parts:
+            warn(
+                f"{printable(name)}: texts left out, of the split validation: "
+                f"{len(parts['validation'].texts):,}. --validation holds out training texts."
+            )
+        return parts["train"], parts["test"]
 
 
 def read_table(path, text=None, label=None):
@@ -119,13 +125,16 @@ def _read_splits(path, names, rows, taken):
     column = find_column(path, [name for name in names if name not in taken], "split")
     if column is None:
         return None
-    found = [read_split(str(row.get(column, "")).strip()) for _, row in rows]
+    values = [str(row.get(column) or "").strip() for _, row in rows]
+    if not any(values):
+        return None
+    found = [read_split(value) for value in values]
     if None in found:
-        place, row = rows[found.index(None)]
-        received = printable(shortened(str(row.get(column, "")), 40))
+        first = found.index(None)
+        received = printable(shortened(values[first], 40))
         raise ValueError(
-            f"{path}, {place}: split {received!r}; expected train, test or validation in all rows. "
-            "Rename the column if it means something else."
+            f"{path}, {rows[first][0]}: split '{received}'; expected "
+            "train, test or validation in all rows. Rename the column if it means something else."
         )
     return found
 
@@ -142,6 +151,7 @@ def choose_columns(names, text=None, label=None, place=""):
             raise ValueError(
                 f"{place}: no column {name!r}; it has {', '.join(names)}.{hint or _suggest(place)}"
             )
+    names = [name for name in names if name.lower() != "split" or name in given]
     by_lower = {name.lower(): name for name in reversed(names)}
     if {"question", "context", "answers"} <= set(by_lower) and not (text and label):
         raise ValueError(
@@ -250,7 +260,11 @@ def _read_objects(path, content, suffix):
         try:
             objects = parse_json(content, path, object_pairs_hook=_unique)
         except ValueError as error:
-            hint = " Name a file of JSON lines .jsonl." if "Extra data" in str(error) else ""
+            hint = (
+                " It looks like JSON lines; rename it to .jsonl."
+                if "Extra data" in str(error)
+                else ""
+            )
             raise ValueError(f"{error}{hint}") from None
         if not isinstance(objects, list):
             found = type(objects).__name__
@@ -265,7 +279,7 @@ def _read_objects(path, content, suffix):
     for place, row in rows:
         if not isinstance(row, dict):
             is_array = suffix != ".json" and isinstance(row, list)
-            hint = " Name a file with one list .json." if is_array else ""
+            hint = " It holds one list; rename it to .json." if is_array else ""
             raise ValueError(
                 f"{path}, {place}: expected an object such as "
                 f'{{"text": "...", "label": "..."}}; received {type(row).__name__}.{hint}'

@@ -35,7 +35,6 @@ from keras_gmlp.utils.listing import (
 )
 
 SHORT_NAMES = {name: f"glue/{name}" for name in ("cola", "mrpc", "qqp", "qnli", "rte", "sst2")}
-ROLES = ("train", "test", "validation")
 SHARE = 0.2  # of the texts that are held out if nothing else is marked for testing
 
 
@@ -108,7 +107,7 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
               `"glue/sst2"`, `"glue/mrpc"`, `"glue/cola"`, in short `"sst2"`. GLUE's test labels
               are not public; its validation split is the test split here.
             - a `.csv`, `.tsv`, `.jsonl` or `.json` file; see `read_table`. A column `split` with
-              train, test and perhaps validation divides it.
+              train and test divides it.
             - a folder with one folder of `.txt` files for each class, or `train` and `test` (or
               `val`) folders or files of these kinds.
         text: Column of the texts, or two columns of pairs. Guessed from usual names by default.
@@ -131,17 +130,19 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
     else:
         read = functools.partial(read_texts, text=text, label=label)
         train, held_out = (path, test) if test else find_parts(path)
-        rows, tested, validation = read(Path(train)), None, None
+        rows, tested = read(Path(train)), None
         if held_out:
-            if len(set(rows.splits or ())) > 1:
+            if len(found := set(rows.splits or ())) > 1:
                 raise ValueError(
-                    f"{train}: has a column split with test texts; give no others, or rename it."
+                    f"{train}: its column split names {', '.join(sorted(found))}, and {held_out} "
+                    "holds test texts, too. Leave these out, or rename the column."
                 )
-            tested = _read_alike(rows, Path(os.path.expanduser(held_out)), text, label)
+            tested = read_alike(rows, Path(os.path.expanduser(held_out)), text, label)
+            if "test" in (tested.splits or ()):
+                tested = tested.take("test")
         elif rows.splits:
-            parts = rows.divide(name)
-            rows, tested, validation = (parts.get(role) for role in ROLES)
-        data = _as_data(str(name), rows, tested, validation, seed)
+            rows, tested = rows.divide(name)
+        data = _as_data(str(name), rows, tested, seed)
     if data.test.texts and data.test.pairs != data.train.pairs:
         raise ValueError(f"{name}: pairs in one split and single texts in the other.")
     return data
@@ -182,7 +183,8 @@ def find_parts(path):
     if splits:  # each split names what it leaves out itself
         aside = list_beside(path)
         others = [each for each in list_visible_folders(path) if each not in splits.values()]
-        warn_outside(path, [file for each in others for file in list_visible_files(each, aside)])
+        outside = [file for each in others for file in list_visible_files(each, aside)]
+        warn_outside(path, [*list_suffix(path, (".txt",)), *outside])
         warn_hidden(path, aside)
     if not splits:
         files = list_suffix(path, SUFFIXES)
@@ -204,37 +206,37 @@ def read_texts(path, text=None, label=None):
     return read_table(path, text, label)
 
 
-def _read_alike(rows, path, text, label):
-    """Reads test texts from the columns of the training texts."""
+def read_alike(rows, path, text=None, label=None):
+    """Returns the `LabelledRows` of test texts, from the columns of the training texts."""
     if path.suffix.lower() in SUFFIXES and path.is_file():
         text, label = text or rows.columns.get("text"), label or rows.columns.get("label")
     return read_texts(path, text=text, label=label)
 
 
-def _as_data(name, rows, tested, validation, seed):
-    """Returns a `TextData` of `LabelledRows`; the last two may be `None`."""
+def _as_data(name, rows, tested, seed):
+    """Returns a `TextData` of `LabelledRows`; without tested ones a fifth is held out."""
     classes = sorted(set(rows.labels))
     with contextlib.suppress(ValueError):  # not all are numbers
         classes.sort(key=float)
     if len(classes) < 2:
+        path = Path(os.path.expanduser(name))
+        hint = suggest_inner(path, classes, _holds_classes) if path.is_dir() else ""
         raise ValueError(
-            f"{name}: one class only, {classes[0]}; expected two or more to choose between."
-            + suggest_inner(Path(os.path.expanduser(name)), classes, _holds_folders)
+            f"{name}: one class only, {classes[0]}; expected two or more to choose between.{hint}"
+        )
+    if tested is not None and (unknown := sorted(set(tested.labels) - set(classes))):
+        raise ValueError(
+            f"{name}: the test texts have the class {unknown[0]}, the training texts do not; they "
+            f"have {', '.join(classes)}."
         )
     index = {label: place for place, label in enumerate(classes)}
-
-    def convert(rows, kind):
-        if unknown := sorted(set(rows.labels) - set(classes)):
-            raise ValueError(
-                f"{name}: the {kind} texts have the class {unknown[0]}, the training texts do not; "
-                f"they have {', '.join(classes)}."
-            )
-        return TextSplit(rows.texts, [index[label] for label in rows.labels])
-
-    train = convert(rows, "training")
-    if tested is not None:
-        cut = None if validation is None else convert(validation, "validation")
-        return TextData(name, tuple(classes), train, convert(tested, "test"), cut)
+    train, *test = (
+        TextSplit(part.texts, [index[label] for label in part.labels])
+        for part in (rows, tested)
+        if part is not None
+    )
+    if test:
+        return TextData(name, tuple(classes), train, *test)
     few = np.flatnonzero(np.bincount(train.labels) < 2)
     if len(few):
         raise ValueError(
@@ -244,7 +246,7 @@ def _as_data(name, rows, tested, validation, seed):
     return _divide(name, tuple(classes), train, seed)
 
 
-def _holds_folders(path):
+def _holds_classes(path):
     return path.is_dir() and len(list_visible_folders(path)) > 1
 
 

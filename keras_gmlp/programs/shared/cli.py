@@ -160,9 +160,9 @@ def load_classifier(source, features=False):
 def import_tensorflow():
     """Imports TensorFlow, if installed, without its notes unless TF_CPP_MIN_LOG_LEVEL is 0 or 1."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    chosen = os.environ["TF_CPP_MIN_LOG_LEVEL"] in ("0", "1")
+    shows_notes = os.environ["TF_CPP_MIN_LOG_LEVEL"] in ("0", "1")
     logging.getLogger("absl").setLevel(logging.ERROR)
-    with contextlib.nullcontext() if chosen else quiet(), contextlib.suppress(ImportError):
+    with contextlib.nullcontext() if shows_notes else quiet(), contextlib.suppress(ImportError):
         import tensorflow  # noqa: F401
 
 

@@ -9,7 +9,7 @@ from keras_gmlp.utils.errors import DataWarning
 
 
 def test_addresses_pipes_and_empty_paths_are_no_files(tmp_path):
-    with pytest.raises(ValueError, match=r"^https://a\.b/c\.jpg: an address; download the picture"):
+    with pytest.raises(ValueError, match=r"^https://a\.b/c\.jpg: an address; download the image"):
         find_images("https://a.b/c.jpg")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ValueError, match="pipe: neither a file nor a folder"):

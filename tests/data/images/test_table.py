@@ -161,7 +161,11 @@ def test_mistakes_are_one_line(photos):
         ("path,label", [A, B[:-1] + "NaN"], "line 3: label is NaN, not a class; fill it or"),
         ("path,label,label", [A + ",a"], "labels.csv: the column label is there twice; rename"),
         ("path,label,Label", [A + ",a"], "labels.csv: columns label and Label; rename or remove"),
-        ("path,label", ["https://a.org/x.png,a"], "line 2: https://a.org/x.png is an address; dow"),
+        (
+            "path,label",
+            ["https://a.org/x.png,a"],
+            "line 2: https://a.org/x.png is an address; dow",
+        ),
         ("path,label", [r"C:\\x\\1.png,a"], "no such image file: .* a path of a Windows drive"),
         ("path,label,split", [A + ",test", A + ",train"], "11.png is a in train; line 2 says a in"),
         ("path,label,split", UNKNOWN, "line 4: there is no training image of class c.$"),
@@ -174,7 +178,7 @@ def test_mistakes_are_one_line(photos):
 def test_separator_of_the_other_suffix_is_named(photos):
     table = photos.parent / "labels.tsv"
     table.write_text("path,label\na.png,a\n")
-    with refused("not separated as in a .tsv file: name it .csv.$"):
+    with refused("It has commas in place of tabs; rename it to .csv.$"):
         data.load(table)
 
 

@@ -1,5 +1,6 @@
 """Labelled texts: prepared sets, files, folders, and how they are divided."""
 
+import contextlib
 import json
 import os
 import re
@@ -433,17 +434,40 @@ def test_test_texts_have_the_columns_of_the_training_texts(tmp_path):
 def test_column_split_divides_a_table(tmp_path, words):
     texts = {word: [(f"{word} {n}", "ab"[n % 2], word) for n in range(4)] for word in words if word}
     rows = [row for part in texts.values() for row in part]
-    found = load_text(write_csv(tmp_path / "t.csv", rows, "text,label,Split"))
-    assert len(found.train) == len(found.test) == 4
+    path = write_csv(tmp_path / "t.csv", rows, "text,label,Split")
+    left_out = pytest.warns(DataWarning, match="of the split validation: 4. --validation holds out")
+    with left_out if words[2] else contextlib.nullcontext():
+        found = load_text(path)
+        chosen, _, split = choose_texts(TextSource(path))
     assert found.train.texts == [text for text, *_ in texts[words[0]]]
-    tested = words[2] or words[1]
-    assert found.test.texts == [text for text, *_ in texts[tested]]
-    if words[2]:
-        assert found.validation.texts == [text for text, *_ in texts["val"]]
-    chosen, _, split = choose_texts(TextSource(str(tmp_path / "t.csv")))
+    assert found.test.texts == [text for text, *_ in texts[words[2] or words[1]]]
+    assert found.validation is None
     assert (chosen.texts, split) == (found.test.texts, "test")
-    chosen, *_ = choose_texts(TextSource(str(tmp_path / "t.csv")), "all")
+    chosen, *_ = choose_texts(TextSource(path), "all")
     assert len(chosen) == len(rows)
+
+
+def test_a_table_of_one_split_is_evaluated_whole(tmp_path):
+    rows = [(f"a {n}", "ab"[n % 2], "test") for n in range(4)]
+    path = write_csv(tmp_path / "t.csv", rows, "text,label,split")
+    chosen, _, split = choose_texts(TextSource(path))
+    assert (len(chosen), split) == (4, "all")
+
+
+def test_column_split_is_neither_text_nor_label(tmp_path):
+    rows = [(f"a {n}", "good" if n % 2 else "bad", "train" if n < 4 else "test") for n in range(8)]
+    found = load_text(write_csv(tmp_path / "t.csv", rows, "review,mark,split"))
+    assert (found.labels, len(found.train)) == (("bad", "good"), 4)
+    rows = [(text, split) for text, _, split in rows]
+    path = write_csv(tmp_path / "u.csv", rows, "text,split")
+    fails("no column is known to hold the labels among text; name it", path)
+    assert load_text(path, label="split").labels == ("test", "train")
+
+
+def test_empty_splits_are_none(tmp_path):
+    rows = [(f"a {n}", "ab"[n % 2], "") for n in range(10)]
+    found = load_text(write_csv(tmp_path / "t.csv", rows, "text,label,split"))
+    assert (len(found.train), len(found.test)) == (8, 2)
 
 
 def test_wrong_splits_of_a_table(tmp_path):
@@ -457,8 +481,8 @@ def test_wrong_splits_of_a_table(tmp_path):
     rows = [(f"a {n}", "ab"[n % 2], "train" if n < 4 else "test") for n in range(8)]
     both = write_csv(tmp_path / "t.csv", rows, "text,label,split")
     train = write_csv(tmp_path / "u.csv", rows[:4], "text,label,split")
-    fails("t.csv: has a column split with test texts; give no others", both, test=train)
-    assert len(load_text(train, test=both).test) == 8
+    fails(r"t.csv: its column split names test, train, and \S+u.csv holds test", both, test=train)
+    assert load_text(train, test=both).test.texts == [text for text, *_ in rows[4:]]
 
 
 def write_texts(*places):
@@ -471,9 +495,13 @@ def test_texts_outside_the_class_folders_are_named(tmp_path):
     splits, classes = tmp_path / "splits", tmp_path / "classes"
     places = [Path(part, c, f"{n}.txt") for part in ("train", "test") for c in "ab" for n in (1, 2)]
     write_texts(*(splits / place for place in places), splits / "extra" / "a" / "1.txt")
+    write_texts(splits / "loose.txt")
     write_texts(*(classes / c / f"{n}.txt" for c in "ab" for n in range(5)))
     write_texts(classes / "loose.TXT", classes / "unsup" / "1.txt")
-    for root, names in ((splits, "1 (extra/a/1.txt)"), (classes, "2 (loose.TXT, unsup/1.txt)")):
+    for root, names in (
+        (splits, "2 (loose.txt, extra/a/1.txt)"),
+        (classes, "2 (loose.TXT, unsup/1.txt)"),
+    ):
         with pytest.warns(DataWarning, match=re.escape(f"outside the class folders: {names}")):
             load_text(root)
 
@@ -482,12 +510,15 @@ def test_splits_in_other_words_are_suspected(tmp_path):
     write_texts(
         *(tmp_path / part / c / f"{n}.txt" for part in ("uno", "dos") for c in "ab" for n in "12")
     )
-    with pytest.warns(DataWarning, match=r"dos, uno are taken for classes, .* \(a, b\)\. If"):
+    with pytest.warns(DataWarning, match=r"dos, uno are taken for classes; .* \(a, b\)\. If"):
         assert load_text(tmp_path).labels == ("dos", "uno")
     (tmp_path / "all").mkdir()
     for part in ("uno", "dos"):
         (tmp_path / part).rename(tmp_path / "all" / part)
-    fails(r"one class only, all; .* all holds folders: give \S+/all\?", tmp_path)
+    path = write_csv(tmp_path / "one.csv", [(f"a {n}", "/tmp") for n in range(4)])
+    fails("one class only, /tmp; expected two or more to choose between.$", path)
+    Path(path).unlink()
+    fails(r"one class only, all; .* all holds folders; did you mean \S+/all\?", tmp_path)
 
 
 def test_other_files_in_place_of_texts_are_named(tmp_path):
@@ -495,9 +526,9 @@ def test_other_files_in_place_of_texts_are_named(tmp_path):
     fails(r"Found 2 other files \(a/1\.md, b/2\)\.", tmp_path)
     lines = tmp_path / "t.json"
     lines.write_text('{"text": "a", "label": "b"}\n' * 2)
-    fails(r"Name a file of JSON lines \.jsonl", lines)
+    fails(r"It looks like JSON lines; rename it to \.jsonl", lines)
     lines.write_text('[{"text": "a", "label": "b"}]')
-    fails(r"Name a file with one list \.json", lines.rename(tmp_path / "t.jsonl"))
+    fails(r"It holds one list; rename it to \.json", lines.rename(tmp_path / "t.jsonl"))
 
 
 @pytest.mark.parametrize(
