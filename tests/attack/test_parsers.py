@@ -70,7 +70,7 @@ def test_any_bytes_are_a_table_or_refused(folder, content, suffix):
     path.write_bytes(b"text\tlabel\n" * (suffix == ".tsv") + content)
     found = accept(read_table, path)
     if not isinstance(found, str):
-        assert len(found[0]) == len(found[1]) > 0
+        assert len(found.texts) == len(found.labels) > 0
 
 
 @given(st.lists(st.tuples(CELL, CELL), min_size=1, max_size=8))
@@ -116,7 +116,8 @@ def test_written_objects_are_read(folder, rows, lines):
     if isinstance(found, str):
         assert "is empty or NaN" in found
     else:
-        assert found == ([text for text, _ in rows], [clean_value(label) for _, label in rows])
+        assert found.texts == [text for text, _ in rows]
+        assert found.labels == [clean_value(label) for _, label in rows]
 
 
 @given(VALUE | ANSWER.map(ask), st.sampled_from((".json", ".jsonl")))
