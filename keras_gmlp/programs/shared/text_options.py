@@ -62,7 +62,7 @@ def open_model(options, default, method):
 def read_texts(options):
     """Yields the texts of the options; those of files and of standard input without empty lines.
 
-    A file, or standard input, without text is reported, and the exit code is 1.
+    A file without text is reported, and the exit code is 1.
     """
     from keras_gmlp.data.text.files import read_lines
 
@@ -74,6 +74,8 @@ def read_texts(options):
             yield text
     for path in options.file:
         yield from _number_lines(options, path, read_lines(path))
+        if options.place is None:
+            fail(options, f"{path}: has no text; expected one text a line.")
 
 
 def _number_lines(options, name, lines):
@@ -83,8 +85,6 @@ def _number_lines(options, name, lines):
         if text.strip():
             options.place = f"{name}, line {number:,}"
             yield text
-    if options.place is None:
-        fail(options, f"{name}: has no text; expected one text a line.")
 
 
 def _lines_of_input():
