@@ -7,7 +7,6 @@ import platform
 import re
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 
 from keras_gmlp.utils.errors import why_ended
@@ -31,6 +30,8 @@ def environment():
 
 def installed_versions(packages):
     """Returns the versions of the installed ones among some packages, by name."""
+    from importlib import metadata  # here, because it takes a tenth of the start of classify.py
+
     versions = {}
     for name in packages:
         try:

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -83,6 +82,8 @@ def require_space(directory, size, reserve=False):
             errno.ENOSPC, f"no space left: {size:,} bytes needed, {free:,} free", str(directory)
         )
     if reserve and hasattr(os, "posix_fallocate"):
+        import tempfile  # here, because few programs need it
+
         with naming(directory, directory), tempfile.TemporaryFile(dir=directory) as file:
             try:
                 os.posix_fallocate(file.fileno(), 0, size)

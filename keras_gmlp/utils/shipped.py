@@ -1,6 +1,5 @@
 """The trained models that come with a clone of the repository, by name."""
 
-import difflib
 import os
 import re
 from pathlib import Path
@@ -43,6 +42,8 @@ def suggest_shipped(source):
     """Returns the end of an error for a source that is missing: the included models' near names."""
     if not _is_name(source):
         return ""
+    import difflib  # here, because few programs need it
+
     near = difflib.get_close_matches(str(source), list_shipped(), MOST)
     return f" Did you mean {' or '.join(near)}?" if near else ""
 
