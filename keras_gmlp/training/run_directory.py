@@ -22,6 +22,7 @@ CHOICE = "choice.json"  # in that folder
 def has_progress(directory):
     """Returns whether a run has finished an epoch, so that it can resume."""
     directory = Path(directory)
+    # `metrics.json` alone may be the user's.
     complete = all((directory / name).exists() for name in ("metrics.json", "recipe.json"))
     return complete or any((directory / "checkpoint").glob(CHECKPOINTS))
 
@@ -40,8 +41,8 @@ def claim(directory, run, recipe):
     """Writes `recipe.json`, or raises a `ValueError` if it describes another run."""
     path = directory / "recipe.json"
     settings = {**run, **recipe.settings()}
-    refuse_other_files(directory)
     if not has_progress(directory):
+        refuse_other_files(directory)
         write_json(path, {**settings, "environment": environment()})
         return
     if differing := differences(read_recipe(directory), settings):
@@ -73,8 +74,8 @@ def clear(directory):
 def refuse_other_files(directory):
     """Raises a `ValueError` if a folder without a run holds files that a run would replace."""
     directory = Path(directory)
-    if (directory / "recipe.json").exists() or any((directory / "checkpoint").glob(CHECKPOINTS)):
-        return  # `metrics.json` alone may be the user's
+    if (directory / "recipe.json").exists() or has_progress(directory):
+        return
     # A README.md of the user's is kept.
     names = [name for name in WRITTEN if name != model_card.FILE and (directory / name).exists()]
     if names:

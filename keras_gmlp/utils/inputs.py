@@ -87,6 +87,17 @@ def name_roles(splits, place):
     return {"train": "train", **dict(zip(held_out, ("test", "validation"), strict=False))}
 
 
+def name_column_roles(splits, place, kind, otherwise):
+    """Returns what `name_roles` does, for the splits in a column of a table, a set."""
+    if "train" not in splits or len(splits) < 2:
+        found = " or ".join(sorted(splits))
+        raise ValueError(
+            f"{printable(place)}: all {kind} have the split {found}; expected train, and test for "
+            f"some. {otherwise}"
+        )
+    return name_roles(splits, place)
+
+
 def group_splits(place, paths, loose=False):
     """Returns the files or folders by the key of `SPLITS`; two for one are an error."""
     found = {}
@@ -145,9 +156,9 @@ def warn_of_nested(place, folders, list_inside):
         )
 
 
-def suggest_inner(place, names, holds_parts):
+def suggest_inner(place, names, list_inside):
     """Returns the advice to give the only folder in a folder, if that holds folders itself."""
-    if len(names) == 1 and holds_parts(place / names[0]):
+    if place.is_dir() and len(names) == 1 and len(list_inside(place / names[0])) > 1:
         inner = printable(place / names[0])
         return f" {printable(names[0])} holds folders; did you mean {inner}?"
     return ""

@@ -181,6 +181,8 @@ def bad_models(tmp_path):
     (tmp_path / "model.txt").write_text("weights")
     (tmp_path / "saved").mkdir()
     (tmp_path / "saved" / "saved_model.pb").write_bytes(b"none")
+    (tmp_path / "no_graph").mkdir()
+    (tmp_path / "no_graph" / "saved_model.pb").write_bytes(b"")
     os.mkfifo(tmp_path / "pipe.tflite")
     return {
         "missing.tflite": "no such model file",
@@ -190,6 +192,7 @@ def bad_models(tmp_path):
         "broken.onnx": "damaged or of another kind",
         "model.txt": "unknown kind of model",
         "saved": "damaged or of another kind",
+        "no_graph": r"of another kind \(saved_model\.pb holds no model\)",
         "pipe.tflite": "neither a file nor a folder",
     }
 

@@ -214,7 +214,7 @@ def class_names(root):
         raise ValueError(
             f"{root}: expected a folder of images for each of two or more classes; found {found}. "
             f"Lay the images out as {root}/<class name>/<image>."
-            + inputs.suggest_inner(Path(root), names, lambda path: len(list_folders(path)) > 1)
+            + inputs.suggest_inner(Path(root), names, list_folders)
         )
     return labels
 

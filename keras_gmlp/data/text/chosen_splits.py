@@ -1,7 +1,6 @@
 """The parts of labelled texts, or of questions, that a model trains on and is tested on."""
 
 import dataclasses
-import itertools
 import os
 from pathlib import Path
 
@@ -88,18 +87,15 @@ def choose_texts(source, split=None):
     if split == "all" and path.exists():
         columns = source.columns or {}
         named = {key: columns[key] for key in ("text", "label") if key in columns}
-        first, second = find_parts(path)
+        first, second = find_parts(path, report=True)
         parts = [read_texts(first, **named)]
         parts += [read_alike(parts[0], second, **named)] if second else []
-        if asked is None and len(set(parts[0].splits or ())) > 1:  # a table with test texts
-            split = "test"
-    if split == "all" and path.exists():
-        texts, labels = (
-            list(itertools.chain(*(getattr(part, name) for part in parts)))
-            for name in ("texts", "labels")
-        )
-        names, indices = np.unique(labels, return_inverse=True)
-        return source.require(TextSplit(texts, indices), split), tuple(names.tolist()), split
+        if asked is not None or not parts[0].divided:
+            texts = [text for part in parts for text in part.texts]
+            labels = [label for part in parts for label in part.labels]
+            names, indices = np.unique(labels, return_inverse=True)
+            return source.require(TextSplit(texts, indices), split), tuple(names.tolist()), split
+        split = "test"  # of a table with test texts
     data = source.load(load_text) if split == "all" else open_texts(source)
     parts = [data.train, data.test] if split == "all" else [getattr(data, split)]
     texts = [text for part in parts for text in part.texts]

@@ -14,9 +14,8 @@ from keras_gmlp.utils.inputs import (
     JSON_FILES,
     TABLES,
     is_junk,
-    name_roles,
+    name_column_roles,
     read_split,
-    warn_of_nested,
 )
 from keras_gmlp.utils.labels import clean_label, clean_value, warn_merged
 from keras_gmlp.utils.listing import (
@@ -61,6 +60,11 @@ class LabelledRows:
     columns: dict = dataclasses.field(default_factory=dict)  # of a table: its text and its label
     splits: list | None = None  # keys of `SPLITS`, or `None` for a table without that column
 
+    @property
+    def divided(self):
+        """Whether there are rows of several splits."""
+        return len(set(self.splits or ())) > 1
+
     def take(self, split):
         """Returns the rows of a split."""
         places = [place for place, found in enumerate(self.splits) if found == split]
@@ -69,13 +73,9 @@ class LabelledRows:
 
     def divide(self, name):
         """Returns the rows for training and for testing; those for validation are left out."""
-        found = set(self.splits)
-        if "train" not in found or len(found) < 2:
-            raise ValueError(
-                f"{name}: all texts have the split {' or '.join(sorted(found))}; expected train, "
-                "and test for some. Remove the column split to hold out a fifth of each class."
-            )
-        parts = {role: self.take(split) for split, role in name_roles(found, name).items()}
+        otherwise = "Remove the column split to hold out a fifth of each class."
+        roles = name_column_roles(set(self.splits), name, "texts", otherwise)
+        parts = {role: self.take(split) for split, role in roles.items()}
         if "validation" in parts:
             warn(
                 f"{printable(name)}: texts left out, of the split validation: "
@@ -190,12 +190,10 @@ def _suggest(place):
 def read_folder(root):
     """Reads a folder with one folder of `.txt` files for each class."""
     texts, labels, places, others, aside = [], [], [], [], list_beside(root)
-    folders = list_visible_folders(root)
-    outside = [path for path in sorted(Path(root).iterdir()) if path.is_file()]
-    for folder in [folder for folder in folders if folder.name == UNLABELLED]:
-        outside += list_visible_files(folder, aside)
-        folders.remove(folder)
-    warn_of_nested(root, folders, list_visible_folders)
+    folders = [path for path in list_visible_folders(root) if path.name != UNLABELLED]
+    outside = [path for path in sorted(root.iterdir()) if path.is_file()]
+    if (root / UNLABELLED).is_dir():
+        outside += list_visible_files(root / UNLABELLED, aside)
     warn_merged(root, [folder.name for folder in folders])
     for folder in folders:
         for path in list_visible_files(folder, aside):

@@ -25,6 +25,7 @@ from keras_gmlp.utils.inputs import (
     list_suffix,
     read_split,
     suggest_inner,
+    warn_of_nested,
 )
 from keras_gmlp.utils.labels import check_labels
 from keras_gmlp.utils.listing import (
@@ -129,13 +130,13 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
         data = _load_prepared(str(name), text, label, data_dir)
     else:
         read = functools.partial(read_texts, text=text, label=label)
-        train, held_out = (path, test) if test else find_parts(path)
+        train, held_out = (path, test) if test else find_parts(path, report=True)
         rows, tested = read(Path(train)), None
         if held_out:
-            if len(found := set(rows.splits or ())) > 1:
+            if rows.divided:
                 raise ValueError(
-                    f"{train}: its column split names {', '.join(sorted(found))}, and {held_out} "
-                    "holds test texts, too. Leave these out, or rename the column."
+                    f"{train}: its column split names {', '.join(sorted(set(rows.splits)))}, and "
+                    f"{held_out} holds test texts, too. Leave these out, or rename the column."
                 )
             tested = read_alike(rows, Path(os.path.expanduser(held_out)), text, label)
             if "test" in (tested.splits or ()):
@@ -175,23 +176,29 @@ def hold_out(data, share=0.1, seed=0, whole=False):
     return dataclasses.replace(data, train=data.train.take(kept), validation=data.train.take(cut))
 
 
-def find_parts(path):
-    """Returns the paths of the training and the test texts in a file or a folder."""
+def find_parts(path, report=False):
+    """Returns the paths of the training and the test texts in a file or a folder.
+
+    `report`: whether to warn of what is left out, and of splits that may be taken for classes.
+    """
     if not path.is_dir():
         return path, None
-    splits = find_splits(path, list_visible_folders(path), list_visible_folders)
-    if splits:  # each split names what it leaves out itself
+    folders = list_visible_folders(path)
+    splits = find_splits(path, folders, list_visible_folders)
+    if splits and report:  # each split names what it leaves out itself
         aside = list_beside(path)
-        others = [each for each in list_visible_folders(path) if each not in splits.values()]
+        others = [folder for folder in folders if folder not in splits.values()]
         outside = [file for each in others for file in list_visible_files(each, aside)]
         warn_outside(path, [*list_suffix(path, (".txt",)), *outside])
         warn_hidden(path, aside)
     if not splits:
         files = list_suffix(path, SUFFIXES)
         splits = find_splits(path, files, lambda _: True)
-        if set(splits) == {"train"}:  # with test texts, other files may be of a contest
+        if report and set(splits) == {"train"}:  # with test texts, other files may be of a contest
             others = [file for file in files if file not in splits.values()]
             warn_left_out(path, "files", others, lambda _: "whose names are no split's")
+        if report and not splits:
+            warn_of_nested(path, folders, list_visible_folders)
     return splits.get("train", path), splits.get("test")
 
 
@@ -219,8 +226,7 @@ def _as_data(name, rows, tested, seed):
     with contextlib.suppress(ValueError):  # not all are numbers
         classes.sort(key=float)
     if len(classes) < 2:
-        path = Path(os.path.expanduser(name))
-        hint = suggest_inner(path, classes, _holds_classes) if path.is_dir() else ""
+        hint = suggest_inner(Path(os.path.expanduser(name)), classes, list_visible_folders)
         raise ValueError(
             f"{name}: one class only, {classes[0]}; expected two or more to choose between.{hint}"
         )
@@ -244,10 +250,6 @@ def _as_data(name, rows, tested, seed):
             "testing. Add texts or give a test file."
         )
     return _divide(name, tuple(classes), train, seed)
-
-
-def _holds_classes(path):
-    return path.is_dir() and len(list_visible_folders(path)) > 1
 
 
 def _divide(name, classes, train, seed=0):

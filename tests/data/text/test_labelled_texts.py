@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -519,6 +520,16 @@ def test_splits_in_other_words_are_suspected(tmp_path):
     fails("one class only, /tmp; expected two or more to choose between.$", path)
     Path(path).unlink()
     fails(r"one class only, all; .* all holds folders; did you mean \S+/all\?", tmp_path)
+
+
+def test_what_is_left_out_is_named_once(tmp_path, recwarn):
+    write_texts(*(tmp_path / part / c / "1.txt" for part in ("train", "test") for c in "ab"))
+    write_texts(tmp_path / "loose.txt")
+    warnings.simplefilter("always")
+    choose_texts(TextSource(str(tmp_path)))
+    assert [str(each.message).partition(": ")[2] for each in recwarn] == [
+        "files left out, outside the class folders: 1 (loose.txt)."
+    ]
 
 
 def test_other_files_in_place_of_texts_are_named(tmp_path):
