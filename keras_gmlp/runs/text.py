@@ -199,6 +199,7 @@ def open_language_model(weights):
     from keras_gmlp.inference import text as inference
     from keras_gmlp.weights.text_folder import read_text_folder
 
-    is_folder = is_bert(weights)
-    opened = read_text_folder(weights) if is_folder else inference.load(model_path(weights, "text"))
+    if is_bert(weights):
+        return read_text_folder(weights)[:2]
+    opened = inference.load(model_path(weights, "text"))
     return opened.model, opened.tokenizer

@@ -1,6 +1,5 @@
 """BERTs of the package transformers: their weights and config.json, both ways."""
 
-import dataclasses
 from pathlib import Path
 
 import keras
@@ -12,7 +11,6 @@ from keras_gmlp.layers import TransformerBlock
 from keras_gmlp.models.language_families import BERT
 from keras_gmlp.models.language_model import encoder, span_classifier, text_classifier
 from keras_gmlp.models.structure import learned_weights
-from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.utils.labels import check_labels
 from keras_gmlp.weights.conversion import assign, published_arrays, table_links
@@ -44,19 +42,6 @@ MARKS = {
 SAME = {"BertForPreTraining": "BertForMaskedLM"}  # with a second head that is not read
 
 
-@dataclasses.dataclass(frozen=True)
-class PublishedText:
-    """A text model from a folder of the package transformers."""
-
-    model: object
-    tokenizer: Tokenizer | None
-    labels: tuple[str, ...] = ()
-    confidence: Confidence = dataclasses.field(default_factory=Confidence)
-    length: int | None = None  # tokens in a text; `None` for the most that the model takes
-    pairs: bool | None = None
-    has_head: bool = True
-
-
 def load_bert(source):
     """Loads a BERT that the package transformers saved, with the head that it has.
 
@@ -78,49 +63,36 @@ def load_bert(source):
 
     Reference: "Well-Read Students Learn Better", https://arxiv.org/abs/1908.08962, the small BERTs.
     """
-    opened = open_bert(source)
-    return opened.model, opened.tokenizer
+    return open_bert(source)[:2]
 
 
 def open_bert(source):
-    """Opens a BERT as a `PublishedText`; see `load_bert`."""
+    """Returns what `load_bert` does, and a card with the class names and the architecture."""
     weights, config, vocabulary = _find_files(str(source))
     settings = read_json(config)
     arguments = _read_settings(settings, config)
     tokenizer = _open_tokenizer(vocabulary, config, source)
     if tokenizer is not None:
         arguments["separator"] = tokenizer.sep_id
-    arrays = _rename(read_checkpoint(weights).arrays)
+    arrays = {  # without "bert." and the names of old versions
+        name.removeprefix("bert.").replace("gamma", "weight").replace("beta", "bias"): array
+        for name, array in read_checkpoint(weights)[0].items()
+    }
     name = _find_architecture(settings, arrays, config)
-    _require(arrays, HEADS[name], name, source)
     model = BERT(**arguments, name=short_name(source).replace(".", "_"))
     labels = ()
     if name == "BertForSequenceClassification":
+        if "classifier.weight" not in arrays:
+            raise ValueError(f"{source}: has no classifier.weight; expected a {name}.")
         labels = _read_labels(settings, len(arrays["classifier.weight"]), config)
         model = text_classifier(model, len(labels))
     elif name == "BertForQuestionAnswering":
         model = span_classifier(model, arguments["separator"])
     elif name == "BertModel":
         model = keras.Model(*encoder(model), name=model.name)
-    links = find_links(model, name)
-    _require(arrays, [(one,) for link in links for one in link.theirs], name, source)
-    assign(links, learned_weights(model), arrays, source, model.name)
-    return PublishedText(model, tokenizer, labels, has_head=name != "BertModel")
-
-
-def _require(arrays, rows, architecture, source):
-    """Raises a `ValueError` if no array has the name, or the begin of its name, of each row."""
-    lacking = [theirs for theirs, *_ in rows if not any(name.startswith(theirs) for name in arrays)]
-    if lacking:
-        raise ValueError(
-            f"{source}: lacks {lacking[0]} and {len(lacking) - 1} more; expected the weights of a "
-            f"{architecture}."
-        )
-
-
-def find_links(model, architecture):
-    """Returns the links between a model and the weights of a class, without "bert."."""
-    return table_links(model, (*TABLE, *HEADS[architecture]))
+    links = table_links(model, (*TABLE, *HEADS[name]))
+    assign(links, learned_weights(model), arrays, source, f"a {name}")
+    return model, tokenizer, {"labels": list(labels), "architecture": name}
 
 
 def write_bert(model, architecture):
@@ -134,11 +106,9 @@ def write_bert(model, architecture):
     # Without the layer, no segment has a vector of its own.
     weights.setdefault("segment/embedding", np.zeros((2, dim), "float32"))
     segments = len(weights["segment/embedding"])
-    arrays = published_arrays(find_links(model, architecture), weights)
-    encoded = {"embeddings", "encoder", "pooler"}
-    prefix = "" if architecture == "BertModel" else "bert."
+    arrays = published_arrays(table_links(model, (*TABLE, *HEADS[architecture])), weights)
     arrays = {
-        f"{prefix if name.partition('.')[0] in encoded else ''}{name}": array
+        f"bert.{name}" if name.startswith(("embeddings", "encoder", "pooler")) else name: array
         for name, array in arrays.items()
     }
     longest = model.get_layer("position").max_tokens
@@ -240,14 +210,6 @@ def _read_labels(settings, classes, path):
         labels = tuple(map(str, range(classes)))
     check_labels(labels, f"{path}: id2label")
     return labels
-
-
-def _rename(arrays):
-    """Returns arrays by their names without "bert." and without those of old versions."""
-    return {
-        name.removeprefix("bert.").replace("gamma", "weight").replace("beta", "bias"): array
-        for name, array in arrays.items()
-    }
 
 
 def _find_architecture(settings, arrays, path):

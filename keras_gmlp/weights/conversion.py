@@ -15,8 +15,8 @@ from keras_gmlp.weights.names import DISTILLED, TABLES
 class Link:
     """Published arrays, the model weights that they become, and the conversion both ways."""
 
-    theirs: tuple[str, ...]
-    ours: tuple[str, ...]
+    theirs: list[str]
+    ours: list[str]
     forward: Callable  # (their arrays, our shapes) -> our arrays
     backward: Callable  # (our arrays) -> their arrays
 
@@ -28,14 +28,13 @@ def _parts(*rows):
         def convert(arrays, shapes):
             return [forward(arrays[0], shapes and shapes[0])]
 
-        return Link((theirs,), (ours,), convert, lambda w: [backward(w[0])])
+        return Link([theirs], [ours], convert, lambda w: [backward(w[0])])
 
     return lambda theirs, ours: [link(theirs + t, ours + o, *both) for t, o, *both in rows]
 
 
 def _qkv(theirs, ours):
     """One matrix (3d, d) whose rows are ordered by query, key, value, then by head."""
-    names = ("query", "key", "value")
 
     def parts(arrays, shapes):  # also for the bias: a transposed vector is the same
         thirds = np.split(arrays[0], 3)
@@ -47,10 +46,9 @@ def _qkv(theirs, ours):
     def vector(weights):
         return [np.concatenate([w.ravel() for w in weights])]
 
-    kernel_paths = tuple(f"{ours}/{name}/kernel" for name in names)
-    bias_paths = tuple(f"{ours}/{name}/bias" for name in names)
-    yield Link((f"{theirs}.weight",), kernel_paths, parts, matrix)
-    yield Link((f"{theirs}.bias",), bias_paths, parts, vector)
+    names = ("query", "key", "value")
+    for suffix, part, back in (("weight", "kernel", matrix), ("bias", "bias", vector)):
+        yield Link([f"{theirs}.{suffix}"], [f"{ours}/{n}/{part}" for n in names], parts, back)
 
 
 def _heads(to_matrix):
@@ -76,7 +74,7 @@ def _grid_positions(theirs, ours):
             )
         return [weights[0][:, :1], weights[0][:, 1:].swapaxes(1, 2).reshape(1, dim, side, side)]
 
-    yield Link((f"{theirs}.cls_pos_embed", f"{theirs}.pos_embed"), (ours,), joined, parted)
+    yield Link([f"{theirs}.cls_pos_embed", f"{theirs}.pos_embed"], [ours], joined, parted)
 
 
 _BIAS = (".bias", "/bias")
@@ -122,9 +120,9 @@ def table_links(model, table):
     ]
 
 
-def every_link(model):
-    """Returns the links between a model and checkpoints in all dialects of the family."""
-    return [link for dialect in _tables(model) for link in links(model, dialect)]
+def every_dialect(model):
+    """Returns the links between a model and checkpoints in each dialect of the family, a list."""
+    return [links(model, dialect) for dialect in _tables(model)]
 
 
 def _tables(model):
@@ -138,31 +136,27 @@ def _tables(model):
     )
 
 
-def load_arrays(model, arrays, origin="the checkpoint", headless=False):
-    """Assigns published arrays to a model of the same size."""
+def load_arrays(model, arrays, origin="the checkpoint"):
+    """Assigns published arrays to a model of the same size; returns whether they have a head."""
     weights = learned_weights(model)
-    dialects = {name: links(model, name) for name in _tables(model)}
-
-    def differences(dialect):
-        return {name for link in dialects[dialect] for name in link.theirs} ^ set(arrays)
-
-    chosen = dialects[min(dialects, key=lambda name: len(differences(name)))]
-    heads = {name for link in chosen if link.ours[0].startswith("head") for name in link.theirs}
-    lacks_head = headless and not heads & set(arrays)
-    if lacks_head:
+    chosen = min(every_dialect(model), key=lambda found: len(_published_names(found) ^ set(arrays)))
+    heads = _published_names(link for link in chosen if link.ours[0].startswith("head"))
+    has_head = bool(heads & set(arrays))
+    if not has_head:
         chosen = [link for link in chosen if not heads & set(link.theirs)]
         weights = {path: w for path, w in weights.items() if not path.startswith("head")}
-    expected = {name for link in chosen for name in link.theirs}
+    unknown = set(arrays) - _published_names(chosen)
+    _refuse(f"{origin}: has {{}}, which {model.name} does not have", unknown)
     reached = {path for link in chosen for path in link.ours}
-    _refuse(f"{origin} has no {{}}, which {model.name} requires", expected - set(arrays))
-    _refuse(f"{origin} has {{}}, which {model.name} does not have", set(arrays) - expected)
-    _refuse(f"{origin} has no names for {{}} of {model.name}", set(weights) ^ reached)
+    _refuse(f"{origin}: has no names for {{}} of {model.name}", set(weights) ^ reached)
     assign(chosen, weights, arrays, origin, model.name)
-    return not lacks_head
+    return has_head
 
 
 def assign(chosen, weights, arrays, origin, name):
-    """Assigns arrays to weights by links, after a check that all have the shapes they need."""
+    """Assigns arrays to weights by links, after a check that all are there and fit."""
+    missing = _published_names(chosen) - set(arrays)
+    _refuse(f"{origin}: has no {{}}, which {name} requires", missing)
     values = {}
     for link in chosen:
         shapes = [tuple(weights[path].shape) for path in link.ours]
@@ -198,18 +192,19 @@ def to_arrays(model, dialect=None):
 
 def published_arrays(chosen, weights):
     """Returns the arrays that links make of our weights, by their names."""
-    return {
-        name: np.ascontiguousarray(array)
-        for link in chosen
-        for name, array in zip(
-            link.theirs, link.backward([weights[p] for p in link.ours]), strict=True
-        )
-    }
+    arrays = {}
+    for link in chosen:
+        made = link.backward([weights[path] for path in link.ours])
+        arrays |= zip(link.theirs, map(np.ascontiguousarray, made), strict=True)
+    return arrays
+
+
+def _published_names(chosen):
+    return {name for link in chosen for name in link.theirs}
 
 
 def _refuse(text, names):
     if names:
         some = ", ".join(sorted(names)[:4]) + (", ..." if len(names) > 4 else "")
-        raise ValueError(
-            f"{text.format(f'{some} ({len(names)} in all)')}. Do the weights match the preset?"
-        )
+        text = text.format(f"{some} ({len(names)} in all)")
+        raise ValueError(f"{text}. Do the weights match the model or preset?")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.images.read_image import INTERPOLATIONS
+from keras_gmlp.data.images.read_image import check_preparation
 from keras_gmlp.utils.errors import is_out_of_memory, shortened
 from keras_gmlp.utils.files import atomic_write, read_json, require_bounded, write_json
 from keras_gmlp.utils.labels import check_labels
@@ -48,14 +48,6 @@ class PretrainedConfig:
     pool: str | None = None  # what the head reads, "token" or "avg"
 
 
-@dataclasses.dataclass(frozen=True)
-class PublishedWeights:
-    """Published weights with their config."""
-
-    arrays: dict  # in float32, by name
-    config: PretrainedConfig
-
-
 def is_published(source):
     """Returns whether a source is a hub name or, by its suffix, a file of published weights."""
     return str(source).startswith(HUB) or bool(find_suffix(source))
@@ -76,7 +68,7 @@ def is_bert(source):
 
 
 def read_checkpoint(source):
-    """Reads published weights."""
+    """Reads published weights; returns float32 arrays by name, and a `PretrainedConfig`."""
     source = str(source)
     if source.startswith(HUB):
         path, config = download(source, "model.safetensors"), download(source, "config.json")
@@ -87,7 +79,7 @@ def read_checkpoint(source):
                 f"{source}: no such file; expected {', '.join(SUFFIXES)} or {HUB}NAME."
             )
         config = path.with_name("config.json")
-    return PublishedWeights(_read(path, source), _read_config(Path(config)))
+    return _read(path, source), _read_config(Path(config))
 
 
 def _read_config(path):
@@ -108,12 +100,8 @@ def _read_config(path):
             raise ValueError(f"crop_mode must be 'center'; received {mode!r}")
         size, crop = values.get("input_size"), values.get("crop_pct")
         channels, height, width = map(int, size) if size else (None,) * 3
-        if crop is not None and not 0 < crop <= 1:
-            raise ValueError(f"crop_pct must be in (0, 1]; received {crop}")
         interpolation = values.get("interpolation")
-        if interpolation not in (None, *INTERPOLATIONS):
-            known = ", ".join(INTERPOLATIONS)
-            raise ValueError(f"interpolation must be one of {known}; received {interpolation!r}")
+        check_preparation(crop, interpolation or "bicubic")
         labels = values.get("label_names") or ()
         labels = tuple(map(str, labels.values() if isinstance(labels, dict) else labels))
         check_labels(labels, "label_names")
@@ -129,7 +117,8 @@ def _read_config(path):
             pool=config.get("global_pool"),
         )
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise ValueError(f"{path}: not a config.json of timm ({error}).") from None
+        reason = str(error).removesuffix(".")
+        raise ValueError(f"{path}: not a config.json of timm ({reason}).") from None
 
 
 def short_name(source):

@@ -1,5 +1,6 @@
 """Builds models from presets, with fresh weights, published ones, or those of a trained model."""
 
+import itertools
 import math
 from pathlib import Path
 
@@ -10,8 +11,9 @@ from keras_gmlp.models.saved import model_path
 from keras_gmlp.models.structure import class_tokens, token_axes, token_grid
 from keras_gmlp.tasks.classifier import DECISION
 from keras_gmlp.utils.card import read_card
+from keras_gmlp.utils.errors import naming_errors
 from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
-from keras_gmlp.weights.conversion import every_link, load_arrays
+from keras_gmlp.weights.conversion import every_dialect, load_arrays
 from keras_gmlp.weights.files import HUB, SUFFIXES, is_published, read_checkpoint
 from keras_gmlp.weights.names import ARCHITECTURES
 from keras_gmlp.weights.trained import Pretrained
@@ -53,8 +55,7 @@ def imagenet_labels():
 
 
 def _load_published(source, preset):
-    checkpoint = read_checkpoint(source)
-    config = checkpoint.config
+    arrays, config = read_checkpoint(source)
     stated = ARCHITECTURES.get(config.architecture, config.architecture)
     preset = preset or stated
     if preset is None:
@@ -67,17 +68,24 @@ def _load_published(source, preset):
             f"{source}: config.json describes {stated}; received preset {preset}. Name "
             f"{stated}, or move the file away from a config.json that does not describe it."
         )
-    family, defaults = _lookup(preset, source)
+    with naming_errors(source):
+        family, defaults = lookup(preset)
     arguments = {"mean": config.mean, "std": config.std, "input_shape": config.image_shape}
     arguments = {name: value for name, value in arguments.items() if value is not None}
-    arguments["classes"] = _head_size(checkpoint.arrays) or defaults["classes"]
+    biases = [arrays[name] for name in ("head.bias", "head/bias") if name in arrays]
+    arguments["classes"] = len(biases[0]) if biases else defaults["classes"]
     model = presets.build(preset, **arguments)
     if config.image_shape is None:
-        arguments["input_shape"] = read_image_shape(model, checkpoint.arrays)
+        arguments["input_shape"] = read_image_shape(model, arrays)
         if arguments["input_shape"] != model.input_shape[1:]:
             model = presets.build(preset, **arguments)
-    _check_pooling(model, preset, config.pool, source)
-    has_head = load_arrays(model, checkpoint.arrays, source, headless=True)
+    by_token = bool(class_tokens(model))
+    if config.pool is not None and (config.pool == "token") != by_token:
+        raise ValueError(
+            f"{source}: config.json says that the head reads {config.pool!r}; the head of {preset} "
+            f"reads {'the class token' if by_token else 'the mean over tokens'}."
+        )
+    has_head = load_arrays(model, arrays, source)
     labels = config.labels
     if labels is None or len(labels) != arguments["classes"]:
         labels = imagenet_labels() if arguments["classes"] == 1000 else None
@@ -87,52 +95,24 @@ def _load_published(source, preset):
     return Pretrained(model, preset, labels, preparation, str(source), not has_head, arguments)
 
 
-def _check_pooling(model, preset, pool, source):
-    by_token = bool(class_tokens(model))
-    if pool is not None and (pool == "token") != by_token:
-        raise ValueError(
-            f"{source}: config.json says that the head reads {pool!r}; the head of {preset} "
-            f"reads {'the class token' if by_token else 'the mean over tokens'}."
-        )
-
-
 def read_image_shape(model, arrays):
     """Reads the shape of the square images of published weights from their number of tokens."""
     height, width, channels = model.input_shape[1:]
-    leading = len(class_tokens(model))
-    axes = _token_axes(model)
-    for link in every_link(model):
-        if link.ours[0] not in axes or not set(link.theirs) <= set(arrays):
+    # Of weights with one number or one vector per token, the axis of the tokens.
+    per_token = {("writes",): 0, (None, "holds", None): 1}
+    declared = token_axes(model)
+    for link in itertools.chain(*every_dialect(model)):
+        axis = per_token.get(declared.get(link.ours[0]))
+        if axis is None or not set(link.theirs) <= set(arrays):
             continue
         try:
             array = link.forward([arrays[name] for name in link.theirs], None)[0]
-            side = math.isqrt(array.shape[axes[link.ours[0]]] - leading)
+            side = math.isqrt(array.shape[axis] - len(class_tokens(model)))
         except (ValueError, IndexError):  # another number of axes: load_arrays reports it
             continue
         patch = height // token_grid(model)[0]
         return (side * patch, side * patch, channels)
     return (height, width, channels)
-
-
-def _token_axes(model):
-    """The weights with one number or one vector per token, by path, and the axis of the tokens."""
-    return {
-        path: next(i for i, kind in enumerate(axes) if kind)
-        for path, axes in token_axes(model).items()
-        if axes in (("writes",), (None, "holds", None))
-    }
-
-
-def _lookup(preset, source):
-    try:
-        return lookup(preset)
-    except ValueError as error:
-        raise ValueError(f"{source}: {error}") from None
-
-
-def _head_size(arrays):
-    """The number of classes, from the bias of the head; `None` without a head."""
-    return next((len(arrays[name]) for name in ("head.bias", "head/bias") if name in arrays), None)
 
 
 def _load_own(source, preset):
@@ -158,11 +138,11 @@ def _load_own(source, preset):
             f"{source}: holds weights of preset {stated}; received preset={preset}. Omit it or "
             f"pass {stated}."
         )
-    preset = preset or stated
-    _lookup(preset, source)
+    with naming_errors(source):
+        lookup(preset or stated)
     return Pretrained(
         classifier.model,
-        preset,
+        preset or stated,
         classifier.labels if classifier.named else None,
         classifier.preparation,
         str(source),

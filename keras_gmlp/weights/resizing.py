@@ -1,7 +1,6 @@
 """Resizes a model to another image size: resamples weights over tokens on their 2-D grid."""
 
 import dataclasses
-from functools import reduce
 
 import numpy as np
 from keras import ops
@@ -84,15 +83,17 @@ def transfer(source, target, head=True):
         )
     values = {}
     matrices = {**_token_matrices(source, target), **_window_matrices(source, target)}
-    for path in ours:
-        if path in fresh:
-            continue
-        values[path] = _resized(ops.convert_to_numpy(theirs[path]), matrices.get(path, ()))
-        if values[path].shape != tuple(ours[path].shape):
+    for path in (path for path in ours if path not in fresh):
+        value = ops.convert_to_numpy(theirs[path])
+        for axis, matrix in enumerate(matrices.get(path, ())):
+            if matrix is not None:
+                value = np.moveaxis(np.tensordot(matrix, value, (1, axis)), 0, axis)
+        if value.shape != tuple(ours[path].shape):
             raise ValueError(
                 f"{path} has shape {tuple(theirs[path].shape)} in {source.name} and "
                 f"{tuple(ours[path].shape)} in {target.name}: the sizes of the architecture differ."
             )
+        values[path] = value
     for path, value in values.items():  # only after all checks
         ours[path].assign(value)
     kept = tuple(path for path in values if path not in matrices)
@@ -139,9 +140,11 @@ def _token_matrices(source, target):
     leading = len(class_tokens(target))
     rows, columns = (resampling_pair(*sizes) for sizes in zip(old, new, strict=True))
     grids = *map(np.kron, rows, columns), resample(old, new)
-    writes, reads, holds = (reduce(_join, [np.ones((1, 1))] * leading, grid) for grid in grids)
+    writes, reads, holds = (_keep_leading(grid, leading) for grid in grids)
     matrices = {"reads": reads.T, "writes": writes, "holds": holds, None: None}
-    matrices |= {"rows": _shift(old[0], new[0]), "columns": _shift(old[1], new[1])}
+    for axis, was, now in zip(("rows", "columns"), old, new, strict=True):
+        # Crops or pads the weights of the offsets between `was` places.
+        matrices[axis] = np.eye(2 * now - 1, 2 * was - 1, k=was - now)
     return {path: [matrices[kind] for kind in axes] for path, axes in token_axes(target).items()}
 
 
@@ -162,20 +165,8 @@ def resampling_pair(old, new):
     return enlarge, np.linalg.pinv(enlarge)
 
 
-def _shift(old, new):
-    """Returns the matrix that crops or pads the weights of the offsets between `old` places."""
-    return np.eye(2 * new - 1, 2 * old - 1, k=old - new)
-
-
-def _join(below, above):
-    """Returns a matrix that also keeps one more leading token."""
-    joined = np.zeros((len(below) + 1, below.shape[1] + 1))
-    joined[:1, :1], joined[1:, 1:] = above, below
-    return joined
-
-
-def _resized(array, matrices):
-    for axis, matrix in enumerate(matrices):
-        if matrix is not None:
-            array = np.moveaxis(np.tensordot(matrix, array, (1, axis)), 0, axis)
-    return array
+def _keep_leading(matrix, tokens):
+    """Returns a matrix that also keeps leading tokens."""
+    kept = np.eye(*(tokens + size for size in matrix.shape))
+    kept[tokens:, tokens:] = matrix
+    return kept

@@ -1,6 +1,5 @@
 """Text models as folders that the package transformers reads, both ways."""
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -10,15 +9,17 @@ from keras import ops
 
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.inference import text as inference
+from keras_gmlp.inference.opening import open_keras
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.models.structure import learned_weights
-from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Confidence, read_confidence
+from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Confidence
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.card import read_card, write_text_card
 from keras_gmlp.utils.files import atomic_write, read_json, write_json
 from keras_gmlp.utils.labels import check_labels
 from keras_gmlp.utils.shipped import find_shipped
-from keras_gmlp.weights.bert import PublishedText, open_bert, write_bert
+from keras_gmlp.weights.bert import open_bert, write_bert
+from keras_gmlp.weights.conversion import KINDS, assign
 from keras_gmlp.weights.files import HUB, download, is_bert, read_checkpoint, write_checkpoint
 
 OWN = "keras_gmlp"  # the model_type of models that transformers does not have
@@ -47,14 +48,14 @@ def open_text_model(source):
     if not is_bert(find_shipped(source)):
         path = Path(find_shipped(source))
         return inference.load(path / "model.keras" if path.is_dir() else path)
-    found = read_text_folder(source)
-    if not found.has_head:
+    model, tokenizer, card = read_text_folder(source)
+    if card.get("architecture") == "BertModel":
         raise ValueError(
             f"{source}: a BertModel, which has no head and answers nothing; give it one: "
             f"apps/train_text.py --task DATA --weights {source}"
         )
-    opened = inference.from_keras(found.model, found.tokenizer, found.labels, found.length)
-    return dataclasses.replace(opened, pairs=found.pairs, confidence=found.confidence)
+    opened = open_keras(model, Path(source), card)
+    return opened.find_task().wrap(opened, tokenizer)
 
 
 def save_text_model(opened, path):
@@ -62,23 +63,24 @@ def save_text_model(opened, path):
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as temporary:
         in_float32(opened.model).save(temporary)
-        card = {"length": opened.length, "pairs": opened.pairs, **_confidence_entries(opened)}
-        write_text_card(temporary, opened.task, opened.tokenizer, opened.labels, card)
+        write_text_card(
+            temporary, opened.task, opened.tokenizer, opened.labels, _card_entries(opened)
+        )
     return path
 
 
 def read_text_folder(source):
-    """Opens a folder of transformers or of `write_text_folder` as a `PublishedText`."""
+    """Opens a folder of transformers or of `write_text_folder`: model, tokenizer and card."""
     path = Path(source).expanduser() / "config.json"
     settings = None if str(source).startswith(HUB) else read_json(path)
     if isinstance(settings, dict) and settings.get("model_type") == OWN:
         return _read_own(path, settings)
-    found = open_bert(source)
-    if found.tokenizer is None:
+    model, tokenizer, card = open_bert(source)
+    if tokenizer is None:
         raise ValueError(
             f"{source}: has no tokenizer; expected tokenizer.json or vocab.txt next to config.json."
         )
-    return found
+    return model, tokenizer, card
 
 
 def _read_own(path, settings):
@@ -87,35 +89,24 @@ def _read_own(path, settings):
         model = keras.models.model_from_json(json.dumps(settings["model"]))
         if not isinstance(model, keras.Model):
             raise ValueError(f"holds a {type(model).__name__}")
-        labels = tuple(settings["labels"])
-        check_labels(labels, "labels")
-        fields = {"length": settings["length"], "pairs": settings["pairs"]}
-        fields["confidence"] = read_confidence(settings)
+        check_labels(settings["labels"], "labels")
     except Exception as error:  # Keras raises errors of many classes
         reason = " ".join(str(error).split())[:200]
         raise ValueError(
             f"{path}: not a config.json that apps/convert.py wrote ({reason})."
         ) from None
-    weights, arrays = learned_weights(model), read_checkpoint(path.with_name(WEIGHTS)).arrays
-    if set(weights) != set(arrays):
-        some = ", ".join(sorted(set(weights) ^ set(arrays))[:3])
-        raise ValueError(f"{path.with_name(WEIGHTS)}: does not fit config.json ({some}).")
-    for name, weight in weights.items():
-        if arrays[name].shape != tuple(weight.shape):
-            raise ValueError(
-                f"{path.with_name(WEIGHTS)}: {name} has shape {arrays[name].shape}; expected "
-                f"{tuple(weight.shape)} as in config.json."
-            )
-        weight.assign(arrays[name])
-    return PublishedText(model, Tokenizer.load(path.with_name("tokenizer.json")), labels, **fields)
+    weights, (arrays, _) = learned_weights(model), read_checkpoint(path.with_name(WEIGHTS))
+    if differing := sorted(set(weights) ^ set(arrays))[:3]:
+        raise ValueError(
+            f"{path.with_name(WEIGHTS)}: does not fit config.json ({', '.join(differing)})."
+        )
+    links = [link for name in weights for link in KINDS["array"](name, name)]
+    assign(links, weights, arrays, path.with_name(WEIGHTS), "the model in config.json")
+    return model, Tokenizer.load(path.with_name("tokenizer.json")), settings
 
 
 def write_text_folder(opened, path):
-    """Writes a text model as a folder; returns the class of transformers that opens it, or `None`.
-
-    That class opens an original BERT: norms after the branches, learned positions. All other models
-    get the weights by their paths and a config.json that `read_text_folder` opens.
-    """
+    """Writes a text model as a folder; returns the class of transformers for it, or `None`."""
     path = Path(path)
     if path.name != WEIGHTS:
         raise ValueError(f"{path}: expected a path that ends in {WEIGHTS}, such as bert/{WEIGHTS}.")
@@ -131,16 +122,14 @@ def write_text_folder(opened, path):
         if opened.labels:
             config["id2label"] = {str(i): label for i, label in enumerate(opened.labels)}
             config["label2id"] = {label: i for i, label in enumerate(opened.labels)}
-    else:
+    else:  # only an original BERT has one
         weights = learned_weights(opened.model)
         arrays = {name: ops.convert_to_numpy(w) for name, w in weights.items()}
         config = {
             "model_type": OWN,
             "task": opened.task,
             "labels": list(opened.labels),
-            "length": opened.length,
-            "pairs": opened.pairs,
-            **_confidence_entries(opened),
+            **_card_entries(opened),
             "model": json.loads(in_float32(opened.model).to_json()),
         }
     arrays = {name: np.ascontiguousarray(array, "float32") for name, array in arrays.items()}
@@ -149,11 +138,12 @@ def write_text_folder(opened, path):
     return architecture if found else None
 
 
-def _confidence_entries(opened):
-    """Returns the entries of a card for what was calibrated, a dict; an empty one without it."""
-    fitted = opened.confidence
-    entries = {TEMPERATURE: fitted.temperature, THRESHOLD: fitted.energy_threshold}
-    return {} if fitted == Confidence() else entries
+def _card_entries(opened):
+    """Returns the entries of a card besides task, tokenizer and class names, a dict."""
+    entries, fitted = {"length": opened.length, "pairs": opened.pairs}, opened.confidence
+    if fitted != Confidence():
+        entries |= {TEMPERATURE: fitted.temperature, THRESHOLD: fitted.energy_threshold}
+    return entries
 
 
 def _write_tokenizer(tokenizer, folder, length):

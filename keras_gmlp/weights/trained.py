@@ -12,6 +12,7 @@ from keras_gmlp.models import presets
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.models.structure import find_stem, find_zooms, learned_weights
 from keras_gmlp.utils.card import write_card
+from keras_gmlp.utils.errors import naming_errors
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.weights.conversion import to_arrays
 from keras_gmlp.weights.files import write_checkpoint
@@ -105,11 +106,8 @@ class Pretrained:
         except TypeError as error:  # an argument that the preset's model does not take
             raise ValueError(f"{self.origin}: {error}") from None
         known = labels is None or tuple(labels) == self.labels
-        try:
-            report = transfer(self.model, model, head=known and not self.headless)
-        except ValueError as error:
-            raise ValueError(f"{self.origin}: {error}") from None
-        return model, report
+        with naming_errors(self.origin):
+            return model, transfer(self.model, model, head=known and not self.headless)
 
     def classifier(self):
         """Returns a `Classifier` with these weights.

@@ -64,7 +64,7 @@ class Models:
 def read(path):
     """Returns the arrays in a file of weights, or the logits of a model."""
     if path.suffix in (".npz", ".pth", ".safetensors"):
-        return read_checkpoint(path).arrays
+        return read_checkpoint(path)[0]
     with load_app("cli").quiet():  # as apps/classify.py loads it
         classifier = inference.load(path)
     return {"logits": classifier.logits(np.full((1, *classifier.image_shape), 100.0, "float32"))}

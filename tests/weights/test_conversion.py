@@ -11,14 +11,10 @@ from keras_gmlp.weights.conversion import links, load_arrays, to_arrays
 
 PAIRS = {
     "gmlp_ti16_224": "gmlp_ti16_224",
-    "gmlp_s16_224": "gmlp_s16_224",
     "mixer_s32_224": "mixer_s32_224",
-    "mixer_b16_224": "mixer_b16_224",
     "resmlp_12_224": "resmlp_12_224",
     "resmlp_24_224": "resmlp_24_224",
     "vit_tiny_patch16_224": "vit_ti16_224",
-    "vit_small_patch16_224": "vit_s16_224",
-    "deit_tiny_patch16_224": "deit_ti16_224",
     "deit_small_distilled_patch16_224": "deit_s16_distilled_224",
 }
 TINY = {"dim": 8, "depth": 2, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 3}
@@ -77,6 +73,13 @@ def random_arrays(model, dialect):
     return {name: rng.normal(size=shape).astype("float32") for name, shape in shapes.items()}
 
 
+ATTENTION = "Transformer/encoderblock_0/MultiHeadDotProductAttention_1"
+GOOGLE_S = {
+    "mixer": {"stem/kernel", "MixerBlock_1/token_mixing/Dense_0/kernel", "head/bias"},
+    "vit": {"cls", "embedding/bias", f"{ATTENTION}/out/kernel"},
+}
+
+
 def test_each_dialect_converts_in_both_directions():
     for family, dialect in (
         ("gmlp", "timm"),
@@ -99,6 +102,8 @@ def test_each_dialect_converts_in_both_directions():
         assert set(back) == set(arrays)
         for name, array in arrays.items():
             np.testing.assert_array_equal(back[name], array)
+        if dialect == "flax":  # Google's names
+            assert GOOGLE_S[family] <= arrays.keys()
 
 
 def test_model_without_published_names_is_refused():
@@ -112,14 +117,6 @@ def test_model_without_published_names_is_refused():
             to_arrays(model)
 
 
-def test_google_s_names():
-    names = set(to_arrays(FAMILIES["mixer"](**TINY), "flax"))
-    assert {"stem/kernel", "MixerBlock_1/token_mixing/Dense_0/kernel", "head/bias"} <= names
-    names = set(to_arrays(FAMILIES["vit"](**TINY), "flax"))
-    attention = "Transformer/encoderblock_0/MultiHeadDotProductAttention_1/out/kernel"
-    assert {"cls", "embedding/bias", attention} <= names
-
-
 def test_queries_come_first_then_keys_then_values():
     model = FAMILIES["vit"](**TINY)
     arrays = random_arrays(model, "timm")
@@ -131,19 +128,13 @@ def test_queries_come_first_then_keys_then_values():
         np.testing.assert_array_equal(kernel[:, 1, 2], matrix[8 * i + 4 + 2])
 
 
-QUERY = "Transformer/encoderblock_0/MultiHeadDotProductAttention_1/query/kernel"
-QKV = "blocks.0.attn.qkv.weight"
+QUERY, QKV = f"{ATTENTION}/query/kernel", "blocks.0.attn.qkv.weight"
 
 
 def test_strict_in_both_directions_and_the_model_does_not_change():
     for family, dialect, change, message in (
         ("gmlp", "timm", lambda a: a.pop("norm.bias"), r"has no norm\.bias \(1 in all\)"),
-        (
-            "gmlp",
-            "timm",
-            lambda a: a.update(extra=np.ones(3)),
-            r"has extra \(1 in all\), which gmlp",
-        ),
+        ("gmlp", "timm", lambda a: a.update(e=np.ones(3)), r"has e \(1 in all\), which gmlp"),
         (
             "gmlp",
             "timm",
@@ -156,21 +147,15 @@ def test_strict_in_both_directions_and_the_model_does_not_change():
             lambda a: a.update({QUERY: a[QUERY].reshape(8, 4, 2)}),
             r"query/kernel has shape \(8, 4, 2\), which does not",
         ),
-        (
-            "vit",
-            "timm",
-            lambda a: a.update({QKV: a[QKV].T.copy()}),
-            r"qkv\.weight has shape \(8, 24\), which does not fit",
-        ),
+        ("vit", "timm", lambda a: a.update({QKV: a[QKV].T}), r"qkv\.weight has shape \(8, 24\)"),
     ):
         model = FAMILIES[family](**TINY)
         before = model.get_weights()
         arrays = random_arrays(model, dialect)
         change(arrays)
-        with pytest.raises(ValueError, match=message) as error:
+        with refused(message) as error:
             load_arrays(model, arrays, "file.safetensors")
         assert str(error.value).startswith("file.safetensors")
-        assert len(str(error.value).splitlines()) == 1
         for old, new in zip(before, model.get_weights(), strict=True):
             np.testing.assert_array_equal(old, new)
 
@@ -187,30 +172,25 @@ def test_release_of_feed_forward_only_has_its_positions_on_a_grid():
 
 
 @pytest.mark.parametrize("family", ["gmlp", "deit"])
-def test_head_may_be_missing_as_a_whole_if_headless(family):
+def test_head_may_be_missing_as_a_whole(family):
     model = FAMILIES[family](**TINY)
     heads = [w for w in model.weights if w.path.startswith("head")]
     arrays = random_arrays(model, "timm")
     bare = {name: a for name, a in arrays.items() if not name.startswith("head")}
-    with pytest.raises(ValueError, match=r"has no head\.bias"):
-        load_arrays(model, bare)
-    assert load_arrays(model, bare, headless=True) is False
+    assert load_arrays(model, bare) is False
     assert not any(to_numpy(weight).any() for weight in heads)
     with pytest.raises(ValueError, match=r"has no head\.weight"):
-        load_arrays(model, {**bare, "head.bias": arrays["head.bias"]}, headless=True)
-    assert load_arrays(model, arrays, headless=True) is True
+        load_arrays(model, {**bare, "head.bias": arrays["head.bias"]})
+    assert load_arrays(model, arrays) is True
     assert all(to_numpy(weight).any() for weight in heads)
 
 
-def test_deeper_checkpoint_is_refused():
+def test_other_architectures_are_refused():
     arrays = random_arrays(FAMILIES["gmlp"](**{**TINY, "depth": 3}), "timm")
     with pytest.raises(ValueError, match=r"blocks\.2\..*, \.\.\. \(10 in all\)"):
         load_arrays(FAMILIES["gmlp"](**TINY), arrays)
-
-
-def test_other_family_is_refused():
     arrays = random_arrays(FAMILIES["mixer"](**TINY), "timm")
-    with pytest.raises(ValueError, match=r"resmlp requires\. Do the weights match the preset"):
+    with pytest.raises(ValueError, match=r"resmlp does not have\. Do the weights match"):
         load_arrays(FAMILIES["resmlp"](**TINY), arrays)
     with pytest.raises(ValueError, match="No published weights are known for plain"):
         load_arrays(keras.Sequential([keras.layers.Dense(3)], name="plain"), arrays)

@@ -31,6 +31,13 @@ def test_resample_resizes_as_pillow_does(old, new):
     np.testing.assert_allclose(resized, np.asarray(expected), atol=1e-5)
 
 
+def pair(build, old, new, **sizes):
+    """Returns a source with random weights for images of one shape, and a target for another."""
+    source, target = (build(input_shape=shape, **TINY, **sizes) for shape in (old, new))
+    redraw_weights(source)
+    return source, target
+
+
 def flat_image(shape, colour=(200, 40, 90)):
     return np.broadcast_to(np.array(colour, "float32"), (1, *shape))
 
@@ -39,10 +46,9 @@ def flat_image(shape, colour=(200, 40, 90)):
 @pytest.mark.parametrize(("old", "new"), SIZES)
 def test_flat_image_keeps_its_tokens_where_weights_do_not_vary_over_the_image(family, old, new):
     """If all filters have the same sum, a flat image gives the same values at every token."""
-    source = FAMILIES[family](input_shape=old, **TINY)
+    source, target = pair(FAMILIES[family], old, new)
     redraw_weights(source, stddev=0.3)
     even_out(source)
-    target = FAMILIES[family](input_shape=new, **TINY)
     report = transfer(source, target)
     assert report.resized
     assert not report.fresh
@@ -69,11 +75,8 @@ def even_out(model):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_same_size_is_a_copy(family):
-    source = FAMILIES[family](input_shape=(16, 16, 3), **TINY)
-    redraw_weights(source)
-    target = FAMILIES[family](input_shape=(16, 16, 3), **TINY)
-    report = transfer(source, target)
-    assert not report.resized
+    source, target = pair(FAMILIES[family], (16, 16, 3), (16, 16, 3))
+    assert not transfer(source, target).resized
     image = np.random.default_rng(1).uniform(0, 255, (2, 16, 16, 3))
     np.testing.assert_array_equal(to_numpy(target(image)), to_numpy(source(image)))
 
@@ -103,8 +106,7 @@ def test_what_filters_read_is_not_blurred(old, new):
     If E enlarges the grid, a kernel K over the smaller grid becomes L with `E' L = K E'`, and one
     over the larger grid becomes S with `S E' E = E' K E`.
     """
-    source, target = (ResMLP(input_shape=shape, **TINY) for shape in (old, new))
-    redraw_weights(source)
+    source, target = pair(ResMLP, old, new)
     transfer(source, target)
     before, after = (to_numpy(m.get_layer("block_0").spatial.kernel) for m in (source, target))
     small, large = sorted([(old[0] // 4, old[1] // 4), (new[0] // 4, new[1] // 4)])
@@ -118,11 +120,7 @@ def test_what_filters_read_is_not_blurred(old, new):
 
 @pytest.mark.parametrize(("old", "new"), [((8, 8, 3), (12, 16, 3)), ((12, 16, 3), (8, 8, 3))])
 def test_weights_of_offsets_keep_their_values(old, new):
-    source, target = (
-        gMLP(hidden_dim=12, toeplitz=True, heads=2, input_shape=shape, **TINY)
-        for shape in (old, new)
-    )
-    redraw_weights(source)
+    source, target = pair(gMLP, old, new, hidden_dim=12, toeplitz=True, heads=2)
     redraw_weights(target)
     report = transfer(source, target)
     assert "block_0/gate/spatial/offsets" in report.resized
@@ -140,11 +138,7 @@ def test_weights_of_offsets_keep_their_values(old, new):
 
 
 def test_class_and_distillation_token_keep_their_positions():
-    shapes = ((8, 8, 3), (16, 16, 3))
-    source, target = (
-        ViT(num_heads=2, distillation_token=True, input_shape=shape, **TINY) for shape in shapes
-    )
-    redraw_weights(source)
+    source, target = pair(ViT, (8, 8, 3), (16, 16, 3), num_heads=2, distillation_token=True)
     transfer(source, target)
     old, new = (to_numpy(m.get_layer("position").embedding)[0] for m in (source, target))
     np.testing.assert_allclose(new[:2], old[:2], rtol=1e-6)
@@ -152,11 +146,7 @@ def test_class_and_distillation_token_keep_their_positions():
 
 
 def test_class_token_of_feed_forward_only_keeps_its_weights():
-    shapes = ((8, 8, 3), (16, 16, 3))
-    source, target = (
-        FeedForwardOnly(token_hidden_dim=20, input_shape=shape, **TINY) for shape in shapes
-    )
-    redraw_weights(source)
+    source, target = pair(FeedForwardOnly, (8, 8, 3), (16, 16, 3), token_hidden_dim=20)
     assert len(transfer(source, target).resized) == 1 + 2 * 5
     old, new = (model.get_layer("block_1") for model in (source, target))
     upsample = resample((2, 2), (4, 4))
