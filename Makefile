@@ -19,7 +19,7 @@ web: $(VENV)/.core $(LITERT)
 ON_PYTORCH := tests/comparison tests/runs tests/weights tests/test_plans.py \
 	tests/test_language_figures.py \
 	tests/analysis/test_texts.py \
-	$(addprefix tests/apps/test_, evaluate_sizes.py full_disk.py text_apps.py) \
+	$(addprefix tests/apps/test_, evaluate_sizes.py full_disk.py own_images.py text_apps.py) \
 	$(addprefix tests/training/test_, damaged_runs.py model_card.py) \
 	$(addprefix tests/models/test_, backends.py folding.py precision.py presets.py structure.py) \
 	tests/models/test_torch_convolutions.py

@@ -16,12 +16,7 @@ from keras_gmlp.inspection.label_errors import (
     thumbnail_features,
 )
 from keras_gmlp.inspection.near_duplicates import find_equal_pixels, find_near_duplicates
-from keras_gmlp.inspection.pictures import (
-    list_alike_classes,
-    list_empty_classes,
-    list_others,
-    list_pictures,
-)
+from keras_gmlp.inspection.pictures import list_pictures, list_rest
 from keras_gmlp.utils import listing
 from keras_gmlp.utils.csv_tables import write_table
 from keras_gmlp.utils.errors import printable
@@ -101,7 +96,7 @@ def check_folder(root, min_images=10, embed=None):
     """
     root = Path(root)
     listed, labels = list_pictures(root)
-    others, aside = list_others(root, listed)
+    others, aside, empty, alike = list_rest(root, listed, labels)
     thumbnails, reasons, dark = _read_thumbnails(listed)
     findings = [
         Finding(listed[i].path, listed[i].label, "unreadable", note=reason)
@@ -118,11 +113,11 @@ def check_folder(root, min_images=10, embed=None):
     findings += _find_copies(pictures, thumbnails)
     findings += [
         Finding(folder, folder.name, "empty class", note="training would stop at this folder")
-        for folder in list_empty_classes(root, listed)
+        for folder in empty
     ]
     findings += [
         Finding(path, path.name, "alike classes", other, note="the same name, or nearly")
-        for path, other in list_alike_classes(root, labels).items()
+        for path, other in alike.items()
     ]
     present = sorted({picture.label for picture in listed})
     findings += _find_small_classes(root, pictures, present, min_images)

@@ -41,16 +41,16 @@ def find_equal_pixels(paths, thumbnails):
     for index, thumbnail in enumerate(thumbnails):
         alike[thumbnail.tobytes()].append(index)
     candidates = [index for group in alike.values() if len(group) > 1 for index in group]
-    digests = map_in_threads(lambda i: _digest(paths[i]), candidates, "comparing equal pictures")
+
+    def digest(index):
+        pixels = read_pixels(paths[index])
+        return pixels.shape, hashlib.sha256(pixels).digest()
+
+    digests = map_in_threads(digest, candidates, "comparing equal pictures")
     same = collections.defaultdict(list)
     for index, digest in zip(candidates, digests, strict=True):
         same[digest].append(index)
     return [sorted(group) for group in same.values() if len(group) > 1]
-
-
-def _digest(path):
-    pixels = read_pixels(path)
-    return pixels.shape, hashlib.sha256(pixels).digest()
 
 
 def find_near_duplicates(thumbnails):
@@ -113,7 +113,9 @@ def _differences(grey, nearest):
     """Returns the differences of all pictures and their neighbours, 1 for a picture and itself."""
     grey = grey - grey.mean(axis=(1, 2), keepdims=True)
     grey /= np.sqrt((grey**2).sum(axis=(1, 2), keepdims=True))
-    cuts = _cuts(grey.shape[1])
+    side, (before, after) = grey.shape[1], np.array(CUTS, "float32").T[:, :, None, None]
+    # Matrices `(cuts, side, side)` that cut a side and scale the rest up again.
+    cuts = linear_weights(before, 1 - before - after, side, side, 0.0)
 
     def measure(picture):
         cut = cuts[:, None] @ picture @ cuts.transpose(0, 2, 1)
@@ -130,12 +132,6 @@ def _differences(grey, nearest):
         return np.where(others == row, 1.0, np.sqrt(1 - np.clip(r, 0, 1) ** 2))
 
     return np.array(list(map_in_threads(compare, range(len(grey)), "comparing pictures")))
-
-
-def _cuts(side):
-    """Returns matrices `(cuts, side, side)` that cut a side and scale the rest up again."""
-    before, after = np.array(CUTS, "float32").T[:, :, None, None]
-    return linear_weights(before, 1 - before - after, side, side, 0.0)
 
 
 def _correlation(wholes, parents, deviations, cuts):

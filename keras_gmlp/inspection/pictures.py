@@ -42,35 +42,19 @@ def list_pictures(root):
     return pictures, tuple(sorted({*labels, *(picture.label for picture in pictures)}))
 
 
-def list_empty_classes(root, pictures):
-    """Returns the class folders without pictures, at which `load_folder` stops, a list of paths."""
+def list_rest(root, pictures, labels):
+    """Lists other files, those set aside, empty class folders, and classes that look alike."""
     if is_table(root):
-        return []
+        alike = {Path(root, name): other for name, other in find_alike(labels).items()}
+        return set(), set(), [], alike
+    splits = [*find_splits(root).values()]
+    names = {split: list_folders(split) for split in splits or [root]}
+    classes = [split / name for split in names for name in names[split]]
+    alike = {s / name: other for s in names for name, other in find_alike(names[s]).items()}
+    others, aside = set(), []
+    for folder in (root, *(folder for folder in (*splits, *classes) if folder.is_symlink())):
+        others.update(list_visible_files(folder, aside))
+    others -= {picture.path for picture in pictures}
     used = {parent for picture in pictures for parent in picture.path.parents}
-    return [folder for folder in _list_classes(root) if folder not in used]
-
-
-def list_others(root, pictures):
-    """Returns the files that are no pictures, and those that training sets aside, two sets."""
-    if is_table(root):
-        return set(), set()
-    found, aside, used = set(), [], [*find_splits(root).values(), *_list_classes(root)]
-    for folder in (root, *(folder for folder in used if folder.is_symlink())):
-        found.update(list_visible_files(folder, aside))
-    return found - {picture.path for picture in pictures}, set(aside) - set(used)
-
-
-def _list_classes(root):
-    splits = find_splits(root).values() or [root]
-    return [split / label for split in splits for label in list_folders(split)]
-
-
-def list_alike_classes(root, labels):
-    """Returns the class folders, or the classes of a table, that look like another one, with it."""
-    if is_table(root):
-        return {Path(root, name): other for name, other in find_alike(labels).items()}
-    return {
-        split / name: other
-        for split in find_splits(root).values() or [root]
-        for name, other in find_alike(list_folders(split)).items()
-    }
+    empty = [folder for folder in classes if folder not in used]
+    return others, set(aside).difference(splits, classes), empty, alike

@@ -48,17 +48,13 @@ exit codes: 0 done, 1 failure or no candidate measured, 2 wrong usage, 130 stopp
 """
 
 
-def complete(options):
-    """Completes the options by what follows from others."""
-    options.rounds = options.rounds or (3 if options.quick else 10)
-    options.batch, options.threads = sorted(set(options.batch)), sorted(set(options.threads))
-    options.command = shlex.join(["apps/benchmark.py", *options.given])
-
-
 def benchmark(options):
     """Checks the options, measures and reports; returns the exit code."""
     with cli.usage_errors():
         check(options)
+    options.rounds = options.rounds or (3 if options.quick else 10)
+    options.batch, options.threads = sorted(set(options.batch)), sorted(set(options.threads))
+    options.command = shlex.join(["apps/benchmark.py", *options.given])
     cli.import_tensorflow()
     import matplotlib.figure  # noqa: F401 (a missing one would fail at the end)
 
@@ -145,5 +141,4 @@ SETTINGS = {
     "threads": {"default": THREADS},
     "out": {"type": Path},
 }
-main = cli.Program("benchmark", __doc__, USAGE, benchmark, complete, **SETTINGS)
-parse = main.parse
+main = cli.Program("benchmark", __doc__, USAGE, benchmark, **SETTINGS)

@@ -112,8 +112,7 @@ def report_texts(options, sweep):
     rows = sweep.rows()
     paths = texts.write_results(rows, options.out, options.command, find_floors(sweep.tasks))
     failed = [f"{run.name}: {run.status}" for run in sweep.runs if run.failed]
-    missing = len(sweep.runs) - len(sweep.complete) - len(failed)
-    return finish(options, rows, paths, failed, f"{missing} of {len(sweep.runs)}" * bool(missing))
+    return finish(options, rows, paths, failed, sweep.runs, sweep.complete)
 
 
 def require_runs(options, runs):
@@ -122,15 +121,15 @@ def require_runs(options, runs):
         raise ValueError(f"{options.runs} has none of these runs; leave out --no-train")
 
 
-def finish(options, rows, paths, failed, missing):
+def finish(options, rows, paths, failed, runs, complete):
     """Prints the result, why runs failed and how many are missing; returns the exit code."""
     cli.show_result(options, rows, lambda rows: print(*paths, sep="\n"))
     for line in failed:
         warn(line)
     if failed:
         warn("--retry tries them again")
-    if missing:
-        warn(f"{missing} runs are not done")
+    if missing := len(runs) - len(complete) - len(failed):
+        warn(f"{missing} of {len(runs)} runs are not done")
     return 1 if failed or missing else 0
 
 
@@ -173,22 +172,18 @@ def make_sweep(options):
     for word in options.passed:
         if word.split("=")[0] in OWN:
             raise ValueError(f"give what {word} says before --, as an argument of compare.py")
-    settings = shared_settings(options)
-    recipe = settings.make_recipe()
-    if recipe.seed != options.seeds[0] or options.epochs not in (None, recipe.epochs):
-        raise ValueError("give seeds and epochs as --seeds and --epochs, before --")
-    given = {n: getattr(options, n) for n in ("seeds", "fractions", "jobs", "backend")}
-    return Sweep(options.presets, settings, options.runs, **given)
-
-
-def shared_settings(options):
-    """Returns the `RunSettings` that all runs share; what follows `--` is read as by train.py."""
+    # Of all runs; what follows `--` is read as by train.py.
     parser = Parser(prog="compare.py PRESET ... --", allow_abbrev=False)
     parser.add_options(list_run_options(RECIPE_OF_A_SWEEP), **{**STORED, "precision": {}})
     own = ["--data", options.data, "--recipe", options.recipe, "--seed", str(options.seeds[0])]
     own += ["--epochs", str(options.epochs)] if options.epochs is not None else []
     own += ["--data-dir", options.data_dir] if options.data_dir else []
-    return read_settings(parser.parse_args([*options.passed, *own]))
+    settings = read_settings(parser.parse_args([*options.passed, *own]))
+    recipe = settings.make_recipe()
+    if recipe.seed != options.seeds[0] or options.epochs not in (None, recipe.epochs):
+        raise ValueError("give seeds and epochs as --seeds and --epochs, before --")
+    given = {n: getattr(options, n) for n in ("seeds", "fractions", "jobs", "backend")}
+    return Sweep(options.presets, settings, options.runs, **given)
 
 
 def report_images(options, sweep):
@@ -222,10 +217,8 @@ def report_images(options, sweep):
         for row in rows
         if row["status"].startswith("failed")
     ]
-    missing = len(runs) - len(complete) - len(failed)
-    return finish(options, rows, written, failed, f"{missing} of {len(runs)}" * bool(missing))
+    return finish(options, rows, written, failed, runs, complete)
 
 
 SETTINGS = {"seeds": {"default": [0]}, "fractions": {"default": [1.0]}}
 main = cli.Program("compare", __doc__, USAGE, compare, check, passes_on=True, **SETTINGS)
-parse = main.parse

@@ -217,18 +217,15 @@ class Handler(SimpleHTTPRequestHandler):
 
     def do_GET(self):
         with contextlib.suppress(ConnectionError):  # the visitor closed the page
-            if urlsplit(self.path).path == "/models.json":
-                self.send_json(describe_models(self.models, warn))
-            else:
+            if urlsplit(self.path).path != "/models.json":
                 super().do_GET()
-
-    def send_json(self, value):
-        body = json.dumps(value, allow_nan=False).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+                return
+            body = json.dumps(describe_models(self.models, warn), allow_nan=False).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
 
     def translate_path(self, path):
         """Returns the file for a URL; for all others a path that does not exist, hence a 404."""

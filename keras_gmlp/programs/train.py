@@ -151,4 +151,3 @@ def report_folds(options, results, directory):
 
 
 main = make_program("train", __doc__, USAGE, list_runs, run, **STORED)
-parse = main.parse

@@ -225,4 +225,3 @@ def report(options, metrics, directory):
 
 SETTINGS = {**STORED, "hold_out": {"default": 0.0}, "validation": {"default": 0.0}}
 main = make_program("train_text", __doc__, USAGE, list_runs, run, check, **SETTINGS)
-parse = main.parse

@@ -212,4 +212,3 @@ def check(options):
 
 SETTINGS = {"only": {"choices": PICTURES}, "class": {"dest": "label"}}
 main = cli.Program("visualize", __doc__, USAGE, run, check, **SETTINGS)
-parse = main.parse

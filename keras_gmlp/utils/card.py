@@ -114,8 +114,10 @@ def read_card(path):
     # zipfile's errors for a damaged archive, and KeyError if a member is missing.
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError, OSError):
         card = {}
-    if not card and _has_members(path):
-        raise ValueError(f"{path}: {DAMAGED}")
+    if not card:
+        written = path.is_file() and _MEMBER.search(path.read_bytes())
+        if written or (path / "assets.extra" / CARD).exists():
+            raise ValueError(f"{path}: {DAMAGED}")
     return card
 
 
@@ -163,10 +165,3 @@ def _read_bounded(file, name, path):
             f"{path}: its {name} has more than {LIMITS[name]:,} bytes; get the original file."
         )
     return content
-
-
-def _has_members(path):
-    """Whether a card was written to the file, damaged or not."""
-    if path.is_dir():
-        return (path / "assets.extra" / CARD).exists()
-    return path.is_file() and _MEMBER.search(path.read_bytes()) is not None

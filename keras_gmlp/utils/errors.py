@@ -34,11 +34,16 @@ def warn(text):
 def one_line_errors():
     """Turns errors of TensorFlow inside `fit`, `evaluate` or a data set into one line."""
     try:
-        with _without_clean_up_errors():
-            yield
-    except Exception as error:
-        if not _of_tensorflow(error):
-            raise
+        yield
+    except Exception as caught:
+        error, hidden = caught, caught.__context__
+        # The clean-up of Keras' `fit` on JAX hides the original error.
+        if hidden and repr(caught) == "TypeError(\"'NoneType' object is not callable\")":
+            error = hidden
+        if not is_of_tensorflow(error):
+            if error is caught:
+                raise
+            raise error from None
         import tensorflow as tf
 
         if isinstance(error, tf.errors.ResourceExhaustedError):
@@ -59,21 +64,10 @@ def naming_errors(path):
         raise ValueError(f"{place}{error}") from None
 
 
-def _of_tensorflow(error):
+def is_of_tensorflow(error):
     """Returns whether an error is one of TensorFlow's, which need not be installed."""
     errors = getattr(sys.modules.get("tensorflow"), "errors", None)
     return errors is not None and isinstance(error, errors.OpError)
-
-
-@contextlib.contextmanager
-def _without_clean_up_errors():
-    """Raises the original error where the clean-up of Keras' `fit` on JAX hides it."""
-    try:
-        yield
-    except TypeError as error:
-        if error.__context__ is None or str(error) != "'NoneType' object is not callable":
-            raise
-        raise error.__context__ from None
 
 
 def check_text(text, place="the text"):

@@ -26,46 +26,6 @@ for name in list_programs():
             sys.exit(f"{name}: imports {slow}, {stopped.code}")
 """
 
-# Gives programs wrong options in turn, and fails if one imports Keras or is content.
-USAGE = """
-import sys
-from keras_gmlp.programs import run
-for line in sys.argv[1].split(chr(10)):
-    name, *arguments = line.split()
-    try:
-        code = run(name, arguments)
-    except SystemExit as stopped:
-        code = stopped.code
-    slow = {"keras", "tensorflow", "torch", "jax"} & set(sys.modules)
-    if slow or code != 2:
-        sys.exit(f"{line}: imports {slow}, {code}")
-"""
-
-WRONG = """\
-train --model gmlp_n4_23
-train --recipe fast
-train --set mixpu=0.3
-train --folds 1
-train --callback own
-train --callback nowhere:Own
-train_text --prepared runs/text --model gmlp_nona
-train_text --prepared runs/text --recipe fast
-train_text --task sst2 --weights runs/none --recipe fast
-compare gmlp_n4_23
-compare gmlp_n4_32 --recipe fast
-compare gmlp_n4_32 --jobs 0
-compare gmlp_nona --text runs/text
-compare gmlp_nano --text runs/text --recipe fast
-benchmark gmlp_n4_23
-benchmark --only tflight
-export runs/none --formats tflight
-calibrate runs/none --reject 1
-evaluate runs/none --data photos --split best
-evaluate_text runs/none --data sst2 --limit 0
-visualize --only everything
-check_data photos --min-images -1
-teach a.onnx --data . --out b --views 0"""
-
 
 def run(*arguments):
     return subprocess.run(
@@ -117,12 +77,6 @@ def test_help_and_advice_name_the_command(capsys):
     advice = ValueError("finish it with .venv/bin/python apps/train.py, pip install -e '.[onnx]'")
     assert one_line(advice) == "finish it with keras-gmlp train, pip install 'keras-gmlp[onnx]'"
     assert run(APPS / "classify.py", "--help").stdout.startswith("usage: classify.py ")
-
-
-def test_wrong_usage_imports_no_backend():
-    done = run("-c", USAGE, WRONG)
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert done.stderr.count("\n") == WRONG.count("\n") + 1
 
 
 def test_help_of_each_program_teaches_and_imports_neither_a_backend_nor_numpy():

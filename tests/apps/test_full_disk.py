@@ -139,8 +139,7 @@ def test_calibrate(require_refusal, disk, trained, room):
     require_refusal(room, "calibrate", disk[0] / "run")
 
 
-@pytest.mark.parametrize("form", ["onnx", "tflite", "saved_model"])
-@pytest.mark.parametrize("room", [0, 8192])
+@pytest.mark.parametrize(("form", "room"), [("onnx", 8192), ("tflite", 0), ("saved_model", 8192)])
 def test_export(require_refusal, disk, trained, form, room):
     shutil.copytree(trained, disk[0] / "run")
     require_refusal(room, "export", disk[0] / "run", "--formats", form)

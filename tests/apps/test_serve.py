@@ -80,6 +80,8 @@ def test_files_and_their_types(port):
 
 
 def test_headers(port):
+    (import_map,) = re.findall(rb"<script[^>]*>([^<]+)</script>", get(port, "/")[2])
+    digest = base64.b64encode(hashlib.sha256(import_map).digest()).decode()
     for path in ("/", "/models.json", "/nothing"):
         headers = get(port, path)[1]
         assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
@@ -87,16 +89,9 @@ def test_headers(port):
         assert headers["X-Content-Type-Options"] == "nosniff"
         policy = headers["Content-Security-Policy"]
         assert policy.startswith("default-src 'none'; ")
+        assert f"'sha256-{digest}'" in policy
         assert "http" not in policy
         assert "unsafe-inline" not in policy
-
-
-def test_policy_knows_the_import_map(port):
-    _, headers, page = get(port, "/")
-    inline = re.findall(rb"<script[^>]*>([^<]+)</script>", page)
-    assert len(inline) == 1
-    digest = base64.b64encode(hashlib.sha256(inline[0]).digest()).decode()
-    assert f"'sha256-{digest}'" in headers["Content-Security-Policy"]
 
 
 def test_other_paths_are_not_found(port):
@@ -127,8 +122,12 @@ def test_other_methods_are_refused(port):
     assert get(port, "/", "HEAD")[0] == 200
 
 
+def list_models(port):
+    return {model["name"]: model for model in json.loads(get(port, "/models.json")[2])}
+
+
 def test_list_of_models(port):
-    listed = {model["name"]: model for model in json.loads(get(port, "/models.json")[2])}
+    listed = list_models(port)
     assert set(listed) >= {path.parent.name for path in MODELS.glob("*/model.tflite")}
     model = listed["gmlp_n4_32-cifar10"]
     assert model["card"]["preset"] == "gmlp_n4_32"
@@ -147,13 +146,12 @@ def test_models_change_while_it_runs(tmp_path):
         (tmp_path / "single.tflite").write_bytes(b"two")
         (tmp_path / ".123.single.tflite").write_bytes(b"half")  # being written
         first.with_name("model_float32.tflite").write_bytes(b"three")
-        listed = json.loads(get(port, "/models.json")[2])
-        assert [model["name"] for model in listed] == ["a run ü", "a run ü/model_float32", "single"]
-        bodies = [get(port, model["url"])[2] for model in listed]
-        assert bodies == [b"one", b"three", b"two"]
-        assert listed[0]["card"] == {}  # no card
+        listed = list_models(port)
+        bodies = {name: get(port, model["url"])[2] for name, model in listed.items()}
+        assert bodies == {"a run ü": b"one", "a run ü/model_float32": b"three", "single": b"two"}
+        assert listed["single"]["card"] == {}  # no card
         first.unlink()
-        assert get(port, listed[0]["url"])[0] == 404
+        assert get(port, listed["a run ü"]["url"])[0] == 404
 
 
 @pytest.mark.parametrize(
@@ -189,7 +187,7 @@ def test_damaged_card_keeps_the_list_of_models(tmp_path):
     (tmp_path / "cut.tflite").write_bytes(whole[:-1])
     (tmp_path / "whole.tflite").write_bytes(whole)
     with serving(tmp_path) as port:
-        kept, cut = json.loads(get(port, "/models.json")[2])  # the page opens with the first
+        kept, cut = list_models(port).values()  # the page opens with the first
     assert (cut["card"], kept["card"]["preset"]) == ({}, "gmlp_n4_32")
 
 
@@ -217,8 +215,7 @@ def test_odd_card_is_left_out(odd, tmp_path, capsys):
     write_model(tmp_path / "null.tflite", test_accuracy=None)
     write_model(tmp_path / "odd\n.tflite", **odd)
     with serving(tmp_path) as port:
-        listed = json.loads(get(port, "/models.json")[2])
-    assert [model["name"] for model in listed] == ["good", "null"]
+        assert list(list_models(port)) == ["good", "null"]
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"serve: {str(tmp_path / 'odd')!r}"[:-1])
     assert "is left out" in line
@@ -234,10 +231,9 @@ def test_links_out_of_the_folder_are_left_out(tmp_path, capsys):
     (inside / "out.tflite").symlink_to(outside)
     (tmp_path / "linked").symlink_to(inside)  # the folder itself may be a link
     with serving(tmp_path / "linked") as port:
-        listed = json.loads(get(port, "/models.json")[2])
+        assert set(list_models(port)) == {"link", "model"}
         assert get(port, "/models/out.tflite")[0] == 404
         assert get(port, "/models/link.tflite")[2] == b"one"
-    assert {model["name"] for model in listed} == {"link", "model"}
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2  # once each, though the page asks for the list
     assert ["is left out: no such file" in line for line in sorted(lines)] == [True, False]
@@ -294,36 +290,24 @@ def test_visitor_who_leaves_is_no_traceback(port, capfd):
     assert capfd.readouterr().err == ""
 
 
-def fails(capsys, *arguments):
-    """Returns the one line of an error."""
-    assert serve.main(arguments) == 1
-    line = capsys.readouterr().err
-    assert line.startswith("serve: ")
-    assert line.count("\n") == 1
-    return line
+def test_what_is_missing_or_taken_is_one_line(capsys, monkeypatch, tmp_path):
+    def fails(option, value):
+        assert serve.main([option, str(value)]) == 1
+        line = capsys.readouterr().err
+        assert (line.startswith("serve: "), line.count("\n")) == (True, 1)
+        return line
 
-
-def test_port_in_use(capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        assert f"port {port} is in use. Choose another" in fails(capsys, "--port", port)
-
-
-def test_no_model(capsys, tmp_path):
-    assert "has no .tflite file" in fails(capsys, "--models", str(tmp_path))
-    assert "none does not exist; expected a folder" in fails(
-        capsys, "--models", str(tmp_path / "none")
-    )
-    assert fails(capsys, "--models", "gmlp_n4_32").strip().endswith("?")  # near names
-    (tmp_path / "model.tflite").touch()
-    assert "model.tflite is a file; expected a folder" in fails(
-        capsys, "--models", str(tmp_path / "model.tflite")
-    )
-
-
-def test_no_litert(capsys, monkeypatch, tmp_path):
+        port = taken.getsockname()[1]
+        assert f"port {port} is in use. Choose another" in fails("--port", port)
+    assert "has no .tflite file" in fails("--models", tmp_path)
+    assert "none does not exist; expected a folder" in fails("--models", tmp_path / "none")
+    assert fails("--models", "gmlp_n4_32").strip().endswith("?")  # near names
+    file = tmp_path / "model.tflite"
+    file.touch()
+    assert "model.tflite is a file; expected a folder" in fails("--models", file)
     monkeypatch.setattr(serve, "LITERT", tmp_path)
-    assert "`make web`" in fails(capsys)
+    assert "`make web`" in fails("--port", 0)
 
 
 def test_ctrl_c_stops_it(capsys, monkeypatch):

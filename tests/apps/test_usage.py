@@ -1,8 +1,12 @@
 """Wrong usage of each program: exit code 2 and one line, before anything is written."""
 
+import json
+import os
+import subprocess
 import sys
 
 import pytest
+from load_app import APPS
 
 TRAIN = [
     (["--model", "gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
@@ -14,6 +18,7 @@ TRAIN = [
     (["--set", "resized_crop=all"], "expected resized_crop=[SMALLEST,LARGEST], or 0"),
     (["--set", "resized_crop=[1,2]"], "such as [0.08, 1]; received [1, 2]"),
     (["--seed", "-1"], "seed must be in"),
+    (["--folds", "1"], "folds"),
     (["--set", "mixup=3"], "must be in [0, 1]"),
     (["--epochs", "0"], "at least 1"),
     (["--freeze"], "give --weights"),
@@ -57,6 +62,7 @@ COMPARE = [
         "--text takes neither --fractions",
     ),
     (["gmlp_nono", "--text", "runs/text"], "gmlp_nono"),
+    (["gmlp_nano", "--text", "runs/text", "--recipe", "fast"], "quick"),
 ]
 TEXT = ["--text", "a.txt", "--valid", "b.txt"]
 TUNE = ["--task", "sst2", "--weights", "x"]
@@ -75,6 +81,8 @@ TRAIN_TEXT = [
     ([*TUNE, "--set", "stochastic_depth=0.1"], "stochastic_depth is for pre-training"),
     ([*TUNE, "--task", "squad", "--label", "y"], "squad has questions and no column of a label"),
     ([*TUNE, "--dropout", "2"], "dropout must be in [0, 1)"),
+    ([*TUNE, "--recipe", "fast"], "finetune"),
+    (["--prepared", "x", "--recipe", "fast"], "quick"),
 ]
 SIMILAR = [
     (["--top", "0"], "--top: must be at least 1; received 0"),
@@ -83,8 +91,14 @@ SIMILAR = [
 ]
 ROWS = [
     ("calibrate", ["--data", "photos"], "required: RUN"),
+    ("calibrate", ["runs/none", "--reject", "1"], "at least 0 and below 1"),
+    ("check_data", ["photos", "--min-images", "-1"], "at least 0; received -1"),
     ("classify", [], "required: IMAGE|FOLDER"),
+    ("evaluate", ["runs/none", "--data", "photos", "--split", "best"], "invalid choice: 'best'"),
+    ("evaluate_text", ["runs/none", "--data", "sst2", "--limit", "0"], "at least 1; received 0"),
+    ("export", ["runs/none", "--formats", "tflight"], "invalid choice: 'tflight'"),
     ("export", [".", "--no-check", "--formats", "tflite_int8"], "leave out --no-check"),
+    ("visualize", ["--only", "everything"], "invalid choice: 'everything'"),
     ("serve", ["--port", "65536"], "from 0 to 65535"),
     ("serve", ["--port", "x"], "invalid int"),
     ("serve", ["more"], "unrecognized"),
@@ -101,15 +115,46 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("name", dict.fromkeys(row[0] for row in ROWS))
-def test_wrong_usage(name, app, tmp_path, monkeypatch):
+# Runs programs with wrong options in turn, and fails if one imports Keras or is content.
+RUN = """
+import json, sys
+from keras_gmlp.programs import run
+for name, arguments in json.loads(sys.argv[1]):
+    try:
+        code = run(name, arguments)
+    except SystemExit as stopped:
+        code = stopped.code
+    slow = {"keras", "tensorflow", "torch", "jax"} & set(sys.modules)
+    if slow or code != 2:
+        sys.exit(f"{name} {arguments}: imports {slow}, {code}")
+"""
+# Of errors that Keras has to be imported for.
+LATE = ("devices", "--backend jax", "has no Other", "keras.callbacks.Callback")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
     (tmp_path / "own.py").write_text("number = 1\n")
     (tmp_path / "a" / "gmlp_n4_32").mkdir(parents=True)
     (tmp_path / "a" / "gmlp_n4_32" / "model.keras").touch()
     monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == {"own.py", "a"}
+
+
+@pytest.mark.parametrize("name", dict.fromkeys(row[0] for row in ROWS))
+def test_wrong_usage(name, app, folder, monkeypatch):
     for arguments, reason in (row[1:] for row in ROWS if row[0] == name):
         monkeypatch.delitem(sys.modules, "own", raising=False)
         code, output, error = app(name, *arguments)
         assert (code, output, error.count("\n")) == (2, "", 1), arguments
         assert reason in error
-    assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == {"own.py", "a"}
+
+
+def test_wrong_usage_imports_no_backend(folder):
+    rows = [row[:2] for row in ROWS if not any(words in row[2] for words in LATE)]
+    command = [sys.executable, "-c", RUN, json.dumps(rows)]
+    environment = {**os.environ, "PYTHONPATH": str(APPS.parent)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert done.stderr.count("\n") == len(rows)

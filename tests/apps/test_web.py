@@ -63,7 +63,7 @@ def folder(tmp_path_factory):
     shutil.copy(SAVED / "model.tflite", saved)
     update_card(saved / "model.tflite", {"energy_threshold": None})  # it would reject some pictures
     source = inference.load(SAVED / "model.keras")
-    calibration = np.random.default_rng(0).integers(0, 256, (50, 32, 32, 3), "uint8")
+    calibration = np.random.default_rng(0).integers(0, 256, (20, 32, 32, 3), "uint8")
     names = ["tflite_float32", "tflite_int8"]
     formats.export(source.model, saved, names, source.labels, calibration=calibration)
     whole = (saved / "model.tflite").read_bytes()
@@ -108,11 +108,11 @@ def noisy(digit):
 
 @pytest.fixture(scope="module")
 def pictures():
-    """100 PNG files: the first test images of CIFAR-10, or digits in many sizes and colours."""
+    """40 PNG files: the first test images of CIFAR-10, or digits in many sizes and colours."""
     kept = Path(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets").expanduser()
     if not [*kept.glob("cifar10/*/dataset_info.json")]:  # a complete download
-        return [encode(noisy(digit)) for digit in load_digits().images[:100]]
-    images, _ = data.arrays(data.load("cifar10"), samples=100)
+        return [encode(noisy(digit)) for digit in load_digits().images[:40]]
+    images, _ = data.arrays(data.load("cifar10"), samples=40)
     return [encode(Image.fromarray(image)) for image in images]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from load_app import APPS
 from pictures import encode
-from PIL import Image, ImageDraw
+from PIL import Image, ImageCms, ImageDraw
 from web_page import as_text, call
 
 from keras_gmlp.data.images.fits import find_inner_size, find_place
@@ -58,12 +58,6 @@ def drawing(width, height):
     return image
 
 
-def exif(orientation):
-    tags = Image.Exif()
-    tags[0x0112] = orientation
-    return tags
-
-
 def difference(page, tmp_path, data, shape=(32, 32, 3), **preparation):
     """Returns the page's pixels minus Python's, absolute, in levels of 256."""
     path = tmp_path / "picture"
@@ -109,23 +103,19 @@ def test_parts_of_a_png(page, size, shape):
     np.testing.assert_array_equal(np.reshape(found, expected.shape), expected)
 
 
-MODES = {
-    "grey": lambda: noise(50, 40, 1),
-    "grey, alpha": lambda: noise(50, 40, 2),
-    "alpha": lambda: noise(50, 40, 4),
-    "palette": lambda: noise(50, 40).quantize(32),
-    "1 bit": lambda: noise(50, 40, 1).convert("1"),
-}
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_png_of_any_mode(page, tmp_path, mode):
-    assert difference(page, tmp_path, encode(MODES[mode]())).max() == 0
-
-
-def test_grey_of_16_bits_is_rounded_by_the_browser(page, tmp_path):
+def test_png_of_any_mode(page, tmp_path):
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("XYZ")).tobytes()
+    for image, options in (
+        (noise(50, 40, 1), {}),  # grey
+        (noise(50, 40, 2), {}),  # grey and alpha
+        (noise(50, 40, 4), {}),  # alpha
+        (noise(50, 40).quantize(32), {}),  # a palette
+        (noise(50, 40, 1).convert("1"), {}),
+        (noise(50, 40), {"icc_profile": profile}),  # which is ignored
+    ):
+        assert difference(page, tmp_path, encode(image, **options)).max() == 0
     deep = Image.fromarray(RANDOM.integers(0, 65536, (40, 50), dtype="uint16"))
-    assert difference(page, tmp_path, encode(deep)).max() <= 2  # one level before scaling
+    assert difference(page, tmp_path, encode(deep)).max() <= 2  # the browser rounds 16 bits
 
 
 def test_every_level_at_every_transparency(page, tmp_path):
@@ -134,16 +124,10 @@ def test_every_level_at_every_transparency(page, tmp_path):
     assert difference(page, tmp_path, encode(image), (256, 256, 3)).max() == 0
 
 
-def test_colour_profiles_are_ignored(page, tmp_path):
-    from PIL import ImageCms
-
-    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("XYZ")).tobytes()
-    assert difference(page, tmp_path, encode(noise(50, 40), icc_profile=profile)).max() == 0
-
-
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_upright_by_exif(page, tmp_path, orientation):
-    image, tag = photo(120, 80), exif(orientation)
+    image, tag = photo(120, 80), Image.Exif()
+    tag[0x0112] = orientation
     assert difference(page, tmp_path, encode(image, exif=tag)).max() == 0
     jpeg = encode(image, "JPEG", quality=95, exif=tag)
     assert difference(page, tmp_path, jpeg).max() <= 1
@@ -177,14 +161,28 @@ def test_other_formats(page, tmp_path, kind):
     assert difference(page, tmp_path, encode(photo(90, 70), kind)).max() <= 4
 
 
-@pytest.mark.parametrize("fit", ["stretch", "pad"])
-@pytest.mark.parametrize("shape", [(32, 32, 3), (24, 40, 1), (15, 8, 3)])
-@pytest.mark.parametrize("size", [(32, 32), (100, 50), (33, 31), (1, 1), (3, 500), (5000, 20)])
-def test_fit_of_any_size(page, tmp_path, size, shape, fit):
-    data = encode(noise(*size))
-    for interpolation in INTERPOLATIONS:
-        options = {"fit": fit, "interpolation": interpolation}
-        assert difference(page, tmp_path, data, shape, **options).max() == 0
+SHAPES, SIZES = [(32, 32, 3), (24, 40, 1), (15, 8, 3)], [(32, 32), (100, 50), (33, 31), (1, 1)]
+SIZES += [(3, 500), (5000, 20)]
+
+
+@pytest.mark.parametrize(
+    ("preparation", "shapes", "sizes"),
+    [
+        ({"fit": "stretch"}, SHAPES, SIZES),
+        ({"fit": "pad"}, SHAPES, SIZES),
+        # Of published weights.
+        *(
+            ({"crop": crop}, [(30, 27, 3)], [(100, 80), (81, 133), (640, 481), (9, 7)])
+            for crop in (0.875, 0.9, 1.0)
+        ),
+    ],
+)
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+def test_fits_and_crops(page, tmp_path, preparation, shapes, sizes, interpolation):
+    for shape in shapes:
+        for size in sizes:
+            options = {**preparation, "interpolation": interpolation}
+            assert difference(page, tmp_path, encode(noise(*size)), shape, **options).max() == 0
 
 
 def test_fit_for_many_sizes(page):
@@ -217,12 +215,3 @@ def test_unknown_fit_is_refused(page, card, match):
     arguments = [as_text(encode(noise(8, 8))), (4, 4, 3), card]
     with pytest.raises(Exception, match=match):
         call(page, READ, arguments)
-
-
-@pytest.mark.parametrize("crop", [0.875, 0.9, 1.0])
-@pytest.mark.parametrize("size", [(100, 80), (81, 133), (640, 481), (9, 7)])
-def test_crop_of_published_weights(page, tmp_path, size, crop):
-    data = encode(noise(*size))
-    for interpolation in INTERPOLATIONS:
-        options = {"crop": crop, "interpolation": interpolation}
-        assert difference(page, tmp_path, data, (30, 27, 3), **options).max() == 0

@@ -167,15 +167,14 @@ def test_answers_are_pythons(page, folder):
 
 
 def test_included_classifier_gives_the_same_labels(browser):
-    """All sentences of SST-2's validation split, if they are installed."""
+    """Each sixth sentence of SST-2's validation split, if they are installed."""
     name, models = "amlp_nano-sst2", APPS.parent / "saved_models"
     if not (models / name).is_dir():
         pytest.skip(f"saved_models/{name} is missing")
     try:
-        sentences = load_text("sst2").test.texts
+        sentences = load_text("sst2").test.texts[::6]
     except ValueError as error:
         pytest.skip(str(error))
-    assert len(sentences) == 872
     model = load(models / name, warn=lambda _: None)
     with serve_models(models) as address, open_page(browser, address) as page:
         script = """const model = await openText(given[0]);

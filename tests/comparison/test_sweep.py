@@ -153,7 +153,7 @@ def test_every_run_gets_the_settings_of_the_sweep(monkeypatch):
     compare = load_app("compare")
     arguments = ["gmlp_n4_32", "vit_n4_32", "--data-dir", "sets", "--epochs", "1", "--seeds", "3"]
     arguments += ["--fractions", "0.5", "--", "--set", "mixup=0.2", "--patch-size", "8"]
-    sweep = compare.make_sweep(compare.parse(arguments)[1])
+    sweep = compare.make_sweep(compare.main.parse(arguments))
     first, second = (run.settings for run in sweep.runs)
     assert first.model == ModelSettings("gmlp_n4_32", patch_size=8)
     assert second.model.preset == "vit_n4_32"
@@ -334,10 +334,10 @@ def test_a_folder_is_the_same_data_with_and_without_a_slash(tmp_path, monkeypatc
     compare = load_app("compare")
     arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--data"]
     for given in ("photos", "photos/", "./photos"):
-        compare.make_sweep(compare.parse([*arguments, given])[1]).check_recorded()
+        compare.make_sweep(compare.main.parse([*arguments, given])).check_recorded()
     (tmp_path / "others").mkdir()
     with pytest.raises(ValueError, match="data 'photos' there, 'others' here"):
-        compare.make_sweep(compare.parse([*arguments, "others"])[1]).check_recorded()
+        compare.make_sweep(compare.main.parse([*arguments, "others"])).check_recorded()
 
 
 def test_second_sweep_of_the_same_runs_is_refused(tmp_path, capsys):

@@ -181,7 +181,6 @@ def test_program_says_why_labels_are_not_judged():
 
 def test_wrong_use_is_one_line(photos, tmp_path, monkeypatch, capsys):
     for arguments, code, error in (
-        (["{0}", "--min-images", "-1"], 2, "--min-images must be at least 0; received -1"),
         (["{0}", "--out", "{0}/out"], 2, "give --out a path outside of it"),
         (["{0}", "--model", "nowhere"], 1, "nowhere: no such model file or folder"),
         (["{0}/train/few"], 1, "two or more classes; found none"),

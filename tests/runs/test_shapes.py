@@ -114,7 +114,7 @@ def test_programs_read_the_data_with_the_fit(trained, photos):
     directory, _ = trained
     classifier = inference.load(directory / "model.keras")
     visualize = load_app("visualize")
-    options = visualize.parse([str(directory)])[1]
+    options = visualize.main.parse([str(directory)])
     shown, _ = visualize.load_test_images(options, directory, classifier).test.arrays()
     calibrated = calibration._open_images(directory, None, "validation", None)
     for images in (shown, next(iter(calibrated.batches(classifier)))[0]):
@@ -160,7 +160,7 @@ def test_bad_size_is_one_line(photos, tmp_path, capsys):
 def test_options_reach_the_data(photos):
     options = ["--data", str(photos), "--image-size", "8x16", "--fit", "pad"]
     options += ["--model", "gmlp_n4_32"]
-    settings = read_settings(load_app("train").parse(options)[1])
+    settings = read_settings(load_app("train").main.parse(options))
     assert settings.data == DataSettings(str(photos), image_size=(8, 16), fit="pad")
     found = load_data(settings)
     assert (found.image_shape, found.fit) == ((8, 16, 3), "pad")

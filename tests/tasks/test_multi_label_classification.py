@@ -202,7 +202,7 @@ def test_what_several_labels_do_not_allow(table):
             MultiLabelClassification(**settings)
     with pytest.raises(ValueError, match="any number of labels"):
         load_app("compare").make_sweep(
-            load_app("compare").parse(["gmlp_n4_32", "--data", str(table)])[1]
+            load_app("compare").main.parse(["gmlp_n4_32", "--data", str(table)])
         )
     model = keras.Sequential(
         [keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(10)]

@@ -120,7 +120,7 @@ def test_card_of_a_classifier_of_pairs():
     assert "accuracy: 75.00 %, Matthews correlation: 0.500, F1: 0.800." in card
     command = re.search(r"(?s)\.venv/bin/python apps/train_text\.py.*?(?=\n```)", card)[0]
     words = shlex.split(command.replace("\\\n", ""))[2:]
-    _, options = load_app("train_text").parse(words)
+    options = load_app("train_text").main.parse(words)
     settings = load_app("train_text").read_settings(options)
     assert dataclasses.replace(settings, directory="x") == TUNING
 
@@ -224,7 +224,7 @@ def parse(train, command):
     """The options that apps/train.py reads from a command, as a shell would hand it over."""
     python, app, *arguments = shlex.split(command.replace("\\\n", ""))
     assert (python, app) == (".venv/bin/python", "apps/train.py")
-    return train.parse(arguments)[1]
+    return train.main.parse(arguments)
 
 
 @pytest.mark.usefixtures("environment")
@@ -233,7 +233,7 @@ def test_command_gives_the_same_settings():
     train = load_app("train")
     for changes in CHANGES:
         start = ["--weights", "runs/start", "--recipe", "quick", "--data", "my photos", "--out"]
-        settings = read_settings(train.parse([*start, "runs/a", *changes.split()])[1])
+        settings = read_settings(train.main.parse([*start, "runs/a", *changes.split()]))
         record = {"command": settings.command(), "environment": ENVIRONMENT}
         command = write_command(json.loads(json.dumps(record)), out="runs/a")
         options = parse(train, command)

@@ -1,6 +1,5 @@
 """What a model file says about itself, in each format, whole and damaged."""
 
-import shutil
 import tracemalloc
 import zipfile
 from hashlib import sha256
@@ -8,6 +7,7 @@ from types import SimpleNamespace
 
 import keras
 import pytest
+from refused import refused
 
 from keras_gmlp import gMLP
 from keras_gmlp.utils import card
@@ -17,91 +17,88 @@ from keras_gmlp.utils.labels import read_labels
 LABELS = ["cat", "Käfer", "a dog, too"]
 METADATA = {"preset": "gmlp_n4_32", "crop": 0.875}
 NO_MODEL = SimpleNamespace(input_shape=(None, 8, 8, 3), output_shape=(None, 3))
+TOKENIZER = SimpleNamespace(
+    text='{"model": "ä"}', hash=sha256('{"model": "ä"}'.encode()).hexdigest()
+)
 
 
-@pytest.fixture(scope="module")
-def model():
-    return gMLP(8, 1, 8, input_shape=(8, 8, 3), patch_size=4, classes=3)
-
-
-def keras_file(folder, model):
-    model.save(folder / "model.keras")
+def keras_file(folder):
+    with zipfile.ZipFile(folder / "model.keras", "w") as archive:
+        archive.writestr("config.json", "{}")
     return folder / "model.keras"
 
 
-def tflite_file(folder, model):
+def tflite_file(folder):
     (folder / "model.tflite").write_bytes(b"\x1c\x00\x00\x00TFL3" + 100 * b"weights ")
     return folder / "model.tflite"
 
 
-def saved_model(folder, model):
+def saved_model(folder):
     (folder / "saved_model").mkdir()
     (folder / "saved_model" / "saved_model.pb").write_bytes(b"graph")
     return folder / "saved_model"
 
 
-FORMATS = pytest.mark.parametrize("write_model", [keras_file, tflite_file, saved_model])
+def add_members(path, texts, method=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "a", method) as archive:
+        for name, text in texts.items():
+            archive.writestr(name, text)
 
 
-@FORMATS
-def test_round_trip(write_model, model, tmp_path):
-    path = write_model(tmp_path, model)
-    assert read_card(path).get("labels") is None
-    bare = shutil.copytree if path.is_dir() else shutil.copy
-    other = bare(path, tmp_path / f"other{path.suffix}")
-    write_card(other, model)
-    assert (read_card(other)["labels"], read_card(other)["named"]) == (["0", "1", "2"], False)
-    write_card(path, model, LABELS, METADATA)
+@pytest.mark.parametrize("labels", [LABELS, None])
+@pytest.mark.parametrize("write_model", [keras_file, tflite_file, saved_model])
+def test_round_trip(write_model, labels, tmp_path):
+    path = write_model(tmp_path)
+    assert read_card(path) == read_card(tmp_path / "none.tflite") == {}
+    write_card(path, NO_MODEL, labels, METADATA)
     found = read_card(path)
-    assert found["labels"] == LABELS
+    assert found["labels"] == (labels or ["0", "1", "2"])
+    assert found.get("named") is (None if labels else False)
     assert found["image_shape"] == [8, 8, 3]
     assert found["pixels"] == [0, 255]
     assert METADATA.items() <= found.items()
-    assert "named" not in found
 
 
-def test_only_newlines_separate_class_names(model, tmp_path):
+def test_only_newlines_separate_class_names(tmp_path):
     """Other ends of lines are in the names of older files."""
-    found = from_members({**members(model), "labels.txt": "a\x0cb\nc\u2028\n\x85"})
+    found = from_members({**members(NO_MODEL), "labels.txt": "a\x0cb\nc\u2028\n\x85"})
     assert found["labels"] == ["a\x0cb", "c\u2028", "\x85"]
     (tmp_path / "labels.txt").write_text("Käfer\r\na b\n", "utf-8")
     assert read_labels(tmp_path / "labels.txt") == ["Käfer", "a b"]
     (tmp_path / "labels.txt").write_bytes(b"K\xe4fer\n")
-    with pytest.raises(ValueError, match=r"labels\.txt: not UTF-8; expected a class name"):
+    with refused(r"labels\.txt: not UTF-8; expected a class name"):
         read_labels(tmp_path / "labels.txt")
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\u2028", "\x85a", "a\x0cb", "\udcff", "", 3])
-def test_class_names_that_would_be_lost_are_refused(name, model, tmp_path):
-    path = tflite_file(tmp_path, model)
+def test_class_names_that_would_be_lost_are_refused(name, tmp_path):
+    path = tflite_file(tmp_path)
     before = path.read_bytes()
-    for write in (
-        lambda: write_card(path, model, ["cat", name, "dog"]),
-        lambda: write_text_card(path, "text_classification", TOKENIZER, ["bad", name]),
-    ):
-        with pytest.raises(
-            ValueError, match=r"cannot hold the class name .*; expected one"
-        ) as error:
-            write()
-        assert "\n" not in str(error.value)
+    with refused(r"cannot hold the class name .*; expected one"):
+        write_card(path, NO_MODEL, ["cat", name, "dog"])
+    with refused(r"cannot hold the class name .*; expected one"):
+        write_text_card(path, "text_classification", TOKENIZER, ["bad", name])
     assert path.read_bytes() == before
 
 
-def test_model_files_keep_what_their_runtimes_read(model, tmp_path):
-    path = tflite_file(tmp_path, model)
+def test_model_files_keep_what_their_runtimes_read(tmp_path):
+    path = tflite_file(tmp_path)
     before = path.read_bytes()
-    write_card(path, model, LABELS)
+    write_card(path, NO_MODEL, LABELS)
     assert path.read_bytes().startswith(before)
-    path = keras_file(tmp_path, model)
+    model, path = (
+        gMLP(8, 1, 8, input_shape=(8, 8, 3), patch_size=4, classes=3),
+        tmp_path / "a.keras",
+    )
+    model.save(path)
     write_card(path, model, LABELS)
     assert keras.saving.load_model(path, compile=False).count_params() == model.count_params()
 
 
-def test_round_trip_in_the_metadata_of_an_onnx_file(model, tmp_path):
+def test_round_trip_in_the_metadata_of_an_onnx_file(tmp_path):
     onnx = pytest.importorskip("onnx")
-    graph = onnx.helper.make_graph([], "empty", [], [])
-    proto = onnx.helper.make_model(graph)
-    onnx.helper.set_model_props(proto, members(model, LABELS, METADATA))
+    proto = onnx.helper.make_model(onnx.helper.make_graph([], "empty", [], []))
+    onnx.helper.set_model_props(proto, members(NO_MODEL, LABELS, METADATA))
     onnx.save(proto, tmp_path / "model.onnx")
     found = onnx.load(tmp_path / "model.onnx").metadata_props
     result = from_members({entry.key: entry.value for entry in found})
@@ -109,17 +106,8 @@ def test_round_trip_in_the_metadata_of_an_onnx_file(model, tmp_path):
     assert METADATA.items() <= result.items()
 
 
-@FORMATS
-def test_missing_card_is_empty(write_model, model, tmp_path):
-    path = write_model(tmp_path, model)
-    if path.suffix == ".keras":  # as other programs write it
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("config.json", "{}")
-    assert read_card(path) == read_card(tmp_path / "none.tflite") == {}
-
-
 def test_file_that_is_cut_off_has_its_card_or_none_or_an_error(tmp_path):
-    path = tflite_file(tmp_path, NO_MODEL)
+    path = tflite_file(tmp_path)
     bare = path.stat().st_size
     write_card(path, NO_MODEL, LABELS, METADATA)
     whole = path.read_bytes()
@@ -129,25 +117,23 @@ def test_file_that_is_cut_off_has_its_card_or_none_or_an_error(tmp_path):
         if length < name_is_complete:
             assert read_card(path) == {}
         else:
-            with pytest.raises(ValueError, match="cut off or damaged") as error:
+            with refused(f"^{path}: {card.DAMAGED}$"):
                 read_card(path)
-            assert str(error.value) == f"{path}: {card.DAMAGED}"
 
 
 @pytest.mark.parametrize(
     ("name", "text"), [("card.json", "{"), ("card.json", "[1]"), ("labels.txt", None)]
 )
 def test_damaged_card_of_a_saved_model(name, text, tmp_path):
-    path = saved_model(tmp_path, NO_MODEL)
+    path = saved_model(tmp_path)
     write_card(path, NO_MODEL, LABELS)
     member = path / "assets.extra" / name
     member.unlink() if text is None else member.write_text(text)
-    with pytest.raises(ValueError, match="cut off or damaged") as error:
+    with refused(f"^{path}: {card.DAMAGED}$"):
         read_card(path)
-    assert str(error.value) == f"{path}: {card.DAMAGED}"
 
 
-def test_damaged_members_are_refused():
+def test_members_that_are_damaged_or_no_card():
     for found in (
         {"card.json": "{}"},
         {"labels.txt": "a\nb\n"},
@@ -155,31 +141,32 @@ def test_damaged_members_are_refused():
         {"card.json": "3", "labels.txt": "a\n"},
         {"card.json": 100_000 * "[", "labels.txt": "a\n"},
     ):
-        with pytest.raises(ValueError, match="cut off or damaged"):
+        with refused("cut off or damaged"):
             from_members(found)
+    assert from_members({}) == from_members({"author": "someone"}) == {}
+    assert "author" not in from_members({**members(NO_MODEL, LABELS), "author": "someone"})
 
 
 @pytest.mark.parametrize("name", [card.CARD, card.LABELS, card.TOKENIZER])
 def test_member_that_is_too_large(name, tmp_path, monkeypatch):
-    path = tflite_file(tmp_path, NO_MODEL)
+    path = tflite_file(tmp_path)
     write_text_card(path, "text_classification", TOKENIZER, LABELS)
     with zipfile.ZipFile(path) as archive:
         size = archive.getinfo(name).file_size
     monkeypatch.setitem(card.LIMITS, name, size)
     assert card.read_tokenizer(path) == TOKENIZER.text
     monkeypatch.setitem(card.LIMITS, name, size - 1)
-    with pytest.raises(ValueError, match=f"its {name} has more than {size - 1} bytes; get the"):
+    with refused(f"its {name} has more than {size - 1} bytes; get the"):
         card.read_tokenizer(path)
 
 
 def test_member_that_inflates_takes_no_memory(tmp_path):
-    path = tflite_file(tmp_path, NO_MODEL)
-    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(card.CARD, bytes(20_000_000))
-        archive.writestr(card.LABELS, "a\n")
+    path = tflite_file(tmp_path)
+    texts = {card.CARD: bytes(20_000_000), card.LABELS: "a\n"}
+    add_members(path, texts, zipfile.ZIP_DEFLATED)
     tracemalloc.start()
     try:
-        with pytest.raises(ValueError, match=r"its card\.json has more than 1,000,000 bytes"):
+        with refused(r"its card\.json has more than 1,000,000 bytes"):
             read_card(path)
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
@@ -187,7 +174,7 @@ def test_member_that_inflates_takes_no_memory(tmp_path):
 
 
 def test_flipped_bit_in_the_model(tmp_path):
-    path = tflite_file(tmp_path, NO_MODEL)
+    path = tflite_file(tmp_path)
     size = path.stat().st_size
     assert not card.require_undamaged(path)  # no card yet
     write_card(path, NO_MODEL, LABELS, {card.DIGEST: "of another file"})
@@ -197,45 +184,26 @@ def test_flipped_bit_in_the_model(tmp_path):
         flipped = bytearray(whole)
         flipped[place] ^= 1
         path.write_bytes(flipped)
-        with pytest.raises(ValueError, match=r"model has the hash .*Copy or export the file again"):
+        with refused(r"model has the hash .*Copy or export the file again"):
             card.require_undamaged(path)
         assert read_card(path)["labels"] == LABELS
 
 
-def test_card_without_a_digest_passes(tmp_path):
-    path = tflite_file(tmp_path, NO_MODEL)
-    with zipfile.ZipFile(path, "a") as archive:  # as version 0.1 writes it
-        for name, text in members(NO_MODEL, LABELS).items():
-            archive.writestr(name, text)
+def test_card_without_a_digest_passes_and_one_compressed_without_a_bound_does_not(tmp_path):
+    path = tflite_file(tmp_path)
+    bare = path.read_bytes()
+    add_members(path, members(NO_MODEL, LABELS))  # as version 0.1 writes it
     assert card.require_undamaged(path)
-
-
-def test_card_that_is_compressed_without_a_bound(tmp_path):
-    path = tflite_file(tmp_path, NO_MODEL)
-    with zipfile.ZipFile(path, "a", zipfile.ZIP_LZMA) as archive:
-        for name, text in members(NO_MODEL, LABELS).items():
-            archive.writestr(name, text)
-    with pytest.raises(ValueError, match="cut off or damaged"):
+    path.write_bytes(bare)
+    add_members(path, members(NO_MODEL, LABELS), zipfile.ZIP_LZMA)
+    with refused("cut off or damaged"):
         read_card(path)
-
-
-def test_members_of_other_programs_are_no_card():
-    assert from_members({}) == {}
-    assert from_members({"author": "someone"}) == {}
-    found = from_members({**members(NO_MODEL, LABELS), "author": "someone"})
-    assert found["labels"] == LABELS
-    assert "author" not in found
-
-
-TOKENIZER = SimpleNamespace(
-    text='{"model": "ä"}', hash=sha256('{"model": "ä"}'.encode()).hexdigest()
-)
 
 
 @pytest.mark.parametrize("labels", [["bad", "good"], []])
 @pytest.mark.parametrize("write_model", [keras_file, tflite_file])
-def test_card_of_a_text_model(write_model, labels, model, tmp_path):
-    path = write_model(tmp_path, model)
+def test_card_of_a_text_model(write_model, labels, tmp_path):
+    path = write_model(tmp_path)
     digest = {card.DIGEST: sha256(path.read_bytes()).hexdigest()}
     assert card.read_tokenizer(path) is None
     write_text_card(path, "text_classification", TOKENIZER, labels, {"length": 64})
@@ -249,31 +217,29 @@ def test_card_of_a_text_model(write_model, labels, model, tmp_path):
     assert card.read_tokenizer(path) == TOKENIZER.text
 
 
-@pytest.mark.parametrize("replace", [{"tokenizer.json": "{}"}, {"card.json": "{}"}])
-def test_tokenizer_and_card_that_differ(replace, tmp_path):
-    path = tflite_file(tmp_path, NO_MODEL)
+@pytest.mark.parametrize(
+    ("replace", "reason"),
+    [
+        ({"tokenizer.json": "{}"}, "its tokenizer has the hash"),
+        ({"card.json": "{}"}, "its tokenizer has the hash"),
+        ({"tokenizer.json": None}, "its tokenizer cannot be read"),
+        (
+            {
+                "card.json": f'{{"tokenizer": "{sha256(bytes([255])).hexdigest()}"}}',
+                "tokenizer.json": bytes([255]),
+            },
+            "its tokenizer is not UTF-8",
+        ),
+    ],
+)
+def test_tokenizer_that_is_another_missing_or_not_text(replace, reason, tmp_path):
+    path = tflite_file(tmp_path)
     bare = path.read_bytes()
     write_text_card(path, "masked_lm", TOKENIZER)
     with zipfile.ZipFile(path) as archive:
         texts = {name: archive.read(name) for name in archive.namelist()}
     path.write_bytes(bare)
-    with zipfile.ZipFile(path, "a") as archive:
-        for name, text in {**texts, **replace}.items():
-            archive.writestr(name, text)
-    with pytest.raises(ValueError, match="its tokenizer has the hash") as error:
-        card.read_tokenizer(path)
-    assert "\n" not in str(error.value)
-
-
-def test_tokenizer_that_is_missing_or_not_text(tmp_path):
-    path = tflite_file(tmp_path, NO_MODEL)
-    write_card(path, NO_MODEL, LABELS, {"task": "masked_lm", "tokenizer": TOKENIZER.hash})
-    with pytest.raises(ValueError, match="its tokenizer cannot be read"):
-        card.read_tokenizer(path)
-    path = tmp_path / "model.keras"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("card.json", f'{{"tokenizer": "{sha256(bytes([255])).hexdigest()}"}}')
-        archive.writestr("labels.txt", "")
-        archive.writestr("tokenizer.json", bytes([255]))
-    with pytest.raises(ValueError, match=f"^{path}: its tokenizer is not UTF-8"):
+    texts |= replace
+    add_members(path, {name: text for name, text in texts.items() if text is not None})
+    with refused(f"^{path}: {reason}"):
         card.read_tokenizer(path)

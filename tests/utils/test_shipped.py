@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -56,7 +55,6 @@ def test_models_take_at_most_45_megabytes():
 
 
 def test_default_backbone_is_included():
-    assert shipped.DEFAULT_BACKBONE in list_shipped()
     model = keras_gmlp.load_model(shipped.DEFAULT_BACKBONE, compile=False)
     assert model.output_shape == (None, 200)
 
@@ -64,6 +62,9 @@ def test_default_backbone_is_included():
 def test_names_are_folders(few):
     assert list_shipped() == ["gmlp_photo_64", "vit_conv"]
     assert find_shipped("gmlp_photo_64/") == few / "gmlp_photo_64"
+    assert suggest_shipped("gmlp_foto_64") == " Did you mean gmlp_photo_64?"
+    assert suggest_shipped("runs/gmlp_foto_64") == ""
+    assert suggest_shipped("imagenet") == ""
 
 
 def test_other_sources_stay(few):
@@ -88,12 +89,6 @@ def test_a_path_comes_before_a_name(few, tmp_path):
     assert find_shipped("vit_conv") == "vit_conv"
 
 
-def test_near_names(few):
-    assert suggest_shipped("gmlp_foto_64") == " Did you mean gmlp_photo_64?"
-    assert suggest_shipped("runs/gmlp_foto_64") == ""
-    assert suggest_shipped("imagenet") == ""
-
-
 def test_a_wheel_has_no_models(tmp_path, monkeypatch):
     monkeypatch.setattr(shipped, "FOLDER", tmp_path / "none")
     assert list_shipped() == []
@@ -101,12 +96,6 @@ def test_a_wheel_has_no_models(tmp_path, monkeypatch):
         with refused("no such file or folder.* a clone of the repository", "gmlp_photo_64"):
             load("gmlp_photo_64")
     assert find_shipped("runs/mine") == "runs/mine"
-
-
-def test_imports_no_keras():
-    code = "import sys, keras_gmlp.utils.shipped; sys.exit('keras' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
-    assert done.returncode == 0
 
 
 def test_python_takes_names():
@@ -139,11 +128,9 @@ def test_weights_that_are_none_name_what_works():
 
 def test_load_model_takes_the_folder_of_a_run(tmp_path):
     shutil.copytree(FOLDER, tmp_path / "run")
-    expected = keras_gmlp.load_model(tmp_path / "run" / "model.keras").count_params()
-    for given in ("run", tmp_path / "run"):
-        assert keras_gmlp.load_model(given).count_params() == expected
+    assert keras_gmlp.load_model("run").output_shape == (None, 10)
     (tmp_path / "run" / "model.keras").unlink()
-    with pytest.raises(ValueError, match=r"the model\.keras of this run is missing"):
-        keras_gmlp.load_model("run")
-    with pytest.raises(ValueError, match="an empty path"):
+    with refused(r"the model\.keras of this run is missing"):
+        keras_gmlp.load_model(tmp_path / "run")
+    with refused("an empty path"):
         keras_gmlp.load_model("")

@@ -13,7 +13,7 @@ import warnings
 
 from keras_gmlp.programs.shared.messages import one_line, print_error
 from keras_gmlp.programs.shared.parser import Parser
-from keras_gmlp.utils.errors import DataWarning, printable
+from keras_gmlp.utils.errors import DataWarning, is_of_tensorflow, printable
 from keras_gmlp.utils.files import require_output
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
@@ -62,34 +62,34 @@ class Program:
         self.start, self.settings = settings.pop("start", None), settings
 
     def parse(self, arguments=None):
-        """Returns the parser and the options, checked."""
-        parser = Parser(description=self.description, epilog=self.epilog)
-        parser.add_options(self.options, **self.settings)
+        """Returns the options, checked."""
+        self.parser = Parser(description=self.description, epilog=self.epilog)
+        self.parser.add_options(self.options, **self.settings)
         given = list(sys.argv[1:] if arguments is None else arguments)
         end = given.index("--") if self.passes_on and "--" in given else len(given)
-        options = parser.parse_args(given[:end])
+        options = self.parser.parse_args(given[:end])
         options.passed = given[end + 1 :]
         options.given, options.program, options.place, options.code = given, self.name, None, 0
         if self.check:
-            self._hear(parser, self.check, options)
-        return parser, options
+            self._hear(self.check, options)
+        return options
 
     def __call__(self, arguments=None):
-        parser, options = self.parse(arguments)
+        options = self.parse(arguments)
 
         def work():
-            code = self._hear(parser, self.run, options)
+            code = self._hear(self.run, options)
             return options.code if code is None else code
 
         if self.start:
             return self.start(self.name, work, options)
         return guarded(self.name, work, self.only_prints)
 
-    def _hear(self, parser, function, options):
+    def _hear(self, function, options):
         try:
             return function(options)
         except UsageError as error:
-            parser.error(str(error))
+            self.parser.error(str(error))
 
 
 def guarded(name, work, only_prints=False):
@@ -107,13 +107,17 @@ def guarded(name, work, only_prints=False):
         text = None if only_prints else f"{name}: stopped; the output was closed."
         code = code if only_prints else 1
     except Exception as error:
-        errors = getattr(sys.modules.get("tensorflow"), "errors", None)
         # TensorFlow's are not OSErrors even if a disk is full.
-        kinds = (*FOR_THE_USER, errors.OpError) if errors else FOR_THE_USER
-        if sys.flags.dev_mode or not isinstance(error, kinds):
+        for_the_user = isinstance(error, FOR_THE_USER) or is_of_tensorflow(error)
+        if sys.flags.dev_mode or not for_the_user:
             raise
         text, code = f"{name}: {one_line(error)}", 1
-    _let_go_of_output()
+    try:
+        sys.stdout.flush()
+    except OSError:  # discards it, or Python's last flush would show a traceback
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
     if text:
         print(text, file=sys.stderr, flush=True)
     return code
@@ -191,9 +195,15 @@ def _ctrl_c_heard():
     usual = sys.unraisablehook
     repeats = []
 
+    def interrupt():
+        if hasattr(signal, "pthread_kill"):  # a real signal also ends a wait
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        else:
+            _thread.interrupt_main()
+
     def repeat(unraisable):
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            repeats.append(threading.Timer(0.05, _interrupt))
+            repeats.append(threading.Timer(0.05, interrupt))
             repeats[-1].daemon = True
             repeats[-1].start()
         else:
@@ -208,13 +218,6 @@ def _ctrl_c_heard():
         sys.unraisablehook = usual
         for timer in repeats:
             timer.cancel()
-
-
-def _interrupt():
-    if hasattr(signal, "pthread_kill"):  # a real signal also ends a wait
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-    else:
-        _thread.interrupt_main()
 
 
 def _prepare_output():
@@ -236,16 +239,6 @@ def _prepare_output():
         libtiff = ctypes.CDLL(_imaging.__file__)
         libtiff.TIFFSetErrorHandler(None)
         libtiff.TIFFSetWarningHandler(None)
-
-
-def _let_go_of_output():
-    """Discards output that cannot be written, or Python's last flush would show a traceback."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
 
 
 def show_result(options, result, show=lambda result: None):

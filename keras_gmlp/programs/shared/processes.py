@@ -41,13 +41,10 @@ PROCESSES = """\
 """
 
 
-def find_coordinator():
-    """Returns the address of process 0 in the environment, or `None`."""
-    return os.environ.get(VARIABLES["coordinator"], "").split(",")[0] or None
-
-
 def check_process_options(options):
-    """Raises a `UsageError` if an option about processes is missing."""
+    """Completes the options from the environment; raises a `UsageError` if one is missing."""
+    listed = os.environ.get(VARIABLES["coordinator"], "").split(",")
+    options.coordinator = options.coordinator or listed[0] or None
     for name in ("processes", "process"):
         text = os.environ.get(VARIABLES[name])
         if getattr(options, name) is None and options.coordinator and text:
@@ -72,7 +69,16 @@ def run_in_processes(list_runs, run, options):
     """Runs what is the same in each process; one with other settings than the rest is refused."""
     with usage_errors():
         options.runs = list_runs(options)
-    _join(options)
+    # After the choice of the backend, and before anything else uses JAX.
+    if options.coordinator is not None:
+        from keras_gmlp.training.processes import join_processes
+
+        try:
+            join_processes(options.coordinator, options.processes, options.process)
+        except (ValueError, RuntimeError) as error:
+            raise UsageError(error) from None
+        if LINK in os.environ:
+            os.write(int(os.environ[LINK]), JOINED)
     with reporting(options):
         try:
             return run(options)
@@ -141,20 +147,6 @@ def _run_child(run):
         sys.stderr.flush()
         os._exit(code)
     return code
-
-
-def _join(options):
-    # After the choice of the backend, and before anything else uses JAX.
-    if options.coordinator is None:
-        return
-    from keras_gmlp.training.processes import join_processes
-
-    try:
-        join_processes(options.coordinator, options.processes, options.process)
-    except (ValueError, RuntimeError) as error:
-        raise UsageError(error) from None
-    if LINK in os.environ:
-        os.write(int(os.environ[LINK]), JOINED)
 
 
 @contextlib.contextmanager

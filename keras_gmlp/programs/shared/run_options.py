@@ -97,13 +97,18 @@ def list_run_options(recipe=RECIPE):
 
 def read_settings(options):
     """Returns the `RunSettings` of the options, checked; a `ValueError` names what is wrong."""
+    from keras_gmlp.data.datasets import holds_files
+    from keras_gmlp.data.images.packed import is_packed
     from keras_gmlp.runs.settings import RunSettings, require_backbone
 
     given = read_options(options)
     if given["weights"] == "":  # an unset variable of a shell
         raise ValueError("--weights is empty; expected a run's folder, a file or hf-hub:NAME")
-    if given["weights"] is None and starts_from_backbone(options):
-        given["weights"] = require_backbone()
+    if given["weights"] is None and options.recipe in (None, "finetune"):
+        # A user's own images start from the included backbone, unless a model is described.
+        described = options.model or options.overrides or options.patch_size or options.patch_window
+        own = holds_files(options.data) or is_packed(Path(options.data).expanduser())
+        given["weights"] = require_backbone() if own and not described else None
     if given["weights"] == SCRATCH:
         given["weights"] = None
     settings = RunSettings.from_command(given)
@@ -113,8 +118,21 @@ def read_settings(options):
 
 def read_options(options):
     """Returns the options as the settings of a run take them, a dict; see `from_command`."""
-    given = {**vars(options), "set": read_changes(options), "set_model": read_overrides(options)}
+    given = {**vars(options), "set": {}, "set_model": {}}
     given["folds"] = None  # a setting of each run on a fold
+    for setting in options.overrides:
+        name, _, text = setting.partition("=")
+        if not text:
+            raise ValueError(f"--set-model {setting}: expected NAME=VALUE.")
+        given["set_model"][name] = _read_value(text)
+    for setting in options.settings:
+        name, _, text = setting.partition("=")
+        given["set"][name] = value = _read_value(text)
+        kinds, form = int | float, "NUMBER"
+        if name in RANGES:
+            kinds, form = int | float | list, "[SMALLEST,LARGEST], or 0 for none"
+        if name not in TEXTS and not isinstance(value, kinds):
+            raise ValueError(f"--set {setting}: expected {name}={form}.")
     if given["precision"] == "auto":
         given["precision"] = None
     for name in ("weights", "teacher"):
@@ -122,45 +140,8 @@ def read_options(options):
     return given
 
 
-def starts_from_backbone(options):
-    """Returns whether a run without `--weights` starts from the included backbone.
-
-    It does on a user's own images, unless an option describes a model or a recipe from scratch.
-    """
-    from keras_gmlp.data.datasets import holds_files
-    from keras_gmlp.data.images.packed import is_packed
-
-    described = options.model or options.overrides or options.patch_size or options.patch_window
-    own = holds_files(options.data) or is_packed(Path(options.data).expanduser())
-    return own and not described and options.recipe in (None, "finetune")
-
-
-def read_overrides(options):
-    """Returns the arguments of `--set-model`, a dict; values that are no JSON are text."""
-    overrides = {}
-    for setting in options.overrides:
-        name, _, text = setting.partition("=")
-        if not text:
-            raise ValueError(f"--set-model {setting}: expected NAME=VALUE.")
-        overrides[name] = _read_value(text)
-    return overrides
-
-
-def read_changes(options):
-    """Returns the settings of `--set`, a dict."""
-    changes = {}
-    for setting in options.settings:
-        name, _, text = setting.partition("=")
-        changes[name] = value = _read_value(text)
-        kinds, form = int | float, "NUMBER"
-        if name in RANGES:
-            kinds, form = int | float | list, "[SMALLEST,LARGEST], or 0 for none"
-        if name not in TEXTS and not isinstance(value, kinds):
-            raise ValueError(f"--set {setting}: expected {name}={form}.")
-    return changes
-
-
 def _read_value(text):
+    """Returns the JSON in a text, or the text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

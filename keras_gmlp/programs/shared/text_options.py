@@ -64,11 +64,13 @@ def read_texts(options):
 
     A file without text is reported, and the exit code is 1.
     """
-    from keras_gmlp.data.text.files import read_lines
+    from keras_gmlp.data.text.files import join_lines, read_lines, split_pieces
 
     for text in options.texts:
         if text == "-":
-            yield from _number_lines(options, "standard input", _lines_of_input())
+            name = "standard input"
+            lines = join_lines(split_pieces(sys.stdin.buffer, name), name)
+            yield from _number_lines(options, name, lines)
         else:
             options.place = None
             yield text
@@ -85,12 +87,6 @@ def _number_lines(options, name, lines):
         if text.strip():
             options.place = f"{name}, line {number:,}"
             yield text
-
-
-def _lines_of_input():
-    from keras_gmlp.data.text.files import join_lines, split_pieces
-
-    return join_lines(split_pieces(sys.stdin.buffer, "standard input"), "standard input")
 
 
 def read_whole(path):

@@ -13,7 +13,6 @@ from keras_gmlp.programs.shared.cli import Program, import_tensorflow, usage_err
 from keras_gmlp.programs.shared.processes import (
     PROCESSES,
     check_process_options,
-    find_coordinator,
     run_in_processes,
     start_processes,
 )
@@ -50,7 +49,6 @@ def make_program(name, description, usage, list_runs, run, check=None, **setting
         "devices": {"type": _count_or_all},
         "checkpoint_minutes": {"type": _minutes},
         "callback": {"type": _callback, "dest": "callbacks"},
-        "coordinator": {"default": find_coordinator()},
     }
     work = functools.partial(run_in_processes, list_runs, run)
     return Program(name, description, usage, work, check_all, start=start_processes, **settings)
@@ -100,13 +98,16 @@ def train_runs(options, train):
     Returns the metrics of each run, and the folder of the run or of all of them.
     """
     import_tensorflow()
-    from keras_gmlp.training.devices import use_devices
+    from keras_gmlp.training.devices import check_devices, use_devices
     from keras_gmlp.training.precision import choose_precision
+    from keras_gmlp.training.processes import check_agreement
     from keras_gmlp.utils.environment import keep_freed_memory
 
     with usage_errors():
-        runs = options.runs
-        _check_devices(options, runs[0])
+        runs, recipe = options.runs, options.runs[0].make_recipe()
+        devices = {"devices": options.devices, "model_parallel": options.model_parallel}
+        check_devices(**devices, batch_size=recipe.batch_size)
+        check_agreement({**recipe.settings(), **runs[0].record(), **devices})
         callbacks = [make_callbacks(options) for _ in runs]
         if "precision" not in runs[0].changes:
             precision = choose_precision(None if options.restart else runs[0].directory)
@@ -115,22 +116,11 @@ def train_runs(options, train):
     places = [settings.directory for settings in runs]
     directory = places[0] if len(places) == 1 else str(Path(places[0]).parent)
     try:
-        with use_devices(options.devices, options.model_parallel):
+        with use_devices(**devices):
             results = [train(options, *run) for run in zip(runs, callbacks, strict=True)]
     except KeyboardInterrupt:
         raise KeyboardInterrupt(how_to_resume(options, directory, places)) from None
     return results, directory
-
-
-def _check_devices(options, settings):
-    """Raises a `ValueError` if the devices cannot train the run, or processes differ."""
-    from keras_gmlp.training.devices import check_devices
-    from keras_gmlp.training.processes import check_agreement
-
-    recipe = settings.make_recipe()
-    devices = {"devices": options.devices, "model_parallel": options.model_parallel}
-    check_devices(**devices, batch_size=recipe.batch_size)
-    check_agreement({**recipe.settings(), **settings.record(), **devices})
 
 
 def make_callbacks(options):
