@@ -1,7 +1,7 @@
 """Answers questions about a text: prints the parts of the text that answer each."""
 
 from keras_gmlp.programs.shared import text_options as shared
-from keras_gmlp.programs.shared.cli import Program, answer_each, print_bars
+from keras_gmlp.programs.shared.cli import answer_each, print_bars
 
 DEFAULT = shared.MODELS / "amlp_nano-squad"
 AROUND = 40  # characters shown before and after an answer
@@ -54,4 +54,4 @@ def answer(options):
     answer_each(options, options.questions, ask, show)
 
 
-main = Program("answer", __doc__, USAGE, answer, only_prints=True, **shared.describe_model(DEFAULT))
+main = shared.make_program("answer", __doc__, USAGE, answer, DEFAULT)

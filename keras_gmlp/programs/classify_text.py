@@ -1,7 +1,7 @@
 """Classifies texts, or pairs of texts: prints the most probable classes of each."""
 
 from keras_gmlp.programs.shared import text_options as shared
-from keras_gmlp.programs.shared.cli import Program, UsageError, answer_each, print_bars
+from keras_gmlp.programs.shared.cli import UsageError, answer_each, print_bars
 
 DEFAULT = shared.MODELS / "amlp_nano-sst2"
 
@@ -64,12 +64,4 @@ def check(options):
         raise UsageError("--pair takes one text before it; a file holds pairs with a tab between")
 
 
-main = Program(
-    "classify_text",
-    __doc__,
-    USAGE,
-    classify,
-    check,
-    only_prints=True,
-    **shared.describe_model(DEFAULT),
-)
+main = shared.make_program("classify_text", __doc__, USAGE, classify, DEFAULT, check)

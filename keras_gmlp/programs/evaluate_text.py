@@ -140,11 +140,7 @@ def check_task(options, task):
 
 
 def choose_part(options):
-    """Returns the split, the columns and the held-out share, a dict.
-
-    For the data that the first model's run trained on, they are those of the run, so that it is not
-    tested on the texts that it trained on.
-    """
+    """Returns the split, the columns and the held-out share; for a run's own data those of it."""
     from keras_gmlp.data.datasets import same_data
     from keras_gmlp.utils.files import read_json
     from keras_gmlp.utils.shipped import find_shipped

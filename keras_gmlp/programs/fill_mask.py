@@ -1,7 +1,7 @@
 """Fills in [MASK]: prints the most probable words for each mask of a text."""
 
 from keras_gmlp.programs.shared import text_options as shared
-from keras_gmlp.programs.shared.cli import Program, answer_each, print_bars
+from keras_gmlp.programs.shared.cli import answer_each, print_bars
 
 DEFAULT = shared.MODELS / "amlp_nano-wiki"
 
@@ -53,12 +53,4 @@ def fill(options):
     answer_each(options, shared.read_texts(options), ask, show, NoMaskError)
 
 
-main = Program(
-    "fill_mask",
-    __doc__,
-    USAGE,
-    fill,
-    shared.check,
-    only_prints=True,
-    **shared.describe_model(DEFAULT),
-)
+main = shared.make_program("fill_mask", __doc__, USAGE, fill, DEFAULT, shared.check)

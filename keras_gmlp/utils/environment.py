@@ -114,12 +114,9 @@ FULL_DISK = re.compile(r"Error: \[Errno (\d+)\] (.+): '(.+)'$")
 
 
 def run_on(backend, module, *arguments, cpu=True):
-    """Runs a module as a program with Keras on a backend.
-
-    PyTorch uses the CPU only; with `cpu=False` it uses an accelerator if there is one.
-    """
+    """Runs a module as a program with Keras on a backend; returns what it prints."""
     settings = {"TF_CPP_MIN_LOG_LEVEL": "2", "KERAS_BACKEND": backend}
-    settings |= {"KERAS_TORCH_DEVICE": "cpu"} if cpu else {}
+    settings |= {"KERAS_TORCH_DEVICE": "cpu"} if cpu else {}  # or an accelerator, if there is one
     # With -P Python imports nothing from the working folder, which may be a stranger's.
     places = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")]
     settings["PYTHONPATH"] = os.pathsep.join(filter(None, places))

@@ -93,16 +93,13 @@ def require_space(directory, size, reserve=False):
 
 
 def require_output(output, *inputs, option="--out"):
-    """Returns the path of an output; raises an error if it is an input file or in an input folder.
-
-    The next listing of a folder would take what is written into it for data. Inputs that are no
-    paths, such as the names of data sets, and `None` are ignored.
-    """
+    """Returns the path of an output; raises an error if it is an input or in an input folder."""
+    # The next listing of a folder would take what is written into it for data.
     refuse_missing_step(output)
     place = Path(os.path.realpath(os.path.expanduser(output)))  # which takes circles of links
     for given in filter(None, inputs):
         source = Path(os.path.expanduser(given))
-        if not os.path.exists(source):
+        if not os.path.exists(source):  # such as the name of a data set
             continue
         places = (place, *place.parents) if source.is_dir() else (place,)
         # Of `os`, which takes names that are too long for a file; writing then says so.

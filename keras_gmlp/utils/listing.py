@@ -18,10 +18,7 @@ ADVICE = {
 
 
 def list_visible_files(root, aside=None):
-    """Lists the files in a folder and its subfolders without `is_junk`, as sorted paths.
-
-    `aside`, a list, gets what a user may miss: hidden files, and links to folders.
-    """
+    """Lists the files in a folder and below; `aside` gets hidden files and links to folders."""
 
     def refuse(error):  # `os.walk` skips folders that it cannot read
         if isinstance(error, PermissionError):

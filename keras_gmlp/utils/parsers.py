@@ -57,11 +57,9 @@ def _run_tflite(interpreter):
 
 
 def check_weights(path, read=False):
-    """Raises a `ValueError` unless a `.keras` or `.h5` file holds only plain arrays in HDF5.
-
-    A plain array lies in the file in one piece and without a filter, as Keras writes it. HDF5 has
-    more code, and more faults, for the other layouts.
-    """
+    """Raises a `ValueError` unless a `.keras` or `.h5` file holds only plain arrays in HDF5."""
+    # They lie in one piece and without a filter, as Keras writes them. HDF5 has more code, and more
+    # faults, for the other layouts.
     import h5py
 
     content, size = path, Path(path).stat().st_size

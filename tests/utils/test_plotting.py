@@ -7,12 +7,6 @@ from PIL import Image
 from keras_gmlp.utils import plotting
 
 
-def test_grid_keeps_its_shape():
-    for rows, columns in ((1, 1), (1, 3), (2, 1)):
-        _, axes = plotting.figure((4, 3), rows, columns)
-        assert axes.shape == (rows, columns)
-
-
 def test_picture_is_as_large_as_asked_and_on_white(tmp_path):
     figure, ((axes,),) = plotting.figure((4, 3))
     axes.plot([0, 1], [0, 1], color="red")

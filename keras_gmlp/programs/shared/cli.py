@@ -40,26 +40,19 @@ def check_output(output, *inputs, option="--out"):
 
 
 class Program:
-    """A program, which is called with its arguments and returns its exit code.
+    """A program, which is called with its arguments and returns its exit code."""
 
-    `check(options)` raises a `UsageError` before `run(options)` starts. `run` returns the exit
-    code, or None, which stands for 0, or 1 if it has reported an error. The usage is the text that
-    `Parser.add_options` reads, a blank line and the end of the help. `settings` go to
-    `add_options`, except:
-
-    only_prints: Whether a closed output is no error.
-    passes_on: Whether what follows `--` is for another program; it goes to `options.passed`.
-    start: Function of the name, the work and the options, in place of `guarded`.
-    """
-
+    # `check(options)` raises a `UsageError` before `run(options)` starts. `run` returns the exit
+    # code, or None, which stands for 0, or 1 if it has reported an error. The usage is the text
+    # that `Parser.add_options` reads with `settings`, a blank line and the end of the help.
     def __init__(self, name, description, usage, run, check=None, **settings):
         self.name, self.description, self.run, self.check = name, description, run, check
         self.options, _, self.epilog = usage.partition("\n\n")
         if "exit codes" not in usage:
             self.epilog += "exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C\n"
-        self.only_prints = settings.pop("only_prints", False)
-        self.passes_on = settings.pop("passes_on", False)
-        self.start, self.settings = settings.pop("start", None), settings
+        self.only_prints = settings.pop("only_prints", False)  # a closed output is no error
+        self.passes_on = settings.pop("passes_on", False)  # what follows --, to `options.passed`
+        self.start, self.settings = settings.pop("start", None), settings  # in place of `guarded`
 
     def parse(self, arguments=None):
         """Returns the options, checked."""

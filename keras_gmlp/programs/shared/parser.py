@@ -52,12 +52,9 @@ class Parser(OneLineParser):
                 _add_option(place, head, described, settings)
 
     def parse_args(self, args=None, namespace=None):
-        """Reads the options, and sets the variables of `ENVIRONMENT` that Keras and TFDS read.
-
-        An empty path, which an unset variable of a shell leaves, is wrong usage.
-        """
+        """Reads the options, and sets the variables of `ENVIRONMENT` that Keras and TFDS read."""
         options = super().parse_args(args, namespace)
-        for action in self._actions:
+        for action in self._actions:  # an unset variable of a shell leaves an empty path
             value = getattr(options, action.dest, None)
             paths = PATHS & set(re.findall("[A-Z]+", str(action.metavar)))
             if paths and "" in (value if isinstance(value, list) else [value]):

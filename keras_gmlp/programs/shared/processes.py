@@ -1,8 +1,7 @@
-"""The processes of a training: the options, and one line when one of them is lost.
+"""The processes of a training: the options, and one line when one of them is lost."""
 
-JAX aborts a process when another one is lost, with a stack trace and no way to catch it. So a
-program with `--coordinator` works in a child process, whose end the program explains.
-"""
+# JAX aborts a process when another one is lost, with a stack trace and no way to catch it. So a
+# program with `--coordinator` works in a child process, whose end the program explains.
 
 import contextlib
 import os

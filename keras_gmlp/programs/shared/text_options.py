@@ -5,7 +5,7 @@ import functools
 import json
 import sys
 
-from keras_gmlp.programs.shared.cli import UsageError, fail, quiet
+from keras_gmlp.programs.shared.cli import Program, UsageError, fail, quiet
 from keras_gmlp.programs.shared.messages import ROOT
 from keras_gmlp.utils.csv_tables import decode_text
 from keras_gmlp.utils.errors import cut, printable
@@ -20,12 +20,13 @@ COLUMNS = """\
 """
 
 
-def describe_model(default):
-    """Returns the settings of `--model`, with its help, for a program with an included model."""
+def make_program(name, description, usage, run, default, check=None):
+    """Returns a program that prints what a text model answers, by default an included model."""
     included = f"default: the included model, {default.parent.name}/{default.name}"
     included = included if default.exists() else "required, because none is included"
     text = "a .tflite or .keras file, the folder of a run or the name of an included model; "
-    return {"model": {"help": text + included}}
+    model = {"help": text + included}
+    return Program(name, description, usage, run, check, only_prints=True, model=model)
 
 
 def name_columns(options):
@@ -60,10 +61,7 @@ def open_model(options, default, method):
 
 
 def read_texts(options):
-    """Yields the texts of the options; those of files and of standard input without empty lines.
-
-    A file without text is reported, and the exit code is 1.
-    """
+    """Yields the texts of the options, without empty lines; reports a file without text."""
     from keras_gmlp.data.text.files import join_lines, read_lines, split_pieces
 
     for text in options.texts:

@@ -34,10 +34,7 @@ TRAINING = f"""\
 
 
 def make_program(name, description, usage, list_runs, run, check=None, **settings):
-    """Returns a program that trains the runs of `list_runs(options)` and then reports.
-
-    `options.runs` becomes what `list_runs` returns, before Keras is imported.
-    """
+    """Returns a program that trains `options.runs`, the runs of `list_runs(options)`."""
 
     def check_all(options):
         if check:
@@ -93,10 +90,7 @@ def _modules_here(text, error):
 
 
 def train_runs(options, train):
-    """Trains `options.runs`, each by `train(options, settings, callbacks)`.
-
-    Returns the metrics of each run, and the folder of the run or of all of them.
-    """
+    """Trains `options.runs`; returns their metrics, and the folder of the run or of all of them."""
     import_tensorflow()
     from keras_gmlp.training.devices import check_devices, use_devices
     from keras_gmlp.training.precision import choose_precision
