@@ -26,7 +26,12 @@ def parse(path):
         limits = [n for n in (SECONDS, usual, most) if n != resource.RLIM_INFINITY]
         resource.setrlimit(resource.RLIMIT_CPU, (min(limits), most))
     if path.suffix == ".tflite":
-        _run_tflite(open_interpreter(path, 1))
+        import numpy as np
+
+        interpreter = open_interpreter(path, 1)
+        for tensor in interpreter.get_input_details():
+            interpreter.set_tensor(tensor["index"], np.zeros(tensor["shape"], tensor["dtype"]))
+        interpreter.invoke()
     elif path.suffix == ".onnx":
         import onnxruntime
 
@@ -45,15 +50,6 @@ def open_interpreter(path, threads):
     interpreter = Interpreter(str(path), num_threads=threads)
     interpreter.allocate_tensors()
     return interpreter
-
-
-def _run_tflite(interpreter):
-    """Runs a model once, on zeros."""
-    import numpy as np
-
-    for tensor in interpreter.get_input_details():
-        interpreter.set_tensor(tensor["index"], np.zeros(tensor["shape"], tensor["dtype"]))
-    interpreter.invoke()
 
 
 def check_weights(path, read=False):
