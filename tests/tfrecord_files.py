@@ -6,14 +6,15 @@ import tensorflow as tf
 
 
 def example(**features):
-    """Returns a serialized `tf.train.Example` of bytes and integers."""
+    """Returns a serialized `tf.train.Example` of bytes and numbers, or lists of them."""
 
     def feature(value):
-        if isinstance(value, bytes):
-            return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
-        if isinstance(value, float):
-            return tf.train.Feature(float_list=tf.train.FloatList(value=[value]))
-        return tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
+        values = value if isinstance(value, list) else [value]
+        if isinstance(values[0] if values else b"", bytes):
+            return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
+        if isinstance(values[0], float):
+            return tf.train.Feature(float_list=tf.train.FloatList(value=values))
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
 
     entries = {name: feature(value) for name, value in features.items()}
     return tf.train.Example(features=tf.train.Features(feature=entries)).SerializeToString()

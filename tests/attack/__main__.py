@@ -2,6 +2,7 @@
 
 import collections
 import concurrent.futures
+import contextlib
 import json
 import os
 import sys
@@ -70,17 +71,16 @@ def attack(name, numbers, options):
     outcomes, kept, most = collections.Counter(), [], {"seconds": 0, "memory": 0}
     lock, start = threading.Lock(), time.monotonic()
     left = iter(numbers)
-    with ProgressBar(name, len(numbers)) as bar, tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)
+    with ProgressBar(name, len(numbers)) as bar, open_to_all() as folder:
 
         def work(job):
-            with Worker(name, options.seed, Path(folder, str(job))) as worker:
+            with Worker(options.seed, Path(folder, str(job))) as worker:
                 while True:
                     with lock:
                         number = next(left, None)
                     if number is None:
                         return
-                    result = worker.run(number)
+                    result = worker.run(name, number)
                     with lock:
                         outcomes[result["outcome"]] += 1
                         for key in most:
@@ -88,7 +88,7 @@ def attack(name, numbers, options):
                         bar.show(outcomes.total())
                         if result["outcome"] not in GOOD and len(kept) < KEPT:
                             kept.append(str(options.out / f"{name}-{number}"))
-                            worker.keep(result, number, Path(kept[-1]))
+                            worker.keep(result, name, number, Path(kept[-1]))
 
         jobs = min(options.jobs, len(numbers))
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -96,6 +96,14 @@ def attack(name, numbers, options):
                 done.result()
     seconds = round(time.monotonic() - start)
     return {"outcomes": dict(outcomes), "longest": most, "seconds": seconds, "kept": kept}
+
+
+@contextlib.contextmanager
+def open_to_all():
+    """Yields a temporary folder, which another user may enter, as the cases `Folders` do."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield folder
 
 
 def print_row(name, row):

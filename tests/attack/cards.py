@@ -5,8 +5,9 @@ import json
 
 import numpy as np
 from load_app import load_app
+from safetensors.numpy import save_file
 
-from attack.models import TFLITE, read_flatbuffer, require_answers, write_members, write_safetensors
+from attack.models import TFLITE, read_flatbuffer, require_answers, write_members
 from attack.mutations import mutate, mutate_json, write_json
 from keras_gmlp.inference import images as inference
 from keras_gmlp.utils.card import CARD, DIGEST, LABELS
@@ -55,7 +56,7 @@ class Cards:
         card = CONFIG if rng.random() < 0.4 else {**METADATA, DIGEST: self.digest}
         text = write_json(mutate_json(card, rng), rng, 0.3)
         if card is CONFIG:
-            write_safetensors(folder / "model.safetensors", {"w": np.zeros((2, 2), "float32")})
+            save_file({"w": np.zeros((2, 2), "float32")}, folder / "model.safetensors")
             (folder / "config.json").write_bytes(text)
             return folder / "model.safetensors"
         path, labels = folder / "model.tflite", "".join(f"{i}\n" for i in range(10)).encode()

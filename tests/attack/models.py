@@ -2,11 +2,12 @@
 
 import json
 import zipfile
-from pathlib import Path
 
 import keras
 import numpy as np
-from load_app import load_app
+import torch
+from load_app import ROOT, load_app
+from safetensors.numpy import save_file
 
 import keras_gmlp
 from attack.kinds import SilentLossError
@@ -14,8 +15,6 @@ from attack.mutations import mutate, mutate_json
 from keras_gmlp.inference import images as inference
 from keras_gmlp.utils.card import CARD, LABELS, write_card
 from keras_gmlp.weights.files import read_checkpoint
-
-ROOT = Path(__file__).resolve().parents[2]
 
 TFLITE = ROOT / "saved_models" / "gmlp_n4_32-cifar10" / "model.tflite"
 
@@ -35,8 +34,9 @@ class Models:
         write_tflite(folder / "model.tflite")
         arrays = {f"w{i}": np.full((i + 1, 5), i, "float32") for i in range(4)}
         np.savez(folder / "model.npz", **arrays)
-        write_torch(folder / "model.pth", arrays)
-        write_safetensors(folder / "model.safetensors", arrays)
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        torch.save(tensors, folder / "model.pth")
+        save_file(arrays, folder / "model.safetensors")
         write_onnx(folder / "model.onnx")
         self.files = sorted(folder.glob("model.*"))
         self.results = {path.suffix: read(path) for path in self.files}
@@ -102,18 +102,6 @@ def write_tflite(path):
     path.write_bytes(read_flatbuffer(TFLITE))
     model = keras.Sequential([keras.Input((32, 32, 3)), keras.layers.Flatten()])
     write_card(path, model, [str(i) for i in range(10)])
-
-
-def write_torch(path, arrays):
-    import torch
-
-    torch.save({name: torch.from_numpy(array) for name, array in arrays.items()}, path)
-
-
-def write_safetensors(path, arrays):
-    from safetensors.numpy import save_file
-
-    save_file(arrays, path)
 
 
 def write_onnx(path):

@@ -1,10 +1,12 @@
-"""Works through cases one after another; the parent sends their numbers.
+"""Works through cases one after another; the parent sends their kinds and numbers.
 
-`python -m attack.worker KIND SEED FOLDER` reads a number from each line of standard input and
-answers with one line of JSON. It leaves the files of the last case in FOLDER/case.
+`python -m attack.worker SEED FOLDER` reads a kind and a number from each line of standard input and
+answers with one line of JSON, after the line "ready" for a new kind. It leaves the files of the
+last case in FOLDER/case.
 """
 
 import contextlib
+import functools
 import json
 import os
 import random
@@ -24,25 +26,28 @@ LONGEST = 4000  # characters of an error
 ROOM = 4 * 2**30  # bytes that a case may allocate; the parent counts less than that as a failure
 
 
-def main(kind, seed, folder):
-    folder = Path(folder)
+def main(seed, folder):
+    folder, kinds = Path(folder), {}
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     output = os.open(folder / "output", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
     os.dup2(output, 1)
     os.dup2(output, 2)
     guarded = load_app("cli").guarded
-    (folder / "state").mkdir(exist_ok=True)
-    cases = find_kind(kind)(folder / "state")
-    _limit_memory()
-    print("ready", file=answers)
     for line in sys.stdin:
+        kind, number = line.split()
+        if kind not in kinds:
+            (folder / kind).mkdir()
+            kinds[kind] = find_kind(kind)(folder / kind)
+            _limit_memory()
+            print("ready", file=answers)
+        cases = kinds[kind]
         shutil.rmtree(folder / "case", ignore_errors=True)
         (folder / "case").mkdir()
-        case = cases.make(random.Random(f"{kind}-{seed}-{int(line)}"), folder / "case")
+        case = cases.make(random.Random(f"{kind}-{seed}-{number}"), folder / "case")
         os.ftruncate(output, 0)
         _reset_peak()
         start = time.perf_counter()
-        outcome, text = run_case(guarded, lambda case=case: cases.check(case), output)
+        outcome, text = run_case(guarded, functools.partial(cases.check, case), output)
         result = {"seconds": round(time.perf_counter() - start, 3), "memory": _read_peak()}
         print(json.dumps({"outcome": outcome, "text": text, **result}), file=answers)
 
@@ -67,8 +72,8 @@ def run_case(guarded, check, output):
 def _limit_memory():
     """Has allocations fail before they take all memory of the machine."""
     if sys.platform == "linux":
-        limit = _read_status("VmData") + ROOM
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+        _, most = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (_read_status("VmData") + ROOM, most))
 
 
 def _reset_peak():

@@ -50,11 +50,9 @@ class TextSource:
 
     def require(self, samples, split):
         """Returns the samples of a split, if there are some."""
-        if not len(samples):
-            raise ValueError(
-                f"{self.name}: the split {split} is empty; give another one (--split)."
-            )
-        return samples
+        if len(samples):
+            return samples
+        raise ValueError(f"{self.name}: the split {split} is empty; give another one (--split).")
 
 
 def open_texts(source):

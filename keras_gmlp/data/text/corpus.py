@@ -31,6 +31,7 @@ FORMAT = 1  # of the stored corpus; part of its name
 TRAINING_CHARACTERS = 20_000_000  # of text, for the tokenizer
 DISTINCT = 3_000_000  # of them in different words: each takes the trainer 80 bytes
 RECORD = "prepared.json"
+WRITE_ONE = "write one: python -m keras_gmlp.data.text.corpus FILES --out FOLDER."
 
 
 class Corpus:
@@ -53,10 +54,7 @@ class Corpus:
         self.folder = Path(folder)
         self.info = read_json(self.folder / "corpus.json")
         if self.info is None:
-            raise ValueError(
-                f"{folder}: has no corpus; write one: python -m keras_gmlp.data.text.corpus FILES "
-                "--out FOLDER."
-            )
+            raise ValueError(f"{folder}: has no corpus; {WRITE_ONE}")
         remedy = f"delete {folder} and try again"
         tokens = load_array(self.folder / "tokens.npy", remedy, mmap_mode="r")
         self.tokens = np.asarray(tokens)  # NumPy's memmap is slower to index
@@ -173,10 +171,7 @@ class PreparedCorpus:
         folder = Path(folder)
         record = _read_record(folder)
         if not record.get("train"):
-            raise ValueError(
-                f"{folder}: not a prepared corpus; write one: python -m "
-                "keras_gmlp.data.text.corpus FILES --out FOLDER."
-            )
+            raise ValueError(f"{folder}: not a prepared corpus; {WRITE_ONE}")
         tokenizer = Tokenizer.load(folder / "tokenizer.json")
         names = record["train"], record.get("valid")
         corpora = [name and Corpus(folder / name) for name in names]
@@ -233,19 +228,19 @@ def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True, strip_a
         train = build_corpus(paths, tokenizer, folder, "train")
         if not stored.exists():
             tokenizer.save(stored)  # last, so that a failure leaves none
-        names = [corpus and corpus.folder.name for corpus in (train, held_out)]
-        record = {"learned": learned, "train": names[0], "valid": names[1]}
+        held_out_name = held_out and held_out.folder.name
+        record = {"learned": learned, "train": train.folder.name, "valid": held_out_name}
         write_json(folder / RECORD, record)
     return PreparedCorpus(tokenizer, train, held_out, folder.resolve().name)
 
 
 def _read_record(folder):
     record = read_json(folder / RECORD, {})
-    kinds = {"train": str, "valid": str | None}
-    whole = isinstance(record, dict) and all(
-        isinstance(record[name], kind) for name, kind in kinds.items() if name in record
-    )
-    if not whole:
+    if not (
+        isinstance(record, dict)
+        and isinstance(record.get("train", ""), str)
+        and isinstance(record.get("valid"), str | None)
+    ):
         raise ValueError(f"{folder / RECORD}: damaged; delete {folder} and prepare it again.")
     return record
 

@@ -19,37 +19,32 @@ BOMB = 2**28  # bytes of an .xz file from which on its ratio counts
 
 def find_files(files):
     """Returns the paths of text files."""
-    if isinstance(files, (str, os.PathLike)):
-        files = [files]
-    paths = [path for name in files for path in _matches(os.fspath(name))]
+    files = [files] if isinstance(files, (str, os.PathLike)) else files
+    paths = [path for name in files for path in _find_matches(os.fspath(name))]
     if not paths:
         raise ValueError("received no text files; name at least one, .txt or .txt.xz.")
     return paths
 
 
-def _matches(name):
+def _find_matches(name):
+    path, found = Path(name), []
     if not name:  # an unset shell variable, not the current folder
-        raise ValueError("'': an empty path; give text files in UTF-8.")
-    path = Path(name)
-    if path.is_dir():
-        found = list_suffix(path, TEXTS)
-        expected = "the folder has no .txt or .txt.xz files"
-    elif path.is_file():
-        return [path]
-    elif path.exists():
-        raise ValueError(f"{name}: not a file but a device or a pipe; give text files in UTF-8.")
+        name, reason = "''", "an empty path"
+    elif path.is_dir():
+        found, reason = list_suffix(path, TEXTS), "the folder has no .txt or .txt.xz files"
+    elif path.exists() and not path.is_file():
+        reason = "not a file but a device or a pipe"
     else:
-        found = map(Path, glob.glob(name, recursive=True))
-        found = [file for file in found if file.is_file()]
-        expected = why_missing(path, "file")
+        found = [path] if path.exists() else map(Path, glob.glob(name, recursive=True))
+        found, reason = [file for file in found if file.is_file()], why_missing(path, "file")
     if not found:
-        raise ValueError(f"{name}: {expected}; give text files in UTF-8.")
+        raise ValueError(f"{name}: {reason}; give text files in UTF-8.")
     return sorted(found)
 
 
-def read_lines(path, progress=None):
+def read_lines(path):
     """Yields the lines of a text file without their ends."""
-    yield from join_lines(read_pieces(path, progress), path)
+    yield from join_lines(read_pieces(path), path)
 
 
 def join_lines(pieces, name):
@@ -95,23 +90,23 @@ def read_pieces(path, progress=None):
 def split_pieces(file, name, look=lambda: None):
     """Yields the pieces of an open file of bytes; see `read_pieces`."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    position, held, first, lines = 0, "", True, 1
+    position, held, lines = 0, "", 1
     for number in itertools.count():
         line = file.readline(PIECE)
-        waiting = len(decoder.getstate()[0])
+        ends, waiting = line.endswith(b"\n"), len(decoder.getstate()[0])
         try:
-            text = decoder.decode(line, final=line.endswith(b"\n") or not line)
+            text = decoder.decode(line, final=ends or not line)
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"{name}: not UTF-8 at byte {position - waiting + error.start:,}; convert it to "
                 "UTF-8."
             ) from None
         refuse_nul(text, name, lines)
+        if position == 0:
+            text = text.removeprefix("\ufeff")
         position += len(line)
-        lines += line.endswith(b"\n")
-        if first:
-            text, first = text.removeprefix("\ufeff"), False
-        if line.endswith(b"\n"):
+        lines += ends
+        if ends:
             yield held + text, True
             held = ""
         elif line:

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import os
+from collections import Counter
 from pathlib import Path
 
 from keras_gmlp.data.text.names import did_you_mean
@@ -57,7 +58,7 @@ class LabelledRows:
 
     texts: list
     labels: list
-    columns: dict = dataclasses.field(default_factory=dict)  # of a table: its text and its label
+    columns: tuple = (None, None)  # of a table: those of its texts and its label
     splits: list | None = None  # keys of `SPLITS`, or `None` for a table without that column
 
     @property
@@ -117,14 +118,12 @@ def read_table(path, text=None, label=None):
             "name the column of the labels."
         )
     _warn_of_contradictions(path, found, labels, [place for place, _ in rows])
-    return LabelledRows(found, labels, {"text": texts, "label": label}, splits)
+    return LabelledRows(found, labels, (texts, label), splits)
 
 
 def _read_splits(path, names, rows, taken):
     """Returns the split of each row, or `None` for a table without a column `split`."""
     column = find_column(path, [name for name in names if name not in taken], "split")
-    if column is None:
-        return None
     values = [str(row.get(column) or "").strip() for _, row in rows]
     if not any(values):
         return None
@@ -143,14 +142,15 @@ def choose_columns(names, text=None, label=None, place=""):
     """Returns the columns of the text, a tuple of one or two names, and that of the label."""
     text = (text,) if isinstance(text, str) else tuple(text or ())
     given = {*text, label}
+    advice = ""
+    if Path(place).suffix.lower() in TABLES:  # its first text may have been taken for the header
+        advice = " If that is the first text, write a header above it, such as text,label."
     if len(text) > 2:
         raise ValueError(f"expected one column of texts or two of pairs; received {len(text)}.")
     for name in (*text, *([label] if label else [])):
         if name not in names:
-            hint = did_you_mean(name, names)
-            raise ValueError(
-                f"{place}: no column {name!r}; it has {', '.join(names)}.{hint or _suggest(place)}"
-            )
+            hint = did_you_mean(name, names) or advice
+            raise ValueError(f"{place}: no column {name!r}; it has {', '.join(names)}.{hint}")
     names = [name for name in names if name.lower() != "split" or name in given]
     by_lower = {name.lower(): name for name in reversed(names)}
     if {"question", "context", "answers"} <= set(by_lower) and not (text and label):
@@ -173,18 +173,11 @@ def choose_columns(names, text=None, label=None, place=""):
         missing = "texts" if not text else "labels"
         raise ValueError(
             f"{place}: no column is known to hold the {missing} among {', '.join(names)}; name "
-            f"it.{_suggest(place)}"
+            f"it.{advice}"
         )
     for name in {*text, label} - given:
         find_column(place, names, name.lower())
     return text, label
-
-
-def _suggest(place):
-    """Returns what to do if the first row of a table was taken for its header."""
-    if Path(place).suffix.lower() not in TABLES:
-        return ""
-    return " If that is the first text, write a header above it, such as text,label."
 
 
 def read_folder(root):
@@ -207,33 +200,24 @@ def read_folder(root):
             labels.append(clean_label(folder.name))
             places.append(printable(path.relative_to(root)))
     if not texts:
+        names = [printable(p.relative_to(root)) for p in (*outside, *others) if not is_junk(p.name)]
+        hint = f" Found {len(names):,} other files ({first_of(names, 3)})." if names else ""
         raise ValueError(
             f"{root}: no texts; lay them out as {root}/<class name>/<text>.txt, or give a CSV, "
-            f"TSV or JSON lines file.{_describe_others(root, [*outside, *others])}"
+            f"TSV or JSON lines file.{hint}"
         )
     warn_left_out(root, "files", others, lambda _: "which are not .txt")
-    warn_outside(root, outside)
-    warn_hidden(root, aside)
+    warn_of_others(root, outside, aside)
     _warn_of_contradictions(root, texts, labels, places)
     return LabelledRows(texts, labels)
 
 
-def _describe_others(root, paths):
-    """Returns a sentence on the files in place of texts; empty for none."""
-    names = [printable(path.relative_to(root)) for path in paths if not is_junk(path.name)]
-    return f" Found {len(names):,} other files ({first_of(names, 3)})." if names else ""
-
-
-def warn_outside(root, paths):
-    """Warns of texts that are left out because they are in no class folder."""
-    texts = [p for p in paths if p.suffix.lower() == ".txt" and not is_junk(p.name)]
+def warn_of_others(root, outside, aside):
+    """Warns of texts in no class folder, and of hidden texts and links, which are left out."""
+    texts = [p for p in outside if p.suffix.lower() == ".txt" and not is_junk(p.name)]
     warn_left_out(root, "files", texts, lambda _: "outside the class folders")
-
-
-def warn_hidden(root, paths):
-    """Warns of links to folders, and of hidden texts, that are left out of a folder."""
-    texts = [path for path in paths if os.path.isdir(path) or path.suffix.lower() == ".txt"]
-    warn_left_out(root, "files", texts)
+    hidden = [path for path in aside if os.path.isdir(path) or path.suffix.lower() == ".txt"]
+    warn_left_out(root, "files", hidden)
 
 
 def _warn_of_contradictions(source, texts, labels, places):
@@ -258,11 +242,8 @@ def _read_objects(path, content, suffix):
         try:
             objects = parse_json(content, path, object_pairs_hook=_unique)
         except ValueError as error:
-            hint = (
-                " It looks like JSON lines; rename it to .jsonl."
-                if "Extra data" in str(error)
-                else ""
-            )
+            is_lines = "Extra data" in str(error)
+            hint = " It looks like JSON lines; rename it to .jsonl." if is_lines else ""
             raise ValueError(f"{error}{hint}") from None
         if not isinstance(objects, list):
             found = type(objects).__name__
@@ -290,8 +271,7 @@ def _unique(pairs):
     """Returns the members of a JSON object as a dictionary; a repeated name is an error."""
     members = dict(pairs)
     if len(members) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
+        repeated = Counter(name for name, _ in pairs).most_common(1)[0][0]
         raise ValueError(f"an object has the name {repeated!r} twice")
     return members
 

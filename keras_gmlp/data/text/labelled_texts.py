@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import os
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,9 @@ from keras_gmlp.data.text.labelled_files import (
     choose_columns,
     read_folder,
     read_table,
-    warn_hidden,
-    warn_outside,
+    warn_of_others,
 )
-from keras_gmlp.data.text.names import unknown_name
-from keras_gmlp.data.tfds.prepared import open_prepared
+from keras_gmlp.data.text.names import open_named
 from keras_gmlp.utils.inputs import (
     SPLITS,
     find_splits,
@@ -127,15 +126,14 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
     """
     path = Path(os.path.expanduser(name))
     if not str(name) or not path.exists():
-        data = _load_prepared(str(name), text, label, data_dir)
+        classes, train, tested = _read_prepared(str(name), text, label, data_dir)
     else:
-        read = functools.partial(read_texts, text=text, label=label)
-        train, held_out = (path, test) if test else find_parts(path, report=True)
-        rows, tested = read(Path(train)), None
+        place, held_out = (path, test) if test else find_parts(path, report=True)
+        rows, tested = read_texts(place, text, label), None
         if held_out:
             if rows.divided:
                 raise ValueError(
-                    f"{train}: its column split names {', '.join(sorted(set(rows.splits)))}, and "
+                    f"{place}: its column split names {', '.join(sorted(set(rows.splits)))}, and "
                     f"{held_out} holds test texts, too. Leave these out, or rename the column."
                 )
             tested = read_alike(rows, Path(os.path.expanduser(held_out)), text, label)
@@ -143,10 +141,12 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
                 tested = tested.take("test")
         elif rows.splits:
             rows, tested = rows.divide(name)
-        data = _as_data(str(name), rows, tested, seed)
-    if data.test.texts and data.test.pairs != data.train.pairs:
+        classes, train, tested = _number_classes(name, rows, tested)
+    if tested is None:
+        train, tested = map(train.take, divide(train.texts, train.labels, SHARE, seed))
+    if tested.texts and tested.pairs != train.pairs:
         raise ValueError(f"{name}: pairs in one split and single texts in the other.")
-    return data
+    return TextData(str(name), classes, train, tested)
 
 
 def hold_out(data, share=0.1, seed=0, whole=False):
@@ -177,10 +177,7 @@ def hold_out(data, share=0.1, seed=0, whole=False):
 
 
 def find_parts(path, report=False):
-    """Returns the paths of the training and the test texts in a file or a folder.
-
-    `report`: whether to warn of what is left out, and of splits that may be taken for classes.
-    """
+    """Returns the paths of training and test texts in a place; reports what may be wrong in it."""
     if not path.is_dir():
         return path, None
     folders = list_visible_folders(path)
@@ -189,13 +186,12 @@ def find_parts(path, report=False):
         aside = list_beside(path)
         others = [folder for folder in folders if folder not in splits.values()]
         outside = [file for each in others for file in list_visible_files(each, aside)]
-        warn_outside(path, [*list_suffix(path, (".txt",)), *outside])
-        warn_hidden(path, aside)
+        warn_of_others(path, [*list_suffix(path, (".txt",)), *outside], aside)
     if not splits:
         files = list_suffix(path, SUFFIXES)
         splits = find_splits(path, files, lambda _: True)
         if report and set(splits) == {"train"}:  # with test texts, other files may be of a contest
-            others = [file for file in files if file not in splits.values()]
+            others = [file for file in files if file != splits["train"]]
             warn_left_out(path, "files", others, lambda _: "whose names are no split's")
         if report and not splits:
             warn_of_nested(path, folders, list_visible_folders)
@@ -216,12 +212,12 @@ def read_texts(path, text=None, label=None):
 def read_alike(rows, path, text=None, label=None):
     """Returns the `LabelledRows` of test texts, from the columns of the training texts."""
     if path.suffix.lower() in SUFFIXES and path.is_file():
-        text, label = text or rows.columns.get("text"), label or rows.columns.get("label")
+        text, label = text or rows.columns[0], label or rows.columns[1]
     return read_texts(path, text=text, label=label)
 
 
-def _as_data(name, rows, tested, seed):
-    """Returns a `TextData` of `LabelledRows`; without tested ones a fifth is held out."""
+def _number_classes(name, rows, tested):
+    """Returns the classes of `LabelledRows`, and a `TextSplit` of them and of tested ones."""
     classes = sorted(set(rows.labels))
     with contextlib.suppress(ValueError):  # not all are numbers
         classes.sort(key=float)
@@ -235,37 +231,26 @@ def _as_data(name, rows, tested, seed):
             f"{name}: the test texts have the class {unknown[0]}, the training texts do not; they "
             f"have {', '.join(classes)}."
         )
-    index = {label: place for place, label in enumerate(classes)}
-    train, *test = (
-        TextSplit(part.texts, [index[label] for label in part.labels])
-        for part in (rows, tested)
-        if part is not None
-    )
-    if test:
-        return TextData(name, tuple(classes), train, *test)
-    few = np.flatnonzero(np.bincount(train.labels) < 2)
-    if len(few):
+    few = [label for label, count in Counter(rows.labels).items() if count < 2]
+    if tested is None and few:
         raise ValueError(
-            f"{name}: class {classes[few[0]]} has one text; expected two or more, one of them for "
-            "testing. Add texts or give a test file."
+            f"{name}: class {few[0]} has one text; expected two or more, one of them for testing. "
+            "Add texts or give a test file."
         )
-    return _divide(name, tuple(classes), train, seed)
+    index = {label: place for place, label in enumerate(classes)}
+    train, test = (
+        part and TextSplit(part.texts, [index[label] for label in part.labels])
+        for part in (rows, tested)
+    )
+    return tuple(classes), train, test
 
 
-def _divide(name, classes, train, seed=0):
-    """Returns a `TextData` whose test texts are a fifth of each class."""
-    parts = divide(train.texts, train.labels, SHARE, seed)
-    return TextData(name, classes, *map(train.take, parts))
-
-
-def _load_prepared(name, text, label, data_dir):
-    def has_both(prepared):
-        return all(_features(prepared))
-
-    prepared = open_prepared(name, data_dir) or open_prepared(SHORT_NAMES.get(name, ""), data_dir)
-    if prepared is None:
-        kind = "file, nor a folder, nor a set of labelled texts"
-        raise ValueError(unknown_name(name, SUFFIXES, kind, has_both, data_dir, SHORT_NAMES))
+def _read_prepared(name, text, label, data_dir):
+    """Returns the classes, the training texts and the test texts, if any, of a prepared set."""
+    kind = "file, nor a folder, nor a set of labelled texts"
+    prepared = open_named(
+        name, SUFFIXES, kind, lambda found: all(_features(found)), data_dir, SHORT_NAMES
+    )
     names, classes = _features(prepared)
     if not (prepared.readable and names and classes and "train" in prepared.splits):
         hint = " load_squad opens it." if prepared.name in ("squad", "xquad") else ""
@@ -279,11 +264,12 @@ def _load_prepared(name, text, label, data_dir):
     names = prepared.class_names(classes[label], label)
     found = [(read_split(name, loose=True), name) for name in sorted(prepared.splits)]
     held_out = [n for split in SPLITS if split != "train" for s, n in found if s == split]
-    test = next((n for n in held_out if _labelled(prepared, n, label)), None)
-    train = _read_split(prepared, "train", texts, label)
-    if test:
-        return TextData(name, names, train, _read_split(prepared, test, texts, label))
-    return _divide(name, names, train)
+    read = functools.partial(_read_split, prepared, texts, label)
+    for split in held_out:
+        first = next(iter(prepared.samples(split)), None)
+        if first is not None and first[label][0] >= 0:  # a hidden label is -1
+            return names, read("train"), read(split)
+    return names, read("train"), None
 
 
 def _features(prepared):
@@ -294,13 +280,7 @@ def _features(prepared):
     return texts, {n: int(label["numClasses"]) for n, label in known.items()}
 
 
-def _labelled(prepared, split, label):
-    """Returns whether there is a first sample and it has a label; a hidden one is -1."""
-    first = next(iter(prepared.samples(split)), None)
-    return first is not None and first[label][0] >= 0
-
-
-def _read_split(prepared, split, texts, label):
+def _read_split(prepared, texts, label, split):
     found, labels = [], []
     for sample in prepared.samples(split):
         parts = tuple(str(sample[name][0], "utf-8") for name in texts)

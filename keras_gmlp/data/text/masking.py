@@ -165,10 +165,7 @@ class MaskedBatches(keras.utils.PyDataset):
         self.pass_steps = self._passes.steps
 
     def __getitem__(self, index):
-        return self.batch(self.start + index)
-
-    def batch(self, step):
-        """Returns the batch of a step, counted from the start of training."""
+        step = self.start + index
         windows = self.windows[self._passes.take(step)]
         generator = _generator(self.seed, BATCH, step)
         return masked_windows(self.corpus, windows, self.length, self.rate, generator, self.cut)

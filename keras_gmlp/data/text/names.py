@@ -1,4 +1,4 @@
-"""Errors about names that neither a file nor a data set has."""
+"""Prepared sets by name, and errors about names that neither a file nor a data set has."""
 
 import difflib
 import os
@@ -22,19 +22,21 @@ def missing_file(name):
     return f"{name}: {why_missing(path)}.{did_you_mean(path.name, near, str)}"
 
 
-def unknown_name(name, suffixes, kind, is_of_kind, data_dir, short_names=()):
-    """Returns the error for a name that is neither a path nor a prepared set of a kind."""
+def open_named(name, suffixes, kind, is_of_kind, data_dir, short_names):
+    """Returns the prepared set of a name; an error for another one hints at one of the kind."""
+    prepared = open_prepared(name, data_dir) or open_prepared(short_names.get(name, ""), data_dir)
+    if prepared is not None:
+        return prepared
     if name.lower().endswith(suffixes) or name.startswith((".", "/", "~")):
-        return missing_file(name)
+        raise ValueError(missing_file(name))
     opened = {n: open_prepared(n, data_dir) for n in prepared_names(data_dir)}
     known = [n for n, prepared in opened.items() if prepared and is_of_kind(prepared)]
-    short_names = dict(short_names)
     if name in short_names or name in short_names.values():
         hint = f" tensorflow_datasets.load({short_names.get(name, name)!r}) prepares it."
     else:
         short = [short for short, full in short_names.items() if full in known]
         hint = did_you_mean(name, [*known, *short])
-    return (
+    raise ValueError(
         f"{name!r} is neither a {kind} that TensorFlow Datasets prepared in "
         f"{tfds_folder(data_dir)}.{hint}"
     )

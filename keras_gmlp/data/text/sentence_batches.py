@@ -13,26 +13,6 @@ from keras_gmlp.data.text.squad_features import span_features
 from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
 
 
-def classification_batches(data, tokenizer, length=64, batch_size=32, seed=0, training=True):
-    """Returns batches of a `TextData`.
-
-    Args:
-        data: A `TextData`.
-        tokenizer: A `Tokenizer`.
-        length: Tokens in a row. Longer texts lose their end, shorter ones are padded.
-        batch_size: Texts in a batch.
-        seed: Seed of the order of the training texts.
-        training: Whether to take the training texts: endless batches of equal size, each pass in
-            another order. Otherwise these are the test texts in order; the last batch is shorter.
-
-    Returns:
-        `TextBatches` of int32 `(batch, length)` and int32 `(batch,)`.
-    """
-    split = data.train if training else data.test
-    token_ids, _ = encode_rows(tokenizer, split.texts, length)
-    return TextBatches(token_ids, split.labels, batch_size, seed if training else None)
-
-
 class TextBatches(keras.utils.PyDataset):
     """Batches of token ids and targets, endless with a seed.
 
@@ -40,7 +20,7 @@ class TextBatches(keras.utils.PyDataset):
     run gets the batches that it would have got:
 
     ```python
-    batches = classification_batches(data, tokenizer)
+    batches = TextBatches(*TokenizedText(data, tokenizer).encode("train", 64), 32, seed=0)
     batches.start = done * batches.pass_steps
     steps = batches.pass_steps
     model.fit(batches, steps_per_epoch=steps, epochs=3, initial_epoch=done, shuffle=False)
@@ -121,13 +101,11 @@ class TokenizedText:
     name, labels, pairs = _those_of("texts", "name", "labels", "pairs")
     train, test, validation = _those_of("texts", "train", "test", "validation")
 
+    @functools.cache  # noqa: B019 (a run holds one such object)
     def encode(self, split, length):
         """Returns the token ids, int32 `(texts, length)`, and the class indices of a split."""
-        return self._encoded(split, length), getattr(self.texts, split).labels
-
-    @functools.cache  # noqa: B019 (a run holds one such object)
-    def _encoded(self, split, length):
-        return encode_rows(self.tokenizer, getattr(self.texts, split).texts, length)[0]
+        found = getattr(self.texts, split)
+        return encode_rows(self.tokenizer, found.texts, length)[0], found.labels
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

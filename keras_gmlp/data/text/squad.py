@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.text.names import unknown_name
-from keras_gmlp.data.tfds.prepared import open_prepared
+from keras_gmlp.data.text.names import open_named
 from keras_gmlp.utils.csv_tables import read_text
 from keras_gmlp.utils.errors import check_text, naming_errors
 from keras_gmlp.utils.files import parse_json
@@ -93,28 +92,25 @@ def load_squad(name="squad", test=None, seed=0, data_dir=None):
     path = Path(os.path.expanduser(name))
     if not str(name) or not path.exists():
         return _load_prepared(str(name), data_dir)
-    if path.is_dir():
-        folder, (path, held_out) = path, find_parts(path)
-        if path is None:
-            found = ", ".join(file.name for file in list_suffix(folder, (".json",)))
-            raise ValueError(
-                f"{folder}: expected train*.json, and dev*.json or test*.json; found "
-                f"{found or 'no JSON files'}."
-            )
-        test = test or held_out
-    questions = read_squad(path)
+    train, held_out = find_parts(path)
+    if train is None:
+        found = ", ".join(file.name for file in list_suffix(path, (".json",)))
+        raise ValueError(
+            f"{path}: expected train*.json, and dev*.json or test*.json; found "
+            f"{found or 'no JSON files'}."
+        )
+    questions, test = read_squad(train), test or held_out
     if test is not None:
         return SquadData(str(name), questions, read_squad(Path(os.path.expanduser(test))))
-    return SquadData(str(name), *_divide(questions, seed, path))
+    return SquadData(str(name), *_divide(questions, seed, train))
 
 
 def has_questions(name):
     """Returns whether `load_squad` opens a name, a file or a folder, rather than `load_text`."""
     path = Path(os.path.expanduser(name))
-    if path.is_dir():
-        return any(file is not None and _holds_object(file) for file in find_parts(path))
-    if path.suffix.lower() == ".json":
-        return not path.is_file() or _holds_object(path)
+    if path.is_dir() or path.suffix.lower() == ".json":
+        files = filter(None, find_parts(path))
+        return any(not file.is_file() or _holds_object(file) for file in files)
     return name.partition("/")[0] in SETS
 
 
@@ -191,8 +187,8 @@ def find_parts(path):
     if not path.is_dir():
         return path, None
     found = group_splits(path, list_suffix(path, (".json",)), loose=True)
-    held_out = [found[split] for split in SPLITS if split in found and split != "train"]
-    return found.get("train"), next(iter(held_out), None)
+    held_out = (found[split] for split in SPLITS if split in found and split != "train")
+    return found.get("train"), next(held_out, None)
 
 
 def _divide(questions, seed, path):
@@ -212,15 +208,14 @@ def part_questions(questions, group, held_out):
     return [[q for q, out in zip(questions, held, strict=True) if out == part] for part in (0, 1)]
 
 
-def _load_prepared(name, data_dir):
-    def has_all(prepared):
-        return set(prepared.features) >= NEEDED
+def _has_all(prepared):
+    return set(prepared.features) >= NEEDED
 
-    prepared = open_prepared(name, data_dir)
-    if prepared is None:
-        kind = "JSON file, nor a folder, nor a set of questions"
-        raise ValueError(unknown_name(name, ".json", kind, has_all, data_dir))
-    if not prepared.readable or not has_all(prepared):
+
+def _load_prepared(name, data_dir):
+    kind = "JSON file, nor a folder, nor a set of questions"
+    prepared = open_named(name, ".json", kind, _has_all, data_dir, {})
+    if not prepared.readable or not _has_all(prepared):
         raise ValueError(
             f"{name!r}: expected the features {', '.join(sorted(NEEDED))}; the set has "
             f"{', '.join(prepared.features)}."

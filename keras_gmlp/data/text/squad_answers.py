@@ -93,19 +93,16 @@ def best_answers(
 
 def complete_words(text, start, end):
     """Returns the start and the end of a part of a text, moved to the borders of its words."""
-    for _ in range(LONGEST_WORD):
-        if not (0 < start < len(text) and _is_inside_word(text, start)):
-            break
+    first, last = start - LONGEST_WORD, end + LONGEST_WORD
+    while start > first and _is_inside_word(text, start):
         start -= 1
-    for _ in range(LONGEST_WORD):
-        if not (0 < end < len(text) and _is_inside_word(text, end)):
-            break
+    while end < last and _is_inside_word(text, end):
         end += 1
     return start, end
 
 
 def _is_inside_word(text, place):
-    return all(
+    return 0 < place < len(text) and all(
         unicodedata.category(letter)[0] in "LMN" and not UNSPACED.match(letter)
         for letter in text[place - 1 : place + 1]
     )

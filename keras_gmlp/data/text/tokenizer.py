@@ -189,7 +189,12 @@ class Tokenizer:
     @cached_property
     def are_words(self):
         """Whether each token is a word: no piece inside a word, with a letter or a digit; bool."""
-        found = np.array([bool(token) and is_word(token) for token in self.tokens])
+        found = np.array(
+            [
+                not token.startswith("##") and any(category(letter)[0] in "LN" for letter in token)
+                for token in self.tokens
+            ]
+        )
         found[list(self.special_ids)] = False
         return found
 
@@ -281,11 +286,6 @@ def shorten(lengths, total):
         return [total]
     first = max(min(lengths[0], total - total // 2), total - lengths[1])
     return [first, total - first]
-
-
-def is_word(token):
-    """Returns whether a token can stand for a word, rather than inside one or for punctuation."""
-    return not token.startswith("##") and any(category(letter)[0] in "LN" for letter in token)
 
 
 def describe_unknown(share):

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,20 +28,34 @@ def fails(match, name, **options):
     return str(error.value)
 
 
+def warns(text):
+    return pytest.warns(DataWarning, match=re.escape(text))
+
+
 def write_csv(path, rows=ROWS, head="text,label"):
     lines = [",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows]
     path.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
     return str(path)
 
 
-def samples(split, labels):
+def write_texts(root, places):
+    """Writes text files: the contents of a dict, or texts that differ."""
+    texts = places if isinstance(places, dict) else {place: f"of {place}" for place in places}
+    for place, text in texts.items():
+        (root / place).parent.mkdir(parents=True, exist_ok=True)
+        (root / place).write_text(text, encoding="utf-8")
+
+
+def samples(*splits, labels):
     return sorted(
-        (text, labels[label]) for text, label in zip(split.texts, split.labels, strict=True)
+        (text, labels[label])
+        for split in splits
+        for text, label in zip(split.texts, split.labels, strict=True)
     )
 
 
 def all_samples(data):
-    return sorted(samples(data.train, data.labels) + samples(data.test, data.labels))
+    return samples(data.train, data.test, labels=data.labels)
 
 
 def prepare(root, splits, texts=("sentence",), labels=("no", "yes"), place="glue/toy/1.0.0"):
@@ -90,29 +103,28 @@ def test_prepared_set_of_pairs(tmp_path):
 
 
 def test_short_names_are_those_of_glue(tmp_path):
-    prepare(
-        tmp_path,
-        {"train": [(b"a", 0), (b"b", 1)], "validation": [(b"c", 1)]},
-        place="glue/sst2/2.0.0",
-    )
+    splits = {"train": [(b"a", 0), (b"b", 1)], "validation": [(b"c", 1)]}
+    prepare(tmp_path, splits, place="glue/sst2/2.0.0")
     assert load_text("sst2", data_dir=tmp_path).test.texts == ["c"]
     assert "Did you mean 'sst2'?" in fails("'sst' is neither a file", "sst", data_dir=tmp_path)
     assert "Did you mean 'glue/sst2'?" in fails("neither", "glue/sts2", data_dir=tmp_path)
     fails(r"tensorflow_datasets\.load\('glue/cola'\) prepares it", "cola", data_dir=tmp_path)
 
 
-def test_prepared_set_of_something_else(tmp_path):
-    folder = prepare(tmp_path, {"train": [(b"a", 0)]})
-    text = (folder / "features.json").read_text()
-    (folder / "features.json").write_text(text.replace("classLabel", "tensor"))
-    fails("expected the features text and label and a split train", "glue/toy", data_dir=tmp_path)
+def test_prepared_set_without_a_test_split_is_divided(tmp_path):
+    prepare(tmp_path, {"train": [(b"%d" % n, n % 2) for n in range(10)]})
+    data = load_text("glue/toy", data_dir=tmp_path)
+    assert [len(data.train), len(data.test)] == [8, 2]
 
 
-def test_damaged_prepared_set_names_its_file(tmp_path):
+def test_bad_prepared_sets(tmp_path):
     folder = prepare(tmp_path, {"train": [(b"a", 0), (b"b", 1)]})
     path = folder / "set-train.tfrecord-00000-of-00001"
     write_records(path, [b"\xff"])
     fails(f"{re.escape(str(path))}, sample 0: damaged", "glue/toy", data_dir=tmp_path)
+    text = (folder / "features.json").read_text()
+    (folder / "features.json").write_text(text.replace("classLabel", "tensor"))
+    fails("expected the features text and label and a split train", "glue/toy", data_dir=tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "json"])
@@ -132,7 +144,7 @@ def test_kinds_of_files(tmp_path, kind):
     assert len(data.test) == 2
 
 
-def test_text_of_several_lines_in_a_csv(tmp_path):
+def test_long_text_in_a_csv(tmp_path):
     rows = [("one\ntwo", "a"), ("x" * 200_000, "b"), ("three", "a"), ("four", "b")]
     assert all_samples(load_text(write_csv(tmp_path / "a.csv", rows))) == sorted(rows)
 
@@ -175,11 +187,11 @@ def test_bad_columns(tmp_path):
     path = write_csv(tmp_path / "b.csv", [("a", "b", "c")] * 3, "x,y1,z")
     fails("no column is known to hold the texts among x, y1, z; name it", path)
     fails("no column is known to hold the labels among x, y1, z; name it", path, text="x")
+    fails("one column of texts or two of pairs; received 3", path, text=("x", "y1", "z"))
     path = write_csv(tmp_path / "c.csv", [("a bore", "bad")] * 3, "nice one,good")
     header = "If that is the first text, write a header above it, such as text,label."
     assert fails("to hold the texts among nice one, good; name it", path).endswith(header)
     assert fails("no column 'text'; it has nice one, good", path, text="text").endswith(header)
-    fails("one column of texts or two of pairs; received 3", path, text=("x", "y1", "z"))
 
 
 def test_endless_files_are_refused(tmp_path):
@@ -188,40 +200,43 @@ def test_endless_files_are_refused(tmp_path):
         fails(f"{name}: a device or a pipe, which may be endless; give a file.", tmp_path / name)
 
 
-def test_bad_files(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes("text,label\na,b\nna\u00efve,b\n".encode("latin1"))
-    fails(rf"{path}: not UTF-8 in line 3 \(byte 0xef\); save it as UTF-8", path)
-    fails("one class only, b; expected two or more", write_csv(path, [("a", "b"), ("c", "b")]))
-    fails("labels.txt cannot hold", write_csv(path, [("one", "a\nb"), ("two", "c")] * 2))
-    fails("class c has one text", write_csv(path, [("a", "b"), ("d", "b"), ("e", "c")]))
-    fails("line 3: label is empty", write_csv(path, [("a", "b"), ("c", " ")]))
-    fails("no rows", write_csv(path, []))
-    fails(
-        r"line 2: expected 2 columns \(text, label\); received 3",
-        write_csv(path, [("a", "b", "c")]),
-    )
-    numbered = [(str(n), str(n)) for n in range(20)]
-    fails("column 'label' has 20 classes in 20 rows", write_csv(path, numbered))
-    path.write_text("")
-    fails("no rows", path)
-    path.write_text('text,label\n"a,b\n')
-    fails("line 2: a quote without its other half", path)
-    for content, match in [
-        ('{"text": "a", "label": "b"}\n{"text": 1', "line 2: damaged or not JSON .*column 11"),
-        ("3", "line 1: expected an object"),
-        ('{"text": "a"}\n{"label": "b"}', "line 1: label is empty"),
-        ('{"text": "a", "label": NaN}', "line 1: label is empty or NaN"),
-        ('{"text": "a", "label": ["b"]}', "line 1: label is a list; expected text or a number"),
-        ('{"text": "a", "label": 1, "label": 2}', "an object has the name 'label' twice"),
-        ('{"question": "a", "context": "b", "answers": []}', "holds questions about texts"),
-    ]:
-        (tmp_path / "a.jsonl").write_text(content)
-        fails(match, tmp_path / "a.jsonl")
-    (tmp_path / "a.json").write_text("3")
-    fails("expected a list of objects; received int", tmp_path / "a.json")
-    (tmp_path / "a.xlsx").write_text("")
-    fails(r"expected a folder or a file in \.csv, \.tsv", tmp_path / "a.xlsx")
+@pytest.mark.parametrize(
+    ("rows", "match"),
+    [
+        ([("a", "b"), ("c", "b")], "one class only, b; expected two or more"),
+        ([("one", "a\nb"), ("two", "c")] * 2, "labels.txt cannot hold"),
+        ([("a", "b"), ("d", "b"), ("e", "c")], "class c has one text"),
+        ([("a", "b"), ("c", " ")], "line 3: label is empty"),
+        ([], "no rows"),
+        ([("a", "b", "c")], r"line 2: expected 2 columns \(text, label\); received 3"),
+        ([(str(n), str(n)) for n in range(20)], "column 'label' has 20 classes in 20 rows"),
+    ],
+)
+def test_bad_rows(tmp_path, rows, match):
+    fails(match, write_csv(tmp_path / "a.csv", rows))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "match"),
+    [
+        ("a.csv", b"text,label\na,b\nna\xefve,b\n", r"a.csv: not UTF-8 in line 3 \(byte 0xef\); s"),
+        ("a.csv", b"", "no rows"),
+        ("a.jsonl", b"3", "line 1: expected an object"),
+        ("a.jsonl", b'{"text": "a"}\n{"label": "b"}', "line 1: label is empty"),
+        ("a.jsonl", b'{"text": "a", "label": NaN}', "line 1: label is empty or NaN"),
+        ("a.jsonl", b'{"text": "a", "label": ["b"]}', "label is a list; expected text or a number"),
+        ("a.jsonl", b'{"text": "a", "label": 1, "label": 2}', "has the name 'label' twice"),
+        ("a.jsonl", b'{"text": "t\\u0000", "label": "b"}', "line 1: text has a NUL character"),
+        ("a.jsonl", b'{"question": "a", "context": "b", "answers": []}', "questions about texts"),
+        ("a.jsonl", b'[{"text": "a", "label": "b"}]', r"holds one list; rename it to \.json"),
+        ("a.json", b"3", "expected a list of objects; received int"),
+        ("a.json", b'{"text": "a"}\n{"text": "a"}', r"looks like JSON lines; rename it to \.jsonl"),
+        ("a.xlsx", b"", r"expected a folder or a file in \.csv, \.tsv"),
+    ],
+)
+def test_bad_files(tmp_path, name, content, match):
+    (tmp_path / name).write_bytes(content)
+    fails(match, tmp_path / name)
 
 
 def test_missing_files_name_the_nearest(tmp_path):
@@ -231,17 +246,15 @@ def test_missing_files_name_the_nearest(tmp_path):
     fails("'' is neither a file", "")
 
 
-def write_folder(root, texts):
-    for place, content in texts.items():
-        path = root / place
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
-
-
 def test_folder_of_classes(tmp_path):
-    texts = {f"{label}/{n}.txt": f"{label} {n}" for label in ("neg", "pos") for n in range(10)}
-    write_folder(tmp_path, {**texts, "unsup/0.txt": "unknown", "readme.md": "x", ".git/a.txt": "x"})
-    with pytest.warns(DataWarning, match=r"outside the class folders: 1 \(unsup/0\.txt\)"):
+    texts = {f"{label}/{n}.TXT": f"{label} {n}" for label in ("neg", "pos") for n in range(10)}
+    junk = ("__MACOSX/a/1.txt", ".git/a.txt", "neg/.DS_Store", "readme.md")
+    others = ("unsup/0.txt", "loose.TXT", "neg/b.md")
+    write_texts(tmp_path, {**texts, **dict.fromkeys((*junk, *others), "x")})
+    with (
+        warns("outside the class folders: 2 (loose.TXT, unsup/0.txt)"),
+        warns("files left out, which are not .txt: 1 (neg/b.md)"),
+    ):
         data = load_text(str(tmp_path))
     assert data.labels == ("neg", "pos")
     assert [len(data.train), len(data.test)] == [16, 4]
@@ -253,11 +266,11 @@ def test_folder_of_classes(tmp_path):
 def test_folders_of_splits(tmp_path, names):
     train, held_out = names.split()
     texts = {f"{train}/a/1.txt": "one", f"{train}/b/2.TXT": "two", f"{held_out}/b/3.txt": "three"}
-    write_folder(tmp_path, texts)
+    write_texts(tmp_path, texts)
     data = load_text(str(tmp_path))
-    assert samples(data.train, data.labels) == [("one", "a"), ("two", "b")]
-    assert samples(data.test, data.labels) == [("three", "b")]
-    write_folder(tmp_path, {f"{held_out}/c/4.txt": "four"})
+    assert samples(data.train, labels=data.labels) == [("one", "a"), ("two", "b")]
+    assert samples(data.test, labels=data.labels) == [("three", "b")]
+    write_texts(tmp_path, {f"{held_out}/c/4.txt": "four"})
     fails("the test texts have the class c, the training texts do not; they have a, b", tmp_path)
 
 
@@ -273,28 +286,14 @@ def test_files_of_splits(tmp_path, names):
         assert (data.test.texts, data.test.labels.tolist()) == (["three"], [0])
 
 
-def test_folders_of_texts_that_would_become_classes_are_refused(tmp_path):
-    write_folder(tmp_path, {f"{split}/{c}/1.txt": "x" for split in ("Train", "foo") for c in "ab"})
-    fails("found Train next to foo; expected test or val", tmp_path)
-    (tmp_path / "Train").rename(tmp_path / "dev")
-    fails("found dev, for test or validation, but no train", tmp_path)
-
-
-def test_folder_ignores_junk_and_names_other_files(tmp_path):
-    texts = {f"{c}/{n}.TXT": f"{c} {n}" for c in "ab" for n in range(5)}
-    write_folder(tmp_path, {**texts, "__MACOSX/a/1.txt": "x", "a/b.md": "x", "a/.DS_Store": "x"})
-    with pytest.warns(DataWarning, match=r"files left out, which are not \.txt: 1 \(a/b\.md\)"):
-        assert load_text(tmp_path).labels == ("a", "b")
-
-
 @pytest.mark.parametrize("parts", [[""], ["train/", "test/"]])
 def test_folder_without_hidden_texts_and_links_that_lead_up(tmp_path, parts):
     top, part = tmp_path / "data", parts[0]
-    texts = {f"{part}{c}/{n}.txt": f"{part} {c} {n}" for part in parts for c in "ab" for n in "12"}
-    hidden = (f"{part}a/.3.txt", f"{part}.c/1.txt", f"{part}a/.git/1.txt", ".dvc/1.txt")
-    hidden += (".d/1.txt",) if part else ()  # next to the splits
-    write_folder(top, {**texts, **dict.fromkeys(hidden, "x")})
-    write_folder(tmp_path, {"c/1.txt": "one", "c/2.txt": "two"})
+    write_texts(top, [f"{part}{c}/{n}.txt" for part in parts for c in "ab" for n in "12"])
+    hidden = [f"{part}a/.3.txt", f"{part}.c/1.txt", f"{part}a/.git/1.txt", ".dvc/1.txt"]
+    hidden += [".d/1.txt"] if part else []  # next to the splits
+    write_texts(top, hidden)
+    write_texts(tmp_path, {"c/1.txt": "one", "c/2.txt": "two"})
     (top / part / "c").symlink_to(tmp_path / "c")
     (top / "self").symlink_to(".")
     (top / part / "up").symlink_to("..")
@@ -316,58 +315,49 @@ def test_equal_texts_with_several_labels_are_named(tmp_path):
         f"{path}: texts with several labels: 2 (such as 'a gem': line 2 is good and line 6 is "
         "bad). Correct or remove them."
     )
-    write_folder(
-        tmp_path / "b",
-        {"neg /1.txt": "x", "neg/2.txt": "y", "pos/1.txt": "x " * 99, "pos/2.txt": "x"},
-    )
-    with pytest.warns(DataWarning) as warned:
+    texts = {"neg /1.txt": "x", "neg/2.txt": "y", "pos/1.txt": "x " * 99, "pos/2.txt": "x"}
+    write_texts(tmp_path / "b", texts)
+    with (
+        warns("'neg' and 'neg ' are one class, neg; merge"),
+        warns("1 (such as 'x': neg /1.txt is neg and pos/2.txt is pos)"),
+    ):
         load_text(tmp_path / "b")
-    merged, contradiction = (str(warning.message) for warning in warned)
-    assert "'neg' and 'neg ' are one class, neg; merge" in merged
-    assert "1 (such as 'x': neg /1.txt is neg and pos/2.txt is pos)" in contradiction
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "b/1.txt"])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
-def test_nul_is_no_text(tmp_path, name, encoding):
+@pytest.mark.parametrize(("encoding", "line"), [("utf-8", 3), ("utf-16-le", 1)])
+def test_nul_is_no_text(tmp_path, name, encoding, line):
     text = "text\tlabel\none\ta\n" + "two\0\tb\n" * (encoding == "utf-8")
-    write_folder(tmp_path, {name: "", "c/1.txt": "x"})
+    write_texts(tmp_path, [name, "c/1.txt"])
     (tmp_path / name).write_bytes(text.encode(encoding))
-    line = 3 if encoding == "utf-8" else 1
     path = tmp_path / name if name < "b" else tmp_path
     fails(f"{name}: a NUL character in line {line}, which no text has. Save UTF-16 as UTF-8", path)
 
 
-def test_nul_that_json_spells(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"text": "one", "label": "a"}\n{"text": "t\\u0000wo", "label": "b"}\n')
-    fails(r"line 2: text has a NUL character, which no text has; remove it", path)
-
-
-@pytest.mark.parametrize("place", ["c", "test"])
+@pytest.mark.parametrize("place", ["train/c", "test"])
 def test_a_link_to_nothing_in_place_of_texts(tmp_path, place):
-    write_folder(tmp_path, {"train/a/1.txt": "one", "train/b/1.txt": "two"})
-    top = tmp_path if place == "test" else tmp_path / "train"
-    (top / place).symlink_to("/none/there")
+    write_texts(tmp_path, ["train/a/1.txt", "train/b/1.txt"])
+    (tmp_path / place).symlink_to("/none/there")
     fails(f"{place}: a link to /none/there, which does not exist. Mend or remove", tmp_path)
 
 
 def test_tables_next_to_those_of_splits_are_named(tmp_path):
     for name in ("train.csv", "more.csv"):
-        write_csv(tmp_path / name, ROWS)
+        write_csv(tmp_path / name)
     with pytest.warns(DataWarning, match=r"whose names are no split's: 1 \(more\.csv\)\.$"):
         load_text(tmp_path)
 
 
 def test_bad_folders(tmp_path):
-    fails("no texts; lay them out as", tmp_path)
-    write_folder(tmp_path, {"a/1.txt": "one"})
-    fails("one class only, a", tmp_path)
-    write_folder(tmp_path, {"b/2.txt": " \n"})
-    fails(r"2\.txt: empty; expected a text", tmp_path)
-    fails("a folder has no columns", tmp_path, label="label")
-    (tmp_path / "b/2.txt").write_bytes(b"ok\n\xff")
-    fails(r"2\.txt: not UTF-8 in line 2", tmp_path)
+    write_texts(tmp_path, ["a/1.md", "b/2"])
+    fails(r"no texts; lay them out as .* Found 2 other files \(a/1\.md, b/2\)\.", tmp_path)
+    write_texts(tmp_path / "c", {"a/1.txt": "one"})
+    fails("one class only, a", tmp_path / "c")
+    write_texts(tmp_path / "c", {"b/2.txt": " \n"})
+    fails(r"2\.txt: empty; expected a text", tmp_path / "c")
+    fails("a folder has no columns", tmp_path / "c", label="label")
+    (tmp_path / "c/b/2.txt").write_bytes(b"ok\n\xff")
+    fails(r"2\.txt: not UTF-8 in line 2", tmp_path / "c")
 
 
 def many(size=200):
@@ -424,131 +414,88 @@ def test_texts_require_neither_keras_nor_a_backend(tmp_path):
 
 
 def test_test_texts_have_the_columns_of_the_training_texts(tmp_path):
-    write_csv(
-        tmp_path / "train.csv", [(str(n), *row) for n, row in enumerate(ROWS)], "id,text,label"
-    )
+    rows = [(str(n), *row) for n, row in enumerate(ROWS)]
+    write_csv(tmp_path / "train.csv", rows, "id,text,label")
     write_csv(tmp_path / "test.csv", [("0", "a flop"), ("1", "a gem")], "id,text")  # of a contest
     fails("test.csv: no column 'label'; it has id, text", tmp_path)
 
 
+def write_split(path, splits, head="text,label,split"):
+    """Writes a table of texts of two classes with a column of splits."""
+    rows = [(f"{split} {n}", "ab"[n % 2], split) for n, split in enumerate(splits)]
+    return write_csv(path, rows, head), [text for text, *_ in rows]
+
+
 @pytest.mark.parametrize("words", [("train", "test", None), ("TRAIN", "val", "Test")])
 def test_column_split_divides_a_table(tmp_path, words):
-    texts = {word: [(f"{word} {n}", "ab"[n % 2], word) for n in range(4)] for word in words if word}
-    rows = [row for part in texts.values() for row in part]
-    path = write_csv(tmp_path / "t.csv", rows, "text,label,Split")
-    left_out = pytest.warns(DataWarning, match="of the split validation: 4. --validation holds out")
+    splits = [word for word in words if word for _ in range(4)]
+    path, texts = write_split(tmp_path / "t.csv", splits, "text,label,Split")
+    left_out = warns("of the split validation: 4. --validation holds out")
     with left_out if words[2] else contextlib.nullcontext():
         found = load_text(path)
         chosen, _, split = choose_texts(TextSource(path))
-    assert found.train.texts == [text for text, *_ in texts[words[0]]]
-    assert found.test.texts == [text for text, *_ in texts[words[2] or words[1]]]
+    assert found.train.texts == texts[:4]
+    assert found.test.texts == texts[-4:]
     assert found.validation is None
     assert (chosen.texts, split) == (found.test.texts, "test")
     chosen, *_ = choose_texts(TextSource(path), "all")
-    assert len(chosen) == len(rows)
+    assert len(chosen) == len(texts)
 
 
 def test_a_table_of_one_split_is_evaluated_whole(tmp_path):
-    rows = [(f"a {n}", "ab"[n % 2], "test") for n in range(4)]
-    path = write_csv(tmp_path / "t.csv", rows, "text,label,split")
+    path, texts = write_split(tmp_path / "t.csv", ["test"] * 4)
     chosen, _, split = choose_texts(TextSource(path))
-    assert (len(chosen), split) == (4, "all")
+    assert (chosen.texts, split) == (texts, "all")
 
 
 def test_column_split_is_neither_text_nor_label(tmp_path):
-    rows = [(f"a {n}", "good" if n % 2 else "bad", "train" if n < 4 else "test") for n in range(8)]
-    found = load_text(write_csv(tmp_path / "t.csv", rows, "review,mark,split"))
-    assert (found.labels, len(found.train)) == (("bad", "good"), 4)
-    rows = [(text, split) for text, _, split in rows]
+    path, _ = write_split(tmp_path / "t.csv", ["train"] * 4 + ["test"] * 4, "review,mark,split")
+    found = load_text(path)
+    assert (found.labels, len(found.train)) == (("a", "b"), 4)
+    rows = [(f"a {n}", "train" if n < 4 else "test") for n in range(8)]
     path = write_csv(tmp_path / "u.csv", rows, "text,split")
     fails("no column is known to hold the labels among text; name it", path)
     assert load_text(path, label="split").labels == ("test", "train")
 
 
-def test_empty_splits_are_none(tmp_path):
-    rows = [(f"a {n}", "ab"[n % 2], "") for n in range(10)]
-    found = load_text(write_csv(tmp_path / "t.csv", rows, "text,label,split"))
+def test_splits_of_a_table_are_none_or_in_all_rows(tmp_path):
+    found = load_text(write_split(tmp_path / "t.csv", [""] * 10)[0])
     assert (len(found.train), len(found.test)) == (8, 2)
-
-
-def test_wrong_splits_of_a_table(tmp_path):
-    for words, reason in (
+    for splits, reason in (
         (("train", "extra"), "line 3: split 'extra'; expected train, test or validation in all"),
         (("train", ""), "line 3: split ''; expected"),
         (("test", "test"), "all texts have the split test; expected train, and test for some"),
     ):
-        rows = [(f"a {n}", "ab"[n], word) for n, word in enumerate(words)]
-        fails(reason, write_csv(tmp_path / "t.csv", rows, "text,label,split"))
-    rows = [(f"a {n}", "ab"[n % 2], "train" if n < 4 else "test") for n in range(8)]
-    both = write_csv(tmp_path / "t.csv", rows, "text,label,split")
-    train = write_csv(tmp_path / "u.csv", rows[:4], "text,label,split")
+        fails(reason, write_split(tmp_path / "t.csv", splits)[0])
+    both, texts = write_split(tmp_path / "t.csv", ["train"] * 4 + ["test"] * 4)
+    train, _ = write_split(tmp_path / "u.csv", ["train"] * 4)
     fails(r"t.csv: its column split names test, train, and \S+u.csv holds test", both, test=train)
-    assert load_text(train, test=both).test.texts == [text for text, *_ in rows[4:]]
+    assert load_text(train, test=both).test.texts == texts[4:]
 
 
-def write_texts(*places):
-    for place in places:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(f"a text of {place}")
-
-
-def test_texts_outside_the_class_folders_are_named(tmp_path):
-    splits, classes = tmp_path / "splits", tmp_path / "classes"
-    places = [Path(part, c, f"{n}.txt") for part in ("train", "test") for c in "ab" for n in (1, 2)]
-    write_texts(*(splits / place for place in places), splits / "extra" / "a" / "1.txt")
-    write_texts(splits / "loose.txt")
-    write_texts(*(classes / c / f"{n}.txt" for c in "ab" for n in range(5)))
-    write_texts(classes / "loose.TXT", classes / "unsup" / "1.txt")
-    for root, names in (
-        (splits, "2 (loose.txt, extra/a/1.txt)"),
-        (classes, "2 (loose.TXT, unsup/1.txt)"),
-    ):
-        with pytest.warns(DataWarning, match=re.escape(f"outside the class folders: {names}")):
-            load_text(root)
-
-
-def test_splits_in_other_words_are_suspected(tmp_path):
-    write_texts(
-        *(tmp_path / part / c / f"{n}.txt" for part in ("uno", "dos") for c in "ab" for n in "12")
-    )
-    with pytest.warns(DataWarning, match=r"dos, uno are taken for classes; .* \(a, b\)\. If"):
-        assert load_text(tmp_path).labels == ("dos", "uno")
-    (tmp_path / "all").mkdir()
-    for part in ("uno", "dos"):
-        (tmp_path / part).rename(tmp_path / "all" / part)
-    path = write_csv(tmp_path / "one.csv", [(f"a {n}", "/tmp") for n in range(4)])
-    fails("one class only, /tmp; expected two or more to choose between.$", path)
-    Path(path).unlink()
-    fails(r"one class only, all; .* all holds folders; did you mean \S+/all\?", tmp_path)
-
-
-def test_what_is_left_out_is_named_once(tmp_path, recwarn):
-    write_texts(*(tmp_path / part / c / "1.txt" for part in ("train", "test") for c in "ab"))
-    write_texts(tmp_path / "loose.txt")
+def test_texts_outside_the_class_folders_are_named_once(tmp_path, recwarn):
+    write_texts(tmp_path, [f"{part}/{c}/1.txt" for part in ("train", "test") for c in "ab"])
+    write_texts(tmp_path, ["extra/a/1.txt", "loose.txt"])
     warnings.simplefilter("always")
     choose_texts(TextSource(str(tmp_path)))
     assert [str(each.message).partition(": ")[2] for each in recwarn] == [
-        "files left out, outside the class folders: 1 (loose.txt)."
+        "files left out, outside the class folders: 2 (loose.txt, extra/a/1.txt)."
     ]
 
 
-def test_other_files_in_place_of_texts_are_named(tmp_path):
-    write_texts(tmp_path / "a" / "1.md", tmp_path / "b" / "2")
-    fails(r"Found 2 other files \(a/1\.md, b/2\)\.", tmp_path)
-    lines = tmp_path / "t.json"
-    lines.write_text('{"text": "a", "label": "b"}\n' * 2)
-    fails(r"It looks like JSON lines; rename it to \.jsonl", lines)
-    lines.write_text('[{"text": "a", "label": "b"}]')
-    fails(r"It holds one list; rename it to \.json", lines.rename(tmp_path / "t.jsonl"))
+def test_splits_in_other_words_are_suspected(tmp_path):
+    top = tmp_path / "all"
+    write_texts(top, [f"{part}/{c}/{n}.txt" for part in ("uno", "dos") for c in "ab" for n in "12"])
+    with pytest.warns(DataWarning, match=r"dos, uno are taken for classes; .* \(a, b\)\. If"):
+        assert load_text(top).labels == ("dos", "uno")
+    fails(r"one class only, all; .* all holds folders; did you mean \S+/all\?", tmp_path)
+    path = write_csv(tmp_path / "one.csv", [(f"a {n}", "/tmp") for n in range(4)])
+    fails("one class only, /tmp; expected two or more to choose between.$", path)
 
 
 @pytest.mark.parametrize(
     ("name", "sizes", "share"),
-    [
-        ("sst2", (67_349, 872), 0.509),
-        ("mrpc", (3_668, 408), 0.684),
-        ("cola", (8_551, 1_043), 0.691),
-    ],
+    [("mrpc", (3_668, 408), 0.684), ("cola", (8_551, 1_043), 0.691)],
 )
 def test_real_glue(name, sizes, share):
     folder = os.path.join(os.environ.get("TFDS_DATA_DIR", "/none"), "glue", name)

@@ -184,8 +184,7 @@ def test_a_pass_reads_every_window_once_in_a_new_order(corpus):
         assert Counter(order) <= counted
 
 
-def make_model():
-    keras.utils.set_random_seed(0)
+def test_resumed_run_sees_what_it_would_have_seen(corpus):
     ids = keras.Input((32,), name="token_ids", dtype="int32")
     positions = keras.Input((5,), name="mask_positions", dtype="int32")
     # Each position counts, so that another order of the batches gives other weights.
@@ -193,31 +192,22 @@ def make_model():
     x = keras.layers.Dense(128)(x)
     model = keras.Model({"token_ids": ids, "mask_positions": positions}, x)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(keras.optimizers.SGD(1.0), loss)
-    return model
+    model.compile(keras.optimizers.SGD(1.0), loss)  # which keeps no state
+    initial = model.get_weights()
 
-
-def test_resumed_run_sees_what_it_would_have_seen(corpus):
-    def fit(model, initial_epoch, epochs):
-        batches = MaskedBatches(corpus, 16, 32, start=3 * initial_epoch)
-        model.fit(
-            batches,
-            steps_per_epoch=3,
-            initial_epoch=initial_epoch,
-            epochs=epochs,
-            shuffle=False,
-            verbose=0,
-        )
+    def fit(weights, first, last):
+        model.set_weights(weights)
+        options = {"steps_per_epoch": 3, "shuffle": False, "verbose": 0}
+        batches = MaskedBatches(corpus, 16, 32, start=3 * first)
+        model.fit(batches, initial_epoch=first, epochs=last, **options)
         return model.get_weights()
 
-    unbroken = fit(make_model(), 0, 4)
-    stopped = fit(make_model(), 0, 2)
-    resumed = make_model()
-    resumed.set_weights(stopped)
-    by_hand, batches = make_model(), MaskedBatches(corpus, 16, 32)
+    unbroken, stopped = fit(initial, 0, 4), fit(initial, 0, 2)
+    resumed, batches = fit(stopped, 2, 4), MaskedBatches(corpus, 16, 32)
+    model.set_weights(initial)
     for step in range(12):
-        by_hand.train_on_batch(*batches.batch(step))
-    for other in (fit(resumed, 2, 4), by_hand.get_weights()):
+        model.train_on_batch(*batches[step])
+    for other in (resumed, model.get_weights()):
         for a, b in zip(unbroken, other, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-6)
     assert max(np.abs(a - b).max() for a, b in zip(unbroken, stopped, strict=True)) > 1e-2

@@ -3,20 +3,17 @@ import numpy as np
 import pytest
 from word_tokenizer import WordTokenizer
 
-from keras_gmlp.data.text import TextData, TextSplit, classification_batches
-from keras_gmlp.data.text.sentence_batches import TextBatches
+from keras_gmlp.data.text import TextBatches, TextData, TextSplit, TokenizedText
 
 TOKENIZER = WordTokenizer()
 TEXTS = [f"text number {n}" for n in range(23)]
+CLASSES = np.arange(23) % 2
 
 
-def toy():
-    labels = np.arange(23) % 2
-    return TextData("toy", ("a", "b"), TextSplit(TEXTS, labels), TextSplit(TEXTS[:7], labels[:7]))
-
-
-def batches(**options):
-    return classification_batches(toy(), TOKENIZER, length=8, batch_size=5, **options)
+def batches(split="train", size=5, **options):
+    train, test = TextSplit(TEXTS, CLASSES), TextSplit(TEXTS[:7], CLASSES[:7])
+    texts = TokenizedText(TextData("toy", ("a", "b"), train, test), TOKENIZER)
+    return TextBatches(*texts.encode(split, 8), size, **options)
 
 
 def seen(dataset, number):
@@ -26,7 +23,7 @@ def seen(dataset, number):
 
 
 def test_batches_hold_texts_and_their_classes():
-    dataset = batches(training=False)
+    dataset = batches("test")
     assert dataset.num_batches == 2
     (first, labels), (last, last_labels) = dataset
     assert (first.shape, first.dtype, labels.dtype) == ((5, 8), "int32", "int32")
@@ -43,15 +40,8 @@ def test_order_follows_seed_and_pass_alone():
     assert second != first
     assert seen(dataset, 0) == first
     assert seen(batches(seed=4), 0) != first
-    resumed = batches(seed=3)
-    resumed.start = 4
-    assert seen(resumed, 0) == second
-
-
-def test_labels_move_with_their_texts():
-    dataset = batches(seed=0)
-    rows = map(tuple, dataset.token_ids.tolist())
-    classes = dict(zip(rows, toy().train.labels, strict=True))
+    assert seen(batches(seed=3, start=4), 0) == second
+    classes = dict(zip(map(tuple, dataset.token_ids.tolist()), CLASSES, strict=True))
     for step in range(8):
         ids, labels = dataset[step]
         assert [classes[tuple(row)] for row in ids.tolist()] == labels.tolist()
@@ -59,47 +49,42 @@ def test_labels_move_with_their_texts():
 
 def test_pairs_are_encoded_together():
     split = TextSplit([("a b", "c")] * 2, [0, 1])
-    data = TextData("pairs", ("x", "y"), split, split)
-    ((ids, _),) = classification_batches(data, TOKENIZER, 8, 2, training=False)
+    texts = TokenizedText(TextData("pairs", ("x", "y"), split, split), TOKENIZER)
+    ids, labels = texts.encode("test", 8)
     np.testing.assert_array_equal(ids[0], TOKENIZER.encode("a b", "c", 8).ids)
+    assert (texts.pairs, labels.tolist()) == (True, [0, 1])
 
 
 def test_small_sets_make_one_batch():
-    dataset = classification_batches(toy(), TOKENIZER, 8, 100)
+    dataset = batches(size=100, seed=0)
     assert dataset.pass_steps == 1
     assert dataset[0][0].shape == (23, 8)
 
 
 def test_bad_batches():
     with pytest.raises(ValueError, match="batch_size must be at least 1; received 0"):
-        TextBatches(np.ones((2, 3), "int32"), np.ones(2, "int32"), 0)
+        batches(size=0)
     with pytest.raises(ValueError, match="no texts for batches"):
         TextBatches(np.ones((0, 3), "int32"), np.ones(0, "int32"), 2)
 
 
 def test_fit_takes_the_batches_of_all_steps_in_order():
-    weights = {}
+    inputs = keras.Input((8,), dtype="int32")
+    rows = keras.layers.Embedding(128, 2)(inputs)
+    model = keras.Model(inputs, keras.layers.GlobalAveragePooling1D()(rows))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.SGD(0.5), loss, metrics=["accuracy"])
+    initial, found = model.get_weights(), []
     for parts in ([(0, 3)], [(0, 1), (1, 3)]):  # without a pause, and with one
-        keras.utils.set_random_seed(0)
-        inputs = keras.Input((8,), dtype="int32")
-        rows = keras.layers.Embedding(128, 2)(inputs)
-        model = keras.Model(inputs, keras.layers.GlobalAveragePooling1D()(rows))
-        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        model.compile(keras.optimizers.SGD(0.5), loss, metrics=["accuracy"])
+        model.set_weights(initial)
         for first, last in parts:
-            dataset = batches(seed=1)
-            dataset.start = first * dataset.pass_steps
-            model.fit(
-                dataset,
-                steps_per_epoch=dataset.pass_steps,
-                initial_epoch=first,
-                epochs=last,
-                shuffle=False,
-                verbose=0,
-            )
-        weights[len(parts)] = model.get_weights()[0]
-        assert model.evaluate(batches(training=False), verbose=0)[1] >= 0
-    np.testing.assert_allclose(weights[1], weights[2], atol=1e-6)
+            dataset = batches(seed=1, start=4 * first)
+            options = {"steps_per_epoch": dataset.pass_steps, "shuffle": False, "verbose": 0}
+            model.fit(dataset, initial_epoch=first, epochs=last, **options)
+        found += model.get_weights()
+    assert np.abs(found[0] - initial[0]).max() > 1e-3
+    np.testing.assert_allclose(*found, atol=1e-6)
+    assert model.evaluate(batches("test"), verbose=0)[1] >= 0
 
 
 def test_batches_of_equal_lengths_hold_the_same_texts():

@@ -4,9 +4,8 @@ import json
 import os
 
 import pytest
-import tensorflow as tf
 from refused import refused
-from tfrecord_files import write_prepared
+from tfrecord_files import example, write_prepared
 
 from keras_gmlp.data.text import Question, load_squad
 from keras_gmlp.data.text.squad import read_squad
@@ -22,7 +21,7 @@ def fails(match, name, **options):
     return str(error.value)
 
 
-def entry(answers=((18, "Paris"),), question="Where?", **members):
+def entry(answers, question="Where?", **members):
     found = [{"text": text, "answer_start": start} for start, text in answers]
     return {"question": question, "answers": found, **members}
 
@@ -52,17 +51,12 @@ def prepare(root, splits, place="squad/v1.1/3.0.0"):
 
 def record(question):
     """Returns a `tf.train.Example`; the answers are a sequence of structures."""
-
-    def texts(*values):
-        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[v.encode() for v in values]))
-
-    starts = [start for start, _ in question.answers]
-    feature = {
-        "answers/answer_start": tf.train.Feature(int64_list=tf.train.Int64List(value=starts)),
-        "answers/text": texts(*(text for _, text in question.answers)),
-        **{n: texts(getattr(question, n)) for n in ("context", "id", "question", "title")},
+    texts = {n: getattr(question, n).encode() for n in ("context", "id", "question", "title")}
+    answers = {
+        "answers/answer_start": [start for start, _ in question.answers],
+        "answers/text": [text.encode() for _, text in question.answers],
     }
-    return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+    return example(**texts, **answers)
 
 
 def test_prepared_questions(tmp_path):
@@ -183,10 +177,9 @@ def test_real_squad_2():
     assert nothing["f1"] == nothing["exact_match"] == pytest.approx(100 * 5_945 / 11_873)
     # A model that finds each answer, and "nothing" where there is none, with a higher null score.
     some = data.test[:1000]
-    answers = [Span(0.0, 0, 3, (q.answers or ((0, "nothing"),))[0][1]) for q in some]
     found = [
-        Prediction((answer,), 1.0 if not question.answers else -1.0)
-        for question, answer in zip(some, answers, strict=True)
+        Prediction((Span(0.0, 0, 3, q.answers[0][1] if q.answers else "nothing"),), difference)
+        for q, difference in ((q, -1.0 if q.answers else 1.0) for q in some)
     ]
     always = squad_scores(some, [prediction.answer() for prediction in found])
     assert (always["answerable_f1"], always["unanswerable_f1"]) == (100, 0)

@@ -114,17 +114,13 @@ def test_offsets_are_places_in_the_original(small):
     assert encoding.parts.tolist() == [0 if f else -1 for f in found]
 
 
-def test_pair_has_its_parts(small):
+def test_pair_has_its_parts_and_counts_what_is_cut(small):
     encoding = small.encode("the cat", "a hat", 24)
-    separators = np.flatnonzero(encoding.ids == small.sep_id)
-    assert len(separators) == 2
+    first, second = np.flatnonzero(encoding.ids == small.sep_id)
     assert encoding.ids[0] == small.cls_id
-    assert set(encoding.parts[1 : separators[0]]) == {0}
-    assert set(encoding.parts[separators[0] + 1 : separators[1]]) == {1}
-    assert not encoding.ids[separators[1] + 1 :].any()
-
-
-def test_tokens_that_are_cut_are_counted(small):
+    assert set(encoding.parts[1:first]) == {0}
+    assert set(encoding.parts[first + 1 : second]) == {1}
+    assert not encoding.ids[second + 1 :].any()
     whole = len(small.encode("the cat", "a hat"))
     for length, cut in ((6, whole - 6), (whole, 0), (24, 0), (None, 0)):
         assert small.encode("the cat", "a hat", length).cut == cut
@@ -132,14 +128,14 @@ def test_tokens_that_are_cut_are_counted(small):
 
 @pytest.mark.parametrize("total", [1, 4, 7])
 def test_truncation_is_that_of_bert(total):
-    for first, second in itertools.product(range(9), repeat=2):
-        a, b = first, second
+    for lengths in itertools.product(range(9), repeat=2):
+        a, b = lengths
         while a + b > total:  # from BERT's run_classifier.py
             if a > b:
                 a -= 1
             else:
                 b -= 1
-        assert list(shorten([first, second], total)) == [a, b]
+        assert list(shorten(lengths, total)) == [a, b]
 
 
 def test_training_repeats_itself(tmp_path):
@@ -206,7 +202,7 @@ def test_every_script_has_its_letters_and_marks(script):
     def word():
         return "".join(chr(draw.randint(a, b)) for a, b, most in ranges for _ in range(most))
 
-    count = 30 if script == "Thai" else 300  # its words are long
+    count = 30 if script == "Thai" else 100  # its words are long
     lines = [" ".join(word() for _ in range(8)).lower() for _ in range(count)]
     tokenizer = Tokenizer.train(lines, 8192)
     found = [tokenizer.encode(line) for line in lines]
@@ -216,7 +212,7 @@ def test_every_script_has_its_letters_and_marks(script):
     assert len(whole) > count // 2
     for line, encoding in whole[:20]:
         assert tokenizer.decode(encoding.ids).replace(" ", "") == line.replace(" ", "")
-    stripped = Tokenizer.train(lines, 8192, strip_accents=True)
+    stripped = Tokenizer.train(lines, 256, strip_accents=True)
     assert not any(unicodedata.category(c) == "Mn" for token in stripped.tokens for c in token)
 
 
@@ -276,12 +272,14 @@ def test_only_berts_wordpiece_is_accepted(small, path, value, match):
     assert Tokenizer(json.dumps(older)).tokens == small.tokens
 
 
-def test_wrong_file_is_one_line(tmp_path):
+def test_wrong_file_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(tokenizer_module, "MOST_BYTES", 100_000)
     for name, content, match in (
         ("tokenizer.json", None, "no such file; expected a tokenizer.json"),
         ("tokenizer.json", "no json", r"tokenizer\.json: not a tokenizer\.json .*\("),
         ("tokenizer.json", "{}", r"tokenizer\.json: not a tokenizer\.json .*\("),
         ("tokenizer.json", "[" * 100_000, r"tokenizer\.json: not a tokenizer\.json .*\("),
+        ("tokenizer.json", "{" + " " * 100_000, "has more than 100,000 bytes"),
         ("vocab.txt", "a\nb", r"lacks \[PAD\], \[UNK\], .*expected a vocab\.txt of BERT"),
         ("vocab.txt", "\n".join([*SPECIAL_TOKENS, *"aba"]), r"has 'a' on two lines"),
         ("vocab.txt", "\n".join(["a", *SPECIAL_TOKENS]), r"the id of \[PAD\] is 1; expected 0"),
@@ -310,10 +308,3 @@ def test_missing_package_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(optional, "is_installed", lambda package: False)
     with refused(r"text requires tokenizers; install it: .*\[text\]", kind=ImportError):
         Tokenizer.train(["text"])
-
-
-def test_large_file_is_refused_by_its_size(tmp_path, monkeypatch):
-    (tmp_path / "tokenizer.json").write_text("{" + " " * 100)
-    monkeypatch.setattr(tokenizer_module, "MOST_BYTES", 100)
-    with pytest.raises(ValueError, match=r"tokenizer\.json: has more than 100 bytes"):
-        Tokenizer.load(tmp_path / "tokenizer.json")
