@@ -77,7 +77,7 @@ def mask(request, corpus):
     )
 
 
-def many(corpus, repeat=60):
+def many(corpus, repeat=30):
     """The numbers of all windows, again and again."""
     return np.tile(np.arange(len(corpus.windows(LENGTH))), repeat)
 
