@@ -53,7 +53,7 @@ test-313:
 
 # In an environment without TensorFlow and PyTorch, and with the newest JAX, which crashes with XLA's
 # flags above.
-CORE := $(addprefix tests/layers/test_, dense.py gmlp.py heads.py mixer.py) \
+CORE := $(addprefix tests/layers/test_, dense.py gmlp.py heads.py) \
 	$(addprefix tests/models/test_, saved.py structure.py) tests/inference/test_half_size.py \
 	$(addprefix tests/utils/test_, card.py files.py)
 test-core: $(VENV)/.core-tests

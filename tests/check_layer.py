@@ -22,6 +22,7 @@ def check_layer(
     policies=POLICIES,
 ):
     """Checks configuration, building, shapes, a compiled training step, precision and saving."""
+    # policies: the last is that of the saved layer.
     # attention: the shape of a second input; integers: the shapes of inputs of small integers, by
     # name; without_gradient: ends of the paths of weights that no loss has a gradient for.
     shapes = {"inputs": input_shape}
@@ -33,7 +34,9 @@ def check_layer(
     _check_shapes(layer_class(**arguments), shapes)
     _check_training(layer_class(**arguments), shapes, tuple(without_gradient))
     for policy in policies:
-        _check_precision_and_saving(layer_class(**arguments, dtype=policy), shapes)
+        layer = layer_class(**arguments, dtype=policy)
+        _check_precision(layer, shapes)
+    _check_saving(layer, shapes)
 
 
 class IntegerShape(tuple):
@@ -81,16 +84,6 @@ def check_dropout(layer, inputs):
         outputs[~dropped], (inputs + branch / (1 - rate))[~dropped], rtol=1e-5, atol=1e-4
     )
     assert abs(dropped.mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / dropped.size)
-
-
-def check_tokens_mix_within_a_sample(layer, inputs):
-    """Checks that a change in one token changes all tokens of its sample and no other sample."""
-    generator = np.random.default_rng(3)
-    changed = inputs.copy()
-    changed[0, 2] += generator.normal(size=inputs.shape[-1])
-    difference = np.abs(to_numpy(layer(changed)) - to_numpy(layer(inputs))).max(axis=-1)
-    assert (difference[0] > 1e-6).all()
-    np.testing.assert_array_equal(difference[1:], np.zeros_like(difference[1:]))
 
 
 def check_padding(layer, inputs, weights, reference):
@@ -175,25 +168,26 @@ def _check_training(layer, shapes, without_gradient):
     assert {path for path in unchanged if not path.endswith(without_gradient)} == set()
 
 
-def _check_precision_and_saving(layer, shapes):
-    model = _functional(layer, shapes)
+def _check_precision(layer, shapes):
+    _call(layer, _draw(shapes))
     redraw_weights(layer)
-    inputs = _draw(shapes)
-    outputs = model(inputs)
+    outputs = _call(layer, _draw(shapes))
     assert keras.backend.standardize_dtype(outputs.dtype) == layer.compute_dtype
-    outputs = to_numpy(keras.ops.cast(outputs, "float32"))
-    assert np.isfinite(outputs).all()
+    assert np.isfinite(to_numpy(keras.ops.cast(outputs, "float32"))).all()
     assert {weight.dtype for weight in layer.trainable_weights} == {"float32"}
     # A part without the policy may go unnoticed; Keras has no public name that lists parts.
     assert {part.compute_dtype for part in layer._flatten_layers()} == {layer.compute_dtype}
+
+
+def _check_saving(layer, shapes):
+    model, inputs = _functional(layer, shapes), _draw(shapes)
     with tempfile.TemporaryDirectory() as directory:
         path = pathlib.Path(directory, "model.keras")
         model.save(path)
         loaded = keras.saving.load_model(path)
     assert loaded.get_layer(layer.name).dtype_policy.name == layer.dtype_policy.name
-    np.testing.assert_array_equal(
-        to_numpy(keras.ops.cast(loaded(inputs), "float32")), outputs, strict=True
-    )
+    expected, found = (to_numpy(keras.ops.cast(m(inputs), "float32")) for m in (model, loaded))
+    np.testing.assert_array_equal(found, expected, strict=True)
 
 
 def _functional(layer, shapes):

@@ -20,7 +20,6 @@ class ConfiguredLayer(layers.Layer):
         return input_shape
 
     def get_config(self):
-        """Returns the arguments of the constructors of this class and its bases."""
         classes = type(self).__mro__
         ours = classes[: classes.index(ConfiguredLayer)]
         names = [name for c in ours for name in inspect.signature(c.__init__).parameters]
@@ -95,16 +94,14 @@ class Block(TokenLayer):
 
     Class attributes:
         token_axes: The weights that have an axis over tokens. Maps the path of a weight inside the
-            block to a tuple with an entry for each axis: `"reads"` if the weight multiplies the
-            input tokens along it, `"writes"` if it computes the output tokens, `"holds"` if it
-            holds a value for each token, `"rows"` or `"columns"` if it holds a weight for each
-            offset between two rows or columns of the token grid, `"places"` for offsets in a
-            sequence, or `None`. A two-axis weight with a `"reads"` axis is shown as the block's
-            spatial filters.
+            block to an entry for each axis: `"reads"` if the weight multiplies the input tokens
+            along it, `"writes"` if it computes the output tokens, `"holds"` for a value for each
+            token, `"rows"`, `"columns"` or `"places"` for a weight for each offset between two
+            rows or columns of the token grid or places of a sequence, or `None`. A two-axis weight
+            with a `"reads"` axis is shown as the block's spatial filters.
 
     Raises:
-        ValueError: If `norm_placement` is unknown, or `stochastic_depth` or `dropout` is outside
-            [0, 1).
+        ValueError: If `norm_placement` is unknown or a rate is outside [0, 1).
     """
 
     token_axes: ClassVar[dict] = {}

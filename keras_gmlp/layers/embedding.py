@@ -154,10 +154,6 @@ class ClassToken(TokenLayer):
 
     Input shape: `(batch, tokens, dim)`.
     Output shape: `(batch, tokens + 1, dim)`.
-
-    Example:
-        >>> ClassToken()(keras.ops.ones((2, 64, 128))).shape
-        (2, 65, 128)
     """
 
     def build(self, input_shape):
@@ -179,24 +175,8 @@ class ClassToken(TokenLayer):
         return batch, None if tokens is None else tokens + 1, dim
 
 
-class Positions(TokenLayer):
-    """Adds the first vectors of a table, `embedding`, which a subclass builds."""
-
-    token_axes: ClassVar[dict] = {"embedding": (None, "holds", None)}
-
-    def __init__(self, initializer=None, **kwargs):
-        super().__init__(**kwargs)
-        self.initializer = keras.initializers.get(initializer or _truncated_normal())
-
-    def call(self, inputs):
-        embedding = ops.convert_to_tensor(self.embedding)
-        if inputs.shape[1] != embedding.shape[1]:
-            embedding = embedding[:, : ops.shape(inputs)[1]]
-        return inputs + embedding
-
-
 @keras.saving.register_keras_serializable("keras_gmlp")
-class PositionEmbedding(Positions):
+class PositionEmbedding(TokenLayer):
     """Adds a learned vector to each position.
 
     "An Image is Worth 16x16 Words", https://arxiv.org/abs/2010.11929.
@@ -205,23 +185,31 @@ class PositionEmbedding(Positions):
         initializer: Initializer of the embedding. Defaults to a truncated normal distribution of
             standard deviation 0.02.
 
-    Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
-
-    Raises:
-        ValueError: If the number of tokens is not fixed.
-
-    Example:
-        >>> PositionEmbedding()(keras.ops.ones((2, 65, 128))).shape
-        (2, 65, 128)
+    Input and output shape: `(batch, tokens, dim)`, `tokens` fixed, otherwise a `ValueError`.
     """
+
+    token_axes: ClassVar[dict] = {"embedding": (None, "holds", None)}
+
+    def __init__(self, initializer=None, **kwargs):
+        super().__init__(**kwargs)
+        initializer = initializer or keras.initializers.TruncatedNormal(stddev=0.02)
+        self.initializer = keras.initializers.get(initializer)
 
     def build(self, input_shape):
         self.fix_tokens(input_shape)
-        self.embedding = self.add_weight((1, *input_shape[1:]), self.initializer, name="embedding")
+        shape = 1, getattr(self, "max_tokens", input_shape[1]), input_shape[2]
+        self.embedding = self.add_weight(shape, self.initializer, name="embedding")
+
+    def call(self, inputs):
+        embedding = ops.convert_to_tensor(self.embedding)
+        if inputs.shape[1] != embedding.shape[1]:
+            self.check_tokens(inputs.shape)
+            embedding = embedding[:, : ops.shape(inputs)[1]]
+        return inputs + embedding
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
-class TokenPositions(Positions):
+class TokenPositions(PositionEmbedding):
     """Adds a learned vector to each position, for texts of any length up to a maximum.
 
     Args:
@@ -233,10 +221,6 @@ class TokenPositions(Positions):
     Raises:
         ValueError: If there are more tokens than positions.
 
-    Example:
-        >>> TokenPositions(128)(keras.ops.ones((2, 16, 64))).shape
-        (2, 16, 64)
-
     Reference: "BERT", https://arxiv.org/abs/1810.04805.
     """
 
@@ -244,15 +228,6 @@ class TokenPositions(Positions):
         super().__init__(initializer, **kwargs)
         check_max_tokens(max_tokens)
         self.max_tokens = max_tokens
-
-    def build(self, input_shape):
-        self.check_tokens(input_shape)
-        shape = (1, self.max_tokens, input_shape[-1])
-        self.embedding = self.add_weight(shape, self.initializer, name="embedding")
-
-    def call(self, inputs):
-        self.check_tokens(inputs.shape)  # a built layer may be called with more
-        return super().call(inputs)
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -272,11 +247,6 @@ class SegmentEmbedding(ConfiguredLayer):
 
     Output shape: the shape of `inputs`.
 
-    Example:
-        >>> embedding = SegmentEmbedding(separator=3)
-        >>> embedding(keras.ops.ones((1, 5, 8)), keras.ops.array([[2, 9, 3, 8, 3]])).shape
-        (1, 5, 8)
-
     Reference: "BERT", https://arxiv.org/abs/1810.04805, figure 2.
     """
 
@@ -288,7 +258,8 @@ class SegmentEmbedding(ConfiguredLayer):
 
     def build(self, inputs_shape, token_ids_shape=None):
         shape = (self.segments, inputs_shape[-1])
-        self.embedding = self.add_weight(shape, _truncated_normal(), name="embedding")
+        initializer = keras.initializers.TruncatedNormal(stddev=0.02)
+        self.embedding = self.add_weight(shape, initializer, name="embedding")
 
     def call(self, inputs, token_ids):
         before = ops.minimum(count_ends(token_ids, self.separator), self.segments - 1)
@@ -303,7 +274,3 @@ def count_ends(token_ids, separator):
     """Returns, for each token, the number of separators before it: `(batch, tokens)`."""
     ends = ops.cast(ops.equal(token_ids, separator), "int32")
     return ops.cumsum(ends, axis=1) - ends
-
-
-def _truncated_normal():
-    return keras.initializers.TruncatedNormal(stddev=0.02)

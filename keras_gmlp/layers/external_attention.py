@@ -22,18 +22,10 @@ class ExternalAttention(TokenLayer):
             with many heads and 1 with one.
         kernel_initializer: Initializer of the dense layers and the memories.
 
-    Call arguments:
-        inputs: Shape `(batch, tokens, dim)`.
-        mask: See `Block`.
-
-    Output shape: `(batch, tokens, dim)`.
+    Input and output shape: `(batch, tokens, dim)`. For `mask` see `Block`.
 
     Raises:
         ValueError: If the expanded channels are not a multiple of `num_heads`.
-
-    Example:
-        >>> ExternalAttention(num_heads=16)(keras.ops.ones((2, 65, 128))).shape
-        (2, 65, 128)
 
     Reference: https://arxiv.org/abs/2105.02358, equations 5 to 10 and algorithm 2.
     """
@@ -87,13 +79,10 @@ class ExternalAttentionBlock(ResidualBlock):
 
     Args:
         hidden_dim: Channels of the hidden layer of the feed-forward network.
-        num_heads, slots, expansion: See `ExternalAttention`.
+        num_heads, slots, expansion: See `ExternalAttention`, also for errors.
         **kwargs: See `Block`.
 
     Input and output shape: `(batch, tokens, dim)`.
-
-    Raises:
-        ValueError: If the expanded channels are not a multiple of `num_heads`.
 
     Example:
         >>> ExternalAttentionBlock(384, num_heads=16)(keras.ops.ones((2, 65, 128))).shape

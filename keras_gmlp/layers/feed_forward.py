@@ -22,10 +22,7 @@ class FeedForwardOnlyBlock(TokenMLPBlock):
         hidden_dim: Hidden channels of the channel MLP.
         **kwargs: See `Block`.
 
-    Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
-
-    Raises:
-        ValueError: If the number of tokens is not fixed.
+    Input and output shape: `(batch, tokens, dim)`, `tokens` fixed, otherwise a `ValueError`.
 
     Example:
         >>> FeedForwardOnlyBlock(260, hidden_dim=512)(keras.ops.ones((2, 65, 128))).shape

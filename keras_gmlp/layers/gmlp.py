@@ -136,15 +136,8 @@ class TinyAttention(TokenLayer):
         head_size: Channels of the queries, keys and values.
         kernel_initializer: Initializer of the two dense layers.
 
-    Call arguments:
-        inputs: Shape `(batch, tokens, dim)`.
-        mask: See `Block`.
-
+    Input shape: `(batch, tokens, dim)`. For `mask` see `Block`.
     Output shape: `(batch, tokens, units)`.
-
-    Example:
-        >>> TinyAttention(256)(keras.ops.ones((2, 64, 128))).shape
-        (2, 64, 256)
 
     Reference: "Pay Attention to MLPs", https://arxiv.org/abs/2105.08050, figure 6 and appendix.
     """

@@ -16,18 +16,8 @@ class TokenMLP(TokenLayer):
         hidden_dim: Units of the hidden layer.
         kernel_initializer: Initializer of the two dense layers.
 
-    Call arguments:
-        inputs: Shape `(batch, tokens, dim)`, `tokens` fixed.
-        mask: See `Block`.
-
-    Output shape: `(batch, tokens, dim)`.
-
-    Raises:
-        ValueError: If the number of tokens is not fixed.
-
-    Example:
-        >>> TokenMLP(256)(keras.ops.ones((2, 64, 128))).shape
-        (2, 64, 128)
+    Input and output shape: `(batch, tokens, dim)`, `tokens` fixed, otherwise a `ValueError`. For
+    `mask` see `Block`.
 
     Reference: "MLP-Mixer", https://arxiv.org/abs/2105.01601, equation 1.
     """
@@ -80,10 +70,7 @@ class MixerBlock(TokenMLPBlock):
         hidden_dim: Hidden channels of the channel MLP, the paper's D_C.
         **kwargs: See `Block`.
 
-    Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
-
-    Raises:
-        ValueError: If the number of tokens is not fixed.
+    Input and output shape: `(batch, tokens, dim)`, `tokens` fixed, otherwise a `ValueError`.
 
     Example:
         >>> MixerBlock(token_hidden_dim=64, hidden_dim=512)(keras.ops.ones((2, 64, 128))).shape

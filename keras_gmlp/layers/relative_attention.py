@@ -33,9 +33,7 @@ class RelativePositionBias(TokenLayer):
         max_distance: Distance from which on there is one bucket.
         max_tokens: Largest number of tokens; required if their number is not fixed.
 
-    Call arguments:
-        inputs: Tokens, `(batch, tokens, dim)`; only their number matters.
-
+    Input shape: `(batch, tokens, dim)`; only the number of tokens matters.
     Output shape: `(num_heads, tokens, tokens)`, queries first.
 
     Raises:
@@ -97,19 +95,11 @@ class RelativeAttention(TokenLayer):
         kernel_initializer: Initializer of the dense layers.
         buckets, max_distance, max_tokens: See `RelativePositionBias`.
 
-    Call arguments:
-        inputs: Shape `(batch, tokens, dim)`.
-        mask: See `Block`. Padding gets no weight.
-
-    Output shape: the input shape.
+    Input and output shape: `(batch, tokens, dim)`. For `mask` see `Block`: padding gets no weight.
 
     Raises:
         ValueError: If the channels are not a multiple of `num_heads`, or as for
             `RelativePositionBias`.
-
-    Example:
-        >>> RelativeAttention(num_heads=4)(keras.ops.ones((2, 16, 64))).shape
-        (2, 16, 64)
 
     Reference: "Exploring the Limits of Transfer Learning", https://arxiv.org/abs/1910.10683.
     `content=False` is the row "- attn" of table 3 in "Pay Attention to MLPs".

@@ -1,10 +1,9 @@
-"""ResMLP: "ResMLP: Feedforward networks for image classification with data-efficient training",
-https://arxiv.org/abs/2105.03404."""
+"""ResMLP: "ResMLP: Feedforward networks for image classification", arxiv.org/abs/2105.03404."""
 
 from typing import ClassVar
 
 import keras
-from keras import layers, ops
+from keras import layers
 
 from keras_gmlp.layers.block import (
     ConfiguredLayer,
@@ -13,6 +12,7 @@ from keras_gmlp.layers.block import (
     make_dense,
     mask_tokens,
 )
+from keras_gmlp.layers.spatial_projection import apply_over_tokens
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -23,10 +23,6 @@ class Affine(ConfiguredLayer):
     inference. It starts as the identity.
 
     Input and output shape: `(..., dim)`.
-
-    Example:
-        >>> Affine()(keras.ops.ones((2, 64, 128))).shape
-        (2, 64, 128)
 
     Reference: "ResMLP", https://arxiv.org/abs/2105.03404, equation 1.
     """
@@ -51,10 +47,6 @@ class LayerScale(ConfiguredLayer):
             for more.
 
     Input and output shape: `(..., dim)`.
-
-    Example:
-        >>> LayerScale(0.1)(keras.ops.ones((2, 64, 128))).shape
-        (2, 64, 128)
 
     Reference: "Going deeper with Image Transformers", https://arxiv.org/abs/2103.17239, section 2.
     """
@@ -84,10 +76,7 @@ class ResMLPBlock(ResidualBlock):
         layer_scale: Initial scale of each branch; see `LayerScale`.
         **kwargs: See `Block`. `epsilon` has no effect, since Affine takes no statistics.
 
-    Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
-
-    Raises:
-        ValueError: If the number of tokens is not fixed.
+    Input and output shape: `(batch, tokens, dim)`, `tokens` fixed, otherwise a `ValueError`.
 
     Example:
         >>> ResMLPBlock(hidden_dim=512)(keras.ops.ones((2, 64, 128))).shape
@@ -120,8 +109,7 @@ class ResMLPBlock(ResidualBlock):
         self.scale2.build(input_shape)
 
     def mix_tokens(self, x, mask=None):
-        x = self.spatial(ops.transpose(mask_tokens(x, mask), (0, 2, 1)))  # (b, d, n)
-        return self.scale1(ops.transpose(x, (0, 2, 1)))
+        return self.scale1(apply_over_tokens(self.spatial, mask_tokens(x, mask)))
 
     def mix_channels(self, x):
         return self.scale2(super().mix_channels(x))
@@ -143,10 +131,6 @@ class FoldedResMLPBlock(TokenLayer):
     Raises:
         ValueError: If the number of tokens is not fixed, or if the call receives a mask: the
             summand holds the offset of all tokens, which padding would change.
-
-    Example:
-        >>> FoldedResMLPBlock(hidden_dim=512)(keras.ops.ones((2, 64, 128))).shape
-        (2, 64, 128)
 
     Reference: "ResMLP", https://arxiv.org/abs/2105.03404, section 2.
     """
@@ -175,6 +159,5 @@ class FoldedResMLPBlock(TokenLayer):
                 f"{self.name}: a folded ResMLP block takes no padding mask; use the ResMLPBlock "
                 "that it was folded from."
             )
-        x = self.spatial(ops.transpose(inputs, (0, 2, 1)))  # (b, n, d) -> (b, d, n)
-        x = inputs + self.scale * ops.transpose(x, (0, 2, 1)) + self.shift
+        x = inputs + self.scale * apply_over_tokens(self.spatial, inputs) + self.shift
         return x + self.shrink(self.expand(x))

@@ -58,10 +58,6 @@ class AverageViews(ConfiguredLayer):
 
     Input shape: `(batch * views, dim)`.
     Output shape: `(batch, dim)`.
-
-    Example:
-        >>> AverageViews(3)(keras.ops.ones((6, 8))).shape
-        (2, 8)
     """
 
     def __init__(self, views, **kwargs):

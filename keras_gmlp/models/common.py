@@ -42,9 +42,22 @@ def require_channels_last():
 def pixels(input_shape, mean, std):
     """Returns the input of a model and the pixels, scaled and normalized."""
     require_channels_last()
+    channels = input_shape[-1]
+    for value in (mean, std):
+        if np.ndim(value) and len(value) != channels:
+            raise ValueError(
+                f"mean and std must be one number or one for each of {channels} channels; "
+                f"received {value}."
+            )
+    means, stds = (np.broadcast_to(value, channels).tolist() for value in (mean, std))
+    if not all(s > 0 for s in stds):
+        raise ValueError(f"std must be above 0; received {std}.")
+    scales = [1 / (255 * s) for s in stds]
+    offsets = [-m / s for m, s in zip(means, stds, strict=True)]
     inputs = keras.Input(input_shape, name="image")
     # In float32 under every policy: bfloat16 has too few digits for mixed pixels.
-    return inputs, _normalization(mean, std, input_shape[-1])(inputs)
+    normalize = layers.Rescaling(scales, offsets, dtype="float32", name="normalization")
+    return inputs, normalize(inputs)
 
 
 def head(classes, name="head"):
@@ -92,14 +105,11 @@ def check_sizes(**sizes):
         is_shape = name == "input_shape" and isinstance(value, tuple | list)
         if name == "input_shape" and not (is_shape and len(value) == 3):
             raise ValueError(f"input_shape must be (height, width, channels); received {value}.")
-        if not all(map(_is_positive_integer, value if is_shape else [value])):
-            expected = "positive integers" if is_shape else "a positive integer"
-            raise ValueError(f"{name} must be {expected}; received {value!r}.")
-
-
-def _is_positive_integer(value):
-    # A bool is an Integral, but as a size it is a mistake.
-    return isinstance(value, Integral) and not isinstance(value, bool) and value > 0
+        for size in value if is_shape else [value]:
+            # A bool is an Integral, but as a size it is a mistake.
+            if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
+                expected = "positive integers" if is_shape else "a positive integer"
+                raise ValueError(f"{name} must be {expected}; received {value!r}.")
 
 
 def pool_tokens(pooling):
@@ -130,18 +140,3 @@ def pool_map(x, pooling):
     if pooling is None:
         return x
     return kinds[pooling]("channels_last", dtype="float32", name="pool")(x)
-
-
-def _normalization(mean, std, channels):
-    for value in (mean, std):
-        if np.ndim(value) and len(value) != channels:
-            raise ValueError(
-                f"mean and std must be one number or one for each of {channels} channels; "
-                f"received {value}."
-            )
-    means, stds = (np.broadcast_to(value, channels).tolist() for value in (mean, std))
-    if not all(s > 0 for s in stds):
-        raise ValueError(f"std must be above 0; received {std}.")
-    scales = [1 / (255 * s) for s in stds]
-    offsets = [-m / s for m, s in zip(means, stds, strict=True)]
-    return layers.Rescaling(scales, offsets, dtype="float32", name="normalization")

@@ -55,7 +55,7 @@ def fold(model):
         if isinstance(layer, FoldedResMLPBlock):
             _fold_block(source, layer)
         elif isinstance(layer, layers.Dense):
-            _assign(layer, *_after_affine(source, last[0]))
+            layer.set_weights(_after_affine(source, last[0]))
         else:
             layer.set_weights(source.get_weights())
     return folded
@@ -141,9 +141,9 @@ def _fold_block(block, folded):
     folded.scale.assign(gamma * alpha)
     # W (alpha x + beta) + b: the part of beta is the same for every image.
     folded.shift.assign(gamma * (kernel.sum(axis=0)[:, None] * beta + bias[:, None]))
-    _assign(folded.expand, *_after_affine(block.expand, block.norm2))
+    folded.expand.set_weights(_after_affine(block.expand, block.norm2))
     (gamma,), (kernel, bias) = _arrays(block.scale2), _arrays(block.shrink)
-    _assign(folded.shrink, kernel * gamma, bias * gamma)
+    folded.shrink.set_weights([kernel * gamma, bias * gamma])
 
 
 def _after_affine(dense, affine):
@@ -155,8 +155,3 @@ def _after_affine(dense, affine):
 def _arrays(layer):
     """Returns the weights in float64, so that folding adds no rounding error."""
     return [array.astype("float64") for array in layer.get_weights()]
-
-
-def _assign(dense, kernel, bias):
-    dense.kernel.assign(kernel)
-    dense.bias.assign(bias)

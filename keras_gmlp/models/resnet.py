@@ -76,10 +76,10 @@ def ResNet(
         rate = stochastic_depth * i / max(blocks - 1, 1)
         strides = 2 if stage and not first else 1
         x = _basic_block(x, width << stage, strides, rate, f"block_{i}", own)
+    x = pool_map(x, "avg" if include_top else pooling)
     if not include_top:
-        return keras.Model(inputs, pool_map(x, pooling), name=name)
-    pool = layers.GlobalAveragePooling2D("channels_last", dtype="float32", name="pool")
-    return classifier(inputs, head(classes)(pool(x)), classifier_activation, name)
+        return keras.Model(inputs, x, name=name)
+    return classifier(inputs, head(classes)(x), classifier_activation, name)
 
 
 def _basic_block(x, channels, strides, rate, name, own):

@@ -8,29 +8,17 @@ import keras
 @contextlib.contextmanager
 def channels_stay_last():
     """Keeps images in the memory order `(batch, height, width, channels)`; for `fit` on PyTorch."""
-    functions = _functions()
+    functions = None
+    if keras.backend.backend() == "torch":
+        with contextlib.suppress(ImportError):
+            from keras.src.backend.torch import nn as functions
     copying = getattr(functions, "_transpose_spatial_inputs", None)
-    if copying is None:
+    if copying is None:  # another backend or version of Keras
         yield
         return
-    functions._transpose_spatial_inputs = _channels_first
+    # A view with the axes in the order of PyTorch; the memory keeps its order.
+    functions._transpose_spatial_inputs = lambda inputs: inputs.movedim(-1, 1)
     try:
         yield
     finally:
         functions._transpose_spatial_inputs = copying
-
-
-def _functions():
-    """Returns the module of Keras that calls PyTorch's operators, or `None`."""
-    if keras.backend.backend() != "torch":
-        return None
-    with contextlib.suppress(ImportError):
-        from keras.src.backend.torch import nn
-
-        return nn
-    return None
-
-
-def _channels_first(inputs):
-    """Returns a view with the axes in the order of PyTorch; the memory keeps its order."""
-    return inputs.movedim(-1, 1)

@@ -1,12 +1,9 @@
 """Class maps, exact and by the gradient."""
 
-import json
-
 import keras
 import numpy as np
 import pytest
 from check_layer import redraw_weights, to_numpy
-from load_app import load_app
 from PIL import Image
 from random_models import pixels
 
@@ -88,6 +85,7 @@ def test_gradient_is_the_difference_quotient():
     np.testing.assert_allclose(found, expected, rtol=0.01, atol=0.01 * expected.std())
 
 
+@pytest.mark.once
 def test_model_without_a_head():
     with pytest.raises(NotApplicableError, match="no head; expected an image classifier"):
         class_maps(gMLP(hidden_dim=12, include_top=False, **TINY), image(), [0])
@@ -104,22 +102,34 @@ def run(tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def explain(run, app, saved_figures):
+    """A function that explains the image and returns the titles of its maps."""
+
+    def explain(*arguments):
+        code, _, errors = app("visualize", run, "--only", "explain", *arguments, *given(run))
+        assert code == 0, errors
+        return [axes.get_title() for axes in saved_figures[-1].axes if axes.get_title()][1:]
+
+    return explain
+
+
+def given(run):
+    return "--image", run / "image.png"
+
+
 @pytest.mark.once
 @pytest.mark.parametrize(
     ("arguments", "drawn"), [([], 1), (["--top", "9"], 3), (["--class", "owl"], 1)]
 )
-def test_app_draws_the_chosen_classes(run, capsys, saved_figures, arguments, drawn):
-    given = [str(run), "--only", "explain", "--image", str(run / "image.png"), "--json"]
-    assert load_app("visualize").main([*given, *arguments]) == 0
-    path = run / "pictures" / "explain.png"
-    assert json.loads(capsys.readouterr().out) == {"pictures": [str(path)]}
-    titles = [axes.get_title() for axes in saved_figures[-1].axes if axes.get_title()]
-    assert len(titles) == 1 + drawn
-    percents = [int(title.split()[1]) for title in titles[1:]]
+def test_app_draws_the_chosen_classes(run, explain, arguments, drawn):
+    titles = explain(*arguments)
+    assert len(titles) == drawn
+    percents = [int(title.split()[1]) for title in titles]
     assert percents == sorted(percents, reverse=True)
     if "--class" in arguments:
-        assert titles[1].startswith("owl ")
-    with Image.open(path) as picture:
+        assert titles[0].startswith("owl ")
+    with Image.open(run / "pictures" / "explain.png") as picture:
         assert np.asarray(picture.convert("L")).std() > 3  # not blank
 
 
@@ -132,44 +142,42 @@ def decide(run, **metadata):
 
 
 @pytest.mark.once
-def test_app_gives_the_probabilities_of_a_calibrated_model(run, saved_figures):
-    picture = ["--only", "explain", "--image", str(run / "image.png"), "--top", "3"]
-    assert load_app("visualize").main([str(run), *picture]) == 0
+def test_app_gives_the_probabilities_of_a_calibrated_model(run, explain):
+    before = explain("--top", "3")
     decide(run, temperature=4.0)
-    assert load_app("visualize").main([str(run), *picture]) == 0
-    shown = [[a.get_title() for a in f.axes if a.get_title()][1:] for f in saved_figures]
     answer = inference.load(run).classify(run / "image.png")
-    assert shown[1] == [f"{label} {100 * share:.0f} %" for label, share in answer] != shown[0]
+    titles = explain("--top", "3")
+    assert titles == [f"{label} {100 * share:.0f} %" for label, share in answer] != before
 
 
 @pytest.mark.once
-def test_app_explains_the_labels_that_apply(run, capsys, saved_figures):
+def test_app_explains_the_labels_that_apply(run, app, explain):
     model = decide(run)
     logits = to_numpy(model(read_image(run / "image.png", (8, 12, 3))[None]))[0]
     shares = 1 / (1 + np.exp(-logits.astype("float64")))
     for lowest, drawn in ((1, 2), (2, 1), (3, 1)):  # how many labels do not apply
         least = np.append(np.sort(shares), 1)[lowest] - 1e-6
         decide(run, thresholds=[least] * 3)
-        given = [str(run), "--only", "explain", "--image", str(run / "image.png")]
-        assert load_app("visualize").main(given) == 0
-        titles = [axes.get_title() for axes in saved_figures[-1].axes if axes.get_title()][1:]
         order = np.argsort(-shares)[:drawn]
         names = np.array(["cat", "dog", "owl"])[order]
-        assert titles == [f"{n} {100 * shares[i]:.0f} %" for n, i in zip(names, order, strict=True)]
-    assert load_app("visualize").main([*given[:1], "--only", "mistakes"]) == 1
-    assert "several labels for an image, so it has no mistakes" in capsys.readouterr().err
-    assert load_app("visualize").main([str(run), *given[3:]]) == 0
-    out, notes = capsys.readouterr()
+        expected = [f"{n} {100 * shares[i]:.0f} %" for n, i in zip(names, order, strict=True)]
+        assert explain() == expected
+    code, _, errors = app("visualize", run, "--only", "mistakes")
+    assert code == 1
+    assert "several labels for an image, so it has no mistakes" in errors
+    code, out, notes = app("visualize", run, *given(run))
+    assert code == 0
     assert out.split() == [str(run / "pictures" / f"{n}.png") for n in ("filters", "explain")]
     assert "skipped confusion: requires one label" in notes
 
 
 @pytest.mark.once
 def test_app_refuses_unknown_classes_and_useless_choices(run, app):
-    given = ["visualize", run, "--only", "explain", "--image", run / "image.png"]
-    code, _, error = app(*given, "--class", "cow")
-    assert (code, error.count("\n")) == (1, 1)
-    assert "--class 'cow': no class of this model; expected one of cat, dog, owl." in error
-    for arguments in (["--top", "0"], ["--top", "2", "--class", "cat"]):
-        code, _, error = app(*given, *arguments)
-        assert (code, error.count("\n")) == (2, 1)
+    for arguments, code, reason in (
+        (["--class", "cow"], 1, "'cow': no class of this model; expected one of cat, dog, owl."),
+        (["--top", "0"], 2, "--top"),
+        (["--top", "2", "--class", "cat"], 2, "--class"),
+    ):
+        found, _, error = app("visualize", run, "--only", "explain", *given(run), *arguments)
+        assert (found, error.count("\n")) == (code, 1)
+        assert reason in error

@@ -1,9 +1,10 @@
 """Weights by distance and attention of text models, as arrays and as pictures."""
 
+import keras
 import numpy as np
 import pytest
 from check_layer import to_numpy
-from load_app import load_app
+from numpy_reference import softmax
 from small_text import LENGTH, LINES, save_small_model, small_text_model, small_tokenizer
 
 from keras_gmlp.analysis.plots import draw_distance_filters, draw_token_attention
@@ -53,20 +54,12 @@ def test_attention_is_the_one_of_the_block():
     maps = token_attention(model, ids)
     assert list(maps) == ["block_0", "block_1"]
     attention = model.get_layer("block_0").attention
-    x = to_numpy(model.get_layer("block_0").norm(_embedded(model, ids)))[0]
+    embedded = keras.Model(model.inputs[0], model.get_layer("block_0").input[0])(ids[None])
+    x = to_numpy(model.get_layer("block_0").norm(embedded))[0]
     kernel, bias = (to_numpy(w) for w in attention.qkv.weights)
     query, key, _ = np.split(x @ kernel + bias, 3, axis=-1)
     scores = query @ key.T / np.sqrt(attention.head_size)
-    exponentials = np.exp(scores - scores.max(-1, keepdims=True))
-    expected = exponentials / exponentials.sum(-1, keepdims=True)
-    np.testing.assert_allclose(maps["block_0"], expected, rtol=1e-4, atol=1e-6)
-
-
-def _embedded(model, ids):
-    import keras
-
-    inputs = keras.Model(model.inputs[0], model.get_layer("block_0").input[0])
-    return inputs(ids[None])
+    np.testing.assert_allclose(maps["block_0"], softmax(scores), rtol=1e-4, atol=1e-6)
 
 
 def test_models_without_gates_or_attention():
@@ -94,15 +87,15 @@ def test_pictures(tmp_path, saved_figures):
         draw_distance_filters(model, tmp_path / "filters.png", reach=0)
 
 
-def test_program_draws_a_text_model(tmp_path, capsys):
-    tokenizer = small_tokenizer()
-    save_small_model(tmp_path / "model.keras", "masked_lm", tokenizer)
-    main = load_app("visualize").main
-    assert main([str(tmp_path)]) == 0
-    out, err = capsys.readouterr()
-    assert out == f"{tmp_path / 'pictures' / 'filters.png'}\n"
-    assert "skipped attention" in err
-    assert main([str(tmp_path), "--only", "confusion"]) == 1
-    assert "filters and attention" in capsys.readouterr().err
-    assert main([str(tmp_path), "--only", "attention", "--text", "Rome"]) == 1
-    assert "aMLP and BERT have" in capsys.readouterr().err
+def test_program_draws_a_text_model(tmp_path, app):
+    save_small_model(tmp_path / "model.keras", "masked_lm", small_tokenizer())
+    code, out, notes = app("visualize", tmp_path)
+    assert (code, out) == (0, f"{tmp_path / 'pictures' / 'filters.png'}\n")
+    assert "skipped attention" in notes
+    for arguments, reason in (
+        (["--only", "confusion"], "filters and attention"),
+        (["--only", "attention", "--text", "Rome"], "aMLP and BERT have"),
+    ):
+        code, _, error = app("visualize", tmp_path, *arguments)
+        assert code == 1
+        assert reason in error

@@ -5,7 +5,6 @@ import keras
 import numpy as np
 import pytest
 from check_layer import redraw_weights, to_numpy
-from load_app import load_app
 from numpy_reference import dense, layer_norm, part, softmax
 from PIL import Image
 from random_models import pixels
@@ -32,6 +31,7 @@ GATES = [  # rows of a kernel are input tokens, columns output tokens
 ]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("arguments", "weight", "shape", "expected"), GATES)
 def test_filters_of_gmlp_compute_tokens_head_by_head(arguments, weight, shape, expected):
     model = gMLP(hidden_dim=12, **arguments, **TINY)
@@ -44,6 +44,7 @@ def test_filters_of_gmlp_compute_tokens_head_by_head(arguments, weight, shape, e
         np.testing.assert_array_equal(filters["block_1"][number], picture)
 
 
+@pytest.mark.once
 def test_filters_of_the_other_families():
     for model, filters, kernel in (
         (MLPMixer(**TINY), 4, lambda b: b.token_mlp.expand.kernel),
@@ -58,6 +59,7 @@ def test_filters_of_the_other_families():
         np.testing.assert_array_equal(result.reshape(filters, 6).T, expected)
 
 
+@pytest.mark.once
 def test_a_square_marks_the_token_of_a_filter_but_no_hidden_unit(tmp_path, saved_figures):
     def marked():
         squares = [square for axes in saved_figures[-1].axes for square in axes.patches]
@@ -123,6 +125,7 @@ def test_attention_leaves_out_both_leading_tokens():
     assert 0 < looks.sum() < 1
 
 
+@pytest.mark.once
 def test_family_without_filters_or_attention():
     for function, model, message in (
         (spatial_filters, ViT(num_heads=2, **TINY), "no block that mixes tokens by a"),
@@ -163,41 +166,39 @@ def run(tmp_path):
 
 
 @pytest.mark.once
-def test_app_draws_what_applies(run, capsys):
-    assert load_app("visualize").main([str(run)]) == 0
-    out, error = capsys.readouterr()
+def test_app_draws_what_applies(run, app):
+    code, out, notes = app("visualize", run)
+    assert code == 0
     assert out.split() == [
         str(run / "pictures" / f"{name}.png")
         for name in ("attention", "explain", "confusion", "mistakes")
     ]
-    assert "skipped filters" in error
+    assert "skipped filters" in notes
 
 
 @pytest.mark.once
-def test_app_with_an_image_needs_no_data(run, capsys, tmp_path):
+def test_app_with_an_image_needs_no_data(run, app, tmp_path):
     (run / "recipe.json").unlink()
     Image.new("L", (30, 20), 90).save(tmp_path / "grey.png")
-    given = ["--only", "attention", "--image", str(tmp_path / "grey.png")]
-    assert load_app("visualize").main([str(run), *given, "--out", str(tmp_path / "here")]) == 0
+    given = ["visualize", run, "--only", "attention", "--image", tmp_path / "grey.png"]
+    assert app(*given, "--out", tmp_path / "here")[0] == 0
     assert (tmp_path / "here" / "attention.png").exists()
-    capsys.readouterr()
-    assert load_app("visualize").main([str(run), *given, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {
-        "pictures": [str(run / "pictures" / "attention.png")]
-    }
+    code, out, _ = app(*given, "--json")
+    assert code == 0
+    assert json.loads(out) == {"pictures": [str(run / "pictures" / "attention.png")]}
 
 
 @pytest.mark.once
-def test_app_fails_in_one_line(run, capsys):
+def test_app_fails_in_one_line(run, app):
     for arguments, reason in (
         (["--only", "filters"], "no block that mixes tokens"),
         (["--only", "attention", "--image", "missing.png"], "missing.png"),
         (["--only", "confusion", "--data", "missing/"], "missing/: no such folder"),
     ):
-        assert load_app("visualize").main([str(run), *arguments]) == 1
-        error = capsys.readouterr().err
+        code, _, error = app("visualize", run, *arguments)
+        assert (code, error.count("\n")) == (1, 1)
         assert reason in error
-        assert error.count("\n") == 1
     gMLP(8, 1, 12, input_shape=(8, 8, 1), patch_size=4, classes=10).save(run / "model.keras")
-    assert load_app("visualize").main([str(run), "--tokens", "4"]) == 1
-    assert "tokens must be in [0, 4); received [4]" in capsys.readouterr().err
+    code, _, error = app("visualize", run, "--tokens", "4")
+    assert code == 1
+    assert "tokens must be in [0, 4); received [4]" in error

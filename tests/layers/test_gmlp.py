@@ -32,21 +32,6 @@ def test_spatial_gating_unit_numbers(gating, scale, with_attention):
         np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=tolerance)
 
 
-def test_spatial_weights_by_hand():
-    # Column i of the kernel holds what token i takes: here, the next token.
-    layer = SpatialGatingUnit("linear")
-    inputs = np.array([[[1.0, -1.0], [2.0, 4.0], [5.0, 3.0]]])
-    layer.build(inputs.shape)
-    layer.spatial.kernel.assign([[0, 0, 1], [1, 0, 0], [0, 1, 0]])
-    expected = [[[-1, 1], [1, -1], [1, -1]]]
-    np.testing.assert_allclose(to_numpy(layer(inputs)), expected, atol=1e-4)
-
-
-def test_norm_inside_the_gate_has_its_own_epsilon():
-    layer = GMLPBlock(14)
-    assert (layer.norm.epsilon, layer.gate.norm.epsilon) == (1e-6, 1e-5)
-
-
 @every_gating
 def test_gate_starts_as_the_identity(gating):
     layer = SpatialGatingUnit(gating)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from check_layer import check_layer, redraw_weights, to_numpy
 from numpy_reference import (
+    convolution,
     convolutional_stem,
     dense,
     external_attention,
@@ -35,6 +36,7 @@ from keras_gmlp.layers import (
     SpanHead,
     SpatialGatingUnit,
     SpatialProjection,
+    TextMean,
     TinyAttention,
     TokenMLP,
     TokenPositions,
@@ -89,6 +91,27 @@ def masked_lm_head(x, weights):
     return layer_norm(gelu(dense(chosen, weights, "dense")), weights, "norm", 1e-6)
 
 
+def windows(x, weights):
+    kernel, bias = weights["projection/kernel"], weights["projection/bias"]
+    return convolution(x, kernel, bias, stride=2).reshape(2, 6, 5)
+
+
+def class_token(x, weights):
+    return np.concatenate([np.broadcast_to(weights["token"], (8, 1, 6)), x], axis=1)
+
+
+TEXTS = np.array([[2, 9, 3, 8, 3, 0], [2, 9, 8, 8, 8, 3], [0, 0, 0, 0, 0, 0]])
+
+
+def segments(x, weights):
+    chosen = [[0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0]]
+    return x + weights["embedding"][np.array(chosen)]
+
+
+def text_mean(x, weights):
+    return np.stack([x[0, :5].mean(0), x[1].mean(0), np.zeros(4)])
+
+
 # A layer, its inputs after the first, their shape, and the layer in NumPy.
 NUMBERS = [
     (TinyAttention(7, head_size=3), [], TOKENS, tiny_attention),
@@ -96,8 +119,13 @@ NUMBERS = [
     (ExternalAttention(4, 3, 2), [], TOKENS, partial(external_attention, num_heads=4)),
     (ExternalAttention(1, 3, 1), [], TOKENS, partial(external_attention, num_heads=1)),
     (PatchEmbedding(5, 2), [], (2, 4, 6, 3), partial(patch_embedding, patch_size=2)),
+    (PatchEmbedding(5, 2, patch_window=4), [], (2, 4, 6, 3), windows),
     (ConvolutionalStem(6, 4), [], (2, 8, 12, 3), convolutional_stem),
+    (ClassToken(), [], TOKENS, class_token),
     (PositionEmbedding(), [], (2, 3, 4), lambda x, w: x + w["embedding"]),
+    (TokenPositions(7), [], TOKENS, lambda x, w: x + w["embedding"][:, :5]),
+    (SegmentEmbedding(separator=3), [TEXTS], (3, 6, 4), segments),
+    (TextMean(), [TEXTS], (3, 6, 4), text_mean),
     (MaskedLMHead(), [np.array([[5, 0], [2, 2]])], (2, 6, 4), masked_lm_head),
 ]
 
@@ -110,6 +138,23 @@ def test_numbers(layer, others, shape, reference, scale):
     layer(inputs, *others)
     expected = reference(inputs, redraw_weights(layer))
     np.testing.assert_allclose(to_numpy(layer(inputs, *others)), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_position_embedding_starts_small_and_different_for_each_position():
+    layer = PositionEmbedding()
+    layer.build((1, 64, 64))
+    embedding = to_numpy(layer.embedding)
+    # A normal of stddev 0.02, cut at two of them, keeps 0.88 of its spread.
+    assert embedding.std() == pytest.approx(0.0176, rel=0.05)
+    assert np.abs(embedding).max() <= 0.04
+    assert len(np.unique(embedding[0], axis=0)) == 64
+
+
+def test_built_layer_takes_no_more_tokens_than_its_limit():
+    for layer in (TokenPositions(4), GMLPBlock(14, max_tokens=4)):
+        layer.build((None, None, 6))
+        with pytest.raises(ValueError, match="at most max_tokens=4 tokens; received 5"):
+            layer(np.zeros((2, 5, 6), "float32"))
 
 
 def tokens(number=None):

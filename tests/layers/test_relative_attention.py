@@ -53,6 +53,7 @@ def test_numbers(content):
         np.testing.assert_allclose(outputs, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.once
 def test_buckets_equal_those_of_t5(timm):  # the fixture makes torchvision importable
     t5 = pytest.importorskip("transformers.models.t5.modeling_t5")
     import torch

@@ -25,7 +25,7 @@ def test_block_starts_close_to_the_identity():
     np.testing.assert_allclose(to_numpy(layer(inputs)), inputs, atol=1e-3)
 
 
-def test_fold_keeps_the_logits_of_a_hundred_images():
+def test_fold_keeps_the_logits_of_a_hundred_images_in_fewer_layers(tmp_path):
     model = ResMLP(**TINY)
     redraw_weights(model)
     before = model.get_weights()
@@ -35,14 +35,7 @@ def test_fold_keeps_the_logits_of_a_hundred_images():
     logits = to_numpy(folded(images))
     assert np.abs(expected).max() > 1
     np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-4)
-    np.testing.assert_array_equal(to_numpy(model(images)), expected)
     assert all(np.array_equal(a, b) for a, b in zip(before, model.get_weights(), strict=True))
-
-
-def test_folded_model_has_fewer_layers_and_saves(tmp_path):
-    model = ResMLP(**TINY)
-    redraw_weights(model)
-    folded = fold(model)
     kinds = {type(layer) for layer in folded._flatten_layers()}
     assert FoldedResMLPBlock in kinds
     assert not {Affine, LayerScale, ResMLPBlock} & kinds
@@ -54,8 +47,7 @@ def test_folded_model_has_fewer_layers_and_saves(tmp_path):
     assert model.count_params() - folded.count_params() == 2 * (5 * 8 + 4 - 4 * 8) + 2 * 8
     folded.save(tmp_path / "folded.keras")
     loaded = keras.saving.load_model(tmp_path / "folded.keras")
-    images = np.random.default_rng(2).integers(0, 256, (4, 8, 8, 3), dtype="uint8")
-    np.testing.assert_array_equal(to_numpy(loaded(images)), to_numpy(folded(images)))
+    np.testing.assert_array_equal(to_numpy(loaded(images)), logits)
 
 
 def test_fold_refuses_what_is_no_resmlp_with_a_head():

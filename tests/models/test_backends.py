@@ -12,12 +12,9 @@ directory = sys.argv[1]
 images = np.load(f"{directory}/images.npy")
 rng = np.random.default_rng(0)
 shell = dict(dim=16, depth=1, input_shape=(8, 8, 3), patch_size=4, classes=3)
-models = {
-    "gmlp": keras_gmlp.gMLP(hidden_dim=32, **shell),
+models = {  # gMLP, ViT and Mixer consist of their layers
     "amlp": keras_gmlp.aMLP(hidden_dim=32, **shell),
-    "vit": keras_gmlp.ViT(num_heads=2, **shell),
     "deit": keras_gmlp.ViT(num_heads=2, distillation_token=True, **shell),
-    "mixer": keras_gmlp.MLPMixer(**shell),
     "resmlp": keras_gmlp.ResMLP(**shell),
     "eamlp": keras_gmlp.EAMLP(num_heads=4, class_token=False, **shell),
     "ff_only": keras_gmlp.FeedForwardOnly(token_hidden_dim=20, **shell),
@@ -34,10 +31,22 @@ for name, model in models.items():
     np.save(f"{path}.npy", keras.ops.convert_to_numpy(model(images, training=False)))
 """
 
+WITHOUT_TENSORFLOW = """
+import sys
+class Absent:
+    def find_spec(self, name, *_):
+        if name.split(".")[0] == "tensorflow":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+"""
+
+FIT = 'models["amlp"].fit(images, np.zeros(10, "int32"), verbose=0)'
+
 LOAD = """
 import sys, keras, numpy as np
 from pathlib import Path
 from keras_gmlp import inference
+from keras_gmlp.utils.files import add_own
 directory = Path(sys.argv[1])
 images = np.load(directory / "images.npy")
 
@@ -48,7 +57,9 @@ def recorded(model):
         recording = record_or_keep(model, torch.zeros(1, *model.input_shape[1:]))
     return type(recording).__base__.__name__
 
-for path in sorted(directory.glob("*.keras")):
+others = set(directory.glob("*.keras")) - set(directory.glob(f"*-{keras.backend.backend()}.keras"))
+for path in sorted(others):
+    add_own(path)  # parsed without a process of its own
     classifier = inference.load(path)
     for _ in range(3):  # the last call replays PyTorch's operators
         found = classifier.logits(images)
@@ -59,46 +70,25 @@ for path in sorted(directory.glob("*.keras")):
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """Models saved under each backend, with their logits."""
+    """Models saved under each backend, with their logits; JAX saves and trains alone."""
     directory = tmp_path_factory.mktemp("saved")
     images = np.random.default_rng(1).integers(0, 256, (10, 8, 8, 3), "uint8")
     np.save(directory / "images.npy", images)
     for backend in BACKENDS:
-        run_here_or_under(backend, SAVE, directory)
+        if backend == "jax":
+            run_under(backend, WITHOUT_TENSORFLOW + SAVE + FIT, directory)
+        else:
+            run_here_or_under(backend, SAVE, directory)
     return directory
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_model_of_any_backend_loads(saved, backend):
+def test_models_of_other_backends_load(saved, backend):
     rows = [line.split() for line in run_here_or_under(backend, LOAD, saved).splitlines()]
-    assert len(rows) == 10 * len(BACKENDS)
+    assert len(rows) == 7 * (len(BACKENDS) - 1)
     assert {name: float(d) for name, d, _ in rows if float(d) > 1e-3} == {}
     spread = [np.ptp(np.load(path)) for path in saved.glob("*-*.npy")]
     assert min(spread) > 0.1  # the logits say something
     if backend == "torch":  # every family can be recorded
         assert {name: kind for name, _, kind in rows if kind != "GraphModule"} == {}
-
-
-def test_jax_needs_no_tensorflow():
-    program = (
-        "import sys\n"
-        "class Absent:\n"
-        "    def find_spec(self, name, *_):\n"
-        "        if name.split('.')[0] == 'tensorflow':\n"
-        "            raise ModuleNotFoundError(name)\n"
-        "sys.meta_path.insert(0, Absent())\n"
-        "import keras_gmlp, numpy as np\n"
-        "model = keras_gmlp.gMLP(8, 1, 16, input_shape=(8, 8, 3), patch_size=4, classes=2)\n"
-        "model.fit(np.zeros((4, 8, 8, 3)), np.zeros(4, 'int32'), verbose=0)\n"
-        "print(model.output_shape)"
-    )
-    assert run_under("jax", program).strip() == "(None, 2)"
-
-
-def test_importing_the_package_imports_no_framework():
-    program = (
-        "import sys, keras_gmlp\n"
-        "print([m for m in ('keras', 'tensorflow', 'jax', 'torch') if m in sys.modules])"
-    )
-    assert run_under("tensorflow", program).strip() == "[]"

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 from check_layer import to_numpy
-from numpy_reference import convolution
+from numpy_reference import convolution, gelu
 from random_models import pixels, redraw_all
 
 from keras_gmlp import ConvNet
@@ -17,10 +17,6 @@ def redrawn(**overrides):
     """Returns a ConvNet with random weights and statistics, and these by path."""
     model = ConvNet(**{**SMALL, **overrides})
     return model, redraw_all(model)
-
-
-def gelu(x):
-    return x * (1 + np.vectorize(math.erf)(x / np.sqrt(2))) / 2
 
 
 def halved(x):
@@ -82,16 +78,6 @@ def test_first_filters_copy_a_channel():
     assert abs(rest.mean()) < 0.05
     narrowing = to_numpy(PartialIdentity()((1, 1, 3, 2), "float32"))
     np.testing.assert_array_equal(narrowing[0, 0], np.eye(3, 2))
-
-
-def test_fit_lowers_the_loss():
-    model = ConvNet(**SMALL)
-    indices = np.array([0, 1, 2, 0])
-    images = (indices[:, None, None, None] * pixels(4, 10, 9, 3) // 2).astype("uint8")
-    model.get_layer("stem").adapt([images / 127.5 - 1])
-    model.optimizer.learning_rate = 0.01
-    history = model.fit(images, indices, epochs=20, verbose=0).history
-    assert history["loss"][-1] < 0.9 * history["loss"][0]
 
 
 def test_filters_have_length_1_after_a_step():

@@ -68,9 +68,6 @@ FAMILIES = {
         num_heads=2, relative=False, segments=2, norm_placement="post", **SMALL, **kwargs
     ),
 }
-once = pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="counts are the same on every backend"
-)
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
 
@@ -87,7 +84,7 @@ def texts(lengths=(4, 7, 10), width=10):
     return np.where(np.arange(width) < np.array(lengths)[:, None], ids, 0).astype("int32")
 
 
-@once
+@pytest.mark.once
 @pytest.mark.usefixtures("start_at_zero")
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_parameters(name):
@@ -106,7 +103,7 @@ def parameters(function, depth, **arguments):
     return rest + depth * block
 
 
-@once
+@pytest.mark.once
 @pytest.mark.usefixtures("start_at_zero")
 @pytest.mark.parametrize(("function", "arguments", "millions"), ROWS)
 def test_parameters_of_the_paper(function, arguments, millions):
@@ -125,6 +122,7 @@ def test_padded_texts_equal_short_ones(family):
         np.testing.assert_allclose(logits[i], to_numpy(model(short))[0], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.once
 @every_family
 def test_a_longer_maximum_leaves_short_texts_unchanged(family):
     model = redraw(FAMILIES[family]())
@@ -137,6 +135,7 @@ def test_a_longer_maximum_leaves_short_texts_unchanged(family):
     assert longer.get_layer("block_0").dropout == 0.1
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("head", [lambda m: m, lambda m: text_classifier(m, 3), span_classifier])
 def test_another_precision_leaves_the_logits_in_float32(head):
     mixed = adapt(head(FAMILIES["relative"]()), dtype="mixed_bfloat16")
@@ -145,6 +144,7 @@ def test_another_precision_leaves_the_logits_in_float32(head):
     assert mixed.get_layer("embedding_norm").output.dtype == "bfloat16"
 
 
+@pytest.mark.once
 def test_words_are_looked_up_in_float32_and_compared_in_the_precision_of_the_model():
     sizes = {"vocabulary_size": 20, "max_length": 8, "dim": 8, "depth": 1, "hidden_dim": 16}
     plain, mixed = gMLP(**sizes), gMLP(**sizes, dtype="mixed_bfloat16")
@@ -162,6 +162,7 @@ def test_words_are_looked_up_in_float32_and_compared_in_the_precision_of_the_mod
     assert text_classifier(mixed, 2).get_layer("head_pooler").compute_dtype == "bfloat16"
 
 
+@pytest.mark.once
 def test_new_offsets_start_at_zero_and_biases_at_the_last_one():
     model = redraw(FAMILIES["gmlp"]())
     old = model.get_layer("block_0").gate.spatial
@@ -228,6 +229,7 @@ def test_perplexity_counts_tokens_and_not_batches():
         assert values["perplexity"] == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.once
 def test_mistakes():
     for name in ("gMLP", "aMLP", "BERT"):
         with refused(f"^{name} has no argument 'dropuot'; did you mean dropout\\?", kind=TypeError):

@@ -10,8 +10,10 @@ from keras_gmlp.models.precision import in_float32
 from keras_gmlp.models.structure import sublayers
 
 
-@pytest.mark.parametrize("family", MODELS)
-@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize(
+    ("family", "precision"),
+    [*((family, "mixed_bfloat16") for family in MODELS), ("gmlp", "mixed_float16")],
+)
 def test_float32_copy_is_the_model_built_in_float32(family, precision):
     mixed = random_model(family, dtype=precision)
     for layer in mixed.layers[:3]:  # as --freeze leaves them

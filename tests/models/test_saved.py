@@ -62,6 +62,7 @@ def test_channels_first_is_refused(path):
         keras.config.set_image_data_format("channels_last")
 
 
+@pytest.mark.once
 def test_file_of_another_kind_or_too_large_for_the_memory(path, monkeypatch):
     error = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8")
     monkeypatch.setattr(keras.saving, "load_model", mock.Mock(side_effect=error))
@@ -89,6 +90,7 @@ def test_compressed_members_are_refused(path, model):
         load_model(path)
 
 
+@pytest.mark.once
 def test_weights_that_take_more_than_they_hold_are_refused(path):
     weights = io.BytesIO()
     with h5py.File(weights, "w") as file:
@@ -236,6 +238,7 @@ def python(tmp_path, monkeypatch):
 
 
 @pytest.mark.once
+@pytest.mark.strangers
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
@@ -254,6 +257,7 @@ def test_file_that_stops_its_library(tmp_path, model, monkeypatch, python, line,
 
 
 @pytest.mark.once
+@pytest.mark.strangers
 def test_only_files_of_strangers_take_a_child_process(path, monkeypatch):
     load_model(path, compile=False)
     child = mock.Mock(side_effect=AssertionError("a child process"))
@@ -266,6 +270,7 @@ def test_only_files_of_strangers_take_a_child_process(path, monkeypatch):
 
 
 @pytest.mark.once
+@pytest.mark.strangers
 def test_a_library_in_the_folder_of_a_stranger_does_not_run(tmp_path, path, monkeypatch):
     for name in ("h5py", "zipfile", "io"):
         (tmp_path / f"{name}.py").write_text("open('ran', 'w')")
@@ -274,6 +279,7 @@ def test_a_library_in_the_folder_of_a_stranger_does_not_run(tmp_path, path, monk
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.once
 @pytest.mark.filterwarnings("ignore:You are saving a model that has not yet been built")
 @pytest.mark.parametrize("part", [keras.layers.Dense, keras.optimizers.Adam])
 def test_part_of_a_model_is_refused(tmp_path, part):

@@ -37,7 +37,8 @@ def test_every_family_is_here():
     assert {*BLOCKS, "resnet", "convnet"} == set(MODELS)
 
 
-@pytest.mark.parametrize("family", MODELS)
+# The layers of gMLP, ViT and Mixer are parts of the others.
+@pytest.mark.parametrize("family", sorted({*MODELS} - {"gmlp", "vit", "mixer"}))
 def test_a_compiled_step_changes_every_layer_and_is_saved(family, tmp_path):
     model = random_model(family)
     before = {w.path: to_numpy(w) for w in model.trainable_weights}
