@@ -21,8 +21,8 @@ ON_PYTORCH := tests/comparison tests/runs tests/weights tests/test_plans.py \
 	tests/analysis/test_texts.py \
 	$(addprefix tests/apps/test_, evaluate_sizes.py full_disk.py own_images.py text_apps.py) \
 	$(addprefix tests/training/test_, damaged_runs.py model_card.py) \
-	$(addprefix tests/models/test_, backends.py folding.py precision.py presets.py structure.py) \
-	tests/models/test_torch_convolutions.py
+	$(addprefix tests/models/test_, backends.py convnet.py features.py folding.py precision.py \
+	presets.py structure.py torch_convolutions.py)
 ON_EACH := tests/layers tests/models/test_families.py tests/models/test_resnet.py \
 	tests/models/test_language_model.py tests/objectives tests/tasks tests/training \
 	tests/inference/test_half_size.py tests/models/test_saved.py \

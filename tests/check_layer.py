@@ -21,7 +21,7 @@ def check_layer(
     without_gradient=(),
     policies=POLICIES,
 ):
-    """Checks configuration, building, shapes, a compiled training step, precision and saving."""
+    """Checks configuration, building, shapes, a training step, precision and saving."""
     # policies: the last is that of the saved layer.
     # attention: the shape of a second input; integers: the shapes of inputs of small integers, by
     # name; without_gradient: ends of the paths of weights that no loss has a gradient for.
@@ -155,7 +155,8 @@ def _check_training(layer, shapes, without_gradient):
     model = _functional(layer, shapes)
     # Initial values of zero would block the gradient of earlier layers in the first step.
     redraw_weights(layer)
-    model.compile(optimizer=keras.optimizers.SGD(1.0), loss="mse")
+    eager = keras.backend.backend() == "tensorflow"  # whose compiler takes most of the time
+    model.compile(keras.optimizers.SGD(1.0), "mse", run_eagerly=eager)
     before = {weight.path: to_numpy(weight) for weight in model.trainable_weights}
     targets = np.random.normal(size=(shapes["inputs"][0], *model.output_shape[1:]))
     history = model.fit(_draw(shapes), targets.astype("float32"), verbose=0)

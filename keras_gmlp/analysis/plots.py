@@ -81,11 +81,9 @@ def draw_class_maps(model, image, classes, captions, path, title=""):
 
     Args:
         model: An image classifier; see `explanation.class_maps`.
-        image: uint8 array `(height, width, channels)` of the model's input size.
         classes: Indices of the classes to draw.
         captions: A text for each of these.
-        path: Path of the PNG file.
-        title: Title of the figure.
+        image, path, title: See `draw_attention`.
 
     Raises:
         NotApplicableError: If the model has no head.

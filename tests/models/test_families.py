@@ -96,7 +96,10 @@ def test_global_mixed_precision_policy_reaches_the_blocks_and_spares_the_logits(
     assert keras.backend.standardize_dtype(model(pixels(4, 8, 8, 3)).dtype) == "float32"
 
 
-@pytest.mark.parametrize(("family", "shape"), [("amlp", (4, 1)), ("vit", (4,))])
+@pytest.mark.parametrize(
+    ("family", "shape"),
+    [pytest.param("amlp", (4, 1), marks=pytest.mark.eager), ("vit", (4,))],
+)
 def test_fit_works_at_once_with_class_indices(family, shape):
     indices = np.array([0, 1, 2, 0])
     # Black, grey and white are easy to classify.

@@ -174,10 +174,7 @@ def test_new_offsets_start_at_zero_and_biases_at_the_last_one():
 
 @pytest.mark.parametrize(
     "family",
-    [
-        *("amlp", "relative", "original"),  # the layers of the others are parts of these
-        *(pytest.param(name, marks=pytest.mark.eager) for name in ("gmlp", "free", "biases alone")),
-    ],
+    [pytest.param(f, marks=[pytest.mark.eager] * (f != "relative")) for f in FAMILIES],
 )
 def test_models_learn_save_and_load(family, tmp_path):
     model = FAMILIES[family](dropout=0.1)
@@ -210,6 +207,7 @@ def test_heads_share_the_encoder(family):
     finder.fit(ids[:1], np.array([[0, 0]]), verbose=0)
 
 
+@pytest.mark.eager
 def test_perplexity_counts_tokens_and_not_batches():
     model = redraw(FAMILIES["gmlp"](), 0.5)
     places = np.array([[1, 2, 3], [1, 0, 0], [4, 5, 0], [6, 7, 8]])

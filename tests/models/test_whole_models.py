@@ -38,9 +38,16 @@ def test_every_family_is_here():
 
 
 # The layers of gMLP, ViT and Mixer are parts of the others.
-@pytest.mark.parametrize("family", sorted({*MODELS} - {"gmlp", "vit", "mixer"}))
-def test_a_compiled_step_changes_every_layer_and_is_saved(family, tmp_path):
-    model = random_model(family)
+STEPS = [
+    *(pytest.param(family, {}, marks=pytest.mark.eager) for family in ("resmlp", "ff_only")),
+    *((family, {}) for family in ("amlp", "deit", "eamlp", "convnet")),
+    ("resnet", {"depth": 8}),
+]
+
+
+@pytest.mark.parametrize(("family", "arguments"), STEPS)
+def test_a_step_changes_every_layer_and_is_saved(family, arguments, tmp_path):
+    model = random_model(family, **arguments)
     before = {w.path: to_numpy(w) for w in model.trainable_weights}
     loss = model.fit(IMAGES, np.arange(4), batch_size=4, verbose=0).history["loss"][0]
     assert np.isfinite(loss)
