@@ -27,8 +27,6 @@ SYNONYMS = {
     "drop_path_rate": "stochastic_depth",
 }
 
-POOLINGS = (None, "avg", "mean", "max", "attention")
-
 
 def require_channels_last():
     """Raises a `ValueError` if Keras is set to `"channels_first"`, which `Rescaling` obeys."""

@@ -15,7 +15,6 @@ from keras_gmlp.layers import (
 )
 from keras_gmlp.layers.block import check_rates
 from keras_gmlp.models.common import (
-    POOLINGS,
     check_sizes,
     classifier,
     head,
@@ -121,7 +120,7 @@ def image_classifier(
     )
     check_rates(stochastic_depth=stochastic_depth)
     require_one_of("stem", stem, STEMS)
-    require_one_of("pooling", pooling, POOLINGS)
+    require_one_of("pooling", pooling, (None, "avg", "mean", "max", "attention"))
     if distillation_token and not class_token:
         raise ValueError("distillation_token requires class_token=True.")
     if patch_window is not None and stem != "patches":
