@@ -4,9 +4,8 @@ Each converter requires one backend. A model of another backend goes in a `.kera
 process that runs Keras on the backend of the converter.
 """
 
-import contextlib
 import dataclasses
-import importlib.util
+import importlib
 import json
 import sys
 import tempfile
@@ -17,14 +16,14 @@ import numpy as np
 
 from keras_gmlp.analysis.explanation import has_exact_maps, map_grid
 from keras_gmlp.data.text.tokenizer import Tokenizer
-from keras_gmlp.export.tflite import Traces, convert
+from keras_gmlp.export.tflite import convert
 from keras_gmlp.inference.opening import open_keras
 from keras_gmlp.models.folding import to_dense
 from keras_gmlp.models.language_model import text_features
 from keras_gmlp.models.saved import load_model
 from keras_gmlp.models.structure import features, longest_text, sublayers
 from keras_gmlp.utils.card import write_card, write_text_card
-from keras_gmlp.utils.environment import run_on
+from keras_gmlp.utils.environment import is_installed, run_on
 from keras_gmlp.utils.export_formats import (
     DEFAULT_FORMATS,
     DEFAULT_TEXT_FORMATS,
@@ -92,14 +91,7 @@ def text_options(task, tokenizer, length, labels=(), card=None):
 
 
 def export(
-    model,
-    directory,
-    formats=None,
-    labels=None,
-    card=None,
-    calibration=None,
-    tflite_batch=1,
-    traces=None,
+    model, directory, formats=None, labels=None, card=None, calibration=None, tflite_batch=1
 ):
     """Writes a model to files, one per format.
 
@@ -115,8 +107,6 @@ def export(
             `(samples, height, width, channels)`, a few hundred of the training images.
         tflite_batch: Images per call of a TFLite file. A number above one is part of the file name,
             as in `model_batch64.tflite`. `"features"` and `"mediapipe"` take one.
-        traces: `export.tflite.Traces` of this model, so that several calls trace it once; `None`
-            to trace it once in this call.
 
     Returns:
         The paths of the files, a dict with the formats as keys.
@@ -128,7 +118,7 @@ def export(
         RuntimeError: If a conversion fails.
     """
     options = ExportOptions(labels and list(labels), dict(card or {}), calibration, tflite_batch)
-    return write_formats(model, directory, formats, options, traces)
+    return write_formats(model, directory, formats, options)
 
 
 def export_text(model, directory, tokenizer, length, formats=None, labels=(), card=None):
@@ -169,7 +159,7 @@ def export_text(model, directory, tokenizer, length, formats=None, labels=(), ca
 
 
 def write_formats(model, directory, formats, options, traces=None):
-    """Writes a model to files; see `export`. `options` is an `ExportOptions`."""
+    """Writes a model to files; see `export` for all but `traces`, which `convert` describes."""
     formats = options.choose_formats(formats)
     require_exportable(model, formats, options)
     directory = Path(directory)
@@ -178,9 +168,9 @@ def write_formats(model, directory, formats, options, traces=None):
         chosen = [name for name in formats if ("torch" in NEEDS[name][0]) == (backend == "torch")]
         if chosen and keras.backend.backend() == backend:
             dense = to_dense(model, options.length)
-            with contextlib.nullcontext(traces) if traces else Traces() as kept:
+            with tempfile.TemporaryDirectory() as scratch:
                 for name in chosen:
-                    _write(name, dense, directory, kept, options)
+                    _write(name, dense, directory, traces or scratch, options)
         elif chosen:
             _hand_over(backend, model, directory, chosen, options)
     return {name: directory / file_name(name, options.tflite_batch) for name in formats}
@@ -191,7 +181,7 @@ def missing_requirement(name, calibration=None):
     if name == "tflite_int8" and calibration is None:
         return "images to calibrate it with (in a shell: --data NAME)"
     packages, extra = NEEDS[name]
-    absent = [package for package in packages if not importlib.util.find_spec(package)]
+    absent = [package for package in packages if not is_installed(package)]
     return f"{', '.join(absent)} (pip install -e '.[{extra}]')" if absent else None
 
 
@@ -209,18 +199,20 @@ def require_exportable(model, formats, options):
     for name in formats:
         if missing := missing_requirement(name, options.calibration):
             raise ValueError(f"{name} requires {missing}.")
-    if "mediapipe" in formats and model.input_shape[-1] != 3:
-        raise ValueError(
-            f"mediapipe requires a model of RGB images (3 channels); received {model.name} with "
-            f"{model.input_shape[-1]}. Train on RGB images, or choose the format tflite."
-        )
-    if "features" in formats and options.task is None:
+    if "mediapipe" in formats:
+        channels = model.input_shape[-1]
+        if channels != 3:
+            raise ValueError(
+                f"mediapipe requires a model of RGB images (3 channels); received {model.name} "
+                f"with {channels}. Train on RGB images, or choose the format tflite."
+            )
+        if options.card.get("thresholds"):
+            raise ValueError(
+                "mediapipe requires a model that gives one label for each image; received one that "
+                "gives several. Choose the format tflite."
+            )
+    if "features" in formats and not is_text:
         features(model)  # raises the error of a model without a head
-    if "mediapipe" in formats and options.card.get("thresholds"):
-        raise ValueError(
-            "mediapipe requires a model that gives one label for each image; received one that "
-            "gives several. Choose the format tflite."
-        )
     if labels and len(labels) != model.output_shape[-1]:
         raise ValueError(f"Received {len(labels)} labels for {model.output_shape[-1]} classes.")
     check_labels(labels, "labels")
@@ -259,23 +251,20 @@ def file_name(name, tflite_batch=1):
 
 
 def _write(name, model, directory, traces, options):
-    path, more = directory / file_name(name, options.tflite_batch), {}
+    path, more, body = directory / file_name(name, options.tflite_batch), {}, None
     if name != "features" and not name.startswith("tflite"):  # a module and a function of its name
         module = importlib.import_module(f"keras_gmlp.export.{name}")
         getattr(module, f"write_{name}")(model, path, options.labels, options.card)
         return
+    precision = name.removeprefix("tflite").removeprefix("_") or "dynamic"
     if name == "features":
-        options = dataclasses.replace(options, tflite_batch=1)
+        options, precision = dataclasses.replace(options, tflite_batch=1), "dynamic"
         body = features(model) if options.task is None else text_features(model)
-        inputs = options.inputs(model)
-        flatbuffer = convert(model, "dynamic", inputs=inputs, body=body, traces=traces)
         more["features"] = body.output_shape[-1]
         if options.task is None and has_exact_maps(model):
             more["maps"] = list(map_grid(model))
-    else:
-        precision = name.removeprefix("tflite").removeprefix("_") or "dynamic"
-        inputs = options.inputs(model)
-        flatbuffer = convert(model, precision, options.calibration, inputs, traces=traces)
+    inputs = options.inputs(model)
+    flatbuffer = convert(model, precision, options.calibration, inputs, body, traces)
     with atomic_write(path) as temporary:
         temporary.write_bytes(flatbuffer)
         options.write_card(temporary, model, **more)

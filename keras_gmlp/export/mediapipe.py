@@ -1,8 +1,7 @@
 """Writes a model as a TFLite file for MediaPipe Tasks and ML Kit, from pixels to probabilities.
 
 Both read TFLite Metadata: a flatbuffer inside the model's, which describes its tensors. The class
-names are in a zip archive after the model, which the card has already. Requires Keras on
-TensorFlow.
+names are in a zip archive after the model, which the card has already.
 """
 
 import keras

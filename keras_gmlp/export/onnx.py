@@ -1,7 +1,4 @@
-"""Writes a model as an ONNX file with PyTorch's exporter.
-
-Requires Keras on PyTorch, the backend whose exporter keeps the batch open.
-"""
+"""Writes a model as an ONNX file with PyTorch's exporter; requires Keras on PyTorch."""
 
 import warnings
 

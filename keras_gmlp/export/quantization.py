@@ -73,10 +73,19 @@ def prepare_for_int8(model, calibration):
     copy = keras.models.clone_model(model, clone_function=clone)
     copy.set_weights(model.get_weights())
     if block is not None:
-        _enlarge_tokens(copy, gains)
+        for place, layer in enumerate(class_tokens(copy)):
+            layer.token.assign(layer.token * gains[place])
+        for layer in copy.layers:
+            if isinstance(layer, PositionEmbedding):
+                layer.embedding.assign(layer.embedding * gains[:, None])
     for layer in sublayers(copy):
-        if type(layer) is layers.LayerNormalization:
-            _check_norm(layer)
+        if type(layer) is layers.LayerNormalization and (
+            layer.gamma is None or layer.beta is None or layer.axis not in (-1, [-1])
+        ):
+            raise ValueError(
+                f"{layer.path}: int8 export requires layer norms over the last axis, with scale "
+                "and shift."
+            )
         # The form adds no state, so that a built layer can change its class and keep its weights.
         layer.__class__ = INTEGER_FORMS.get(type(layer), type(layer))
     return copy
@@ -109,19 +118,3 @@ def _computes_two_branches(block):
         and isinstance(block.norm1, layers.LayerNormalization)
         and isinstance(block.norm2, layers.LayerNormalization)
     )
-
-
-def _enlarge_tokens(model, gains):
-    for place, layer in enumerate(class_tokens(model)):
-        layer.token.assign(layer.token * gains[place])
-    for layer in model.layers:
-        if isinstance(layer, PositionEmbedding):
-            layer.embedding.assign(layer.embedding * gains[:, None])
-
-
-def _check_norm(norm):
-    if norm.gamma is None or norm.beta is None or norm.axis not in (-1, [-1]):
-        raise ValueError(
-            f"{norm.path}: int8 export requires layer norms over the last axis, with scale and "
-            "shift."
-        )

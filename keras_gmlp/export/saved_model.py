@@ -1,12 +1,7 @@
-"""Writes a model as a SavedModel for serving: from pixels or image files to classes and scores.
-
-Requires Keras on TensorFlow.
-"""
+"""Writes a SavedModel for serving: from pixels or image files to classes and scores."""
 
 import math
-from pathlib import Path
 
-from keras_gmlp.data.images.fits import require_fit
 from keras_gmlp.data.images.read_image import check_preparation
 from keras_gmlp.export.tflite import own_weights
 from keras_gmlp.tasks.confidence import read_confidence
@@ -21,13 +16,11 @@ def write_saved_model(model, path, labels=None, card=None):
     """Writes a SavedModel with three signatures, each for any number of images."""
     import tensorflow as tf
 
-    check_preparation(interpolation=(card or {}).get("interpolation") or "bicubic")
-    require_fit((card or {}).get("fit") or "crop")
-    path = Path(path)
-    shape = tuple(model.input_shape[1:])
-    module = own_weights(model)
-    temperature = read_confidence(card or {}).temperature
-    several = (card or {}).get("thresholds") is not None
+    card = card or {}
+    check_preparation(None, card.get("interpolation") or "bicubic", card.get("fit") or "crop")
+    shape, module = tuple(model.input_shape[1:]), own_weights(model)
+    temperature = read_confidence(card).temperature
+    several = card.get("thresholds") is not None
     names = tf.constant(list(labels or map(str, range(model.output_shape[-1]))))
 
     def answer(pixels):
@@ -39,9 +32,7 @@ def write_saved_model(model, path, labels=None, card=None):
 
     def decode(files):
         spec = tf.TensorSpec(shape, tf.float32)
-        return tf.map_fn(
-            lambda file: read(file, shape, card or {}), files, fn_output_signature=spec
-        )
+        return tf.map_fn(lambda file: read(file, shape, card), files, fn_output_signature=spec)
 
     def signature(prepare, dtype, shape):
         spec = tf.TensorSpec((None, *shape), dtype, name="image")

@@ -1,11 +1,9 @@
-"""Converts a model to a TFLite flatbuffer of built-in operators, in four precisions.
+"""Converts a model to a TFLite flatbuffer of built-in operators, in four precisions."""
 
-Requires Keras on TensorFlow.
-"""
-
-import contextlib
+import functools
 import tempfile
 import warnings
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -18,34 +16,24 @@ from keras_gmlp.utils.errors import first_line, require_one_of
 PRECISIONS = ("float32", "float16", "dynamic", "int8")
 
 
-class Traces(contextlib.ExitStack):
-    """Keeps a traced model on disk until the end of a `with` block, for several conversions."""
-
-    def __init__(self):
-        super().__init__()
-        self._folders = {}
-
-    def folder(self, key, save):
-        """Returns the folder of a trace; if there is none, `save(folder)` writes it."""
-        if key not in self._folders:
-            folder = self.enter_context(tempfile.TemporaryDirectory())
-            save(folder)
-            self._folders[key] = folder
-        return self._folders[key]
-
-
 def convert(model, precision, calibration=None, inputs=None, body=None, traces=None):
-    """Converts a model to a flatbuffer with a signature from its inputs to `logits`.
-
-    With `body`, the model from its first input to features, the file has a signature for it, too.
-    """
+    """Converts a model to a flatbuffer with a signature to `logits`, and one of `body` if given."""
+    # `traces` is a folder that keeps the traced model for further conversions of the same model.
     import tensorflow as tf
 
     require_one_of("precision", precision, PRECISIONS)
     inputs = inputs or [("image", (1, *model.input_shape[1:]), "float32")]
     (_, (batch, *shape), _), *_ = inputs
     if precision == "int8":
-        _check_calibration(calibration, tuple(shape))
+        if calibration is None or not len(calibration):
+            raise ValueError(
+                "int8 requires calibration images, a few hundred of the training images."
+            )
+        if calibration.dtype != np.uint8 or calibration.shape[1:] != tuple(shape):
+            raise ValueError(
+                f"Calibration images must be uint8 of shape {tuple(shape)}; received "
+                f"{calibration.dtype} of shape {calibration.shape[1:]}."
+            )
         model = prepare_for_int8(model, calibration)
 
     def serve(*arrays):
@@ -56,11 +44,13 @@ def convert(model, precision, calibration=None, inputs=None, body=None, traces=N
     if body is not None:  # a language model has an input that the features do not take
         own = [spec for spec in specs if len(specs) == 1 or spec.name == body.inputs[0].name]
         more[FEATURES_SIGNATURE] = _features_function(model, body), own
-    arguments = model, serve, specs
     if traces is None or precision == "int8":  # whose model is another one
-        return convert_function(*arguments, precision, lambda: _samples(calibration, batch), more)
-    key = batch, body is not None
-    return _convert_folder(traces.folder(key, lambda at: _save(*arguments, at, more)), precision)
+        samples = functools.partial(_samples, calibration, batch)
+        return convert_function(model, serve, specs, precision, samples, more)
+    folder = Path(traces, f"batch{batch}_signatures{1 + len(more)}")
+    if not (folder / "saved_model.pb").exists():
+        _save(model, serve, specs, folder, more)
+    return _convert_folder(folder, precision)
 
 
 def _features_function(model, body):
@@ -95,14 +85,14 @@ def _save(model, function, specs, folder, more=None):
         name: tf.function(each, input_signature=own)
         for name, (each, own) in {DEFAULT_SIGNATURE: (function, specs), **(more or {})}.items()
     }
-    tf.saved_model.save(module, folder, signatures=signatures)
+    tf.saved_model.save(module, str(folder), signatures=signatures)
 
 
 def _convert_folder(folder, precision, samples=None):
     """Converts what `_save` wrote. Converted from a function, the file is small and returns NaN."""
     import tensorflow as tf
 
-    converter = tf.lite.TFLiteConverter.from_saved_model(folder)
+    converter = tf.lite.TFLiteConverter.from_saved_model(str(folder))
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
     if precision != "float32":
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
@@ -129,16 +119,6 @@ def own_weights(model):
     module = tf.Module()
     module.weights = [variable.value for variable in model.variables]
     return module
-
-
-def _check_calibration(calibration, shape):
-    if calibration is None or not len(calibration):
-        raise ValueError("int8 requires calibration images, a few hundred of the training images.")
-    if calibration.dtype != np.uint8 or calibration.shape[1:] != shape:
-        raise ValueError(
-            f"Calibration images must be uint8 of shape {shape}; received {calibration.dtype} of "
-            f"shape {calibration.shape[1:]}."
-        )
 
 
 def _samples(calibration, batch):

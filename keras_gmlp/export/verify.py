@@ -18,13 +18,13 @@ from keras_gmlp.export.formats import (
     text_options,
     write_formats,
 )
-from keras_gmlp.export.tflite import Traces
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference import text as text_inference
 from keras_gmlp.inference.latency import measure_latencies, time_calls
 from keras_gmlp.models.folding import fold
 from keras_gmlp.models.saved import model_path
-from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Confidence
+from keras_gmlp.tasks.classifier import DECISION
+from keras_gmlp.tasks.confidence import TEMPERATURE, Confidence
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.utils.card import read_card
@@ -145,9 +145,7 @@ def _open_images(directory, own, data, formats):
     card |= {f"test_{headline}": metrics.get(f"test_{headline}")}
     card |= {"arguments": origin["arguments"]} if "arguments" in origin else {}
     # A recipe's temperature is that of distillation.
-    card |= {name: own[name] for name in (TEMPERATURE, THRESHOLD) if name in own}
-    card |= {} if source.thresholds is None else {"thresholds": list(source.thresholds)}
-    card |= {"task": own["task"]} if "task" in own else {}
+    card |= {name: own[name] for name in (*DECISION, "task") if name in own}
     options = ExportOptions(source.labels if source.named else None, card, calibration)
     return _Source(source, options, samples, truth)
 
@@ -183,7 +181,7 @@ def _export(directory, source, formats, report):
         if not is_text:
             task = find_task(options.card.get("task"))
             results["keras"] = task.score_logits(expected, source.truth)
-    with Traces() as traces:
+    with tempfile.TemporaryDirectory() as traces:
         for name in formats:  # a failure does not stop the others
             batch = options.tflite_batch if name.startswith("tflite") else 1
             entry = name if batch == 1 else f"{name}_batch{batch}"
@@ -238,12 +236,16 @@ def check_export(path, images, expected, labels=None, batch=1):
     logits, used = _run(model, images), ...
     if is_text and "mask_positions" in images:
         used = images["mask_positions"] > 0
-    result = _compare(logits[used], expected[used], read_card(path))
+    card, found, wanted = read_card(path), logits[used], expected[used]
+    name = "max_logit_difference"
+    if card.get("output") == "probabilities":  # the logits are their logarithms
+        name, found = "max_probability_difference", np.exp(found)
+        wanted = Confidence(card.get(TEMPERATURE, 1.0)).probabilities(wanted)
+    result = {name: float(f"{np.abs(found - wanted).max():.3g}")}
     if labels is None or labels.ndim == 1:
-        same = logits[used].argmax(-1) == expected[used].argmax(-1)
-        result["top1_agreement"] = round(float(np.mean(same)), 6)
+        result["top1_agreement"] = round(float(np.mean(found.argmax(-1) == wanted.argmax(-1))), 6)
     if labels is not None:
-        result |= find_task(read_card(path).get("task")).score_logits(logits, labels)
+        result |= find_task(card.get("task")).score_logits(logits, labels)
     result["megabytes"] = _megabytes(path)
     if path.is_file():
         if is_text:
@@ -253,15 +255,6 @@ def check_export(path, images, expected, labels=None, batch=1):
             seconds = measure_latencies({0: model}, batch, clock=time.process_time)[0]
         result["latency_ms"] = round(1000 * seconds / batch, 3)
     return result
-
-
-def _compare(logits, expected, card):
-    """Returns the largest difference, by its name, a dict."""
-    name = "max_logit_difference"
-    if card.get("output") == "probabilities":  # the logits are their logarithms
-        name, logits = "max_probability_difference", np.exp(logits)
-        expected = Confidence(card.get(TEMPERATURE, 1.0)).probabilities(expected)
-    return {name: float(f"{np.abs(logits - expected).max():.3g}")}
 
 
 def folding_speedup(name, path, plain, options, batch):

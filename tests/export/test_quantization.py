@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from check_layer import to_numpy
 from random_models import random_model
 
 from keras_gmlp.export import quantization
@@ -20,6 +21,12 @@ pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="the converter is TensorFlow's"
 )
 CALIBRATION = np.random.default_rng(0).integers(0, 256, (50, 16, 16, 3), "uint8")
+
+
+def run_integers(model, images, folder):
+    """Returns the logits of a model's file of integers."""
+    (folder / "model.tflite").write_bytes(convert(model, "int8", images))
+    return inference.load(folder / "model.tflite").logits(images)
 
 
 def test_norm_is_the_norm():
@@ -44,11 +51,9 @@ def test_norm_in_integers_holds_small_channels_next_to_an_outlier(tmp_path):
     large = 127 * np.eye(192)[rng.integers(0, 192, (50, 4))]
     kind = rng.integers(0, 2, (50, 4, 1))
     images = (128 + np.where(kind, large, small)).reshape(50, 16, 16, 3).astype("uint8")
-    expected = model.predict(images, verbose=0)
+    expected = to_numpy(model(images))
     small = np.broadcast_to(kind == 0, (50, 4, 192)).reshape(50, 768)
-
-    (tmp_path / "norm.tflite").write_bytes(convert(model, "int8", images))
-    found = inference.load(tmp_path / "norm.tflite").logits(images)
+    found = run_integers(model, images, tmp_path)
     assert np.abs(found - expected)[small].mean() < 0.05  # the norm's outputs there are 1 and -1
 
 
@@ -79,10 +84,8 @@ def test_attention_in_integers_divides_by_no_sum_that_rounds_to_nothing(tmp_path
     attention.values.kernel.assign(rng.normal(size=(4, 12)))
     images = rng.integers(0, 20, (50, 16, 16, 3)).astype("uint8")
     images.reshape(50, 64, 12)[:, 7] = 255
-    expected = model.predict(images, verbose=0)
-
-    (tmp_path / "model.tflite").write_bytes(convert(model, "int8", images))
-    found = inference.load(tmp_path / "model.tflite").logits(images)
+    expected = to_numpy(model(images))
+    found = run_integers(model, images, tmp_path)
     assert np.abs(found - expected).mean() < 0.02 * expected.std()
 
 
@@ -110,8 +113,8 @@ def test_enlarged_class_tokens_change_nothing(family):
     gains = after / before
     assert gains.min() > 2
     np.testing.assert_allclose(gains, gains[0, 0, 0], rtol=1e-5)
-    expected = model.predict(CALIBRATION, verbose=0)
-    np.testing.assert_allclose(copy.predict(CALIBRATION, verbose=0), expected, atol=1e-3)
+    expected = to_numpy(model(CALIBRATION))
+    np.testing.assert_allclose(to_numpy(copy(CALIBRATION)), expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("scale", [1, 1 / 1000])  # large enough; as small as epsilon
@@ -128,12 +131,10 @@ def test_class_tokens_that_stay(scale):
 
 def test_small_class_token_in_integers(tmp_path, monkeypatch):
     model = with_small_tokens("vit")
-    expected = model.predict(CALIBRATION, verbose=0)
+    expected = to_numpy(model(CALIBRATION))
 
     def error():
-        (tmp_path / "model.tflite").write_bytes(convert(model, "int8", CALIBRATION))
-        found = inference.load(tmp_path / "model.tflite").logits(CALIBRATION)
-        return np.sqrt(np.mean((found - expected) ** 2))
+        return np.sqrt(np.mean((run_integers(model, CALIBRATION, tmp_path) - expected) ** 2))
 
     enlarged = error()
     monkeypatch.setattr(quantization, "measure_gains", lambda *_: (None, None))
@@ -171,5 +172,5 @@ def test_norms_inside_a_foreign_block_take_their_integer_form():
     for norm in (block.first, block.more[0], block.late):
         assert type(norm) is IntegerLayerNormalization
     assert type(model.get_layer("block").first) is keras.layers.LayerNormalization
-    expected = model.predict(CALIBRATION, verbose=0)
-    np.testing.assert_allclose(copy.predict(CALIBRATION, verbose=0), expected, atol=1e-4)
+    expected = to_numpy(model(CALIBRATION))
+    np.testing.assert_allclose(to_numpy(copy(CALIBRATION)), expected, atol=1e-4)

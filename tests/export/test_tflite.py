@@ -3,6 +3,8 @@
 import keras
 import numpy as np
 import pytest
+from ai_edge_litert.interpreter import Interpreter
+from check_layer import to_numpy
 from random_models import random_model
 
 from keras_gmlp import features
@@ -24,38 +26,33 @@ def test_unknown_precision():
         convert(random_model("gmlp"), "int16")
 
 
-def test_a_pixel_is_its_own_integer(tmp_path):
-    from ai_edge_litert.interpreter import Interpreter
-
+def test_one_signature_and_pixels_that_are_their_own_integers(tmp_path):
     dark = CALIBRATION // 2  # no pixel above 127
-    interpreter = Interpreter(model_content=convert(random_model("gmlp"), "int8", dark))
-    (image,) = interpreter.get_input_details()
-    assert image["dtype"] == np.uint8
-    assert image["quantization"] == (1.0, 0)
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_one_signature(precision):
-    from ai_edge_litert.interpreter import Interpreter
-
-    flatbuffer = convert(random_model("gmlp"), precision, CALIBRATION)
-    found = Interpreter(model_content=flatbuffer).get_signature_list()
-    assert found == {"serving_default": {"inputs": ["image"], "outputs": ["logits"]}}
+    for precision in PRECISIONS:
+        content = convert(random_model("gmlp"), precision, dark, traces=tmp_path)
+        interpreter = Interpreter(model_content=content)
+        found = interpreter.get_signature_list()
+        assert found == {"serving_default": {"inputs": ["image"], "outputs": ["logits"]}}
+        (image,) = interpreter.get_input_details()
+        is_integer = precision == "int8"
+        assert image["dtype"] == (np.uint8 if is_integer else np.float32)
+        assert not is_integer or image["quantization"] == (1.0, 0)
 
 
 def test_batches(tmp_path):
     model = random_model("gmlp")
     images = np.random.default_rng(1).integers(0, 256, (10, 16, 16, 3), "uint8")
-    for name in ("tflite_float32", "tflite_int8"):
-        several, one = (
-            export(model, tmp_path, [name], calibration=CALIBRATION, tflite_batch=batch)[name]
-            for batch in (4, 1)
-        )
-        assert several.name.endswith("_batch4.tflite")
+    tolerances = {"tflite_float32": 1e-4, "tflite_int8": 0.2}
+    several, one = (
+        export(model, tmp_path, tolerances, calibration=CALIBRATION, tflite_batch=batch)
+        for batch in (4, 1)
+    )
+    for name, tolerance in tolerances.items():
+        assert several[name].name.endswith("_batch4.tflite")
         # The last four are two images and what fills the batch.
-        found, expected = (inference.load(path).logits(images) for path in (several, one))
+        found, expected = (inference.load(paths[name]).logits(images) for paths in (several, one))
         assert found.shape == (10, 5)
-        np.testing.assert_allclose(found, expected, atol=1e-4 if name == "tflite_float32" else 0.2)
+        np.testing.assert_allclose(found, expected, atol=tolerance)
 
 
 def test_calibration_is_checked(tmp_path):
@@ -85,7 +82,7 @@ def test_features_are_a_second_signature(tmp_path, family, dim):
     logits = inference.load(plain).logits(CALIBRATION)
     np.testing.assert_array_equal(classifier.logits(CALIBRATION), logits)
     vectors = make_embedder(classifier)(CALIBRATION)
-    expected = features(model).predict(CALIBRATION, verbose=0)
+    expected = to_numpy(features(model)(CALIBRATION))
     assert vectors.shape == expected.shape
     assert read_card(both)["features"] == expected.shape[1]
     assert "features" not in read_card(plain)

@@ -1,12 +1,14 @@
 """A run's exports and what is written of them."""
 
 import json
-from pathlib import Path
+import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from check_layer import to_numpy
 from random_models import random_model
+from refused import refused
 
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.export import tflite
@@ -20,50 +22,51 @@ def images():
     return np.random.default_rng(1).integers(0, 256, (20, 16, 16, 3), "uint8")
 
 
-@pytest.fixture
-def exported_run(tmp_path, images):
-    """A run's folder, and data of whose images a quarter are called wrong."""
-    model = random_model("gmlp")
-    model.save(tmp_path / "model.keras")
-    (tmp_path / "labels.txt").write_text("\n".join("abcde"))
-    (tmp_path / "metrics.json").write_text('{"test_accuracy": 0.5}')
-    labels = model.predict(images, verbose=0).argmax(-1)
-    labels[:5] = (labels[:5] + 1) % 5
+def save_run(folder, model, images, wrong=0):
+    """Makes the folder of a run; returns data of whose images the first have a wrong class."""
+    model.save(folder / "model.keras")
+    (folder / "labels.txt").write_text("\n".join("abcde"))
+    (folder / "metrics.json").write_text('{"test_accuracy": 0.5}')
+    labels = to_numpy(model(images)).argmax(-1)
+    labels[:wrong] = (labels[:wrong] + 1) % 5
     split = tf.data.Dataset.from_tensor_slices((images, labels))
-    return tmp_path, ImageData("random", tuple("abcde"), (16, 16, 3), split, split)
+    return ImageData("random", tuple("abcde"), (16, 16, 3), split, split)
 
 
-def test_export_of_a_run_records_what_it_found(exported_run):
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory, images):
+    folder = tmp_path_factory.mktemp("saved")
+    return folder, save_run(folder, random_model("gmlp"), images, wrong=5)
+
+
+@pytest.fixture
+def exported_run(saved, tmp_path):
+    """A run's folder, and data of whose images a quarter are called wrong."""
+    folder, data = saved
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    return tmp_path, data
+
+
+def test_export_of_a_run_records_what_it_found(exported_run, monkeypatch):
     tmp_path, data = exported_run
+    metadata = {"preset": "gmlp_n4_32", "arguments": {"depth": 2}}
+    write_card(tmp_path / "model.keras", random_model("gmlp"), list("abcde"), metadata)
     (tmp_path / "recipe.json").write_text('{"data": "random"}')
-    lines = []
-    found = export_run(tmp_path, ["tflite_float32"], data, lines.append)
+    lines, folders, save = [], [], tflite._save
+    monkeypatch.setattr(tflite, "_save", lambda *a: folders.append(a[3]) or save(*a))
+    found = export_run(tmp_path, ["tflite_float16", "tflite_float32"], data, lines.append)
     assert found["keras"] == {"accuracy": 0.75}
     assert found["tflite_float32"]["accuracy"] == 0.75
     assert found["tflite_float32"]["top1_agreement"] == 1.0
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert metrics == {"test_accuracy": 0.5, "exports": found}
-    assert read_card(tmp_path / "model_float32.tflite")["test_accuracy"] == 0.5
+    card = read_card(tmp_path / "model_float32.tflite")
+    assert (card["test_accuracy"], card["arguments"]) == (0.5, {"depth": 2})
     assert any("top1_agreement 1.0" in line for line in lines)
     row = "| `model_float32.tflite` | TFLite, float32 | 75.00 % | 100.00 % |"
     assert row in (tmp_path / "README.md").read_text("utf-8")
-
-
-def test_precisions_share_one_trace(exported_run, monkeypatch):
-    directory, data = exported_run
-    folders, save = [], tflite._save
-    monkeypatch.setattr(tflite, "_save", lambda *a: folders.append(a[3]) or save(*a))
-    export_run(directory, ["tflite", "tflite_float16", "tflite_float32"], data)
-    assert len(folders) == 1
-    assert not Path(folders[0]).exists()
-
-
-def test_exports_keep_the_arguments_of_the_model(exported_run):
-    directory, _ = exported_run
-    metadata = {"preset": "gmlp_n4_32", "arguments": {"depth": 2}}
-    write_card(directory / "model.keras", random_model("gmlp"), list("abcde"), metadata)
-    export_run(directory, ["tflite"])
-    assert read_card(directory / "model.tflite")["arguments"] == {"depth": 2}
+    (trace,) = folders  # which both precisions share
+    assert not trace.exists()
 
 
 def test_interrupted_checks_keep_what_was_found(exported_run, monkeypatch):
@@ -113,31 +116,23 @@ def test_failed_conversion_leaves_the_others_and_their_checks(exported_run, monk
 
 def test_one_export_at_a_time(exported_run):
     directory, data = exported_run
-    with (
-        directory_lock(directory),
-        pytest.raises(ValueError, match="another process uses this directory"),
-    ):
+    with directory_lock(directory), refused("another process uses this directory"):
         export_run(directory, ["tflite_float32"], data)
 
 
 def test_folded_export_agrees_with_the_model_as_it_was(tmp_path, images):
     model = random_model("resmlp")
-    model.save(tmp_path / "model.keras")
-    (tmp_path / "labels.txt").write_text("\n".join("abcde"))
-    labels = model.predict(images, verbose=0).argmax(-1)
-    split = tf.data.Dataset.from_tensor_slices((images, labels))
-    data = ImageData("random", tuple("abcde"), (16, 16, 3), split, split)
+    data = save_run(tmp_path, model, images)
     found = export_run(tmp_path, ["tflite_float32"], data, folded=True)["tflite_float32"]
     assert found["max_logit_difference"] < 1e-3
     assert found["speed_up"] > 0.5  # of so small a model no more can be said
     assert found["unfolded_latency_ms"] > 0
     # Two Affines and two LayerScales of 32 channels a block, and the last Affine; a shift comes in.
-    folded = (tmp_path / "model_float32.tflite").stat().st_size
-    export_run(tmp_path, ["tflite_float32"], data)
-    assert folded != (tmp_path / "model_float32.tflite").stat().st_size
+    assert found["folded"]
+    assert found["parameters"] != model.count_params()
+    assert read_card(tmp_path / "model_float32.tflite")["folded"]
 
 
-def test_what_does_not_fold(tmp_path):
-    random_model("gmlp").save(tmp_path / "model.keras")
+def test_what_does_not_fold(exported_run):
     with pytest.raises(ValueError, match="fold takes a ResMLP"):
-        export_run(tmp_path, ["tflite_float32"], folded=True)
+        export_run(exported_run[0], ["tflite_float32"], folded=True)
