@@ -20,6 +20,7 @@ ON_PYTORCH := tests/comparison tests/runs tests/weights tests/test_plans.py \
 	tests/test_language_figures.py \
 	tests/analysis/test_texts.py \
 	$(addprefix tests/apps/test_, evaluate_sizes.py full_disk.py own_images.py text_apps.py) \
+	$(addprefix tests/evaluation/test_, cloze.py flops.py label_images.py retrieval.py text.py) \
 	$(addprefix tests/training/test_, damaged_runs.py model_card.py) \
 	$(addprefix tests/models/test_, backends.py convnet.py features.py folding.py precision.py \
 	presets.py structure.py torch_convolutions.py)

@@ -24,7 +24,13 @@ from keras_gmlp.tasks.confidence import (
     fit_threshold,
 )
 from keras_gmlp.tasks.registry import find_task
-from keras_gmlp.tasks.scores import ClassScorer, calibration_error, match_classes
+from keras_gmlp.tasks.scores import (
+    ClassScorer,
+    calibration_error,
+    match_classes,
+    round_score,
+    round_scores,
+)
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.environment import require
@@ -171,9 +177,9 @@ def _measure_images(directory, data, split, data_dir, reject):
     is_other = np.arange(len(scores)) >= len(logits)
     result["other_images"] = len(others)
     if reject is not None:
-        fitted = Confidence(result[TEMPERATURE], result[THRESHOLD])
-        result["other_rejected"] = _share_rejected(fitted, others)
-    return {**result, "auroc": round(float(roc_auc_score(is_other, scores)), 6)}
+        fitted = result[TEMPERATURE], result[THRESHOLD]
+        result["other_rejected"] = _share_rejected(*fitted, others)
+    return {**result, "auroc": round_score(roc_auc_score(is_other, scores))}
 
 
 def _measure_texts(directory, data, split, data_dir, reject):
@@ -201,31 +207,29 @@ def _measure_texts(directory, data, split, data_dir, reject):
     columns = recipe.get("columns") if own else None
     source = TextSource(name, columns, held_out, data_dir, validation)
     samples, chosen = task.load_samples([model], source, split)
-    logits, labels = task.read_logits(model, samples)
-    result = {"data": name, "split": chosen["split"], "texts": len(labels)}
-    return {**result, **_fit(logits.astype("float64"), labels, reject)}
+    texts, logits, scorer, _ = task.read_logits(model, samples)
+    result = {"data": name, "split": chosen["split"], "texts": len(texts)}
+    return {**result, **_fit(logits.astype("float64"), scorer.places[texts.labels], reject)}
 
 
 def _fit(logits, labels, reject):
     """Fits temperature and threshold; returns these entries of the result of `calibrate_run`."""
     temperature = fit_temperature(logits, labels)
     correct = logits.argmax(axis=-1) == labels
-    result = {TEMPERATURE: temperature}
-    for name, confidence in (
-        ("calibration_error_before", Confidence()),
-        ("calibration_error", Confidence(temperature)),
-    ):
-        error = calibration_error(confidence.probabilities(logits).max(axis=-1), correct)
-        result[name] = round(float(error), 6)
+    result, errors = {TEMPERATURE: temperature}, {}
+    for name, divisor in (("calibration_error_before", 1.0), ("calibration_error", temperature)):
+        probabilities = Confidence(divisor).probabilities(logits).max(axis=-1)
+        errors[name] = calibration_error(probabilities, correct)
+    result |= round_scores(errors)
     if reject is None:
         return result
-    fitted = Confidence(temperature, fit_threshold(logits, temperature, reject))
-    rejected = _share_rejected(fitted, logits)
-    return {**result, THRESHOLD: fitted.energy_threshold, "reject": reject, "rejected": rejected}
+    threshold = fit_threshold(logits, temperature, reject)
+    rejected = _share_rejected(temperature, threshold, logits)
+    return {**result, THRESHOLD: threshold, "reject": reject, "rejected": rejected}
 
 
-def _share_rejected(confidence, logits):
-    return round(float(np.mean(~confidence.is_known(logits))), 6)
+def _share_rejected(temperature, threshold, logits):
+    return round_score(np.mean(~Confidence(temperature, threshold).is_known(logits)))
 
 
 def _read_logits(classifier, batches, total, used, split):

@@ -1,8 +1,7 @@
 """Floating-point operations per image, counted by PyTorch as a model runs.
 
-The count includes matrix products and convolutions, multiplications and additions each, as is
-common in papers (some report half of it, as "MACs"). A dense layer costs twice its weights per
-token.
+They are multiplications and additions of matrix products and convolutions, as is common in papers;
+some report half of them, as "MACs".
 """
 
 import sys
@@ -17,14 +16,22 @@ from keras_gmlp.weights import pretrained
 
 def count_flops(path):
     """Counts the floating-point operations of a saved model for one image."""
-    if keras.backend.backend() == "torch":
-        return _count(inference.load(path).model)
-    try:
-        return int(run_on("torch", "keras_gmlp.evaluation.flops", path))
-    except (RuntimeError, OSError) as error:
-        if "No module named 'torch'" in str(error):
-            return None
-        raise ValueError(f"{path}: counting its operations failed ({error}).") from None
+    if keras.backend.backend() != "torch":
+        try:
+            return int(run_on("torch", "keras_gmlp.evaluation.flops", path))
+        except (RuntimeError, OSError) as error:
+            if "No module named 'torch'" in str(error):
+                return None
+            raise ValueError(f"{path}: counting its operations failed ({error}).") from None
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.utils.flop_counter import FlopCounterMode
+
+    model, counter = inference.load(path).model, FlopCounterMode(display=False)
+    # A fused attention is not counted on a CPU.
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), counter:
+        model(torch.zeros(1, *model.input_shape[1:]), training=False)
+    return counter.get_total_flops()
 
 
 def random_model(preset, **overrides):
@@ -36,18 +43,6 @@ def random_model(preset, **overrides):
             value = keras.ops.convert_to_numpy(weight)
             weight.assign(value + rng.uniform(-0.02, 0.02, value.shape))
     return model
-
-
-def _count(model):
-    import torch
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-    from torch.utils.flop_counter import FlopCounterMode
-
-    counter = FlopCounterMode(display=False)
-    # A fused attention is not counted on a CPU.
-    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), counter:
-        model(torch.zeros(1, *model.input_shape[1:]), training=False)
-    return counter.get_total_flops()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,4 @@
-"""Evaluates image classifiers of any format on a folder of images, a table or a data set.
-
-Each model reads the images a batch at a time, cut to size as its card says. Classes are matched by
-name. Models that give any number of labels for an image are scored label by label; images of one
-label each count as having that one.
-"""
+"""Evaluates image classifiers of any format on a folder of images, a table or a data set."""
 
 import heapq
 import operator
@@ -32,8 +27,9 @@ WORST = 36  # errors in the gallery
 def evaluate(classifiers, images):
     """Classifies labelled images with one or more models.
 
-    Images of a class that a model does not know are left out for all models. If the images or a
-    model have any number of labels, the labels that some do not know are left out instead.
+    Classes are matched by name. Images of a class that a model does not know are left out for all
+    models. If the images or a model have any number of labels, the labels that some do not know are
+    left out instead, and images of one label each count as having that one.
 
     Args:
         classifiers: A list of `Classifier`.

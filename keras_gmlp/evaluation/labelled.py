@@ -68,22 +68,21 @@ class LabelledImages:
             ValueError: If an image cannot be read, or the card of the model asks for a crop or an
                 interpolation and the data are not image files. One line.
         """
-        for samples in self._open(classifier):
-            yield from samples.batches(BATCH)
-
-    def _open(self, classifier):
         shape, preparation = classifier.image_shape, classifier.preparation
         if self._pairs is not None:
-            return open_files([self._pairs], shape, **preparation)
-        if "crop" in preparation or preparation.get("interpolation", "bicubic") != "bicubic":
+            splits = open_files([self._pairs], shape, **preparation)
+        elif "crop" in preparation or preparation.get("interpolation", "bicubic") != "bicubic":
             cut = ", ".join(f"{name} {value}" for name, value in preparation.items())
             raise ValueError(
                 f"{printable(classifier.path)}: reads images with {cut}, which requires image "
                 f"files; received {printable(self.name)}. Give a folder of class folders or a "
                 "table."
             )
-        fit = preparation.get("fit", "crop")
-        return self._choose(load(self.name, shape[:2], self._data_dir, shape[2], fit=fit))
+        else:
+            fit = preparation.get("fit", "crop")
+            splits = self._choose(load(self.name, shape[:2], self._data_dir, shape[2], fit=fit))
+        for samples in splits:
+            yield from samples.batches(BATCH)
 
     def _choose(self, data):
         """Returns the splits that these images are, a list."""

@@ -17,28 +17,10 @@ TOGETHER = 512  # questions whose cosines to all texts are in memory
 
 
 def evaluate_retrieval(models, name, *, columns=None, split=None, limit=None):
-    """Ranks all texts of a set of questions for each question, such as SQuAD's paragraphs.
+    """Ranks all texts of a set of questions for each question, by vectors and by words (TF-IDF).
 
-    Texts are ranked by the cosine of their vectors. One that is longer than a model counts by the
-    nearest of its windows, which overlap by half. Word overlap (TF-IDF) is scored on the same
-    questions.
-
-    Args:
-        models: A list of `inference.TextModel`, as `text.embed_texts` takes them.
-        name: Questions as `load_squad` takes them, such as `"squad/v2.0"`.
-        columns: Arguments of `load_squad`, a dict such as `{"test": "dev.json"}`.
-        split: `"test"`, `"train"` or `"all"`; see `apps/evaluate_text.py`.
-        limit: Number of questions, drawn with a fixed seed. Defaults to all.
-
-    Returns:
-        A dict that JSON can hold: `data`, `split`, `questions` and `candidates`, the number of
-        texts; and `models`, a dict for each model and the last one for TF-IDF: `top1`, `top5` and
-        `top10`, the shares of questions whose own text is among the nearest.
-
-    Raises:
-        ValueError: If the data are no questions or cannot be read, or a model has no vectors. One
-            line.
-        ImportError: If scikit-learn is not installed. One line.
+    `models` is a list of `inference.TextModel`; the other arguments are those of `evaluate_texts`.
+    Returns a report that JSON can hold, with the scores of each model and, last, of TF-IDF.
     """
     require("sklearn", "evaluation", "demo")  # which counts words, after the work
     require_questions(name)
@@ -58,10 +40,7 @@ def evaluate_retrieval(models, name, *, columns=None, split=None, limit=None):
 
 
 def score_ranks(compare, own):
-    """Returns the share of rows whose own column is among the largest 1, 5 and 10, a dict.
-
-    `compare` returns the similarities in a slice of the rows.
-    """
+    """Returns the share of rows whose own column is among the largest 1, 5 and 10, a dict."""
     ranks = []
     for start in range(0, len(own), TOGETHER):
         columns = own[start : start + TOGETHER]
@@ -73,16 +52,14 @@ def score_ranks(compare, own):
 
 
 def compare_vectors(embed, model, firsts, seconds):
-    """Returns a function from a slice of texts to their cosines to others.
-
-    A long text counts by the largest of its windows.
-    """
+    """Returns a function from a slice of texts to their cosines to others' nearest windows."""
     windows, starts = make_windows(model.tokenizer, seconds, model.length)
     first_ids, _ = encode_rows(model.tokenizer, firsts, model.length)
     rows = np.concatenate([first_ids, windows])
     with ProgressBar("reading texts", len(rows)) as progress:
         vectors = embed_rows(embed, rows, progress.show)
-    vectors = scale(require_finite(vectors, model.path, "vectors"))
+    vectors = require_finite(vectors, model.path, "vectors")
+    vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     queries, found = np.split(vectors, [len(first_ids)])
     return lambda part: np.maximum.reduceat(queries[part] @ found.T, starts, axis=1)
 
@@ -102,11 +79,6 @@ def make_windows(tokenizer, texts, length):
                 break
             start = min(start + max(1, room // 2), len(ids) - room)
     return np.stack(rows), starts
-
-
-def scale(vectors):
-    """Returns vectors of length 1."""
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
 def compare_words(firsts, seconds):

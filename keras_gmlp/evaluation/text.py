@@ -69,7 +69,6 @@ def evaluate_texts(
 def write_text_report(directory, report, predictions):
     """Writes report.json and, of one model, predictions.csv and pictures into a folder."""
     directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
     write_json(directory / "report.json", report)
     if isinstance(predictions, Predictions):
         from keras_gmlp.evaluation import plots

@@ -1,8 +1,4 @@
-"""Losses: classification by indices or rows of probabilities, and masked tokens.
-
-MixUp and CutMix turn labels into rows of probabilities, while validation data keep class indices:
-a single `fit` uses both.
-"""
+"""Losses: classification by indices or rows of probabilities, and masked tokens."""
 
 import keras
 import numpy as np
@@ -11,6 +7,7 @@ from keras import ops
 
 def as_rows(y_true, y_pred, label_smoothing=0.0):
     """Converts labels to smoothed rows of probabilities: NaN for an index that is no class."""
+    # MixUp and CutMix turn labels into rows, while validation data keep indices: `fit` uses both.
     classes = y_pred.shape[-1]
     width = y_true.shape[-1] if len(y_true.shape) == len(y_pred.shape) else 1
     if width not in (1, classes, None):

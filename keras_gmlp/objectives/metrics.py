@@ -1,8 +1,4 @@
-"""Metrics: accuracy, perplexity, and those that a mean over batches cannot give.
-
-Matthews correlation and F1 add up a confusion matrix, the mean average precision a histogram of the
-logits, so that the result over a data set does not depend on its batches.
-"""
+"""Metrics: accuracy, perplexity, and those that a mean over batches cannot give."""
 
 import keras
 import numpy as np
@@ -28,7 +24,7 @@ class Accuracy(keras.metrics.MeanMetricWrapper):
     def __init__(self, name="accuracy", dtype=None):
         super().__init__(matches, name=name, dtype=dtype)
 
-    def get_config(self):
+    def get_config(self):  # without the function, which the class says
         return {"name": self.name, "dtype": self.dtype}
 
 
@@ -93,7 +89,7 @@ class ConfusionMetric(keras.metrics.Metric):
         return ops.where(ops.isnan(ops.sum(confusion)), np.nan, self.score(confusion))
 
     def get_config(self):
-        return {"classes": self.classes, "name": self.name, "dtype": self.dtype}
+        return {**super().get_config(), "classes": self.classes}
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -239,7 +235,7 @@ class MeanAveragePrecision(keras.metrics.Metric):
         return ops.sum(scores) / ops.maximum(ops.sum(present), 1.0)
 
     def get_config(self):
-        return {"classes": self.classes, "name": self.name, "dtype": self.dtype}
+        return {**super().get_config(), "classes": self.classes}
 
 
 def choose_thresholds(rows, probabilities):

@@ -42,14 +42,8 @@ def fit_threshold(logits, temperature, reject):
 
 
 def energies(logits, temperature=1.0):
-    """Returns -logsumexp(logits / temperature) of each row: `(..., classes)` to float64 `(...)`.
-
-    That is the energy of the paper divided by the temperature, so it has the same order.
-
-    Example:
-        >>> float(energies([[0.0, 0.0, 0.0, 0.0]]).round(4)[0])
-        -1.3863
-    """
+    """Returns -logsumexp(logits / temperature) of each row: `(..., classes)` to float64 `(...)`."""
+    # The energy of the paper divided by the temperature, so it has the same order.
     highest, exponentials = _exponentials(logits, temperature)
     return -highest[..., 0] - np.log(exponentials.sum(axis=-1))
 
@@ -63,15 +57,10 @@ def _exponentials(logits, temperature):
 
 @dataclasses.dataclass(frozen=True)
 class Confidence:
-    """How a model makes probabilities from logits, and which images it rejects.
+    """How a model makes probabilities from logits, and which images it rejects."""
 
-    Attributes:
-        temperature: What the logits are divided by.
-        energy_threshold: Highest energy of an image that is taken for one of the classes; `None`
-            if the model is not calibrated.
-    """
-
-    temperature: float = 1.0
+    temperature: float = 1.0  # what the logits are divided by
+    # The highest energy of an image that is taken for one of the classes, if it is calibrated.
     energy_threshold: float | None = None
 
     def probabilities(self, logits):
@@ -88,16 +77,10 @@ class Confidence:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What a model answers for an image.
+    """What a model answers for an image."""
 
-    Attributes:
-        predictions: Pairs `(label, probability)`, the most probable first.
-        known: Whether the image shows one of the classes, by its energy; `None` if the model is
-            not calibrated.
-    """
-
-    predictions: list[tuple[str, float]]
-    known: bool | None = None
+    predictions: list[tuple[str, float]]  # of labels and probabilities, the most probable first
+    known: bool | None = None  # whether it shows one of the classes; `None` if not calibrated
 
 
 def read_confidence(card):

@@ -9,7 +9,7 @@ import numpy as np
 from keras_gmlp.data.batches.augmentation import Augmentation, first_mirrored
 from keras_gmlp.tasks.classifier import make_classifier
 from keras_gmlp.tasks.scores import round_scores
-from keras_gmlp.tasks.task import CURVES, Task, require_classes
+from keras_gmlp.tasks.task import Task, require_classes
 from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.environment import accelerators
 
@@ -78,18 +78,15 @@ class ImageClassification(Task):
     )
 
     def __post_init__(self):
-        checks = {
-            "label_smoothing": (0 <= self.label_smoothing < 1, "in [0, 1)"),
-            "balance": (0 <= self.balance <= 1, "in [0, 1]"),
-            "teacher_share": (0 <= self.teacher_share <= 1, "in [0, 1]"),
-            "teaching": (self.teaching in TEACHINGS, f"one of {', '.join(TEACHINGS)}"),
-            "temperature": (self.temperature > 0, "above 0"),
-            "feature_weight": (self.feature_weight >= 0, "at least 0"),
-            "fit_head": (self.fit_head >= 0, "at least 0"),
-        }
-        for name, (right, expected) in checks.items():
-            if not right:
-                raise ValueError(f"{name} must be {expected}; received {getattr(self, name)!r}.")
+        self.check_settings(
+            label_smoothing=(0 <= self.label_smoothing < 1, "in [0, 1)"),
+            balance=(0 <= self.balance <= 1, "in [0, 1]"),
+            teacher_share=(0 <= self.teacher_share <= 1, "in [0, 1]"),
+            teaching=(self.teaching in TEACHINGS, f"one of {', '.join(TEACHINGS)}"),
+            temperature=(self.temperature > 0, "above 0"),
+            feature_weight=(self.feature_weight >= 0, "at least 0"),
+            fit_head=(self.fit_head >= 0, "at least 0"),
+        )
         if self.feature_weight and self.teacher is None:
             raise ValueError("feature_weight requires a teacher; received none.")
 
@@ -194,7 +191,7 @@ class ImageClassification(Task):
         return {"data": data.name, "image_shape": shape, "fit": data.fit, "labels": labels}
 
     def curves(self):
-        return CURVES
+        return ("accuracy", "accuracy (%)", 100), ("loss", "cross-entropy (nats)", 1)
 
     def write_card(self, path, model, data, metadata):
         fit = {} if data.fit == "crop" else {"fit": data.fit}

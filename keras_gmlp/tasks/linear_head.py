@@ -1,8 +1,4 @@
-"""A linear head on the features of a model whose other layers stay as they are.
-
-It is not trained but fitted: a logistic regression has one best solution, and L-BFGS finds it in
-seconds.
-"""
+"""A linear head on the features of a model, fitted in seconds, as a logistic regression."""
 
 import keras
 import numpy as np
@@ -10,6 +6,7 @@ import numpy as np
 from keras_gmlp.data.images.fits import resize_images
 from keras_gmlp.models.saved import require_finite
 from keras_gmlp.models.structure import features, find_zooms
+from keras_gmlp.tasks.scores import rank_classes
 from keras_gmlp.utils.environment import accelerators, require
 from keras_gmlp.utils.progress import PATIENCE, ProgressBar
 
@@ -28,10 +25,7 @@ STEPS = 1000  # of L-BFGS, at most
 
 
 def choose_views(images, mirror, own=1):
-    """Returns views of each image, pairs of a window and whether it is mirrored.
-
-    They are fewer for a model that takes its own views of each of them.
-    """
+    """Returns views of each image, windows and mirrored or not; fewer for a model with `own`."""
     mirrors = (False, True) if mirror else (False,)
     views = [(window, mirrored) for window in WINDOWS for mirrored in mirrors]
     count = VIEWS + FURTHER // max(1, images) if images < MANY else 1
@@ -131,7 +125,6 @@ def set_head(model, kernel, bias):
 
 def score_head(kernel, bias, vectors, labels):
     """Returns accuracy and cross-entropy of a head on vectors `(samples, features)`."""
-    logits = vectors @ kernel + bias
-    logits = logits - logits.max(axis=1, keepdims=True)
-    losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(labels)), labels]
-    return float(np.mean(logits.argmax(axis=1) == labels)), float(losses.mean())
+    found = rank_classes(vectors @ kernel + bias, labels, np.arange(len(bias)))
+    accuracy = np.mean(found["predictions"] == labels)
+    return float(accuracy), float(-found["log_likelihoods"].mean())

@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.batches.share import take_share
+from keras_gmlp.data.text.corpus import PreparedCorpus, build_corpus
+from keras_gmlp.data.text.files import read_lines
 from keras_gmlp.data.text.names import missing_file
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.scores import rank_classes, round_scores
 from keras_gmlp.tasks.task import CHECKED
 from keras_gmlp.tasks.text_model import NoMaskError
-from keras_gmlp.tasks.text_task import TOGETHER, TextTask, draw_places
+from keras_gmlp.tasks.text_task import TOGETHER, TextTask, check_count, draw_places
 from keras_gmlp.utils.errors import check_top, printable
 from keras_gmlp.utils.progress import ProgressBar
 
@@ -63,14 +65,12 @@ class MaskedLM(TextTask):
 
     def __post_init__(self):
         super().__post_init__()
-        for name in ("epoch_tokens", "validation_windows"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise ValueError(f"{name} must be a positive integer; received {value!r}.")
-        if not 0 < self.mask_rate <= 1:
-            raise ValueError(f"mask_rate must be in (0, 1]; received {self.mask_rate}.")
-        if not 0 <= self.cut <= 1:
-            raise ValueError(f"cut must be in [0, 1]; received {self.cut}.")
+        self.check_settings(
+            epoch_tokens=check_count(self.epoch_tokens),
+            validation_windows=check_count(self.validation_windows),
+            mask_rate=(0 < self.mask_rate <= 1, "in (0, 1]"),
+            cut=(0 <= self.cut <= 1, "in [0, 1]"),
+        )
 
     @classmethod
     def recipes(cls):
@@ -224,8 +224,13 @@ class MaskedLM(TextTask):
         found = []
         for place, row in zip(positions, scores, strict=True):
             best = np.argsort(np.where(kept, -row, 1), kind="stable")[: min(top, kept.sum())]
-            before, after = text[: encoding.offsets[place][0]], text[encoding.offsets[place][1] :]
-            found.append([_fill(before, after, tokenizer.tokens[i], i, row[i]) for i in best])
+            start, end = encoding.offsets[place]
+            found.append([])
+            for token in best:
+                word, before = tokenizer.tokens[token], text[:start]
+                filled = f"{before.rstrip()}{word[2:]}" if word.startswith("##") else before + word
+                result = {"score": float(row[token]), "token": int(token), "token_str": word}
+                found[-1].append({**result, "sequence": filled + text[end:]})
         return found[0] if wanted == 1 else found
 
     @classmethod
@@ -251,9 +256,6 @@ class MaskedLM(TextTask):
 
     @classmethod
     def load_check_samples(cls, model, name, columns=None):
-        from keras_gmlp.data.text.corpus import PreparedCorpus
-        from keras_gmlp.data.text.files import read_lines
-
         if Path(name).is_dir():
             prepared = PreparedCorpus.open(Path(name))
             corpus = prepared.valid or prepared.train
@@ -331,8 +333,6 @@ class MaskedLM(TextTask):
 
 def _open_corpus(model, path, folder):
     """Returns the `Corpus` of a text file, or the validation text of a prepared folder."""
-    from keras_gmlp.data.text.corpus import PreparedCorpus, build_corpus
-
     if not path.exists():
         raise ValueError(
             f"{missing_file(str(path))} A language model is evaluated on a text file or on a "
@@ -349,14 +349,3 @@ def _open_corpus(model, path, folder):
     if prepared.valid is None:
         raise ValueError(f"{path} has no text for validation; prepare it with --valid FILE.")
     return prepared.valid
-
-
-def _fill(before, after, word, token, score):
-    """Returns one result of `fill_mask`."""
-    filled = f"{before.rstrip()}{word[2:]}" if word.startswith("##") else f"{before}{word}"
-    return {
-        "score": float(score),
-        "token": int(token),
-        "token_str": word,
-        "sequence": f"{filled}{after}",
-    }

@@ -62,14 +62,11 @@ class MultiLabelClassification(ImageClassification):
         return (self.headline, label, 100), ("loss", "binary cross-entropy (nats)", 1)
 
     def write_card(self, path, model, data, metadata):
-        chosen = {"thresholds": self.find_thresholds(model, data)}
-        super().write_card(path, model, data, {**metadata, **chosen})
+        metadata = {**metadata, "thresholds": self.find_thresholds(model, data)}
+        super().write_card(path, model, data, metadata)
 
     def find_thresholds(self, model, data):
-        """Returns the threshold of each class, a list; see `choose_thresholds`.
-
-        They are chosen on the validation images, or else on up to 10,000 training images.
-        """
+        """Returns the threshold of each class, chosen on images for validation or training."""
         import keras
 
         from keras_gmlp.objectives.metrics import choose_thresholds

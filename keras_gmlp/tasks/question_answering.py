@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_gmlp.data.text.chosen_splits import choose_questions, open_questions
 from keras_gmlp.data.text.names import missing_file
 from keras_gmlp.data.text.squad import Question, has_questions, load_squad
 from keras_gmlp.data.text.squad_answers import (
@@ -17,7 +18,13 @@ from keras_gmlp.data.text.squad_features import MAX_ANSWER, QUESTION, STRIDE, sp
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.scores import round_score, round_scores
 from keras_gmlp.tasks.task import CHECKED
-from keras_gmlp.tasks.text_task import FINE_TUNING, TextTask, draw_places, run_with_progress
+from keras_gmlp.tasks.text_task import (
+    FINE_TUNING,
+    TextTask,
+    check_count,
+    draw_places,
+    run_with_progress,
+)
 from keras_gmlp.utils.errors import check_text, check_top
 
 LABELLED = {"text", "label"}  # columns that questions do not have
@@ -53,8 +60,7 @@ class SpanAnswering(TextTask):
 
     def __post_init__(self):
         super().__post_init__()
-        if type(self.stride) is not int or self.stride < 1:
-            raise ValueError(f"stride must be a positive integer; received {self.stride!r}.")
+        self.check_settings(stride=check_count(self.stride))
 
     @classmethod
     def recipes(cls):
@@ -73,7 +79,6 @@ class SpanAnswering(TextTask):
 
     @classmethod
     def open_data(cls, tokenizer, source):
-        from keras_gmlp.data.text.chosen_splits import open_questions
         from keras_gmlp.data.text.sentence_batches import TokenizedQuestions
 
         return TokenizedQuestions(open_questions(source), tokenizer)
@@ -178,8 +183,6 @@ class SpanAnswering(TextTask):
 
     @classmethod
     def load_samples(cls, models, source, split=None, limit=None):
-        from keras_gmlp.data.text.chosen_splits import choose_questions
-
         questions, split = choose_questions(source, split)
         if not any(question.answers for question in questions):
             raise ValueError(f"{source.name}: no question has a known answer; expected some.")

@@ -1,7 +1,4 @@
-"""Predictions of a classifier and their scores, and how its classes match those of the data.
-
-Requires NumPy and scikit-learn only.
-"""
+"""Predictions of a classifier and their scores, and how its classes match those of the data."""
 
 import dataclasses
 import functools

@@ -1,7 +1,4 @@
-"""Tasks: what a model is trained for, apart from how it is optimized.
-
-The training loop knows a task's methods alone. A new kind of data, such as text, is a new `Task`.
-"""
+"""The base class of tasks: a new kind of data, such as text, is a new `Task`."""
 
 import dataclasses
 
@@ -12,18 +9,17 @@ from keras_gmlp.tasks.scores import round_scores
 from keras_gmlp.utils.errors import one_line_errors
 from keras_gmlp.utils.files import atomic_write
 
-CURVES = (("accuracy", "accuracy (%)", 100), ("loss", "cross-entropy (nats)", 1))
-
 EVALUATED_SAMPLES = 10_000  # training samples that the final metrics are measured on, at most
 CHECKED = 1000  # samples that exported text models are checked with, at most
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """The loss, the metrics and the batches of a kind of training; the base class of all tasks.
+    """What a model is trained for, apart from how it is optimized; the base class of all tasks.
 
     A subclass is a frozen dataclass whose fields are the task's settings. It sets the class
-    attributes and implements the methods that raise `NotImplementedError` here.
+    attributes and implements the methods that raise `NotImplementedError` here, which are all that
+    training, export, evaluation and the model card know of a task.
 
     Attributes:
         name: Name of the task in `recipe.json`; files without one are image classification.
@@ -69,6 +65,12 @@ class Task:
     share = False
     figures = {}  # noqa: RUF012 (a table that subclasses replace)
 
+    def check_settings(self, **checks):
+        """Raises a `ValueError` for a wrong setting, given pairs: is it right, what is expected."""
+        for name, (right, expected) in checks.items():
+            if not right:
+                raise ValueError(f"{name} must be {expected}; received {getattr(self, name)!r}.")
+
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if "name" in cls.__dict__:
@@ -76,10 +78,10 @@ class Task:
 
     @classmethod
     def wrap(cls, opened, **options):
-        """Returns the callable that a user gets for an opened file, an `inference.opening.Opened`.
+        """Returns what a user gets for an opened file, an `inference.opening.Opened`: a callable.
 
-        It turns samples into the arrays that `opened.run` takes, and logits into answers. Options
-        are those of the function that loads: for texts `tokenizer`, `labels`, `length`, `warn`.
+        Options are those of the function that loads: for texts `tokenizer`, `labels`, `length` and
+        `warn`.
         """
         raise NotImplementedError
 
@@ -103,10 +105,8 @@ class Task:
     def load_check_samples(cls, model, name, columns=None):
         """Returns samples to check exported files with, and their class indices or `None`.
 
-        Args:
-            model: What `wrap` returned for the Keras model.
-            name: Data, as the task takes them.
-            columns: Arguments of `load_text` that name columns, a dict.
+        `model` is what `wrap` returned for the Keras model, `name` says the data as the task takes
+        them, and `columns` has arguments of `load_text`.
         """
         raise NotImplementedError
 
@@ -127,25 +127,19 @@ class Task:
 
     @classmethod
     def load_samples(cls, models, source, split=None, limit=None):
-        """Returns labelled samples that loaded models are scored on.
+        """Returns labelled samples for `score`, and entries of the report, such as `split`.
 
-        Args:
-            models: What `wrap` returned, a list; they share the samples.
-            source: The data, a `data.text.chosen_splits.TextSource`.
-            split: Name of the split; `None` for the task's usual one.
-            limit: Number of samples, drawn with a fixed seed; `None` for all.
-
-        Returns:
-            `(samples, entries)`: what `score` takes, and entries of the report, such as `split`.
+        `models` is a list of what `wrap` returned, `source` a `data.text.chosen_splits.TextSource`,
+        `split` a name or `None` for the usual one, and `limit` the number of samples to draw with a
+        fixed seed, or `None` for all.
         """
         raise NotImplementedError
 
     @classmethod
     def score(cls, model, samples, threshold=None):
-        """Returns the scores of a loaded model, a dict, and its predictions or `None`.
+        """Returns the scores of a loaded model, a dict, and its predictions.
 
-        Predictions are `tasks.scores.Predictions`, or rows of a table, a list of dicts.
-        `compared` names the scores that a table compares.
+        They are `tasks.scores.Predictions`, rows of a table, a list of dicts, or `None`.
         """
         raise NotImplementedError
 
@@ -190,10 +184,7 @@ class Task:
         return len(data.train)
 
     def training_batches(self, data, batch_size, position):
-        """Returns the training batches; one iteration is one epoch.
-
-        They begin where the run stands, a `Position`, and are this process' share.
-        """
+        """Returns batches for an epoch, from a `Position` of the run on; this process' share."""
         raise NotImplementedError
 
     def training_class(self, model):
@@ -207,22 +198,15 @@ class Task:
         return False
 
     def device_data(self, data):
-        """Returns the training data for a device (JAX).
+        """Returns training data for a device (JAX): arrays, `augment` and `mix_until`.
 
-        Returns:
-            `(arrays, augment, mix_until)`: arrays of the same length, with a sample at each index;
-            a function as `training.device_loop.make_device_class` takes it; and the share of the
-            epochs in which mixing is active.
+        The arrays have a sample at each index; `training.device_loop.make_device_class` takes the
+        others, a function and the share of the epochs in which mixing is active.
         """
         raise NotImplementedError
 
     def device_sample(self, data, arrays):
-        """Returns inputs, targets and, if the task has them, weights of one training sample.
-
-        Args:
-            data: The data set.
-            arrays: The arrays of `device_data`.
-        """
+        """Returns inputs, targets and perhaps weights of a sample of `device_data`'s arrays."""
         raise NotImplementedError
 
     def evaluation_batches(self, data, split="test", samples=-1):
@@ -238,10 +222,7 @@ class Task:
         return self.evaluation_batches(data, self.validation_split(data))
 
     def compile(self, model, optimizer, data=None):
-        """Compiles a model with the metrics of the task and its loss.
-
-        `data` is the data set to train on; `None` for the final test.
-        """
+        """Compiles a model for training on a data set, or (`None`) for the final test."""
         loss = self.loss(training=False) if data is None else self.training_loss(data)
         metrics = {"weighted_metrics" if self.weighted else "metrics": self.metrics()}
         model.compile(optimizer, loss=loss, **metrics)
@@ -270,15 +251,8 @@ class Task:
     def evaluate(self, model, data, split="test", samples=-1, verbose=0):
         """Returns loss and metrics of a compiled model, a dict of numbers with six digits.
 
-        Args:
-            model: Compiled `keras.Model`.
-            data: Data set that fits the task.
-            split: `"test"`, `"train"` or `"validation"`.
-            samples: Number of samples from the beginning of the split; -1 for all.
-            verbose: As in `model.evaluate`.
-
-        Raises:
-            ValueError: If a sample cannot be read.
+        `split` is `"test"`, `"train"` or `"validation"`, of which the first `samples` or (-1) all
+        are taken. A sample that cannot be read is a `ValueError`.
         """
         batches = self.evaluation_batches(data, split, samples)
         with one_line_errors():

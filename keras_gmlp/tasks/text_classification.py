@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 
+from keras_gmlp.data.text.chosen_splits import choose_texts, open_texts
+from keras_gmlp.data.text.labelled_texts import load_text
 from keras_gmlp.data.text.tokenizer import encode_rows
 from keras_gmlp.tasks.scores import ClassScorer, match_classes, round_score
 from keras_gmlp.tasks.task import CHECKED, require_classes
@@ -44,8 +46,7 @@ class TextClassification(TextTask):
 
     def __post_init__(self):
         super().__post_init__()
-        if not 0 <= self.label_smoothing < 1:
-            raise ValueError(f"label_smoothing must be in [0, 1); received {self.label_smoothing}.")
+        self.check_settings(label_smoothing=(0 <= self.label_smoothing < 1, "in [0, 1)"))
 
     @classmethod
     def recipes(cls):
@@ -57,7 +58,6 @@ class TextClassification(TextTask):
 
     @classmethod
     def open_data(cls, tokenizer, source):
-        from keras_gmlp.data.text.chosen_splits import open_texts
         from keras_gmlp.data.text.sentence_batches import TokenizedText
 
         return TokenizedText(open_texts(source), tokenizer)
@@ -83,23 +83,15 @@ class TextClassification(TextTask):
         return {"length": self.length, "pairs": data.pairs}
 
     def measure(self, model, data):
-        """Returns the scores on the test texts; F1 is that of class 1, or the mean of all.
-
-        `test_predicted_classes` is 1 if the model predicts one class alone.
-        """
-        from keras_gmlp.objectives.metrics import (
-            F1,
-            Accuracy,
-            MatthewsCorrelation,
-            PredictedClasses,
-        )
+        """Returns the scores on the test texts; F1 is that of class 1, or the mean of all."""
+        from keras_gmlp.objectives import metrics
 
         classes = len(data.labels)
         scores = [
-            Accuracy(),
-            MatthewsCorrelation(classes),
-            PredictedClasses(classes),
-            F1(classes, positive=1 if classes == 2 else None),
+            metrics.Accuracy(),
+            metrics.MatthewsCorrelation(classes),
+            metrics.PredictedClasses(classes),
+            metrics.F1(classes, positive=1 if classes == 2 else None),
         ]
         model.compile("sgd", loss=self.loss(training=False), metrics=scores)
         values = self.evaluate(model, data)
@@ -154,8 +146,6 @@ class TextClassification(TextTask):
 
     @classmethod
     def load_check_samples(cls, model, name, columns=None):
-        from keras_gmlp.data.text.labelled_texts import load_text
-
         data = load_text(name, **(columns or {}))
         test = data.test
         if tuple(data.labels) != model.labels or model.pairs not in (None, test.pairs):
@@ -168,8 +158,6 @@ class TextClassification(TextTask):
 
     @classmethod
     def load_samples(cls, models, source, split=None, limit=None):
-        from keras_gmlp.data.text.chosen_splits import choose_texts
-
         require("sklearn", "evaluation", "demo")  # which `score` imports, after the work
         texts, labels, split = choose_texts(source, split)
         texts = texts.take(draw_places(len(texts), limit))
@@ -178,22 +166,20 @@ class TextClassification(TextTask):
         return (source.name, texts, labels, known), {"split": split, "unknown_classes": unknown}
 
     @classmethod
-    def read_logits(cls, model, samples):
-        """Returns logits and the model's classes of the texts whose class it knows, a pair."""
-        _, logits, labels, scorer, _ = cls._run(model, samples)
-        return logits, scorer.places[labels]
-
-    @classmethod
     def score(cls, model, samples, threshold=None):
-        texts, logits, labels, scorer, cut = cls._run(model, samples)
+        from sklearn.metrics import matthews_corrcoef
+
+        texts, logits, scorer, cut = cls.read_logits(model, samples)
         names = (text if isinstance(text, str) else "\t".join(text) for text in texts.texts)
-        result = scorer.collect(names=tuple(names), **scorer.read(logits, labels))
-        scores = {**result.score("texts"), "matthews_correlation": _correlate(result)}
+        result = scorer.collect(names=tuple(names), **scorer.read(logits, texts.labels))
+        scores, pair = result.score("texts"), (result.labels, result.predictions)
+        single = len(np.unique(pair)) == 1  # of which scikit-learn warns
+        scores["matthews_correlation"] = 0.0 if single else round_score(matthews_corrcoef(*pair))
         return {**scores, "cut": cut}, result
 
     @classmethod
-    def _run(cls, model, samples):
-        """Returns texts of known classes, logits, classes, a `ClassScorer` and the texts cut."""
+    def read_logits(cls, model, samples):
+        """Returns texts of known classes, their logits, a `ClassScorer` and how many were cut."""
         name, texts, labels, known = samples
         if model.pairs not in (None, texts.pairs):
             received, takes = ["pairs", "single texts"][:: 1 if texts.pairs else -1]
@@ -207,16 +193,7 @@ class TextClassification(TextTask):
         texts = texts.take(places)
         token_ids, cut = encode_rows(model.tokenizer, texts.texts, model.length)
         logits = run_with_progress(model, "classifying", {"token_ids": token_ids})
-        return texts, logits, texts.labels, scorer, cut
-
-
-def _correlate(result):
-    """Returns the Matthews correlation; 0 if only one class is present or predicted."""
-    from sklearn.metrics import matthews_corrcoef
-
-    if len(np.unique(result.labels)) < 2 or len(np.unique(result.predictions)) < 2:
-        return 0.0
-    return round_score(matthews_corrcoef(result.labels, result.predictions))
+        return texts, logits, scorer, cut
 
 
 def _describe(pairs, labels):

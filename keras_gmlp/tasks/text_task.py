@@ -107,8 +107,8 @@ class TextTask(Task):
         raise NotImplementedError
 
     def __post_init__(self):
-        if type(self.length) is not int or self.length < 8:
-            raise ValueError(f"length must be an integer of at least 8; received {self.length!r}.")
+        right = type(self.length) is int and self.length >= 8
+        self.check_settings(length=(right, "an integer of at least 8"))
 
     def check_fit(self, model, data):
         from keras_gmlp.models.structure import longest_text
@@ -262,6 +262,11 @@ def _count_words(opened):
     steps = [op for op in opened.interpreter._get_ops_details() if op["op_name"] == "GATHER"]
     tables = [shapes[op["inputs"][0]] for op in steps]
     return {int(table[0]) for table in tables if len(table) == 2}
+
+
+def check_count(value):
+    """Returns whether a setting is a positive integer, and that this is expected, a pair."""
+    return type(value) is int and value > 0, "a positive integer"
 
 
 def draw_places(total, limit):

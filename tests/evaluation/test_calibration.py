@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from colours import LABELS, colour_model
-from load_app import load_app
 from PIL import Image
 from scipy.special import log_softmax, softmax
 from sklearn.datasets import load_digits
@@ -70,25 +69,27 @@ def run(exported, tmp_path):
     return shutil.copytree(exported[0], tmp_path / "run")
 
 
-def calibrate(capsys, *arguments):
-    assert load_app("calibrate").main([*map(str, arguments), "--json"]) == 0
-    out, err = capsys.readouterr()
-    return json.loads(out), err
+@pytest.fixture
+def calibrate(app):
+    """Runs the program; returns its result and its note, or `None` and the line of its error."""
 
+    def calibrate(*arguments):
+        code, out, note = app("calibrate", *arguments, "--json")
+        if code == 0:
+            return json.loads(out), note
+        assert code == 1
+        assert note.startswith("calibrate: ")
+        assert note.count("\n") == 1
+        return None, note
 
-def fails(capsys, *arguments):
-    assert load_app("calibrate").main([*map(str, arguments)]) == 1
-    line = capsys.readouterr().err
-    assert line.startswith("calibrate: ")
-    assert line.count("\n") == 1
-    return line
+    return calibrate
 
 
 def validation_images(photos):
     return data.hold_out(data.load(str(photos), (8, 8)), 0.5).validation.arrays()
 
 
-def test_every_format_obeys(exported, photos, tmp_path, capsys):
+def test_every_format_obeys(exported, photos, tmp_path, app):
     run, result = exported
     images, labels = validation_images(photos)
     logits = inference.load(run / "model.keras").logits(images)
@@ -114,18 +115,19 @@ def test_every_format_obeys(exported, photos, tmp_path, capsys):
             assert answer.known == (energies(logits[i], temperature) <= threshold)
             assert answer.predictions[0][0] == classifier.labels[logits[i].argmax()]
         assert not classifier.answer(tmp_path / "grey.png").known
-    assert load_app("classify").main([str(tmp_path / "grey.png"), "--model", str(run)]) == 0
-    assert capsys.readouterr().out.splitlines()[1:] == ["  not one of the classes I know"]
+    code, out, _ = app("classify", tmp_path / "grey.png", "--model", run)
+    assert (code, out.splitlines()[1:]) == (0, ["  not one of the classes I know"])
 
 
-def test_classify_gives_the_best_guess_in_json(run, tmp_path, capsys):
+def test_classify_gives_the_best_guess_in_json(run, tmp_path, app):
     save(tmp_path / "red.png", (255, 0, 0))
     save(tmp_path / "grey.png", (40, 30, 30))
 
     def answers():
-        given = [str(tmp_path / name) for name in ("red.png", "grey.png")]
-        assert load_app("classify").main([*given, "--model", str(run), "--json"]) == 0
-        return list(map(json.loads, capsys.readouterr().out.splitlines()))
+        given = [tmp_path / name for name in ("red.png", "grey.png")]
+        code, out, _ = app("classify", *given, "--model", run, "--json")
+        assert code == 0
+        return list(map(json.loads, out.splitlines()))
 
     red, grey = answers()
     assert (red["known"], grey["known"]) == (True, False)
@@ -153,29 +155,25 @@ def test_exports_keep_the_calibration(exported, photos):
     assert inference.load(run / "model_mediapipe.tflite").confidence == Confidence()
 
 
-def test_files_with_probabilities_of_their_own_are_named(run, capsys):
-    _, note = calibrate(capsys, run)
-    assert "saved_model: its own probabilities" in note
-    assert "mediapipe" not in note  # has this temperature
+def test_files_with_probabilities_of_their_own_are_named(run, calibrate):
     before = (run / "model_mediapipe.tflite").read_bytes()
-    _, note = calibrate(capsys, run, "--split", "test")
+    _, note = calibrate(run, "--split", "test")
+    assert "saved_model, model_mediapipe.tflite: its own probabilities" in note
     assert note.endswith(f"apps/export.py {run} --formats saved_model mediapipe\n")
     assert (run / "model_mediapipe.tflite").read_bytes() == before
 
 
-def test_again_changes_nothing(run, capsys):
+def test_record_and_model_card(run, calibrate, app):
     def contents():
         return {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
 
-    first = calibrate(capsys, run)
+    result, note = calibrate(run)
+    assert "saved_model: its own probabilities" in note
+    assert "mediapipe" not in note  # has this temperature
     before = contents()
-    assert calibrate(capsys, run) == first
+    assert calibrate(run) == (result, note)
     assert contents() == before
     assert keras.saving.load_model(run / "model.keras", compile=False).count_params()
-
-
-def test_record_and_model_card(run, capsys):
-    result, _ = calibrate(capsys, run)
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["calibration"] == result
     assert metrics["test_accuracy"] == 0.9
@@ -184,18 +182,16 @@ def test_record_and_model_card(run, capsys):
     assert f"| energy threshold | {result['energy_threshold']:.4f} |" in text
     assert f"| rejected | {100 * result['rejected']:.2f} % |" in text
     assert "It names one of them for every picture" not in text
-    assert load_app("calibrate").main([str(run)]) == 0
-    out = capsys.readouterr().out
+    _, out, _ = app("calibrate", run)
     assert f"{100 * result['other_rejected']:.2f} % of 40 other pictures" in out
     assert f"AUROC              {result['auroc']:.4f}" in out
 
 
-def test_evaluation_shows_what_is_rejected(run, photos, tmp_path, capsys):
-    result, _ = calibrate(capsys, run, "--data", photos, "--split", "test", "--reject", "0.2")
+def test_evaluation_shows_what_is_rejected(run, photos, tmp_path, calibrate, app):
+    result, _ = calibrate(run, "--data", photos, "--split", "test", "--reject", "0.2")
     table = tmp_path / "table.csv"
-    given = [str(run / "model.keras"), "--data", str(photos), "--csv", str(table)]
-    assert load_app("evaluate").main(given) == 0
-    out = capsys.readouterr().out
+    code, out, _ = app("evaluate", run / "model.keras", "--data", photos, "--csv", table)
+    assert code == 0
     assert f"calibration error {100 * result['calibration_error']:6.2f} %" in out
     assert f"rejected          {100 * result['rejected']:6.2f} %" in out
     rows = table.read_text().splitlines()
@@ -209,34 +205,39 @@ def test_other_pictures_are_no_class(photos):
     assert list_pictures(photos)[1] == tuple(sorted(LABELS))
 
 
-def test_no_threshold(run, photos, capsys):
-    result, _ = calibrate(capsys, run, "--reject", "none")
+def test_no_threshold(run, app):
+    result = calibrate_run(run, reject=None)
     assert not {"energy_threshold", "rejected", "other_rejected"} & set(result)
     assert result["auroc"] > 0.5
-    assert load_app("calibrate").main([str(run), "--reject", "none"]) == 0
-    assert "AUROC" in capsys.readouterr().out
+    code, out, _ = app("calibrate", run, "--reject", "none")
+    assert (code, "AUROC" in out) == (0, True)
     assert inference.load(run / "model.keras").confidence.energy_threshold is None
 
 
-def test_images_that_the_run_knows_are_refused(run, photos, capsys):
-    line = fails(capsys, run, "--data", f"{photos}/", "--split", "all")
+def test_what_cannot_be_calibrated_is_refused_before_a_change(run, photos, tmp_path, calibrate):
+    _, line = calibrate(run, "--data", f"{photos}/", "--split", "all")
     assert "the run was trained on some of these images" in line
     recipe = json.loads((run / "recipe.json").read_text())
     (run / "recipe.json").write_text(json.dumps({**recipe, "validation": None}))
     before = (run / "model.keras").read_bytes()
-    line = fails(capsys, run)
+    _, line = calibrate(run)
     assert "has no validation images; give images" in line
     assert "--validation 0.2" in line
-    line = fails(capsys, run, "--data", str(photos))
+    _, line = calibrate(run, "--data", photos)
     assert f"{photos}: the run was trained on these images and held none out" in line
+    for name in LABELS:
+        shutil.copytree(photos / name, tmp_path / "new" / f"not {name}")
+    assert "knows none of its classes" in calibrate(run, "--data", tmp_path / "new")[1]
+    (run / "model_own.tflite").write_bytes(b"TFL3")
+    assert "model_own.tflite: has no card" in calibrate(run)[1]
     assert (run / "model.keras").read_bytes() == before
 
 
-def test_run_on_a_fold_has_its_own_validation_images(run, photos, capsys):
+def test_run_on_a_fold_has_its_own_validation_images(run, photos):
     recipe = json.loads((run / "recipe.json").read_text())
     parts = {"folds": 3, "fold": 2, "validation": 0.25}
     (run / "recipe.json").write_text(json.dumps({**recipe, **parts}))
-    result, _ = calibrate(capsys, run, "--reject", "0")
+    result = calibrate_run(run, reject=0)
     held_out = divide_training(data.load(str(photos), (8, 8)), **parts).validation
     images, labels = held_out.arrays()
     logits = inference.load(run / "model.keras").logits(images)
@@ -245,36 +246,24 @@ def test_run_on_a_fold_has_its_own_validation_images(run, photos, capsys):
     assert result["energy_threshold"] == pytest.approx(highest, abs=1e-6)
 
 
-def test_other_data(run, photos, tmp_path, capsys):
+def test_other_data(run, photos, tmp_path):
     new = shutil.copytree(photos, tmp_path / "new")
     shutil.rmtree(new / "_other")
-    result, _ = calibrate(capsys, run, "--data", new)
+    result = calibrate_run(run, str(new))
     assert (result["split"], result["images"]) == ("all", 90)
     assert "auroc" not in result
-    for name in LABELS:
-        (new / name).rename(new / f"not {name}")
-    assert "knows none of its classes" in fails(capsys, run, "--data", new)
 
 
-def test_file_without_a_card_stops_it_before_a_change(run, capsys):
-    (run / "model_own.tflite").write_bytes(b"TFL3")
-    before = (run / "model.keras").read_bytes()
-    assert "model_own.tflite: has no card" in fails(capsys, run)
-    assert (run / "model.keras").read_bytes() == before
-
-
-def test_wrong_share(capsys):
+def test_wrong_share(app):
     for share in ("-0.1", "nan"):
-        with pytest.raises(SystemExit) as stopped:
-            load_app("calibrate").main(["run", "--reject", share])
-        assert stopped.value.code == 2
-        assert f"below 1; received {float(share)}" in capsys.readouterr().err
+        code, _, line = app("calibrate", "run", "--reject", share)
+        assert (code, f"below 1; received {float(share)}" in line) == (2, True), line
     with pytest.raises(ValueError, match="reject must be in"):
         calibrate_run("run", reject=1)
 
 
 @pytest.mark.slow
-def test_digits_that_it_never_saw_are_rejected(tmp_path, capsys):
+def test_digits_that_it_never_saw_are_rejected(tmp_path):
     """Trained on digits 0 to 4; 5 to 9 have higher energies, and the classes stay as they are."""
     digits = load_digits()
     for i, (pixels, label) in enumerate(zip(digits.images, digits.target, strict=True)):
@@ -294,7 +283,7 @@ def test_digits_that_it_never_saw_are_rejected(tmp_path, capsys):
     (run / "recipe.json").write_text(json.dumps({"data": name, "validation": 0.2}))
     images, labels = held_out.test.arrays()
     before = inference.load(run / "model.keras")
-    result, _ = calibrate(capsys, run)
+    result = calibrate_run(run)
     after = inference.load(run / "model.keras")
     logits = before.logits(images)
     np.testing.assert_array_equal(after.logits(images), logits)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from colours import LABELS, colour_model
-from load_app import APPS, load_app
+from load_app import APPS
 from PIL import Image
 from read_table import read_table
 
@@ -21,6 +21,7 @@ from keras_gmlp.evaluation import labelled
 from keras_gmlp.evaluation.images import evaluate, report
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.export.formats import export
+from keras_gmlp.programs.shared import cli
 from keras_gmlp.tasks.classifier import Classifier
 from keras_gmlp.tasks.scores import Predictions
 from keras_gmlp.utils import environment as optional
@@ -51,37 +52,39 @@ def save(path, *colours):
 @pytest.fixture
 def photos(tmp_path):
     """Six pictures of each colour; of red, one is green, one mostly blue. Sorted: blue first."""
-    root = tmp_path / "photos"
     for colour in LABELS:
-        for i in range(4):
-            save(root / colour / f"{i}.png", colour)
-    save(root / "red" / "4.png", "green")
-    save(root / "red" / "5.png", "blue", "red", "blue")
-    for colour in ("green", "blue"):
-        save(root / colour / "4.png", colour)
-        save(root / colour / "5.png", colour)
-    return root
+        for i in range(6):
+            save(tmp_path / "photos" / colour / f"{i}.png", colour)
+    save(tmp_path / "photos" / "red" / "4.png", "green")
+    save(tmp_path / "photos" / "red" / "5.png", "blue", "red", "blue")
+    return tmp_path / "photos"
+
+
+MODELS = {
+    "colours": classifier(),
+    "reversed": classifier(LABELS[::-1]),
+    "two": classifier(("blue", "red")),
+    "more": classifier((*LABELS, "grey")),
+    "none": classifier(("cat", "dog")),
+}
 
 
 @pytest.fixture
-def app(monkeypatch):
-    """The program, with classifiers that cost nothing to load."""
-    module = load_app("evaluate")
-    models = {
-        "colours": classifier(),
-        "reversed": classifier(LABELS[::-1]),
-        "two": classifier(("blue", "red")),
-        "more": classifier((*LABELS, "grey")),
-        "none": classifier(("cat", "dog")),
-    }
-    monkeypatch.setattr(module.cli, "load_classifier", models.__getitem__)
-    return module
+def run(app, monkeypatch):
+    """Runs the program with classifiers that cost nothing to load, by name or one for all."""
+
+    def run(*arguments, model=None):
+        load = MODELS.__getitem__ if model is None else lambda name: model
+        monkeypatch.setattr(cli, "load_classifier", load)
+        return app("evaluate", *arguments)
+
+    return run
 
 
 def test_classes_are_matched_by_name(photos):
     images = LabelledImages(photos, "all")
     assert images.labels == ("blue", "green", "red")
-    results, errors = zip(*evaluate([classifier(), classifier(LABELS[::-1])], images), strict=True)
+    results, errors = zip(*evaluate([MODELS["colours"], MODELS["reversed"]], images), strict=True)
     scores = report(["one", "other"], results, images)
     one, other = scores["models"]
     assert one["accuracy"] == other["accuracy"] == pytest.approx(16 / 18, abs=1e-6)
@@ -93,21 +96,15 @@ def test_classes_are_matched_by_name(photos):
     np.testing.assert_array_equal(errors[0][0][1], np.full((8, 8, 3), HUES["green"]))
 
 
-def test_predictions_by_hand(photos):
-    ((result, _),) = evaluate([classifier()], LabelledImages(photos, "all"))
+def test_predictions_by_hand_and_images_that_are_left_out(photos, monkeypatch):
+    ((whole, _),) = evaluate([classifier()], LabelledImages(photos, "all"))
     exponential = np.exp(255 / 50)
     right, wrong = exponential / (exponential + 2), 1 / (exponential + 2)
-    place = result.names.index(str(photos / "red" / "0.png"))
-    assert result.probabilities[place] == pytest.approx(right)
-    assert result.log_likelihoods[place] == pytest.approx(np.log(right))
-    place = result.names.index(str(photos / "red" / "4.png"))
-    assert result.probabilities[place] == pytest.approx(right)
-    assert result.log_likelihoods[place] == pytest.approx(np.log(wrong))
-    assert result.ranks[place] == 1  # blue is as probable as red
-
-
-def test_images_that_are_left_out_leave_the_others_in_place(photos, monkeypatch):
-    ((whole, _),) = evaluate([classifier()], LabelledImages(photos, "all"))
+    for name, likelihood in (("0.png", right), ("4.png", wrong)):
+        place = whole.names.index(str(photos / "red" / name))
+        assert whole.probabilities[place] == pytest.approx(right)
+        assert whole.log_likelihoods[place] == pytest.approx(np.log(likelihood))
+    assert whole.ranks[place] == 1  # blue is as probable as red
     monkeypatch.setattr(labelled, "BATCH", 4)
     monkeypatch.setattr(evaluation, "WORST", 1)
     seen, model = [], classifier(("red", "green"))
@@ -119,21 +116,16 @@ def test_images_that_are_left_out_leave_the_others_in_place(photos, monkeypatch)
     assert wrong == [parts.names[index] for index, _ in errors] == [str(photos / "red" / "4.png")]
 
 
-def test_card_decides_how_files_are_cut(tmp_path):
+def test_card_decides_how_images_are_cut_and_fitted(tmp_path):
     for i in range(5):
         save(tmp_path / "red" / f"{i}.png", "green", "red", "green")
         save(tmp_path / "green" / f"{i}.png", "green")
-    wide, narrow = classifier(), classifier(crop=0.25)
-    found = [
-        evaluate([model], LabelledImages(tmp_path, "all"))[0][0].correct.mean()
-        for model in (wide, narrow)
-    ]
+    images, found = LabelledImages(tmp_path, "all"), []
+    for model in (classifier(), classifier(crop=0.25)):
+        found.append(evaluate([model], images)[0][0].correct.mean())
     assert found == [0.5, 1.0]
     with pytest.raises(ValueError, match=r"crop 0.25, which requires image files; received digits"):
         evaluate([classifier("0123", (8, 8, 1), crop=0.25)], LabelledImages("digits"))
-
-
-def test_card_decides_how_data_sets_are_fitted():
     padded = classifier(tuple("0123456789"), (8, 16, 1), fit="pad")
     images, _ = next(LabelledImages("digits").batches(padded))
     expected, _ = data.arrays(data.load("digits", (8, 16), fit="pad"))
@@ -163,15 +155,14 @@ def test_folders_of_both_parts(tmp_path):
         LabelledImages(tmp_path, "val")
 
 
-def test_formats_agree(tmp_path, photos):
+def test_formats_agree(tmp_path, photos, app):
     model = colour_model()
     model.save(tmp_path / "model.keras")
     write_card(tmp_path / "model.keras", model, LABELS)
     export(model, tmp_path, ["tflite", "saved_model"], LABELS)
     paths = [str(tmp_path / name) for name in ("model.keras", "model.tflite", "saved_model")]
     out = tmp_path / "report"
-    given = [*paths, "--data", str(photos), "--split", "all", "--out", str(out)]
-    assert load_app("evaluate").main(given) == 0
+    assert app("evaluate", *paths, "--data", photos, "--split", "all", "--out", out)[0] == 0
     rows = json.loads((out / "report.json").read_text())["models"]
     assert [row["model"] for row in rows] == paths
     assert {row["agreement"] for row in rows} == {1.0}
@@ -189,10 +180,10 @@ def test_formats_agree(tmp_path, photos):
     assert 0.5 < float(table[-1]["probability"]) <= 1
 
 
-def test_program_prints_the_report(app, photos, capsys):
-    given = ["--data", str(photos), "--split", "all"]
-    assert app.main(["colours", "reversed", *given]) == 0
-    out = capsys.readouterr().out
+def test_program_prints_the_report(run, photos):
+    given = ["--data", photos, "--split", "all"]
+    code, out, _ = run("colours", "reversed", *given)
+    assert code == 0
     assert "images            18 of 18 (--split all)" in out
     assert "accuracy           88.89 %" in out
     red, one, other = (
@@ -202,26 +193,32 @@ def test_program_prints_the_report(app, photos, capsys):
     assert red.split() == ["red", "100.00", "%", "66.67", "%", "80.00", "%", "6"]
     assert one.split()[1::2][:4] == other.split()[1::2][:4]
     assert "100.00 %" in other
+    _, out, _ = run("more", "two", *given)
+    assert "images            12 of 18" in out
+    assert "unknown classes   green (images left out)" in out
+    assert "missing classes   green, grey (no images)" in out
 
 
-def test_program_prints_json_and_writes_a_table(app, photos, tmp_path, capsys):
+def test_of_many_classes_the_program_lists_the_worst(photos, monkeypatch, capsys):
+    from keras_gmlp.programs import evaluate as program
+
+    monkeypatch.setattr(program, "SHOWN", 1)
+    monkeypatch.setattr(cli, "load_classifier", MODELS.__getitem__)
+    assert program.main(["colours", "--data", str(photos), "--split", "all"]) == 0
+    title, *rows = capsys.readouterr().out.split("\n\n")[1].splitlines()
+    assert title.split()[:3] == ["1", "lowest", "F1"]
+    assert [row.split()[0] for row in rows] == ["red"]
+
+
+def test_program_prints_json_and_writes_a_table(run, photos, tmp_path):
     table = tmp_path / "new" / "table.csv"
-    given = ["--data", str(photos), "--json", "--csv", str(table)]
-    assert app.main(["colours", *given]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["images"], found["models"][0]["accuracy"]) == (3, round(2 / 3, 6))
+    code, out, _ = run("colours", "--data", photos, "--json", "--csv", table)
+    found = json.loads(out)
+    assert (code, found["images"], found["models"][0]["accuracy"]) == (0, 3, round(2 / 3, 6))
     assert found["unknown_classes"] == found["missing_classes"] == []
     rows = read_table(table)
     assert [row["path"] for row in rows] == [str(photos / c / "4.png") for c in sorted(LABELS)]
     assert [row["correct"] for row in rows] == ["1", "1", "0"]
-
-
-def test_of_many_classes_the_program_lists_the_worst(app, photos, capsys, monkeypatch):
-    monkeypatch.setattr(app, "SHOWN", 1)
-    assert app.main(["colours", "--data", str(photos), "--split", "all"]) == 0
-    title, *rows = capsys.readouterr().out.split("\n\n")[1].splitlines()
-    assert title.split()[:3] == ["1", "lowest", "F1"]
-    assert [row.split()[0] for row in rows] == ["red"]
 
 
 def test_table_keeps_the_bytes_of_names(tmp_path):
@@ -234,14 +231,6 @@ def test_table_keeps_the_bytes_of_names(tmp_path):
     assert row == b'"a, ""\xff"".png",dog,dog,0.500000,1'
 
 
-def test_classes_without_a_partner_are_named(app, photos, capsys):
-    assert app.main(["more", "two", "--data", str(photos), "--split", "all"]) == 0
-    out = capsys.readouterr().out
-    assert "images            12 of 18" in out
-    assert "unknown classes   green (images left out)" in out
-    assert "missing classes   green, grey (no images)" in out
-
-
 @pytest.mark.parametrize(
     ("models", "change", "reason"),
     [
@@ -252,39 +241,37 @@ def test_classes_without_a_partner_are_named(app, photos, capsys):
         (["two"], "green", "of the 1 images in --split test, none has a class that all"),
     ],
 )
-def test_failures_are_one_line(app, photos, capsys, models, change, reason):
+def test_failures_are_one_line(run, photos, models, change, reason):
     if change == "damage":
         (photos / "green" / "4.png").write_bytes(b"no image")
     elif change:
         for path in photos.glob("green/*" if change == "empty" else "*/[45].png"):
             if path.parent.name != change:
                 path.unlink()
-    assert app.main([*models, "--data", str(photos)]) == 1
-    out, error = capsys.readouterr()
-    assert (out, error.count("\n")) == ("", 1)
+    code, out, error = run(*models, "--data", photos)
+    assert (code, out, error.count("\n")) == (1, "", 1)
     assert reason in error
 
 
-def test_missing_data_and_useless_paths(app, photos, tmp_path, capsys):
-    assert app.main(["colours", "--data", "./nowhere"]) == 1
-    assert "./nowhere: no such folder" in capsys.readouterr().err
-    given = ["colours", "--data", str(photos)]
+def test_missing_data_and_useless_paths(run, photos, tmp_path, monkeypatch):
+    given = ["colours", "--data", photos]
     (tmp_path / "folder.csv").mkdir()
-    for name in ("colours.keras", "photo.png", "folder.csv", "history.csv"):
-        with pytest.raises(SystemExit, match="2"):
-            app.main([*given, "--csv", str(tmp_path / name)])
-        assert "--csv must be a .csv file, no history.csv" in capsys.readouterr().err
     (tmp_path / "file").touch()
-    assert app.main([*given, "--out", str(tmp_path / "file")]) == 1
-    assert "expected a folder or a new path" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="2"):
-        app.main(["colours"])
-
-
-def test_missing_scikit_learn_is_reported_before_the_work(app, photos, capsys, monkeypatch):
-    monkeypatch.setattr(optional, "is_installed", lambda package: False)
-    assert app.main(["none", "--data", str(photos)]) == 1
-    assert "evaluation requires sklearn; install it" in capsys.readouterr().err
+    wrong = "--csv must be a .csv file, no history.csv"
+    for arguments, code, reason in (
+        (["colours", "--data", "./nowhere"], 1, "./nowhere: no such folder"),
+        *(
+            ([*given, "--csv", tmp_path / name], 2, wrong)
+            for name in ("colours.keras", "photo.png", "folder.csv", "history.csv")
+        ),
+        ([*given, "--out", tmp_path / "file"], 1, "expected a folder or a new path"),
+        (["colours"], 2, "--data"),
+    ):
+        found, _, error = run(*arguments)
+        assert (found, reason in error) == (code, True), error
+    monkeypatch.setattr(optional, "is_installed", lambda package: False)  # before the work
+    code, _, error = run("none", "--data", photos)
+    assert (code, "evaluation requires sklearn; install it" in error) == (1, True), error
 
 
 def test_tflite_file_requires_no_keras(tmp_path):
@@ -306,19 +293,16 @@ def test_tflite_file_requires_no_keras(tmp_path):
     assert json.loads(done.stdout)["images"] == 4
 
 
-def test_a_run_is_evaluated_by_the_groups_of_its_training(
-    app, photos, tmp_path, monkeypatch, capsys
-):
-    (run := tmp_path / "colours").mkdir()
-    monkeypatch.setattr(app.cli, "load_classifier", lambda model: classifier())
+def test_a_run_is_evaluated_by_the_groups_of_its_training(run, photos, tmp_path):
+    (folder := tmp_path / "colours").mkdir()
     groups = r"/(?=[0-2]\.png)|$"  # two of nine images
-    (run / "recipe.json").write_text(json.dumps({"data": str(photos), "groups": groups}))
-    assert app.main([str(run), "--data", str(photos), "--json"]) == 0
-    held_out = LabelledImages(photos, "test", groups=groups)
-    assert json.loads(capsys.readouterr().out)["images"] == len(held_out) == 9
-    (run / "recipe.json").write_text(json.dumps({"data": "elsewhere", "groups": groups}))
-    assert app.main([str(run), "--data", str(photos), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["images"] == 3  # every fifth of a class
+    held_out = len(LabelledImages(photos, "test", groups=groups))
+    for trained_on, images in ((photos, held_out), ("elsewhere", 3)):  # every fifth of a class
+        recipe = {"data": str(trained_on), "groups": groups}
+        (folder / "recipe.json").write_text(json.dumps(recipe))
+        code, out, _ = run(folder, "--data", photos, "--json", model=classifier())
+        assert (code, json.loads(out)["images"]) == (0, images)
+    assert held_out == 9
 
 
 @pytest.mark.parametrize(
@@ -328,20 +312,16 @@ def test_a_run_is_evaluated_by_the_groups_of_its_training(
         (False, {"fraction": 1.0, "folds": 3, "fold": 1, "validation": 0.4}),
     ],
 )
-def test_a_run_is_evaluated_on_the_images_that_it_trained_on(
-    app, photos, tmp_path, monkeypatch, folder, parts
-):
+def test_a_run_is_evaluated_on_the_images_that_it_trained_on(run, photos, tmp_path, folder, parts):
     digits = "digits", tuple("0123456789"), (8, 8, 1)
     name, labels, shape = (photos, LABELS, (8, 8, 3)) if folder else digits
-    (run := tmp_path / "run").mkdir()
-    monkeypatch.setattr(app.cli, "load_classifier", lambda model: classifier(labels, shape))
-    (run / "recipe.json").write_text(json.dumps({"data": str(name), "folds": None, **parts}))
+    (place := tmp_path / "run").mkdir()
+    (place / "recipe.json").write_text(json.dumps({"data": str(name), "folds": None, **parts}))
     divided = divide_training(data.load(name, (8, 8)), **parts)
     for split in ("train", "validation"):
-        images = getattr(divided, split)
-        table = tmp_path / f"{split}.csv"
-        arguments = [str(run), "--data", str(name), "--split", split, "--csv", str(table)]
-        assert app.main(arguments) == 0
+        images, table = getattr(divided, split), tmp_path / f"{split}.csv"
+        arguments = [place, "--data", name, "--split", split, "--csv", table]
+        assert run(*arguments, model=classifier(labels, shape))[0] == 0
         found = read_table(table)
         assert len(found) == len(images)
         if folder:

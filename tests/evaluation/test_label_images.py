@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from load_app import load_app
 from PIL import Image
 from read_table import read_table
 from scipy.special import expit
@@ -14,6 +13,7 @@ from sklearn.metrics import average_precision_score
 from keras_gmlp.evaluation.images import evaluate, report, write_report
 from keras_gmlp.evaluation.label_scores import LabelPredictions
 from keras_gmlp.evaluation.labelled import LabelledImages
+from keras_gmlp.programs.shared import cli
 from keras_gmlp.tasks.classifier import Classifier
 from keras_gmlp.tasks.scores import score
 
@@ -101,11 +101,7 @@ def test_labels_are_matched_by_name_and_thresholds_obeyed(table):
     assert scores["unknown_classes"] == ["blue"]
     assert [row["agreement"] for row in scores["models"]] == [1, round(11 / 12, 6)]
     assert scores["models"][1]["exact_match"] > scores["models"][0]["exact_match"]
-
-
-def test_one_common_label(table):
-    images = LabelledImages(table, "all")
-    ((result, _),) = evaluate([classifier(("cat", "green"))], images)
+    ((result, _),) = evaluate([classifier(("cat", "green"))], images)  # one common label
     assert (result.labels, result.left_out) == (("green",), ("cat",))
     (green,) = score(result)["classes"]
     assert (green["images"], green["precision"], green["recall"]) == (3, 0.666667, 0.666667)
@@ -131,23 +127,21 @@ def test_images_of_one_label_count_as_having_that_one(table, tmp_path):
 
 
 @pytest.fixture
-def app(monkeypatch):
-    """The program, with classifiers that cost nothing to load."""
-    module = load_app("evaluate")
+def run(app, table, monkeypatch):
+    """Runs the program on the table with classifiers that cost nothing to load."""
     models = {
         "colours": classifier(),
         "strict": classifier(thresholds=(0.99, 0.99, 0.99)),
         "single": classifier(thresholds=(), path="single.tflite"),
         "animals": classifier(("cat", "dog", "owl")),
     }
-    monkeypatch.setattr(module.cli, "load_classifier", models.__getitem__)
-    return module
+    monkeypatch.setattr(cli, "load_classifier", models.__getitem__)
+    return lambda *given: app("evaluate", "--data", table, "--split", "all", *given)
 
 
-def test_program_prints_and_writes_the_report(app, table, tmp_path, capsys):
-    given = ["colours", "strict", "--data", str(table), "--split", "all"]
-    assert app.main([*given, "--out", str(tmp_path / "o")]) == 0
-    out = capsys.readouterr().out
+def test_program_prints_and_writes_the_report(run, tmp_path):
+    code, out, _ = run("colours", "strict", "--out", tmp_path / "o")
+    assert code == 0
     assert "exact match        66.67 %" in out
     assert out.count("strict") == 1
     head = next(line for line in out.splitlines() if line.startswith("label"))
@@ -159,18 +153,16 @@ def test_program_prints_and_writes_the_report(app, table, tmp_path, capsys):
     assert found == ["red", "green|red", "0"]
     assert rows[3]["predictions"] == ""
     assert float(rows[0]["probability red"]) == pytest.approx(expit(5), abs=1e-6)
-    assert app.main([*given, "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
+    _, out, _ = run("colours", "strict", "--json")
+    report = json.loads(out)
     assert report["models"][0]["exact_match"] == round(4 / 6, 6)
     assert report["models"][1]["latency_ms"] > 0
 
 
-def test_failures_are_one_line(app, table, capsys):
+def test_failures_are_one_line(run):
     for models, reason in (
         (["colours", "single"], "single.tflite: gives one label for an image, but the images have"),
         (["animals"], "knows none of its classes; received blue, green, red; expected cat"),
     ):
-        assert app.main([*models, "--data", str(table), "--split", "all"]) == 1
-        error = capsys.readouterr().err
-        assert reason in error
-        assert error.count("\n") == 1
+        code, _, error = run(*models)
+        assert (code, error.count("\n"), reason in error) == (1, 1, True), error

@@ -26,27 +26,34 @@ def tokenizer():
     return small_tokenizer()
 
 
-def constant_model(task, tokenizer, logits, labels=(), pairs=None):
+def constant_model(task, tokenizer, logits, labels=(), pairs=None, length=LENGTH):
     """A model whose logits do not depend on the text."""
 
     def run(token_ids, **_):
         return np.repeat(np.array([logits], "float32"), len(token_ids), axis=0)
 
-    return TextModel(run, task, tokenizer, LENGTH, labels, Path("constant"), pairs)
+    return TextModel(run, task, tokenizer, length, labels, Path("constant"), pairs)
+
+
+def classifier(tokenizer, *labels, logits=(1.0, 0.0), pairs=None):
+    labels = labels or ("good", "bad")
+    return constant_model("text_classification", tokenizer, logits, labels, pairs)
+
+
+def write_rows(path, rows):
+    path.write_text("\n".join(["text,label", *rows]) + "\n")
+    return str(path)
 
 
 @pytest.fixture
 def reviews(tmp_path):
-    path = tmp_path / "reviews.csv"
     rows = ["a gem,good", "a film,good", "a bore,bad", "dull,bad", "no idea,unsure"]
-    path.write_text("\n".join(["text,label", *rows, *rows]) + "\n")
-    return str(path)
+    return write_rows(tmp_path / "reviews.csv", [*rows, *rows])
 
 
 def test_a_classifier_by_hand(reviews, tokenizer, tmp_path):
     # The model has the classes in another order and does not know "unsure".
-    model = constant_model("text_classification", tokenizer, [1.0, 0.0], ("good", "bad"))
-    report, predictions = evaluate_texts([model], reviews)
+    report, predictions = evaluate_texts([classifier(tokenizer)], reviews)
     (scores,) = report["models"]
     assert (report["split"], report["unknown_classes"]) == ("all", ["unsure"])
     assert (scores["texts"], scores["cut"]) == (8, 0)
@@ -67,16 +74,13 @@ def test_a_classifier_by_hand(reviews, tokenizer, tmp_path):
 
 
 def test_validation_texts_are_those_that_the_run_held_out(tmp_path, tokenizer):
-    reviews = str(tmp_path / "many.csv")
     rows = [f"a film of {n} winters,{'good' if n % 2 else 'bad'}" for n in range(40)]
-    Path(reviews).write_text("\n".join(["text,label", *rows]) + "\n")
-    model = constant_model("text_classification", tokenizer, [1.0, 0.0], ("good", "bad"))
-    counts = {}
-    for split in ("train", "validation", "test"):
-        report, _ = evaluate_texts([model], reviews, split, validation=0.5)
-        counts[split] = report["models"][0]["texts"]
-    report, _ = evaluate_texts([model], reviews, "train")
-    assert counts["train"] + counts["validation"] == report["models"][0]["texts"]
+    reviews, model = write_rows(tmp_path / "many.csv", rows), classifier(tokenizer)
+    counts = []
+    for split, share in (("train", 0.5), ("validation", 0.5), ("train", 0.0)):
+        report, _ = evaluate_texts([model], reviews, split, validation=share)
+        counts.append(report["models"][0]["texts"])
+    assert counts[0] + counts[1] == counts[2]
     with pytest.raises(ValueError, match=r"no validation texts; train with --validation 0\.1"):
         evaluate_texts([model], reviews, "validation")
     asks = constant_model("question_answering", tokenizer, [[0.0] * LENGTH] * 2)
@@ -85,56 +89,45 @@ def test_validation_texts_are_those_that_the_run_held_out(tmp_path, tokenizer):
 
 
 def test_classes_that_do_not_fit(reviews, tokenizer):
-    model = constant_model("text_classification", tokenizer, [1.0, 0.0], ("cat", "dog"))
-    with pytest.raises(ValueError, match=r"knows none of its classes; received bad, good"):
-        evaluate_texts([model], reviews)
-    model = constant_model("text_classification", tokenizer, [1.0, 0.0], ("good", "bad"), True)
-    with pytest.raises(ValueError, match=r"has single texts; constant classifies pairs\."):
-        evaluate_texts([model], reviews)
-    other = from_keras(small_text_model("masked_lm", tokenizer), tokenizer)
-    with pytest.raises(ValueError, match="is a masked language model; expected a text classifier"):
-        evaluate_texts([model, other], reviews)
-    with pytest.raises(ValueError, match=r"split is 'valid'; expected test, train, val"):
-        evaluate_texts([model], reviews, "valid")
-    with pytest.raises(ValueError, match="at least one model"):
-        evaluate_texts([], reviews)
+    own, pairs = classifier(tokenizer), classifier(tokenizer, pairs=True)
+    asks = constant_model("question_answering", tokenizer, [[0.0] * LENGTH] * 2)
+    for models, split, reason in (
+        ([classifier(tokenizer, "cat", "dog")], None, "knows none .* received bad, good, unsure"),
+        ([pairs], None, r"has single texts; constant classifies pairs\."),
+        ([own, asks], None, "is a model for questions; expected a text classifier"),
+        ([own], "valid", r"split is 'valid'; expected test, train, val"),
+        ([], None, "at least one model"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            evaluate_texts(models, reviews, split)
 
 
 def test_models_are_scored_on_the_classes_that_all_know(reviews, tokenizer):
-    models = [
-        constant_model("text_classification", tokenizer, [1.0, 0.0], labels)
-        for labels in (("good", "bad"), ("good", "unsure"))
-    ]
+    models = [classifier(tokenizer), classifier(tokenizer, "good", "unsure")]
     report, _ = evaluate_texts(models, reviews)
     assert report["unknown_classes"] == ["bad", "unsure"]
     assert [row["texts"] for row in report["models"]] == [4, 4]
     assert [row["accuracy"] for row in report["models"]] == [1, 1]
-
-
-def test_equal_class_names_count_as_one(reviews, tokenizer):
-    model = constant_model("text_classification", tokenizer, [0.0, 1.0], ("good", "good"))
-    report, _ = evaluate_texts([model], reviews)
-    assert report["models"][0]["accuracy"] == 1
+    equal = classifier(tokenizer, "good", "good", logits=(0.0, 1.0))  # count as one
+    assert evaluate_texts([equal], reviews)[0]["models"][0]["accuracy"] == 1
 
 
 def test_a_limit_draws_from_all_classes(tmp_path, tokenizer):
     rows = [f"{label} {n},{label}" for label in ("bad", "good") for n in range(50)]
-    (tmp_path / "rows.csv").write_text("\n".join(["text,label", *rows]) + "\n")
-    model = constant_model("text_classification", tokenizer, [1.0, 0.0], ("good", "bad"))
-    report, predictions = evaluate_texts([model], str(tmp_path / "rows.csv"), limit=20)
+    place = write_rows(tmp_path / "rows.csv", rows)
+    report, predictions = evaluate_texts([classifier(tokenizer)], place, limit=20)
     assert report["models"][0]["texts"] == 20
     assert 5 < predictions.labels.sum() < 15
 
 
 def test_long_texts_are_counted(tmp_path, tokenizer, monkeypatch):
     long = "the old house by the river " * 9
-    (tmp_path / "rows.csv").write_text(f"text,label\n{long},good\na gem,bad\n")
-    model = constant_model("text_classification", tokenizer, [1.0, 0.0], ("good", "bad"))
+    place = write_rows(tmp_path / "rows.csv", [f"{long},good", "a gem,bad"])
     encoded, usual = [], tokenizer.encode_batch
     monkeypatch.setattr(
         tokenizer, "encode_batch", lambda texts, *n: encoded.extend(texts) or usual(texts, *n)
     )
-    report, _ = evaluate_texts([model], str(tmp_path / "rows.csv"))
+    report, _ = evaluate_texts([classifier(tokenizer)], place)
     assert report["models"][0]["cut"] == 1
     assert sorted(encoded) == ["a gem", long]  # once each
 
@@ -157,8 +150,7 @@ def span_model(tokenizer, null):
     logits = np.full((2, 48), -9.0)
     start = len(tokenizer.encode("Who?"))
     logits[:, start], logits[:, 0] = 2.0, null / 2
-    model = constant_model("question_answering", tokenizer, logits)
-    return TextModel(**{**vars(model), "length": 48})
+    return constant_model("question_answering", tokenizer, logits, length=48)
 
 
 @pytest.mark.parametrize(
@@ -232,13 +224,13 @@ def test_perplexity_equals_that_of_training(text_file, tokenizer, tmp_path):
 
 
 def test_more_masks_than_a_call_takes(text_file, tokenizer):
-    model = constant_model("masked_lm", tokenizer, np.zeros((8, tokenizer.size)))
-    model = TextModel(**{**vars(model), "length": 96})  # up to 15 masks
+    logits = np.zeros((8, tokenizer.size))
+    model = constant_model("masked_lm", tokenizer, logits, length=96)  # up to 15 masks
     report, _ = evaluate_texts([model], text_file)
     assert report["models"][0]["perplexity"] == pytest.approx(tokenizer.size, rel=1e-6)
     assert report["models"][0]["masked_tokens"] > 8
     # A model of 48 tokens makes windows of 48 for both.
-    short = constant_model("masked_lm", tokenizer, np.zeros((8, tokenizer.size)))
+    short = constant_model("masked_lm", tokenizer, logits)
     report, _ = evaluate_texts([model, short], text_file, limit=2)
     assert [row["windows"] for row in report["models"]] == [2, 2]
     assert len({row["masked_tokens"] for row in report["models"]}) == 1
@@ -249,15 +241,14 @@ def test_text_that_does_not_fit_a_language_model(text_file, tokenizer, tmp_path)
     other = tmp_path / "other.txt"
     other.write_text("A storm came over the sea. Every boat went home.\n" * 9, "utf-8")
     prepare_corpus([other], 128, tmp_path / "prepared", valid=[text_file])
-    with pytest.raises(ValueError, match="was prepared with another tokenizer"):
-        evaluate_texts([model], tmp_path / "prepared")
     stranger = TextModel(**{**vars(model), "tokenizer": Tokenizer.train(["a storm"], 128)})
-    with pytest.raises(ValueError, match="has another tokenizer than constant, so their perplex"):
-        evaluate_texts([model, stranger], text_file)
-    with pytest.raises(ValueError, match=r"no such file .* Did you mean other\.txt"):
-        evaluate_texts([model], tmp_path / "othr.txt")
-    other.write_text("\U0001f600 \U0001f600\n", "utf-8")
-    with pytest.raises(ValueError, match="no token to mask; the tokenizer of constant knows none"):
-        evaluate_texts([model], other)
-    with pytest.raises(ValueError, match="leave split and columns out"):
-        evaluate_texts([model], text_file, "test")
+    (strange := tmp_path / "strange.txt").write_text("\U0001f600 \U0001f600\n", "utf-8")
+    for models, given, split, reason in (
+        ([model], tmp_path / "prepared", None, "was prepared with another tokenizer"),
+        ([model, stranger], text_file, None, "has another tokenizer than constant, so their perpl"),
+        ([model], tmp_path / "othr.txt", None, r"no such file .* Did you mean other\.txt"),
+        ([model], strange, None, "no token to mask; the tokenizer of constant knows none"),
+        ([model], text_file, "test", "leave split and columns out"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            evaluate_texts(models, given, split)

@@ -5,10 +5,9 @@ import shutil
 
 import numpy as np
 import pytest
-from load_app import load_app
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
-from small_text import LENGTH, LINES, small_text_model, small_tokenizer
+from small_text import LENGTH, LINES, save_small_model, small_text_model, small_tokenizer
 
 from keras_gmlp.evaluation.calibration import calibrate_run
 from keras_gmlp.evaluation.text import evaluate_texts
@@ -45,11 +44,10 @@ def texts(model, tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def run(model, texts, tmp_path):
+@pytest.fixture(scope="module")
+def exported(model, texts, tmp_path_factory):
     """The folder of a run, with its export."""
-    tokenizer, place = small_tokenizer(), tmp_path / "run"
-    place.mkdir()
+    tokenizer, place = small_tokenizer(), tmp_path_factory.mktemp("run")
     model.save(place / "model.keras")
     card = {"length": LENGTH, "pairs": False}
     write_text_card(place / "model.keras", "text_classification", tokenizer, LABELS, card)
@@ -59,6 +57,11 @@ def run(model, texts, tmp_path):
     (place / "recipe.json").write_text(json.dumps(recipe))
     (place / "metrics.json").write_text('{"test_accuracy": 0.5}')
     return place
+
+
+@pytest.fixture
+def run(exported, tmp_path):
+    return shutil.copytree(exported, tmp_path / "run")
 
 
 def read_logits(model, texts):
@@ -102,7 +105,7 @@ def test_all_files_have_the_temperature_of_an_independent_search(run, texts, tmp
         assert "known" not in answer[0]
 
 
-def test_unknown_texts_are_rejected_by_files_and_programs(run, texts, capsys):
+def test_unknown_texts_are_rejected_by_files_and_programs(run, texts, app):
     calibrate_run(run, reject=0.5)
     lines = [line.rpartition(",")[0] for line in texts.read_text().splitlines()[1:]]
     found = {}
@@ -115,38 +118,32 @@ def test_unknown_texts_are_rejected_by_files_and_programs(run, texts, capsys):
         assert clear.sum() >= 115
         np.testing.assert_array_equal(np.array(found[name])[clear], above[clear] < 0)
     assert 20 < sum(found[FILES[0]]) < 100
-    program = load_app("classify_text")
     unknown = lines[found[FILES[0]].index(False)]
-    assert program.main([unknown, "--model", str(run / "model_float32.tflite")]) == 0
-    assert "unknown: unlike the texts" in capsys.readouterr().out
+    code, out, _ = app("classify_text", unknown, "--model", run / "model_float32.tflite")
+    assert (code, "unknown: unlike the texts" in out) == (0, True)
     write_model_card(run)
     assert "On 24 test texts of" in (run / "README.md").read_text()
 
 
-def test_program_and_what_cannot_be_calibrated(run, texts, tmp_path, capsys):
-    program = load_app("calibrate")
-    assert program.main([str(run), "--reject", "none", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["texts"] == 24
+def test_program_and_what_cannot_be_calibrated(run, texts, tmp_path, app):
+    code, out, _ = app("calibrate", run, "--reject", "none", "--json")
+    assert (code, json.loads(out)["texts"]) == (0, 24)
     assert read_card(run / "model.keras")["energy_threshold"] is None
-    assert program.main([str(run)]) == 0
-    assert "texts              24 of" in capsys.readouterr().out
-    for wrong in ("1", "-0.1", "nan", "some"):
-        with pytest.raises(SystemExit) as stopped:
-            program.main([str(run), f"--reject={wrong}"])
-        assert stopped.value.code == 2
-    capsys.readouterr()
-    assert program.main([str(run), "--split", "all"]) == 1
-    assert "trained on some of these texts" in capsys.readouterr().err
-    other = str(shutil.copy(texts, tmp_path / "other.csv"))
-    assert program.main([str(run), "--data", other, "--split", "validation"]) == 1
-    assert "none of its texts are held out" in capsys.readouterr().err
-    recipe = json.loads((run / "recipe.json").read_text())
-    (run / "recipe.json").write_text(json.dumps({**recipe, "held_out": 0.0}))
-    assert program.main([str(run)]) == 1
-    assert "held no texts out; give labelled texts" in capsys.readouterr().err
-    place, tokenizer = tmp_path / "language", small_tokenizer()
-    place.mkdir()
-    small_text_model("masked_lm", tokenizer).save(place / "model.keras")
-    write_text_card(place / "model.keras", "masked_lm", tokenizer, (), {"length": LENGTH})
-    assert program.main([str(place), "--data", str(texts)]) == 1
-    assert "a masked language model; calibration requires a classifier" in capsys.readouterr().err
+    code, out, _ = app("calibrate", run)
+    assert (code, "texts              24 of" in out) == (0, True)
+    for wrong in ("1", "some"):
+        assert app("calibrate", run, f"--reject={wrong}")[0] == 2
+    other = shutil.copy(texts, tmp_path / "other.csv")
+    language, recipe = tmp_path / "language", run / "recipe.json"
+    language.mkdir()
+    save_small_model(language / "model.keras", "masked_lm", small_tokenizer())
+    for arguments, reason in (
+        ((run, "--split", "all"), "trained on some of these texts"),
+        ((run, "--data", other, "--split", "validation"), "none of its texts are held out"),
+        ((language, "--data", texts), "a masked language model; calibration requires a classifier"),
+        ((run,), "held no texts out; give labelled texts"),
+    ):
+        if arguments == (run,):
+            recipe.write_text(json.dumps({**json.loads(recipe.read_text()), "held_out": 0.0}))
+        code, _, error = app("calibrate", *arguments)
+        assert (code, reason in error) == (1, True), error

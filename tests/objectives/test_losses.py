@@ -105,12 +105,3 @@ def test_callbacks_know_which_metric_is_better(tmp_path):
     data = LOGITS, LABELS["indices"]
     model.fit(*data, validation_data=data, callbacks=[best, stop], verbose=0)
     assert (tmp_path / "best.keras").exists()
-
-
-def test_accuracy_round_trip():
-    accuracy = Accuracy(name="top_1")
-    restored = keras.metrics.deserialize(keras.metrics.serialize(accuracy))
-    assert isinstance(restored, Accuracy)
-    assert restored.get_config() == accuracy.get_config() == {"name": "top_1", "dtype": "float32"}
-    restored.update_state(LABELS["indices"], LOGITS)
-    assert to_numpy(restored.result()) == 0.5

@@ -3,7 +3,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score, matthews_corrcoef
 
-from keras_gmlp.objectives.metrics import F1, MatthewsCorrelation, PredictedClasses
+from keras_gmlp.objectives.metrics import (
+    F1,
+    Accuracy,
+    MatthewsCorrelation,
+    MeanAveragePrecision,
+    PredictedClasses,
+)
 
 
 def samples(classes, size=211):
@@ -80,11 +86,22 @@ def test_evaluate_reports_them():
 
 
 def test_metrics_are_saved():
-    for metric in (MatthewsCorrelation(3, name="mcc"), F1(3, positive=None), PredictedClasses(3)):
+    labels, logits = samples(3)
+    for metric, settings in (
+        (Accuracy(name="top_1"), {}),
+        (MatthewsCorrelation(3, name="mcc"), {"classes": 3}),
+        (F1(3, positive=None), {"classes": 3, "positive": None}),
+        (PredictedClasses(3), {"classes": 3}),
+        (MeanAveragePrecision(3), {"classes": 3}),
+    ):
         assert float(metric.result()) == 0  # no samples
         saved = keras.saving.serialize_keras_object(metric)
         restored = keras.saving.deserialize_keras_object(saved)
-        assert restored.get_config() == metric.get_config()
+        assert type(restored) is type(metric)
+        config = {"name": metric.name, "dtype": "float32", **settings}
+        assert restored.get_config() == metric.get_config() == config
+        labels = np.eye(3)[labels] if isinstance(metric, MeanAveragePrecision) else labels
+        assert float(restored(labels, logits)) == float(metric(labels, logits)) > 0
 
 
 @pytest.mark.parametrize("positive", [-1, 2])

@@ -12,6 +12,7 @@ from sklearn.metrics import average_precision_score, f1_score
 
 import keras_gmlp
 from keras_gmlp import data
+from keras_gmlp.export.verify import export_run
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inspection.pictures import list_pictures
 from keras_gmlp.objectives.metrics import MeanAveragePrecision, choose_thresholds
@@ -65,14 +66,11 @@ def test_table_of_several_labels(table):
     images, rows = next(iter(data.evaluation_batches(held)))
     np.testing.assert_array_equal(np.asarray(images)[:, 0, 0, ::-1] > 0, np.asarray(rows))
 
-
-def test_mixed_images_have_mixed_labels(table):
-    opened = data.load(table, (8, 8))
     augmentation = data.Augmentation(crop=0, flip=False, mixup=1.0)
     images, rows = next(iter(data.training_batches(opened, 16, augmentation)))
     shares = np.asarray(images)[:, 0, 0, ::-1] / 255
     np.testing.assert_allclose(np.asarray(rows), shares, atol=1e-5)
-    assert ((shares > 0.01) & (shares < 0.99)).any()
+    assert ((shares > 0.01) & (shares < 0.99)).any()  # mixed images have mixed labels
 
 
 def test_column_named_labels_and_packed_sets(table, tmp_path):
@@ -116,7 +114,7 @@ def test_thresholds_have_the_best_f1():
     assert thresholds[2] == 0.5
 
 
-def test_run_learns_records_and_exports(run):
+def test_run_learns_and_records(run, tmp_path):
     directory, opened, metrics = run
     assert metrics["test_mean_average_precision"] > 0.9
     assert "test_accuracy" not in metrics
@@ -130,10 +128,6 @@ def test_run_learns_records_and_exports(run):
     card = (directory / "README.md").read_text()
     for text in ("## Mean average precision", "classifier.find_labels(", "A label applies if its"):
         assert text in card
-
-
-def test_card_holds_the_fit_and_the_thresholds(run, tmp_path):
-    directory, opened, _ = run
     model = keras_gmlp.load_model(directory / "model.keras")
     model.save(tmp_path / "model.keras")
     padded = dataclasses.replace(opened, fit="pad")
@@ -152,31 +146,26 @@ def test_label_without_training_images_is_refused():
 
 
 @pytest.mark.once
-def test_exported_file_gives_the_labels_that_apply(run, capsys):
-    from keras_gmlp.export.verify import export_run
-
+def test_exported_file_gives_the_labels_that_apply(run, app):
     directory, opened, metrics = run
     result = export_run(directory, ["tflite"], opened)["tflite"]
     score = metrics["test_mean_average_precision"]
     assert abs(result["mean_average_precision"] - score) < 0.02
     assert read_card(directory / "model.tflite")["thresholds"]
     path = opened.test.paths[0].decode()
-    files = {name: inference.load(directory / name) for name in ("model.keras", "model.tflite")}
-    for name, classifier in files.items():
+    for name in ("model.keras", "model.tflite"):
+        classifier = inference.load(directory / name)
         found = classifier.find_labels(path)
         everything = classifier.classify(path, 3)
         assert len(everything) == 3
         least = dict(zip(classifier.labels, classifier.thresholds, strict=True))
         assert found == [pair for pair in everything if pair[1] >= least[pair[0]]]
-        app = load_app("classify")
-        assert app.main([path, "--model", str(directory / name), "--json"]) == 0
-        (line,) = capsys.readouterr().out.splitlines()
-        predictions = json.loads(line)["predictions"]
-        applying = [row["label"] for row in predictions if row["applies"]]
+        _, out, _ = app("classify", path, "--model", directory / name, "--json")
+        applying = [row["label"] for row in json.loads(out)["predictions"] if row["applies"]]
         assert applying == [label for label, _ in found]
-        assert app.main([path, "--model", str(directory / name)]) == 0
-        printed = capsys.readouterr().out.splitlines()[1:]
-        assert [line.split()[0] for line in printed] == (applying or ["no"])
+        code, out, _ = app("classify", path, "--model", directory / name)
+        printed = [line.split()[0] for line in out.splitlines()[1:]]
+        assert (code, printed) == (0, applying or ["no"])
     with pytest.raises(ValueError, match="mediapipe requires a model that gives one label"):
         export_run(directory, ["mediapipe"], opened)
     assert "thresholds" in load_app("serve").read_metadata(directory / "model.tflite")
@@ -200,10 +189,9 @@ def test_what_several_labels_do_not_allow(table):
     for settings in ({"balance": 0.5}, {"teacher": "runs/a"}):
         with pytest.raises(ValueError, match="requires images of one label each"):
             MultiLabelClassification(**settings)
+    compare = load_app("compare")
     with pytest.raises(ValueError, match="any number of labels"):
-        load_app("compare").make_sweep(
-            load_app("compare").main.parse(["gmlp_n4_32", "--data", str(table)])
-        )
+        compare.make_sweep(compare.main.parse(["gmlp_n4_32", "--data", str(table)]))
     model = keras.Sequential(
         [keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(10)]
     )

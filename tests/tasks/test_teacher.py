@@ -1,11 +1,12 @@
-import csv
+"""Distillation: losses by hand, and runs whose model learns what a teacher says."""
+
 import dataclasses
 
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from check_layer import redraw_weights, to_numpy
+from read_table import read_table
 
 import keras_gmlp
 from keras_gmlp.data.batches.augmentation import Augmentation
@@ -63,10 +64,14 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_model_learns_from_its_teacher_and_not_from_the_labels(folder, tmp_path):
+def make_data(classes=2):
     images = np.random.default_rng(0).integers(0, 256, (16, 8, 8, 3)).astype("uint8")
-    split = tf.data.Dataset.from_tensor_slices((images, np.zeros(16, "int64")))
-    data = ImageData("zeros", ("zero", "one"), (8, 8, 3), split, split)
+    split = ArraySplit(images, np.arange(16) % classes)
+    return ImageData("pixels", ("zero", "one"), (8, 8, 3), split, split)
+
+
+def test_model_learns_from_its_teacher_and_not_from_the_labels(folder, tmp_path):
+    data = make_data(classes=1)
     task = ImageClassification(label_smoothing=0.0, teacher=str(folder), teacher_share=1.0)
     recipe = Recipe(epochs=3, batch_size=4, learning_rate=0.05, task=task)
     pipelines = ["host", "device"] if keras.backend.backend() == "jax" else ["host"]
@@ -78,12 +83,6 @@ def test_model_learns_from_its_teacher_and_not_from_the_labels(folder, tmp_path)
         assert not any("teacher" in weight.path for weight in model.weights)
         saved = keras.saving.load_model(tmp_path / pipeline / "model.keras")
         assert saved.count_params() == tiny_model().count_params()
-
-
-def make_data(samples=16):
-    images = np.random.default_rng(0).integers(0, 256, (samples, 8, 8, 3)).astype("uint8")
-    split = ArraySplit(images, np.arange(samples) % 2)
-    return ImageData("pixels", ("zero", "one"), (8, 8, 3), split, split)
 
 
 def random_teacher(folder, **overrides):
@@ -110,14 +109,10 @@ def first_loss(task, data, directory, pipeline="host"):
     for weight in model.weights:  # the same on each backend
         weight.assign(np.random.default_rng(len(weight.shape)).normal(0, 0.3, weight.shape))
     train(model, data, dataclasses.replace(recipe, pipeline=pipeline), directory, verbose=0)
-    return float(read_rows(directory / "history.csv")[0]["loss"]), model
+    return float(read_table(directory / "history.csv")[0]["loss"]), model
 
 
-def read_rows(path):
-    with open(path) as file:
-        return list(csv.DictReader(file))
-
-
+@pytest.mark.eager
 def test_loss_of_a_batch_with_stored_answers(tmp_path):
     data = make_data()
 
@@ -153,6 +148,7 @@ def test_loss_of_a_batch_with_stored_answers(tmp_path):
         np.testing.assert_allclose(on_device, expected, rtol=1e-5)
 
 
+@pytest.mark.eager
 def test_model_learns_features_and_the_run_resumes(tmp_path):
     teacher, data = random_teacher(tmp_path, dim=12), make_data()
     store_answers(KerasTeacher(tmp_path), data, tmp_path / "answers", Views(count=2))
@@ -174,11 +170,12 @@ def test_model_learns_features_and_the_run_resumes(tmp_path):
     train(resumed, data, recipe, tmp_path / "killed", verbose=0)
     for ours, theirs in zip(resumed.get_weights(), whole.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    losses = [float(row["loss"]) for row in read_rows(tmp_path / "whole/history.csv")]
+    losses = [float(row["loss"]) for row in read_table(tmp_path / "whole/history.csv")]
     assert losses[-1] < losses[0]
     assert teacher.count_params() != whole.count_params()
 
 
+@pytest.mark.eager
 def test_distillation_token_learns_the_teachers_classes(folder, tmp_path):
     data = make_data()
     keras.utils.set_random_seed(0)
@@ -212,6 +209,7 @@ def test_teacher_of_another_size_sees_scaled_images(tmp_path):
         np.testing.assert_allclose(to_numpy(ours), to_numpy(theirs), atol=1e-5)
 
 
+@pytest.mark.once
 def test_onnx_teacher(tmp_path):
     import onnx
     from onnx import TensorProto, helper, numpy_helper
@@ -252,13 +250,15 @@ def test_onnx_teacher(tmp_path):
 
 
 def test_teacher_must_fit(folder, tmp_path):
-    with pytest.raises(ValueError, match=r"expects 3 channels; the model has 1"):
-        load_teacher(folder, tiny_model(input_shape=(8, 8, 1)))
-    with pytest.raises(ValueError, match=r"expects 2 classes; the model has 5"):
-        load_teacher(folder, tiny_model(classes=5))
-    assert load_teacher(folder, tiny_model(classes=5), logits=False).output_shape[0] == (None, 2)
-    with pytest.raises(ValueError, match="no such folder"):
-        load_teacher(tmp_path / "missing", tiny_model())
+    grey, five = tiny_model(input_shape=(8, 8, 1)), tiny_model(classes=5)
+    for place, model, match in (
+        (folder, grey, r"expects 3 channels; the model has 1"),
+        (folder, five, r"expects 2 classes; the model has 5"),
+        (tmp_path / "missing", five, "no such folder"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            load_teacher(place, model)
+    assert load_teacher(folder, five, logits=False).output_shape[0] == (None, 2)
     for settings, match in (
         ({"teaching": "loud"}, "teaching must be one of soft, hard, token; received 'l"),
         ({"teacher_share": 2}, r"teacher_share must be in \[0, 1\]; received 2"),
