@@ -274,7 +274,7 @@ def test_digits_that_it_never_saw_are_rejected(tmp_path):
     name = str(tmp_path / "digits")
     held_out = data.hold_out(data.load(name, (8, 8)), 0.2)
     model = keras_gmlp.gMLP(64, 2, 128, input_shape=(8, 8, 3), patch_size=2, classes=5)
-    model.compile(keras.optimizers.AdamW(3e-3), CrossEntropy())
+    model.compile(keras.optimizers.AdamW(3e-3), CrossEntropy(), jit_compile=False)
     model.fit(*held_out.train.arrays(), batch_size=64, epochs=20, verbose=0)
     run = tmp_path / "run"
     run.mkdir()

@@ -34,11 +34,9 @@ def texts(model, tmp_path_factory):
     """Texts of which the model predicts three in four right."""
     rng, classifier = np.random.default_rng(0), from_keras(model, small_tokenizer(), LABELS)
     words = sorted({word for line in LINES for word in line.lower().split() if word.isalpha()})
-    rows = []
-    for _ in range(120):
-        text = " ".join(rng.choice(words, 4))
-        best = LABELS.index(classifier.classify(text)[0]["label"])
-        rows.append(f"{text},{LABELS[best ^ (rng.random() < 0.25)]}")
+    drawn = [(" ".join(rng.choice(words, 4)), rng.random() < 0.25) for _ in range(120)]
+    best = read_logits(classifier, [text for text, _ in drawn]).argmax(1)
+    rows = [f"{text},{LABELS[i ^ wrong]}" for (text, wrong), i in zip(drawn, best, strict=True)]
     path = tmp_path_factory.mktemp("texts") / "reviews.csv"
     path.write_text("\n".join(["text,label", *rows]) + "\n")
     return path
@@ -107,7 +105,7 @@ def test_all_files_have_the_temperature_of_an_independent_search(run, texts, tmp
 
 def test_unknown_texts_are_rejected_by_files_and_programs(run, texts, app):
     calibrate_run(run, reject=0.5)
-    lines = [line.rpartition(",")[0] for line in texts.read_text().splitlines()[1:]]
+    lines = [line.rpartition(",")[0] for line in texts.read_text().splitlines()[1::4]]
     found = {}
     for name in FILES:
         model = load(run / name)
@@ -115,9 +113,9 @@ def test_unknown_texts_are_rejected_by_files_and_programs(run, texts, app):
         energies = -np.log(np.exp(read_logits(model, lines) / model.confidence.temperature).sum(1))
         above = energies - model.confidence.energy_threshold
         clear = np.abs(above) > 1e-4  # one text has the threshold itself, up to rounding
-        assert clear.sum() >= 115
+        assert clear.sum() >= 28
         np.testing.assert_array_equal(np.array(found[name])[clear], above[clear] < 0)
-    assert 20 < sum(found[FILES[0]]) < 100
+    assert 5 < sum(found[FILES[0]]) < 25
     unknown = lines[found[FILES[0]].index(False)]
     code, out, _ = app("classify_text", unknown, "--model", run / "model_float32.tflite")
     assert (code, "unknown: unlike the texts" in out) == (0, True)

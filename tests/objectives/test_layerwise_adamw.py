@@ -30,6 +30,7 @@ def fitted(optimizer, prepare=lambda model: None):
     return {w.path: np.abs(to_numpy(w) - before[w.path]).max() for w in model.weights}
 
 
+@pytest.mark.once
 def test_rates_fall_from_the_head_to_the_stem():
     paths = ["stem/projection/kernel", "class_token/token", "block_0/expand/kernel"]
     paths += ["block_1/norm/gamma", "norm/gamma", "head/bias"]
@@ -58,6 +59,7 @@ def test_decay_falls_with_the_rate():
     assert optimizer.weight_decay == 0.5
 
 
+@pytest.mark.once
 def test_recipe_makes_it():
     recipe = Recipe(layer_decay=0.7, epochs=1)
     optimizer = make_optimizer(recipe, 10)
@@ -71,6 +73,7 @@ def test_frozen_backbone_stays():
     assert {path for path, length in moved.items() if length} == {"head/kernel", "head/bias"}
 
 
+@pytest.mark.once
 def test_recipe_refuses():
     for settings, message in (
         ({"layer_decay": 0.0}, r"layer_decay must be in \(0, 1\]; received 0.0"),

@@ -32,12 +32,14 @@ def data():
     return ImageData("shades", ("dark", "bright"), (8, 8, 3), whole.take(8), whole.skip(8))
 
 
+@pytest.mark.once
 def test_image_task_smooths_labels_in_training_alone():
     task = ImageClassification(label_smoothing=0.2)
     assert (task.loss().label_smoothing, task.loss(training=False).label_smoothing) == (0.2, 0.0)
     assert [metric.name for metric in task.metrics()] == [task.headline]
 
 
+@pytest.mark.once
 def test_image_task_describes_the_data(data, tmp_path):
     task = ImageClassification()
     described = {"data": "shades", "image_shape": [8, 8, 3], "labels": ["dark", "bright"]}
@@ -57,6 +59,7 @@ def test_image_task_augments_training_images_alone(data):
     assert set(np.unique(images)) == {30, 220}
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("side", "processor", "device"), [(32, 250, 1000), (128, 18, 250)])
 def test_batches_of_test_images_fit_the_hardware(side, processor, device, monkeypatch):
     images = np.zeros((2500 if side == 32 else 320, side, side, 3), "uint8")
@@ -80,6 +83,7 @@ def test_evaluation_counts_by_hand(data):
     assert (measured["test_accuracy"], measured["train_accuracy"]) == (0.5, 0.5)
 
 
+@pytest.mark.once
 def test_model_of_another_shape_or_classes(data):
     task = ImageClassification()
     task.check_fit(keras_gmlp.gMLP(**SIZES, classes=2), data)
@@ -152,6 +156,7 @@ def long_tailed():
     return ImageData("long tail", ("common", "rare"), (4, 4, 1), rare, rare)
 
 
+@pytest.mark.once
 def test_balance_weighs_the_classes():
     data = long_tailed()
     weights = {b: ImageClassification(balance=b).training_loss(data).class_weights for b in (0, 1)}

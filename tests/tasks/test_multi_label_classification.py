@@ -73,6 +73,7 @@ def test_table_of_several_labels(table):
     assert ((shares > 0.01) & (shares < 0.99)).any()  # mixed images have mixed labels
 
 
+@pytest.mark.once
 def test_column_named_labels_and_packed_sets(table, tmp_path):
     lines = table.read_text().splitlines()
     single = [line for line in lines if "|" not in line]
@@ -102,6 +103,7 @@ def test_average_precision_is_that_of_scikit_learn(batch):
     assert float(metric.result()) == 0
 
 
+@pytest.mark.once
 def test_thresholds_have_the_best_f1():
     random = np.random.default_rng(2)
     rows = (random.random((60, 3)) < [0.5, 0.2, 0.0]).astype("float32")
@@ -137,6 +139,7 @@ def test_run_learns_and_records(run, tmp_path):
     assert inference.load(tmp_path).preparation == {"fit": "pad"}
 
 
+@pytest.mark.once
 def test_label_without_training_images_is_refused():
     sets = ((0, 2), (0,), (1, 2), (1,))
     split = data.ArraySplit(np.zeros((4, 4, 4, 3), "uint8"), np.arange(4))
@@ -171,6 +174,7 @@ def test_exported_file_gives_the_labels_that_apply(run, app):
     assert "thresholds" in load_app("serve").read_metadata(directory / "model.tflite")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("thresholds", [[0.5], "0.5", [0.5, 0.5, "1"]])
 def test_card_with_other_thresholds(tmp_path, thresholds):
     pixels = keras.Input((4, 4, 3))
@@ -181,6 +185,7 @@ def test_card_with_other_thresholds(tmp_path, thresholds):
         inference.load(tmp_path)
 
 
+@pytest.mark.once
 def test_what_several_labels_do_not_allow(table):
     opened = data.load(table, (8, 8))
     for refuse in (lambda: data.make_folds(opened), lambda: list_pictures(table)):

@@ -249,6 +249,7 @@ def test_onnx_teacher(tmp_path):
         open_teacher(tmp_path / "c.onnx")
 
 
+@pytest.mark.once
 def test_teacher_must_fit(folder, tmp_path):
     grey, five = tiny_model(input_shape=(8, 8, 1)), tiny_model(classes=5)
     for place, model, match in (

@@ -71,6 +71,7 @@ def test_resumed_batches_are_those_of_an_unbroken_run(prepared):
                 np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.once
 def test_model_and_text_must_fit(prepared):
     other = text.gMLP(50, dim=16, depth=1, hidden_dim=32, max_length=16)
     with pytest.raises(ValueError, match=r"vocabulary of 50 tokens; the tokenizer of count has"):
@@ -83,6 +84,7 @@ def test_model_and_text_must_fit(prepared):
         TASK.check_fit(tiny_model(prepared.tokenizer), without)
 
 
+@pytest.mark.once
 def test_settings_out_of_range():
     for task, message in (
         (lambda: MaskedLM(mask_rate=0.0), r"mask_rate must be in \(0, 1\]; received 0.0"),
@@ -96,6 +98,7 @@ def test_settings_out_of_range():
             task()
 
 
+@pytest.mark.once
 def test_recipes():
     for task, names in (
         (MaskedLM, {"quick", "standard", "long"}),

@@ -155,6 +155,7 @@ def test_its_export_is_checked(run):
     assert "model_float32.tflite" in (folder / "README.md").read_text()
 
 
+@pytest.mark.once
 def test_it_takes_its_data_though_listed_last_and_the_program_reports_it(monkeypatch, capsys):
     monkeypatch.setattr("keras_gmlp.runs.text.TEXT_TASKS", {**TEXT_TASKS, "praise": ["Praise"]})
     own, other = (FineTuningSettings("runs/any", name) for name in ("a.praise", "a.csv"))
@@ -167,6 +168,7 @@ def test_it_takes_its_data_though_listed_last_and_the_program_reports_it(monkeyp
     assert capsys.readouterr().out.startswith("test error 0.125 after 2 epochs\n")
 
 
+@pytest.mark.once
 def test_it_registers_itself():
     assert find_task("praise") is Praise
     assert "praise" not in SHIPPED
