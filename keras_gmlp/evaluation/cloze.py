@@ -51,7 +51,6 @@ def main(arguments=None):
     )
     parser.add_argument("model", metavar="RUN", help="folder of a run, a .keras or a .tflite file")
     parser.add_argument("file", metavar="FILE")
-    parser.add_argument("--pieces", action="store_true", help="see apps/fill_mask.py")
     parser.add_argument("--exclude-context", action="store_true", help="see apps/fill_mask.py")
     parser.add_argument("--json", action="store_true", help="print one object")
     options = parser.parse_args(arguments)
@@ -60,9 +59,7 @@ def main(arguments=None):
     try:
         rows = read_cloze(options.file)
         model = text_inference.load(options.model)
-        ranks = rank_words(
-            model, rows, pieces=options.pieces, exclude_context=options.exclude_context
-        )
+        ranks = rank_words(model, rows, exclude_context=options.exclude_context)
     except ValueError as error:
         print(f"cloze: {error}", file=sys.stderr)
         return 1

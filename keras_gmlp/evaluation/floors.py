@@ -1,6 +1,6 @@
 """What a text classifier must beat: `python -m keras_gmlp.evaluation.floors glue/sst2`.
 
-Prints the scores of the most frequent class, of logistic regression on n-grams of words (TF-IDF),
+Prints the scores of the most frequent class, of logistic regression on words and bigrams (TF-IDF),
 and for pairs of logistic regression on the words that both texts share. They take seconds.
 """
 
@@ -19,7 +19,7 @@ INVERSE_PENALTY = 10.0  # chosen with a view to the test texts: the floors shall
 MEASURES = ("accuracy", "matthews_correlation", "f1")
 
 
-def compute_floors(data, ngrams=2):
+def compute_floors(data):
     """Returns the scores of simple classifiers on the test texts."""
     require("sklearn", "floors", "demo")
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -29,7 +29,7 @@ def compute_floors(data, ngrams=2):
 
     train, test = data.train, data.test
     answers = {"majority": np.full(len(test), np.bincount(train.labels).argmax())}
-    words = TfidfVectorizer(ngram_range=(1, ngrams), token_pattern=WORD)
+    words = TfidfVectorizer(ngram_range=(1, 2), token_pattern=WORD)
     trained, tested = words.fit_transform(_joined(train)), words.transform(_joined(test))
     for name, weights in (("n-grams", None), ("n-grams, balanced", "balanced")):
         model = LogisticRegression(C=INVERSE_PENALTY, class_weight=weights, max_iter=1000)
@@ -70,14 +70,11 @@ def main(arguments=None):
     parser.add_argument("--text", nargs="+", metavar="COLUMN", help="column, or two for pairs")
     parser.add_argument("--label", metavar="COLUMN")
     parser.add_argument("--test", metavar="FILE")
-    parser.add_argument("--ngrams", type=int, default=2, help="words in a feature, at most")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
-    if options.ngrams < 1:
-        parser.error(f"--ngrams must be at least 1; received {options.ngrams}")
     try:
         data = load_text(options.data, options.text, options.label, options.test)
-        floors = compute_floors(data, options.ngrams)
+        floors = compute_floors(data)
     except (ValueError, ImportError) as error:
         print(error, file=sys.stderr)
         return 2

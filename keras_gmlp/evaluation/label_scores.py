@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 
-from keras_gmlp.tasks.scores import calibration_error, round_score
+from keras_gmlp.tasks.scores import calibration_error, round_scores
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,14 +90,12 @@ class LabelPredictions:
                 "recall": right[i] / images[i],
                 "f1": 2 * right[i] / (answers[i] + images[i]),
             }
-            row = {key: round_score(value) for key, value in row.items()}
-            rows.append({"label": self.labels[i], **row, samples: int(images[i])})
+            rows.append({"label": self.labels[i], **round_scores(row), samples: int(images[i])})
         names = ("average_precision", "f1") if rows else ()
-        means = {f"mean_{n}": round_score(np.mean([row[n] for row in rows])) for n in names}
-        error = calibration_error(self.probabilities.ravel(), truth.ravel())
-        errors = {"exact_match": self.correct.mean(), "calibration_error": error}
-        errors = {name: round_score(value) for name, value in errors.items()}
-        return {samples: len(truth), **means, **errors, "classes": rows}
+        scores = {f"mean_{name}": np.mean([row[name] for row in rows]) for name in names}
+        scores["exact_match"] = self.correct.mean()
+        scores["calibration_error"] = calibration_error(self.probabilities.ravel(), truth.ravel())
+        return {samples: len(truth), **round_scores(scores), "classes": rows}
 
 
 class LabelScorer:

@@ -38,7 +38,7 @@ def test_program(tmp_path, capsys):
     (tmp_path / "a.csv").write_text("\n".join(["text,label", *rows]))
     assert main([str(tmp_path / "a.csv")]) == 0
     assert "24 texts for training, 6 for testing" in capsys.readouterr().out
-    assert main([str(tmp_path / "a.csv"), "--json", "--ngrams", "1"]) == 0
+    assert main([str(tmp_path / "a.csv"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["n-grams"]["accuracy"] == 1
     assert main([str(tmp_path / "none.csv")]) == 2
     assert "no such file" in capsys.readouterr().err
