@@ -15,9 +15,7 @@ from keras_gmlp.data.images.packed import is_packed, load_packed
 from keras_gmlp.data.images.records import load_records
 from keras_gmlp.data.images.splits import ArraySplit
 from keras_gmlp.data.images.table import is_table, list_table
-from keras_gmlp.data.tfds.prepared import tfds_folder
-from keras_gmlp.data.validation import divide_training, recorded_parts
-from keras_gmlp.utils.environment import is_installed
+from keras_gmlp.data.validation import PARTS, divide_training
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import why_missing
 
@@ -136,21 +134,8 @@ def _open(name, image_size, data_dir, groups, fit):
         return _digits(image_size, fit or "crop")
     if path.is_dir():
         return load_packed(path, image_size, fit)
-    fit = fit or "crop"
     check_path(name)
-    data = load_records(str(name), image_size, data_dir, fit)
-    if data is not None:
-        return data
-    if not is_installed("tensorflow_datasets"):
-        raise ValueError(
-            f"{str(name)!r} is neither a folder, nor 'digits', nor a set of labelled images that "
-            f"TensorFlow Datasets prepared in {tfds_folder(data_dir)}; pip install -e '.[train]' "
-            "installs what prepares it."
-        )
-    from keras_gmlp.data.tfds import download
-
-    prepared = download.load_tfds(str(name), image_size, data_dir, fit)
-    return load_records(str(name), image_size, data_dir, fit) or prepared
+    return load_records(str(name), image_size, data_dir, fit or "crop")
 
 
 def _digits(image_size, fit):
@@ -182,7 +167,8 @@ def recorded_division(recipe, name, groups=None):
     """Returns how a run divided data: `groups` and `parts`, keyword arguments, a dict."""
     if groups is not None or "data" not in recipe or not same_data(name, recipe["data"]):
         return {"groups": groups, "parts": {}}
-    return {"groups": recipe.get("groups"), "parts": recorded_parts(recipe)}
+    parts = {part: recipe[part] for part in PARTS if recipe.get(part) is not None}
+    return {"groups": recipe.get("groups"), "parts": {} if parts == {"fraction": 1} else parts}
 
 
 def load_recorded(recipe, image_shape, name=None, fit="crop"):

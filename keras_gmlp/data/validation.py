@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from keras_gmlp.data.dividing import check_apart, check_share, divide, divide_groups, find_groups
+from keras_gmlp.data.dividing import check_apart, divide, divide_groups, find_groups
 from keras_gmlp.data.images.image_data import take_fraction
 from keras_gmlp.data.images.label_sets import find_rarest, refuse_several
 from keras_gmlp.utils.environment import require
@@ -21,12 +21,6 @@ def divide_training(data, fraction=1.0, folds=None, fold=None, validation=None, 
     if folds:
         data = make_folds(data, folds, groups)[fold - 1]
     return hold_out(data, validation, groups) if validation else data
-
-
-def recorded_parts(recipe):
-    """Returns how a run divided its training images, as arguments of `divide_training`."""
-    parts = {name: recipe[name] for name in PARTS if recipe.get(name) is not None}
-    return {} if parts == {"fraction": 1} else parts
 
 
 def hold_out(data, share=0.1, groups=None, seed=0):
@@ -74,7 +68,6 @@ def hold_out(data, share=0.1, groups=None, seed=0):
 
 def find_held_out(data, share, groups=None, seed=0):
     """Returns the indices of the training images that `hold_out` keeps, and that it holds out."""
-    check_share(share)
     labels, rows = data.train.read_labels(), data.label_rows()
     if rows is not None:
         labels = find_rarest(labels, rows)

@@ -60,13 +60,14 @@ def why_left_out(path, place):
         return listing.why_aside(path)
     if os.path.exists(path) and not os.path.isfile(path):
         return SPECIAL  # never opened: that would wait for a writer
-    if is_unread_picture(path):
-        is_known = path.suffix.lower() in UNREAD
-        return UNREAD_FORMAT if is_known else UNREAD_HEIC
-    if not is_image_file(path):
+    if is_image_file(path):
+        parts = Path(os.path.relpath(path, place)).parts
+        return listing.HIDDEN if any(part.startswith(".") for part in parts) else OUTSIDE
+    if not os.path.isfile(path):
         return None
-    parts = Path(os.path.relpath(path, place)).parts
-    return listing.HIDDEN if any(part.startswith(".") for part in parts) else OUTSIDE
+    if path.suffix.lower() in UNREAD:
+        return UNREAD_FORMAT
+    return UNREAD_HEIC if path.suffix.lower() in HEIC or is_heic(_read_start(path)) else None
 
 
 def warn_left_out(place, paths):
@@ -83,12 +84,6 @@ def is_image_file(path):
         return False
     start = _read_start(path)
     return bool(_IMAGE.match(start) or (is_heic(start) and is_installed("pillow_heif")))
-
-
-def is_unread_picture(path):
-    """Returns whether a file that is not an image file is a picture in another format."""
-    known = path.suffix.lower() in (*HEIC, *UNREAD)
-    return os.path.isfile(path) and (known or is_heic(_read_start(path)))
 
 
 def is_heic(start):

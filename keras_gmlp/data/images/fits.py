@@ -86,35 +86,25 @@ def crop_picture(image, scaled, size, resampling):
 def resize_images(images, shape, fit="crop"):
     """Scales uint8 images to a size, as `read_image` fits those of another aspect ratio."""
     own, target = images.shape[-3:-1], tuple(shape[:2])
-    if fit == "crop":
-        inner = _find_cover(own, target)
-        top, left = find_place(target, inner)
-        scaled = _scale_both(images, inner)
-        return _to_bytes(scaled[..., top : top + target[0], left : left + target[1], :])
-    inner = target if fit == "stretch" else find_inner_size(own, target)
+    if fit == "crop":  # covers the target, as TensorFlow computes it in float32
+        pairs = zip(target, own, strict=True)
+        ratio = max(np.float32(new) / np.float32(old) for new, old in pairs)
+        size = tuple(int(np.ceil(np.float32(old) * ratio - np.float32(1e-3))) for old in own)
+    else:
+        size = target if fit == "stretch" else find_inner_size(own, target)
+    scaled = images.astype("float32")
+    if size != own:
+        for axis in (-3, -2):
+            scaled = _scale(scaled, axis, size[axis + 3])
+    inner = tuple(map(min, size, target))
+    top, left = find_place(inner, size)
+    scaled = scaled[..., top : top + inner[0], left : left + inner[1], :]
+    scaled = np.clip(np.round(scaled), 0, 255).astype("uint8")
+    if inner == target:
+        return scaled
     top, left = find_place(inner, target)
     result = np.zeros((*images.shape[:-3], *target, images.shape[-1]), "uint8")
-    place = slice(top, top + inner[0]), slice(left, left + inner[1])
-    result[..., *place, :] = _to_bytes(_scale_both(images, inner))
-    return result
-
-
-def _find_cover(size, target):
-    """Returns the size at which an image covers a target, as TensorFlow computes it in float32."""
-    ratio = max(np.float32(new) / np.float32(old) for new, old in zip(target, size, strict=True))
-    return [int(np.ceil(np.float32(old) * ratio - np.float32(1e-3))) for old in size]
-
-
-def _to_bytes(images):
-    return np.clip(np.round(images), 0, 255).astype("uint8")
-
-
-def _scale_both(images, size):
-    """Returns images scaled to `(height, width)`, in float32."""
-    result = images.astype("float32")
-    if tuple(size) != images.shape[-3:-1]:
-        for axis in (-3, -2):
-            result = _scale(result, axis, size[axis + 3])
+    result[..., top : top + inner[0], left : left + inner[1], :] = scaled
     return result
 
 

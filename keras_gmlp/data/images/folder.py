@@ -19,7 +19,7 @@ from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.utils import inputs
 from keras_gmlp.utils.errors import first_of, printable
-from keras_gmlp.utils.labels import clean_label, describe_merged, is_label, warn_merged
+from keras_gmlp.utils.labels import check_labels, clean_label, describe_merged, warn_merged
 from keras_gmlp.utils.listing import list_beside, list_visible_files, list_visible_folders
 
 PATIENCE = 20.0  # seconds to search for more unreadable files after the first
@@ -40,27 +40,23 @@ class ImageFiles:
         try:
             return self._read(os.fsdecode(path), window=window)
         except ValueError as error:
-            raise ValueError(f"{error}{self._others(path)}") from None
-
-    def _others(self, known):
+            message = str(error)
         with self.lock:
             if not self.searched:
                 end = time.monotonic() + PATIENCE
-                for path in self.paths:
+                for other in self.paths:
                     self.searched += 1
-                    if not self._reads(path):
-                        self.unreadable.append(path)
+                    if not self._reads(other):
+                        self.unreadable.append(other)
                     if time.monotonic() > end:
                         break
             # Read again: the user may have repaired some.
-            paths = [p for p in self.unreadable if p != known and not self._reads(p)]
-        if not paths:
-            return ""
-        names = [printable(os.fsdecode(path)) for path in paths]
-        return (
-            f" These of the {self.searched:,} files checked cannot be read either: "
-            f"{first_of(names, NAMED)}."
-        )
+            others = [p for p in self.unreadable if p != path and not self._reads(p)]
+        if others:
+            names = first_of([printable(os.fsdecode(other)) for other in others], NAMED)
+            message += f" These of the {self.searched:,} files checked cannot be read either: "
+            message += f"{names}."
+        raise ValueError(message)
 
     def _reads(self, path):
         with contextlib.suppress(ValueError):
@@ -199,12 +195,7 @@ def open_other(root, shape, **preparation):
 def class_names(root):
     """Returns the class names in a folder of class folders, a tuple of two or more."""
     names = list_folders(root)
-    for name in names:
-        if not is_label(name):
-            raise ValueError(
-                f"{os.fspath(root / name)!r}: labels.txt cannot hold this class name; expected one "
-                "line of text. Rename the folder."
-            )
+    check_labels(names, printable(root))
     labels = tuple(sorted(set(map(clean_label, names))))
     if len(labels) < 2:
         hidden = sorted(path.name for path in Path(root).iterdir() if inputs.is_hidden(path.name))

@@ -97,29 +97,25 @@ def read_pixels(path):
 def find_dark(path):
     """Returns how dark a file of 16 bits is, as text; `None` for other files."""
     with contextlib.ExitStack() as stack:
-        largest = _find_largest(_open_source(path, stack))
-        return _describe_dark(largest) if largest < DARK else None
+        return _describe_dark(_open_source(path, stack))
 
 
-def _describe_dark(largest):
-    """Describes an image of 16 bits that does not use them, by its largest part of white."""
-    return (
-        f"16 bits a pixel, and the largest value is {round(65535 * largest):,} of 65,535, so the "
-        "picture is nearly black. If its pixels have 12 bits, multiply them by 16"
-    )
-
-
-def _find_largest(image):
-    """Returns the largest value of an image of 16 bits a pixel, in parts of white; otherwise 1."""
+def _describe_dark(image):
+    """Describes an image of 16 bits that does not use them; `None` for others."""
     stored = (image.mode, *(str(tile[3]) for tile in getattr(image, "tile", ())))
     if not any(";16" in mode for mode in stored):
-        return 1
+        return None
     colours = len(image.getbands()) - ("A" in image.getbands())
     parts = (np.asarray(image.crop(box)) for box in _tiles(image.size))
     largest = max(int(np.atleast_3d(part)[..., :colours].max()) for part in parts)
-    if image.mode.startswith("I"):
-        return (largest or 65535) / 65535  # black is not dark
-    return largest / 255  # of the high bytes
+    # Black is not dark. Of other modes Pillow has the high bytes only.
+    share = (largest or 65535) / 65535 if image.mode.startswith("I") else largest / 255
+    if share >= DARK:
+        return None
+    return (
+        f"16 bits a pixel, and the largest value is {round(65535 * share):,} of 65,535, so the "
+        "picture is nearly black. If its pixels have 12 bits, multiply them by 16"
+    )
 
 
 def is_many(source):
@@ -137,7 +133,7 @@ def _decode(source, name, mode, reduced):
             if image is source:  # the steps below would change it
                 image = source.copy()
                 image.format = source.format  # says what white is
-            largest = _find_largest(image)
+            dark = _describe_dark(image)
             if reduced is not None:
                 _reduce(image, reduced)
             ImageOps.exif_transpose(image, in_place=True)
@@ -146,9 +142,9 @@ def _decode(source, name, mode, reduced):
         raise
     except Exception as error:
         raise ValueError(f"{name}: {explain_failure(error)}") from None
-    if largest < DARK and not _warned_of_dark.is_set():
+    if dark and not _warned_of_dark.is_set():
         _warned_of_dark.set()
-        warn(f"{name}: {_describe_dark(largest)}; apps/check_data.py lists all such files.")
+        warn(f"{name}: {dark}; apps/check_data.py lists all such files.")
     return converted
 
 

@@ -15,39 +15,51 @@ from keras_gmlp.data.images.fits import resize_images
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.read_image import MAX_PIXELS, explain_failure, open_image, scale_window
 from keras_gmlp.data.images.splits import READERS
-from keras_gmlp.data.tfds.prepared import FILES_IN_TURN, SAMPLES_IN_TURN, open_prepared, take_turns
-from keras_gmlp.data.tfds.tfrecords import find_records, parse_example, read_records
+from keras_gmlp.data.tfds.download import open_or_download
+from keras_gmlp.data.tfds.prepared import FILES_IN_TURN, SAMPLES_IN_TURN, take_turns
+from keras_gmlp.data.tfds.tfrecords import find_records
 
 # Data sets of letters and digits: a mirrored image has another label, or none.
 MIRRORED_CHANGES_LABEL = (
-    "binary_alpha_digits",
-    "cmaterdb",
-    "emnist",
-    "kmnist",
-    "mnist",
-    "mnist_corrupted",
-    "omniglot",
+    "binary_alpha_digits", "cmaterdb", "emnist", "kmnist", "mnist", "mnist_corrupted", "omniglot",
     "svhn_cropped",
-)
+)  # fmt: skip
 
 
 def load_records(name, image_size=None, data_dir=None, fit="crop"):
-    """Opens a data set from TFRecord files that TFDS prepared."""
-    prepared = open_prepared(name, data_dir)
-    if prepared is None:
-        return None
-    size, classes = _features(prepared)
-    splits = prepared.splits
-    if size is None or not prepared.readable or not splits.get("train", {}).get("shardLengths"):
-        return None
-    shape = (*(image_size or (size[0] or 224, size[1] or 224)), size[2] or 3)
+    """Opens a data set from TFRecord files that TFDS prepared, or downloads it."""
+
+    def find_shape(features):
+        """Returns the shape of the images, and the number of classes."""
+        image = features.get("image", {}).get("image", {})
+        classes = features.get("label", {}).get("classLabel", {}).get("numClasses")
+        size = [int(n) for n in image.get("shape", {}).get("dimensions", ())]
+        is_image = len(size) == 3 and size[2] in (-1, 1, 3)
+        if classes is None or not is_image or image.get("dtype") not in ("uint8", "uint16"):
+            raise ValueError(
+                f"{name!r} is not an image-classification data set: expected the features image, "
+                f"of 1 or 3 channels, and label; it has {', '.join(sorted(features))}."
+            )
+        height, width, channels = (max(n, 0) for n in size)  # -1 if they vary
+        return (*(image_size or (height or 224, width or 224)), channels or 3), int(classes)
+
+    prepared = open_or_download(name, data_dir, find_shape)
+    (shape, classes), splits = find_shape(prepared.features), prepared.splits
+    if not prepared.readable or not splits.get("train", {}).get("shardLengths"):
+        raise ValueError(
+            f"{prepared.folder}: expected TFRecord files with a split train, as TensorFlow "
+            "Datasets writes them by default. Prepare the set again."
+        )
 
     def open_split(*part):
         return RecordSplit(prepared.shards(*part), shape, prepared.cycle, fit=fit)
 
-    held_out = next(
-        (n for n in ("test", "validation") if n in splits and _labelled(open_split(n))), None
-    )
+    def is_labelled(split):
+        """Returns whether there is a first sample and it has a label; a hidden one is -1."""
+        return (split.take(1).read_labels() >= 0).any()
+
+    names = [name for name in ("test", "validation") if name in splits]
+    held_out = next((name for name in names if is_labelled(open_split(name))), None)
     parts = [("train",), (held_out,)] if held_out else [("train", 0, 80), ("train", 80, 100)]
     train, test = (open_split(*part) for part in parts)
     mirror = prepared.name not in MIRRORED_CHANGES_LABEL
@@ -72,7 +84,8 @@ class RecordSplit(EncodedSplit):
         self._places = np.arange(whole if samples is None else min(samples, whole))
 
     def _sources(self):
-        order = take_turns(map(_read_shard, self.shards), self.cycle, SAMPLES_IN_TURN)
+        shards = (itertools.starmap(_label, shard.samples()) for shard in self.shards)
+        order = take_turns(shards, self.cycle, SAMPLES_IN_TURN)
         chosen = np.zeros(self._places[-1] + 1 if len(self) else 0, bool)
         chosen[self._places] = True
         return itertools.compress(itertools.islice(order, len(chosen)), chosen)
@@ -93,7 +106,7 @@ class RecordSplit(EncodedSplit):
             with open(shard.path, "rb") as file:
                 file.seek(first)
                 record = file.read(size)
-            source, label = _parse(shard, number - starts[which] + shard.skip, record)
+            source, label = _label(*shard.parse(number - starts[which] + shard.skip, record))
             return source, np.int64(label)
 
         return find
@@ -127,37 +140,9 @@ def decode_image(encoded, shape, place, window=None, fit="crop"):
     return pixels if pixels.shape == shape else resize_images(pixels, shape, fit)
 
 
-def _read_shard(shard):
-    """Yields ((encoded image, place), class index) for each sample of a shard."""
-    records = read_records(shard.path, shard.skip, shard.take)
-    for number, record in enumerate(records, shard.skip):
-        yield _parse(shard, number, record)
-
-
-def _parse(shard, number, record):
-    """Returns ((encoded image, place), class index) of one record."""
-    place = f"{shard.path}, sample {number}"
-    try:
-        image, label = parse_example(record, ("image", "label"))
-    except ValueError as error:
-        raise ValueError(f"{place}: damaged ({error}).") from None
-    if not isinstance(image, bytes) or not isinstance(label, int):
+def _label(place, features):
+    """Returns ((encoded image, place), class index) of a sample."""
+    image, label = features.get("image", ()), features.get("label", ())
+    if [type(value) for value in (*image, *label)] != [bytes, int]:
         raise ValueError(f"{place}: holds no image and label.")
-    return (image, place), label
-
-
-def _features(prepared):
-    """Returns the size of the images and the number of classes, or `(None, 0)` for other data."""
-    known = prepared.features
-    image = known.get("image", {}).get("image", {})
-    classes = known.get("label", {}).get("classLabel", {}).get("numClasses")
-    size = [int(n) for n in image.get("shape", {}).get("dimensions", ())]
-    is_image = len(size) == 3 and size[2] in (-1, 1, 3) and image.get("dtype") == "uint8"
-    if classes is None or not is_image:
-        return None, 0
-    return [None if n < 0 else n for n in size], int(classes)
-
-
-def _labelled(split):
-    """Returns whether there is a first sample and it has a label; a hidden one is -1."""
-    return (split.take(1).read_labels() >= 0).any()
+    return (image[0], place), label[0]

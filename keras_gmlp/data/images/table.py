@@ -10,7 +10,7 @@ from keras_gmlp.utils.csv_tables import find_column, read_rows
 from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.files import why_missing
 from keras_gmlp.utils.inputs import TABLES, is_address, name_column_roles, read_split
-from keras_gmlp.utils.labels import clean_value, is_label
+from keras_gmlp.utils.labels import check_labels, clean_value
 
 SEVERAL = "|"  # between several labels
 NAMED = 10  # rows that an error lists
@@ -79,23 +79,18 @@ def _read_rows(path):
     names, rows = read_rows(path)
     wanted = ("path", "label", "labels", "split")
     columns = {name: find_column(path, names, name) for name in wanted}
+    has_commas = path.suffix.lower() == ".tsv" and len(names) == 1 and "," in names[0]
+    hint = " It has commas in place of tabs; rename it to .csv." if has_commas else ""
     several = columns["label"] is None and columns["labels"] is not None
     columns |= {"label": columns["labels"]} if several else {}
     for name in ("path", "label"):
         if columns[name] is None:
             raise ValueError(
                 f"{printable(path)}: no column {name}; expected path, label and perhaps split, "
-                f"found {printable(', '.join(names)) or 'an empty file'}.{_suggest(path, names)}"
+                f"found {printable(', '.join(names)) or 'an empty file'}.{hint}"
             )
     several |= any(SEVERAL in values[columns["label"]] for _, values in rows)
     return [_read_row(path, columns, *row) for row in rows], several
-
-
-def _suggest(path, names):
-    """Returns what to do if a .tsv file has commas."""
-    if path.suffix.lower() == ".tsv" and len(names) == 1 and "," in names[0]:
-        return " It has commas in place of tabs; rename it to .csv."
-    return ""
 
 
 def _read_row(path, columns, number, values):
@@ -110,11 +105,7 @@ def _read_row(path, columns, number, values):
     for label in labels:
         if label.lower() == "nan":
             raise ValueError(f"{place}: label is {label}, not a class; fill it or remove the row.")
-        if not is_label(label):
-            raise ValueError(
-                f"{place}: labels.txt cannot hold the class name {label!r}; expected one line "
-                "of text. Rename the class."
-            )
+    check_labels(labels, place)
     if split and read_split(split) is None:
         raise ValueError(f"{place}: split {printable(split)}; expected train, test or validation.")
     if is_address(texts["path"]):
@@ -166,11 +157,9 @@ def _class_names(path, rows):
         raise ValueError(
             f"{printable(path)}: expected training images of two or more classes; found {found}."
         )
-    known = set(labels)
     for row in rows:
-        for label in row.labels:
-            if label not in known:
-                raise ValueError(
-                    f"{row.place}: there is no training image of class {printable(label)}."
-                )
+        for label in sorted(set(row.labels) - set(labels)):
+            raise ValueError(
+                f"{row.place}: there is no training image of class {printable(label)}."
+            )
     return labels

@@ -28,6 +28,19 @@ class Shard:
     skip: int
     take: int
 
+    def samples(self):
+        """Yields the place and the features of each sample, as `parse` does."""
+        for number, record in enumerate(read_records(self.path, self.skip, self.take), self.skip):
+            yield self.parse(number, record)
+
+    def parse(self, number, record):
+        """Returns the place of a record, for errors, and its features by name."""
+        place = f"{self.path}, sample {number}"
+        try:
+            return place, parse_features(record)
+        except ValueError as error:
+            raise ValueError(f"{place}: damaged ({error}).") from None
+
 
 class PreparedSet:
     """A set that TFDS prepared, in the folder of its version."""
@@ -72,7 +85,8 @@ class PreparedSet:
 
     def samples(self, split):
         """Yields the features of each sample in the order of TFDS, as `parse_features` does."""
-        return take_turns(map(_read_shard, self.shards(split)), self.cycle, SAMPLES_IN_TURN)
+        shards = (shard.samples() for shard in self.shards(split))
+        return (features for _, features in take_turns(shards, self.cycle, SAMPLES_IN_TURN))
 
 
 def open_prepared(name, data_dir=None):
@@ -111,14 +125,6 @@ def take_turns(iterables, cycle, block):
                 active[place] = None
         elif not any(active):
             return
-
-
-def _read_shard(shard):
-    for number, record in enumerate(read_records(shard.path, shard.skip, shard.take), shard.skip):
-        try:
-            yield parse_features(record)
-        except ValueError as error:
-            raise ValueError(f"{shard.path}, sample {number}: damaged ({error}).") from None
 
 
 def _versions(place):

@@ -58,21 +58,14 @@ def _records(path, skip, take, reads=True):
         ) from None
 
 
-def parse_example(record, names):
-    """Returns features of a `tf.train.Example`."""
-    values = parse_features(record, names)
-    return [values[name][0] if len(values.get(name, ())) == 1 else None for name in names]
-
-
-def parse_features(record, names=None):
-    """Returns features of a `tf.train.Example` with all their values."""
+def parse_features(record):
+    """Returns the values of each feature of a `tf.train.Example`, lists by name."""
     found = {}
     try:
         for features in _values(record, 1):
             for entry in _values(features, 1):
                 (name,) = _values(entry, 1)
-                if names is None or str(name, "utf-8") in names:
-                    (found[str(name, "utf-8")],) = _values(entry, 2)
+                (found[str(name, "utf-8")],) = _values(entry, 2)
         return {name: _list(feature) for name, feature in found.items()}
     except (IndexError, TypeError, ValueError):  # also of a tuple with too few values
         raise ValueError("no tf.train.Example") from None

@@ -10,9 +10,9 @@ from PIL import Image
 from refused import refused
 
 from keras_gmlp import data
-from keras_gmlp.data.images import splits
 from keras_gmlp.data.images.fits import FITS, find_inner_size, find_place, resize_images
 from keras_gmlp.data.images.read_image import read_image
+from keras_gmlp.data.images.resized_crop import DRAWS
 
 RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
 
@@ -117,14 +117,13 @@ def test_folder_is_read_as_its_files(photos, channels, fit):
 
 
 @pytest.mark.parametrize("fit", ["stretch", "pad"])
-def test_random_windows_are_of_the_fitted_image(monkeypatch, photos, fit):
-    augmentation = data.Augmentation(crop=0, flip=False, resized_crop=(0.3, 1.0))
-    found = data.hold_out(data.load(photos, (12, 20), fit=fit), 0.2)
-    expected = list(data.training_batches(found, 8, augmentation).as_numpy_iterator())
-    monkeypatch.setattr(splits, "MEMORY_LIMIT", 0)
-    streamed = list(data.training_batches(found, 8, augmentation).as_numpy_iterator())
-    for one, other in zip(streamed, expected, strict=True):
-        np.testing.assert_array_equal(one[0], other[0])
+def test_random_windows_are_of_the_fitted_image(photos, fit):
+    split = data.load(photos, (12, 20), fit=fit).train
+    draws = np.random.default_rng(0).uniform(size=(len(split), DRAWS)).astype("float32")
+    streamed, in_memory = split.reader((0.3, 1.0)), split.keep().reader((0.3, 1.0))
+    for index, row in enumerate(draws):
+        for one, other in zip(streamed(index, row), in_memory(index, row), strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("fit", FITS)

@@ -1,3 +1,4 @@
+import contextlib
 import io
 import os
 import re
@@ -7,17 +8,18 @@ import sys
 import tempfile
 import threading
 import zlib
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pictures import encode, photo
 from PIL import Image, ImageOps, JpegImagePlugin
 from png_header import png_header
 from refused import refused
 
 from keras_gmlp.data.images.find_images import find_images
 from keras_gmlp.data.images.read_image import find_dark, read_image, read_views
+from keras_gmlp.data.text.labelled_files import read_folder
 from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import DataWarning
 
@@ -47,13 +49,6 @@ def halves(size=(64, 32)):
     return image
 
 
-def photo(width, height):
-    """A soft texture, whose finest detail is about three pixels wide at the target size."""
-    random = np.random.default_rng(0)
-    coarse = Image.fromarray(random.integers(0, 256, (12, 16, 3), dtype="uint8"))
-    return coarse.resize((width, height), Image.Resampling.BICUBIC)
-
-
 def exif(orientation):
     tags = Image.Exif()
     tags[0x0112] = orientation
@@ -64,13 +59,13 @@ def near(pixels, colour, tolerance=0):
     return np.abs(pixels.astype(int) - np.array(colour)).max() <= tolerance
 
 
-@pytest.mark.parametrize("suffix", ["png", "bmp", "gif", "tif", "ppm", "jpg", "webp", "avif"])
-def test_formats(tmp_path, suffix):
-    pixels = read_image(save(halves(), tmp_path / f"a.{suffix}"), (32, 64, 3))
-    assert (pixels.shape, pixels.dtype) == ((32, 64, 3), np.uint8)
-    tolerance = {"jpg": 4, "webp": 4, "avif": 8}.get(suffix, 0)
-    assert near(pixels[:, :31], RED, tolerance)
-    assert near(pixels[:, 33:], BLUE, tolerance)
+def test_formats(tmp_path):
+    tolerances = {"jpg": 4, "webp": 4, "avif": 8}
+    for suffix in ("png", "bmp", "gif", "tif", "ppm", *tolerances):
+        pixels = read_image(save(halves(), tmp_path / f"a.{suffix}"), (32, 64, 3))
+        assert (pixels.shape, pixels.dtype) == ((32, 64, 3), np.uint8)
+        assert near(pixels[:, :31], RED, tolerances.get(suffix, 0)), suffix
+        assert near(pixels[:, 33:], BLUE, tolerances.get(suffix, 0)), suffix
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 500), (500, 1), (3000, 20), (20, 3000), (31, 33)])
@@ -84,22 +79,18 @@ def test_any_size_and_aspect(tmp_path, size):
         assert near(pixels, colour, 0 if shape[2] == 3 else 0.6)
 
 
-def sixteen_bits():
-    return Image.fromarray((np.arange(600, dtype="uint16") * 100).reshape(20, 30))
-
-
 def test_every_source_gives_the_pixels_of_the_file(tmp_path):
-    for suffix, make, more in (
-        ("png", lambda: photo(60, 41), {"exif": exif(6)}),
-        ("png", lambda: photo(60, 41).convert("P"), {"transparency": 3}),
-        ("png", lambda: photo(60, 41).convert("LA"), {}),
-        ("tif", lambda: photo(60, 41), {"exif": exif(3)}),
-        ("tif", lambda: sixteen_bits().convert("I"), {}),
-        ("png", sixteen_bits, {}),
-        ("jpg", lambda: photo(60, 41), {"exif": exif(8)}),
+    deep = Image.fromarray((np.arange(600, dtype="uint16") * 100).reshape(20, 30))
+    for suffix, image, more in (
+        ("png", photo(), {"exif": exif(6)}),
+        ("png", photo().convert("P"), {"transparency": 3}),
+        ("png", photo().convert("LA"), {}),
+        ("tif", photo(), {"exif": exif(3)}),
+        ("tif", deep.convert("I"), {}),
+        ("png", deep, {}),
+        ("jpg", photo(), {"exif": exif(8)}),
     ):
-        path = tmp_path / f"a.{suffix}"
-        make().save(path, **more)
+        path = save(image, tmp_path / f"a.{suffix}", **more)
         content = path.read_bytes()
         expected = read_image(path, (8, 12, 3), fit="pad")
         with Image.open(path) as opened, open(path, "rb") as file:
@@ -110,15 +101,13 @@ def test_every_source_gives_the_pixels_of_the_file(tmp_path):
             assert not file.closed
 
 
-@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
-def test_arrays_are_read_as_files_are(tmp_path, mode):
-    image = photo(30, 20).convert(mode)
-    array = np.asarray(image)[:, ::-1]  # not contiguous, cannot be written to
-    path = save(Image.fromarray(array), tmp_path / "a.png")
-    np.testing.assert_array_equal(read_image(array, (7, 9, 3)), read_image(path, (7, 9, 3)))
-    if mode == "L":
-        column = array[..., None]
-        np.testing.assert_array_equal(read_image(column, (7, 9, 1)), read_image(path, (7, 9, 1)))
+def test_arrays_are_read_as_files_are(tmp_path):
+    for mode, channels in (("L", 3), ("L", 1), ("RGB", 3), ("RGBA", 3)):
+        array = np.asarray(photo(30, 20).convert(mode))[:, ::-1]  # not contiguous, read-only
+        path = save(Image.fromarray(array), tmp_path / "a.png")
+        array = array[..., None] if channels == 1 else array
+        expected = read_image(path, (7, 9, channels))
+        np.testing.assert_array_equal(read_image(array, (7, 9, channels)), expected)
 
 
 def test_sources_that_are_no_images():
@@ -147,10 +136,10 @@ def test_sources_that_are_no_images():
     ],
 )
 def test_parts_by_hand(tmp_path, shape, part, box):
-    path = save(photo(60, 40), tmp_path / "a.png")
+    path = save(photo(40, 60), tmp_path / "a.png")
     whole, found = read_views(path, shape, [part])
     np.testing.assert_array_equal(whole, read_image(path, shape))
-    expected = read_image(photo(60, 40).crop(box), shape)
+    expected = read_image(photo(40, 60).crop(box), shape)
     inner = (slice(2, -2), slice(2, -2))  # the edges of a part also read the pixels around it
     np.testing.assert_array_equal(found[inner], expected[inner])
 
@@ -173,16 +162,12 @@ def test_thin_picture_that_scaling_would_blow_up(tmp_path):
     assert read_image(path, (224, 224, 3)).shape == (224, 224, 3)
 
 
-@pytest.mark.parametrize(("size", "border"), [((300, 100), (75, 0)), ((100, 300), (0, 75))])
-def test_crops_around_the_centre(tmp_path, size, border):
-    image = ImageOps.expand(Image.new("RGB", size, GREEN), border, RED)
-    assert near(read_image(save(image, tmp_path / "a.png"), (10, 10, 3)), GREEN)
-
-
-def test_scaling_is_antialiased(tmp_path):
+def test_crops_around_the_centre_and_scales_antialiased():
+    for size, border in (((300, 100), (75, 0)), ((100, 300), (0, 75))):
+        image = ImageOps.expand(Image.new("RGB", size, GREEN), border, RED)
+        assert near(read_image(image, (10, 10, 3)), GREEN)
     board = np.indices((256, 256)).sum(axis=0) % 2 * 255
-    path = save(Image.fromarray(board.astype("uint8")), tmp_path / "a.png")
-    assert near(read_image(path, (8, 8, 1)), 127.5, 3)
+    assert near(read_image(board.astype("uint8"), (8, 8, 1)), 127.5, 3)
 
 
 def palette(transparency):
@@ -214,12 +199,11 @@ MODES = {
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_modes(tmp_path, mode):
-    make, suffix, colour = MODES[mode]
-    path = save(make(), tmp_path / f"a.{suffix}")
-    assert near(read_image(path, (8, 8, 3)), colour, 2)
-    assert near(read_image(path, (8, 8, 1)), np.dot(colour, (0.299, 0.587, 0.114)), 2)
+def test_modes(tmp_path):
+    for mode, (make, suffix, colour) in MODES.items():
+        path = save(make(), tmp_path / f"a.{suffix}")
+        assert near(read_image(path, (8, 8, 3)), colour, 2), mode
+        assert near(read_image(path, (8, 8, 1)), np.dot(colour, (0.299, 0.587, 0.114)), 2), mode
 
 
 @pytest.mark.filterwarnings("ignore::keras_gmlp.utils.errors.DataWarning")  # of dark ones
@@ -242,25 +226,23 @@ def test_pixels_of_more_than_8_bits_tell_where_white_is(tmp_path):
             np.testing.assert_array_equal(pixels[:, :, 0], [expected] * 4)
 
 
-@pytest.mark.parametrize("mode", ["RGBA", "I;16", "F"])
-def test_tiles_change_no_pixel(tmp_path, monkeypatch, mode):
-    random = np.random.default_rng(0)
-    if mode == "RGBA":
-        image = Image.fromarray(random.integers(0, 256, (7, 20, 4), "uint8"))
-    else:
-        values = random.integers(0, 65536, (7, 20))
-        image = Image.fromarray(values.astype("float32" if mode == "F" else "uint16"))
-    path = save(image, tmp_path / "a.tif")
-    whole = read_image(path, (7, 20, 3))
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_tiles_change_no_pixel(monkeypatch, dtype):
+    most, shape = (256, (7, 20, 4)) if dtype == "uint8" else (65536, (7, 20))
+    values = np.random.default_rng(0).integers(0, most, shape)
+    image = Image.fromarray(values.astype(dtype))
+    whole = read_image(image, (7, 20, 3))
     monkeypatch.setattr("keras_gmlp.data.images.read_image.TILE", 3)
-    np.testing.assert_array_equal(read_image(path, (7, 20, 3)), whole)
+    np.testing.assert_array_equal(read_image(image, (7, 20, 3)), whole)
 
 
-# Prints the bytes that reading an image adds to the peak of a process.
+# Prints the bytes that reading an image adds to the peak of a process, and what importing changes.
 PEAK = """
-import sys
-from keras_gmlp.benchmark.worker import peak_megabytes
+import sys, warnings, numpy, PIL.Image
+before = list(warnings.filters)
 from keras_gmlp.data.images.read_image import read_image
+print(warnings.filters == before)
+from keras_gmlp.benchmark.worker import peak_megabytes
 
 before = peak_megabytes()
 read_image(sys.argv[1], (8, 8, 3))
@@ -268,64 +250,52 @@ print(1e6 * (peak_megabytes() - before))
 """
 
 
-def test_memory_of_a_large_image(tmp_path):
+def test_memory_of_a_large_image_and_warning_filters(tmp_path):
     path = save(Image.new("RGBA", (3000, 4000)), tmp_path / "a.tif")
     command = [sys.executable, "-c", PEAK, str(path)]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert float(result.stdout) < 10.5 * 3000 * 4000  # four each in RGBA and in RGB, and the tiles
+    same, size = result.stdout.split()
+    assert same == "True"
+    assert float(size) < 10.5 * 3000 * 4000  # four each in RGBA and in RGB, and the tiles
 
 
-# Prints what a function raises for each path, as a user who is not root.
-AS_A_USER = """
-import encodings.utf_8_sig  # Python may lie where only root reads
-import os, sys
-from pathlib import Path
-from keras_gmlp.data.images.find_images import find_images
-from keras_gmlp.data.images.read_image import read_image
-from keras_gmlp.data.text.labelled_files import read_folder
-
-if os.getuid() == 0:
-    os.setgroups([])
-    os.setgid(65534)
-    os.setuid(65534)
-for path in map(Path, sys.argv[1:]):
+@contextlib.contextmanager
+def rights_of_others():
+    """Drops the rights of root, who reads everything."""
+    if os.getuid() == 0:
+        os.setresuid(65534, 65534, 0)
     try:
-        if path.name == "texts":
-            read_folder(path)
-        elif path.suffix == ".png":
-            read_image(path, (2, 2, 3))
-        else:
-            find_images(path)
-    except ValueError as error:
-        print(error)
-"""
+        yield
+    finally:
+        if os.getresuid()[2] == 0:
+            os.setresuid(0, 0, 0)
 
 
 def test_files_and_folders_without_permission():
+    def read(path):
+        if path.suffix == ".png":
+            return read_image(path, (2, 2, 3))
+        return read_folder(path) if path.name == "texts" else find_images(path)
+
     places = [(n, m) for n in ("", "cats", "cats/kittens") for m in (0, 0o111, 0o333, 0o444)]
     with tempfile.TemporaryDirectory() as name:  # which others may read, unlike `tmp_path`
         os.chmod(name, 0o755)
-        asked, closed = [save(halves(), Path(name) / "open.png")], []
+        closed = [(save(halves(), Path(name) / "closed.png"),) * 2 + (0, " it")]
         for number, (place, mode) in enumerate([*places, ("cats/kittens", 0o333)]):
             root = Path(name, str(number), "texts" if number == len(places) else "images")
             (root / "cats/kittens").mkdir(parents=True)
             save(halves(), root / "cats/a.png")
             (root / place / "b.txt").write_text("a kitten")
-            asked.append(root)
-            closed.append((root / place, mode, " this folder"))
-        asked.append(save(halves(), Path(name) / "closed.png"))
-        closed.append((asked[-1], 0, " it"))
-        for path, mode, _ in closed:
+            closed.append((root, root / place, mode, " this folder"))
+        for asked, path, mode, what in closed:
+            with contextlib.suppress(ValueError, DataWarning):
+                read(asked)  # imports modules, which others may not
             os.chmod(path, mode)
-        command = [sys.executable, "-W", "error", "-c", AS_A_USER, *map(str, asked)]
-        try:
-            found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        finally:
-            for path, _, _ in closed:
+            try:
+                with refused(f"no permission to read{what}.$", path), rights_of_others():
+                    read(asked)
+            finally:
                 os.chmod(path, 0o755)
-    assert found.splitlines() == [
-        f"{path}: no permission to read{what}." for path, _, what in closed
-    ]
 
 
 def test_floats_of_which_nobody_knows_how_bright_they_are(tmp_path):
@@ -352,17 +322,17 @@ def test_exif_turns_upright(tmp_path, suffix):
         assert near(pixels[:, 9:], BLUE, 6), orientation
 
 
-EXTRAS = ({}, {"progressive": True}, {"exif": exif(6)})
 JPEGS = [
-    *(((1280, 1040), 8, mode, options) for mode in ("RGB", "L", "CMYK") for options in EXTRAS),
+    *(((1280, 1040), 8, mode, {}) for mode in ("RGB", "L", "CMYK")),
+    *(((1280, 1040), 8, "RGB", options) for options in ({"progressive": True}, {"exif": exif(6)})),
     *(((636, 516), 4, mode, {}) for mode in ("RGB", "CMYK")),
-    *(((635, 520), 1, mode, {}) for mode in ("RGB", "CMYK")),
+    ((635, 520), 1, "RGB", {}),
 ]
 
 
 @pytest.mark.parametrize(("size", "scale", "mode", "options"), JPEGS)
 def test_reduced_jpeg_decoding(tmp_path, monkeypatch, size, scale, mode, options):
-    path = save(photo(*size).convert(mode), tmp_path / "a.jpg", quality=95, **options)
+    path = save(photo(*size[::-1]).convert(mode), tmp_path / "a.jpg", quality=95, **options)
     decoded = []
     load = JpegImagePlugin.JpegImageFile.load
     monkeypatch.setattr(
@@ -392,40 +362,29 @@ def test_jpeg_is_not_reduced_too_far(tmp_path, orientation, size, shape):
     assert np.abs(difference).mean() < 3
 
 
-@pytest.mark.parametrize("suffix", ["gif", "webp", "png"])
-def test_first_frame_of_an_animation(tmp_path, suffix):
+def test_first_frame_of_an_animation(tmp_path):
     frames = {"save_all": True, "append_images": [Image.new("RGB", (8, 8), BLUE)]}
-    path = save(Image.new("RGB", (8, 8), RED), tmp_path / f"a.{suffix}", **frames)
-    assert near(read_image(path, (8, 8, 3)), RED, 4)
-
-
-def encoded(tmp_path, suffix, keep=1.0):
-    data = save(photo(64, 48), tmp_path / f"whole.{suffix}").read_bytes()
-    return data[: int(len(data) * keep)]
-
-
-BAD = {
-    "empty.png": (lambda _: b"", "the file is empty"),
-    "text.png": (lambda _: b"not an image\n" * 9, "not an image"),
-    "program.eps": (lambda p: encoded(p, "eps"), "not an image"),
-    "truncated.png": (lambda p: encoded(p, "png", 0.5), "damaged or truncated"),
-    "truncated.jpg": (lambda p: encoded(p, "jpg", 0.5), "damaged or truncated"),
-    "truncated.webp": (lambda p: encoded(p, "webp", 0.5), "damaged or truncated|not an image"),
-    "truncated.gif": (lambda p: encoded(p, "gif", 0.5), "damaged or truncated"),
-    "truncated.bmp": (lambda p: encoded(p, "bmp", 0.5), "damaged or truncated"),
-    "truncated.tif": (lambda p: encoded(p, "tif", 0.5), "damaged or truncated|not an image"),
-    "header.jpg": (lambda p: encoded(p, "jpg")[:20], "not an image|damaged"),
-    "nonsense.png": (lambda _: png_header(9, 9), "damaged or truncated"),
-    "bomb.png": (lambda _: png_header(60_000, 60_000), "more than 100,000,000 pixels"),
-    "big.png": (lambda _: png_header(10_001, 10_000), "more than 100,000,000 pixels"),
-    "none.png": (lambda _: png_header(0, 9), "not an image|damaged"),
-}
+    for suffix in ("gif", "webp", "png"):
+        path = save(Image.new("RGB", (8, 8), RED), tmp_path / f"a.{suffix}", **frames)
+        assert near(read_image(path, (8, 8, 3)), RED, 4), suffix
 
 
 def test_bad_files(tmp_path):
-    for name, (make, reason) in BAD.items():
+    whole = {kind: encode(photo(), kind) for kind in ("PNG", "JPEG", "WebP", "GIF", "BMP", "TIFF")}
+    for name, content, reason in (
+        ("empty.png", b"", "the file is empty"),
+        ("text.png", b"not an image\n" * 9, "not an image"),
+        ("program.eps", encode(photo(), "EPS"), "not an image"),
+        *((f"truncated.{k}", c[: len(c) // 2], "damaged|not an image") for k, c in whole.items()),
+        ("truncated.png", whole["PNG"][:-60], "damaged or truncated"),
+        ("header.jpg", whole["JPEG"][:20], "not an image|damaged"),
+        ("nonsense.png", png_header(9, 9), "damaged or truncated"),
+        ("bomb.png", png_header(60_000, 60_000), "more than 100,000,000 pixels"),
+        ("big.png", png_header(10_001, 10_000), "more than 100,000,000 pixels"),
+        ("none.png", png_header(0, 9), "not an image|damaged"),
+    ):
         path = tmp_path / name
-        path.write_bytes(make(tmp_path))
+        path.write_bytes(content)
         with refused(reason, path):
             read_image(path, (8, 8, 3))
 
@@ -441,18 +400,13 @@ def test_want_of_memory_is_no_damage(tmp_path, monkeypatch, step):
         read_image(path, (8, 8, 3))
 
 
-def test_large_image_without_a_warning(tmp_path):
-    """Pillow warns above 89 million pixels; the limit here is 100 million."""
-    path = save(Image.new("1", (9_500, 10_000), 1), tmp_path / "a.png")
+def test_large_image_without_a_warning(tmp_path, monkeypatch):
+    # Pillow warns above 89 million pixels; the limit here is 100 million.
+    path = save(Image.new("1", (20, 30), 1), tmp_path / "a.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 500)
+    with pytest.warns(Image.DecompressionBombWarning):
+        Image.open(path).close()
     assert near(read_image(path, (8, 8, 1)), 255)
-
-
-def test_import_leaves_the_warning_filters():
-    code = (
-        "import warnings, numpy, PIL.Image; before = list(warnings.filters); "
-        "import keras_gmlp.data.images.read_image; assert warnings.filters == before"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF data:UserWarning")
@@ -472,17 +426,14 @@ def test_odd_names(tmp_path):
 
 
 @pytest.mark.skipif(is_installed("pillow_heif"), reason="reads HEIC")
-@pytest.mark.parametrize("suffix", [".HEIC", ".jpg", ".jxl", ".svg", ""])
-def test_pictures_in_other_formats_are_named(tmp_path, suffix):
+def test_heic_pictures_without_their_suffix(tmp_path):
     save(halves(), tmp_path / "a.png")
-    other = tmp_path / f"b{suffix}"
-    other.write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0")
-    if suffix == ".jpg":  # as telephones rename them
-        with refused("a HEIC picture; pip install pillow-heif reads HEIC, or convert it", other):
-            read_image(other, (8, 8, 3))
-        return
-    with pytest.warns(DataWarning, match=rf"pictures left out, .* not read: 1 \(b{suffix}\)"):
-        assert find_images(tmp_path) == [tmp_path / "a.png"]
+    for name in ("b.jpg", "c"):
+        (tmp_path / name).write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0")
+    with refused("a HEIC picture; pip install pillow-heif reads", tmp_path / "b.jpg"):
+        read_image(tmp_path / "b.jpg", (8, 8, 3))
+    with pytest.warns(DataWarning, match=r"pictures left out, in the format HEIC, .*: 1 \(c\)"):
+        assert find_images(tmp_path) == [tmp_path / "a.png", tmp_path / "b.jpg"]
 
 
 @pytest.mark.parametrize(("bits", "dark"), [(8, True), (12, True), (14, True), (16, False)])
@@ -495,7 +446,9 @@ def test_pictures_that_do_not_use_their_16_bits(tmp_path, monkeypatch, bits, dar
         path.write_bytes(deep_png(values))
     else:
         Image.fromarray(values.astype("uint16")).save(path)
-    expected = pytest.warns(DataWarning, match="16 bits a pixel") if dark else nullcontext()
+    expected = (
+        pytest.warns(DataWarning, match="16 bits a pixel") if dark else contextlib.nullcontext()
+    )
     with expected as warned:
         pixels = read_image(path, (16, 16, 3))
         read_image(path, (16, 16, 3))
@@ -539,13 +492,6 @@ def test_files_and_images_that_are_not_there(tmp_path):
     ):
         with refused(reason, tmp_path / name.replace(odd, shown)):
             call(tmp_path / name, *[(8, 8, 3)] * (call is read_image))
-
-
-@pytest.mark.parametrize("suffix", [".JFIF", ".avif", ".Tif", ".BMP", ".pbm", ".jpe"])
-def test_suffixes(tmp_path, suffix):
-    save(halves().convert("1") if suffix == ".pbm" else halves(), tmp_path / f"a{suffix}")
-    assert find_images(tmp_path) == [tmp_path / f"a{suffix}"]
-    assert read_image(tmp_path / f"a{suffix}", (8, 8, 3)).shape == (8, 8, 3)
 
 
 def test_largest_size(tmp_path, monkeypatch):

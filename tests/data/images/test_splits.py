@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from other_backend import run_under
+from pictures import write_noise
 from PIL import Image
 from refused import refused
 from tfrecord_files import write_set
@@ -65,67 +66,71 @@ def split(request, arrays, files, records, tmp_path):
     if request.param == "colour":
         grey = np.ascontiguousarray(arrays[0][..., :1])
         return ChannelSplit(ArraySplit(grey, arrays[1]), 3)
-    if request.param in ("chosen arrays", "chosen dataset"):  # every other one of twice as many
-        images, labels = (np.stack([part[::-1], part], axis=1) for part in arrays)
-        whole = ArraySplit(images.reshape(-1, 5, 4, 3), labels.ravel())
-        whole = whole if request.param == "chosen arrays" else DatasetSplit(whole.dataset())
-        return whole.choose(np.arange(1, 2 * COUNT, 2))
+    if request.param == "arrays":
+        return ArraySplit(*arrays)
     if request.param == "chosen records":  # the others are no images
         samples = list(zip([path.read_bytes() for path in files], arrays[1].tolist(), strict=True))
         mixed = [sample for pair in samples for sample in ((b"no image", 0), pair)]
         write_set(tmp_path, {"train": [mixed], "test": [samples[:5]]}, (5, 4, 3), "abc")
         whole = load_records("planted", data_dir=tmp_path).train
-        return whole.choose(np.arange(1, 2 * COUNT, 2))
-    return ArraySplit(*arrays)
+    else:
+        images, labels = (np.stack([part[::-1], part], axis=1) for part in arrays)
+        whole = ArraySplit(images.reshape(-1, 5, 4, 3), labels.ravel())
+        whole = whole if request.param == "chosen arrays" else DatasetSplit(whole.dataset())
+    return whole.choose(np.arange(1, 2 * COUNT, 2))  # every other one of twice as many
 
 
-def test_arrays_and_dataset_hold_the_first_samples(split, arrays):
+def planted(split):
+    return ImageData("planted", tuple("abc"), (5, 4, 3), split, split)
+
+
+def read_batches(split, limit):
+    """Returns the batches for training and for evaluation, where so many bytes stay in memory."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(splits, "MEMORY_LIMIT", limit)
+        augmentation = data.Augmentation(crop=0.5, mixup=0.5)
+        training = training_batches(planted(split), 8, augmentation, 1)
+        return [*training, *evaluation_batches(planted(split), 8)]
+
+
+@pytest.fixture(scope="module")
+def batches_in_memory(arrays):
+    return read_batches(ArraySplit(*arrays), 2**30)
+
+
+def test_arrays_dataset_and_batches_hold_the_samples(split, arrays):
     assert isinstance(split, Split)
     assert len(split) == COUNT
-    for samples in (-1, COUNT + 1, 20, 1):
-        part, count = split.take(samples), samples if 0 < samples < COUNT else COUNT
-        expected = [array[:count] for array in arrays]
-        if isinstance(split, ChannelSplit):
-            expected[0] = expected[0][..., :1].repeat(3, -1)
-        dataset = part.dataset()
+    images, labels = arrays
+    if isinstance(split, ChannelSplit):
+        images = images[..., :1].repeat(3, -1)
+    for samples in (COUNT + 1, 20):
+        part, count = split.take(samples), min(samples, COUNT)
+        dataset, batches = part.dataset(), list(part.batches(15))
         assert len(part) == int(dataset.cardinality()) == count
         assert [tuple(spec.shape) for spec in dataset.element_spec] == [(5, 4, 3), ()]
         assert [spec.dtype for spec in dataset.element_spec] == [tf.uint8, tf.int64]
-        assert [found.dtype for found in part.arrays()] == [np.uint8, np.int64]
+        assert [len(batch) for batch, _ in batches] == ([15, 15, 7] if count == COUNT else [15, 5])
+        for found in (part.arrays(), *batches):
+            assert [array.dtype for array in found] == [np.uint8, np.int64]
+        joined = map(np.concatenate, zip(*batches, strict=True))
         streams = [zip(*dataset.as_numpy_iterator(), strict=True) for _ in range(2)]
-        for images, labels in (part.arrays(), *streams):
-            np.testing.assert_array_equal(images, expected[0])
-            np.testing.assert_array_equal(labels, expected[1])
+        for found in (part.arrays(), joined, *streams):
+            for one, other in zip(found, (images, labels), strict=True):
+                np.testing.assert_array_equal(one, other[:count])
 
 
-def test_batches_hold_the_samples_in_order(split):
-    images, labels = split.arrays()
-    parts = list(split.batches(15))
-    assert [len(part) for part, _ in parts] == [15, 15, 7]
-    assert {part.dtype for part, _ in parts} == {images.dtype}
-    assert {classes.dtype for _, classes in parts} == {labels.dtype}
-    np.testing.assert_array_equal(np.concatenate([part for part, _ in parts]), images)
-    np.testing.assert_array_equal(np.concatenate([classes for _, classes in parts]), labels)
-
-
-def test_every_kind_streams_the_batches_of_arrays_in_memory(monkeypatch, split, arrays):
+def test_every_kind_streams_the_batches_of_arrays_in_memory(split, batches_in_memory):
     if isinstance(split, ChannelSplit):
-        arrays = split.arrays()
-    augmentation, found = data.Augmentation(crop=0.5, mixup=0.5), []
-    for part, limit in ((ArraySplit(*arrays), 2**30), (split, 0)):
-        monkeypatch.setattr(splits, "MEMORY_LIMIT", limit)
-        planted = ImageData("planted", tuple("abc"), (5, 4, 3), part, part)
-        found.append(
-            [*training_batches(planted, 8, augmentation, 1), *evaluation_batches(planted, 8)]
-        )
-    for one, other in zip(*found, strict=True):
+        batches_in_memory = read_batches(ArraySplit(*split.arrays()), 2**30)
+    for one, other in zip(read_batches(split, 0), batches_in_memory, strict=True):
         for part, same in zip(one, other, strict=True):
             np.testing.assert_array_equal(part, same)
 
 
 def test_streamed_epochs_shuffle_all_samples(monkeypatch):
     monkeypatch.setattr(splits, "MEMORY_LIMIT", 0)
-    count = 15_000
+    count = 4_000
     split = ArraySplit(np.zeros((count, 1, 1, 1), "uint8"), np.arange(count))
     names = tuple(map(str, range(count)))
     stream = training_batches(ImageData("planted", names, (1, 1, 1), split, split), 1_000)
@@ -181,16 +186,16 @@ def test_long_reading_shows_a_bar(monkeypatch, capsys, files, arrays):
 
 
 def test_training_requires_tensorflow_and_evaluation_does_not(monkeypatch, arrays):
-    planted = ImageData("planted", tuple("abc"), (5, 4, 3), *[ArraySplit(*arrays)] * 2)
+    found = planted(ArraySplit(*arrays))
     monkeypatch.setitem(sys.modules, "tensorflow", None)
-    for use in (lambda: training_batches(planted, 8), planted.train.dataset):
-        with pytest.raises(ImportError, match=r"requires tensorflow; .* '\.\[demo\]'$") as error:
+    for use in (lambda: training_batches(found, 8), found.train.dataset):
+        with refused(r"requires tensorflow; .* '\.\[demo\]'$", kind=ImportError):
             use()
-        assert len(str(error.value).splitlines()) == 1
-    found = evaluation_batches(planted, 15)
-    assert isinstance(found, keras.utils.PyDataset)
-    assert [len(labels) for _, labels in (found[i] for i in range(len(found)))] == [15, 15, 7]
-    np.testing.assert_array_equal(np.concatenate([found[i][0] for i in range(3)]), arrays[0])
+    batches = evaluation_batches(found, 15)
+    assert isinstance(batches, keras.utils.PyDataset)
+    images, labels = zip(*(batches[i] for i in range(len(batches))), strict=True)
+    assert list(map(len, labels)) == [15, 15, 7]
+    np.testing.assert_array_equal(np.concatenate(images), arrays[0])
 
 
 WITHOUT_TENSORFLOW = """
@@ -210,19 +215,15 @@ from keras_gmlp import data
 from keras_gmlp.tasks.image_classification import ImageClassification
 
 folder, prepared = sys.argv[1:]
-sets = [
-    data.load("digits", (16, 16)),
-    data.load(folder, (16, 16)),
-    data.load("planted", (16, 16), prepared),
-]
-for found in sets:
-    model = keras_gmlp.gMLP(
-        dim=8, depth=1, hidden_dim=8, patch_size=8, input_shape=found.image_shape,
-        classes=len(found.labels),
-    )
-    values = ImageClassification().evaluate(model, found, samples=20)
+for name in ("digits", folder, "planted"):
+    found = data.load(name, (16, 16), prepared)
     images, labels = data.arrays(found, "train")
-    print(found.name, len(found.train), len(found.test), images.sum(), labels.sum(), values["loss"])
+    print(found.name, len(found.train), len(found.test), images.sum(), labels.sum())
+model = keras_gmlp.gMLP(
+    dim=8, depth=1, hidden_dim=8, patch_size=8, input_shape=found.image_shape,
+    classes=len(found.labels),
+)
+print(ImageClassification().evaluate(model, found, samples=20)["loss"])
 recipe = keras_gmlp.Recipe(epochs=1, batch_size=8, precision="float32", pipeline="device")
 keras_gmlp.train(model, found, recipe, prepared + "/run", verbose=0)
 unknown = lambda: data.load("cifar1O", data_dir=prepared)
@@ -236,19 +237,15 @@ assert not [name for name in sys.modules if name.startswith("tensorflow")]
 
 
 def test_loads_and_evaluates_without_tensorflow(tmp_path, records):
-    for number in range(20):
-        path = tmp_path / "photos" / "ab"[number % 2] / f"{number}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (20, 30), (number, 2 * number, 99)).save(path)
-    printed = run_under("jax", WITHOUT_TENSORFLOW, tmp_path / "photos", records)
-    *rows, unknown, streaming = printed.splitlines()
-    for row, name in zip(rows, ("digits", str(tmp_path / "photos"), "planted"), strict=True):
+    photos = write_noise(tmp_path, "png", 20, 30)
+    printed = run_under("jax", WITHOUT_TENSORFLOW, photos, records)
+    *rows, loss, unknown, streaming = printed.splitlines()
+    for row, name in zip(rows, ("digits", str(photos), "planted"), strict=True):
         found = data.load(name, (16, 16), records)
         images, labels = data.arrays(found, "train")
         expected = [name, len(found.train), len(found.test), images.sum(), labels.sum()]
-        *same, loss = row.split()
-        assert same == list(map(str, expected))
-        assert 0 < float(loss) < 10
+        assert row.split() == list(map(str, expected))
+    assert 0 < float(loss) < 10
     assert unknown.startswith("'cifar1O' is neither a folder, nor 'digits', nor a set of labelled")
     assert str(records) in unknown
     assert streaming == "training_batches requires tensorflow; install it: pip install -e '.[demo]'"

@@ -1,20 +1,9 @@
-import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from PIL import Image
 
 from keras_gmlp.data.images.views import Views, cut_views
-
-
-def modules():
-    import tensorflow as tf
-
-    found = [np, tf]
-    if keras.backend.backend() == "jax":
-        import jax.numpy as jnp
-
-        found.append(jnp)
-    return found
 
 
 def windows(*rows):
@@ -26,7 +15,7 @@ WHOLE = windows([0, 0, 1, 1, 0], [0, 0, 1, 1, 1])
 
 
 def test_the_whole_image_stays_and_the_second_is_mirrored():
-    for module in modules():
+    for module in (np, tf):
         views = np.asarray(cut_views(IMAGES, WHOLE, (8, 6), module))
         np.testing.assert_allclose(views[0], IMAGES[0], atol=1e-4)
         np.testing.assert_allclose(views[1], IMAGES[1, :, ::-1], atol=1e-4)
@@ -45,7 +34,7 @@ def test_a_quarter_by_hand():
 def test_pixels_are_those_of_pillow(size):
     box = 1, 2, 5, 7  # left, top, right, bottom
     window = windows([2 / 8, 1 / 6, 5 / 8, 4 / 6, 0])
-    for module in modules():
+    for module in (np, tf):
         view = np.asarray(cut_views(IMAGES[:1], window, size, module))[0]
         # Pillow looks beyond the box for no pixel, and here the border lies in the image.
         inner = Image.fromarray(IMAGES[0]).resize(size[::-1], Image.Resampling.BILINEAR, box=box)
