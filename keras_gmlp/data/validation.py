@@ -68,9 +68,9 @@ def hold_out(data, share=0.1, groups=None, seed=0):
 
 def find_held_out(data, share, groups=None, seed=0):
     """Returns the indices of the training images that `hold_out` keeps, and that it holds out."""
-    labels, rows = data.train.read_labels(), data.label_rows()
-    if rows is not None:
-        labels = find_rarest(labels, rows)
+    labels = data.train.read_labels()
+    if data.label_sets is not None:
+        labels = find_rarest(labels, data.label_sets, len(data.labels))
     if groups is None:
         kept, cut = divide(range(len(labels)), labels, share, seed)
     else:

@@ -76,8 +76,7 @@ def test_the_group_is_what_the_parentheses_match(photos):
 def test_the_files_of_the_other_split_are_not_read(photos, channels):
     held = hold_out(data.load(photos, (4, 4), channels=channels), 0.25)
     for path in held.train.paths:
-        with open(path, "wb"):  # empty, which no reader accepts
-            pass
+        os.truncate(path, 0)
     images, _ = held.validation.arrays()
     assert len(images) == len(held.validation)
 

@@ -14,7 +14,7 @@ from keras_gmlp.data.dividing import check_apart, divide_groups, find_groups
 from keras_gmlp.data.images.encoded_splits import FileSplit
 from keras_gmlp.data.images.find_images import find_images, warn_left_out
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.data.images.label_sets import find_rarest, make_rows
+from keras_gmlp.data.images.label_sets import find_rarest
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.utils import inputs
@@ -119,7 +119,7 @@ def _list_files(root, hold_out=True, groups=None):
         pairs = list(itertools.chain(*classes))
         paths, indices = zip(*pairs, strict=True)
         if label_sets is not None:
-            indices = find_rarest(list(indices), make_rows(label_sets, len(labels)))
+            indices = find_rarest(list(indices), label_sets, len(labels))
         parts = divide_groups(find_groups(paths, groups), indices, 1 / 5)
         train, test = ([pairs[place] for place in part] for part in parts)
         reason = f"groups {groups!r} finds too few groups in the paths to hold one out"

@@ -22,10 +22,11 @@ def make_rows(label_sets, classes):
     return rows
 
 
-def find_rarest(indices, rows):
+def find_rarest(indices, label_sets, classes):
     """Returns each image's class that the fewest images have; without one the number of classes."""
     # Images are divided by it, so that rare classes are in both parts.
+    rows = make_rows(label_sets, classes)
     counts = np.bincount(indices, minlength=len(rows)) @ rows
     order = np.argsort(counts, kind="stable")
     rarest = order[np.argmax(rows[:, order], axis=1)]
-    return np.where(rows.any(axis=1), rarest, rows.shape[1])[indices]
+    return np.where(rows.any(axis=1), rarest, classes)[indices]

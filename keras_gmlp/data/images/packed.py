@@ -12,17 +12,8 @@ import numpy as np
 
 from keras_gmlp.data.images.fits import require_fit, resize_images
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.data.images.label_sets import make_rows
 from keras_gmlp.data.images.splits import ArraySplit
-from keras_gmlp.utils.files import (
-    atomic_folder,
-    directory_lock,
-    load_array,
-    read_json,
-    remove_leftovers,
-    require_space,
-    write_json,
-)
+from keras_gmlp.utils import files
 
 DESCRIPTION = "packed.json"
 VERSION = 1
@@ -47,8 +38,8 @@ def pack(data, folder):
         raise ValueError(f"{folder}: exists; give a new folder, or delete this one.")
     splits = data.splits()
     size = sum(map(len, splits.values())) * int(np.prod(data.image_shape))
-    require_space(folder.parent, size)
-    with _lock(folder), atomic_folder(folder) as temporary:
+    files.require_space(folder.parent, size)
+    with _lock(folder), files.atomic_folder(folder) as temporary:
         temporary.mkdir()
         for name, split in splits.items():
             shape = (len(split), *data.image_shape)
@@ -60,7 +51,7 @@ def pack(data, folder):
             np.save(temporary / f"{name}_labels.npy", labels)
         recorded = {n: getattr(data, n) for n in ("labels", "image_shape", "mirror")}
         recorded |= {"source": data.name, "label_sets": data.label_sets, "fit": data.fit}
-        write_json(temporary / DESCRIPTION, {"version": VERSION, **recorded})
+        files.write_json(temporary / DESCRIPTION, {"version": VERSION, **recorded})
     return size
 
 
@@ -69,8 +60,8 @@ def _lock(folder):
     """Locks the name of a folder to create, and deletes what a killed process left of it."""
     lock = folder.with_name(f".{folder.name}.lock")
     try:
-        with directory_lock(lock):
-            remove_leftovers(folder.parent, re.escape(folder.name))
+        with files.directory_lock(lock):
+            files.remove_leftovers(folder.parent, re.escape(folder.name))
             yield
     finally:
         with contextlib.suppress(OSError):
@@ -84,7 +75,7 @@ def is_packed(folder):
 
 def load_packed(folder, image_size=None, fit=None):
     """Opens a packed set as an `ImageData`."""
-    description = read_json(Path(folder) / DESCRIPTION)
+    description = files.read_json(Path(folder) / DESCRIPTION)
     try:
         version, labels = description["version"], description["labels"]
         rows, columns, channels = stored = tuple(description["image_shape"])
@@ -92,13 +83,14 @@ def load_packed(folder, image_size=None, fit=None):
         label_sets = description.get("label_sets")
         if label_sets is not None:
             label_sets = tuple(map(tuple, label_sets))
-            make_rows(label_sets, len(labels))
         indices = [index for members in label_sets or () for index in members]
-        if not isinstance(labels, list) or any(type(n) is not int or n < 0 for n in indices):
+        known = range(len(labels))
+        valid = all(type(index) is int and index in known for index in indices)
+        if not (valid and isinstance(labels, list)):
             raise ValueError
         packed_fit = description.get("fit", "crop")
         require_fit(packed_fit)
-    except (KeyError, TypeError, ValueError, IndexError):
+    except (KeyError, TypeError, ValueError):
         raise ValueError(f"{Path(folder) / DESCRIPTION}: damaged; pack the set again.") from None
     if version != VERSION:
         raise ValueError(
@@ -128,8 +120,8 @@ class PackedSplit(ArraySplit):
 
     def __init__(self, folder, name, stored, shape, fit):
         remedy, place = "pack the set again", Path(folder)
-        images = load_array(place / f"{name}_images.npy", remedy, mmap_mode="r")
-        labels = load_array(place / f"{name}_labels.npy", remedy)
+        images = files.load_array(place / f"{name}_images.npy", remedy, mmap_mode="r")
+        labels = files.load_array(place / f"{name}_labels.npy", remedy)
         try:
             super().__init__(images, labels)
             if images.shape[1:] != stored:

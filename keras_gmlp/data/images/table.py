@@ -5,7 +5,7 @@ import os
 import re
 from pathlib import Path, PureWindowsPath
 
-from keras_gmlp.data.images.label_sets import find_rarest, make_rows
+from keras_gmlp.data.images.label_sets import find_rarest
 from keras_gmlp.utils.csv_tables import find_column, read_rows
 from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.files import why_missing
@@ -65,7 +65,7 @@ def list_table(path):
     numbers = {members: number for number, members in enumerate(sets)}
     found = [numbers[members] for members in found]
     pairs = {split: [[] for _ in range(len(labels) + 1)] for split in splits.values()}
-    rarest = find_rarest(found, make_rows(sets, len(labels))) if several else found
+    rarest = find_rarest(found, sets, len(labels)) if several else found
     for row, index, place in zip(rows, found, rarest, strict=True):
         pairs[splits[row.split]][place].append((os.fsencode(row.path), index))
     return labels, pairs, sets if several else None
@@ -157,8 +157,9 @@ def _class_names(path, rows):
         raise ValueError(
             f"{printable(path)}: expected training images of two or more classes; found {found}."
         )
+    known = set(labels)
     for row in rows:
-        for label in sorted(set(row.labels) - set(labels)):
+        for label in sorted(set(row.labels) - known):
             raise ValueError(
                 f"{row.place}: there is no training image of class {printable(label)}."
             )

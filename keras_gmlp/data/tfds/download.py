@@ -36,7 +36,7 @@ def open_or_download(name, data_dir, check_features):
             f"{name!r} is neither a folder, nor 'digits', nor a data set of TensorFlow Datasets "
             f"({first_line(error)}).{hint}"
         ) from None
-    check_features(builder.info.features.to_json().get("featuresDict", {}).get("features", {}))
+    check_features(builder.info.features.to_json()["content"].get("features", {}))
     usual, downloader.MAX_RETRIES = downloader.MAX_RETRIES, 4  # ten take 200 s without a network
     try:
         with contextlib.redirect_stdout(sys.stderr):  # standard output is for results

@@ -157,7 +157,8 @@ def test_device_crops_as_the_pipeline(images):
     from keras_gmlp.data.batches.device_augmentation import crop_and_resize
 
     draws = np.random.default_rng(4).uniform(size=(6, DRAWS)).astype("float32")
-    found = jax.vmap(lambda image, row: crop_and_resize(image, row, SCALE))(images, draws)
+    crop = jax.jit(jax.vmap(lambda image, row: crop_and_resize(image, row, SCALE)))
+    found = crop(images, draws)
     read = ArraySplit(images, np.arange(6)).reader(SCALE)
     for number, row in enumerate(draws):
         np.testing.assert_allclose(found[number], read(number, tf.constant(row))[0], atol=1)
