@@ -21,28 +21,16 @@ class Faults(Cases):
         FAULTS[way]()
 
 
-def refuse():
-    raise ValueError("expected a case; received a fault.")
-
-
-def write():
-    os.write(2, b"a note of native code\n")
-
-
-def fail():
-    raise KeyError("x")
-
-
-def lose():
-    raise SilentLossError("other pixels")
+def fail(error):
+    raise error
 
 
 FAULTS = {
     "ok": lambda: None,
-    "refused": refuse,
-    "output": write,
-    "traceback": fail,
-    "silent loss": lose,
+    "refused": lambda: fail(ValueError("expected a case; received a fault.")),
+    "output": lambda: os.write(2, b"a note of native code\n"),
+    "traceback": lambda: fail(KeyError("x")),
+    "silent loss": lambda: fail(SilentLossError("other pixels")),
     "memory": lambda: np.ones(400_000_000, "uint8"),
     "crash": lambda: os.kill(os.getpid(), signal.SIGSEGV),
     "hang": lambda: time.sleep(60),

@@ -4,7 +4,6 @@ A file has one paragraph a line and a blank line between documents. The folder t
 tokenizer.json and the tokens; training opens it without reading the text again.
 """
 
-import argparse
 import dataclasses
 import hashlib
 import sys
@@ -16,6 +15,7 @@ from keras_gmlp.data.text.encode_files import encode_files
 from keras_gmlp.data.text.files import find_files, read_pieces
 from keras_gmlp.data.text.tokenizer import Tokenizer, describe_unknown
 from keras_gmlp.data.text.wordpiece import MAX_SIZE
+from keras_gmlp.utils.errors import OneLineParser
 from keras_gmlp.utils.files import (
     atomic_folder,
     directory_lock,
@@ -271,11 +271,7 @@ def _hash(texts):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(
-        prog="python -m keras_gmlp.data.text.corpus",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = OneLineParser(prog="python -m keras_gmlp.data.text.corpus", description=__doc__)
     parser.add_argument("files", metavar="FILES", nargs="+", help=".txt or .txt.xz, in UTF-8")
     parser.add_argument("--valid", metavar="FILE", nargs="+", help="text for validation")
     which = parser.add_mutually_exclusive_group()

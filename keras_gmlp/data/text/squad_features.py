@@ -77,9 +77,7 @@ def span_features(questions, tokenizer, length=LENGTH, stride=STRIDE, question_l
         for skipped in range(0, max(len(ids) - room, 0) + step, step):
             part = ids[skipped : skipped + room]
             row = np.full(length, tokenizer.pad_id, "int32")
-            row[: len(head)] = head
-            row[len(head) : len(head) + len(part)] = part
-            row[len(head) + len(part)] = tokenizer.sep_id
+            row[: len(head) + len(part) + 1] = np.concatenate([head, part, [tokenizer.sep_id]])
             rows.append(row)
             inside = answer and skipped <= answer[0] and answer[1] < skipped + len(part)
             target = [token - skipped + len(head) for token in answer] if inside else (0, 0)
