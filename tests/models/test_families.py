@@ -28,10 +28,6 @@ def tiny(family="gmlp", **overrides):
     return function(**{**TINY, **arguments, **overrides})
 
 
-def one_hot(indices):
-    return np.eye(3, dtype="float32")[indices]
-
-
 def test_uint8_and_float_pixels_give_the_same_logits():
     model = tiny()
     redraw_weights(model)
@@ -113,19 +109,7 @@ def test_fit_works_at_once_with_class_indices(family, shape):
 
 
 @pytest.mark.eager
-def test_fit_on_rows_with_validation_on_indices():
-    model = tiny(depth=1)
-    images, indices = pixels(4, 8, 8, 3), np.array([0, 1, 2, 0])
-    history = model.fit(
-        images, one_hot(indices), validation_data=(images, indices), verbose=0
-    ).history
-    # After one step the classes are no longer equally likely, and less wrong.
-    assert history["val_loss"][0] < history["loss"][0]
-    assert history["val_loss"][0] == pytest.approx(model.evaluate(images, indices, verbose=0)[0])
-
-
-@pytest.mark.eager
-def test_saved_model_gives_the_same_logits_and_continues_to_learn(tmp_path):
+def test_saved_model_gives_the_same_logits_and_continues_to_learn_from_rows(tmp_path):
     model = tiny("amlp", depth=1, mean=(0.1, 0.2, 0.3), std=(0.5, 0.6, 0.7))
     redraw_weights(model)
     images, indices = pixels(4, 8, 8, 3), np.array([0, 1, 2, 0])
@@ -135,34 +119,27 @@ def test_saved_model_gives_the_same_logits_and_continues_to_learn(tmp_path):
     logits = to_numpy(loaded(images))
     np.testing.assert_array_equal(logits, to_numpy(model(images)))
     assert loaded.optimizer.weight_decay == 0.05
-    loaded.fit(images, one_hot(indices), verbose=0)
+    given, checked = (images, np.eye(3, dtype="float32")[indices]), (images, indices)
+    history = loaded.fit(*given, validation_data=checked, verbose=0).history
     assert int(loaded.optimizer.iterations) == 2
     assert np.abs(to_numpy(loaded(images)) - logits).max() > 0
-
-
-@pytest.mark.once
-@pytest.mark.parametrize(
-    ("family", "tokens"), [("gmlp", 4), ("amlp", 4), ("vit", 5), ("deit", 6), ("ff_only", 5)]
-)
-def test_without_top_the_model_returns_tokens(family, tokens):
-    model = tiny(family, include_top=False)
-    assert model.output_shape == (None, tokens, 8)
-    outputs = to_numpy(model(pixels(4, 8, 8, 3)))
-    # The last layer is a norm with its initial values.
-    np.testing.assert_allclose(outputs.mean(axis=-1), np.zeros((4, tokens)), atol=1e-5)
-    np.testing.assert_allclose(outputs.std(axis=-1), np.ones((4, tokens)), atol=1e-2)
+    assert history["val_loss"][0] < history["loss"][0]
+    assert history["val_loss"][0] == pytest.approx(loaded.evaluate(*checked, verbose=0)[0])
 
 
 @pytest.mark.once
 @pytest.mark.parametrize(("family", "leading"), [("gmlp", 0), ("vit", 1), ("deit", 2)])
-def test_without_top_the_pooling_gives_a_vector_of_the_patches(family, leading):
+def test_without_top_the_model_returns_tokens_or_a_vector_of_the_patches(family, leading):
+    tokens, images = tiny(family, include_top=False), pixels(4, 8, 8, 3)
+    outputs = to_numpy(tokens(images))
+    assert outputs.shape == (4, leading + 4, 8)
+    # The last layer is a norm with its initial values.
+    np.testing.assert_allclose(outputs.mean(axis=-1), np.zeros((4, leading + 4)), atol=1e-5)
+    redraw_weights(tokens)
+    patches = to_numpy(tokens(images))[:, leading:]
     for pooling in ("avg", "mean", "max", "attention"):
-        tokens = tiny(family, include_top=False)
         model = tiny(family, include_top=False, pooling=pooling)
-        redraw_weights(tokens)
         model.set_weights([*tokens.get_weights(), *model.get_weights()[len(tokens.weights) :]])
-        images = pixels(4, 8, 8, 3)
-        patches = to_numpy(tokens(images))[:, leading:]
         expected = patches.max(axis=1) if pooling == "max" else patches.mean(axis=1)
         np.testing.assert_allclose(to_numpy(model(images)), expected, rtol=1e-4, atol=1e-5)
 
