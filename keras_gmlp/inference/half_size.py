@@ -22,16 +22,16 @@ def halve_weights(path):
     """Rewrites a `.keras` file with its weights in float16."""
     try:
         with zipfile.ZipFile(path) as archive:
-            contents = {name: archive.read(name) for name in archive.namelist()}
+            weights = archive.read(WEIGHTS)
     except (OSError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path}: not a .keras file ({error}).") from None
-    if WEIGHTS not in contents:
-        raise ValueError(f"{path}: not a .keras file; it has no {WEIGHTS}.")
+    except KeyError:
+        raise ValueError(f"{path}: not a .keras file; it has no {WEIGHTS}.") from None
     try:
         require_plain_weights(path)
     except (ValueError, OSError) as error:
         raise damaged_error(path, error) from None
-    content, change = _halve(contents[WEIGHTS], path)
+    content, change = _halve(weights, path)
     with atomic_write(path) as temporary:
         copy_archive(path, temporary, WEIGHTS, content)
     return change

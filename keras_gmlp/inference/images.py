@@ -1,7 +1,4 @@
-"""Loads image models: classifiers, and models of a user's own task.
-
-A `.tflite` model requires only the LiteRT runtime, NumPy and Pillow.
-"""
+"""Loads image models; a `.tflite` file requires only LiteRT, NumPy and Pillow."""
 
 from keras_gmlp.inference.opening import open_keras, open_model
 from keras_gmlp.models.saved import load_model  # noqa: F401 (a name of this package)

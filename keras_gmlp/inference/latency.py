@@ -16,11 +16,8 @@ def measure_latencies(classifiers, batch=1, repeats=50, clock=time.perf_counter)
 
 
 def time_calls(calls, repeats=50, clock=time.perf_counter):
-    """Returns the median seconds of each function, called in turns.
-
-    On one thread, `time.process_time` measures the same as a clock, but for other work on the
-    machine.
-    """
+    """Returns the median seconds of each function, called in turns."""
+    # On one thread, `time.process_time` leaves out other work on the machine.
     times = {name: [] for name in calls}
     for _ in range(5 + repeats):
         for name, call in calls.items():

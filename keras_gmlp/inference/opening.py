@@ -1,7 +1,6 @@
 """Opens a saved model of any format: file or folder, card, task, and what the task answers.
 
-A `.tflite` file requires only the LiteRT runtime and NumPy. Keras, TensorFlow and ONNX Runtime are
-imported for their own formats only.
+Keras, TensorFlow and ONNX Runtime are imported for their own formats only.
 """
 
 import dataclasses
@@ -91,9 +90,12 @@ def find_file(path):
     if path.is_dir() and not (path / "saved_model.pb").exists():
         found = [path / name for name in PREFERRED if (path / name).exists()]
         if not found:
+            runs = sorted({p.parent.name for name in PREFERRED for p in path.glob(f"*/{name}")})
+            way = "Is the training run complete?"
+            if runs:
+                way = f"Give one of the folders in it: {first_of(runs, 10, 'or')}."
             raise ValueError(
-                f"{path}: no model in this folder; expected one of {', '.join(PREFERRED)}. "
-                f"{_suggest(path)}"
+                f"{path}: no model in this folder; expected one of {', '.join(PREFERRED)}. {way}"
             )
         path = found[0]
     if not path.exists():
@@ -103,14 +105,6 @@ def find_file(path):
     if not path.is_dir() and path.suffix not in (".tflite", ".onnx", ".keras"):
         raise ValueError(f"{path}: unknown kind of model; {EXPECTED}.")
     return path
-
-
-def _suggest(path):
-    """How to fix the path of a folder without a model."""
-    holders = sorted({model.parent.name for name in PREFERRED for model in path.glob(f"*/{name}")})
-    if not holders:
-        return "Is the training run complete?"
-    return f"Give one of the folders in it: {first_of(holders, 10, 'or')}."
 
 
 def read_labelled_card(path, card=None):
@@ -224,9 +218,11 @@ def open_keras(model, path=None, card=None):
     call = functools.partial(model, training=False)
     dtypes = {name: dtype for name, (_, dtype) in inputs.items()}
     if keras.backend.backend() == "torch":
-        from keras_gmlp.inference.replay import Replayed, without_gradients
+        import torch
 
-        call = Replayed(call) if [*dtypes.values()] == ["float32"] else without_gradients(call)
+        from keras_gmlp.inference.replay import Replayed
+
+        call = Replayed(call) if [*dtypes.values()] == ["float32"] else torch.no_grad()(call)
 
     def run(**arrays):
         size, parts = len(next(iter(arrays.values()))), []

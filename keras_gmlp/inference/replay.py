@@ -27,22 +27,12 @@ class Replayed:
     def __init__(self, function):
         self.function, self.calls = function, 0
 
+    @torch.no_grad()
     def __call__(self, batch):
-        with torch.no_grad():
-            if self.calls == 1:
-                self.function = record_or_keep(self.function, batch)
-            self.calls += 1
-            return self.function(batch)
-
-
-def without_gradients(function):
-    """Returns a function that records nothing for gradients."""
-
-    def call(*inputs):
-        with torch.no_grad():
-            return function(*inputs)
-
-    return call
+        if self.calls == 1:
+            self.function = record_or_keep(self.function, batch)
+        self.calls += 1
+        return self.function(batch)
 
 
 def record_or_keep(function, batch):
@@ -50,22 +40,18 @@ def record_or_keep(function, batch):
     shape = batch.shape[1:]
     ramp = torch.linspace(0, 255, 2 * shape.numel(), dtype=batch.dtype, device=batch.device)
     samples = ramp.reshape(2, *shape)
+    sample = samples[:1]
+    recorder = _Recorder(sample)
     try:
-        recording = record(function, samples[:1])
+        with recorder:
+            output = function(sample)
+        recorder.graph.output(recorder.node(output))
+        recording = torch.fx.GraphModule(recorder.root, recorder.graph)
         found, expected = recording(samples), function(samples)
         same = (found - expected).abs().max() <= TOLERANCE * expected.abs().max()
     except Exception:  # of an operator that cannot be recorded; its errors have many classes
         same = False
     return recording if same else function
-
-
-def record(function, sample):
-    """Returns a `torch.fx.GraphModule` of the operators that a function calls for a sample."""
-    recorder = _Recorder(sample)
-    with recorder:
-        output = function(sample)
-    recorder.graph.output(recorder.node(output))
-    return torch.fx.GraphModule(recorder.root, recorder.graph)
 
 
 class _Recorder(TorchFunctionMode):

@@ -1,7 +1,4 @@
-"""Finds similar images by the vectors before a classifier's head, and similar texts by their mean.
-
-A `.tflite` model requires neither Keras nor TensorFlow.
-"""
+"""Finds images and texts by the vectors of a model; a `.tflite` file requires no Keras."""
 
 import os
 from functools import partial
@@ -36,10 +33,7 @@ def find_features(source):
 
 
 def make_embedder(classifier):
-    """Returns the function from images to the vectors before a classifier's head.
-
-    That of a `TextModel` takes token ids, and returns the means of the encoded tokens.
-    """
+    """Returns the function from images, or token ids of texts, to the vectors of a model."""
     is_text = isinstance(classifier, TextModel)
     name, dtype = ("token_ids", "int32") if is_text else ("image", "float32")
     if classifier.model is not None:

@@ -1,8 +1,4 @@
-"""Fills masks, classifies texts and answers questions with a saved text model.
-
-A `.tflite` model requires only the LiteRT runtime, NumPy and `tokenizers`. Keras and its backend
-are imported only for a `.keras` file. Results have the keys of the Hugging Face pipelines.
-"""
+"""Loads text models; a `.tflite` file requires only LiteRT, NumPy and `tokenizers`."""
 
 import warnings
 
@@ -34,12 +30,11 @@ def load(path, threads=None, warn=warnings.warn):
             is missing or belongs to another model. One line.
     """
     opened = open_model(path, threads)
-    task = opened.find_task()
-    if task.domain != "texts" and "image_shape" in opened.card:
+    if opened.find_task().domain != "texts" and "image_shape" in opened.card:
         raise ValueError(f"{opened.path} is an image model; apps/classify.py takes it.")
     text = read_tokenizer(opened.path)
     tokenizer = find_neighbour(opened.path) if text is None else Tokenizer(text, opened.path)
-    return _wrap(opened, task, tokenizer, warn=warn)
+    return _wrap(opened, tokenizer, warn=warn)
 
 
 def from_keras(model, tokenizer, labels=(), length=None, warn=warnings.warn):
@@ -62,11 +57,11 @@ def from_keras(model, tokenizer, labels=(), length=None, warn=warnings.warn):
         >>> len(from_keras(model, tokenizer).fill_mask("Paris is the [MASK] of France.", top=3))
         3
     """
-    opened = open_keras(model)
-    return _wrap(opened, opened.find_task(), tokenizer, labels, length, warn)
+    return _wrap(open_keras(model), tokenizer, labels, length, warn)
 
 
-def _wrap(opened, task, *arguments, **options):
+def _wrap(opened, *arguments, **options):
+    task = opened.find_task()
     if task.domain != "texts":
         raise ValueError(
             f"{opened.path}: not a text model of this package; expected token_ids and a card with "

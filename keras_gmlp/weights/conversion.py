@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_gmlp.models.structure import learned_weights
-from keras_gmlp.weights.names import DISTILLED, TABLES
+from keras_gmlp.weights.names import OPTIONAL, TABLES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,12 +101,9 @@ KINDS = {
 
 def links(model, dialect):
     """Returns the links between a model and a checkpoint in one dialect of the family."""
+    absent = OPTIONAL - {layer.name for layer in model.layers}
     table = _tables(model)[dialect]
-    if any(layer.name == "distillation_token" for layer in model.layers):
-        table = (*table, *DISTILLED)
-    if not any(layer.name == "class_token" for layer in model.layers):
-        table = tuple(row for row in table if not row[1].startswith("class_token"))
-    return table_links(model, table)
+    return table_links(model, [row for row in table if row[1].partition("/")[0] not in absent])
 
 
 def table_links(model, table):

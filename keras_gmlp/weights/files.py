@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.images.read_image import check_preparation
+from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import is_out_of_memory, shortened
 from keras_gmlp.utils.files import atomic_write, read_json, require_bounded, write_json
 from keras_gmlp.utils.labels import check_labels
@@ -141,10 +142,9 @@ def write_checkpoint(path, arrays, config):
         raise ValueError(
             f"{path}: {config_path} exists and belongs to another file; choose another folder."
         )
-    try:
-        from safetensors.numpy import save
-    except ImportError as error:
-        raise ValueError(f"{path}: {error}; install it: pip install -e '.[convert]'") from None
+    require("safetensors", f"{path}: a file of weights", "convert")
+    from safetensors.numpy import save
+
     with atomic_write(path) as temporary:
         temporary.write_bytes(save(arrays))
     write_json(config_path, config)
@@ -152,17 +152,11 @@ def write_checkpoint(path, arrays, config):
 
 def download(source, *files):
     """Returns the path of a file in the hub's cache, downloaded if missing."""
-    try:
-        from huggingface_hub import hf_hub_download
-    except ImportError:
-        raise ValueError(
-            f"{source}: names on the hub require huggingface_hub; install it: "
-            "pip install -e '.[convert]'"
-        ) from None
+    hub = require("huggingface_hub", f"{source}: a name on the hub", "convert")
     name, _, revision = source.removeprefix(HUB).partition("@")
     for file in files:
         try:
-            return Path(hf_hub_download(name, file, revision=revision or None))
+            return Path(hub.hf_hub_download(name, file, revision=revision or None))
         except Exception as error:  # of the network, the name, the revision or the disk
             reason = shortened(str(error), 160)
     raise ValueError(

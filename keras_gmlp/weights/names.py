@@ -38,10 +38,7 @@ def _res_mlp(stem, norm, spatial, scale, mlp):
     return (*rows, *_mlp(mlp))
 
 
-DISTILLED = (
-    ("dist_token", "distillation_token/token", "array"),
-    ("head_dist", "head_distillation", "dense"),
-)
+OPTIONAL = {"class_token", "distillation_token", "head_distillation"}  # layers of a `ViT`
 
 _QKV = ("query", "key", "value")
 _ATTENTION = "Transformer/encoderblock_{}/MultiHeadDotProductAttention_1"
@@ -82,6 +79,8 @@ TABLES = {
     TransformerBlock: {
         "timm": (
             *_TOKEN,
+            ("dist_token", "distillation_token/token", "array"),
+            ("head_dist", "head_distillation", "dense"),
             ("pos_embed", "position/embedding", "array"),
             *_NORMS,
             ("blocks.{}.attn.qkv", "block_{}/attention", "qkv"),

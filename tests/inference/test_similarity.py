@@ -2,22 +2,21 @@
 
 import dataclasses
 import json
-import os
-import subprocess
-import sys
 import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from blobs import compress, scene
-from load_app import load_app
+from check_layer import to_numpy
+from load_app import ROOT
 from other_backend import run_under
 from PIL import Image
 from random_models import random_model
+from refused import refused
 from small_text import LENGTH, LINES, save_small_model, small_text_model, small_tokenizer
 
-from keras_gmlp.export.formats import export, export_text
+from keras_gmlp.export.formats import export_text
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference import text as text_inference
 from keras_gmlp.inference.similarity import (
@@ -30,7 +29,12 @@ from keras_gmlp.inference.similarity import (
     make_embedder,
 )
 from keras_gmlp.tasks.classifier import Classifier
-from keras_gmlp.utils.shipped import DEFAULT_LANGUAGE_MODEL, find_shipped, list_shipped
+from keras_gmlp.utils.shipped import (
+    DEFAULT_BACKBONE,
+    DEFAULT_LANGUAGE_MODEL,
+    find_shipped,
+    list_shipped,
+)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +74,7 @@ def test_embedder_returns_what_the_head_takes():
     embed = make_embedder(SimpleNamespace(model=model))
     features = embed_files(embed, lambda index: images[index], range(70))
     logits = keras.ops.convert_to_numpy(model.get_layer("head")(features))
-    np.testing.assert_allclose(logits, model.predict(images, verbose=0), atol=1e-5)
+    np.testing.assert_allclose(logits, to_numpy(model(images)), atol=1e-5)
     other = keras.Sequential([keras.Input((8, 8, 1))], name="other")
     with pytest.raises(ValueError, match="no layer named head; expected an image classifier"):
         make_embedder(SimpleNamespace(model=other))
@@ -86,72 +90,45 @@ def test_features_of_a_folder(tmp_path):
     assert find_features("hf-hub:timm/gmlp_s16_224.ra3_in1k").startswith("hf-hub:")
 
 
-def test_planted_copy_is_first(pictures, model, capsys, tmp_path):
+def test_planted_copy_is_first(pictures, model, app, tmp_path):
     sheet = tmp_path / "sheet.png"
-    arguments = [str(pictures / "query.png"), "--data", str(pictures), "--model", str(model)]
-    assert load_app("similar").main([*arguments, "--top", "3", "--out", str(sheet)]) == 1
-    out, error = capsys.readouterr()
-    lines = out.splitlines()
-    assert lines[0].split()[1] == str(pictures / "more" / "copy.jpg")
-    assert len(lines) == 4
-    assert lines[-1].split() == ["to", str(sheet)]
+    given = ("similar", pictures / "query.png", "--data", pictures, "--model", model)
+    code, out, error = app(*given, "--top", "3", "--out", sheet)
+    first, _, _, last = out.splitlines()
+    assert (code, first.split()[1]) == (1, str(pictures / "more" / "copy.jpg"))
+    assert last.split() == ["to", str(sheet)]
     assert "broken.png: not an image" in error
     assert error.count("\n") == 1
     with Image.open(sheet) as picture:
         assert np.asarray(picture.convert("L")).std() > 3  # not blank
 
 
-def test_json_of_a_run_leaves_out_the_query(pictures, model, capsys, tmp_path):
-    query, run = str(pictures / "query.png"), str(model.parent)
-    good = tmp_path / "good"
+def test_json_of_a_run_leaves_out_the_query(pictures, model, app, tmp_path):
+    query, good = str(pictures / "query.png"), tmp_path / "good"
     good.mkdir()
     for path in sorted(pictures.glob("0*.png")):
         (good / path.name).symlink_to(path)
     (good / "link.png").symlink_to(query)
-    arguments = [query, "--data", str(good), "--model", run, "--top", "99", "--json"]
-    assert load_app("similar").main(arguments) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["query"] == query
+    given = ("--data", good, "--model", model.parent, "--top", "99", "--json")
+    code, out, _ = app("similar", query, *given)
+    found = json.loads(out)
+    assert (code, found["query"]) == (0, query)
     assert {row["file"] for row in found["similar"]} == {str(p) for p in good.glob("0*.png")}
     values = [row["similarity"] for row in found["similar"]]
     assert values == sorted(values, reverse=True)
     assert all(-1 <= value <= 1 for value in values)
 
 
-def test_tflite_file_imports_no_keras(pictures, tmp_path):
-    path = export(random_model("gmlp"), tmp_path, ["features"])["features"]
-    program = (
-        "import sys\n"
-        "from keras_gmlp import inference\n"
-        "from keras_gmlp.inference import similarity\n"
-        "_, model, query, *paths = sys.argv\n"
-        "print(similarity.find_similar(inference.load(model), query, paths)[0][0])\n"
-        "print([m for m in ('keras', 'tensorflow') if m in sys.modules])"
-    )
-    query, copy = pictures / "query.png", pictures / "more" / "copy.jpg"
-    out = run_under("tensorflow", program, path, query, pictures / "00.png", copy)
-    assert out.split() == [str(copy), "[]"]
-
-
-def test_features_that_are_no_numbers(pictures, tmp_path):
+def test_what_is_not_compared(pictures):
     broken = random_model("gmlp")
     broken.get_layer("norm").gamma.assign(np.full(32, np.nan))
-    classifier = inference.from_keras(broken, tmp_path / "m.keras", {})
-    paths = [pictures / "00.png"]
-    with pytest.raises(ValueError, match=r"m\.keras: its features are NaN or infinite"):
-        find_similar(classifier, pictures / "query.png", paths)
-
-
-def test_nothing_to_compare(pictures, model):
-    query = pictures / "query.png"
-    with pytest.raises(ValueError, match=r"query\.png: no other image to compare it with"):
-        find_similar(inference.load(model), query, [query])
-
-
-def test_model_without_features(pictures):
-    classifier = Classifier(None, (16, 16, 3), ("a", "b"), "model.onnx")
-    with pytest.raises(ValueError, match=r"model\.onnx: has no features; expected a \.keras file"):
-        make_embedder(classifier)
+    classifier, query = inference.from_keras(broken, "m.keras", {}), pictures / "query.png"
+    with refused("its features are NaN or infinite", "m.keras"):
+        find_similar(classifier, query, [pictures / "00.png"])
+    with refused("no other image to compare it with", query):
+        find_similar(classifier, query, [query])
+    with refused(r"has no features; expected a \.keras file", "model.onnx"):
+        make_embedder(Classifier(None, (16, 16, 3), ("a", "b"), "model.onnx"))
 
 
 NOTES = [
@@ -161,6 +138,7 @@ NOTES = [
     "In the old house by the river lives a cat.",
     "Rome is the capital of Italy.",
 ]
+TASKS = ("masked_lm", "question_answering")
 QUERY = "A cat lives in the old house by the river."
 
 
@@ -171,9 +149,9 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def text_files(tokenizer, tmp_path_factory):
-    """A `.keras` and a `.tflite` file with vectors of two tasks, by the task."""
+    """A `.keras` and a `.tflite` file with vectors of each task, by the task."""
     folder, files = tmp_path_factory.mktemp("texts"), {}
-    for task in ("masked_lm", "text_classification"):
+    for task in TASKS:
         place = folder / task
         place.mkdir()
         model, labels = save_small_model(place / "model.keras", task, tokenizer)
@@ -194,12 +172,12 @@ def test_vectors_are_means_of_encoded_tokens_without_padding(tokenizer):
     (token_ids,) = (tensor for tensor in model.inputs if tensor.name == "token_ids")
     encoded = keras.Model(token_ids, model.get_layer("norm").output)
     for text, vector in zip((QUERY, "a gem"), found, strict=True):
-        tokens = encoded.predict(tokenizer.encode(text).ids[None], verbose=0)  # has no padding
+        tokens = to_numpy(encoded(tokenizer.encode(text).ids[None]))  # has no padding
         np.testing.assert_allclose(vector, tokens[0].mean(0), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(embed_texts(opened, "a gem"), found[1], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("task", ["masked_lm", "text_classification"])
+@pytest.mark.parametrize("task", TASKS)
 def test_tflite_vectors_equal_those_of_keras(text_files, task):
     keras_model, small = map(text_inference.load, text_files[task])
     assert small.model is None
@@ -219,52 +197,35 @@ def test_planted_paraphrase_is_first(text_files, suffix):
     assert others[0][0] == 2  # its words in another order
 
 
-# A sentence, and what says the same in other words or in another order.
-PARAPHRASES = [
-    (
-        "The meeting with the bank is on Monday at nine.",
-        "On Monday morning we see the people of the bank.",
-    ),
-    (
-        "We rowed along the coast and had lunch on the beach.",
-        "At the beach we ate lunch after rowing by the coast.",
-    ),
-    (
-        "The company sold more cars this year than last year.",
-        "This year, the firm's sales of cars were higher.",
-    ),
-    (
-        "She plays the violin in the city orchestra.",
-        "She is a violinist in the orchestra of the city.",
-    ),
-    ("The new law lowers the tax on small farms.", "Small farms pay less tax under the new law."),
-    (
-        "Heavy snow closed the road over the pass for a week.",
-        "The mountain road was closed for seven days because of the snow.",
-    ),
-    (
-        "He was born in Vienna and studied medicine there.",
-        "He went to medical school in Vienna, where he was born.",
-    ),
-    (
-        "The team won the last match of the season.",
-        "In the final game of the season the team was victorious.",
-    ),
-    (
-        "The river floods the lower town every spring.",
-        "Each spring the lower part of the town is under water because of the river.",
-    ),
-    (
-        "A museum for old trains opened near the station.",
-        "Near the station there is now a museum of historic trains.",
-    ),
-]
+# Sentences, each before one that says the same in other words or in another order.
+PARAPHRASES = """\
+The meeting with the bank is on Monday at nine.
+On Monday morning we see the people of the bank.
+We rowed along the coast and had lunch on the beach.
+At the beach we ate lunch after rowing by the coast.
+The company sold more cars this year than last year.
+This year, the firm's sales of cars were higher.
+She plays the violin in the city orchestra.
+She is a violinist in the orchestra of the city.
+The new law lowers the tax on small farms.
+Small farms pay less tax under the new law.
+Heavy snow closed the road over the pass for a week.
+The mountain road was closed for seven days because of the snow.
+He was born in Vienna and studied medicine there.
+He went to medical school in Vienna, where he was born.
+The team won the last match of the season.
+In the final game of the season the team was victorious.
+The river floods the lower town every spring.
+Each spring the lower part of the town is under water because of the river.
+A museum for old trains opened near the station.
+Near the station there is now a museum of historic trains.
+""".splitlines()
 
 
 @pytest.mark.skipif(DEFAULT_LANGUAGE_MODEL not in list_shipped(), reason="the model is not here")
 def test_included_model_ranks_a_planted_paraphrase_first():
     model = text_inference.load(find_features(find_shipped(DEFAULT_LANGUAGE_MODEL)))
-    notes, paraphrases = zip(*PARAPHRASES, strict=True)
+    notes, paraphrases = PARAPHRASES[::2], PARAPHRASES[1::2]
     vectors = embed_texts(model, [*notes, *paraphrases])
     for number, paraphrase in enumerate(paraphrases):
         found = find_nearest(vectors[len(notes) + number], vectors[: len(notes)], 1)
@@ -315,23 +276,28 @@ def test_files_and_weights_without_vectors(tokenizer):
         embed_texts(opened, "a gem")
 
 
-def test_vectors_of_a_tflite_file_require_no_keras(text_files, tmp_path):
+def test_tflite_files_require_no_keras(text_files, pictures, tmp_path):
     notes = tmp_path / "notes.txt"
     notes.write_text("\n".join(NOTES), "utf-8")
     program = """
 import sys
-from keras_gmlp import text
-heavy = {"keras", "tensorflow", "jax", "torch", "PIL"}
-text.embed_texts(text.load(sys.argv[-1]), "a gem")
+from keras_gmlp import inference, text
+_, query, notes, masked, answers, image, copy, other, features, cat = sys.argv
+heavy = {"keras", "tensorflow", "jax", "torch", "transformers", "PIL"}
+text.load(masked).fill_mask("Paris is the [MASK] of France.")
+text.embed_texts(text.load(masked), "a gem")
+text.load("amlp_nano-sst2").classify("a gem")
+text.load(answers).answer("Who?", "A cat lives in Rome.")
 print(sorted(heavy & set(sys.modules)))
+print(inference.load("gmlp_n4_32-cifar10").classify(cat)[0][0])
+print(inference.find_similar(inference.load(features), image, [other, copy])[0][0] == copy)
 from keras_gmlp.programs.similar import main
-code = main(sys.argv[1:])  # any program imports Pillow, to silence its decoders
-print(code, sorted((heavy - {"PIL"}) & set(sys.modules)))
+print(main([query, "--data", notes, "--model", masked, "--top", "1"]))
+print(sorted((heavy - {"PIL"}) & set(sys.modules)))
 """
-    given = [QUERY, "--data", str(notes), "--model", str(text_files["masked_lm"][1])]
-    command = [sys.executable, "-c", program, *given]
-    found = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stderr
-    library, first, *_, last = found.stdout.splitlines()
+    images = (pictures / name for name in ("query.png", "more/copy.jpg", "00.png"))
+    files = (text_files[task][1] for task in TASKS)
+    given = (QUERY, notes, *files, *images, find_features(DEFAULT_BACKBONE), ROOT / "docs/cat.jpg")
+    texts, best, is_copy, first, code, rest = run_under("tensorflow", program, *given).splitlines()
+    assert (texts, best, is_copy, code, rest) == ("[]", "cat", "True", "0", "[]")
     assert "In the old house by the river" in first
-    assert (library, last) == ("[]", "0 []")

@@ -100,11 +100,8 @@ def test_arguments_of_a_file_without_them_come_from_its_structure(ours, tmp_path
     np.testing.assert_allclose(arguments.pop("mean"), [0.1, 0.2, 0.3], atol=1e-6)
     np.testing.assert_allclose(arguments.pop("std"), [0.5] * 3, atol=1e-6)
     assert arguments == {"patch_size": 4, **sizes}
-    assert ours.build_arguments(("a", "b"), depth=3) == {
-        **ours.build_arguments(),
-        "classes": 2,
-        "depth": 3,
-    }
+    changed = {"classes": 2, "depth": 3}
+    assert ours.build_arguments(("a", "b"), depth=3) == {**ours.build_arguments(), **changed}
 
 
 def test_name_on_the_hub(published, monkeypatch):
@@ -151,7 +148,7 @@ def test_another_patch_asks_for_the_window_of_tokens_that_have_one(ours):
     assert model.get_layer("stem").patch_window == 12
 
 
-@pytest.mark.parametrize("preset", [NAME, "eamlp_n4_32"])  # with a convolutional stem
+@pytest.mark.parametrize("preset", [NAME, "eamlp_n4_32"])  # the second has a convolutional stem
 def test_patch_size_of_the_model_is_kept(tmp_path, preset):
     keras_gmlp.build(preset, patch_size=8).save(tmp_path / "model.keras")
     found = pretrained.load(tmp_path)
@@ -243,14 +240,8 @@ def test_checkpoint_without_a_head_is_there_to_be_trained_on(ours, tmp_path):
 
 @pytest.mark.parametrize("preset", [NAME, "vit_n4_32", "gmlp_n4_32", "resmlp_n4_32"])
 def test_bare_weights_tell_the_size_of_their_images(tmp_path, preset):
-    model = keras_gmlp.build(preset, input_shape=(40, 40, 3), depth=1)
-    path = tmp_path / "bare.safetensors"
+    model, path = keras_gmlp.build(preset, input_shape=(40, 40, 3)), tmp_path / "bare.safetensors"
     safetensors.save_file(to_arrays(model), path)
-    assert pretrained.read_image_shape(keras_gmlp.build(preset), to_arrays(model)) == (40, 40, 3)
-    with pytest.raises(ValueError, match=r"has no blocks\.1"):  # no deeper one for all that
-        pretrained.load(path, preset)
-    whole = keras_gmlp.build(preset, input_shape=(40, 40, 3))
-    safetensors.save_file(to_arrays(whole), path)
     assert pretrained.load(path, preset).model.input_shape == (None, 40, 40, 3)
 
 
@@ -268,14 +259,10 @@ def test_what_a_published_file_could_not_tell_is_not_written(tmp_path):
 
 def test_weights_of_another_preset_of_ours_are_refused(tmp_path):
     keras_gmlp.build("gmlp_additive_n4_32", depth=1).save(tmp_path / "model.keras")
-    with pytest.raises(
-        ValueError, match="weights of preset gmlp_additive_n4_32; received preset=gmlp_linear_n4_32"
-    ):
+    with refused("weights of preset gmlp_additive_n4_32; received preset=gmlp_linear_n4_32"):
         pretrained.load(tmp_path, "gmlp_linear_n4_32")
     keras_gmlp.gMLP(8, 1, 12, input_shape=(8, 8, 3), patch_size=4).save(tmp_path / "model.keras")
-    with pytest.raises(
-        ValueError, match=r"'gmlp' is not a preset, and only preset models can be loaded"
-    ):
+    with refused("'gmlp' is not a preset, and only preset models can be loaded"):
         pretrained.load(tmp_path)
 
 
