@@ -175,7 +175,7 @@ def test_balance_raises_the_recall_of_the_rare_class(tmp_path):
     for balance in (0.0, 1.0):
         augmentation = Augmentation(crop=0, flip=False, mixup=0.2)
         task = ImageClassification(balance=balance, augmentation=augmentation)
-        recipe = Recipe(epochs=8, batch_size=32, learning_rate=0.02, task=task)
+        recipe = Recipe(epochs=4, batch_size=16, learning_rate=0.02, task=task)
         keras.utils.set_random_seed(0)
         model = keras_gmlp.gMLP(4, 1, 8, patch_size=4, classes=2, input_shape=(4, 4, 1))
         train(model, data, recipe, tmp_path / str(balance), verbose=0)
