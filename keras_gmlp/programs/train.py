@@ -4,13 +4,7 @@ import json
 
 from keras_gmlp.programs.shared.messages import print_error
 from keras_gmlp.programs.shared.run_options import STORED, list_run_options, read_settings
-from keras_gmlp.programs.shared.training import (
-    TRAINING,
-    make_program,
-    print_result,
-    train_run,
-    train_runs,
-)
+from keras_gmlp.programs.shared.training import TRAINING, make_program, print_result, train_run
 
 USAGE = f"""\
 {list_run_options()}{TRAINING}\
@@ -41,15 +35,6 @@ They compute in bfloat16 where that is faster, otherwise in float32: --precision
 
 A run that was stopped or killed resumes when the same command is given again, without --restart.
 """
-
-
-def run(options):
-    """Trains and reports."""
-    results, directory = train_runs(options, train)
-    if options.folds is None:
-        report(options, results[0], directory)
-    else:
-        report_folds(options, results, directory)
 
 
 def list_runs(options):
@@ -117,8 +102,12 @@ def advise_backend(precision):
     return f"on {backend}; on a CPU --backend {' or '.join(faster)} usually trains faster"
 
 
-def report(options, metrics, directory):
+def report(options, results, directory):
     """Prints the results."""
+    if options.folds is not None:
+        report_folds(options, results, directory)
+        return
+    metrics = results[0]
     # Images with several labels have no accuracy.
     headline = "accuracy" if "test_accuracy" in metrics else "mean_average_precision"
     score = headline.replace("_", " ")
@@ -150,4 +139,4 @@ def report_folds(options, results, directory):
     print(f"folds   {directory}/folds.json")
 
 
-main = make_program("train", __doc__, USAGE, list_runs, run, **STORED)
+main = make_program("train", __doc__, USAGE, list_runs, train, report, **STORED)

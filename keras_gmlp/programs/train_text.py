@@ -6,13 +6,7 @@ from keras_gmlp.programs.shared.cli import UsageError, check_output
 from keras_gmlp.programs.shared.messages import print_error
 from keras_gmlp.programs.shared.run_options import PATIENCE, RECIPE, STORED, read_options
 from keras_gmlp.programs.shared.text_options import COLUMNS
-from keras_gmlp.programs.shared.training import (
-    TRAINING,
-    make_program,
-    print_result,
-    train_run,
-    train_runs,
-)
+from keras_gmlp.programs.shared.training import TRAINING, make_program, print_result, train_run
 
 EXAMPLES = (
     "mask_rate=0.2, epoch_tokens=1000000, length=128, optimizer=adamw, weight_decay=0.01, ema=0.05"
@@ -104,12 +98,6 @@ def check(options):
         raise UsageError(f"{names} are for a new tokenizer; leave them out, or --tokenizer")
     if options.prepared and options.text:
         check_output(options.prepared, *options.text, *options.valid, option="--prepared")
-
-
-def run(options):
-    """Trains and reports."""
-    results, directory = train_runs(options, train)
-    report(options, results[0], directory)
 
 
 def list_runs(options):
@@ -209,11 +197,11 @@ def warn_of_few(data):
     )
 
 
-def report(options, metrics, directory):
+def report(options, results, directory):
     """Prints the results."""
     from keras_gmlp.tasks.registry import find_task
 
-    task = find_task(options.runs[0].task)
+    metrics, task = results[0], find_task(options.runs[0].task)
     figures = task.list_figures(metrics)
     if not figures:
         figures = [f"{task.headline}: {metrics[f'test_{task.headline}']:.4g}"]
@@ -224,4 +212,4 @@ def report(options, metrics, directory):
 
 
 SETTINGS = {**STORED, "hold_out": {"default": 0.0}, "validation": {"default": 0.0}}
-main = make_program("train_text", __doc__, USAGE, list_runs, run, check, **SETTINGS)
+main = make_program("train_text", __doc__, USAGE, list_runs, train, report, check, **SETTINGS)

@@ -10,6 +10,7 @@ from pictures import encode
 from PIL import Image
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
+from teach_photos import TAUGHT, draw_photos
 from web_page import as_text, call, give, open_page
 
 from keras_gmlp.data.images.read_image import read_views
@@ -105,8 +106,8 @@ def test_learns_two_digits_that_the_model_never_saw(page, pictures, tmp_path):
     assert head["labels"] == ["four", "seven"]
     assert head["parts"] == [[0.75, 0.5, 0.5], [0.5, 0.5, 0.5]]
     classifier = add_head(inference.load(SOURCE), tmp_path / "classifier.json")
-    others = [as_text(file) for files in pictures for file in files[10::6]]
-    targets = [number for number, files in enumerate(pictures) for _ in files[10::6]]
+    others = [as_text(file) for files in pictures for file in files[10::9]]
+    targets = [number for number, files in enumerate(pictures) for _ in files[10::9]]
     cat = encode(Image.open(APPS.parent / "docs" / "cat.jpg"))
     *logits, of_cat = np.array(call(page, CLASSIFY, [head, [*others, as_text(cat)]]))
     assert (np.argmax(logits, -1) == targets).mean() >= 0.9
@@ -255,3 +256,18 @@ def test_refused_camera_is_one_line(browser, address):
             "This page has no permission to use the camera. Allow it, or choose a file."
         )
         assert not page.is_visible("#teach-camera")
+
+
+def test_figure_of_the_guide_tries_photographs_that_taught_nothing(tmp_path):
+    for label in ("a", "b"):
+        (tmp_path / label).mkdir()
+        for number in range(TAUGHT + 3):
+            (tmp_path / label / f"{number}.jpg").touch()
+    chosen = draw_photos(tmp_path, 0)
+    assert all(len(set(files)) == TAUGHT + 3 for files in chosen.values())
+    assert chosen == draw_photos(tmp_path, 0)
+    assert chosen != draw_photos(tmp_path, 1)
+    for number in range(3):
+        (tmp_path / "a" / f"{number}.jpg").unlink()
+    with pytest.raises(ValueError, match="a has 10 photographs; expected more than 10"):
+        draw_photos(tmp_path, 0)

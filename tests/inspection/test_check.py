@@ -49,11 +49,8 @@ def test_each_kind_is_found_once(photos):
     assert {f.path.name for f in found["unreadable"]} == {"broken.jpg", "empty.png"}
     assert {f.note for f in found["unreadable"]} >= {"the file is empty."}
     (exact,) = found["exact duplicate"]
-    assert (exact.path, exact.other) == (
-        photos / "test/dark/copy.png",
-        str(photos / "train/dark/0.png"),
-    )
-    assert exact.note == "across splits"
+    assert (exact.path, exact.note) == (photos / "test/dark/copy.png", "across splits")
+    assert exact.other == str(photos / "train/dark/0.png")
     (near,) = found["near duplicate"]
     assert {near.path.name, near.other.split("/")[-1]} == {"1.png", "moved.png"}
     assert near.note == "different classes"
@@ -132,16 +129,14 @@ def hash_tree(root):
     return {path: hash_file(path) for path in root.rglob("*") if path.is_file()}
 
 
-def test_program_writes_findings_and_changes_nothing(photos, tmp_path, capsys):
+def test_program_writes_findings_and_changes_nothing(photos, tmp_path, app):
     before = hash_tree(photos.parent)
-    arguments = [str(photos), "--out", str(tmp_path), "--model", "none"]
-    assert load_app("check_data").main(arguments) == 1
-    text = capsys.readouterr().out
-    assert "pictures          41 in 4 classes\n" in text
+    arguments = [photos, "--out", tmp_path, "--model", "none"]
+    code, text, _ = app("check_data", *arguments)
+    assert (code, "pictures          41 in 4 classes\n" in text) == (1, True)
     assert f"  {photos}/test/light/empty.png: the file is empty.\n" in text
     assert "(across splits)\n" in text
-    assert load_app("check_data").main([*arguments, "--json"]) == 1
-    summary = json.loads(capsys.readouterr().out)
+    summary = json.loads(app("check_data", *arguments, "--json")[1])
     assert summary["findings"]["unreadable"] == 2
     assert summary["across_splits"] == summary["different_classes"] == 1
     with open(tmp_path / "findings.csv", newline="") as file:
@@ -153,7 +148,7 @@ def test_program_writes_findings_and_changes_nothing(photos, tmp_path, capsys):
     assert hash_tree(photos.parent) == before
 
 
-def test_program_finds_nothing(tmp_path, capsys, monkeypatch):
+def test_program_finds_nothing(tmp_path, app, monkeypatch):
     rng = np.random.default_rng(0)
     for label, shade in (("dark", 0.2), ("light", 1.0)):
         (tmp_path / "clean" / label).mkdir(parents=True)
@@ -164,12 +159,11 @@ def test_program_finds_nothing(tmp_path, capsys, monkeypatch):
     (tmp_path / "runs/check-clean").mkdir(parents=True)
     old = tmp_path / "runs/check-clean/findings.png"
     old.touch()
-    assert load_app("check_data").main(["clean", "--model", "none"]) == 0
-    assert capsys.readouterr().out.endswith("to                runs/check-clean/findings.csv\n")
+    code, text, _ = app("check_data", "clean", "--model", "none")
+    assert (code, text.splitlines()[-1].split()) == (0, ["to", "runs/check-clean/findings.csv"])
     assert not old.exists()
-    assert (old.parent / "findings.csv").read_text().splitlines() == [
-        "path,class,finding,other,score,note"
-    ]
+    table = (old.parent / "findings.csv").read_text()
+    assert table == "path,class,finding,other,score,note\n"
 
 
 def test_program_says_why_labels_are_not_judged():
@@ -179,21 +173,16 @@ def test_program_says_why_labels_are_not_judged():
     assert "runs/a does not separate" in why(SimpleNamespace(accuracy=0.4), "runs/a")
 
 
-def test_wrong_use_is_one_line(photos, tmp_path, monkeypatch, capsys):
-    for arguments, code, error in (
-        (["{0}", "--out", "{0}/out"], 2, "give --out a path outside of it"),
-        (["{0}", "--model", "nowhere"], 1, "nowhere: no such model file or folder"),
-        (["{0}/train/few"], 1, "two or more classes; found none"),
-        (["{0}/gone"], 1, "gone: no such folder; expected a folder of class folders."),
-        (["{0}/notes.txt"], 1, "notes.txt: a file; expected a folder of class folders."),
+def test_what_cannot_be_checked_is_one_line(photos, tmp_path, monkeypatch, app):
+    monkeypatch.chdir(tmp_path)
+    for arguments, reason in (
+        ([photos, "--model", "nowhere"], "nowhere: no such model file or folder"),
+        ([photos / "train/few"], "two or more classes; found none"),
+        ([photos / "gone"], "gone: no such folder; expected a folder of class folders."),
+        ([photos / "notes.txt"], "notes.txt: a file; expected a folder of class folders."),
     ):
-        monkeypatch.chdir(tmp_path)
-        try:
-            result = load_app("check_data").main([part.format(photos) for part in arguments])
-        except SystemExit as stopped:
-            result = stopped.code
-        assert result == code
-        assert error in capsys.readouterr().err.splitlines()[-1]
+        code, _, error = app("check_data", *arguments)
+        assert (code, reason in error.splitlines()[-1]) == (1, True)
 
 
 def test_names_in_the_table_are_kept(tmp_path):

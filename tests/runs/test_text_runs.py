@@ -235,7 +235,7 @@ def test_a_run_that_predicts_one_class_says_so(capsys):
     metrics = {"test_accuracy": 0.6, "test_matthews_correlation": 0.0, "test_f1": 0.0}
     metrics |= {"test_predicted_classes": 1, "epochs": 3}
     runs = [FineTuningSettings("runs/any", "sst2")]
-    load_app("train_text").report(argparse.Namespace(json=False, runs=runs), metrics, "runs/x")
+    load_app("train_text").report(argparse.Namespace(json=False, runs=runs), [metrics], "runs/x")
     first, second, *_ = capsys.readouterr().out.splitlines()
     assert first.endswith("F1 0.000 after 3 epochs")
     assert second == "It predicts one class alone. Try another --seed or --learning-rate."

@@ -33,8 +33,8 @@ TRAINING = f"""\
 """
 
 
-def make_program(name, description, usage, list_runs, run, check=None, **settings):
-    """Returns a program that trains `options.runs`, the runs of `list_runs(options)`."""
+def make_program(name, description, usage, list_runs, train, report, check=None, **settings):
+    """Returns a program that trains the runs of `list_runs(options)`, and reports."""
 
     def check_all(options):
         if check:
@@ -47,8 +47,12 @@ def make_program(name, description, usage, list_runs, run, check=None, **setting
         "checkpoint_minutes": {"type": _minutes},
         "callback": {"type": _callback, "dest": "callbacks"},
     }
-    work = functools.partial(run_in_processes, list_runs, run)
-    return Program(name, description, usage, work, check_all, start=start_processes, **settings)
+
+    def train_and_report(options):
+        return report(options, *train_runs(options, train))
+
+    run = functools.partial(run_in_processes, list_runs, train_and_report)
+    return Program(name, description, usage, run, check_all, start=start_processes, **settings)
 
 
 def _count_or_all(text):
